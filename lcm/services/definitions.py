@@ -407,7 +407,7 @@ def _current(definition: LabletDefinition, based_on: int) -> DefinitionRevision:
     assert current is not None
     if current.number != based_on:
         raise StateConflict(
-            f"{current.actor} applied revision {current.number} a moment ago; look at it first.",
+            f"{current.actor} applied revision {current.number} a moment ago. Review it and try again.",
             details={"current": current.number, "based_on": based_on},
         )
     return current

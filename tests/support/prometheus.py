@@ -1,4 +1,4 @@
-"""A Prometheus for the tests: the machine's own program, or the package that `make run` downloads."""
+"""Prometheus for tests: the installed program, or the package that `make run` downloads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROGRAMS = ROOT / "var" / "programs"
 
 
 def prometheus() -> str:
-    """Return the folder of `prometheus` and `promtool`; raise Missing if they cannot be downloaded either."""
+    """Return the folder of `prometheus` and `promtool`; raise Missing if they cannot be downloaded."""
     found = [shutil.which(name) for name in ("prometheus", "promtool")]
     if found[0] and found[1]:
         return str(Path(found[0]).parent)
@@ -38,7 +38,7 @@ def prometheus() -> str:
 
 @dataclass
 class PrometheusServer:
-    """A server on a port and in a folder of its own, to be stopped and started again."""
+    """A server with its own port and folder that can be restarted."""
 
     folder: Path
     jobs: list[dict[str, Any]]
@@ -54,7 +54,7 @@ class PrometheusServer:
     def start(self) -> None:
         interval = f"{round(self.scrape_seconds * 1000)}ms"
         config = {"global": {"scrape_interval": interval}, "scrape_configs": self.jobs}
-        # JSON is YAML, too.
+        # JSON is valid YAML.
         (self.folder / "prometheus.yml").write_text(json.dumps(config))
         options = {
             "config.file": self.folder / "prometheus.yml",
@@ -84,7 +84,7 @@ class PrometheusServer:
         return found
 
     def targets(self) -> list[dict[str, Any]]:
-        """What it scrapes now."""
+        """Return the active targets."""
         answer = self.http.get(f"{self.url}/api/v1/targets?state=active").json()
         found: list[dict[str, Any]] = answer["data"]["activeTargets"]
         return found
@@ -102,7 +102,7 @@ class PrometheusServer:
 def prometheus_server(
     jobs: list[dict[str, Any]], *, scrape_seconds: float = 1.0
 ) -> Iterator[PrometheusServer]:
-    """A running server that is gone after the block."""
+    """Run a server for the duration of the block."""
     with tempfile.TemporaryDirectory(prefix="lcm-prometheus-", ignore_cleanup_errors=True) as name:
         server = PrometheusServer(Path(name), jobs, scrape_seconds)
         try:

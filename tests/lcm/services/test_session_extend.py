@@ -39,7 +39,7 @@ def test_an_ending_session_cannot_be_extended(status, session_in, as_operator, n
 
 @pytest.mark.parametrize(
     ("hours", "words"),
-    [(2, "later than the current end"), (1, "later than the present one"), (8.01, "at most 8 hours")],
+    [(2, "later than the current end"), (1, "later than the current end"), (8.01, "at most 8 hours")],
 )
 def test_an_invalid_end_is_rejected(hours, words, session, as_operator, now):
     with pytest.raises(InvalidInput) as caught:
