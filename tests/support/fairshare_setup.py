@@ -79,7 +79,7 @@ class Stage:
         self.step(session, S.TERMINATED)
 
     def run(self, *names: str) -> list[ObserverResult]:
-        """Run the observers whose names start with these prefixes."""
+        """Run observers by short name: record, aggregate or calculate."""
         full = {
             "record": "usage-record",
             "aggregate": "usage-aggregation",

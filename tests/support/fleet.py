@@ -26,7 +26,7 @@ from scheduling.services.reservations import create_reservation
 from tests.support.fake_runtime import Clock, FakeRuntime, NoMetrics
 
 S = SlotState
-# States that a slot passes before it reaches a state.
+# Transitions after BOOTING that lead to each state.
 WAY_TO: dict[SlotState, tuple[SlotState, ...]] = {
     S.EMPTY: (),
     S.LAUNCHING: (),

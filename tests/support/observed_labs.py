@@ -156,7 +156,7 @@ def post(session: LabletSession, body: dict[str, Any], now: datetime) -> Recordi
 
 
 def finish(session: LabletSession, now: datetime) -> None:
-    """Tear down the lab of a session."""
+    """Move a session to STOPPING and TERMINATED."""
     for step in (SessionStatus.STOPPING, SessionStatus.TERMINATED):
         transition_session(session=session, to=step, actor=SYSTEM, now=now)
 

@@ -50,7 +50,7 @@ class Outcome:
 def plan(
     *, base: Mapping[str, str], postgres: str | None, lacking: Sequence[str], fast: bool = False
 ) -> list[Part]:
-    """Plan all tests on PostgreSQL, then on SQLite those that need a database but no processes.
+    """Plan all tests on PostgreSQL, then database tests without real processes on SQLite.
 
     `lacking` holds the marks that cannot run on this machine. Without PostgreSQL the rest runs on SQLite.
     """

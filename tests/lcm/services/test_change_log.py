@@ -43,7 +43,7 @@ def test_an_entry_cannot_be_changed_or_deleted(attempt, entry):
 
 
 def test_a_new_entry_cannot_replace_an_old_one(entry):
-    forged = ChangeLog(pk=entry.pk, actor="nobody", message="nothing happened")
+    forged = ChangeLog(pk=entry.pk, actor="forger", message="nothing happened")
     with suppress(IntegrityError, ValidationError), transaction.atomic():
         forged.save()
     assert list(ChangeLog.objects.values_list("message", flat=True)) == ["domain academy created"]
