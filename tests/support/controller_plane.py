@@ -151,9 +151,11 @@ class Plane:
         self, name: str, pool: str = "cml-eu", *, clock_ahead: float = 0, **settings: str
     ) -> ControllerProcess:
         key, named = self.known["controllers"][pool], {"NAME": f"controller-{pool}", **settings}
-        made = ControllerProcess(self.folder / name, self.url, key, named, clock_ahead=clock_ahead)
-        self._controllers.append(made)
-        return made.start()
+        controller_process = ControllerProcess(
+            self.folder / name, self.url, key, named, clock_ahead=clock_ahead
+        )
+        self._controllers.append(controller_process)
+        return controller_process.start()
 
     def restart_lcm(self) -> None:
         self.lcm.send(signal.SIGTERM)
@@ -173,9 +175,9 @@ class Plane:
             "ends_at": ends.isoformat(),
             **fields,
         }
-        answer = self.call("POST", "lablet-sessions/", body)
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["id"])
+        response = self.call("POST", "lablet-sessions/", body)
+        assert response.status_code == 201, response.text
+        return str(response.json()["id"])
 
     def run(self, seconds: float, *, left: float = 0, **fields: Any) -> str:
         """Return a running session with at least `left` seconds until the end of its timeslot.
@@ -194,9 +196,9 @@ class Plane:
             assert seconds < 300, self.logs()
 
     def session(self, session_id: str) -> dict[str, Any]:
-        answer = self.call("GET", f"lablet-sessions/{session_id}")
-        assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
+        response = self.call("GET", f"lablet-sessions/{session_id}")
+        assert response.status_code == 200, response.text
+        found: dict[str, Any] = response.json()
         return found
 
     def status(self, session_id: str) -> str:
@@ -219,8 +221,8 @@ class Plane:
 
     def workers(self, pool: str = "cml-eu") -> dict[str, dict[str, Any]]:
         """Return the simulated workers of a pool's slots by name."""
-        answer = self.call("GET", f"slots/?pool={pool}&page_size=50").json()["results"]
-        instances = {slot["instance_id"] for slot in answer if slot["instance_id"]}
+        response = self.call("GET", f"slots/?pool={pool}&page_size=50").json()["results"]
+        instances = {slot["instance_id"] for slot in response if slot["instance_id"]}
         everything = self.simulator.admin.controllers()
         return {name: each for name, each in everything.items() if name in instances}
 

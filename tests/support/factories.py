@@ -148,8 +148,8 @@ def make_session(
     """Create a session of two hours from now and move it to the given status."""
     now = now or timezone.now()
     timeslot = {"starts_at": now, "ends_at": now + timedelta(hours=2)}
-    asked = {"definition": definition, "project": project, "owner": owner, **timeslot, **fields}
-    session = create_session(**asked, actor=SYSTEM, now=now)
+    arguments = {"definition": definition, "project": project, "owner": owner, **timeslot, **fields}
+    session = create_session(**arguments, actor=SYSTEM, now=now)
     for step in WAY_TO[status]:
         transition_session(session=session, to=step, actor=SYSTEM, now=now)
     return session
@@ -158,16 +158,16 @@ def make_session(
 def make_person_token(user: User, name: str = "", *, life: timedelta = timedelta(days=30)) -> TokenHolder:
     now = timezone.now()
     name = name or f"token-{next(_names)}"
-    made = create_token(
+    created = create_token(
         name=name, kind=TokenKind.PERSON, user=user, expires_at=now + life, actor=SYSTEM, now=now
     )
-    return TokenHolder(*made)
+    return TokenHolder(*created)
 
 
 def make_controller(name: str, *scopes: str) -> TokenHolder:
     now = timezone.now()
     ends = now + timedelta(days=30)
-    made = create_token(
+    created = create_token(
         name=name, kind=TokenKind.CONTROLLER, scopes=scopes, expires_at=ends, actor=SYSTEM, now=now
     )
-    return TokenHolder(*made)
+    return TokenHolder(*created)

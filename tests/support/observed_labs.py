@@ -40,7 +40,7 @@ def seen(
     **more: Any,
 ) -> dict[str, Any]:
     """Return the JSON of an observation; the small lab holds 4 cores, 3.5 GB and 7 GB."""
-    made = ResourceObservation(
+    observation = ResourceObservation(
         observed_at=at,
         observer="lablet-controller",
         controller="eu-1",
@@ -58,7 +58,7 @@ def seen(
         observed_ports=None if ports is None else dict(ports),
         **more,
     )
-    return made.to_dict()  # type: ignore[return-value]
+    return observation.to_dict()  # type: ignore[return-value]
 
 
 def node(index: int, cpu: str | None, memory: int | None, of: int) -> NodeObservation:

@@ -78,15 +78,15 @@ class PrometheusServer:
             self.process = None
 
     def query(self, promql: str) -> list[dict[str, Any]]:
-        answer = self.http.post(f"{self.url}/api/v1/query", data={"query": promql})
-        assert answer.status_code == 200, answer.text
-        found: list[dict[str, Any]] = answer.json()["data"]["result"]
+        response = self.http.post(f"{self.url}/api/v1/query", data={"query": promql})
+        assert response.status_code == 200, response.text
+        found: list[dict[str, Any]] = response.json()["data"]["result"]
         return found
 
     def targets(self) -> list[dict[str, Any]]:
         """Return the active targets."""
-        answer = self.http.get(f"{self.url}/api/v1/targets?state=active").json()
-        found: list[dict[str, Any]] = answer["data"]["activeTargets"]
+        response = self.http.get(f"{self.url}/api/v1/targets?state=active").json()
+        found: list[dict[str, Any]] = response["data"]["activeTargets"]
         return found
 
     def _is_ready(self) -> bool:

@@ -32,9 +32,9 @@ class Asked:
 
 def error(reply: Reply) -> tuple[int, str]:
     """Return status and description of an error response; the code in the body equals the status."""
-    said = json.loads(reply.body)
-    assert said["code"] == reply.status
-    return reply.status, said["description"]
+    body = json.loads(reply.body)
+    assert body["code"] == reply.status
+    return reply.status, body["description"]
 
 
 def _json(value: Any) -> bytes:

@@ -54,8 +54,8 @@ def test_an_entry_outlives_its_user(entry):
     log_change(DomainFactory(), actor=Actor.person(person), event="domain_created", message="made by paul")
     key = person.pk
     person.delete()
-    kept = ChangeLog.objects.get(message="made by paul")
-    assert (kept.actor, kept.user_id) == ("paul", key)
+    stored = ChangeLog.objects.get(message="made by paul")
+    assert (stored.actor, stored.user_id) == ("paul", key)
 
 
 def test_an_entry_outlives_its_object(entry):
@@ -101,20 +101,20 @@ def test_before_and_after_are_stored_unchanged(session, now):
 def test_an_entry_has_the_request_id(entry):
     token = request_id.set("req-12345678")
     try:
-        kept = log_change(DomainFactory(), actor=SYSTEM, event="seen", message="seen")
+        stored = log_change(DomainFactory(), actor=SYSTEM, event="seen", message="seen")
     finally:
         request_id.reset(token)
-    assert kept.request_id == "req-12345678"
+    assert stored.request_id == "req-12345678"
     assert entry.request_id == ""
 
 
 def test_an_entry_outside_of_a_request_has_the_task_id(db):
     token = task_id.set("task-1")
     try:
-        kept = log_change(DomainFactory(), actor=SYSTEM, event="seen", message="seen")
+        stored = log_change(DomainFactory(), actor=SYSTEM, event="seen", message="seen")
     finally:
         task_id.reset(token)
-    assert kept.request_id == "task-1"
+    assert stored.request_id == "task-1"
 
 
 def test_long_texts_are_truncated(db):

@@ -50,8 +50,8 @@ def test_one_of_two_concurrent_tokens_with_the_same_name_is_rejected(as_admin, n
     def make():
         ends = now.replace(year=now.year + 1)
         scopes = ["pool:cml-eu"]
-        asked = {"name": "twin", "kind": TokenKind.CONTROLLER, "scopes": scopes, "expires_at": ends}
-        return create_token(**asked, actor=as_admin, now=now)
+        arguments = {"name": "twin", "kind": TokenKind.CONTROLLER, "scopes": scopes, "expires_at": ends}
+        return create_token(**arguments, actor=as_admin, now=now)
 
     results = at_once(make, make)
 

@@ -14,14 +14,14 @@ from lcm.services.definitions import revert_definition, revise_definition
 def revise(definition, as_admin, now):
     """`revise(field=value)`: revise the definition to eight cores, with these arguments changed."""
 
-    def do(**different):
-        asked = {
+    def do(**changes):
+        arguments = {
             "definition": definition,
             "requirements": {"cpu_cores": Decimal(8)},
             "based_on": 1,
             "reason": "labs were slow",
         }
-        return revise_definition(**(asked | different), actor=as_admin, now=now)
+        return revise_definition(**(arguments | changes), actor=as_admin, now=now)
 
     return do
 
@@ -29,8 +29,8 @@ def revise(definition, as_admin, now):
 @pytest.fixture
 def revert(definition, as_admin, now):
     def do(number, based_on, reason="it was better"):
-        asked = {"definition": definition, "number": number, "based_on": based_on, "reason": reason}
-        return revert_definition(**asked, actor=as_admin, now=now)
+        arguments = {"definition": definition, "number": number, "based_on": based_on, "reason": reason}
+        return revert_definition(**arguments, actor=as_admin, now=now)
 
     return do
 
@@ -97,7 +97,7 @@ def test_the_change_log_has_the_changed_values(revise):
 
 
 @pytest.mark.parametrize(
-    ("different", "field"),
+    ("changes", "field"),
     [
         ({"reason": ""}, "reason"),
         ({"reason": "  "}, "reason"),
@@ -112,9 +112,9 @@ def test_the_change_log_has_the_changed_values(revise):
         ({"requirements": {"petrol": Decimal(1)}}, "petrol"),
     ],
 )
-def test_an_invalid_revision_is_rejected_and_changes_nothing(different, field, revise, definition):
+def test_an_invalid_revision_is_rejected_and_changes_nothing(changes, field, revise, definition):
     with pytest.raises(InvalidInput) as caught:
-        revise(**different)
+        revise(**changes)
     assert list(caught.value.fields) == [field]
     assert numbers(definition) == ([1], 1)
     assert not ChangeLog.objects.filter(event="definition_revised").exists()

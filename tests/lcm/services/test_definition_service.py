@@ -14,8 +14,8 @@ from tests.support.factories import LAB, make_definition
 @pytest.fixture
 def import_lab(db, as_admin, now):
     def do(**fields):
-        asked = {"topology": LAB, "name": "branch-office", **fields}
-        return services.import_definition(**asked, actor=as_admin, now=now)
+        arguments = {"topology": LAB, "name": "branch-office", **fields}
+        return services.import_definition(**arguments, actor=as_admin, now=now)
 
     return do
 

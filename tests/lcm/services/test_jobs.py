@@ -221,17 +221,17 @@ def test_an_action_on_many_rows_starts_a_job_whose_page_shows_progress(
     for _ in range(3):
         session_in(SessionStatus.PENDING)
     client.force_login(operator)
-    asked = client.post(reverse("session_bulk_cancel"), {"all": "1", "filter_query": "status=PENDING"})
-    assert "a job does it in the background" in asked.content.decode()
+    confirmation = client.post(reverse("session_bulk_cancel"), {"all": "1", "filter_query": "status=PENDING"})
+    assert "a job does it in the background" in confirmation.content.decode()
     form = {"all": "1", "filter_query": "status=PENDING", "reason": "power cut"}
-    answer = client.post(reverse("session_bulk_cancel"), form)
+    response = client.post(reverse("session_bulk_cancel"), form)
     job = Job.objects.get()
-    assert answer.url == reverse("job_detail", args=[job.pk])
-    page = client.get(answer.url).content.decode()
+    assert response.url == reverse("job_detail", args=[job.pk])
+    page = client.get(response.url).content.decode()
     assert "It waits for a worker." in page
     assert 'hx-trigger="every 2s"' in page
     run(job)
-    page = client.get(answer.url, headers={"HX-Request": "true"}).content.decode()
+    page = client.get(response.url, headers={"HX-Request": "true"}).content.decode()
     assert "3 sessions cancelled or being stopped." in page
     assert "hx-trigger" not in page
     assert "<html" not in page
@@ -256,18 +256,20 @@ def test_jobs_are_listed_with_their_progress(client, viewer, job):
 
 
 @pytest.mark.parametrize(
-    ("done", "refused", "word", "look"),
+    ("done", "refused", "label", "css_class"),
     [(3, 0, "Done", "tone-ok"), (2, 1, "Partly done", "tone-warn"), (0, 3, "Failed", "tone-warn")],
 )
-def test_a_job_with_rejected_items_is_not_shown_as_done(client, viewer, job, now, done, refused, word, look):
+def test_a_job_with_rejected_items_is_not_shown_as_done(
+    client, viewer, job, now, done, refused, label, css_class
+):
     fields = {"state": JobState.DONE, "finished_at": now, "done": done, "refused": refused}
     Job.objects.filter(pk=job.pk).update(**fields, notes=["one.yaml: no"] if refused else [])
     client.force_login(viewer)
     page = client.get(reverse("job_detail", args=[job.pk])).content.decode()
     rows = client.get(reverse("job_list")).content.decode()
     for text, kind in ((page, "badge"), (rows, "status")):
-        (shown,) = re.findall(rf'class="{kind} ({look})"><svg.*?</svg>([^<]*)<', text)
-        assert shown == (look, word)
+        (shown,) = re.findall(rf'class="{kind} ({css_class})"><svg.*?</svg>([^<]*)<', text)
+        assert shown == (css_class, label)
     assert ('id="notes">Refused<' in page) == bool(refused)
     assert ("1 refused something." in rows) == bool(refused)
 

@@ -67,17 +67,17 @@ def test_of_a_racing_extension_and_end_of_timeslot_one_succeeds(again, end, sess
     seen, extended = (LabletSession.objects.get(pk=session.pk) for _ in range(2))
     later = session.ends_at + timedelta(hours=1)
 
-    ended, answer = at_once(
+    ended, result = at_once(
         lambda: end(seen, now),
         lambda: extend_session(session=extended, ends_at=later, actor=SYSTEM, now=now),
     )
 
     session.refresh_from_db()
-    if isinstance(answer, LabletSession):
+    if isinstance(result, LabletSession):
         assert (session.status, session.ends_at) == (SessionStatus.RUNNING, later)
         assert ended == [] or isinstance(ended, StateConflict)
     else:
-        assert isinstance(answer, StateConflict)
+        assert isinstance(result, StateConflict)
         assert session.status != SessionStatus.RUNNING
 
 
@@ -101,7 +101,7 @@ def test_a_race_over_the_api_returns_one_200_and_one_409(again, session_in, cont
     def post() -> object:
         return api(controller).post(address, {"to_status": "COLLECTING"})
 
-    first, second = sorted(at_once(post, post), key=lambda answer: answer.status_code)
+    first, second = sorted(at_once(post, post), key=lambda result: result.status_code)
 
     assert (first.status_code, second.status_code) == (200, 409)
     assert second.json()["code"] == "state_conflict"

@@ -107,10 +107,12 @@ def test_deleting_and_removing_need_a_reason(project, viewer, as_admin):
     assert (Domain.objects.count(), Project.objects.count()) == (2, 2)
 
 
-@pytest.mark.parametrize(("names", "said"), [(["ccna"], "1 project "), (["ccna", "ccnp"], "2 projects ")])
-def test_a_domain_with_projects_cannot_be_deleted(names, said, as_admin):
+@pytest.mark.parametrize(
+    ("names", "references"), [(["ccna"], "1 project "), (["ccna", "ccnp"], "2 projects ")]
+)
+def test_a_domain_with_projects_cannot_be_deleted(names, references, as_admin):
     projects = [make_project("academy", name) for name in names]
-    with pytest.raises(InUse, match=f"The domain academy cannot be deleted: {said}"):
+    with pytest.raises(InUse, match=f"The domain academy cannot be deleted: {references}"):
         services.delete_domain(domain=projects[0].domain, reason="over", actor=as_admin)
     assert Domain.objects.filter(name="academy").exists()
     assert not ChangeLog.objects.filter(event="domain_deleted").exists()

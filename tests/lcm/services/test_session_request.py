@@ -26,23 +26,23 @@ HOUR = timedelta(hours=1)
 def request_session(active_definition, project, operator, as_operator, now):
     """`request_session(field=value)`: request two hours of the small lab, with these arguments changed."""
 
-    def request_session(**different):
-        asked = {
+    def request_session(**changes):
+        arguments = {
             "definition": active_definition,
             "project": project,
             "owner": operator,
             "starts_at": now,
             "ends_at": now + 2 * HOUR,
         }
-        return create_session(**(asked | different), actor=as_operator, now=now)
+        return create_session(**(arguments | changes), actor=as_operator, now=now)
 
     return request_session
 
 
-def rejected_fields(request_session, **different):
+def rejected_fields(request_session, **changes):
     """Return the errors by field and check that nothing was stored."""
     with pytest.raises(InvalidInput) as caught:
-        request_session(**different)
+        request_session(**changes)
     assert not LabletSession.objects.exists()
     assert not Kernel.objects.exists()
     assert not SessionTransition.objects.exists()

@@ -20,14 +20,14 @@ DAY = timedelta(days=1)
 def make(db, now):
     """`make(field=value)`: create a controller token for 30 days, with these arguments changed."""
 
-    def do(**different):
-        asked = {
+    def do(**changes):
+        arguments = {
             "name": "worker-1",
             "kind": TokenKind.CONTROLLER,
             "scopes": ["pool:cml-eu"],
             "expires_at": now + 30 * DAY,
         }
-        return create_token(**(asked | different), actor=SYSTEM, now=now)
+        return create_token(**(arguments | changes), actor=SYSTEM, now=now)
 
     return do
 
