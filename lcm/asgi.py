@@ -1,4 +1,4 @@
-"""The web application."""
+"""ASGI entry point: dispatches watch requests, then Django."""
 
 import os
 

@@ -18,12 +18,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
 
 logger = logging.getLogger(__name__)
 
-# Longest pause between two attempts to reach a broker that is away.
+# Longest pause between two attempts to reach a broker that is down.
 RECONNECT_SECONDS = 3.0
 
 
 class BrokerConnection(Connection):
-    """A connection that a worker or beat re-establishes within seconds, however long the broker was away."""
+    """A connection that a worker or beat re-establishes within seconds, however long the broker was down."""
 
     def ensure_connection(self, *args: Any, **options: Any) -> Any:
         options = {"interval_max": RECONNECT_SECONDS, **options}
@@ -39,21 +39,21 @@ class ReconnectingConsumer(Consumer):  # type: ignore[misc]
 
     def on_connection_error_after_connected(self, exc: Exception) -> None:
         # Celery 5.7 closes the connection twice. If the first attempt fails, the second one has no transport
-        # left with which to restore unacknowledged messages, and its AttributeError ends the worker.
+        # left to restore unacknowledged messages, and its AttributeError ends the worker.
         if self.task_consumer is not None:
             self.task_consumer.channel.do_restore = False
         super().on_connection_error_after_connected(exc)
 
     def call_soon_ack(self, p: Any, *args: Any, **options: Any) -> Any:
-        # A task may end after the channel that delivered its message was closed. To acknowledge there raises
-        # an AttributeError, which ends the worker. The broker delivers the message again.
+        # A task may end after the channel that delivered its message was closed. Acknowledging on a closed
+        # channel raises an AttributeError, which ends the worker. The broker redelivers the message.
         message = p.__self__
 
-        def acknowledge(*late: Any, **named: Any) -> None:
+        def acknowledge(*positional: Any, **keywords: Any) -> None:
             if message.channel.closed:
                 logger.warning("late_acknowledgement_dropped", extra={"delivery_tag": message.delivery_tag})
             else:
-                p(*late, **named)
+                p(*positional, **keywords)
 
         return super().call_soon_ack(acknowledge, *args, **options)
 
@@ -66,7 +66,7 @@ app.set_default()
 
 @signals.import_modules.connect
 def schedule_periodic_tasks(**kwargs: Any) -> None:
-    """When worker and beat load their tasks: Django is set up by then, and apps have registered theirs."""
+    """Build the beat schedule when worker and beat load their tasks: all apps are ready by then."""
     from lcm.periodic import beat_schedule
 
     app.conf.beat_schedule = beat_schedule()
@@ -74,12 +74,12 @@ def schedule_periodic_tasks(**kwargs: Any) -> None:
 
 @signals.setup_logging.connect
 def keep_django_logging(**kwargs: Any) -> None:
-    """Django has configured logging already; Celery must not add its own."""
+    """Keep Django's logging configuration: Celery adds none if this signal has a receiver."""
 
 
 @signals.beat_init.connect
 def send_initial_tasks(**kwargs: Any) -> None:
-    """The first heartbeat does not wait for an interval, so that LCM is ready as soon as it can be."""
+    """Send the first heartbeat at once, so that `/readyz` succeeds without waiting for an interval."""
     from lcm.periodic import all_specs
 
     app.send_task("lcm.tasks.beat_heartbeat")
@@ -113,8 +113,8 @@ def count_task(task: Any, state: str | None, **kwargs: Any) -> None:
 def freeze_loaded_objects(**kwargs: Any) -> None:
     """Exempt the loaded code from the garbage collector.
 
-    Python delays a full collection until the new objects are a quarter of those that the last one found. The
-    loaded code is 200,000 objects; the collection after `freeze` finds none of them.
+    Python delays a full collection until new objects are a quarter of the objects that survived the last one.
+    The loaded code has 200,000 objects; frozen objects do not count.
     """
     gc.freeze()
     gc.collect()

@@ -1,4 +1,4 @@
-"""What beat starts, how often: one list from which its schedule is made."""
+"""Periodic tasks and the beat schedule built from them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from django.core.exceptions import ImproperlyConfigured
 
 @dataclass(frozen=True)
 class PeriodicTaskSpec:
-    """A periodic task; a lost run costs one interval, so one that waits longer than that is dropped.
+    """A periodic task. A run that waits in the queue longer than one interval expires.
 
-    A run that waits for less than 5 s is never dropped: the clocks of beat and worker may differ.
+    A run never expires within 5 s, because the clocks of beat and worker may differ.
     """
 
     name: str
     task: str
     interval: timedelta
-    # How long after the start of beat it first runs; none means after one interval.
+    # Delay of the first run after beat starts; None means one interval.
     initial_delay: timedelta | None = None
     args: tuple[str, ...] = ()
 
@@ -56,7 +56,7 @@ def specs() -> list[PeriodicTaskSpec]:
 
 
 def all_specs() -> list[PeriodicTaskSpec]:
-    """The specs of all apps: each may have a module `periodic` with a function `specs()`."""
+    """Return the specs of all apps that have a module `periodic` with a function `specs()`."""
     modules = [f"{app}.periodic" for app in settings.INSTALLED_APPS if _has_periodic(app)]
     return [spec for name in modules for spec in import_module(name).specs()]
 

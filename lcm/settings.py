@@ -1,4 +1,4 @@
-"""Django's settings: values come from the environment through `lcm.config.environment`."""
+"""Django settings. Values come from environment variables through `lcm.config.environment`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALLOWED_HOSTS: list[str] = CONFIG["ALLOWED_HOSTS"]
 CSRF_TRUSTED_ORIGINS: list[str] = CONFIG["CSRF_TRUSTED_ORIGINS"]
 DEMO: bool = CONFIG["DEMO"]
 
-# --- what the project is made of ---------------------------------------------------------------
+# --- apps, middleware, templates ----------------------------------------------------------------
 
 INSTALLED_APPS = [
     "lcm",
@@ -168,7 +168,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "LCM API",
-    "DESCRIPTION": "Lab Cloud Manager: definitions, sessions and the capacity under them.",
+    "DESCRIPTION": "Lab Cloud Manager: definitions, sessions and capacity.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["lcm.api.permissions.AccessPermission"],

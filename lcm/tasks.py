@@ -1,4 +1,4 @@
-"""Background work that belongs to no app: each task may run twice, or not at all, without harm."""
+"""Celery tasks of the core app. Each is idempotent, and a lost run is harmless."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from django.utils import timezone
 from lcm.events.change_feed import prune_entries
 from lcm.services import jobs, maintenance
 
-# How long a task works on one job before others get their turn.
+# How long one task works on a job before it yields to other tasks.
 JOB_TURN = timedelta(seconds=60)
 
 
 @shared_task
 def beat_heartbeat() -> None:
-    """Prove that beat sends and a worker works: `/readyz` looks at how long ago this was."""
+    """Record that beat and a worker are alive; `/readyz` checks the age of this record."""
     maintenance.record_heartbeat(name="beat", now=timezone.now())
 
 
@@ -27,13 +27,13 @@ def clean_up() -> None:
 
 @shared_task
 def prune_change_feed() -> None:
-    """The change feed is kept for a while; controllers that were away longer list again."""
+    """Remove old change feed entries; controllers that were offline longer list all sessions again."""
     prune_entries(now=timezone.now())
 
 
 @shared_task
 def run_job(key: str) -> None:
-    """Work on a job for a while; what is left then is another task's. A second run finds it taken."""
+    """Run steps of a job for `JOB_TURN`, then enqueue the rest. A duplicate run does nothing."""
     job = jobs.claim_job(key=key, now=timezone.now())
     if job is None:
         return

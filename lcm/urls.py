@@ -1,4 +1,4 @@
-"""The addresses of LCM."""
+"""URL configuration."""
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
@@ -31,7 +31,7 @@ api: list[URLPattern | URLResolver] = [
     path("", include("fairshare.api.urls")),
     re_path(".*", error_pages.unknown_call, name="unknown_call"),
 ]
-# The API is asked most, and its beginning tells it from all pages at once.
+# The API comes first: it gets most requests, and its prefix matches no page.
 urlpatterns = [
     path("api/", include(api)),
     path("", overview.home, name="home"),

@@ -1,4 +1,4 @@
-"""The cast and the stage of all tests."""
+"""Shared fixtures and pytest hooks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.factories import (
     make_session,
 )
 
-# How long something takes is for benchmarks: no example is wrong because the machine is busy.
+# No deadlines: a property does not fail because the machine is busy. Benchmarks measure durations.
 properties.register_profile(
     "patient", properties.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -40,7 +40,7 @@ properties.load_profile("patient")
 Caller = User | TokenHolder | None
 
 
-# Pages by the hundred, long properties and servers: left out of make test-fast.
+# Folders with slow tests, which make test-fast skips.
 SLOW_FOLDERS = (
     "docs",
     "end_to_end",
@@ -55,7 +55,7 @@ SLOW_FOLDERS = (
     "scheduling/pages",
     "scheduling/placement",
 )
-# Long ones that hold whatever the database: make test runs them on PostgreSQL alone.
+# Slow tests that do not depend on the database; make test runs them on PostgreSQL only.
 ONCE = (
     "test_admin_access",
     "test_admin_pages",
@@ -75,20 +75,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if item.path.stem in ONCE:
             item.add_marker(pytest.mark.once)
-        asked_for = set(getattr(item, "fixturenames", ()))
-        if not asked_for & DATABASE and item.get_closest_marker("django_db") is None:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if not fixtures & DATABASE and item.get_closest_marker("django_db") is None:
             item.add_marker(pytest.mark.plain)
     items.sort(key=lambda item: not _starts_processes(item))
 
 
 def _starts_processes(item: pytest.Item) -> bool:
-    """The long ones come first, so that no worker is left with one; those that flush tables stay last."""
+    """Whether a test starts processes; these run first, so that no xdist worker ends with a long test."""
     return all(item.get_closest_marker(name) for name in ("integration", "plain"))
 
 
 @pytest.fixture(autouse=True)
 def plain_settings(settings: Any) -> None:
-    """No Redis, no slow hashes, no manifest of static files; CONFIG may be changed and is restored."""
+    """Use no Redis, fast password hashes and plain static files; restore CONFIG after each test."""
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.STORAGES = {
@@ -121,7 +121,7 @@ def admin(db: None) -> User:
 
 @pytest.fixture
 def stranger(db: None) -> User:
-    """Someone who may log in and has no role."""
+    """A person who can sign in but has no role."""
     return make_person("stan")
 
 
@@ -159,7 +159,7 @@ def definition(db: None, now: datetime) -> LabletDefinition:
 
 @pytest.fixture
 def active_definition(db: None, now: datetime) -> LabletDefinition:
-    """The small lab, which may be asked for; its sessions wait in cml-eu."""
+    """The small lab as an active definition; its sessions wait in cml-eu."""
     return make_definition("campus", pool="cml-eu", now=now)
 
 
@@ -175,7 +175,7 @@ def session(
 def session_in(
     active_definition: LabletDefinition, project: Project, operator: User, now: datetime
 ) -> Callable[..., LabletSession]:
-    """`session_in(status)`: a session that went all the way to this status."""
+    """`session_in(status)`: create a session with all transitions up to this status."""
 
     def make(status: SessionStatus, **fields: Any) -> LabletSession:
         return make_session(active_definition, project, operator, **{"status": status, "now": now, **fields})
@@ -185,31 +185,31 @@ def session_in(
 
 @pytest.fixture
 def one_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls are counted in one window, however long they take."""
+    """Freeze the rate limiter in one window, however long the test takes."""
     monkeypatch.setattr("lcm.web.server.rate_limit.time", SimpleNamespace(time=lambda: 1_000_000_000.0))
 
 
 @pytest.fixture
 def api() -> Callable[..., APIClient]:
-    """`api(caller)`: a client logged in as a person, or with a token, or (None) as nobody."""
+    """`api(caller)`: return a client signed in as a person, with a token, or (None) anonymous."""
 
     def client(as_: Caller = None, **options: Any) -> APIClient:
-        made = APIClient(**options)
+        api_client = APIClient(**options)
         if isinstance(as_, TokenHolder):
-            made.credentials(HTTP_AUTHORIZATION=f"Bearer {as_.key}")
+            api_client.credentials(HTTP_AUTHORIZATION=f"Bearer {as_.key}")
         elif as_ is not None:
-            made.force_login(as_)
-        return made
+            api_client.force_login(as_)
+        return api_client
 
     return client
 
 
 @pytest.fixture
 def at_once() -> Callable[..., list[Any]]:
-    """`at_once(f, g)`: what each returns when all start at the same moment; an error is a result, too."""
+    """`at_once(f, g)`: start all functions together; return the result or the exception of each."""
 
-    def run_all(*work: Callable[[], Any]) -> list[Any]:
-        start = Barrier(len(work))
+    def run_all(*functions: Callable[[], Any]) -> list[Any]:
+        start = Barrier(len(functions))
 
         def run(each: Callable[[], Any]) -> Any:
             try:
@@ -220,7 +220,7 @@ def at_once() -> Callable[..., list[Any]]:
             finally:
                 connections.close_all()
 
-        with ThreadPoolExecutor(len(work)) as threads:
-            return list(threads.map(run, work))
+        with ThreadPoolExecutor(len(functions)) as threads:
+            return list(threads.map(run, functions))
 
     return run_all

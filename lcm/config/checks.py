@@ -1,4 +1,4 @@
-"""What must be true of the configuration before LCM starts."""
+"""Django system checks of the configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a single machine keeps in its data folder: the secret key and the place of the embedded Valkey."""
+"""The data folder of a single machine: secret key and socket of the embedded Valkey."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import secrets
 import tempfile
 from pathlib import Path
 
-# A unix socket's path may hold 107 bytes; longer ones are refused by the kernel.
+# The kernel rejects Unix socket paths longer than 107 bytes.
 MAX_SOCKET_PATH = 100
 
 
 def load_or_create_secret_key(data_dir: Path) -> str:
-    """The secret key of this data folder, made on first use and readable by its owner only."""
+    """Return the secret key of this data folder; create it on first use, readable by its owner only."""
     path = data_dir / "secret-key"
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -25,7 +25,7 @@ def load_or_create_secret_key(data_dir: Path) -> str:
 
 
 def embedded_valkey_socket(data_dir: Path) -> Path:
-    """Where the embedded Valkey of this data folder listens."""
+    """Return the socket path of the embedded Valkey of this data folder."""
     path = data_dir / "valkey.sock"
     if len(str(path)) <= MAX_SOCKET_PATH:
         return path

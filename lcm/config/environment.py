@@ -1,6 +1,6 @@
-"""Every setting LCM reads from the environment, in one table.
+"""All settings that LCM reads from environment variables.
 
-`settings.py` takes its values from here, and `docs/configuration.md` is written from here.
+`settings.py` takes its values from here, and `docs/configuration.md` is generated from here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Kind = Literal["text", "flag", "whole number", "seconds", "list", "list of netwo
 
 @dataclass(frozen=True)
 class Setting:
-    """One environment variable: what it is for, its kind and its default."""
+    """An environment variable with its kind, default, help text and limits."""
 
     name: str
     kind: Kind
@@ -34,12 +34,12 @@ class Setting:
     choices: tuple[str, ...] = ()
 
     def read(self) -> Any:
-        """The value from the environment, checked; the default where it is unset or empty."""
+        """Return the validated value from the environment, or the default if it is unset or empty."""
         text = os.environ.get(self.name, "").strip()
         if not text:
             return self.default
         try:
-            value = _READERS[self.kind](text)
+            value = _PARSERS[self.kind](text)
         except ValueError as error:
             raise ImproperlyConfigured(f"{self.name} must be a {self.kind}, but is “{text}”") from error
         if self.minimum is not None and not value >= self.minimum:
@@ -90,7 +90,7 @@ def _seconds_by_name(text: str) -> dict[str, float]:
     return found
 
 
-_READERS: dict[Kind, Callable[[str], Any]] = {
+_PARSERS: dict[Kind, Callable[[str], Any]] = {
     "text": str,
     "flag": _flag,
     "whole number": int,
@@ -107,37 +107,35 @@ GROUPS: dict[str, list[Setting]] = {
             "DEBUG",
             "flag",
             False,
-            "Detailed error pages, static files without collectstatic. Never in production.",
+            "Detailed error pages and static files without collectstatic. Never use it in production.",
         ),
         Setting(
             "SECRET_KEY",
             "text",
             "",
             f"Signs cookies; at least {MIN_SECRET_KEY} characters. Required unless `DEBUG` is on; "
-            "then one is made and kept in `DATA_DIR`.",
+            "then LCM creates one in `DATA_DIR`.",
         ),
         Setting(
             "DATA_DIR",
             "text",
             "var",
             "Folder for the SQLite database, the embedded Valkey, static files and metric files. "
-            "A relative one is in the checkout. `manage.py up` closes it to other users.",
+            "A relative path is relative to the checkout. `manage.py up` makes it private to its user.",
         ),
-        Setting(
-            "TIME_ZONE", "text", "UTC", "Zone in which pages show times to people who have not chosen one."
-        ),
+        Setting("TIME_ZONE", "text", "UTC", "Time zone of pages for people who have not chosen one."),
         Setting(
             "DEMO",
             "flag",
             False,
             "Load the demo fleet into an empty database when `manage.py up` starts. "
-            "Refused unless `DEBUG` is on: the passwords of the demo are public.",
+            "Requires `DEBUG`: the demo passwords are public.",
         ),
         Setting(
             "DEMO_LIVE",
             "flag",
             True,
-            "With `DEMO`: simulators, a controller, sessions that come and go. Off: the fleet stands still.",
+            "With `DEMO`: run simulators, a controller and changing sessions. Off: static demo data.",
         ),
     ],
     "Database and broker": [
@@ -145,15 +143,15 @@ GROUPS: dict[str, list[Setting]] = {
             "DATABASE_URL",
             "text",
             "",
-            "`postgres://user:password@host/name`, with libpq's options such as `?sslmode=verify-full`. "
+            "`postgres://user:password@host/name`, with libpq options such as `?sslmode=verify-full`. "
             "Empty: SQLite in `DATA_DIR`.",
         ),
         Setting(
             "DATABASE_POOL_SIZE",
             "whole number",
             8,
-            "PostgreSQL connections each process keeps at most; 0 opens one per request. "
-            "1 counts as 2: a worker renews its leases on a second connection.",
+            "Maximum PostgreSQL connections per process; 0 opens one per request. "
+            "1 is treated as 2: a worker renews its leases on a second connection.",
             0,
         ),
         Setting(
@@ -166,13 +164,13 @@ GROUPS: dict[str, list[Setting]] = {
     ],
     "Web": [
         Setting("WEB_BIND", "text", "127.0.0.1:8000", "Address and port the web server listens on."),
-        Setting("WEB_WORKERS", "whole number", 2, "Web processes.", 1),
-        Setting("WEB_THREADS", "whole number", 16, "Requests each web process works on at a time.", 1),
+        Setting("WEB_WORKERS", "whole number", 2, "Number of web processes.", 1),
+        Setting("WEB_THREADS", "whole number", 16, "Concurrent requests per web process.", 1),
         Setting(
             "ALLOWED_HOSTS",
             "list",
             ["localhost", "127.0.0.1", "[::1]"],
-            "Host names the web server answers to.",
+            "Host names that the web server accepts.",
         ),
         Setting(
             "CSRF_TRUSTED_ORIGINS",
@@ -184,176 +182,196 @@ GROUPS: dict[str, list[Setting]] = {
             "HTTPS",
             "flag",
             False,
-            "LCM is reached by HTTPS: secure cookies, redirect, HSTS, `X-Forwarded-Proto` trusted.",
+            "LCM is served over HTTPS: secure cookies, redirect, HSTS, `X-Forwarded-Proto` is trusted.",
         ),
         Setting(
             "TRUSTED_PROXIES",
             "list of networks",
             [],
-            "Addresses or networks of the proxies before LCM, such as `127.0.0.1,10.0.0.0/24`. "
-            "LCM takes the client's address from `X-Forwarded-For` if, and only if, one of these connects.",
+            "Addresses or networks of the proxies in front of LCM, such as `127.0.0.1,10.0.0.0/24`. "
+            "LCM trusts `X-Forwarded-For` only on connections from them.",
         ),
         Setting(
             "METRICS_TOKEN",
             "text",
             "",
-            "Bearer token that `/metrics` of web and worker processes needs. "
-            "Empty: only requests from this machine itself, not through a proxy, are answered.",
+            "Bearer token required for `/metrics` of web and worker processes. "
+            "Empty: only direct requests from this machine are allowed.",
         ),
         Setting(
             "METRICS_HOST",
             "text",
             "",
-            "Name under which Prometheus reaches this machine. Empty: what is listened on, or its own name.",
+            "Host name at which Prometheus reaches this machine. Empty: the bind address, or the host name.",
         ),
         Setting(
             "PROMETHEUS_MULTIPROC_DIR",
             "text",
             "",
-            "Folder in which all processes of a machine count together; empty before they start. "
-            "`manage.py up` sets it. Not set: each web process tells its own figures.",
+            "Folder in which all processes of a machine share metrics; it must be empty at startup. "
+            "`manage.py up` sets it. Not set: each web process reports only its own metrics.",
         ),
-        Setting("SESSION_HOURS", "whole number", 12, "Hours until a person has to log in again.", 1),
+        Setting("SESSION_HOURS", "whole number", 12, "Hours until a person has to sign in again.", 1),
     ],
     "API": [
         Setting(
             "API_RATE",
             "text",
             "600/min",
-            "Requests a person or token may make: a number for each `sec`, `min`, `hour` or `day`.",
+            "Rate limit of a person or token: requests per `sec`, `min`, `hour` or `day`.",
         ),
         Setting(
-            "CONTROLLER_RATE", "text", "6000/min", "Requests a controller may make, for all its workers."
+            "CONTROLLER_RATE", "text", "6000/min", "Rate limit of a controller, for all its workers together."
         ),
         Setting(
             "API_LOGIN_RATE",
             "text",
             "10/min",
-            "Wrong tokens, or wrong passwords for one name, an address may send.",
+            "Rate limit of wrong tokens, or wrong passwords for one user name, per client address.",
         ),
         Setting(
-            "IDEMPOTENCY_HOURS", "whole number", 24, "How long answers to an `Idempotency-Key` are kept.", 1
+            "IDEMPOTENCY_HOURS",
+            "whole number",
+            24,
+            "Hours that responses to an `Idempotency-Key` are kept.",
+            1,
         ),
-        Setting(
-            "FEED_HOURS", "whole number", 24, "How long the change feed that controllers watch is kept.", 1
-        ),
+        Setting("FEED_HOURS", "whole number", 24, "Hours that entries of the change feed are kept.", 1),
         Setting(
             "WATCH_POLL",
             "seconds",
             1.0,
-            "How often a web process looks at the change feed while Redis tells it nothing.",
+            "How often a web process polls the change feed without a notification from Redis.",
             0.05,
         ),
-        Setting("TOKEN_DAYS", "whole number", 90, "Days a new token lives when nobody says otherwise.", 1),
+        Setting("TOKEN_DAYS", "whole number", 90, "Default lifetime of new tokens in days.", 1),
     ],
     "Background work": [
-        Setting("WORKER_CONCURRENCY", "whole number", 2, "Processes of one Celery worker.", 1),
+        Setting("WORKER_CONCURRENCY", "whole number", 2, "Processes per Celery worker.", 1),
         Setting(
             "WORKER_METRICS_BIND",
             "text",
             "",
-            "Address and port at which a worker answers Prometheus, on a machine without a web process.",
+            "Address and port of a worker's metrics, for machines without a web process.",
         ),
         Setting(
             "BEAT_HEARTBEAT_INTERVAL",
             "seconds",
             10.0,
-            "How often beat proves that it and a worker are alive.",
+            "How often beat and a worker record a heartbeat.",
             0.1,
         ),
         Setting(
-            "BEAT_HEARTBEAT_MAX_AGE", "seconds", 60.0, "`/readyz` fails when the last proof is older.", 1
+            "BEAT_HEARTBEAT_MAX_AGE", "seconds", 60.0, "`/readyz` fails if the last heartbeat is older.", 1
         ),
         Setting(
             "CLEANUP_INTERVAL",
             "seconds",
             3600.0,
-            "How often expired idempotency answers, log-ins and jobs are removed.",
+            "How often expired idempotent responses, sign-in sessions and jobs are removed.",
             1,
         ),
-        Setting("JOB_DAYS", "whole number", 7, "Days that jobs are kept after they ended.", 1),
+        Setting("JOB_DAYS", "whole number", 7, "Days that ended jobs are kept.", 1),
     ],
     "Capacity": [
         Setting("DECISION_DAYS", "whole number", 14, "Days that scheduling decisions are kept.", 1),
         Setting(
-            "DECISIONS_PER_POOL", "whole number", 200_000, "Scheduling decisions kept of a pool at most.", 100
+            "DECISIONS_PER_POOL",
+            "whole number",
+            200_000,
+            "Maximum number of scheduling decisions kept per pool.",
+            100,
         ),
-        Setting("TICK_INTERVAL", "seconds", 5.0, "How often each pool is looked at, at least.", 0.1),
-        Setting("RECONCILE_INTERVAL", "seconds", 5.0, "How often slots and instances are compared.", 0.1),
+        Setting("TICK_INTERVAL", "seconds", 5.0, "Interval between scheduling cycles of a pool.", 0.1),
+        Setting("RECONCILE_INTERVAL", "seconds", 5.0, "How often slots are reconciled with instances.", 0.1),
         Setting(
             "HEARTBEAT_LATE",
             "seconds",
             120.0,
-            "A ready worker is silent when no controller has spoken of it for this long.",
+            "A ready worker counts as silent if no controller has reported it for this long.",
             1,
         ),
         Setting(
             "SESSION_ATTEMPTS",
             "whole number",
             3,
-            "How often a session is tried when its lab cannot be made.",
+            "Maximum attempts to start the lab of a session.",
             1,
         ),
         Setting(
             "SIMULATOR_URL",
             "text",
             "",
-            "A CML simulator (`manage.py simulate_cml`) in which the runtime `simulated` starts its workers. "
-            "Empty: they are rows without a CML.",
+            "URL of a CML simulator (`manage.py simulate_cml`) for the workers of the runtime `simulated`. "
+            "Empty: these workers have no CML.",
         ),
-        Setting("PUBLIC_URL", "text", "http://127.0.0.1:8000", "Where workers and controllers reach LCM."),
+        Setting(
+            "PUBLIC_URL", "text", "http://127.0.0.1:8000", "URL at which workers and controllers reach LCM."
+        ),
     ],
     "Lifecycle of sessions": [
         Setting(
             "LIFECYCLE_INTERVAL",
             "seconds",
             10.0,
-            "How often sessions that nobody moves on are looked for.",
+            "How often sessions with an expired timeout are processed.",
             0.1,
         ),
         Setting(
             "OBSERVER_INTERVALS",
             "list of intervals",
             {},
-            "Intervals of observers by name, instead of their own: `gpu-usage=60,licences=300`. "
-            "For [observers of other packages](observers.md).",
+            "Intervals that override the defaults of observers, by name: `gpu-usage=60,licences=300`. "
+            "See [Observers](observers.md).",
         ),
         Setting(
             "PENDING_GRACE",
             "seconds",
             3600.0,
-            "A session without a place expires this long after its start, or after its return to the queue.",
+            "A session without a slot expires this long after its start or its return to the queue.",
             1,
         ),
         Setting(
             "SCHEDULED_TIMEOUT",
             "seconds",
             900.0,
-            "A placed session that no controller took up returns to the queue.",
+            "A scheduled session returns to the queue if no controller starts it for this long.",
             1,
         ),
         Setting(
-            "INSTANTIATING_TIMEOUT", "seconds", 1800.0, "A lab that did not come up returns to the queue.", 1
+            "INSTANTIATING_TIMEOUT",
+            "seconds",
+            1800.0,
+            "A session returns to the queue if its lab does not start for this long.",
+            1,
         ),
         Setting(
-            "NO_SHOW_AFTER", "seconds", 1800.0, "A lab that is ready and that nobody comes to is stopped.", 1
+            "NO_SHOW_AFTER",
+            "seconds",
+            1800.0,
+            "A ready session is stopped if its user does not arrive for this long.",
+            1,
         ),
         Setting(
-            "END_GRACE", "seconds", 900.0, "A session that still runs this long after its end is stopped.", 1
+            "END_GRACE",
+            "seconds",
+            900.0,
+            "A session that is still running this long after its end is stopped.",
+            1,
         ),
         Setting(
             "INTERRUPTION_TEARDOWN",
             "seconds",
             45.0,
-            "Running sessions are observed and ended this long before their worker is taken away: a tick, an "
-            "observation (a controller's `observe_seconds`) and the removal of the lab have to fit.",
+            "Running sessions are observed and stopped this long before their worker terminates: a tick, an "
+            "observation (a controller's `observe_seconds`) and the removal of the lab must fit in.",
             0,
         ),
         Setting(
             "STOPPING_TIMEOUT",
             "seconds",
             1200.0,
-            "A session whose end nobody reports fails; longer than a controller's `stop_timeout_seconds`.",
+            "A stopping session fails after this time; must exceed a controller's `stop_timeout_seconds`.",
             1,
         ),
     ],
@@ -377,21 +395,21 @@ GROUPS: dict[str, list[Setting]] = {
             "OBSERVE_TIMEOUT",
             "seconds",
             120.0,
-            "How long a controller may take to answer a request to observe a session now.",
+            "How long a controller may take to complete a requested observation.",
             1,
         ),
         Setting(
             "SAMPLE_BOOTED_SECONDS",
             "whole number",
             600,
-            "Sessions whose nodes were up for less do not count, from the next observation on.",
+            "Sessions whose nodes were up for less are excluded. Takes effect at the next observation.",
             1,
         ),
         Setting(
             "REVIEW_INTERVAL",
             "seconds",
             900.0,
-            "How often snoozed reviews are looked at and old waste is dropped.",
+            "How often snoozed reviews are checked and outdated waste is dropped.",
             1,
         ),
     ],
@@ -400,7 +418,7 @@ GROUPS: dict[str, list[Setting]] = {
             "PROMETHEUS_URL",
             "text",
             "",
-            "Where Prometheus answers: `http://prometheus:9090`. Empty: pages say that there is none.",
+            "URL of Prometheus: `http://prometheus:9090`. Empty: pages show that it is not configured.",
         ),
         Setting(
             "PROMETHEUS_STATUS_FILE",
@@ -409,48 +427,52 @@ GROUPS: dict[str, list[Setting]] = {
             "File with the reason why Prometheus does not answer yet. `manage.py up` sets it.",
         ),
         Setting("PROMETHEUS_TOKEN", "text", "", "Bearer token for Prometheus."),
-        Setting("PROMETHEUS_USER", "text", "", "Name for Prometheus, where it asks for a password."),
-        Setting("PROMETHEUS_PASSWORD", "text", "", "The password that belongs to `PROMETHEUS_USER`."),
+        Setting("PROMETHEUS_USER", "text", "", "User name for Prometheus."),
+        Setting("PROMETHEUS_PASSWORD", "text", "", "Password of `PROMETHEUS_USER`."),
         Setting(
-            "PROMETHEUS_CA_FILE", "text", "", "Whom to trust for Prometheus. Empty: the system's authorities."
+            "PROMETHEUS_CA_FILE", "text", "", "CA certificates to verify Prometheus. Empty: the system's."
         ),
-        Setting("PROMETHEUS_CLIENT_CERTIFICATE", "text", "", "File of a certificate to show to Prometheus."),
-        Setting("PROMETHEUS_CLIENT_KEY", "text", "", "File of the key of `PROMETHEUS_CLIENT_CERTIFICATE`."),
+        Setting(
+            "PROMETHEUS_CLIENT_CERTIFICATE", "text", "", "File with a client certificate for Prometheus."
+        ),
+        Setting("PROMETHEUS_CLIENT_KEY", "text", "", "File with the key of `PROMETHEUS_CLIENT_CERTIFICATE`."),
         Setting(
             "PROMETHEUS_LABELS",
             "list",
             [],
-            "Labels that LCM's series have on a Prometheus shared with others: `cluster=lab,env=prod`.",
+            "Labels that select LCM's series on a shared Prometheus: `cluster=lab,env=prod`.",
         ),
-        Setting("PROMETHEUS_TIMEOUT", "seconds", 5.0, "How long a query may take.", 0.1),
+        Setting("PROMETHEUS_TIMEOUT", "seconds", 5.0, "Timeout of a query.", 0.1),
         Setting(
             "PROMETHEUS_SCRAPE_INTERVAL",
             "seconds",
             15.0,
-            "How often Prometheus scrapes controllers. Figures older than two of these are stale.",
+            "How often Prometheus scrapes controllers. Values older than two intervals are stale.",
             0.1,
         ),
         Setting(
             "LIVE_STATS_WINDOW",
             "seconds",
             60.0,
-            "Over which growth, speed, highest and mean are taken; at least four scrapes.",
+            "Window for rates, maxima and means; at least four scrape intervals.",
             0.4,
         ),
-        Setting("LIVE_STATS_STEP", "seconds", 15.0, "The smallest step of charts; at least a scrape.", 0.1),
-        Setting("LIVE_STATS_CHUNK", "whole number", 500, "Kernels that one query asks for.", 1),
+        Setting(
+            "LIVE_STATS_STEP", "seconds", 15.0, "Smallest step of charts; at least one scrape interval.", 0.1
+        ),
+        Setting("LIVE_STATS_CHUNK", "whole number", 500, "Kernels per query.", 1),
         Setting(
             "LIVE_STATS_CACHE",
             "seconds",
             5.0,
-            "How long an answer is good for all who look at the same; 0 asks each time.",
+            "How long query results are cached; 0 disables the cache.",
             0,
         ),
         Setting(
             "SERVICE_DISCOVERY_INTERVAL",
             "seconds",
             15.0,
-            "How often the list of what Prometheus scrapes is brought up to date.",
+            "How often the list of Prometheus targets is updated.",
             0.1,
         ),
     ],
@@ -474,11 +496,11 @@ GROUPS: dict[str, list[Setting]] = {
 
 
 def read_settings() -> dict[str, Any]:
-    """All values by name, from the environment and the defaults above."""
+    """Return all values by name, from the environment and the defaults above."""
     return {setting.name: setting.read() for group in GROUPS.values() for setting in group}
 
 
-# A server that vanished is noticed within ten seconds, and a pool tries again at most two seconds apart.
+# A lost server is detected within ten seconds.
 POSTGRES_OPTIONS = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -495,19 +517,19 @@ SQLITE_OPTIONS = {
 
 
 def database_settings(url: str, data_dir: Path, pool_size: int) -> dict[str, Any]:
-    """Django's description of the database an address names; SQLite in the data folder without one.
+    """Return Django's database settings for a URL; SQLite in the data folder if the URL is empty.
 
-    Options in the address, such as `?sslmode=verify-full`, stay beside ours.
+    Options in the URL, such as `?sslmode=verify-full`, override the defaults above.
     """
-    found = _database_of(url, data_dir)
-    ours: dict[str, Any] = SQLITE_OPTIONS
+    found = _parse_database_url(url, data_dir)
+    defaults: dict[str, Any] = SQLITE_OPTIONS
     if not found["ENGINE"].endswith("sqlite3"):
         pool = {"pool": {**POOL_OPTIONS, "max_size": max(pool_size, 2)}} if pool_size else {}
-        ours = {**POSTGRES_OPTIONS, **pool}
-    return {**found, "OPTIONS": {**ours, **found.get("OPTIONS", {})}}
+        defaults = {**POSTGRES_OPTIONS, **pool}
+    return {**found, "OPTIONS": {**defaults, **found.get("OPTIONS", {})}}
 
 
-def _database_of(url: str, data_dir: Path) -> dict[str, Any]:
+def _parse_database_url(url: str, data_dir: Path) -> dict[str, Any]:
     if not url:
         return {"ENGINE": "django.db.backends.sqlite3", "NAME": str(data_dir / "lcm.sqlite3")}
     try:
@@ -525,13 +547,13 @@ def reject_unsafe_settings(*, debug: bool, demo: bool, secret_key: str) -> None:
         return
     if demo:
         raise ImproperlyConfigured(
-            "DEMO is on and DEBUG is off: the passwords of the demo are public, so the demo runs with "
-            "DEBUG=true only. Unset DEMO in production."
+            "DEMO is on and DEBUG is off. The demo requires DEBUG=true, because its passwords are public. "
+            "Unset DEMO in production."
         )
     if len(secret_key) < MIN_SECRET_KEY:
         raise ImproperlyConfigured(
             f"SECRET_KEY must be set to a random text of at least {MIN_SECRET_KEY} characters unless DEBUG "
-            f"is on; it has {len(secret_key)}. Make one: "
+            f"is on; it has {len(secret_key)}. Generate one: "
             "python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
         )
 
@@ -543,22 +565,22 @@ def time_zone_from(name: str) -> str:
 
 
 def settings_reference() -> str:
-    """The reference that docs/configuration.md holds."""
+    """Return the Markdown text of docs/configuration.md."""
     lines = [
         "# Configuration",
         "",
-        "LCM is configured by environment variables only. This page is written by",
+        "LCM is configured by environment variables only. This page is generated by",
         "`manage.py configuration_reference` from `lcm/config/environment.py`.",
         "",
     ]
     for title, group in GROUPS.items():
         lines += [f"## {title}", "", "| variable | kind | default | what it does |", "|---|---|---|---|"]
-        lines += [f"| `{s.name}` | {s.kind} | {_shown(s.default)} | {s.help} |" for s in group]
+        lines += [f"| `{s.name}` | {s.kind} | {_format_default(s.default)} | {s.help} |" for s in group]
         lines.append("")
     return "\n".join(lines)
 
 
-def _shown(value: Any) -> str:
+def _format_default(value: Any) -> str:
     if isinstance(value, bool):
         return "`on`" if value else "`off`"
     if isinstance(value, list):

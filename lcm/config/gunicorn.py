@@ -1,4 +1,4 @@
-"""How gunicorn serves LCM: `gunicorn -c python:lcm.config.gunicorn lcm.asgi:application`."""
+"""Gunicorn settings: `gunicorn -c python:lcm.config.gunicorn lcm.asgi:application`."""
 
 import os
 from typing import Any
@@ -12,21 +12,21 @@ from django.conf import settings
 bind = settings.CONFIG["WEB_BIND"]
 workers = settings.CONFIG["WEB_WORKERS"]
 worker_class = "asgi"
-# Django has no start-up and shut-down events.
+# Django does not support ASGI lifespan events.
 asgi_lifespan = "off"
-# Less than the supervisor's grace period, so that a long poll does not get the whole server killed.
-# Longer than proxies and clients keep theirs, so that nobody sends into a connection being closed.
+# Longer than the keep-alive of proxies and clients, so that none sends on a connection being closed.
 keepalive = 75
+# Less than the supervisor's grace period, so that a long poll does not get the whole server killed.
 graceful_timeout = 7
-# The application logs its requests itself.
+# The application logs requests itself.
 accesslog = None
 loglevel = "warning"
-# It would be made in the home folder.
+# Gunicorn would create the socket in the home folder.
 control_socket_disable = True
 
 
 def post_worker_init(worker: Any) -> None:
-    """A web process gets ready, and says where it can be scraped."""
+    """Warm up a web process and start its heartbeats."""
     from lcm.monitoring.heartbeats import scrape_address, start_heartbeats
     from lcm.web.server.warm_up import warm_up
 

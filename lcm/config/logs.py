@@ -1,4 +1,4 @@
-"""Log lines for people or machines, each with the request or task it belongs to."""
+"""Log formats for people and machines. Each line carries the id of its request or task."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskN
 
 
 def trace_id() -> str:
-    """The id of the request or task that is being worked on, or nothing."""
+    """Return the id of the current request or task, or an empty text."""
     return request_id.get() or task_id.get()
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line; fields given as `extra` stand beside the message."""
+    """Format each record as one line of JSON; `extra` fields are keys of the object."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
@@ -51,12 +51,12 @@ class ConsoleFormatter(logging.Formatter):
 
 
 def _one_line(value: Any) -> str:
-    """Whatever a caller sent, it makes no new line in the log."""
+    """Escape control characters, so that a value cannot inject a log line."""
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(value))
 
 
 class ReadinessResponseFilter(logging.Filter):
-    """`/readyz` answering 503 is an answer, not an error of ours."""
+    """Drop Django's error records for status 503: LCM is not ready, but did not fail."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not (record.name == "django.request" and getattr(record, "status_code", 0) == 503)
@@ -67,7 +67,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def logging_config(*, style: str, level: str) -> dict[str, Any]:
-    """Django's LOGGING: everything to standard error in one format."""
+    """Return Django's LOGGING setting: all records to standard error in one format."""
     formatter = JsonFormatter if style == "json" else ConsoleFormatter
     return {
         "version": 1,
@@ -81,10 +81,10 @@ def logging_config(*, style: str, level: str) -> dict[str, Any]:
         "loggers": {
             "django": {"handlers": [], "propagate": True, "level": "INFO"},
             "django.server": {"handlers": [], "propagate": True},
-            # The request log has a line for each answer, these would be a second one.
+            # The request log has a line for each response already.
             "django.request": {"handlers": [], "propagate": True, "level": "ERROR"},
             "httpx": {"level": "WARNING"},
-            # A line for each heartbeat would drown the rest; failures are warnings and errors.
+            # Info lines of every heartbeat would hide the rest; failures are warnings and errors.
             "celery.beat": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},

@@ -1,4 +1,4 @@
-"""Writing many rows in few statements, and reading many without making anything of them."""
+"""Bulk inserts and updates in few statements, and raw reads without model objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHUNK = 5_000
 
 
 def fetch_raw_rows(queryset: models.QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
-    """What `values_list` asks for, as the database gives it: text and numbers need no conversion."""
+    """Return the rows of a `values_list` without conversion to Python types."""
     query, params = queryset.query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(query, params)
@@ -32,10 +32,10 @@ def insert_rows(
     *,
     same: Mapping[str, Any] | None = None,
 ) -> None:
-    """Rows of one value a field, without making model objects; what is not named needs a default in `rows`.
+    """Insert rows without creating model objects. A row has one value for each of `fields`.
 
-    What `same` names gets one value in all of them. PostgreSQL takes them as a COPY, others as one prepared
-    INSERT. The constraints hold as always.
+    `same` holds fields that have one value in all rows. Model defaults do not apply: `fields` and `same`
+    must name every column without a database default. PostgreSQL uses COPY, SQLite `executemany`.
     """
     columns = _fields(model, [*fields, *(same or ())])
     common = tuple((same or {}).values())
@@ -56,9 +56,9 @@ def update_rows(
     *,
     same: Mapping[str, Any] | None = None,
 ) -> None:
-    """`rows` hold the primary key and a value for each field; one UPDATE … FROM a list of them.
+    """Update rows in one statement per chunk. A row has the primary key and one value for each of `fields`.
 
-    What `same` names gets one value in all of them.
+    `same` holds fields that have one value in all rows.
     """
     key, *columns = _fields(model, [model._meta.pk.name, *fields])
     common = {field: (same or {})[field.name] for field in _fields(model, list(same or ()))}
@@ -78,37 +78,37 @@ def _copy(
     rows: Iterable[Sequence[Any]],
     common: tuple[Any, ...],
 ) -> None:
-    """Lines of text, made here: what is the same in all of them is put into words once."""
+    """Send rows as COPY text; values that all rows share are formatted once."""
     names = ", ".join(f'"{field.column}"' for field in columns)
     own = len(columns) - len(common)
-    json_at = [index for index, field in enumerate(columns[:own]) if isinstance(field, models.JSONField)]
+    json_indexes = [index for index, field in enumerate(columns[:own]) if isinstance(field, models.JSONField)]
     shared = [
-        _word(_json(value) if isinstance(field, models.JSONField) else value)
+        _copy_value(_json(value) if isinstance(field, models.JSONField) else value)
         for field, value in zip(columns[own:], common, strict=True)
     ]
-    end = "".join(f"\t{word}" for word in shared) + "\n"
+    shared_suffix = "".join(f"\t{value}" for value in shared) + "\n"
     query = f'COPY "{model._meta.db_table}" ({names}) FROM STDIN'
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(query) as copy:
         for chunk in _chunks(rows):
-            copy.write("".join([_line(row, json_at) + end for row in chunk]))
+            copy.write("".join([_copy_row(row, json_indexes) + shared_suffix for row in chunk]))
 
 
-def _line(row: Sequence[Any], json_at: Sequence[int]) -> str:
-    if json_at:
+def _copy_row(row: Sequence[Any], json_indexes: Sequence[int]) -> str:
+    if json_indexes:
         row = list(row)
-        for index in json_at:
+        for index in json_indexes:
             row[index] = _json(row[index])
-    return "\t".join([_word(value) for value in row])
+    return "\t".join([_copy_value(value) for value in row])
 
 
-# A field of a COPY ends at a tab and a row at a line break.
-_MARKS = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+# In COPY text a tab ends a value and a line break ends a row.
+_COPY_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def _word(value: Any) -> str:
-    """A value as COPY reads it."""
+def _copy_value(value: Any) -> str:
+    """Return a value in COPY text format."""
     if isinstance(value, str):
-        return value.translate(_MARKS)
+        return value.translate(_COPY_ESCAPES)
     if value is None:
         return "\\N"
     return value.hex if isinstance(value, UUID) else str(value)
@@ -149,7 +149,7 @@ def _array(field: Field, column: Sequence[Any]) -> Any:
 
 
 def ids_subquery(ids: Iterable[UUID | str]) -> tuple[str, str]:
-    """Many ids as one parameter: what a statement selects them from, and the parameter."""
+    """Return a subquery that selects many ids from one parameter, and that parameter."""
     if connection.vendor == "postgresql":
         return "SELECT unnest(%s::uuid[])", uuid_array(ids)
     return "SELECT value FROM json_each(%s)", json.dumps([_hex(key) for key in ids])
@@ -163,10 +163,11 @@ def _execute_many(
     before: Sequence[Any] = (),
     after: Sequence[Any] = (),
 ) -> None:
-    """A run of the statement for each row; what comes before and after its own values is the same in all."""
-    makers = [_maker(field) for field in columns]
+    """Execute the statement for each row, with the same values before and after the row's own."""
+    converters = [_converter(field) for field in columns]
     prepared = (
-        [*before, *[make(value) for make, value in zip(makers, row, strict=True)], *after] for row in rows
+        [*before, *[convert(value) for convert, value in zip(converters, row, strict=True)], *after]
+        for row in rows
     )
     with connection.cursor() as cursor:
         for chunk in _chunks(prepared):
@@ -174,22 +175,28 @@ def _execute_many(
 
 
 def _prepared(columns: Sequence[Field], values: Sequence[Any]) -> list[Any]:
-    return [_maker(field)(value) for field, value in zip(columns, values, strict=True)]
+    return [_converter(field)(value) for field, value in zip(columns, values, strict=True)]
 
 
-# What SQLite's driver takes as it is, members of enumerations too.
-_AS_IT_IS = (models.CharField, models.TextField, models.IntegerField, models.FloatField, models.BooleanField)
+# Fields whose values SQLite's driver takes without conversion, enum members included.
+_UNCONVERTED = (
+    models.CharField,
+    models.TextField,
+    models.IntegerField,
+    models.FloatField,
+    models.BooleanField,
+)
 
 
-def _maker(field: Field) -> Callable[[Any], Any]:
-    """Makes SQLite's values of a field's; Django's own way looks at each as if it knew nothing of it."""
+def _converter(field: Field) -> Callable[[Any], Any]:
+    """Return a converter to SQLite values; choosing it once per column is faster than `get_db_prep_save`."""
     kind = field.target_field if isinstance(field, models.ForeignKey) else field
     if isinstance(kind, models.UUIDField):
         return _hex
     if isinstance(kind, models.JSONField):
         return _json
-    if isinstance(kind, _AS_IT_IS):
-        return _same
+    if isinstance(kind, _UNCONVERTED):
+        return _unchanged
     return partial(field.get_db_prep_save, connection=connection)
 
 
@@ -197,13 +204,13 @@ def _hex(key: UUID | str | None) -> str | None:
     return key.hex if isinstance(key, UUID) else key and key.replace("-", "")
 
 
-def _same(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
 def _chunks(rows: Iterable[Any]) -> Iterable[list[Any]]:
-    waiting = iter(rows)
-    while chunk := list(islice(waiting, CHUNK)):
+    remaining = iter(rows)
+    while chunk := list(islice(remaining, CHUNK)):
         yield chunk
 
 
@@ -214,12 +221,12 @@ def _fields(model: type[models.Model], names: Sequence[str]) -> list[Field]:
 @models.UUIDField.register_lookup
 @models.ForeignKey.register_lookup
 class Among(In):
-    """`pk__among=keys`: as `in`, but thousands of keys go to PostgreSQL as one array, not as a word each."""
+    """`pk__among=keys`: like `in`, but PostgreSQL gets all keys as one array parameter."""
 
     lookup_name = "among"
 
     def get_prep_lookup(self) -> list[Any]:
-        """The keys as they are: a database that takes no arrays looks at each later."""
+        """Return the keys unconverted; `In` converts them later for databases without arrays."""
         return [getattr(key, "pk", key) for key in self.rhs]
 
     def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
@@ -228,5 +235,5 @@ class Among(In):
 
 
 def uuid_array(keys: Iterable[Any]) -> str:
-    """Ids, or their text, as PostgreSQL writes an array; the driver would look at every one."""
+    """Return ids or their text as a PostgreSQL array literal; faster than the driver's conversion."""
     return "{" + ",".join([key if isinstance(key, str) else key.hex for key in keys]) + "}"

@@ -20,7 +20,7 @@ def milliseconds_sql() -> str:
 
 
 def milliseconds_expression() -> Func:
-    """Return the same as an expression for querysets."""
+    """Return whole milliseconds since 1970 by the database's clock as a queryset expression."""
     return Func(template=milliseconds_sql(), output_field=BigIntegerField())
 
 

@@ -1,4 +1,4 @@
-"""Independent transactions on several connections at once, where the database takes several writers."""
+"""Run independent transactions in parallel if the database supports several writers."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from django.conf import settings
 from django.db import connection, connections
 
 Result = TypeVar("Result")
-# While the database writes one piece, the next is put together.
+# While the database writes one batch, Python prepares the next.
 WRITERS = 2
 
 
-def run_in_parallel(works: Sequence[Callable[[], Result]]) -> tuple[list[Result], list[Exception]]:
-    """What they answered, in their order, and what went wrong in those that failed: each fails alone.
+def run_in_parallel(functions: Sequence[Callable[[], Result]]) -> tuple[list[Result], list[Exception]]:
+    """Return the results in order and the exceptions of the functions that failed. Failures are independent.
 
-    SQLite has one writer, and inside a transaction all belongs to it: there they run one after the other.
+    On SQLite, which has one writer, and inside a transaction the functions run one after the other.
     """
-    writers = min(_writers(), len(works))
+    writers = min(_writers(), len(functions))
     if writers < 2:
-        outcomes = [_outcome(work) for work in works]
+        outcomes = [_outcome(function) for function in functions]
     else:
         with ThreadPoolExecutor(writers) as threads:
-            # Each with a context of its own, so that log lines and events stay those of the caller.
-            begun = [threads.submit(copy_context().run, _on_own_connection, work) for work in works]
-        outcomes = [_outcome(each.result) for each in begun]
+            # Each thread gets a copy of the caller's context, so that log lines keep the request or task id.
+            futures = [
+                threads.submit(copy_context().run, _on_own_connection, function) for function in functions
+            ]
+        outcomes = [_outcome(each.result) for each in futures]
     return (
         [each.value for each in outcomes if isinstance(each, _Done)],
         [each for each in outcomes if isinstance(each, Exception)],
@@ -40,23 +42,23 @@ class _Done(Generic[Result]):
     value: Result
 
 
-def _outcome(work: Callable[[], Result]) -> _Done[Result] | Exception:
+def _outcome(function: Callable[[], Result]) -> _Done[Result] | Exception:
     try:
-        return _Done(work())
+        return _Done(function())
     except Exception as error:
         return error
 
 
 def _writers() -> int:
-    """How many connections may write at once, beside the caller's own and the one that renews its lease."""
+    """Return how many connections may write at once; two stay free, for the caller and for lease renewal."""
     if connection.vendor != "postgresql" or connection.in_atomic_block:
         return 1
     pool = settings.CONFIG["DATABASE_POOL_SIZE"]
     return min(WRITERS, pool - 2) if pool else WRITERS
 
 
-def _on_own_connection(work: Callable[[], Result]) -> Result:
+def _on_own_connection(function: Callable[[], Result]) -> Result:
     try:
-        return work()
+        return function()
     finally:
         connections.close_all()

@@ -1,8 +1,7 @@
-"""Statements that are put together once and run often, several of them in one way to the database.
+"""Prepared statements, compiled once and run often, several in one round trip.
 
-Building a query costs more than running it when it finds a row by its key. What every request and every
-recording asks is therefore kept as text, with the places of what is given anew each time; PostgreSQL keeps
-its plan of it as well.
+For a lookup by key, building the query costs more than running it. Queries that every request or every
+recorded observation runs are therefore compiled as SQL with parameters. PostgreSQL caches their plans too.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from django.db import DEFAULT_DB_ALIAS, connections, models
 from django.db.models.expressions import Expression
 
 T = TypeVar("T")
-# A place for a value, or a percent sign that is meant.
-_MARK = re.compile("%%|%s")
+# A placeholder, or an escaped percent sign.
+_PLACEHOLDER = re.compile("%%|%s")
 
 
 class Parameter(Expression):
-    """Stands in a queryset for a value that comes with each run."""
+    """Placeholder in a queryset for a value that each run supplies."""
 
     def __init__(self, name: str, field: models.Field[Any, Any]) -> None:
         super().__init__(output_field=field)
@@ -37,62 +36,62 @@ class Parameter(Expression):
 
 
 class RawJson(str):
-    """A value of a JSON column that is text already, and is stored as it is."""
+    """A value of a JSON column that is serialized already."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class PreparedSql:
-    """A statement with a `%s` for each value that is given, and the name PostgreSQL knows it by."""
+    """SQL with a `%s` for each parameter, and the name of its prepared statement in PostgreSQL."""
 
     text: str
     name: str
     call: str
 
     @classmethod
-    def of(cls, text: str, places: int) -> PreparedSql:
+    def of(cls, text: str, parameter_count: int) -> PreparedSql:
         name = f"lcm_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
-        marks = ", ".join(["%s"] * places)
+        marks = ", ".join(["%s"] * parameter_count)
         return cls(text, name, f"EXECUTE {name}({marks})" if marks else f"EXECUTE {name}")
 
     @property
     def prepared(self) -> str:
         number = count(1)
-        numbered = _MARK.sub(lambda mark: "%" if mark[0] == "%%" else f"${next(number)}", self.text)
-        return f"PREPARE {self.name} AS {numbered}"
+        sql = _PLACEHOLDER.sub(lambda mark: "%" if mark[0] == "%%" else f"${next(number)}", self.text)
+        return f"PREPARE {self.name} AS {sql}"
 
 
 @dataclass(frozen=True)
 class PreparedStatement(Generic[T]):
-    """A text with its values, and what is made of the rows it finds."""
+    """SQL with its values, and the function that converts its rows."""
 
     text: PreparedSql
     values: Sequence[Any]
-    made_of: Callable[[list[Any]], list[T]] | None = None
+    build_rows: Callable[[list[Any]], list[T]] | None = None
 
 
 class PreparedQuery(Generic[T]):
-    """A queryset with `Given` in it, made into text when it is first needed."""
+    """A queryset with `Parameter` placeholders, compiled to SQL on first use."""
 
     def __init__(self, make: Callable[[], models.QuerySet[Any, T]]) -> None:
         self._make = make
 
     def of(self, **given: Any) -> PreparedStatement[T]:
-        kept = self._kept
-        return PreparedStatement(kept.text, kept.values(given), kept.made_of)
+        compiled = self._compiled
+        return PreparedStatement(compiled.text, compiled.values(given), compiled.build_rows)
 
     def read(self, **given: Any) -> list[T]:
         found: list[T] = run_statements(self.of(**given))[0]
         return found
 
     @cached_property
-    def _kept(self) -> _Compiled:
+    def _compiled(self) -> _Compiled:
         return _Compiled(self._make())
 
 
 class _Compiled:
-    """A queryset's text, and the compiler that knows what its columns are; all threads share them."""
+    """The SQL of a queryset and the compiler that converts its columns; shared by all threads."""
 
     def __init__(self, queryset: models.QuerySet[Any, Any]) -> None:
         self._connection = connections[DEFAULT_DB_ALIAS]
@@ -101,8 +100,8 @@ class _Compiled:
         columns = [each[0] for each in self._compiler.select[: self._compiler.col_count]]
         converters = self._compiler.get_converters(columns)
         vars(self._compiler)["get_converters"] = lambda _: converters
-        self._given = [each for each in values if isinstance(each, Parameter)]
-        self.text = PreparedSql.of(_with_constants(text, values), len(self._given))
+        self._parameters = [each for each in values if isinstance(each, Parameter)]
+        self.text = PreparedSql.of(_with_constants(text, values), len(self._parameters))
         self._queryset: Any = queryset
         self._found = threading.local()
         vars(self._queryset.query)["get_compiler"] = lambda *_, **__: self._compiler
@@ -110,10 +109,12 @@ class _Compiled:
 
     def values(self, given: Mapping[str, Any]) -> list[Any]:
         connection = self._connection
-        return [each.output_field.get_db_prep_value(given[each.name], connection) for each in self._given]
+        return [
+            each.output_field.get_db_prep_value(given[each.name], connection) for each in self._parameters
+        ]
 
-    def made_of(self, rows: list[Any]) -> list[Any]:
-        """Objects or tuples, as the queryset would make them."""
+    def build_rows(self, rows: list[Any]) -> list[Any]:
+        """Return model objects or tuples, as iterating the queryset would."""
         if not rows:
             return []
         self._found.rows = rows
@@ -121,40 +122,40 @@ class _Compiled:
 
 
 def _with_constants(text: str, values: Sequence[Any]) -> str:
-    """What is the same in each run stands in the text; only what is given is left open."""
-    written = iter(["%s" if isinstance(value, Parameter) else _constant(value) for value in values])
-    return _MARK.sub(lambda mark: mark[0] if mark[0] == "%%" else next(written), text)
+    """Write constants into the SQL, so that only parameters stay placeholders."""
+    replacements = iter(["%s" if isinstance(value, Parameter) else _constant(value) for value in values])
+    return _PLACEHOLDER.sub(lambda mark: mark[0] if mark[0] == "%%" else next(replacements), text)
 
 
 def _constant(value: Any) -> str:
     if isinstance(value, bool | int):
         return str(value)
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} has to be given")
+        raise TypeError(f"{value!r} cannot be a constant; use a Parameter")
     return "'" + value.replace("'", "''").replace("%", "%%") + "'"
 
 
 def insert_statement(model: type[models.Model], values: Mapping[str, Any]) -> PreparedStatement[Any]:
-    """One row; every column without a default of the database's own needs a value."""
+    """Return an INSERT of one row; every column without a database default needs a value."""
     text, fields = _insert(model, tuple(values))
-    return PreparedStatement(text, _prepared(fields, values.values()))
+    return PreparedStatement(text, _column_params(fields, values.values()))
 
 
 def update_statement(
     model: type[models.Model], key: Any, values: Mapping[str, Any]
 ) -> PreparedStatement[Any]:
-    """One row, by its key."""
+    """Return an UPDATE of one row by primary key."""
     text, fields = _update(model, tuple(values))
-    return PreparedStatement(text, _prepared(fields, [*values.values(), key]))
+    return PreparedStatement(text, _column_params(fields, [*values.values(), key]))
 
 
 def column_values(row: models.Model, *, without: Sequence[str] = ()) -> dict[str, Any]:
-    """The columns of a row but its key, as `inserting` and `updating` take them."""
+    """Return the columns of a row without its key, for `insert_statement` and `update_statement`."""
     names = [field.attname for field in row._meta.concrete_fields if not field.primary_key]
     return {name: getattr(row, name) for name in names if name not in without}
 
 
-def _prepared(fields: Sequence[models.Field[Any, Any]], values: Iterable[Any]) -> list[Any]:
+def _column_params(fields: Sequence[models.Field[Any, Any]], values: Iterable[Any]) -> list[Any]:
     connection = connections[DEFAULT_DB_ALIAS]
     return [
         str(value) if isinstance(value, RawJson) else field.get_db_prep_save(value, connection)
@@ -180,19 +181,21 @@ def _update(model: type[models.Model], names: tuple[str, ...]) -> tuple[Prepared
 
 
 def run_statements(*statements: PreparedStatement[Any]) -> list[list[Any]]:
-    """What each of them finds. PostgreSQL takes them all at once; each sees what those before it did."""
+    """Return the rows of each statement, run in order; on PostgreSQL all in one round trip."""
     if not statements:
         return []
     connection = connections[DEFAULT_DB_ALIAS]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            found = _run_together(connection, cursor, statements)
+            found = _run_in_one_round_trip(connection, cursor, statements)
         else:
             found = [_run_one(cursor, each) for each in statements]
-    return [each.made_of(rows) if each.made_of else [] for each, rows in zip(statements, found, strict=True)]
+    return [
+        each.build_rows(rows) if each.build_rows else [] for each, rows in zip(statements, found, strict=True)
+    ]
 
 
-def _run_together(
+def _run_in_one_round_trip(
     connection: Any, cursor: Any, statements: Sequence[PreparedStatement[Any]]
 ) -> list[list[Any]]:
     if _is_pooled(connection):
@@ -203,22 +206,22 @@ def _run_together(
     cursor.execute("; ".join(texts), [value for each in statements for value in each.values])
     found = []
     for each in statements:
-        found.append(cursor.fetchall() if each.made_of else [])
+        found.append(cursor.fetchall() if each.build_rows else [])
         cursor.nextset()
     return found
 
 
 def _run_one(cursor: Any, statement: PreparedStatement[Any]) -> list[Any]:
     cursor.execute(statement.text.text, statement.values)
-    return cursor.fetchall() if statement.made_of else []
+    return cursor.fetchall() if statement.build_rows else []
 
 
 def _is_pooled(connection: Any) -> bool:
-    """Whether what a connection is told is worth it: one for each request may be anybody's, too."""
+    """Whether connections are reused, so that preparing statements pays; PgBouncer may share the others."""
     return bool(connection.settings_dict["OPTIONS"].get("pool"))
 
 
-# What each connection of the driver's has been told; a rollback does not make it forget.
+# Names of the statements prepared on each driver connection; a rollback keeps them.
 _PREPARED_NAMES: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 
 

@@ -1,4 +1,4 @@
-"""Rules on who may use a page or an API call. Every URL has one; a test walks them all."""
+"""Access policies of pages and API calls. Every URL has one; a test checks them all."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from lcm.domain.roles import Role
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """The role a person needs (none: everybody), and whether controllers may, within their scopes.
+    """The role a person needs (NONE: no sign-in), and whether controllers have access within their scopes.
 
-    With a `scope` only tokens that have it may, whatever else they may see.
+    If `scope` is set, only tokens with that scope have access.
     """
 
     role: Role
@@ -23,7 +23,7 @@ class AccessPolicy:
 
 @dataclass(frozen=True)
 class ControllerScope:
-    """The pools that a controller's token may see and change; if it names a slot, that slot alone."""
+    """The pools a controller token may read and change, or one slot if the token names a slot."""
 
     pools: tuple[str, ...]
     slot_id: UUID | None = None

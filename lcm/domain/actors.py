@@ -1,4 +1,4 @@
-"""Who does something: a person, a controller, or LCM itself."""
+"""Actors: a person, a controller, or LCM itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Actor:
-    """Passed to every service; the change log keeps it."""
+    """The originator of a change. Every service takes one and records it in the change log."""
 
     label: str
     user_id: UUID | None = None

@@ -1,4 +1,4 @@
-"""How a session's requirements are divided among its kernels. Plain Python."""
+"""Division of a session's requirements among its kernels. Plain Python."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ QUANTUM = Decimal("0.01")
 
 
 def split_proportionally(total: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:
-    """Parts in proportion to the weights that sum to the total exactly.
+    """Return parts proportional to the weights that sum to the total exactly.
 
-    What rounding leaves over goes to the largest remainders. Without any weight the parts are equal.
+    The rounding difference goes to the largest remainders. If all weights are 0, the parts are equal.
     """
     if not weights:
         return []
@@ -20,17 +20,17 @@ def split_proportionally(total: Decimal, weights: Sequence[Decimal]) -> list[Dec
         raise ValueError("a weight must not be negative")
     if not any(weights):
         weights = [Decimal(1)] * len(weights)
-    whole = sum(weights)
-    exact = [total * weight / whole for weight in weights]
+    weight_sum = sum(weights)
+    exact = [total * weight / weight_sum for weight in weights]
     parts = [value.quantize(QUANTUM, rounding=ROUND_FLOOR) for value in exact]
-    left_over = int((total - sum(parts)) / QUANTUM)
+    missing_quanta = int((total - sum(parts)) / QUANTUM)
     by_remainder = sorted(range(len(parts)), key=lambda i: (parts[i] - exact[i], i))
-    for index in by_remainder[:left_over]:
+    for index in by_remainder[:missing_quanta]:
         parts[index] += QUANTUM
     return parts
 
 
-# Which configured size of a node decides its part of a resource; GPUs follow the CPU.
+# The node field that weighs each resource; GPUs are divided by CPU.
 NODE_WEIGHT_FIELDS = {
     "cpu_cores": "cpu_cores",
     "memory_gb": "memory_mb",
@@ -42,7 +42,7 @@ NODE_WEIGHT_FIELDS = {
 def allocate_to_nodes(
     nodes: Sequence[Mapping[str, Any]], requirements: Mapping[str, Decimal]
 ) -> list[dict[str, Decimal]]:
-    """What each node gets of what its session is placed for; they sum to it exactly."""
+    """Return the resources of each node; they sum to the session's requirements exactly."""
     parts = {
         name: split_proportionally(total, [Decimal(str(node[NODE_WEIGHT_FIELDS[name]])) for node in nodes])
         for name, total in requirements.items()

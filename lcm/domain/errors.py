@@ -1,16 +1,16 @@
-"""What can go wrong, said once: pages, API and tasks show the same sentence."""
+"""Errors of services. Pages, API and tasks show the same message."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# When a client may try again after a 503.
+# Retry-After of a 503 response.
 RETRY_SECONDS = 5
 
 
 class LcmError(Exception):
-    """A refusal with a sentence for people and details for programs."""
+    """Base class: a message for people and details for programs."""
 
     code = "error"
     status = 400
@@ -22,7 +22,7 @@ class LcmError(Exception):
 
 
 class InvalidInput(LcmError):
-    """Values that cannot be taken; `fields` says which and why."""
+    """Input is invalid; `fields` maps each invalid field to its messages."""
 
     code = "invalid"
 
@@ -30,12 +30,12 @@ class InvalidInput(LcmError):
         self.fields = {
             key: [value] if isinstance(value, str) else list(value) for key, value in fields.items()
         }
-        first = next((texts[0] for texts in self.fields.values() if texts), "The input cannot be taken.")
+        first = next((texts[0] for texts in self.fields.values() if texts), "The input is invalid.")
         super().__init__(message or first, details=self.fields)
 
 
 class StateConflict(LcmError):
-    """What was asked does not fit the state the object is in now."""
+    """The object's current state does not allow the request."""
 
     code = "state_conflict"
     status = 409
@@ -49,28 +49,28 @@ class ReferenceGone(StateConflict):
 
 
 class InUse(LcmError):
-    """Something else refers to what was to be deleted."""
+    """Other objects refer to the object to delete."""
 
     code = "in_use"
     status = 409
 
 
 class NotFound(LcmError):
-    """It is not there, or not any more."""
+    """The object does not exist, or no longer exists."""
 
     code = "not_found"
     status = 404
 
 
 class Gone(LcmError):
-    """What is asked for was there once, and is forgotten."""
+    """The requested data existed and was removed."""
 
     code = "gone"
     status = 410
 
 
 class Unavailable(LcmError):
-    """A part of LCM that this needs does not answer now."""
+    """A service that the request needs is down."""
 
     code = "unavailable"
     status = 503
@@ -84,20 +84,20 @@ class DatabaseUnavailable(Unavailable):
 
 
 class StalePreview(LcmError):
-    """What was shown before is not what is there now; `changed` says what differs."""
+    """The data changed after the preview was shown; `changed` in the details lists the differences."""
 
     code = "stale_preview"
     status = 412
 
 
 class Unprocessable(LcmError):
-    """Well-formed, but it cannot mean what it says."""
+    """The request is well-formed but contradicts itself."""
 
     code = "unprocessable"
     status = 422
 
 
 class IdempotencyKeyReused(Unprocessable):
-    """An Idempotency-Key that stands for something else already."""
+    """The Idempotency-Key was used for a different request."""
 
     code = "key_reused"

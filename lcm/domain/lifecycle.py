@@ -1,4 +1,4 @@
-"""The life of a lablet session: one table of what may follow what."""
+"""Lifecycle of a lablet session: statuses and allowed transitions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TRANSITIONS: dict[SessionStatus, tuple[SessionStatus, ...]] = {
 FINAL = frozenset(status for status, following in TRANSITIONS.items() if not following)
 ACTIVE = tuple(status for status in SessionStatus if status not in FINAL)
 
-# What “cancel” means from where: nothing runs yet, or the lab has to be taken down first.
+# The status that cancelling leads to: STOPPING if a lab may exist and has to be removed first.
 CANCEL_TARGETS: dict[SessionStatus, SessionStatus] = {
     S.PENDING: S.CANCELLED,
     S.SCHEDULED: S.CANCELLED,
@@ -47,11 +47,11 @@ CANCEL_TARGETS: dict[SessionStatus, SessionStatus] = {
     S.RUNNING: S.STOPPING,
     S.COLLECTING: S.STOPPING,
 }
-# A slot is held for it: a controller has something to do.
+# The session holds a lease on a slot, and a controller works on it.
 ON_A_SLOT = (S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING)
 EXTENDABLE = (S.PENDING, S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING)
 
-# The way of a session for which all goes well: what its timeline shows as still to come.
+# Statuses of a session without failures; its timeline shows the remaining ones as next steps.
 HAPPY_PATH = (
     S.PENDING,
     S.SCHEDULED,
@@ -65,7 +65,7 @@ HAPPY_PATH = (
 
 
 def allowed_transitions(status: str) -> tuple[SessionStatus, ...]:
-    """The statuses that may follow this one."""
+    """Return the statuses that may follow this one."""
     return TRANSITIONS[SessionStatus(status)]
 
 

@@ -1,4 +1,4 @@
-"""Who may do what: three roles, each including the ones below it."""
+"""Roles of people. Each role includes the lower ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Role(IntEnum):
-    """Kept as groups of these names; a person's role is the highest of theirs."""
+    """Stored as membership in the group of the same name; a person has the highest role of their groups."""
 
     NONE = 0
     VIEWER = 1
@@ -23,7 +23,7 @@ GROUPS = {role.label: role for role in Role if role}
 
 
 def role_of(user: Any) -> Role:
-    """The role of a logged-in person, asked once a request; controllers and strangers have none."""
+    """Return the role of a user, cached on the user object; NONE for controllers and anonymous users."""
     if not getattr(user, "is_active", False) or not hasattr(user, "groups"):
         return Role.NONE
     if user.is_superuser:

@@ -1,8 +1,7 @@
-"""The change feed: written with the change, numbered after its commit, forgotten after a while.
+"""Writing the change feed: entries are added with the change, numbered after its commit and pruned later.
 
-An entry gets its revision in a transaction of its own that holds the lock on the head, so revisions
-become visible in their order and a reader who is at 7 has seen everything up to 7. Writers of changes
-wait for nobody.
+A separate transaction that holds the lock on the feed head assigns revisions. Revisions therefore become
+visible in order: a reader at revision 7 has read all entries up to 7. Writers of changes never wait.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from lcm.models import FeedEntry, FeedHead, FeedKind, LabletSession
 def add_moved_sessions(
     sender: Any, session_ids: list[UUID], old: SessionStatus, new: SessionStatus, now: datetime, **kwargs: Any
 ) -> None:
-    """Controllers hear of sessions that are on a slot, come to one or leave it."""
+    """Add sessions that are on a slot, are assigned to one or leave one."""
     if old in ON_A_SLOT or new in ON_A_SLOT:
         append_session_changes(session_ids, now=now)
 
 
 BATCH = 10_000
-# However short the retention in hours is long for it: the feed holds no more than this.
+# Upper limit of the feed, whatever `FEED_HOURS` is.
 MAX_ENTRIES = 200_000
 
 
 def append_session_changes(session_ids: Sequence[UUID], *, now: datetime) -> None:
-    """These sessions changed: one statement, however many."""
+    """Add an entry for each changed session, in one statement."""
     if not session_ids:
         return
     source, keys = ids_subquery(session_ids)
@@ -51,20 +50,20 @@ def append_session_changes(session_ids: Sequence[UUID], *, now: datetime) -> Non
     moment = FeedEntry._meta.get_field("at").get_db_prep_save(now, connection)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(query, [FeedKind.SESSION.value, moment, keys])
-        _tell_watchers()
+        _notify_watchers()
 
 
 def append_slot_changes(slots: Iterable[tuple[UUID, str]], *, now: datetime) -> None:
-    """These slots changed: each as (id, name of its pool)."""
+    """Add an entry for each changed slot, given as (id, pool name)."""
     entries = [FeedEntry(kind=FeedKind.SLOT, object_id=key, pool=pool, at=now) for key, pool in slots]
     if entries:
         with transaction.atomic():
             FeedEntry.objects.bulk_create(entries, batch_size=500)
-            _tell_watchers()
+            _notify_watchers()
 
 
 def assign_revisions() -> int:
-    """Give committed entries their revisions; tells how many got one."""
+    """Assign revisions to committed entries; return how many were numbered."""
     with transaction.atomic():
         head = _locked_head()
         numbered = _number(after=head.revision)
@@ -73,11 +72,11 @@ def assign_revisions() -> int:
 
 
 def prune_entries(*, now: datetime) -> int:
-    """Remove what is older than `FEED_HOURS` or more than the feed holds; who is further back lists again."""
+    """Remove entries older than `FEED_HOURS` or beyond `MAX_ENTRIES`; return how many."""
     while assign_revisions() == BATCH:
         pass
     old = now - timedelta(hours=settings.CONFIG["FEED_HOURS"])
-    # Revisions come in the order of time, so only what goes is looked at.
+    # Revisions are in order of time, so one lookup finds the first entry to keep.
     young = FeedEntry.objects.filter(at__gte=old, revision__isnull=False).order_by("revision")
     with transaction.atomic():
         head = _locked_head()
@@ -86,7 +85,7 @@ def prune_entries(*, now: datetime) -> int:
         until = max(newest_old, head.revision - MAX_ENTRIES)
         if until <= head.forgotten:
             return 0
-        # First the word that they are gone: nobody reads a feed with holes.
+        # Move the lower bound before deleting, so that no reader gets a feed with gaps.
         FeedHead.objects.filter(pk=head.pk).update(forgotten=until)
     return _remove_up_to(until)
 
@@ -118,5 +117,5 @@ def _number(*, after: int) -> int:
         return int(cursor.rowcount)
 
 
-def _tell_watchers() -> None:
+def _notify_watchers() -> None:
     transaction.on_commit(feed_notification.publish_feed_change, robust=True)

@@ -1,4 +1,4 @@
-"""Reading the change feed."""
+"""Queries of the change feed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lcm.models import FeedEntry, FeedHead
 
 @dataclass(frozen=True)
 class FeedChange:
-    """One entry of the feed, as watchers get it."""
+    """An entry of the feed, as watchers receive it."""
 
     revision: int
     kind: str
@@ -20,7 +20,7 @@ class FeedChange:
 
 @dataclass(frozen=True)
 class FeedBounds:
-    """From where to where the feed can be read."""
+    """The newest revision, and the newest revision that was removed."""
 
     revision: int = 0
     forgotten: int = 0
@@ -32,12 +32,12 @@ def feed_bounds() -> FeedBounds:
 
 
 def changes_after(revision: int, *, pools: list[str] | None = None, limit: int) -> list[FeedChange]:
-    """The next entries, of these pools or of all; what has no revision yet is not there yet."""
+    """Return the next numbered entries, of these pools or of all pools."""
     rows = FeedEntry.objects.filter(revision__gt=revision)
     if pools is not None:
         rows = rows.filter(pool__in=pools)
-    found = rows.order_by("revision").values_list("revision", "kind", "object_id", "pool")[:limit]
-    return [FeedChange(number, kind, key, pool) for number, kind, key, pool in found if number is not None]
+    values = rows.order_by("revision").values_list("revision", "kind", "object_id", "pool")[:limit]
+    return [FeedChange(number, kind, key, pool) for number, kind, key, pool in values if number is not None]
 
 
 def has_unnumbered() -> bool:

@@ -1,4 +1,4 @@
-"""Events through Redis: they only make things happen sooner. Whoever misses one looks a little later."""
+"""Notifications through Redis about new feed entries. Watchers also poll, so a lost one only adds delay."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ logger = logging.getLogger(__name__)
 
 FEED_CHANNEL = "lcm:feed"
 PAUSE_SECONDS = 5.0
-_silent_until = 0.0
+_paused_until = 0.0
 
 
 def publish_feed_change() -> None:
-    """The feed has something new. After a failure Redis is left alone for a while."""
-    global _silent_until
-    if time.monotonic() < _silent_until:
+    """Notify watchers of new feed entries. After a failure, skip notifications for `PAUSE_SECONDS`."""
+    global _paused_until
+    if time.monotonic() < _paused_until:
         return
     try:
         _client(settings.REDIS_URL).publish(FEED_CHANNEL, b"")
     except (RedisError, OSError) as error:
-        _silent_until = time.monotonic() + PAUSE_SECONDS
+        _paused_until = time.monotonic() + PAUSE_SECONDS
         logger.warning("publish_failed", extra={"error": str(error)})
 
 

@@ -1,18 +1,18 @@
-"""What other apps may hear of: sent inside the transaction of what happened, so receivers commit with it."""
+"""Signals for other apps. Senders send them in the transaction of the change, so receivers commit with it."""
 
 from django.dispatch import Signal
 
-# session, actor, now: a session was asked for. A receiver may refuse by raising InvalidInput.
+# session, actor, now: a session was requested. A receiver may reject it by raising InvalidInput.
 session_created = Signal()
-# session_ids, old, new, now, lab_is_gone: sessions took a step together; `session_ids` is a list of ids.
-# `lab_is_gone`: it is certain that nothing of them is left on the workers.
+# session_ids, old, new, now, lab_is_gone: these sessions made the same transition.
+# `lab_is_gone`: their labs are known to be removed from the workers.
 sessions_moved = Signal()
-# definition, revision, now: it asks for something else from now on.
+# definition, revision, now: the definition has a new current revision.
 definition_revised = Signal()
-# session, now: someone wants a running session observed; its controller has to hear of it.
+# session, now: an observation of a running session was requested; its controller must be notified.
 observation_requested = Signal()
-# kind, name, address, token, now: a process runs; its metrics are at this address, if it has one. `token` is
-# that of a controller, None for LCM's own processes. A receiver may refuse by raising StateConflict.
+# kind, name, address, token, now: a process is running; `address` serves its metrics and may be empty.
+# `token` is a controller's token, None for LCM's own processes. A receiver may reject it with StateConflict.
 process_heartbeat = Signal()
-# kind, name, token, now: a process has ended. A receiver may refuse by raising StateConflict.
+# kind, name, token, now: a process has ended. A receiver may reject it with StateConflict.
 process_stopped = Signal()

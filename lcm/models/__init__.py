@@ -1,4 +1,4 @@
-"""The core domain."""
+"""Models of the core app."""
 
 from lcm.models.definitions import (
     DefinitionRevision,

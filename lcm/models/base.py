@@ -1,4 +1,4 @@
-"""What every model of ours has."""
+"""Abstract base models."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import uuid
 from django.db import models
 from django.utils import timezone
 
-# The text of an id. Without groups: addresses are made of it.
+# Pattern of an id. It has no groups, because URL patterns include it.
 ID_PATTERN = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 
 class IdModel(models.Model):
-    """An id that says nothing and can be made anywhere."""
+    """A model with a random UUID as its key."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
 
@@ -21,7 +21,7 @@ class IdModel(models.Model):
 
     @property
     def short_id(self) -> str:
-        """The first characters of the id: enough for people to tell two apart."""
+        """Return the first characters of the id, which people use to refer to the object."""
         return self.id.hex[:6]
 
 

@@ -1,4 +1,4 @@
-"""Lablet definitions and their revisions: what a lab is and what it asks for."""
+"""Lablet definitions and their revisions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Placement(models.TextChoices):
 
 
 class RevisionBasis(models.TextChoices):
-    """Where the numbers of a revision come from; `mixed` if resources have different bases."""
+    """How the requirements of a revision were chosen; `mixed` if resources have different bases."""
 
     IMPORTED = "imported", "Imported"
     CUSTOM = "custom", "Custom"
@@ -46,7 +46,7 @@ class RevisionBasis(models.TextChoices):
 
 
 class RevisionOutcome(models.TextChoices):
-    """What the sessions of a revision say about it; `superseded` if another one replaced it before that."""
+    """Verdict of a revision's sessions; `superseded` if another revision replaced it first."""
 
     WATCHING = "watching", "Watching"
     VERIFIED = "verified", "Verified"
@@ -55,7 +55,7 @@ class RevisionOutcome(models.TextChoices):
 
 
 def label_map(value: Any) -> None:
-    """Names with a text each, few and short."""
+    """Validate labels: at most 20 names and values of at most 63 characters."""
     if (
         not isinstance(value, dict)
         or len(value) > 20
@@ -63,36 +63,40 @@ def label_map(value: Any) -> None:
             isinstance(text, str) and 0 < len(name) <= 63 and len(text) <= 63 for name, text in value.items()
         )
     ):
-        raise ValidationError("Labels are names with a text each, at most 20 of at most 63 characters.")
+        raise ValidationError(
+            "Labels must map names to texts: at most 20 labels, at most 63 characters each."
+        )
 
 
 class LabletDefinition(DatedModel):
-    """A lab that people can ask for. Its requirements are those of its current revision."""
+    """A lab that people can request. Its current revision holds its requirements."""
 
     name = models.CharField(max_length=63, validators=[slug_name])
     version = models.CharField(max_length=20, default="1.0")
     description = models.CharField(max_length=500, blank=True)
     status = models.CharField(max_length=10, choices=DefinitionStatus, default=DefinitionStatus.DRAFT)
-    system = models.CharField(max_length=30, default="cml", help_text="The kind of worker it runs on.")
+    system = models.CharField(max_length=30, default="cml", help_text="The kind of worker the lab runs on.")
     pool = models.CharField(
-        max_length=63, blank=True, help_text="The pool its sessions wait in, unless they ask for another."
+        max_length=63, blank=True, help_text="The pool of its sessions, unless a session requests another."
     )
     placement = models.CharField(max_length=8, choices=Placement, default=Placement.TOGETHER)
     preemptible = models.BooleanField(default=False)
     awaits_arrival = models.BooleanField(
-        default=False, help_text="Its sessions run when their user has arrived, not when they are ready."
+        default=False, help_text="Sessions start to run when their user arrives, not when the lab is ready."
     )
     slot_labels = models.JSONField(
         default=dict,
         blank=True,
         validators=[label_map],
-        help_text='Labels a slot must have to run it, such as {"gpu": "a10"}.',
+        help_text='Labels a slot must have to run the lab, such as {"gpu": "a10"}.',
     )
     max_duration = models.DurationField(default=timedelta(hours=8))
 
     topology_yaml = models.TextField(blank=True, help_text="Empty for a definition without a topology.")
     topology_hash = models.CharField(
-        max_length=64, db_index=True, help_text="The epoch observations belong to."
+        max_length=64,
+        db_index=True,
+        help_text="Epoch of the topology; observations of one epoch are comparable.",
     )
     nodes = models.JSONField(default=list, blank=True)
     links = models.JSONField(default=list, blank=True)
@@ -112,7 +116,7 @@ class LabletDefinition(DatedModel):
             models.UniqueConstraint(
                 fields=["name", "version"],
                 name="definition_name_version",
-                violation_error_message="There already is a definition of that name and version.",
+                violation_error_message="A definition with this name and version already exists.",
             ),
             models.CheckConstraint(
                 name="definition_status_known", condition=Q(status__in=DefinitionStatus.values)
@@ -127,7 +131,7 @@ class LabletDefinition(DatedModel):
         ]
         indexes = [
             models.Index(fields=["created_at", "id"], name="definition_newest"),
-            # Few at a time, and asked for by every look at the overview.
+            # Few rows match, and every request for the overview reads them.
             models.Index(
                 fields=["review_since"], condition=Q(needs_review=True), name="definition_to_review"
             ),
@@ -138,7 +142,7 @@ class LabletDefinition(DatedModel):
 
     @property
     def node_definitions_used(self) -> list[str]:
-        """The node definitions it is made of, most frequent first; not what only joins the others."""
+        """Return the node definitions of the topology, most frequent first, without connectors."""
         kinds = [
             node["node_definition"]
             for node in self.nodes
@@ -152,7 +156,7 @@ def _amount(max_digits: int = 8) -> models.DecimalField[Any, Any]:
 
 
 class DefinitionRevision(IdModel):
-    """What a definition asked for from some moment on. Written once; its outcome follows."""
+    """Requirements of a definition from a point in time on. Immutable except for its outcome."""
 
     definition = models.ForeignKey(LabletDefinition, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
@@ -161,14 +165,16 @@ class DefinitionRevision(IdModel):
     storage_gb = _amount(10)
     gpu = models.DecimalField(max_digits=6, decimal_places=2, default=Decimal(0))
     port_template = models.JSONField(default=list, blank=True)
-    before = models.JSONField(null=True, blank=True, help_text="Requirements and port template it replaced.")
+    before = models.JSONField(
+        null=True, blank=True, help_text="Requirements and port template of the previous revision."
+    )
     basis = models.CharField(max_length=11, choices=RevisionBasis)
     bases = models.JSONField(
         default=dict,
         blank=True,
         help_text="Resource → its basis (or keep) and source (used, allocated or none).",
     )
-    aggregate = models.JSONField(null=True, blank=True, help_text="The evidence it was based on.")
+    aggregate = models.JSONField(null=True, blank=True, help_text="The evidence for the requirements.")
     reason = models.CharField(max_length=500, blank=True)
     actor = models.CharField(max_length=150)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
@@ -228,14 +234,14 @@ class DefinitionRevision(IdModel):
 
     @property
     def port_changes(self) -> PortChanges:
-        """Ports that differ from the revision before; none for an import."""
+        """Return the ports that differ from the previous revision; none for an import."""
         return (
             port_changes(self.before["port_template"], self.port_template) if self.before else PortChanges()
         )
 
     @property
     def snapshot(self) -> dict[str, Any]:
-        """Requirements and ports as JSON: what the next revision keeps as `before`."""
+        """Return requirements and ports as JSON; the next revision stores it as `before`."""
         return {
             "requirements": {name: str(value) for name, value in self.requirements.items()},
             "port_template": self.port_template,

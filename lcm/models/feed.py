@@ -1,4 +1,4 @@
-"""The change feed that controllers watch: which session or slot changed, in an order that never skips one."""
+"""Change feed that controllers watch: the sessions and slots that changed, in order and without gaps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class FeedKind(models.TextChoices):
 
 
 class FeedEntry(models.Model):
-    """Something in a pool changed. Written in the transaction of the change, numbered after its commit."""
+    """A change of a session or slot. Written in the transaction of the change, numbered after its commit."""
 
     id = models.BigAutoField(primary_key=True)
     revision = models.BigIntegerField(null=True)
@@ -40,7 +40,7 @@ class FeedEntry(models.Model):
 
 
 class FeedHead(models.Model):
-    """One row: the newest revision, and the newest that has been forgotten. Whoever numbers locks it."""
+    """The only row: newest revision and newest removed revision. Assigning revisions locks it."""
 
     ONLY = 1
 

@@ -1,4 +1,4 @@
-"""Long work that people start and find again."""
+"""Jobs: long-running work that people start and follow."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class JobState(models.TextChoices):
 
 
 UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
-# How one that ended is told when it refused everything, or something.
-NOT_ALL_DONE = {"refused": "None done", "partial": "Done in part"}
+# Labels of a completed job that rejected all or some of its items.
+NOT_ALL_DONE = {"refused": "Failed", "partial": "Partly done"}
 
 
 class Job(IdModel):
-    """Work in steps: what it is, how far it is, and what came out. Kept for some days."""
+    """Long-running work in steps, with its progress and result. Removed after JOB_DAYS."""
 
     kind = models.CharField(max_length=63)
     title = models.CharField(max_length=200)
@@ -33,14 +33,14 @@ class Job(IdModel):
     actor = models.CharField(max_length=150)
     user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="jobs")
     created_at = models.DateTimeField(default=timezone.now)
-    touched_at = models.DateTimeField(default=timezone.now, help_text="When it last got further.")
+    touched_at = models.DateTimeField(default=timezone.now, help_text="Time of the last progress.")
     finished_at = models.DateTimeField(null=True, blank=True)
-    attempt = models.PositiveSmallIntegerField(default=0, help_text="How often someone began to work on it.")
-    total = models.PositiveIntegerField(default=0, help_text="Things to do; 0 when that is not known.")
+    attempt = models.PositiveSmallIntegerField(default=0, help_text="How often a worker claimed the job.")
+    total = models.PositiveIntegerField(default=0, help_text="Number of items; 0 if unknown.")
     done = models.PositiveIntegerField(default=0)
     refused = models.PositiveIntegerField(default=0)
     result = models.CharField(max_length=500, blank=True)
-    notes = models.JSONField(default=list, blank=True, help_text="What could not be done, as far as kept.")
+    notes = models.JSONField(default=list, blank=True, help_text="Reasons for the first rejected items.")
     error = models.CharField(max_length=500, blank=True)
 
     class Meta:
@@ -67,7 +67,7 @@ class Job(IdModel):
 
     @property
     def outcome(self) -> str:
-        """Its state; one that ended and refused something is not simply done."""
+        """Return the state, or `partial` or `refused` if a completed job rejected some or all items."""
         if self.state != JobState.DONE or not self.refused:
             return self.state
         return "partial" if self.done else "refused"
@@ -82,7 +82,7 @@ class Job(IdModel):
 
     @property
     def percent(self) -> int | None:
-        """How far it is; None when nobody knows how much there is to do."""
+        """Return the progress in percent; None if the total is unknown."""
         if self.state == JobState.DONE:
             return 100
         return min(self.worked_on * 100 // self.total, 100) if self.total else None

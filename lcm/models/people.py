@@ -1,4 +1,4 @@
-"""People and what they belong to."""
+"""Users, domains, projects and memberships."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from lcm.models.base import DatedModel, IdModel
 
 slug_name = RegexValidator(
     r"^[a-z0-9]+(-[a-z0-9]+)*\Z",
-    "Use small letters, digits and single hyphens inside, for example “network-academy”.",
+    "Use lowercase letters, digits and single hyphens between them, for example “network-academy”.",
 )
 
 
 @cache
 def time_zones() -> frozenset[str]:
-    """The names of all zones; looked for once, as that reads hundreds of files."""
+    """Return the names of all time zones; cached, because reading them opens hundreds of files."""
     return frozenset(zoneinfo.available_timezones())
 
 
 def known_time_zone(name: str) -> None:
     if name and name not in time_zones():
-        raise ValidationError(f"“{name}” is not a time zone; write for example Europe/Vienna.")
+        raise ValidationError(f"“{name}” is not a time zone. Enter a name such as Europe/Vienna.")
 
 
 class Theme(models.TextChoices):
@@ -45,7 +45,7 @@ class User(AbstractUser):
         max_length=63,
         blank=True,
         validators=[known_time_zone],
-        help_text="Empty: the zone of this installation.",
+        help_text="Empty: the time zone of this installation.",
     )
     theme = models.CharField(max_length=6, choices=Theme, default=Theme.SYSTEM)
 
@@ -65,7 +65,7 @@ class User(AbstractUser):
 
 
 class Domain(DatedModel):
-    """The top of the tree: an organisation or a part of one."""
+    """An organisation or a part of one; contains projects."""
 
     name = models.CharField(max_length=63, unique=True, validators=[slug_name])
     description = models.CharField(max_length=300, blank=True)
@@ -78,7 +78,7 @@ class Domain(DatedModel):
 
 
 class Project(DatedModel):
-    """What sessions are asked for; belongs to a domain and has members."""
+    """A project of a domain. Its members request sessions in it."""
 
     domain = models.ForeignKey(Domain, on_delete=models.PROTECT, related_name="projects")
     name = models.CharField(max_length=63, validators=[slug_name])
@@ -91,7 +91,7 @@ class Project(DatedModel):
             models.UniqueConstraint(
                 fields=["domain", "name"],
                 name="project_name_in_domain",
-                violation_error_message="This domain already has a project of that name.",
+                violation_error_message="This domain already has a project with this name.",
             ),
         ]
 
@@ -104,7 +104,7 @@ class Project(DatedModel):
 
 
 class Membership(IdModel):
-    """A person in a project: together the subject of fair share."""
+    """A person's membership in a project; fair share is computed per membership."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")

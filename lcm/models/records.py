@@ -1,4 +1,4 @@
-"""What LCM keeps about its own work: change log, tokens, idempotent answers, heartbeats."""
+"""Change log, API tokens, idempotent responses and heartbeats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lcm.models.people import User
 
 
 class AppendOnlyQuerySet(models.QuerySet[Any]):
-    """Rows are added and read."""
+    """Rejects updates and deletes."""
 
     def update(self, **kwargs: Any) -> NoReturn:
         raise ValidationError("The change log cannot be changed.")
@@ -26,12 +26,12 @@ class AppendOnlyQuerySet(models.QuerySet[Any]):
 
 
 class ChangeLog(models.Model):
-    """Who did what, to what, when and why."""
+    """A change of an object: actor, time, values and reason."""
 
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(default=timezone.now)
     actor = models.CharField(max_length=150)
-    # No constraints: the log outlives people and tokens.
+    # No foreign key constraint: entries outlive users and tokens.
     user = models.ForeignKey(
         User, on_delete=models.DO_NOTHING, null=True, db_constraint=False, db_index=False, related_name="+"
     )
@@ -71,9 +71,9 @@ class ChangeLog(models.Model):
         raise ValidationError("The change log cannot be deleted.")
 
 
-# How the scopes begin that name a pool.
+# Prefix of a scope that names a pool.
 POOL_SCOPE = "pool:"
-# How the scope begins that limits a worker's key to its slot.
+# Prefix of the scope that limits a worker's token to its slot.
 SLOT_SCOPE = "slot:"
 
 
@@ -83,14 +83,16 @@ class TokenKind(models.TextChoices):
 
 
 class ApiToken(IdModel):
-    """A key to the API. Only its hash is kept; it is shown once, when it is made."""
+    """An API token. LCM stores its hash only and shows the key once, on creation."""
 
     name = models.CharField(max_length=63)
     kind = models.CharField(max_length=10, choices=TokenKind)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True, related_name="tokens")
-    scopes = models.JSONField(default=list, blank=True, help_text="What a controller may see: “pool:NAME”.")
+    scopes = models.JSONField(
+        default=list, blank=True, help_text="Scopes of a controller, such as “pool:NAME”."
+    )
     hash = models.CharField(max_length=64, unique=True, editable=False)
-    hint = models.CharField(max_length=12, editable=False, help_text="How the token starts, to recognise it.")
+    hint = models.CharField(max_length=12, editable=False, help_text="The first characters of the key.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -104,7 +106,7 @@ class ApiToken(IdModel):
                 fields=["name"],
                 condition=Q(revoked_at=None),
                 name="token_name_in_use_once",
-                violation_error_message="There already is a token of that name.",
+                violation_error_message="A token with this name already exists.",
             ),
             models.CheckConstraint(
                 name="token_belongs_to_someone",
@@ -118,12 +120,12 @@ class ApiToken(IdModel):
 
     @property
     def pools(self) -> list[str]:
-        """Names of the pools a controller serves with it."""
+        """Return the names of the pools in the token's scopes."""
         return [scope.removeprefix(POOL_SCOPE) for scope in self.scopes if scope.startswith(POOL_SCOPE)]
 
     @property
     def scope(self) -> ControllerScope:
-        """Return which objects a controller may see and change with it."""
+        """Return the objects that a controller with this token may read and change."""
         slots = [scope.removeprefix(SLOT_SCOPE) for scope in self.scopes if scope.startswith(SLOT_SCOPE)]
         return ControllerScope(tuple(self.pools), UUID(slots[0]) if slots else None)
 
@@ -142,7 +144,7 @@ class ApiToken(IdModel):
 
 
 class IdempotentResponse(IdModel):
-    """The answer to a POST that carried an Idempotency-Key, kept for a repeat."""
+    """Stored response to a POST with an Idempotency-Key, replayed when the request is repeated."""
 
     principal = models.CharField(max_length=60)
     key = models.CharField(max_length=200)
@@ -159,7 +161,7 @@ class IdempotentResponse(IdModel):
 
 
 class Heartbeat(models.Model):
-    """When a part of LCM was last known to work."""
+    """Time of the last heartbeat of a component."""
 
     name = models.CharField(max_length=63, primary_key=True)
     at = models.DateTimeField()

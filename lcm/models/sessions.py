@@ -1,4 +1,4 @@
-"""Lablet sessions, their history and their kernels."""
+"""Lablet sessions, their transitions and kernels."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Priority(models.IntegerChoices):
 
 
 class LabletSession(IdModel):
-    """One person's lab for a timeslot."""
+    """A lab of one person for a timeslot."""
 
-    # Foreign keys without an index of their own are led by one of the composite indexes below.
+    # Foreign keys with db_index=False are the first column of a composite index below.
     definition = models.ForeignKey(
         LabletDefinition, on_delete=models.PROTECT, related_name="sessions", db_index=False
     )
@@ -37,10 +37,12 @@ class LabletSession(IdModel):
     status = models.CharField(max_length=13, choices=SessionStatus, default=SessionStatus.PENDING)
     status_since = models.DateTimeField()
     attempt = models.PositiveSmallIntegerField(default=1)
-    pool = models.CharField(max_length=63, blank=True, help_text="The pool it waits in or runs in.")
-    arrived_at = models.DateTimeField(null=True, blank=True, help_text="When its user was there.")
+    pool = models.CharField(
+        max_length=63, blank=True, help_text="The pool in which the session waits or runs."
+    )
+    arrived_at = models.DateTimeField(null=True, blank=True, help_text="When the user arrived.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    # What its list shows and filters by; the observations themselves are not here.
+    # Copies for the session list and its filters; the observations app owns the observations.
     observation_count = models.PositiveIntegerField(default=0, editable=False)
     observed_at = models.DateTimeField(null=True, blank=True, editable=False)
     port_drift_detected = models.BooleanField(
@@ -59,7 +61,7 @@ class LabletSession(IdModel):
             models.CheckConstraint(
                 name="session_ends_after_start",
                 condition=Q(ends_at__gt=F("starts_at")),
-                violation_error_message="The timeslot has to end after it starts.",
+                violation_error_message="The timeslot must end after it starts.",
             ),
             models.CheckConstraint(
                 name="session_priority_in_range", condition=Q(priority__in=Priority.values)
@@ -67,8 +69,8 @@ class LabletSession(IdModel):
             models.CheckConstraint(name="session_status_known", condition=Q(status__in=SessionStatus.values)),
             models.CheckConstraint(name="session_attempt_positive", condition=Q(attempt__gte=1)),
         ]
-        # Ascending throughout: every database reads an index backwards, and not every one compares rows on
-        # a descending one.
+        # All ascending: every database can scan an index backwards, but not every database supports row
+        # comparisons on a descending index.
         indexes = [
             models.Index(fields=["created_at", "id"], name="session_newest"),
             models.Index(fields=["starts_at", "id"], name="session_by_start"),
@@ -102,12 +104,12 @@ class LabletSession(IdModel):
 
     @property
     def latest_end(self) -> datetime:
-        """How far its definition lets it be extended."""
+        """Return the latest end that the definition allows."""
         return self.starts_at + self.definition.max_duration
 
 
 class SessionTransition(IdModel):
-    """One step in a session's life. Written once."""
+    """A status transition of a session. Immutable."""
 
     session = models.ForeignKey(
         LabletSession, on_delete=models.CASCADE, related_name="transitions", db_index=False
@@ -124,7 +126,7 @@ class SessionTransition(IdModel):
         indexes = [models.Index(fields=["session", "at"], name="transition_of_session")]
 
     def __str__(self) -> str:
-        return f"{self.from_status or 'asked'} → {self.to_status}"
+        return f"{self.from_status or 'requested'} → {self.to_status}"
 
 
 class KernelStatus(models.TextChoices):
@@ -134,7 +136,7 @@ class KernelStatus(models.TextChoices):
     TERMINATED = "TERMINATED", "Terminated"
 
 
-# A kernel goes with its session.
+# Status of a session's kernels by the status of the session.
 KERNEL_STATUS: dict[SessionStatus, KernelStatus] = {
     SessionStatus.PENDING: KernelStatus.PENDING,
     SessionStatus.SCHEDULED: KernelStatus.ALLOCATED,
@@ -151,7 +153,7 @@ KERNEL_STATUS: dict[SessionStatus, KernelStatus] = {
 
 
 class Kernel(IdModel):
-    """One lab node of a session: the unit of allocation."""
+    """A lab node of a session; the unit of allocation."""
 
     session = models.ForeignKey(
         LabletSession, on_delete=models.CASCADE, related_name="kernels", db_index=False

@@ -1,4 +1,4 @@
-"""Where the processes of LCM can be scraped: each says so every while."""
+"""Heartbeats of web and worker processes, with the address of their metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTERVAL_SECONDS = 15.0
 
 
 def scrape_address(bind: str) -> str:
-    """The address under which others reach what listens here."""
+    """Return the address at which Prometheus reaches a process that listens on `bind`."""
     listening = Address.parse(bind)
     host = settings.CONFIG["METRICS_HOST"]
     if not host:
@@ -29,22 +29,22 @@ def scrape_address(bind: str) -> str:
 
 
 def send_heartbeat(kind: str, address: str) -> None:
-    """Say once that a process of this kind is there; should the database be away, the next time will do."""
+    """Record that a process is running; if the database is down, log a warning."""
     try:
         process_heartbeat.send(
             sender=None, kind=kind, name=address, address=address, token=None, now=timezone.now()
         )
     except DatabaseError as error:
-        logger.warning("presence_not_told", extra={"error": str(error)})
+        logger.warning("heartbeat_failed", extra={"error": str(error)})
 
 
 def start_heartbeats(kind: str, address: str) -> None:
-    """Say so from now on, in a thread that ends with the process."""
+    """Send heartbeats in a daemon thread."""
 
-    def go_on() -> None:
+    def send_forever() -> None:
         while True:
             send_heartbeat(kind, address)
             close_old_connections()
             time.sleep(INTERVAL_SECONDS)
 
-    threading.Thread(target=go_on, name="presence", daemon=True).start()
+    threading.Thread(target=send_forever, name="heartbeats", daemon=True).start()

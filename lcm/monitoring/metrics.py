@@ -14,29 +14,29 @@ from prometheus_client.registry import Collector
 
 logger = logging.getLogger(__name__)
 
-REQUESTS = Counter("lcm_http_requests_total", "Requests answered.", ["view", "method", "status"])
+REQUESTS = Counter("lcm_http_requests_total", "HTTP requests.", ["view", "method", "status"])
 REQUEST_SECONDS = Histogram("lcm_http_request_seconds", "Time to answer a request.", ["view"])
-TASKS = Counter("lcm_tasks_total", "Background tasks run, by how they ended.", ["task", "result"])
+TASKS = Counter("lcm_tasks_total", "Background tasks run, by result.", ["task", "result"])
 TRANSITIONS = Counter(
-    "lcm_session_transitions_total", "Steps in sessions' lives.", ["from_status", "to_status"]
+    "lcm_session_transitions_total", "Session status transitions.", ["from_status", "to_status"]
 )
 
 
 def active_sessions() -> Iterator[Metric]:
     from lcm.selectors.sessions import active_by_status
 
-    sessions = GaugeMetricFamily("lcm_sessions_active", "Sessions that have not ended.", labels=["status"])
+    sessions = GaugeMetricFamily("lcm_sessions_active", "Active sessions.", labels=["status"])
     for status, count in active_by_status().items():
         sessions.add_metric([status], count)
     yield sessions
 
 
-# Functions that read figures from the database when Prometheus asks; apps add theirs when they start.
+# Functions that read metrics from the database on each scrape; apps add theirs when they are ready.
 FLEET_COLLECTORS: list[Callable[[], Iterable[Metric]]] = [active_sessions]
 
 
 class FleetCollector(Collector):
-    """Everything in FLEET."""
+    """The metrics of all FLEET_COLLECTORS."""
 
     def collect(self) -> Iterator[Metric]:
         for read in FLEET_COLLECTORS:
@@ -44,7 +44,7 @@ class FleetCollector(Collector):
 
 
 def render_metrics() -> bytes:
-    """Everything Prometheus scrapes from `/metrics`."""
+    """Return the response body of `/metrics`."""
     registry: CollectorRegistry = REGISTRY
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
@@ -54,11 +54,11 @@ def render_metrics() -> bytes:
     try:
         return generate_latest(registry) + generate_latest(fleet)
     except DatabaseError:
-        logger.exception("fleet_figures_failed")
+        logger.exception("fleet_metrics_failed")
         return generate_latest(registry)
 
 
 def mark_process_dead(pid: int) -> None:
-    """Drop the live gauges of a process that has ended; its counters stay in the sums."""
+    """Drop the live gauges of a process that has ended; its counters stay in the totals."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]

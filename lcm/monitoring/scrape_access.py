@@ -1,4 +1,4 @@
-"""The rule for metrics: Prometheus shows METRICS_TOKEN, or the request comes from this machine."""
+"""Access to metrics: requests need METRICS_TOKEN or, if none is set, must come from this machine."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from django.conf import settings
 
 LOCAL_ONLY = (
-    "Without METRICS_TOKEN, metrics are shown to requests from this machine only, not through a proxy. "
+    "Without METRICS_TOKEN, only direct requests from this machine can read metrics. "
     "Set METRICS_TOKEN and send it as a bearer token.\n"
 )
 TOKEN_MISSING = "Send METRICS_TOKEN as a bearer token.\n"  # noqa: S105  (a message)
-# Headers that proxies add. A local proxy forwards requests of other machines.
+# Headers that proxies add. A local proxy forwards requests from other machines.
 _FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
 
 
 def scrape_refusal(meta: Mapping[str, Any]) -> tuple[HTTPStatus, str] | None:
-    """Return status and reason if a request may not read metrics, by its CGI variables; None if it may."""
+    """Return the status and message for a request that may not read metrics, else None."""
     token = settings.METRICS_TOKEN
     if not token:
         return None if _is_direct_and_local(meta) else (HTTPStatus.FORBIDDEN, LOCAL_ONLY)
@@ -30,7 +30,7 @@ def scrape_refusal(meta: Mapping[str, Any]) -> tuple[HTTPStatus, str] | None:
 
 
 def _is_direct_and_local(meta: Mapping[str, Any]) -> bool:
-    """Whether both ends are loopback addresses; a proxy that adds no header still keeps the public name."""
+    """Whether client and Host are loopback; a proxy that adds no header still forwards the public Host."""
     host = str(meta.get("HTTP_HOST", "localhost"))
     name = host.partition("]")[0].strip("[") if host.startswith("[") else host.partition(":")[0]
     is_forwarded = any(header.startswith(_FORWARDED) for header in meta)
@@ -39,13 +39,13 @@ def _is_direct_and_local(meta: Mapping[str, Any]) -> bool:
 
 
 def is_loopback(text: str) -> bool:
-    """Return whether a text is a loopback address, as IPv4, IPv6 or IPv4 in IPv6."""
+    """Return whether a text is a loopback address: IPv4, IPv6 or IPv4-mapped."""
     address = ip_address_in(text)
     return address is not None and address.is_loopback
 
 
 def ip_address_in(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the IP address that a text is, IPv4 in IPv6 as IPv4; None for any other text."""
+    """Parse an IP address, IPv4-mapped as IPv4; return None for any other text."""
     try:
         address = ip_address(text)
     except ValueError:

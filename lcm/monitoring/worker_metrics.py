@@ -1,4 +1,4 @@
-"""Metrics of a Celery worker where no web process of the same machine shows them."""
+"""Metrics server of a Celery worker, for machines without a web process."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ class _Server6(_Server):
 
 class _QuietHandler(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
-        """Scrapes are not logged."""
+        """Do not log scrapes."""
 
 
 def metrics_server(address: Address, registry: CollectorRegistry) -> WSGIServer:
-    """Return a server of metrics with the rule of `/metrics`; it listens, and does not answer yet."""
-    show: Any = make_wsgi_app(registry)
+    """Return a bound metrics server with the access rule of `/metrics`; the caller starts it."""
+    metrics_app: Any = make_wsgi_app(registry)
 
-    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    def serve(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if refusal := scrape_refusal(environ):
             status, reason = refusal
             headers = [("Content-Type", "text/plain"), ("WWW-Authenticate", "Bearer")]
             start_response(f"{status.value} {status.phrase}", headers)
             return [reason.encode()]
-        shown: Iterable[bytes] = show(environ, start_response)
-        return shown
+        body: Iterable[bytes] = metrics_app(environ, start_response)
+        return body
 
     server = (_Server6 if ":" in address.host else _Server)((address.host, address.port), _QuietHandler)
-    server.set_app(answer)
+    server.set_app(serve)
     return server
 
 
 def serve_worker_metrics() -> None:
-    """Answer Prometheus at WORKER_METRICS_BIND; the tasks' processes leave their figures in a folder."""
+    """Serve the metrics of all task processes at WORKER_METRICS_BIND, if it is set."""
     bind = settings.CONFIG["WORKER_METRICS_BIND"]
     if not bind:
         return

@@ -1,4 +1,4 @@
-"""Reading definitions."""
+"""Queries of definitions and revisions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lcm.models import DefinitionRevision, LabletDefinition
 
 
 def definitions() -> QuerySet[LabletDefinition]:
-    """Definitions with their current revision, without the text of their topology."""
+    """Return definitions with their current revision, without topology text."""
     return LabletDefinition.objects.select_related("current_revision").defer(
         "topology_yaml", "links", "current_revision__port_template", "current_revision__before"
     )
@@ -21,7 +21,7 @@ def definition_with_everything() -> QuerySet[LabletDefinition]:
 
 
 def shows_configurations(role: Role) -> bool:
-    """Return whether a role may read node configurations, which can contain passwords of devices."""
+    """Return whether a role may read node configurations, which can contain device passwords."""
     return role >= Role.OPERATOR
 
 
@@ -32,11 +32,11 @@ def topology_text(definition: LabletDefinition, role: Role) -> str:
 
 
 def revisions_of(definition: LabletDefinition) -> QuerySet[DefinitionRevision]:
-    """Newest first."""
+    """Return the revisions of a definition, newest first."""
     return definition.revisions.select_related("reverts")
 
 
 def revisions_to_list(definition: LabletDefinition) -> QuerySet[DefinitionRevision]:
-    """Without evidence, which no list shows."""
-    long = ("port_template", "before", "aggregate")
-    return revisions_of(definition).defer("aggregate", *(f"reverts__{name}" for name in long))
+    """Return the revisions of a definition without their evidence, which no list shows."""
+    large_fields = ("port_template", "before", "aggregate")
+    return revisions_of(definition).defer("aggregate", *(f"reverts__{name}" for name in large_fields))

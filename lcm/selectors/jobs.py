@@ -1,4 +1,4 @@
-"""Reading jobs."""
+"""Queries of jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lcm.models.jobs import UNFINISHED
 class JobCounts:
     unfinished: int
     failed: int
-    # That ended, with something they could not do.
+    # Completed jobs that rejected some or all items.
     refusing: int
 
 
@@ -27,7 +27,7 @@ def unfinished_jobs() -> QuerySet[Job]:
 
 
 def job_counts() -> JobCounts:
-    """Of the jobs that are kept."""
+    """Return the number of unfinished, failed and partly rejected jobs."""
     return JobCounts(
         **Job.objects.aggregate(
             unfinished=Count("pk", filter=Q(state__in=UNFINISHED)),

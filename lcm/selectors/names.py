@@ -1,4 +1,4 @@
-"""Finding things by the names people type, and suggesting them."""
+"""Lookup of objects by the names people type, and suggestions for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ID_START = re.compile(r"^[0-9a-f]{4,32}$")
 
 
 def by_id(text: str, field: str = "pk") -> Q:
-    """Those whose id begins with the text; none when it cannot be the start of an id."""
+    """Return a filter for ids that start with the text; it matches nothing if the text is no id prefix."""
     start = text.lower().replace("-", "")
     if not _ID_START.match(start):
         return Q(pk__in=[])
@@ -23,7 +23,7 @@ def by_id(text: str, field: str = "pk") -> Q:
 
 
 def find_definition(text: str) -> LabletDefinition | None:
-    """`name v1.0`, or just the name: then its newest active version."""
+    """Find a definition by `name v1.0`, or by name alone: then the newest active version."""
     name, _, version = text.partition(" v")
     rows = LabletDefinition.objects.select_related("current_revision").filter(name=name.strip())
     if version:
@@ -32,7 +32,7 @@ def find_definition(text: str) -> LabletDefinition | None:
 
 
 def find_project(text: str) -> Project | None:
-    """`domain / project`, or just the project's name when only one domain has it."""
+    """Find a project by `domain / project`, or by its name alone if only one domain has it."""
     domain, slash, name = (part.strip() for part in text.rpartition("/"))
     rows = Project.objects.select_related("domain").filter(name=name)
     if slash:

@@ -1,4 +1,4 @@
-"""Reading domains, projects, people, tokens and the change log."""
+"""Queries of domains, projects, people, tokens and the change log."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def domains() -> QuerySet[Domain]:
 
 
 def projects() -> QuerySet[Project]:
-    """Members are counted for each project that is shown, by index: a join would count everyone's."""
-    mine = Membership.objects.filter(project=OuterRef("pk")).order_by().values("project")
-    counted = Subquery(mine.annotate(count=Count("*")).values("count"))
-    return Project.objects.select_related("domain").annotate(member_count=Coalesce(counted, 0))
+    """Return projects with `member_count`; a subquery counts only the rows shown, a join would count all."""
+    memberships = Membership.objects.filter(project=OuterRef("pk")).order_by().values("project")
+    member_count_subquery = Subquery(memberships.annotate(count=Count("*")).values("count"))
+    return Project.objects.select_related("domain").annotate(member_count=Coalesce(member_count_subquery, 0))
 
 
 def members_of(project: Project) -> QuerySet[Membership]:
@@ -31,13 +31,13 @@ def members_of(project: Project) -> QuerySet[Membership]:
 
 
 def project_counts() -> tuple[int, int]:
-    """Projects, and the domains that have any."""
+    """Return the number of projects, and of domains with projects."""
     found = Project.objects.aggregate(projects=Count("pk"), domains=Count("domain", distinct=True))
     return found["projects"], found["domains"]
 
 
 def people_in(domain: Domain) -> int:
-    """Members of its projects, each counted once."""
+    """Return the number of distinct members of a domain's projects."""
     return Membership.objects.filter(project__domain=domain).values("user").distinct().count()
 
 
@@ -46,7 +46,7 @@ def people() -> QuerySet[User]:
 
 
 def role_rank() -> Case:
-    """In a query what `role_of` says of each person."""
+    """Return `role_of` as a query expression."""
     groups = User.groups.through._default_manager.filter(user=OuterRef("pk"))
     highest = sorted(GROUPS.items(), key=lambda each: -each[1])
     return Case(
@@ -58,10 +58,12 @@ def role_rank() -> Case:
 
 
 def people_by_role() -> dict[Role, int]:
-    """How many have each role that anyone has; those with one are looked at, the others only counted."""
-    named = User.groups.through._default_manager.filter(group__name__in=GROUPS, user__is_active=True)
+    """Return the number of people by role. Only people with a role are read, the others are counted."""
+    role_memberships = User.groups.through._default_manager.filter(
+        group__name__in=GROUPS, user__is_active=True
+    )
     roles: dict[Any, Role] = {}
-    for pk, name in named.values_list("user_id", "group__name"):
+    for pk, name in role_memberships.values_list("user_id", "group__name"):
         roles[pk] = max(roles.get(pk, Role.NONE), GROUPS[name])
     roles |= dict.fromkeys(
         User.objects.filter(is_superuser=True, is_active=True).values_list("pk", flat=True), Role.ADMIN
@@ -72,11 +74,11 @@ def people_by_role() -> dict[Role, int]:
 
 
 def in_role(people: QuerySet[User], role: Role) -> QuerySet[User]:
-    """Those who have this role; only who may have it is looked at closely."""
+    """Filter people by role; group members are selected first, so that the rank is computed for few."""
     if role:
         name = next(name for name, each in GROUPS.items() if each == role)
-        held = User.groups.through._default_manager.filter(group__name=name).values("user")
-        people = people.filter(Q(pk__in=held) | Q(is_superuser=True))
+        members = User.groups.through._default_manager.filter(group__name=name).values("user")
+        people = people.filter(Q(pk__in=members) | Q(is_superuser=True))
     return people.alias(rank=role_rank()).filter(rank=role)
 
 
@@ -85,7 +87,7 @@ def tokens() -> QuerySet[ApiToken]:
 
 
 def token_counts(now: datetime, *, within: timedelta) -> tuple[int, int]:
-    """Tokens that are valid, and those of them that expire within this time."""
+    """Return the number of valid tokens, and how many of them expire within this time."""
     found = ApiToken.objects.filter(revoked_at=None, expires_at__gt=now).aggregate(
         valid=Count("pk"), ending=Count("pk", filter=Q(expires_at__lte=now + within))
     )
@@ -97,10 +99,10 @@ def changes() -> QuerySet[ChangeLog]:
 
 
 def values_are_for_admins(change: ChangeLog) -> bool:
-    """Return whether the changed values belong to an object whose own pages are for administrators."""
+    """Return whether only administrators may see the values, as on the object's own pages."""
     return change.object_type in _FOR_ADMINS
 
 
 def changes_of(obj: Model, limit: int = 20) -> list[ChangeLog]:
-    """The newest entries about one object."""
+    """Return the newest change log entries of an object."""
     return list(ChangeLog.objects.filter(object_id=str(obj.pk)).order_by("-at", "-id")[:limit])

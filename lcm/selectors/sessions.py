@@ -1,4 +1,4 @@
-"""Reading sessions."""
+"""Queries of sessions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lcm.domain.lifecycle import ACTIVE, SessionStatus
 from lcm.models import Domain, LabletDefinition, LabletSession, Project, User
 from lcm.selectors.names import by_id
 
-# A search first finds the few definitions, people and projects meant, then their sessions by index.
+# A search first finds at most this many definitions, people and projects, then their sessions by index.
 MAX_NAMES = 200
-# Apps add theirs when they start: fields of one session that other apps know, by name.
+# Functions that return extra fields of one session; apps add theirs when they are ready.
 DETAILS: list[Callable[[LabletSession], dict[str, Any]]] = []
 
 
 def sessions() -> QuerySet[LabletSession]:
-    """Sessions with what every list shows of them."""
+    """Return sessions with the related objects that lists show."""
     return LabletSession.objects.select_related("definition", "owner", "project__domain", "revision").defer(
         "definition__topology_yaml",
         "definition__nodes",
@@ -30,7 +30,7 @@ def sessions() -> QuerySet[LabletSession]:
 
 
 def details_of(session: LabletSession) -> dict[str, Any]:
-    """Return what other apps know of one session. A list does not show it: it costs queries for each row."""
+    """Return the fields that other apps add to one session. Lists omit them: they cost queries per row."""
     return {name: value for read in DETAILS for name, value in read(session).items()}
 
 
@@ -43,12 +43,12 @@ def active_by_status() -> dict[str, int]:
 
 
 def running_in(**where: Any) -> int:
-    """How many of a project or a domain run now."""
+    """Return the number of running sessions that match the filters."""
     return LabletSession.objects.filter(status=SessionStatus.RUNNING, **where).count()
 
 
 def search_sessions(queryset: QuerySet[LabletSession], text: str) -> QuerySet[LabletSession]:
-    """Sessions by the start of their id, or by the name of definition, owner, project or domain."""
+    """Filter sessions by id prefix, or by name of definition, owner, project or domain."""
     found = by_id(text)
     for field, names in (
         ("definition", LabletDefinition.objects.filter(name__icontains=text)),

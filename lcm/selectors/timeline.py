@@ -1,4 +1,4 @@
-"""A session's life as a line of steps."""
+"""Timeline of a session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lcm.models import LabletSession, SessionTransition
 
 @dataclass(frozen=True)
 class TimelineStep:
-    """A status the session was in, is in, or is on its way to: then `at` is when that is planned."""
+    """A past, current or expected status of a session; for an expected one `at` is the planned time."""
 
     status: SessionStatus
     at: datetime | None
@@ -27,27 +27,27 @@ class TimelineStep:
 def session_timeline(
     session: LabletSession, transitions: Sequence[SessionTransition], *, now: datetime
 ) -> list[TimelineStep]:
-    """What happened in the present attempt, then what comes when all goes well."""
+    """Return the steps of the current attempt, then the expected next steps."""
     steps = [step for step in transitions if step.attempt == session.attempt] or list(transitions)
     past: list[TimelineStep] = []
     for index, step in enumerate(steps):
         status = SessionStatus(step.to_status)
         following = steps[index + 1].at if index + 1 < len(steps) else None
         is_last = following is None
-        # The clock of the process that made the step may be ahead of this one.
+        # The clock of the process that made the transition may be ahead of this one.
         end = following or max(now, step.at)
         lasted = None if is_last and status in FINAL else end - step.at
         state = "now" if is_last and status not in FINAL else "past"
         past.append(TimelineStep(status, step.at, lasted, state))
-    return past + _to_come(session, now)
+    return past + _expected_steps(session, now)
 
 
-def _to_come(session: LabletSession, now: datetime) -> list[TimelineStep]:
-    """It runs in its timeslot; when that has begun or is over, nobody knows when the next step comes."""
+def _expected_steps(session: LabletSession, now: datetime) -> list[TimelineStep]:
+    """Return the expected steps; only the start and end of the timeslot have a planned time."""
     status = SessionStatus(session.status)
     if status not in HAPPY_PATH or status in FINAL:
         return []
     planned = {SessionStatus.RUNNING: session.starts_at, SessionStatus.COLLECTING: session.ends_at}
-    ahead = {each: at for each, at in planned.items() if at > now}
+    future = {each: at for each, at in planned.items() if at > now}
     rest = HAPPY_PATH[HAPPY_PATH.index(status) + 1 :]
-    return [TimelineStep(each, ahead.get(each), None, "next") for each in rest]
+    return [TimelineStep(each, future.get(each), None, "next") for each in rest]

@@ -1,4 +1,4 @@
-"""The one way into the change log."""
+"""Writing the change log. All changes are logged through this module."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def log_change(
     after: Mapping[str, Any] | None = None,
     now: datetime | None = None,
 ) -> ChangeLog:
-    """Say what was done to an object; call it in the transaction that does it."""
+    """Log a change of an object; call it in the transaction of the change."""
     entry = build_entry(
         obj, actor=actor, event=event, message=message, reason=reason, before=before, after=after, now=now
     )
@@ -46,30 +46,30 @@ def log_change(
 
 
 def log_changes(entries: Iterable[ChangeLog]) -> None:
-    """The same for many at once."""
+    """Save many entries at once."""
     insert_rows(ChangeLog, _FIELDS, (_VALUES(entry) for entry in entries))
 
 
 def change_log_statement(entry: ChangeLog) -> PreparedStatement[Any]:
-    """An entry, to be written together with other things."""
+    """Return the INSERT of an entry, to run with other statements in one round trip."""
     return insert_statement(ChangeLog, dict(zip(_FIELDS, _VALUES(entry), strict=True)))
 
 
 def log_bulk_change(model: type[models.Model], times: Mapping[UUID, datetime], **change: Any) -> None:
-    """One change that many objects went through, each at its time, as `log_change` takes it.
+    """Log the same change of many objects, each at its own time. `change` is as for `log_change`.
 
-    The objects are named by their ids, which is all that the words for them may need.
+    Objects are given by id, so the model's `__str__` must not use any other field.
     """
     if not times:
         return
-    any_of_them = model(pk=next(iter(times)))
-    entry = build_entry(any_of_them, **change)
+    placeholder = model(pk=next(iter(times)))
+    entry = build_entry(placeholder, **change)
     same = dict(zip(_FIELDS, _VALUES(entry), strict=True))
     del same["object_id"], same["object_label"], same["at"]
     rows = []
     for key, at in times.items():
-        any_of_them.pk = key
-        rows.append((str(key), str(any_of_them)[:200], at))
+        placeholder.pk = key
+        rows.append((str(key), str(placeholder)[:200], at))
     insert_rows(ChangeLog, ["object_id", "object_label", "at"], rows, same=same)
 
 
@@ -84,7 +84,7 @@ def build_entry(
     after: Mapping[str, Any] | None = None,
     now: datetime | None = None,
 ) -> ChangeLog:
-    """A change log entry that is not saved yet."""
+    """Return an unsaved change log entry."""
     return ChangeLog(
         at=now or timezone.now(),
         actor=actor.label,
@@ -97,13 +97,13 @@ def build_entry(
         event=event,
         message=message[:500],
         reason=reason[:500],
-        before=_plain(before),
-        after=_plain(after),
+        before=_as_json(before),
+        after=_as_json(after),
     )
 
 
 def loggable_fields(obj: models.Model) -> dict[str, Any]:
-    """An object's own fields as the log keeps them: no secrets, nothing of megabytes."""
+    """Return the fields of an object to log, without secrets and large values."""
     values = model_to_dict(obj)
     return {
         name: getattr(obj, f"{name}_id", value) if _is_relation(obj, name) else value
@@ -113,18 +113,18 @@ def loggable_fields(obj: models.Model) -> dict[str, Any]:
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Only what changed, on both sides."""
+    """Return the values that differ, before and after."""
     keys = [key for key in after if before.get(key) != after[key]]
     return {key: before.get(key) for key in keys}, {key: after[key] for key in keys}
 
 
 def apply_changes(obj: models.Model, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Set attributes of an object and tell what that changes of the row as it is now."""
-    fresh = type(obj)._default_manager.get(pk=obj.pk)
+    """Set attributes of an object; return the values that differ from the stored row, before and after."""
+    stored = type(obj)._default_manager.get(pk=obj.pk)
     for name, value in changes.items():
         setattr(obj, name, value)
     return differences(
-        {name: getattr(fresh, name) for name in changes}, {name: getattr(obj, name) for name in changes}
+        {name: getattr(stored, name) for name in changes}, {name: getattr(obj, name) for name in changes}
     )
 
 
@@ -132,8 +132,8 @@ def _is_relation(obj: models.Model, name: str) -> bool:
     return bool(obj._meta.get_field(name).is_relation)
 
 
-def _plain(values: Mapping[str, Any] | None) -> Any:
-    """Values as JSON has them, so that what is read back equals what was written."""
+def _as_json(values: Mapping[str, Any] | None) -> Any:
+    """Convert values to JSON types, so that the entry equals what the database returns."""
     if values is None:
         return None
     return json.loads(json.dumps(values, cls=DjangoJSONEncoder))

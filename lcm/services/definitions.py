@@ -1,4 +1,4 @@
-"""Importing, creating, editing and revising lablet definitions."""
+"""Import, create, edit and revise lablet definitions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EDITABLE_FIELDS = (
 
 
 def read_topology(*, text: str | bytes) -> Topology:
-    """What LCM understands of a CML topology; nothing is saved."""
+    """Parse a CML topology; raise InvalidInput with the position of each problem."""
     try:
         return parse_topology(text)
     except TopologyError as error:
@@ -73,12 +73,12 @@ def import_definition(
     actor: Actor,
     now: datetime,
 ) -> LabletDefinition:
-    """Save a topology as a definition with its first revision, estimated from the nodes unless given."""
-    read = read_topology(text=topology)
+    """Create a definition from a topology. Requirements that are not given are estimated from the nodes."""
+    parsed = read_topology(text=topology)
     definition = LabletDefinition(
         name=name,
         version=version,
-        description=description or read.description[:500],
+        description=description or parsed.description[:500],
         system=system,
         pool=pool,
         placement=placement,
@@ -88,17 +88,17 @@ def import_definition(
         max_duration=max_duration,
         status=status,
         topology_yaml=topology.decode() if isinstance(topology, bytes) else topology,
-        topology_hash=read.epoch,
-        nodes=[node.to_dict() for node in read.nodes],
-        links=[link.to_dict() for link in read.links],
-        node_count=read.node_count,
+        topology_hash=parsed.epoch,
+        nodes=[node.to_dict() for node in parsed.nodes],
+        links=[link.to_dict() for link in parsed.links],
+        node_count=parsed.node_count,
         created_at=now,
     )
-    estimate = {resource: Decimal(getattr(read.requirements, resource)) for resource in RESOURCES}
+    estimate = {resource: Decimal(getattr(parsed.requirements, resource)) for resource in RESOURCES}
     revision = DefinitionRevision(
         basis=RevisionBasis.IMPORTED,
         reason="Estimated from the topology",
-        port_template=[port.to_dict() for port in read.ports],
+        port_template=[port.to_dict() for port in parsed.ports],
         **_amounts(estimate | dict(requirements or {}), {}),
     )
     return _save_new(definition, revision, event="definition_imported", verb="imported", actor=actor, now=now)
@@ -115,13 +115,13 @@ def create_definition(
     now: datetime,
     **settings: Any,
 ) -> LabletDefinition:
-    """Save a definition without a topology; without nodes it has one, with the name of the definition.
+    """Create a definition without a topology. If no nodes are given, it has one node with its own name.
 
     A controller that knows the definition runs its kernels. `settings` are other fields of the model.
     """
     entries = [{"node_definition": system, **node} for node in nodes or [{"label": name}]]
     labels = [node["label"] for node in entries]
-    problems = {"nodes": twice} if (twice := label_problems(labels)) else {}
+    problems = {"nodes": duplicates} if (duplicates := label_problems(labels)) else {}
     ports = [read_entry(port) for port in port_template]
     try:
         template = check_template(ports, labels)
@@ -188,9 +188,9 @@ def _save_new(
 def update_definition(
     *, definition: LabletDefinition, actor: Actor, reason: str = "", say_why: bool = False, **changes: Any
 ) -> LabletDefinition:
-    """Change what is not part of a revision: description, pool, placement and the like.
+    """Change fields that are not part of a revision, such as description, pool or placement.
 
-    People `say_why` where more than the description changes; programs may.
+    With `say_why`, a reason is required if more than the description changes.
     """
     unknown = set(changes) - set(EDITABLE_FIELDS)
     if unknown:
@@ -218,7 +218,7 @@ def update_definition(
 def set_definition_status(
     *, definition: LabletDefinition, status: DefinitionStatus, actor: Actor, reason: str = ""
 ) -> LabletDefinition:
-    """Make a definition a draft, active or deprecated, which needs a reason. Its sessions are untouched."""
+    """Change the status of a definition. Deprecating needs a reason. Sessions are not affected."""
     old = DefinitionStatus(definition.status)
     if old == status:
         raise StateConflict(f"{definition} is {status.label.lower()} already.", details={"status": old.value})
@@ -229,7 +229,7 @@ def set_definition_status(
             status=status, updated_at=timezone.now()
         )
         if not moved:
-            raise StateConflict(f"{definition} was changed a moment ago; look at it again.")
+            raise StateConflict(f"{definition} was changed a moment ago. Reload it and try again.")
         definition.status = status
         log_change(
             definition,
@@ -257,18 +257,18 @@ def revise_definition(
     aggregate: dict[str, Any] | None = None,
     bases: Mapping[str, dict[str, str | None]] | None = None,
 ) -> DefinitionRevision:
-    """Ask for something else from now on; refused when `based_on` is no longer the current revision.
+    """Create a new current revision; raise StateConflict if `based_on` is no longer the current one.
 
-    `bases` has the basis and the source of resources where they differ from `basis`.
-    `port_template` replaces the whole template; without it, the template stays.
+    `bases` holds basis and source of the resources for which they differ from `basis`.
+    `port_template` replaces the whole template; None keeps it.
     """
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept with the revision."})
+        raise InvalidInput({"reason": "Enter a reason. It is recorded with the revision."})
     with transaction.atomic():
         current = _current(definition, based_on)
         amounts = _amounts(requirements, current.requirements)
         ports = current.port_template if port_template is None else list(port_template)
-        # A revert takes the old template as it is: rules for templates may have changed since.
+        # A revert copies the old template unchecked: the rules for templates may have changed since.
         if port_template is not None and reverts is None:
             ports = _checked_ports(definition, port_template)
         revision = DefinitionRevision(
@@ -289,7 +289,9 @@ def revise_definition(
         clean_model(revision)
         if revision.snapshot == current.snapshot:
             field = "requirements" if requirements or port_template is None else "port_template"
-            raise InvalidInput({field: f"Nothing differs from revision {current.number}."})
+            raise InvalidInput(
+                {field: f"The values are the same as in revision {current.number}. Change at least one."}
+            )
         revision.save(force_insert=True)
         _make_current(definition, old=current, new=revision)
         old, new = differences(current.snapshot["requirements"], revision.snapshot["requirements"])
@@ -311,7 +313,7 @@ def revise_definition(
 def revert_definition(
     *, definition: LabletDefinition, number: int, based_on: int, reason: str, actor: Actor, now: datetime
 ) -> DefinitionRevision:
-    """Go back to what an older revision asked for, as a new revision."""
+    """Create a revision with the requirements and ports of an older one."""
     target = definition.revisions.filter(number=number).first()
     if target is None:
         raise NotFound(f"{definition} has no revision {number}.")
@@ -330,7 +332,7 @@ def revert_definition(
 
 
 def delete_definition(*, definition: LabletDefinition, reason: str, actor: Actor) -> None:
-    """Remove a definition that no session refers to."""
+    """Delete a definition that has no sessions."""
     require_reason(reason)
     with transaction.atomic():
         log_change(
@@ -347,7 +349,7 @@ def delete_definition(*, definition: LabletDefinition, reason: str, actor: Actor
 def _bases(
     basis: RevisionBasis, before: Mapping[str, Decimal], after: Mapping[str, Decimal]
 ) -> dict[str, dict[str, str | None]]:
-    """Return the basis of each resource: the given one where the amount changes, else keep."""
+    """Return the basis of each resource: the given one if the amount changes, else `keep`."""
     return {
         name: {"basis": KEEP if before.get(name) == value else basis.value, "source": None}
         for name, value in after.items()
@@ -357,11 +359,18 @@ def _bases(
 def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal]) -> dict[str, Decimal]:
     unknown = set(requirements) - set(RESOURCES)
     if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a resource."))
+        raise InvalidInput(dict.fromkeys(sorted(unknown), f"Unknown resource. Use {', '.join(RESOURCES)}."))
     amounts = {**fallback, **requirements}
-    wrong = [name for name, value in amounts.items() if not value.is_finite() or not 0 <= value < MAX_AMOUNT]
-    if wrong:
-        raise InvalidInput(dict.fromkeys(wrong, f"This must be from 0 to less than {MAX_AMOUNT:,}."))
+    out_of_range = [
+        name for name, value in amounts.items() if not value.is_finite() or not 0 <= value < MAX_AMOUNT
+    ]
+    if out_of_range:
+        raise InvalidInput(
+            {
+                name: f"Must be at least 0 and less than {MAX_AMOUNT:,}; you entered {amounts[name]}."
+                for name in out_of_range
+            }
+        )
     return {name: value.quantize(Decimal("0.01")) for name, value in amounts.items()}
 
 
@@ -379,26 +388,26 @@ def _checked_ports(
 def _changed_ports(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the ports that differ, for both sides of the change log; nothing if none does."""
+    """Return the ports that differ, before and after, for the change log."""
     changes = port_changes(before, after)
     if not changes:
         return {}, {}
     names = {*changes.added, *changes.removed, *changes.changed}
 
-    def listed(template: Sequence[Mapping[str, Any]]) -> list[str]:
+    def describe_ports(template: Sequence[Mapping[str, Any]]) -> list[str]:
         return [str(read_entry(entry)) for entry in template if entry["name"] in names]
 
-    return {"ports": listed(before)}, {"ports": listed(after)}
+    return {"ports": describe_ports(before)}, {"ports": describe_ports(after)}
 
 
 def _current(definition: LabletDefinition, based_on: int) -> DefinitionRevision:
-    # Locked first, then read: a join would show the revision as it was before the wait.
+    # Lock before reading the revision: a join would return the revision from before the lock wait.
     fresh = LabletDefinition.objects.select_for_update().get(pk=definition.pk)
     current = fresh.current_revision
     assert current is not None
     if current.number != based_on:
         raise StateConflict(
-            f"{current.actor} applied revision {current.number} a moment ago; look at it first.",
+            f"{current.actor} applied revision {current.number} a moment ago. Review it and try again.",
             details={"current": current.number, "based_on": based_on},
         )
     return current
@@ -409,7 +418,7 @@ def _make_current(definition: LabletDefinition, *, old: DefinitionRevision, new:
         current_revision=new, updated_at=new.created_at
     )
     if not moved:
-        raise StateConflict(f"{definition} got another revision a moment ago; look at it again.")
+        raise StateConflict(f"{definition} has a newer revision since a moment ago. Reload it and try again.")
     undecided = Q(outcome=None) | Q(outcome=RevisionOutcome.WATCHING)
     DefinitionRevision.objects.filter(undecided, pk=old.pk).update(
         outcome=RevisionOutcome.SUPERSEDED, outcome_at=new.created_at

@@ -1,4 +1,4 @@
-"""Importing many topologies as a job: a file a step."""
+"""Job that imports many topologies, one file per step."""
 
 from __future__ import annotations
 
@@ -21,48 +21,49 @@ MAX_TOTAL_BYTES = 5 * 1024 * 1024
 
 
 def start_import(*, files: Sequence[tuple[str, bytes]], actor: Actor, now: datetime) -> Job:
-    """Each file becomes a draft, named by its title; what cannot be read is told on the job's page."""
+    """Start a job that imports each file as a draft named by its title."""
     if not files:
         raise InvalidInput({"topologies": "Choose at least one file."})
     if len(files) > MAX_FILES or sum(len(content) for _, content in files) > MAX_TOTAL_BYTES:
-        raise InvalidInput({"topologies": f"At most {MAX_FILES} files of 5 MB together."})
-    # As they came: whether a file is text is for its step to say, as the import of one does.
-    kept = [
+        raise InvalidInput({"topologies": f"Choose at most {MAX_FILES} files with at most 5 MB in total."})
+    # Keep the bytes: the step of each file reports invalid encodings, like the import of a single file.
+    stored = [
         {"name": remove_unstorable(name), "content": b64encode(content).decode()} for name, content in files
     ]
     title = f"Import {len(files):,} {'definition' if len(files) == 1 else 'definitions'}"
     return start_job(
-        kind=JOB_KIND, title=title, arguments={"files": kept}, total=len(kept), actor=actor, now=now
+        kind=JOB_KIND, title=title, arguments={"files": stored}, total=len(stored), actor=actor, now=now
     )
 
 
 def import_step(job: Job, now: datetime) -> JobStep:
-    """The next file. One that is there already, with the same name, is refused and not imported twice."""
+    """Import the next file. A file whose definition exists already is rejected."""
     files: Sequence[Mapping[str, str]] = job.arguments["files"]
-    at = job.cursor.get("at", 0)
-    if at >= len(files):
-        return JobStep(result=_told(job.done, job.refused))
-    cursor = {"at": at + 1}
+    position = job.cursor.get("at", 0)
+    if position >= len(files):
+        return JobStep(result=_result_text(job.done, job.refused))
+    cursor = {"at": position + 1}
     actor = Actor(label=job.actor, user_id=job.user_id)
-    content = b64decode(files[at]["content"])
+    content = b64decode(files[position]["content"])
     try:
-        name = suggested_name(read_topology(text=content)) or suggested_text(files[at]["name"])
+        name = suggested_name(read_topology(text=content)) or suggested_text(files[position]["name"])
         import_definition(topology=content, name=name, status=DefinitionStatus.DRAFT, actor=actor, now=now)
     except InvalidInput as error:
-        why = "; ".join(text for texts in error.fields.values() for text in texts)
-        return JobStep(refused=1, cursor=cursor, more=True, notes=[f"{files[at]['name']}: {why}"[:300]])
+        problems = "; ".join(text for texts in error.fields.values() for text in texts)
+        return JobStep(
+            refused=1, cursor=cursor, more=True, notes=[f"{files[position]['name']}: {problems}"[:300]]
+        )
     return JobStep(done=1, cursor=cursor, more=True)
 
 
-def _told(done: int, refused: int) -> str:
-    rest = f"; {refused:,} {'file was' if refused == 1 else 'files were'} refused" if refused else ""
-    if not done:
-        return f"No definition was imported{rest}."
-    return f"{done:,} {'definition was' if done == 1 else 'definitions were'} imported as drafts{rest}."
+def _result_text(done: int, refused: int) -> str:
+    imported = f"{done:,} {'definition imported as draft' if done == 1 else 'definitions imported as drafts'}"
+    rejected = f", {refused:,} {'file' if refused == 1 else 'files'} rejected" if refused else ""
+    return f"{imported}{rejected}."
 
 
 def suggested_name(topology: Topology) -> str:
-    """A name made of the topology's title; empty when it has none."""
+    """Return a definition name derived from the topology's title; empty if it has no title."""
     return suggested_text(topology.title)
 
 

@@ -1,7 +1,7 @@
-"""Long work in steps: started by people, done by workers, continued after whoever dies.
+"""Long-running jobs in steps. Another worker continues a job whose worker died.
 
-A kind of job is a function that does one step: it gets the job and answers how far that step came. Each step
-may run twice without harm; the job's cursor says where the next one begins.
+A kind of job is a function that runs one step and returns its progress. Steps are idempotent; the job's
+cursor holds the start of the next step.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from lcm.services.task_queue import send_task
 
 logger = logging.getLogger(__name__)
 
-# A job that got no further for this long has lost its worker, or nobody could be told of it.
+# A job without progress for this long has lost its worker, or could not be enqueued.
 ABANDONED_AFTER = timedelta(minutes=2)
 NOTES_KEPT = 50
 
 
 @dataclass(frozen=True)
 class JobStep:
-    """What one step did, where the next begins, and whether there is one."""
+    """Progress of one step, the cursor of the next, and whether there is a next step."""
 
     done: int = 0
     refused: int = 0
     cursor: Mapping[str, Any] = field(default_factory=dict)
     more: bool = False
     notes: Sequence[str] = ()
-    # Said of the whole job by the step that ends it.
+    # Result of the whole job; set by the last step.
     result: str = ""
 
 
@@ -50,7 +50,7 @@ _kinds: dict[str, StepFunction] = {}
 
 
 def register_job(kind: str, work: StepFunction) -> None:
-    """Called when an app is ready."""
+    """Register the step function of a kind of job; apps call it when they are ready."""
     _kinds[kind] = work
 
 
@@ -64,7 +64,7 @@ def start_job(
     total: int = 0,
     reason: str = "",
 ) -> Job:
-    """Keep the work to do, and have a worker begin; when none can be told, one is soon."""
+    """Save a job and enqueue it. If the broker is down, `enqueue_abandoned_jobs` enqueues it later."""
     with transaction.atomic():
         job = Job.objects.create(
             kind=kind,
@@ -84,34 +84,34 @@ def start_job(
 
 
 def retry_job(*, job: Job, actor: Actor, now: datetime) -> Job:
-    """Go on where a failed job stopped."""
+    """Continue a failed job where it stopped."""
     with transaction.atomic():
         moved = Job.objects.filter(pk=job.pk, state=JobState.FAILED).update(
             state=JobState.QUEUED, finished_at=None, error="", touched_at=now
         )
         if not moved:
-            raise StateConflict("Only a job that failed can be tried again.")
-        log_change(job, actor=actor, event="job_retried", message=f"job tried again: {job}", now=now)
+            raise StateConflict("Only failed jobs can be retried.")
+        log_change(job, actor=actor, event="job_retried", message=f"job retried: {job}", now=now)
         transaction.on_commit(lambda: enqueue_job(job))
     job.refresh_from_db()
     return job
 
 
 def claim_job(*, key: str, now: datetime) -> Job | None:
-    """Take a job that waits, or that its worker has left; nothing when someone is at it or it has ended."""
-    free = Q(state=JobState.QUEUED) | Q(state=JobState.RUNNING, touched_at__lt=now - ABANDONED_AFTER)
-    taken = Job.objects.filter(free, pk=key).update(
+    """Claim a queued or abandoned job; return None if it is running or has ended."""
+    claimable = Q(state=JobState.QUEUED) | Q(state=JobState.RUNNING, touched_at__lt=now - ABANDONED_AFTER)
+    claimed = Job.objects.filter(claimable, pk=key).update(
         state=JobState.RUNNING, touched_at=now, attempt=F("attempt") + 1
     )
-    return Job.objects.get(pk=key) if taken else None
+    return Job.objects.get(pk=key) if claimed else None
 
 
 def run_step(job: Job, *, now: datetime) -> bool:
-    """Do one step of a claimed job; tells whether there is another. An error ends it, with its reason."""
+    """Run one step of a claimed job; return whether there is another. An error fails the job."""
     try:
         step = _kinds[job.kind](job, now)
     except KeyError:
-        return _fail(job, f"No part of LCM knows jobs of the kind “{job.kind}”.", now)
+        return _fail(job, f"Unknown kind of job: “{job.kind}”.", now)
     except LcmError as error:
         return _fail(job, error.message, now)
     except Exception as error:
@@ -121,13 +121,13 @@ def run_step(job: Job, *, now: datetime) -> bool:
 
 
 def release_job(job: Job) -> None:
-    """Stop for now: another task goes on."""
+    """Release a claimed job and enqueue it again, so that another task continues it."""
     if _claimed_row(job).update(state=JobState.QUEUED):
         enqueue_job(job)
 
 
 def enqueue_job(job: Job) -> None:
-    """Tell a worker; when the broker cannot be reached, the next look for abandoned jobs does."""
+    """Enqueue a job. If the broker is down, log a warning: abandoned jobs are enqueued again later."""
     try:
         send_task("lcm.tasks.run_job", str(job.pk))
     except (OperationalError, RedisError, OSError) as error:
@@ -135,7 +135,7 @@ def enqueue_job(job: Job) -> None:
 
 
 def enqueue_abandoned_jobs(*, now: datetime) -> int:
-    """Jobs that got no further for a while are sent again."""
+    """Enqueue unfinished jobs without recent progress again; return how many."""
     rows = Job.objects.filter(state__in=UNFINISHED, touched_at__lt=now - ABANDONED_AFTER)
     found = list(rows.order_by("touched_at")[:100])
     for job in found:
@@ -144,7 +144,7 @@ def enqueue_abandoned_jobs(*, now: datetime) -> int:
 
 
 def expired_jobs(*, now: datetime) -> Q:
-    """Those that ended long enough ago to be forgotten."""
+    """Return a filter for jobs that ended more than JOB_DAYS ago."""
     return Q(finished_at__lt=now - timedelta(days=settings.CONFIG["JOB_DAYS"]))
 
 
@@ -171,5 +171,5 @@ def _fail(job: Job, error: str, now: datetime) -> bool:
 
 
 def _claimed_row(job: Job) -> Any:
-    """The row as long as nobody else has taken the job over."""
+    """Return the job's row, or no row if another task has claimed the job since."""
     return Job.objects.filter(pk=job.pk, state=JobState.RUNNING, attempt=job.attempt)

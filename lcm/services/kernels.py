@@ -1,4 +1,4 @@
-"""The kernels of a session: its nodes, each with its part of what the session is placed for."""
+"""Kernels of a session: one per node, each with its part of the requirements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lcm.models.definitions import RESOURCES
 
 
 def build_kernels(session: LabletSession) -> list[Kernel]:
-    """One kernel a node; their amounts sum to the pinned revision's requirements exactly."""
+    """Return one unsaved kernel per node; their amounts sum to the revision's requirements exactly."""
     nodes = session.definition.nodes
     parts = allocate_to_nodes(nodes, {name: getattr(session.revision, name) for name in RESOURCES})
     return [

@@ -1,4 +1,4 @@
-"""LCM looking after itself."""
+"""Heartbeats and removal of expired rows."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def record_heartbeat(*, name: str, now: datetime) -> None:
 
 
 def remove_expired(*, now: datetime) -> int:
-    """Forget answers to idempotency keys, log-ins and jobs whose time is over; tells how many."""
-    kept = timedelta(hours=settings.CONFIG["IDEMPOTENCY_HOURS"])
-    answers = _remove(IdempotentResponse.objects.filter(created_at__lt=now - kept))
+    """Remove expired idempotent responses, sign-in sessions and jobs; return how many."""
+    retention = timedelta(hours=settings.CONFIG["IDEMPOTENCY_HOURS"])
+    responses = _remove(IdempotentResponse.objects.filter(created_at__lt=now - retention))
     jobs = _remove(Job.objects.filter(expired_jobs(now=now)))
-    return answers + jobs + _remove(Session.objects.filter(expire_date__lt=now))
+    return responses + jobs + _remove(Session.objects.filter(expire_date__lt=now))
 
 
 def _remove(rows: QuerySet[Any]) -> int:
-    """Delete in batches, so that no transaction is long."""
+    """Delete in batches to keep transactions short."""
     removed = 0
     while keys := list(rows.values_list("pk", flat=True)[:BATCH]):
         removed += rows.model._default_manager.filter(pk__in=keys).delete()[0]

@@ -1,4 +1,4 @@
-"""Domains, projects and their members."""
+"""Create, edit and delete domains and projects, and manage their members."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def delete_project(*, project: Project, reason: str, actor: Actor) -> None:
 
 
 def add_member(*, project: Project, user: User, actor: Actor, now: datetime | None = None) -> Membership:
-    """Put a person into a project; fine when they are in it already."""
+    """Add a person to a project; do nothing if the person is a member already."""
     with transaction.atomic():
         membership, created = Membership.objects.get_or_create(project=project, user=user)
         if created:
@@ -55,14 +55,14 @@ def add_member(*, project: Project, user: User, actor: Actor, now: datetime | No
 
 
 def remove_member(*, project: Project, user: User, reason: str, actor: Actor) -> None:
-    """Take a person out of a project, unless they still have a session in it."""
+    """Remove a person from a project; raise InUse if the person has an active session in it."""
     require_reason(reason)
     with transaction.atomic():
         removed, _ = Membership.objects.filter(project=project, user=user).delete()
         active = LabletSession.objects.filter(project=project, owner=user, status__in=ACTIVE).count()
         if active:
-            plural = "session that has" if active == 1 else "sessions that have"
-            raise InUse(f"{user} cannot leave {project.path}: {active} {plural} not ended.")
+            sessions = "active session" if active == 1 else "active sessions"
+            raise InUse(f"{user} cannot leave {project.path}: {active} {sessions}.")
         if removed:
             log_change(
                 project,

@@ -1,4 +1,4 @@
-"""People: their own settings and password, and what Admins decide about them."""
+"""Profiles, passwords and roles of people."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PROFILE_FIELDS = ("first_name", "last_name", "email", "time_zone", "theme")
 
 
 def update_profile(*, user: User, actor: Actor, **changes: Any) -> User:
-    """What a person may change about themselves."""
+    """Change the profile fields that people may edit themselves."""
     unknown = set(changes) - set(PROFILE_FIELDS)
     if unknown:
-        raise ValueError(f"no part of a profile: {', '.join(sorted(unknown))}")
+        raise ValueError(f"not profile fields: {', '.join(sorted(unknown))}")
     with transaction.atomic():
         old, new = apply_changes(user, changes)
         clean_model(user)
@@ -35,7 +35,7 @@ def update_profile(*, user: User, actor: Actor, **changes: Any) -> User:
 
 
 def change_password(*, user: User, present: str, new: str, actor: Actor) -> None:
-    """A new password for someone who knows the one they have."""
+    """Change a password; the person has to enter the current one."""
     if not user.check_password(present):
         raise InvalidInput({"present": "This is not your current password."})
     try:
@@ -50,20 +50,20 @@ def change_password(*, user: User, present: str, new: str, actor: Actor) -> None
 
 
 def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) -> User:
-    """Give a person a role and open or close their account; takes effect with their next request."""
+    """Set a person's role and activate or deactivate the account, from the person's next request on."""
     require_reason(reason)
     with transaction.atomic():
         user.refresh_from_db(from_queryset=User.objects.select_for_update())
         if refusal := role_refusal(user=user, by=by):
             raise StateConflict(refusal)
         before = {"role": role_of(user).label, "is_active": user.is_active}
-        others = [group for group in user.groups.all() if group.name not in GROUPS]
-        mine = [Group.objects.get_or_create(name=role.label)[0]] if role else []
-        user.groups.set([*others, *mine])
+        other_groups = [group for group in user.groups.all() if group.name not in GROUPS]
+        role_groups = [Group.objects.get_or_create(name=role.label)[0]] if role else []
+        user.groups.set([*other_groups, *role_groups])
         user.is_active = is_active
         user.save(update_fields=["is_active"])
         after = {"role": role.label, "is_active": is_active}
-        # Everyone may read messages; the values are shown to Admins.
+        # All roles may read messages; only Admins see the values.
         message = f"role of {user} changed" if is_active else f"the account of {user} is closed"
         if before != after:
             log_change(
@@ -74,9 +74,9 @@ def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) 
 
 
 def role_refusal(*, user: User, by: User) -> str:
-    """Why someone cannot change this person's role; empty when they can."""
+    """Return why `by` may not change this person's role; empty if allowed."""
     if user.pk == by.pk:
-        return "Nobody changes their own role; ask another Admin."
+        return "You cannot change your own role. Ask another Admin."
     if user.is_superuser and not by.is_superuser:
-        return "A superuser's account is changed by superusers only."
+        return "Only superusers can change a superuser's account."
     return ""

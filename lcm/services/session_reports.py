@@ -1,4 +1,4 @@
-"""What controllers and people report of sessions: that a lab failed, that the user arrived."""
+"""Reports about sessions: a lab failed, or the user arrived."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ S = SessionStatus
 def report_failure(
     *, session: LabletSession, reason: str, lab_is_gone: bool, actor: Actor, now: datetime
 ) -> LabletSession:
-    """The lab could not be made, or was lost: try elsewhere, stop what is left, or give up.
+    """Record that a lab failed: queue the session again, stop the lab, or fail the session.
 
-    `lab_is_gone` says that nothing is left on the worker.
+    `lab_is_gone`: nothing of the lab is left on the worker.
     """
     with transaction.atomic():
         for step in _steps(session, lab_is_gone=lab_is_gone):
@@ -57,10 +57,10 @@ def _is_last_attempt(session: LabletSession) -> bool:
 
 
 def record_arrival(*, session: LabletSession, actor: Actor, now: datetime) -> LabletSession:
-    """The user is there; a lab that waited for this runs from now on. The first arrival counts."""
+    """Record the user's first arrival; a lab that waits for its user can start to run."""
     if session.status in FINAL:
         raise StateConflict(
-            f"{session} is {session.get_status_display().lower()}: nobody can arrive any more.",
+            f"{session} is {session.get_status_display().lower()}, so its user can no longer arrive.",
             details={"status": session.status},
         )
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Asking for lab sessions and moving them through their life."""
+"""Request, cancel and extend sessions, and change their status."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ START_GRACE = timedelta(minutes=15)
 
 
 class SessionStep(NamedTuple):
-    """A session's attempt after a step, and the time of the step."""
+    """A session's attempt after a transition, and the time of the transition."""
 
     attempt: int
     at: datetime
@@ -58,9 +58,9 @@ def create_session(
     now: datetime,
     reason: str = "",
 ) -> LabletSession:
-    """Ask for a session: pins the definition's current revision and makes its kernels."""
+    """Request a session: pin the definition's current revision and create the kernels."""
     with transaction.atomic():
-        # Locked: what it asks for and whether it may be asked for are those of this moment.
+        # Locked, so that status and current revision do not change before the session is saved.
         definition = LabletDefinition.objects.select_for_update().get(pk=definition.pk)
         if definition.current_revision is None:
             raise InvalidInput({"definition": f"{definition} has no requirements yet."})
@@ -80,9 +80,11 @@ def create_session(
         clean_model(session)
         session.save(force_insert=True)
         Kernel.objects.bulk_create(build_kernels(session))
-        _record({session.pk: (1, now)}, old="", new=SessionStatus.PENDING, actor=actor, reason=reason)
-        message = f"Asked for {definition} for {owner}"
-        after = _described(session)
+        _save_transitions(
+            {session.pk: (1, now)}, old="", new=SessionStatus.PENDING, actor=actor, reason=reason
+        )
+        message = f"{definition} requested for {owner}"
+        after = _log_values(session)
         log_change(
             session,
             actor=actor,
@@ -106,16 +108,16 @@ def transition_session(
     lab_is_gone: bool = False,
     ends_at: datetime | None = None,
 ) -> LabletSession:
-    """Move a session one step; refused with what is allowed when the step is not in the table.
+    """Change a session's status; raise StateConflict with the allowed statuses if it is not allowed.
 
-    The caller's copy says which status it believes in: whoever comes second changes nothing. `lab_is_gone`:
-    it is certain that a session which fails has left nothing on its worker. `ends_at`: the end of the
-    timeslot that the step was decided on; the step is refused if the session was extended meanwhile.
+    The update is a compare-and-set on the status and attempt of the caller's copy: of two concurrent callers
+    the second fails. `lab_is_gone`: nothing of the lab is left on the worker. `ends_at`: the end of the
+    timeslot that the caller decided on; if the session was extended since, the transition is rejected.
     """
     old = SessionStatus(session.status)
     if not lifecycle.is_transition_allowed(old, to):
-        raise _refused(session, old, to)
-    # Another process may have made the previous step, with a clock that is ahead or after `now` was read.
+        raise _transition_conflict(session, old, to)
+    # Another process may have made the previous transition after `now` was read, or with a clock ahead.
     now = max(now, session.status_since)
     attempt = session.attempt + 1 if to == SessionStatus.PENDING else session.attempt
     expected = LabletSession.objects.filter(pk=session.pk, status=old, attempt=session.attempt)
@@ -123,11 +125,11 @@ def transition_session(
         expected = expected.filter(ends_at=ends_at)
     with transaction.atomic():
         if not expected.update(status=to, status_since=now, attempt=attempt):
-            raise _refused(session, old, to, ends_at)
+            raise _transition_conflict(session, old, to, ends_at)
         session.status, session.status_since, session.attempt = to, now, attempt
         _move_kernels([session.pk], to=to, now=now)
-        _record({session.pk: (attempt, now)}, old=old, new=to, actor=actor, reason=reason)
-        log_change(session, **_step(old, to), actor=actor, reason=reason, now=now)
+        _save_transitions({session.pk: (attempt, now)}, old=old, new=to, actor=actor, reason=reason)
+        log_change(session, **_transition_entry(old, to), actor=actor, reason=reason, now=now)
         is_gone = lab_is_gone or to == SessionStatus.TERMINATED
         sessions_moved.send(
             LabletSession, session_ids=[session.pk], old=old, new=to, now=now, lab_is_gone=is_gone
@@ -137,9 +139,9 @@ def transition_session(
 
 
 def cancel_session(*, session: LabletSession, actor: Actor, now: datetime, reason: str) -> LabletSession:
-    """Call a session off: at once when nothing runs yet, else by stopping its lab."""
+    """Cancel a session: at once if it has no lab yet, else by stopping its lab."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+        raise InvalidInput({"reason": "Enter a reason. It is recorded in the change log."})
     target = lifecycle.CANCEL_TARGETS.get(SessionStatus(session.status))
     if target is None:
         raise StateConflict(
@@ -155,9 +157,9 @@ def cancel_session(*, session: LabletSession, actor: Actor, now: datetime, reaso
 def cancel_sessions(
     *, sessions: Iterable[LabletSession], actor: Actor, now: datetime, reason: str
 ) -> tuple[int, int]:
-    """Call many off, set by set; answers how many were and how many could not be any more."""
+    """Cancel many sessions, grouped by status; return how many were cancelled and how many were not."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+        raise InvalidInput({"reason": "Enter a reason. It is recorded in the change log."})
     rows = list(sessions)
     cancelled = 0
     for old, to in lifecycle.CANCEL_TARGETS.items():
@@ -179,9 +181,9 @@ def transition_sessions(
     reason: str = "",
     unless_extended: bool = False,
 ) -> list[LabletSession]:
-    """Move many sessions of one status one step together; sessions that moved on meanwhile are left out.
+    """Change the status of many sessions; skip sessions whose status changed since. Return the changed ones.
 
-    `unless_extended`: sessions whose end differs from the caller's copy are left out as well.
+    `unless_extended`: also skip sessions whose end differs from the caller's copy.
     """
     ids = [session.pk for session in sessions]
     ends = {session.pk: session.ends_at for session in sessions} if unless_extended else None
@@ -204,31 +206,33 @@ def transition_sessions_by_id(
     reason: str = "",
     ends: Mapping[UUID, datetime] | None = None,
 ) -> dict[UUID, SessionStep]:
-    """The same for ids, which need no objects; returns the attempt and the time of each session that moved.
+    """Change the status of many sessions by id; return attempt and time of each changed session.
 
-    The time is `now`, but never before the session's previous step: a tick reads `now` when it begins, and
-    may place a session that was requested a moment later. `ends`: the end of each session's timeslot that the
-    step was decided on.
+    The time is `now`, but never before the session's previous transition: a tick reads `now` when it begins
+    and may place a session that was requested a moment later. `ends`: the end of each session's timeslot that
+    the caller decided on; sessions with another end are skipped.
     """
     if not lifecycle.is_transition_allowed(old, to):
-        raise ValueError(f"{old} is never followed by {to}")
+        raise ValueError(f"a transition from {old} to {to} is not allowed")
     with transaction.atomic():
         locked = LabletSession.objects.select_for_update().filter(pk__among=session_ids, status=old)
-        again = 1 if to == SessionStatus.PENDING else 0
+        attempt_increment = 1 if to == SessionStatus.PENDING else 0
         rows = locked.order_by("pk").values_list("pk", "attempt", "status_since", "ends_at")
         moved = {
-            key: SessionStep(attempt + again, max(since, now))
+            key: SessionStep(attempt + attempt_increment, max(since, now))
             for key, attempt, since, end in rows
             if ends is None or ends.get(key) == end
         }
         ids = list(moved)
         LabletSession.objects.filter(pk__among=ids).update(
-            status=to, status_since=Greatest(F("status_since"), Value(now)), attempt=F("attempt") + again
+            status=to,
+            status_since=Greatest(F("status_since"), Value(now)),
+            attempt=F("attempt") + attempt_increment,
         )
         _move_kernels(ids, to=to, now=now)
-        _record(moved, old=old, new=to, actor=actor, reason=reason)
+        _save_transitions(moved, old=old, new=to, actor=actor, reason=reason)
         times = {key: step.at for key, step in moved.items()}
-        log_bulk_change(LabletSession, times, **_step(old, to), actor=actor, reason=reason)
+        log_bulk_change(LabletSession, times, **_transition_entry(old, to), actor=actor, reason=reason)
         is_gone = to == SessionStatus.TERMINATED
         sessions_moved.send(LabletSession, session_ids=ids, old=old, new=to, now=now, lab_is_gone=is_gone)
         _count_when_committed(old, to, len(ids))
@@ -238,14 +242,14 @@ def transition_sessions_by_id(
 def extend_session(
     *, session: LabletSession, ends_at: datetime, actor: Actor, now: datetime, reason: str = ""
 ) -> LabletSession:
-    """Let a session end later, as far as its definition allows."""
+    """Extend a session up to the maximum duration of its definition."""
     if session.status not in lifecycle.EXTENDABLE:
         raise StateConflict(
             f"{session} is {session.get_status_display().lower()} and cannot be extended.",
             details={"status": session.status},
         )
     if ends_at <= max(session.ends_at, now):
-        raise InvalidInput({"ends_at": "The new end has to be later than the present one and than now."})
+        raise InvalidInput({"ends_at": "The new end must be later than the current end and later than now."})
     _check_duration(session.definition, ends_at - session.starts_at)
     with transaction.atomic():
         old_end = session.ends_at
@@ -253,7 +257,7 @@ def extend_session(
             pk=session.pk, ends_at=old_end, status__in=lifecycle.EXTENDABLE
         ).update(ends_at=ends_at)
         if not moved:
-            raise StateConflict(f"{session} was changed a moment ago; look at it again.")
+            raise StateConflict(f"{session} was changed a moment ago. Reload it and try again.")
         session.ends_at = ends_at
         message = f"{session} extended to {ends_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         log_change(
@@ -275,16 +279,17 @@ def _check_request(session: LabletSession, *, now: datetime) -> None:
     definition = session.definition
     if definition.status != DefinitionStatus.ACTIVE:
         errors["definition"] = (
-            f"{definition} is {definition.get_status_display().lower()}; only active ones can be asked for."
+            f"{definition} is {definition.get_status_display().lower()}; "
+            "only active definitions can be requested."
         )
-    # Locked, so that nobody leaves the project while a session is being asked for.
+    # Locked, so that the owner cannot leave the project before the session is saved.
     membership = Membership.objects.select_for_update().filter(project=session.project, user=session.owner)
     if not session.owner.is_active:
         errors["owner"] = f"The account of {session.owner} has been closed."
     elif not membership.exists():
         errors["owner"] = f"{session.owner} is not a member of {session.project.path}."
     if session.ends_at <= session.starts_at:
-        errors["ends_at"] = "The timeslot has to end after it starts."
+        errors["ends_at"] = "The timeslot must end after it starts."
     elif session.ends_at <= now:
         errors["ends_at"] = "The timeslot is over already."
     elif session.starts_at < now - START_GRACE:
@@ -298,11 +303,11 @@ def _check_duration(definition: LabletDefinition, duration: timedelta) -> None:
     if duration > definition.max_duration:
         hours = definition.max_duration.total_seconds() / 3600
         longest = "1 hour" if hours == 1 else f"{hours:g} hours"
-        raise InvalidInput({"ends_at": f"{definition} may run for {longest} at most."})
+        raise InvalidInput({"ends_at": f"{definition} may run for at most {longest}."})
 
 
 def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -> None:
-    """A session's kernels go with it; each attempt starts and ends once."""
+    """Set the status of sessions' kernels; each attempt starts and ends once."""
     status = KERNEL_STATUS[to]
     kernels = Kernel.objects.filter(session_id__among=session_ids).exclude(status=status)
     if status == KernelStatus.ALLOCATED:
@@ -310,7 +315,7 @@ def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -
     elif status == KernelStatus.PENDING:
         kernels.update(status=status, started_at=None, terminated_at=None, attempt=F("attempt") + 1)
     elif status == KernelStatus.TERMINATED:
-        # Never before the start, whatever the clocks of two machines say.
+        # Never before the start: the clocks of two machines may differ.
         kernels.update(
             status=status, terminated_at=Greatest(Coalesce(F("started_at"), Value(now)), Value(now))
         )
@@ -318,7 +323,7 @@ def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -
         kernels.update(status=status)
 
 
-def _record(
+def _save_transitions(
     steps: Mapping[UUID, tuple[int, datetime]],
     *,
     old: str,
@@ -326,7 +331,7 @@ def _record(
     actor: Actor,
     reason: str,
 ) -> None:
-    """Add the step to the history of each session, with its attempt and time."""
+    """Save the transition of each session, with its attempt and time."""
     insert_rows(
         SessionTransition,
         ["id", "session", "attempt", "at"],
@@ -340,7 +345,7 @@ def _record(
     )
 
 
-def _step(old: SessionStatus, to: SessionStatus) -> dict[str, Any]:
+def _transition_entry(old: SessionStatus, to: SessionStatus) -> dict[str, Any]:
     return {
         "event": "session_transition",
         "message": f"{old.label} → {to.label}",
@@ -349,7 +354,7 @@ def _step(old: SessionStatus, to: SessionStatus) -> dict[str, Any]:
     }
 
 
-def _described(session: LabletSession) -> dict[str, Any]:
+def _log_values(session: LabletSession) -> dict[str, Any]:
     return {
         "definition": str(session.definition),
         "revision": session.revision.number,
@@ -362,25 +367,25 @@ def _described(session: LabletSession) -> dict[str, Any]:
     }
 
 
-def _refused(
-    session: LabletSession, believed: SessionStatus, to: SessionStatus, ends_at: datetime | None = None
+def _transition_conflict(
+    session: LabletSession, expected_status: SessionStatus, to: SessionStatus, ends_at: datetime | None = None
 ) -> StateConflict:
-    """Why a step was not taken, and what the session as it is now may become."""
+    """Return the error for a rejected transition, with the current status and the allowed ones."""
     status, end = LabletSession.objects.values_list("status", "ends_at").get(pk=session.pk)
     fresh = SessionStatus(status)
     following = lifecycle.allowed_transitions(fresh)
     names = ", ".join(status.label.lower() for status in following)
-    rest = f"it can become {names}" if names else "that is final"
+    advice = f"Allowed: {names}." if names else "This status is final."
     details: dict[str, Any] = {"status": fresh.value, "allowed": [status.value for status in following]}
-    if fresh != believed:
-        rest = f"it was {believed.label.lower()} when this was asked for; look at it again"
+    if fresh != expected_status:
+        advice = f"It was {expected_status.label.lower()} before. Reload it and try again."
     elif ends_at is not None and ends_at != end:
         details["ends_at"] = end.astimezone(UTC).isoformat()
-        rest = f"its timeslot now ends at {details['ends_at']}; look at it again"
+        advice = f"Its timeslot now ends at {details['ends_at']}. Reload it and try again."
     elif to in following:
-        rest = "it was changed a moment ago; look at it again"
+        advice = "It was changed a moment ago. Reload it and try again."
     return StateConflict(
-        f"{session} is {fresh.label.lower()} and cannot become {SessionStatus(to).label.lower()}: {rest}.",
+        f"{session} is {fresh.label.lower()} and cannot become {SessionStatus(to).label.lower()}. {advice}",
         details=details,
     )
 

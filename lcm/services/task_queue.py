@@ -1,4 +1,4 @@
-"""Asking a worker for something now."""
+"""Enqueue Celery tasks with bounded waits for the broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BROKER_TIMEOUT_SECONDS = 0.5
 
 
 def bounded_connection() -> Any:
-    """Return a connection to the broker that fails within a second instead of waiting for a silent broker."""
+    """Return a connection to the broker that fails within a second if the broker does not answer."""
     bounds = {
         "socket_timeout": BROKER_TIMEOUT_SECONDS,
         "socket_connect_timeout": BROKER_TIMEOUT_SECONDS,
@@ -25,14 +25,16 @@ def bounded_connection() -> Any:
 
 
 def send_task(task: str, *args: str, **options: Any) -> None:
-    """Enqueue a task; raises the error of the broker within a second if it does not answer."""
+    """Enqueue a task; raise the broker's error within a second if the broker does not answer."""
     with bounded_connection() as connection:
         current_app.send_task(task, args=args, retry=False, connection=connection, **options)
 
 
 def enqueue_task(task: str, *args: str) -> None:
-    """Have a worker do this soon; refused when nobody can be told."""
+    """Enqueue a task; raise Unavailable if the broker is down."""
     try:
         send_task(task, *args, expires=EXPIRES_SECONDS)
     except (OperationalError, RedisError, OSError) as error:
-        raise Unavailable("The broker cannot be reached, so that no worker can be asked.") from error
+        raise Unavailable(
+            "The broker cannot be reached, so the task was not enqueued. Try again in a few seconds."
+        ) from error

@@ -1,4 +1,4 @@
-"""Keys to the API: shown once, kept as a hash."""
+"""Create, rotate, revoke and find API tokens. Keys are shown once and stored as a hash."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def create_token(
     actor: Actor,
     now: datetime,
 ) -> tuple[ApiToken, str]:
-    """Make a token; the second part of the answer is the key itself, which cannot be had again."""
+    """Create a token; return it with its key, which LCM does not store."""
     _check(kind=kind, user=user, scopes=scopes, expires_at=expires_at, now=now)
     key = PREFIX + secrets.token_urlsafe(32)
     token = ApiToken(
@@ -63,11 +63,11 @@ def create_token(
 
 
 def rotate_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -> tuple[ApiToken, str]:
-    """Replace a token by a new one of the same name, scopes and length of life; the old key ends at once."""
+    """Replace a token by a new one with the same name, scopes and lifetime; revoke the old key."""
     require_reason(reason)
     life = token.expires_at - token.created_at
     with transaction.atomic():
-        _end(token, message=f"token {token} rotated: this key ends", reason=reason, actor=actor, now=now)
+        _end(token, message=f"token {token} rotated: old key revoked", reason=reason, actor=actor, now=now)
         return create_token(
             name=token.name,
             kind=TokenKind(token.kind),
@@ -80,12 +80,12 @@ def rotate_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -
 
 
 def revoke_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -> ApiToken:
-    """End a token now."""
+    """Revoke a token now."""
     require_reason(reason)
     return _end(token, message=f"token {token} revoked", reason=reason, actor=actor, now=now)
 
 
-# Asked by every call of the API.
+# Prepared, because every API request runs it.
 _VALID = PreparedQuery(
     lambda: ApiToken.objects.select_related("user").filter(
         revoked_at=None,
@@ -96,7 +96,7 @@ _VALID = PreparedQuery(
 
 
 def find_token(*, key: str, now: datetime) -> ApiToken | None:
-    """The valid token of this key, noting that it was used."""
+    """Return the valid token with this key and record its use; None if there is none."""
     token = next(iter(_VALID.read(hash=hash_key(key), now=now)), None)
     if token is None or (token.user and not token.user.is_active):
         return None
@@ -106,7 +106,7 @@ def find_token(*, key: str, now: datetime) -> ApiToken | None:
 
 
 def hash_key(key: str) -> str:
-    """Keys are random and long, so one round of SHA-256 keeps them as well as a slow hash would."""
+    """Return the SHA-256 of a key. Keys are long and random, so a slow password hash adds nothing."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
@@ -125,20 +125,22 @@ def _check(
 ) -> None:
     errors: dict[str, str] = {}
     if kind == TokenKind.PERSON and user is None:
-        errors["user"] = "A person's token needs the person."
+        errors["user"] = "A personal token needs a user."
     if kind == TokenKind.CONTROLLER and user is not None:
-        errors["user"] = "A controller's token belongs to no person."
+        errors["user"] = "A controller token cannot belong to a user."
     if kind == TokenKind.CONTROLLER and not scopes:
-        errors["scopes"] = "Say what the controller may see, for example “pool:cml-eu”."
+        errors["scopes"] = "Enter the scopes of the controller, for example “pool:cml-eu”."
     if kind == TokenKind.PERSON and scopes:
-        errors["scopes"] = "A person's token has the person's role; scopes are for controllers."
+        errors["scopes"] = "A personal token has the role of its user. Only controller tokens have scopes."
     bad = [scope for scope in scopes if not _SCOPE.fullmatch(scope)]
     if bad:
-        errors["scopes"] = f"“{bad[0]}” is not a scope; write “pool:NAME”."
+        errors["scopes"] = f"“{bad[0]}” is not a scope. Enter “pool:NAME”."
     elif any(scope.startswith(SLOT_SCOPE) for scope in scopes) and not _names_one_slot(scopes):
-        errors["scopes"] = "A scope “slot:ID” needs the id of one slot and, beside it, only “pool:NAME”."
+        errors["scopes"] = (
+            "The scope “slot:ID” needs the id of one slot, one scope “pool:NAME” and no other scope."
+        )
     if not now < expires_at <= now + MAX_LIFE:
-        errors["expires_at"] = f"A token ends between now and {MAX_LIFE.days} days from now."
+        errors["expires_at"] = f"The expiry must be between now and {MAX_LIFE.days} days from now."
     if errors:
         raise InvalidInput(errors)
 

@@ -1,4 +1,4 @@
-"""Turning Django's validation into errors of ours."""
+"""Model validation that raises LCM's errors instead of Django's."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from lcm.domain.storable_text import UNSTORABLE, find_unstorable
 
 
 def clean_model(obj: models.Model, *, exclude: set[str] | None = None) -> None:
-    """Field, uniqueness and constraint checks of a model; refuses with the fields and why."""
-    _refuse_unstorable(obj)
+    """Validate fields, uniqueness and constraints; raise InvalidInput with a message per field."""
+    _reject_unstorable(obj)
     try:
         _full_clean(obj, exclude or set())
     except ValidationError as error:
-        fields = {_public(key): texts for key, texts in error.message_dict.items()}
+        fields = {_public_field(key): texts for key, texts in error.message_dict.items()}
         raise InvalidInput(fields) from error
 
 
 def require_reason(reason: str) -> None:
-    """Far-reaching actions say why."""
+    """Raise InvalidInput if the reason is empty."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+        raise InvalidInput({"reason": "Enter a reason. It is recorded in the change log."})
 
 
 def clean_and_save(
     obj: models.Model, *, exclude: set[str] | None = None, fields: list[str] | None = None
 ) -> None:
-    """Check and save. What only the database can tell, it tells when the row is written."""
-    _refuse_unstorable(obj)
+    """Validate and save; the database checks uniqueness and constraints, which avoids queries."""
+    _reject_unstorable(obj)
     try:
         obj.full_clean(exclude=exclude, validate_unique=False, validate_constraints=False)
     except ValidationError:
@@ -46,10 +46,10 @@ def clean_and_save(
 
 
 def delete_if_unused(obj: models.Model, *, name: str = "") -> None:
-    """Delete, or say what still refers to it."""
+    """Delete an object; raise InUse if other objects refer to it."""
     if not type(obj)._default_manager.select_for_update().filter(pk=obj.pk).exists():
         raise NotFound(f"{name or obj} was deleted a moment ago.")
-    uses = _uses(obj)
+    uses = _reference_counts(obj)
     if uses:
         verb = "refers" if len(uses) == 1 and uses[0].startswith("1 ") else "refer"
         raise InUse(f"{name or obj} cannot be deleted: {' and '.join(uses)} {verb} to it.")
@@ -57,25 +57,27 @@ def delete_if_unused(obj: models.Model, *, name: str = "") -> None:
         with transaction.atomic():
             obj.delete()
     except ProtectedError as error:
-        raise InUse(f"{name or obj} cannot be deleted: something refers to it since a moment ago.") from error
+        raise InUse(
+            f"{name or obj} cannot be deleted: another request has just added a reference to it."
+        ) from error
 
 
 def _full_clean(obj: models.Model, exclude: set[str]) -> None:
-    """As Django does, with one query for all check constraints of a model instead of three for each."""
+    """Run Django's `full_clean` with one query for all check constraints instead of three for each."""
     if not exclude:
         try:
             obj.full_clean(validate_constraints=False)
             for model, constraints in obj.get_constraints():
-                for constraint in _together(constraints):
+                for constraint in _merge_checks(constraints):
                     constraint.validate(model, obj)
             return
         except ValidationError:
             pass
-    # Field by field: only this names each of them.
+    # Only Django's own validation names the field of each error.
     obj.full_clean(exclude=exclude)
 
 
-def _together(constraints: Iterable[models.BaseConstraint]) -> Iterator[models.BaseConstraint]:
+def _merge_checks(constraints: Iterable[models.BaseConstraint]) -> Iterator[models.BaseConstraint]:
     conditions = []
     for constraint in constraints:
         if isinstance(constraint, models.CheckConstraint):
@@ -86,15 +88,15 @@ def _together(constraints: Iterable[models.BaseConstraint]) -> Iterator[models.B
         yield models.CheckConstraint(condition=models.Q(*conditions), name="all_checks")
 
 
-def _refuse_unstorable(obj: models.Model) -> None:
+def _reject_unstorable(obj: models.Model) -> None:
     for field in obj._meta.concrete_fields:
         where = find_unstorable(getattr(obj, field.attname), field.name)
         if where is not None:
             raise InvalidInput({where: UNSTORABLE})
 
 
-def _uses(obj: models.Model) -> list[str]:
-    """How many rows of which kind protect an object, counted without loading them."""
+def _reference_counts(obj: models.Model) -> list[str]:
+    """Return the counts of objects that protect this one, such as `3 sessions`."""
     uses = []
     for relation in obj._meta.related_objects:
         if relation.on_delete is models.PROTECT and not relation.hidden:
@@ -105,5 +107,5 @@ def _uses(obj: models.Model) -> list[str]:
     return uses
 
 
-def _public(key: str) -> str:
+def _public_field(key: str) -> str:
     return "__all__" if key == NON_FIELD_ERRORS else key

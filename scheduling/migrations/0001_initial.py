@@ -73,7 +73,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
-                ('name', models.CharField(max_length=63, unique=True, validators=[django.core.validators.RegexValidator('^[a-z0-9]+(-[a-z0-9]+)*\\Z', 'Use small letters, digits and single hyphens inside, for example “network-academy”.')])),
+                ('name', models.CharField(max_length=63, unique=True, validators=[django.core.validators.RegexValidator('^[a-z0-9]+(-[a-z0-9]+)*\\Z', 'Use lowercase letters, digits and single hyphens between them, for example “network-academy”.')])),
                 ('description', models.CharField(blank=True, max_length=300)),
                 ('system', models.CharField(default='cml', help_text='What its workers run.', max_length=30)),
                 ('enabled', models.BooleanField(default=True)),

@@ -1,6 +1,6 @@
-"""`python -m tests.benchmarks [name …]`: measure on a PostgreSQL of its own, then on SQLite.
+"""`python -m tests.benchmarks [name …]`: run benchmarks on a private PostgreSQL, then on SQLite.
 
-Each benchmark is a module with `main()`; it runs in a process of its own, on a database of its own.
+Each benchmark is a module with `main()` and runs in its own process on its own database.
 """
 
 from __future__ import annotations

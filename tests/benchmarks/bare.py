@@ -1,4 +1,4 @@
-"""LCM with one more address: a bare DRF view that stores the body it gets."""
+"""LCM with an extra URL: a minimal DRF view that stores the request body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lcm.models import IdempotentResponse  # isort: skip
 
 
 class BareInsert(APIView):
-    """The same authentication, one row."""
+    """View with LCM's authentication that inserts one row."""
 
     permission_classes: list[Any] = []
 

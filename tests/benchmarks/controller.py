@@ -1,4 +1,4 @@
-"""One controller process with many running labs: are heartbeats, figures and observations on time?"""
+"""One controller with many running labs: delays of heartbeats, statistics and observations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AS_USUAL = {
 
 
 def lab() -> str:
-    """Ten routers in a row."""
+    """Return a topology of ten routers in a row."""
     nodes = "\n".join(
         f"  - {{id: n{n}, label: r{n}, node_definition: iosv, cpus: 1, ram: 512, tags: ['serial:{5000 + n}'],"
         f" interfaces: [{{id: i0, label: Gi0/0}}, {{id: i1, label: Gi0/1}}]}}"

@@ -1,4 +1,4 @@
-"""A pool with many slots and many sessions waiting for them, written set-wise."""
+"""Fill a pool with many slots and waiting sessions, by bulk inserts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from scheduling.models import (
 from scheduling.services.pools import create_pool
 from tests.support.factories import make_definition, make_person, make_project
 
-# What a slot is at the start, in turn: (state, has a session on it).
+# Initial state of the slots, in rotation: (state, has a session).
 EMPTY, READY, FULL = (SlotState.EMPTY, False), (SlotState.READY, False), (SlotState.READY, True)
 CASES: dict[str, tuple[tuple[SlotState, bool], ...]] = {
     "EMPTY": (EMPTY,),
@@ -44,7 +44,7 @@ OLD = (
 
 
 class CapacityFiller:
-    """Fills one pool again and again; each of its slots has room for one lab of three nodes and two ports."""
+    """Fills one pool repeatedly; each slot has capacity for one lab of three nodes and two ports."""
 
     def __init__(self) -> None:
         self.chance = random.Random(7)
@@ -61,7 +61,7 @@ class CapacityFiller:
         self.port_names = [port["name"] for port in self.revision.port_template]
 
     def fill(self, case: str, *, pending: int, slots: int, room_for: int = 1) -> Pool:
-        """Slots with room for so many labs each, and labs that wait."""
+        """Create slots with capacity for this many labs each, and waiting labs."""
         self._empty()
         Pool.objects.filter(pk=self.pool.pk).update(max_slots=slots)
         kinds = CASES[case]
@@ -159,7 +159,7 @@ class CapacityFiller:
 
 
 def insert(rows: Sequence[models.Model]) -> None:
-    """Many rows of one model, as fast as the database takes them."""
+    """Insert many rows of one model."""
     if not rows:
         return
     model = type(rows[0])

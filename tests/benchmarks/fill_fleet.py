@@ -1,4 +1,4 @@
-"""A fleet at its full size: people and their shares, definitions, slots, sessions and who waits, set-wise."""
+"""Fill a full-size fleet by bulk inserts: people, shares, definitions, slots, sessions and queue."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.benchmarks.fill_shares import fill_shares
 POOLS = 5
 STATES = [SlotState.READY] * 90 + [SlotState.BOOTING] * 5 + [SlotState.ERROR] + [SlotState.EMPTY] * 4
 TICKS = 5_000
-# Where the sessions of the filler wait.
+# Pool of the filler's sessions.
 SHARED = ("cml-eu", "cml-us")
 
 
@@ -63,7 +63,7 @@ def fill_fleet(size: Size) -> None:
 
 
 def _definitions(count: int, chance: random.Random, now: datetime) -> list[tuple[UUID, UUID]]:
-    """Copies of one of the demo's, with a revision and an assessment each."""
+    """Copy a demo definition many times, with a revision and an assessment each."""
     first = LabletDefinition.objects.select_related("current_revision").first()
     assert first is not None
     assert first.current_revision is not None
@@ -128,7 +128,7 @@ def _slots(pools: list[Pool], count: int, chance: random.Random, now: datetime) 
 
 
 def _queue(pools: list[Pool], chance: random.Random, now: datetime) -> None:
-    """A claim for each session that waits or runs, and the order in which a cycle saw those that wait."""
+    """Create a reservation for each waiting or running session, and the queue order of a cycle."""
     ready = list(Slot.objects.filter(state=SlotState.READY).values_list("pk", "pool_id"))
     claims = []
     rows = LabletSession.objects.filter(status__in=(SessionStatus.PENDING, SessionStatus.RUNNING))
@@ -170,7 +170,7 @@ def _uuid(chance: random.Random) -> UUID:
 
 
 def _drift(definitions: list[tuple[UUID, UUID]], now: datetime) -> None:
-    """A port that leaked in one definition of ten."""
+    """Create a leaked port in every tenth definition."""
     DriftReview.objects.bulk_create(
         [
             DriftReview(

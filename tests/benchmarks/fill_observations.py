@@ -1,4 +1,4 @@
-"""Sessions to observe, a definition with a hundred thousand of them, and a long list of definitions."""
+"""Fill sessions to observe, a definition with 100,000 sessions, and a long list of definitions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WAY = (SessionStatus.SCHEDULED, SessionStatus.READY, SessionStatus.COLLECTING)
 
 
 class ObservationFiller:
-    """One pool with workers, definitions and an owner."""
+    """Fills one pool with workers, definitions and sessions of one owner."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
@@ -41,7 +41,7 @@ class ObservationFiller:
         insert(self.slots)
 
     def collecting(self, count: int) -> list[LabletSession]:
-        """Sessions of all definitions that are on workers and about to be torn down."""
+        """Create sessions in COLLECTING on workers, of all definitions."""
         sessions = [self._session(self.labs[n % DEFINITIONS], n) for n in range(count)]
         insert(sessions)
         insert([step for session in sessions for step in self._steps(session)])
@@ -58,7 +58,7 @@ class ObservationFiller:
         return sessions
 
     def popular(self, count: int) -> LabletDefinition:
-        """A definition with so many observed sessions over half a year."""
+        """Create a definition with this many observed sessions over half a year."""
         lab = make_definition("popular", pool="bench", now=self.now - timedelta(days=180))
         sessions = [self._session(lab, n, spread=180) for n in range(count)]
         insert(sessions)
@@ -68,7 +68,7 @@ class ObservationFiller:
         return lab
 
     def many(self, count: int) -> None:
-        """A list of definitions that nobody wants to read to its end."""
+        """Create a long list of definitions."""
         lab = self.labs[0]
         labs, revisions, assessments = [], [], []
         for n in range(count):
@@ -211,7 +211,7 @@ class ObservationFiller:
 
 
 def body_of(at: datetime, ports: dict[str, int], chance: random.Random) -> dict[str, Any]:
-    """What a controller posts of a lab of fifty nodes with two interfaces each."""
+    """Return the observation of a lab of 50 nodes with two interfaces each."""
     nodes = tuple(
         NodeObservation(
             node_id=f"n{n}",

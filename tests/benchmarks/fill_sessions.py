@@ -1,4 +1,4 @@
-"""A database full of sessions, written set-wise."""
+"""Fill the database with sessions by bulk inserts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lcm.domain.lifecycle import ACTIVE, SessionStatus
 from lcm.models import LabletSession, Membership, Priority, User
 
 USERS = 2_000
-# Of a hundred sessions two are active, as on a fleet that keeps its history.
+# Two of a hundred sessions are active, as on a fleet with a long history.
 ENDED = [status for status in SessionStatus if status not in ACTIVE]
 
 
 class Filler:
-    """Adds sessions of the demo's definitions and projects, the newest first in time."""
+    """Adds sessions of the demo's definitions and projects, newest first."""
 
     def __init__(self, users: int = USERS) -> None:
         self.chance = random.Random(11)

@@ -1,4 +1,4 @@
-"""Usage, weights and shares of everybody in a pool, written set-wise."""
+"""Fill usage, weights and shares of all people in a pool by bulk inserts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.models import Membership, Project
 from scheduling.models import Pool
 
-# Days on which everybody used something, back from today.
+# Days with usage, back from today.
 AGES = (0, 1, 2, 3, 5, 8, 13)
 AMOUNTS = ", ".join(RESOURCES)
 _BUCKETS = UsageBucket._meta.db_table
@@ -25,7 +25,7 @@ _SUMS = ", ".join(f"CAST(SUM(b.{name}) AS bigint)" for name in RESOURCES)
 
 
 def fill_shares(pool: Pool, now: datetime) -> None:
-    """Everybody has used another amount; every second place has a weight of its own."""
+    """Create a different usage for each person, and a weight for every second project and domain."""
     days = [now.date() - timedelta(days=age) for age in AGES]
     _use(pool, days)
     _sum_up(pool)
@@ -53,7 +53,7 @@ def _use(pool: Pool, days: list[date]) -> None:
 
 
 def _sum_up(pool: Pool) -> None:
-    """Of people into projects, of projects into domains."""
+    """Sum usage of people by project, and of projects by domain."""
     _run(
         f"{_INTO} SELECT b.day, b.pool, 'project', p.id, p.domain_id, {_SUMS} FROM {_BUCKETS} b"
         f" JOIN {Project._meta.db_table} p ON p.id = b.parent_id"

@@ -1,4 +1,4 @@
-"""Allocations, records and people by the hundred thousand, written as fast as the database takes them."""
+"""Fill hundreds of thousands of allocations, usage records and people by bulk inserts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = "cpu_cores, memory_gb, storage_gb, gpu"
 
 
 class UsageFiller:
-    """One pool, domains, projects and people; kernels belong to them in turn."""
+    """Fills one pool, domains, projects and people; kernels belong to people in rotation."""
 
     def __init__(self, now: datetime, *, kernels: int, people: int) -> None:
         self.now, self.kernels, self.people = now, kernels, people
@@ -42,7 +42,7 @@ class UsageFiller:
             insert(rows)
 
     def allocate(self, count: int = 0) -> None:
-        """Running kernels, whose last slice is not recorded."""
+        """Create running kernels whose last slice is not recorded."""
         start = floor_slice(to_ms(self.now)) - SLICE_MS
         Allocation.objects.filter(settled=False).update(
             settled=True, ended_ms=start + SLICE_MS, cursor_ms=start + SLICE_MS
@@ -54,18 +54,18 @@ class UsageFiller:
         self._analyze()
 
     def records(self, count: int) -> None:
-        """Records of the last two days in batches of 100,000, that are in no bucket."""
+        """Create records of the last two days in batches of 100,000 that are not aggregated."""
         self._records(count, aggregated=False)
 
     def history(self, count: int) -> None:
-        """Old records, in buckets already."""
+        """Create old records that are aggregated."""
         if count > self.old:
             self._records(count - self.old, aggregated=True)
             self.old = count
         self._analyze()
 
     def bare_records(self) -> float:
-        """The floor of recording, in seconds: the same rows, from a SELECT that only multiplies."""
+        """Return the floor of recording in seconds: the same rows from a SELECT that only multiplies."""
         self._run("DROP TABLE IF EXISTS bare_record")
         self._like("bare_record", "fairshare_usagerecord")
         self._refer("bare_record", allocation_id="fairshare_allocation", batch_id="fairshare_usagebatch")
@@ -83,7 +83,7 @@ class UsageFiller:
         return seconds
 
     def bare_buckets(self) -> None:
-        """The floor of aggregation: one GROUP BY over the same records, upserted at one level."""
+        """Return the floor of aggregation: one GROUP BY over the same records, upserted at one level."""
         self._run("DROP TABLE IF EXISTS bare_bucket")
         self._like("bare_bucket", "fairshare_usagebucket")
         names = COLUMNS.split(", ")
@@ -134,7 +134,7 @@ class UsageFiller:
         insert(rows)
         self._follow_keys("fairshare_usagebucket")
         self._analyze()
-        # What was made to fill the tables is not what a worker would have in memory.
+        # Exempt the objects created here from the garbage collector; a worker would not have them.
         gc.freeze()
 
     def _records(self, count: int, *, aggregated: bool) -> None:
@@ -151,7 +151,7 @@ class UsageFiller:
                 last_day=dates[1],
                 aggregated_at=at if aggregated else None,
             )
-            # Each allocation in turn, a slice further with every batch.
+            # Allocations in rotation, one slice later with every batch.
             offset = first + (start + (self.old if aggregated else 0)) // size * SLICE_MS
             limit = min(size, count - start)
             self._run(
@@ -182,7 +182,7 @@ class UsageFiller:
         )
 
     def _refer(self, table: str, **columns: str) -> None:
-        """The same references as Django makes: checked when the transaction ends."""
+        """Add deferred foreign keys, as Django creates them."""
         if self._postgresql:
             for column, other in columns.items():
                 self._run(
@@ -191,7 +191,7 @@ class UsageFiller:
                 )
 
     def _like(self, new: str, old: str) -> None:
-        """An empty table of the same columns and indexes."""
+        """Create an empty table with the same columns and indexes."""
         if self._postgresql:
             self._run(f"CREATE TABLE {new} (LIKE {old} INCLUDING ALL)")
             return
@@ -201,7 +201,7 @@ class UsageFiller:
                 cursor.execute(sql.replace(f'"{old}"', f'"{new}"').replace('INDEX "', 'INDEX "bare_'))
 
     def _follow_keys(self, table: str) -> None:
-        """Rows were given their keys: the sequence goes on behind them."""
+        """Set the sequence behind explicitly inserted keys."""
         if self._postgresql:
             self._run(
                 f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))"

@@ -1,4 +1,4 @@
-"""List pages over many sessions: queries, p95, and the ratio to the same page over a thousand."""
+"""List pages with many sessions: queries, p95 and ratio to the same page with a thousand."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _cases() -> dict[str, str]:
 
 
 def _deep_cursor(sort: str) -> str:
-    """The page after the middle of the list."""
+    """Return the cursor of the page in the middle of the list."""
     from lcm.models import LabletSession
     from lcm.web import pagination
 

@@ -1,4 +1,4 @@
-"""Live statistics of thousands of kernels at once, on a real Prometheus, against bare queries with curl."""
+"""Live statistics of thousands of kernels on a real Prometheus, compared with queries by curl."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GAUGES = {
 
 
 def exposition(ids: list[UUID]) -> bytes:
-    """What a controller with so many running kernels exports."""
+    """Return the metrics of a controller with this many running kernels."""
     lines = []
     for number, kernel in enumerate(ids):
         labels = f'kernel_id="{kernel}",session_id="{UUID(int=number // NODES_A_SESSION)}"'
@@ -50,7 +50,7 @@ def exposition(ids: list[UUID]) -> bytes:
 
 @contextmanager
 def exporter(content: bytes) -> Iterator[str]:
-    """A process of its own that always answers the same: it must not be what is measured."""
+    """Serve constant metrics in a separate process, so that it does not affect the measurement."""
     address = free_address()
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "metrics").write_bytes(content)
@@ -70,7 +70,7 @@ def exporter(content: bytes) -> Iterator[str]:
 
 
 def with_curl(server: PrometheusServer, queries: list[str]) -> Timing:
-    """The three queries for all kernels at once, at the same time, thrown away."""
+    """Run the three queries for all kernels concurrently with curl and discard the results."""
     with tempfile.TemporaryDirectory() as folder:
         forms = [Path(folder) / str(number) for number in range(len(queries))]
         for path, query in zip(forms, queries, strict=True):
@@ -142,7 +142,7 @@ def main() -> None:
 
 
 def _samples(server: PrometheusServer) -> float:
-    """How many scrapes are within the window."""
+    """Return the number of scrapes within the window."""
     found = server.query(f"max(count_over_time(up[{WINDOW:.0f}s]))")
     return float(found[0]["value"][1]) if found else 0
 

@@ -1,4 +1,4 @@
-"""Timing and the table."""
+"""Timing and result tables."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of repeated calls."""
+    """Durations of repeated calls in seconds."""
 
     seconds: list[float]
 
     def percentile(self, share: float) -> float:
-        """Nearest rank, in milliseconds."""
+        """Return a percentile (nearest rank) in milliseconds."""
         ordered = sorted(self.seconds)
         return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] * 1000
 
@@ -41,7 +41,7 @@ def measure(call: Callable[[], object], *, times: int, warm_up: int = 3) -> Timi
 
 
 def measure_page(path: str, *, times: int) -> tuple[int, Timing]:
-    """Queries of one answer to an administrator, and the time of many, in a process as warm as a server's."""
+    """Return the queries of one response to an administrator and the timing of many, after a warm-up."""
     from django.db import connection
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
@@ -63,7 +63,7 @@ def measure_page(path: str, *, times: int) -> tuple[int, Timing]:
 
 
 def print_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table that can be put into docs/performance.md as it is."""
+    """Print a Markdown table for docs/performance.md."""
     print(f"\n### {title}\n")
     print("| " + " | ".join(heads) + " |")
     print("|" + "|".join("---" for _ in heads) + "|")
@@ -72,9 +72,9 @@ def print_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]])
 
 
 def start_django() -> None:
-    """Django on the database of the environment, migrated.
+    """Set up Django and migrate the database of the environment.
 
-    Not as under test: there, each template that is drawn has its context copied for the test to look at.
+    Django's test environment is not used: it copies the context of every rendered template.
     """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
     import django

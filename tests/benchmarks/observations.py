@@ -1,8 +1,8 @@
-"""Observation posts a second and p99 against a bare insert of the same body; pages over much evidence.
+"""Observation posts per second and p99, compared with a plain insert; pages with much evidence.
 
-Posts go over HTTP to four web processes, from eight clients that keep their connections. The floor is a DRF
-view in the same server that authenticates as well and inserts the body as one row. “CPU ms” is the work of
-the web processes for one post: it says more than the clock on a machine that does other things as well.
+Eight clients with persistent connections post over HTTP to four web processes. The floor is a DRF view in the
+same server that authenticates and inserts the body as one row. “CPU ms” is the CPU time of the web processes
+per post; it is less affected by other load than the elapsed time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from threading import Barrier
 from tests.benchmarks.measuring import Timing, measure, print_table, start_django
 
 CLIENTS = 8
-# Two a core: each connection stays with the process that took it, and eight of them spread unevenly over two.
+# Two per core: a connection stays with its process, and eight connections spread unevenly over two.
 PROCESSES = 4
 POSTS = {"postgresql": 1_600, "sqlite": 400}
 WARM_UP = 160
@@ -102,7 +102,7 @@ class Measured:
 
 
 def _measure(name: str, posts: Sequence[Post], address: str, pid: int, key: str) -> Measured:
-    """Each client warms its connection up, then all begin together."""
+    """Warm up the connection of each client, then start all together."""
     starts: list[tuple[float, float]] = []
 
     def begin() -> None:
@@ -136,7 +136,7 @@ def _send(posts: Sequence[Post], address: str, key: str, ready: Barrier) -> list
 
 @contextmanager
 def _web() -> Iterator[tuple[str, int]]:
-    """Web processes as in production, with the bare address added."""
+    """Run web processes as in production, with the extra URL."""
     from tests.support.control_plane import free_address, wait_until
 
     address = free_address()
@@ -161,7 +161,7 @@ def _answers(address: str) -> bool:
 
 
 def _cpu_of_children(pid: int) -> float:
-    """Seconds of work of the web processes so far."""
+    """Return the CPU seconds of the web processes so far."""
     total = 0.0
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -188,7 +188,7 @@ def _pages(filler) -> None:  # type: ignore[no-untyped-def]
     )
     lab = filler.popular(count)
     filler.many(DEFINITIONS)
-    # As a web process does once it has loaded everything.
+    # A web process does this after loading all code.
     gc.collect()
     gc.freeze()
     rows = []
@@ -216,14 +216,14 @@ def _addresses(lab) -> dict[str, str]:  # type: ignore[no-untyped-def]
         "preview of a choice": f"/definitions/{lab.pk}/review/preview?{choices}",
         "aggregate over the API": f"/api/lablet-definitions/{lab.pk}/resource-observations",
         "its observed sessions": f"/observations/?definition={lab.pk}",
-        "definitions, worth fixing first": "/definitions/",
+        "definitions by review priority": "/definitions/",
         "definitions that are over": "/definitions/?class=over",
         "definitions by waste": "/definitions/?sort=-assessment__waste_cpu",
     }
 
 
 def _page(path: str):  # type: ignore[no-untyped-def]
-    """Queries of one answer, and the time of many; the panels as htmx asks for them."""
+    """Return the queries of one response and the timing of many; panels are requested like htmx does."""
     from django.db import connection
     from django.test import Client
     from django.test.utils import CaptureQueriesContext

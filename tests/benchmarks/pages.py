@@ -1,6 +1,6 @@
-"""Every page of a full fleet: queries and p95, against what a page may cost.
+"""Every page of a full fleet: queries and p95, compared with their limits.
 
-`BENCH_SCALE=0.01` makes everything a hundred times smaller.
+`BENCH_SCALE=0.01` makes the fleet a hundred times smaller.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.page_list import LISTS, PANELS, filled
 LIST_QUERIES, DETAIL_QUERIES, P95_MS = 12, 20, 150
 TIMES = 20
 SQLITE_SHARE = 0.1
-# The tree with a project's people, and what everybody used: while it is summed, and once it is.
+# Fair-share tree with the people of a project, and usage of all people before and after aggregation.
 SHARES = [
     "/fair-share/?pool=cml-eu&open={shared},{project}",
     "/fair-share/?pool=cml-eu&q=student",
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _sum_usage() -> float:
-    """What a worker does for the page of everybody's usage."""
+    """Sum the usage of all people, as a worker does for the usage page."""
     from django.utils import timezone
 
     from fairshare.selectors.usage import Period
@@ -79,7 +79,7 @@ def _row(path: str) -> list[str]:
 
 
 def _paths() -> list[str]:
-    """The pages that browser tests walk and their panels, with things that exist here."""
+    """Return the pages of the browser tests and their panels, with ids of existing objects."""
     from lcm.domain.lifecycle import SessionStatus
     from lcm.models import ApiToken, ChangeLog, Domain, Job, LabletDefinition, LabletSession, Project, User
     from observations.models import DriftReview

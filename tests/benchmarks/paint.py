@@ -1,12 +1,11 @@
 """First contentful paint of the main pages in Chromium, on the demo as `make run` starts it.
 
-A first visit finds nothing of ours in the browser's cache; “answer” is how long the server takes of a next
-one. The floor is a line of text, `/healthz`: what the browser itself takes on this machine.
+A first visit starts with an empty browser cache; “answer” is the server's response time of a later visit. The
+floor is `/healthz`, a line of text: the time of the browser itself on this machine.
 
-What is not ours is not counted: each profile is new, but has shown that line of text before, so that the
-browser's process for it is up. A visit begins when the page before it has come to rest: otherwise the server
-would still be at work on panels that nobody waits for any more. The demo has settled: its processes together
-use less than half a core.
+To exclude the start of the browser process, each new profile shows that line of text first. A visit starts
+when the previous page is idle, so that the server does not still render its panels. Measurements start when
+the processes of the demo together use less than half a core.
 """
 
 from __future__ import annotations
@@ -85,13 +84,13 @@ def _settle(plane: ControlPlane) -> None:
 def _cpu_seconds(plane: ControlPlane) -> float:
     seconds = 0.0
     for pid in plane.processes():
-        with suppress(OSError):  # It may have ended.
+        with suppress(OSError):  # The process may have ended.
             seconds += cpu_seconds_of(pid)
     return seconds
 
 
 def _row(browser: Browser, settings: dict[str, Any], name: str, path: str) -> list[str]:
-    """The server is warm: one visit goes ahead."""
+    """Measure a page after one warm-up visit."""
     if path == "/login":
         settings = {"base_url": settings["base_url"]}
     visits = []

@@ -1,8 +1,8 @@
-"""The plugin scheduler: placements a second in memory and committed, a cycle in which nothing fits, memory.
+"""Plugin scheduler: placements per second in memory and committed, a cycle without a placement, memory.
 
-The floor in memory is a bare first fit over the same jobs and slots in plain Python with a pointer a shape,
-which knows no plugins, no queues and no reasons. The floor of a commit is one COPY of as many ports and steps
-and one UPDATE of as many reservations, sessions and kernels, all with the same values.
+The floor in memory is a first fit in plain Python over the same jobs and slots with a pointer per shape,
+without plugins, queues and reasons. The floor of a commit is one COPY of as many ports and transitions and
+one UPDATE of as many reservations, sessions and kernels, all with the same values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COMMITTED = ((4_000, 1_000), (20_000, 5_000))
 
 @dataclass(frozen=True)
 class Case:
-    """A cycle in memory."""
+    """A scheduling cycle in memory."""
 
     pending: int
     slots: int
@@ -33,7 +33,7 @@ class Case:
     shapes: int = SHAPES
     aim: str = ""
     full: bool = False
-    # Of how many sizes the slots are.
+    # Number of different slot sizes.
     sizes: int = 1
 
 
@@ -107,7 +107,7 @@ def _cycle(case: Case) -> Measured:
 
 
 def make_snapshot(pending: int, slots: int, shapes: int, *, full: bool = False, sizes: int = 1):  # type: ignore[no-untyped-def]
-    """Jobs of people in projects of domains, of many shapes, for slots of one size or more."""
+    """Return jobs of many shapes from many people, and slots of one or more sizes."""
     from scheduling.placement.framework.model import Job, Node, Queue, Snapshot, Task
 
     chance = random.Random(1)
@@ -146,18 +146,20 @@ def make_snapshot(pending: int, slots: int, shapes: int, *, full: bool = False, 
 
 
 def _first_fit(snapshot) -> float:  # type: ignore[no-untyped-def]
-    """CPU seconds of a bare first fit."""
+    """Return the CPU seconds of a plain first fit."""
     begun = time.process_time()
     free = [[cap - used for cap, used in zip(n.capacity, n.taken, strict=True)] for n in snapshot.nodes]
     pointers: dict[tuple[int, ...], int] = {}
     for job in snapshot.jobs:
         request = job.tasks[0].request
         at = pointers.get(request, 0)
-        while at < len(free) and any(asked > left for asked, left in zip(request, free[at], strict=True)):
+        while at < len(free) and any(
+            requested > remaining for requested, remaining in zip(request, free[at], strict=True)
+        ):
             at += 1
         pointers[request] = at
         if at < len(free):
-            free[at] = [left - asked for left, asked in zip(free[at], request, strict=True)]
+            free[at] = [remaining - requested for remaining, requested in zip(free[at], request, strict=True)]
     return time.process_time() - begun
 
 
@@ -176,7 +178,7 @@ def _committed(vendor: str) -> None:
 
 
 def _commit(filler, pending: int, slots: int) -> Measured:  # type: ignore[no-untyped-def]
-    """Only the commit: what was decided in memory is put into the database as the tick does it."""
+    """Measure only the commit of decisions made in memory, as a tick writes them."""
     from django.utils import timezone
 
     from scheduling.capacity.runtimes.registry import runtime_for
@@ -200,7 +202,7 @@ def _commit(filler, pending: int, slots: int) -> Measured:  # type: ignore[no-un
 
 
 def _bare_writes(pool, count: int) -> float:  # type: ignore[no-untyped-def]
-    """The same number of rows, without a question asked, taken back afterwards."""
+    """Write the same number of rows without checks, then roll back."""
     from uuid import uuid4
 
     from django.db import transaction
@@ -220,7 +222,7 @@ def _bare_writes(pool, count: int) -> float:  # type: ignore[no-untyped-def]
         Kernel.objects.filter(session_id__among=some).update(started_at=now)
         columns = ["id", "session", "attempt", "from_status", "to_status", "at", "actor", "reason"]
         step = (1, "PENDING", "SCHEDULED", now, "bench", "")
-        # A step, a line of the change log, a decision and two ports for each.
+        # A transition, a change log entry, a decision and two ports per session.
         for _ in range(5):
             insert_rows(SessionTransition, columns, [(uuid4().hex, key.hex, *step) for key in some])
         transaction.set_rollback(True)

@@ -1,4 +1,4 @@
-"""A control plane on the benchmark's own database and broker."""
+"""A control plane on the database and broker of a benchmark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SERVERS = ("DATABASE_URL", "REDIS_URL")
 
 @contextmanager
 def running_plane(**settings: str) -> Iterator[ControlPlane]:
-    """`manage.py up` on the database, broker and folder of this benchmark."""
+    """Run `manage.py up` on the database, broker and folder of this benchmark."""
     given = {name: os.environ[name] for name in SERVERS if os.environ.get(name)}
     rates = {"API_RATE": "1000000/min", "CONTROLLER_RATE": "1000000/min"}
     folder = Path(os.environ["DATA_DIR"])
@@ -24,7 +24,7 @@ def running_plane(**settings: str) -> Iterator[ControlPlane]:
 
 
 def web_workers(plane: ControlPlane) -> list[int]:
-    """The processes that answer requests."""
+    """Return the web worker processes."""
     leader = plane.leader("gunicorn")
     return [pid for pid in plane.processes("gunicorn") if pid != leader]
 
@@ -34,7 +34,7 @@ def threads_of(pids: list[int]) -> int:
 
 
 def megabytes_of(pids: list[int]) -> float:
-    """Memory that is really there."""
+    """Return the resident memory in megabytes."""
     pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
     return pages * os.sysconf("SC_PAGE_SIZE") / 1024**2
 

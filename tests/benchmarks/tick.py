@@ -1,8 +1,8 @@
-"""One tick over pending sessions × slots: seconds by step, against a floor, and how it grows.
+"""One tick over pending sessions × slots: seconds per step, compared with a floor, and growth.
 
-The floor is what no tick can do without: reading the waiting rows, and one bare UPDATE of as many rows as
-the tick changed. CPU seconds are those of our process, without the database's. Slots that are full are
-looked at twice: the first time every claim is told why it waits, the second time nothing is new.
+The floor is the minimum of any tick: reading the waiting rows and one plain UPDATE of as many rows as the
+tick changed. CPU seconds exclude the database. The case of full slots runs two ticks: the first records
+the wait reason of every reservation, the second finds no change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TARGETS = {(AGAIN, 4_000): 0.5, ("READY", 4_000): 2.0}
 
 @dataclass
 class Measured:
-    """One tick: how long it took, what it did, and the floor for that."""
+    """Duration and result of one tick, and its floor."""
 
     seconds: float
     cpu: float
@@ -67,13 +67,13 @@ def main() -> None:
 
 
 def _cases(known):  # type: ignore[no-untyped-def]
-    """All of them, or those that BENCH_CASES names."""
+    """Return all cases, or the cases in BENCH_CASES."""
     chosen = os.environ.get("BENCH_CASES")
     return chosen.split(";") if chosen else (*known, AGAIN)
 
 
 def _sizes() -> tuple[tuple[int, int], ...]:
-    """All of them, or the first few where BENCH_SIZES says so."""
+    """Return all sizes, or the first BENCH_SIZES of them."""
     return SIZES[: int(os.environ.get("BENCH_SIZES", len(SIZES)))]
 
 
@@ -97,7 +97,7 @@ def _measure(filler, case: str, pending: int, slots: int) -> Measured:  # type: 
 
 
 def _floor(pool) -> float:  # type: ignore[no-untyped-def]
-    """Read the queue; write as many reservations and slots as the tick will, all with the same values."""
+    """Measure reading the queue and writing as many rows as the tick, all with the same values."""
     from django.db import connection, transaction
 
     from scheduling.models import Phase, Reservation, Slot, SlotState

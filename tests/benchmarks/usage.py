@@ -1,8 +1,8 @@
-"""Usage and fair share: recording, aggregation and factors against floors, and how little history costs.
+"""Usage and fair share: recording, aggregation and factors compared with floors, and the cost of history.
 
-Floors are bare statements that write the same rows into tables of the same columns, indexes and references,
-measured in the same run.
-BENCH_HISTORY sets the numbers of old records for the last table, such as `0,10000000,30000000`.
+Floors are plain statements that write the same rows into tables with the same columns, indexes and foreign
+keys, measured in the same run.
+BENCH_HISTORY sets the number of existing records for the last table, such as `0,10000000,30000000`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _recording(filler: UsageFiller) -> list[str]:
-    """All kernels hold one slice that is not recorded."""
+    """Measure recording; every kernel has one unrecorded slice."""
     from fairshare.services.usage_records import pages, record_page
 
     filler.allocate()
@@ -74,7 +74,7 @@ def _aggregation(filler: UsageFiller, count: int) -> list[str]:
 
 
 def _factors(filler: UsageFiller) -> list[list[str]]:
-    """People with usage on three days each; the first calculation makes rows, the second changes them."""
+    """Measure factors of people with usage on three days: first inserts, then updates."""
     from fairshare.selectors.level_factors import pool_level_factors
     from fairshare.selectors.trees import policy_of, tree_of
     from fairshare.services.calculation import calculate_pool, factors_of

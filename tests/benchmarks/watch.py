@@ -1,4 +1,4 @@
-"""Waiting watches: how soon they hear of a change, and what waiting costs."""
+"""Open watches: delay of a change notification, and cost of waiting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZES = (1, 100, 500)
 
 
 class Watcher:
-    """A long poll over a plain socket: the client must not be what is measured."""
+    """A long poll over a plain socket, so that the client does not affect the measurement."""
 
     def __init__(self, host: str, port: int, key: str) -> None:
         self.host, self.port, self.key = host, port, key
@@ -36,7 +36,7 @@ class Watcher:
 
 
 async def measured(watchers: list[Watcher], change: object) -> Timing:
-    """Seconds from the start of a change's transaction to its arrival at each watcher."""
+    """Return the seconds from the start of a change's transaction to its arrival at each watcher."""
     seconds: list[float] = []
     revision = (await watchers[0].poll())["revision"]
     for number in range(ROUNDS + 1):
@@ -100,7 +100,7 @@ def main() -> None:
             latency = [f"{timing.percentile(share):.0f}" for share in (0.5, 0.95, 0.99)]
             rows.append([f"{size:,}", *latency, f"{busy * 1000:.0f}", str(threads), f"{memory:.0f}"])
     heads = ["waiting", "p50 ms", "p95 ms", "p99 ms", "CPU ms of web a round", "threads of web", "MB of web"]
-    print_table(f"From a change to those who wait, {vendor}", heads, rows)
+    print_table(f"Delay from a change to its watchers, {vendor}", heads, rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where the addresses of all pages and calls lead."""
+"""Fixtures for tests of all URLs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.models import Pool, Slot, SlotState, TickRun
 
 @pytest.fixture
 def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
-    """What stands in the addresses: ids of things that exist."""
+    """URL arguments: ids of existing objects, by prefix of the URL name and for special URLs."""
     definition = session.definition
     change = ChangeLog.objects.first()
     pool = Pool.objects.get(name="cml-eu")

@@ -1,4 +1,4 @@
-"""What beat starts and what its tasks do; each may run twice without harm."""
+"""Beat schedule and core tasks. Every task is idempotent."""
 
 import gc
 from datetime import timedelta
@@ -20,8 +20,8 @@ from scheduling.periodic import specs as capacity_specs
 
 def test_the_schedule_has_an_entry_for_every_spec():
     schedule = beat_schedule()
-    ours = [*specs(), *capacity_specs(), *fair_share_specs(), *observation_specs()]
-    assert {spec.name for spec in ours} == set(schedule)
+    all_specs = [*specs(), *capacity_specs(), *fair_share_specs(), *observation_specs()]
+    assert {spec.name for spec in all_specs} == set(schedule)
     assert {"lcm.tasks.beat_heartbeat", "lcm.tasks.clean_up"} <= {
         entry["task"] for entry in schedule.values()
     }
@@ -34,7 +34,7 @@ def test_intervals_come_from_the_settings(settings):
     assert schedule["cleanup"]["schedule"] == 60.0
 
 
-def test_a_run_that_waits_longer_than_its_interval_is_dropped(settings):
+def test_a_run_expires_after_one_interval_but_not_within_5_seconds(settings):
     settings.CONFIG |= {"BEAT_HEARTBEAT_INTERVAL": 0.2, "CLEANUP_INTERVAL": 60.0}
     expiries = {name: entry["options"]["expires"] for name, entry in beat_schedule().items()}
     assert (expiries["beat-heartbeat"], expiries["cleanup"]) == (5.0, 60.0)
@@ -45,7 +45,7 @@ def test_every_scheduled_task_exists():
     assert {entry["task"] for entry in beat_schedule().values()} <= set(current_app.tasks)
 
 
-def test_a_task_that_was_lost_is_done_again():
+def test_lost_tasks_are_redelivered():
     assert current_app.conf.task_acks_late
     assert current_app.conf.task_reject_on_worker_lost
     assert current_app.conf.worker_prefetch_multiplier == 1
@@ -61,11 +61,11 @@ def test_a_worker_process_exempts_its_loaded_code_from_the_garbage_collector():
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_message_is_acknowledged_only_on_the_channel_that_is_open(closed):
-    done = []
+def test_a_message_is_acknowledged_only_on_an_open_channel(closed):
+    acknowledged = []
 
     class Message:
-        """As kombu has it after a broker restart: its channel is closed and has no connection."""
+        """A kombu message after a broker restart: its channel is closed and has no connection."""
 
         delivery_tag = "1"
         channel = SimpleNamespace(closed=closed)
@@ -73,15 +73,15 @@ def test_a_message_is_acknowledged_only_on_the_channel_that_is_open(closed):
         def ack_log_error(self, *errors):
             if self.channel.closed:
                 raise AttributeError("'NoneType' object has no attribute 'client'")
-            done.append(errors)
+            acknowledged.append(errors)
 
     consumer = ReconnectingConsumer.__new__(ReconnectingConsumer)
     consumer.hub = SimpleNamespace(call_soon=lambda call: call())
     consumer.call_soon_ack(Message().ack_log_error, OSError)
-    assert done == ([] if closed else [(OSError,)])
+    assert acknowledged == ([] if closed else [(OSError,)])
 
 
-def test_the_heartbeat_is_one_row_with_the_last_time(db, time_machine, now):
+def test_the_heartbeat_is_one_row_with_the_latest_time(db, time_machine, now):
     for minutes in (0, 5):
         time_machine.move_to(now + timedelta(minutes=minutes), tick=False)
         beat_heartbeat()
@@ -90,8 +90,8 @@ def test_the_heartbeat_is_one_row_with_the_last_time(db, time_machine, now):
 
 
 @pytest.fixture
-def answers(db, now, settings):
-    """Answers to idempotency keys of 23 and 25 hours ago, of which a day is kept."""
+def responses(db, now, settings):
+    """Idempotent responses from 23 and 25 hours ago, with a retention of 24 hours."""
     settings.CONFIG["IDEMPOTENCY_HOURS"] = 24
     for hours in (23, 25):
         IdempotentResponse.objects.create(
@@ -99,24 +99,24 @@ def answers(db, now, settings):
         )
 
 
-def kept():
+def stored_keys():
     return list(IdempotentResponse.objects.values_list("key", flat=True))
 
 
-def test_clean_up_forgets_old_answers_only(answers):
+def test_clean_up_removes_only_expired_responses(responses):
     clean_up()
-    assert kept() == ["23 h"]
+    assert stored_keys() == ["23 h"]
     clean_up()
-    assert kept() == ["23 h"]
+    assert stored_keys() == ["23 h"]
 
 
-def test_clean_up_keeps_answers_as_long_as_the_setting_says(answers, settings):
+def test_clean_up_respects_the_retention_setting(responses, settings):
     settings.CONFIG["IDEMPOTENCY_HOURS"] = 26
     clean_up()
-    assert len(kept()) == 2
+    assert len(stored_keys()) == 2
 
 
-def test_clean_up_forgets_log_ins_that_are_over(db, now):
+def test_clean_up_removes_expired_sign_in_sessions(db, now):
     for key, days in (("over", -1), ("good", 1)):
         Session.objects.create(session_key=key, session_data="", expire_date=now + timedelta(days=days))
     clean_up()
@@ -124,11 +124,11 @@ def test_clean_up_forgets_log_ins_that_are_over(db, now):
     assert list(Session.objects.values_list("session_key", flat=True)) == ["good"]
 
 
-def test_one_clean_up_removes_all_that_is_old(answers, now, monkeypatch):
+def test_one_clean_up_removes_all_batches(responses, now, monkeypatch):
     monkeypatch.setattr(maintenance, "BATCH", 2)
     old = now - timedelta(days=2)
     IdempotentResponse.objects.bulk_create(
         [IdempotentResponse(principal="me", key=f"k{n}", fingerprint="f", created_at=old) for n in range(7)]
     )
     clean_up()
-    assert kept() == ["23 h"]
+    assert stored_keys() == ["23 h"]

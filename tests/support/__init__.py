@@ -1,4 +1,4 @@
-"""Real servers for tests and benchmarks: `postgres_server`, `valkey_server`, a Chromium, a Prometheus."""
+"""Servers, fixtures and factories for tests and benchmarks."""
 
 from tests.support.errors import Missing
 from tests.support.postgres import postgres_server

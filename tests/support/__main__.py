@@ -1,4 +1,4 @@
-"""`python -m tests.support [--fast] [pytest arguments]`: set up real servers and run the tests on them."""
+"""`python -m tests.support [--fast] [pytest arguments]`: start the servers and run the tests."""
 
 import os
 import signal
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 @dataclass
 class Bench:
-    """Servers and programs that the tests run on; `lacking` are the marks whose tests cannot run."""
+    """Servers and programs for the tests; `lacking` holds the marks whose tests cannot run."""
 
     stack: ExitStack
     missing: list[str] = field(default_factory=list)
     lacking: list[str] = field(default_factory=list)
 
     def get(self, name: str, make: Callable[[], T], version: Callable[[T], str], mark: str) -> T | None:
-        """Print what was found or downloaded; None if it is missing."""
+        """Find or download a program and print it; return None if it is missing."""
         try:
             made = make()
         except Missing as error:
@@ -40,12 +40,12 @@ class Bench:
         return made
 
     def serve(self, server: AbstractContextManager[str]) -> Callable[[], str]:
-        """Return a function that starts a server, which ends with the run."""
+        """Return a function that starts a server for the duration of the run."""
         return lambda: self.stack.enter_context(server)
 
 
 def set_up(bench: Bench, *, fast: bool) -> tuple[dict[str, str], str | None]:
-    """Return the environment of the tests and the address of PostgreSQL."""
+    """Return the environment of the tests and the URL of PostgreSQL."""
     print("The tests run on", flush=True)
     data_dir = bench.stack.enter_context(tempfile.TemporaryDirectory(prefix="lcm-test-"))
     redis = bench.get("Valkey", bench.serve(valkey_server()), valkey_version, "integration")
@@ -83,7 +83,7 @@ def main(arguments: list[str], environ: Mapping[str, str]) -> int:
 
 
 if __name__ == "__main__":
-    # A stop ends the servers too: it leaves through the blocks that hold them.
+    # SIGTERM raises an exception, so that the context managers stop the servers.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main(sys.argv[1:], os.environ))

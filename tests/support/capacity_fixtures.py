@@ -1,4 +1,4 @@
-"""A pool that is driven by hand."""
+"""Fixtures for a pool whose ticks and launches a test runs step by step."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def runtime(clock: Clock) -> FakeRuntime:
 
 @pytest.fixture
 def pool(db: None) -> Pool:
-    """cml-eu: up to four slots of 16 cores, 64 GB and 500 GB, ten leases each; none kept."""
+    """cml-eu: up to four slots of 16 cores, 64 GB and 500 GB with ten leases each; no minimum."""
     return create_pool(name="cml-eu", actor=SYSTEM)
 
 
@@ -50,7 +50,7 @@ def fleet(pool: Pool, clock: Clock, runtime: FakeRuntime) -> Fleet:
 
 @pytest.fixture
 def tuned(fleet: Fleet) -> Callable[..., Fleet]:
-    """`tuned(max_slots=2, …)`: the fleet with another policy, and nothing else changed."""
+    """`tuned(max_slots=2, …)`: the fleet with these fields of the policy changed."""
 
     def tune(**fields: Any) -> Fleet:
         Pool.objects.filter(pk=fleet.pool.pk).update(**fields)
@@ -62,7 +62,7 @@ def tuned(fleet: Fleet) -> Callable[..., Fleet]:
 
 @pytest.fixture
 def mixed(tuned: Callable[..., Fleet]) -> Fleet:
-    """Spot, and on-demand when there is none; both are on offer."""
+    """Spot with on-demand fallback; both are available."""
     fleet = tuned(spot_policy=SpotPolicy.FALLBACK, runtime_settings={"spot": True})
     fleet.runtime.on_offer = [Offering("sim-large-spot", Market.SPOT), Offering("sim-large")]
     return fleet
@@ -70,7 +70,7 @@ def mixed(tuned: Callable[..., Fleet]) -> Fleet:
 
 @pytest.fixture
 def loose(mixed: Fleet) -> Party:
-    """Asks for sessions that may be interrupted; each fills a slot."""
+    """Requests preemptible sessions; each fills a slot."""
     size = {"cpu_cores": Decimal(16), "memory_gb": Decimal(4), "storage_gb": Decimal(8), "gpu": Decimal(0)}
     definition = make_definition("loose", pool="cml-eu", preemptible=True, requirements=size)
     return Party(mixed, "loose", definition)
@@ -78,7 +78,7 @@ def loose(mixed: Fleet) -> Party:
 
 @pytest.fixture
 def lab(pool: Pool, active_definition: LabletDefinition, project: Project, operator: User, clock: Clock):
-    """`lab()`: a session that waits in cml-eu: 4 cores, 3.5 GB, 7 GB, two ports."""
+    """`lab()`: create a session that waits in cml-eu: 4 cores, 3.5 GB, 7 GB, two ports."""
 
     def make(**fields: Any) -> LabletSession:
         return make_session(active_definition, project, operator, now=clock(), **fields)
@@ -88,7 +88,7 @@ def lab(pool: Pool, active_definition: LabletDefinition, project: Project, opera
 
 @pytest.fixture
 def lab_on(fleet: Fleet, lab: Callable[..., LabletSession]) -> Callable[..., LabletSession]:
-    """`lab_on(slot, status)`: a session on a READY slot that went on to this status."""
+    """`lab_on(slot, status)`: create a session on a READY slot in this status."""
 
     def make(slot: Slot, status: SessionStatus = SessionStatus.SCHEDULED, **fields: Any) -> LabletSession:
         session = lab(**fields)

@@ -1,4 +1,4 @@
-"""Slots and leases to test with, made as the tick would leave them."""
+"""Slots and leases in the state in which a tick leaves them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reserve(pool: Pool, now: datetime, holder: str = "build-7", **fields: Any) -
 
 
 def put_on(slot: Slot, reservation: Reservation, now: datetime, *ports: int) -> None:
-    """Give a reservation a lease of a slot, and its session these ports."""
+    """Lease a slot to a reservation and allocate these ports to its session."""
     Reservation.objects.filter(pk=reservation.pk).update(phase=Phase.READY, slot=slot, assigned_at=now)
     Slot.objects.filter(pk=slot.pk).update(lease_count=F("lease_count") + 1)
     for port in ports:

@@ -1,4 +1,4 @@
-"""Certificates for servers on this machine."""
+"""Self-signed certificates for servers on this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def make_certificate(folder: Path) -> tuple[str, str]:
-    """A file with a key and its self-signed certificate for 127.0.0.1, and one with the certificate."""
+    """Return two files: key with self-signed certificate for 127.0.0.1, and the certificate alone."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "worker")])
     now = dt.datetime.now(dt.UTC)

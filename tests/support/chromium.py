@@ -10,7 +10,7 @@ from tests.support.control_plane import ROOT
 from tests.support.errors import Missing
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# The driver is a Node.js that needs this library; neither Chromium nor a bare Debian has it.
+# The driver is a Node.js that needs this library; neither Chromium nor a minimal Debian includes it.
 LIBATOMIC = Package("libatomic1", "usr/lib/*/libatomic.so.1")
 
 
@@ -26,7 +26,7 @@ def chromium() -> str:
 
 
 def driver_environment() -> dict[str, str]:
-    """Return environment variables with which Playwright's driver starts; raise Missing if it cannot."""
+    """Return the environment variables that Playwright's driver needs; raise Missing if it does not start."""
     why = _driver_fails({})
     if not why:
         return {}
@@ -42,7 +42,7 @@ def driver_environment() -> dict[str, str]:
 
 
 def _driver_fails(variables: dict[str, str]) -> str:
-    """Return why the driver does not start, empty if it does."""
+    """Return why the driver does not start; empty if it starts."""
     command = [sys.executable, "-m", "playwright", "--version"]
     done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True)
     return (done.stderr.strip() or f"exit code {done.returncode}") if done.returncode else ""

@@ -1,4 +1,4 @@
-"""The stage of the tests around CML: topologies, controllers in-process, and clients for them."""
+"""Test setup for CML: topologies, in-process simulators and clients."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ links:
 
 
 class Clock:
-    """A clock that moves when it is told to."""
+    """A clock that moves only through `pass_seconds`."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -66,7 +66,7 @@ class Clock:
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, at most half a minute."""
+    """Run a coroutine with a timeout of half a minute."""
 
     async def bounded() -> T:
         async with asyncio.timeout(30):
@@ -76,7 +76,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def many_nodes(count: int) -> str:
-    """A topology of so many nodes, one interface each."""
+    """Return a topology with this many nodes, one interface each."""
     nodes = "\n".join(
         f"  - {{id: n{n}, label: A{n}, node_definition: alpine, tags: ['serial:{6000 + n}'],"
         f" interfaces: [{{id: i0, label: eth0, slot: 0, type: physical}}]}}"
@@ -86,13 +86,13 @@ def many_nodes(count: int) -> str:
 
 
 def simulated(clock: Clock | None = None, **options: Any) -> SimulatedController:
-    """A controller in-process that boots at once."""
+    """Return an in-process simulator that boots at once."""
     chosen = ControllerOptions(**{**QUICK, **options})
     return SimulatedController("", chosen, **({"clock": clock} if clock else {}))
 
 
 class Worked(CmlClient):
-    """A client of a controller in-process that remembers its exchanges."""
+    """A client of an in-process simulator that records its exchanges."""
 
     def __init__(
         self, controller: SimulatedController, *, patience: RetryPolicy = HASTY, password: str = "simulated"
@@ -111,7 +111,7 @@ class Worked(CmlClient):
 
 
 async def started(client: CmlClient, topology: str = TWO_ROUTERS, title: str = "a lab") -> str:
-    """The id of a lab that runs."""
+    """Start a lab and return its id."""
     lab_id = await client.import_lab(topology, title=title)
     await client.start_lab(lab_id)
     return lab_id

@@ -1,4 +1,4 @@
-"""The answers of a worker about one small lab, for tests to spoil."""
+"""Responses of a worker for one small lab, which tests can modify."""
 
 from __future__ import annotations
 
@@ -107,12 +107,12 @@ ANSWERS: dict[str, Any] = {
 
 
 def answers(**changed: Any) -> dict[str, Any]:
-    """The answers, some of them others."""
+    """Return the responses with some replaced."""
     return {**copy.deepcopy(ANSWERS), **changed}
 
 
 def observed(given: dict[str, Any], *, deadline: float = 10.0) -> ResourceObservation:
-    """What is observed of a worker that gives these answers; bytes are sent as they are."""
+    """Return the observation of a worker with these responses; bytes are sent unchanged."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         value = given[request.url.path.rpartition("/")[2]]

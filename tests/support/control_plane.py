@@ -26,12 +26,12 @@ MARK = "LCM_BENCH_MARK"
 START_SECONDS = 150.0
 
 
-# Below those that the system gives to who calls someone: nobody gets one between its choice and its use.
+# Below the ephemeral ports, so that no outgoing connection takes a port between its choice and its use.
 PORTS = range(15_000, 32_000)
 
 
 def free_address() -> Address:
-    """A loopback address nobody listens on."""
+    """Return an unused loopback address."""
     while True:
         port = PORTS[secrets.randbelow(len(PORTS))]
         with socket.socket() as probe, suppress(OSError):
@@ -46,7 +46,7 @@ def wait_until(
     details: Callable[[], str] = str,
     pause: float = 0.05,
 ) -> None:
-    """Poll until the condition holds; fail with what was waited for and the details of that moment."""
+    """Poll until the condition holds; fail with its name and the current details."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain until {what}\n{details()}"
@@ -55,18 +55,18 @@ def wait_until(
 
 @dataclass
 class ControlPlane:
-    """One supervisor and everything it started, found again by a mark in their environment."""
+    """A supervisor and its processes, which are found by a marker in their environment."""
 
     data_dir: Path
     address: Address
     settings: dict[str, str] = field(default_factory=dict)
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     process: subprocess.Popen[bytes] | None = None
-    # Begins with nothing, as a newcomer does; else with a migrated database, which is quicker.
+    # Start with an empty folder; otherwise with a migrated database, which is faster.
     from_nothing: bool = False
 
     def load_demo(self) -> None:
-        """Fill the database with the demo fleet, which LCM itself does with DEBUG only."""
+        """Load the demo fleet; LCM itself loads it only with DEBUG."""
         self._copy_prepared()
         environment = {**self._environment(), "DEBUG": "true"}
         manage = [sys.executable, "manage.py", "load_demo"]
@@ -91,7 +91,7 @@ class ControlPlane:
             )
 
     def start_and_wait(self) -> None:
-        """Start and wait for /readyz: database, broker and a task that beat sent and the worker ran."""
+        """Start and wait for /readyz: database, broker, beat and worker are up."""
         self.start()
         wait_until(
             lambda: self.status("/readyz") == 200 or self.has_ended,
@@ -118,7 +118,7 @@ class ControlPlane:
         return self.process.pid
 
     def status(self, path: str) -> int | None:
-        """The HTTP status of a page, None when nobody answers."""
+        """Return the HTTP status of a page, or None if the server does not answer."""
         connection = http.client.HTTPConnection(self.address.host, self.address.port, timeout=5)
         try:
             connection.request("GET", path)
@@ -137,17 +137,17 @@ class ControlPlane:
         return self.process.wait(seconds)
 
     def processes(self, containing: str = "") -> list[int]:
-        """Processes that carry our mark and whose command line contains the text."""
+        """Return the marked processes whose command line contains the text."""
         return [pid for pid in _numbered(Path("/proc")) if self._is_ours(pid, containing)]
 
     def leader(self, containing: str) -> int:
-        """The supervisor's own child with this text in its command line."""
+        """Return the direct child of the supervisor with this text in its command line."""
         found = [pid for pid in self.processes(containing) if _parent(pid) == self.pid]
         assert len(found) == 1, f"{len(found)} children with {containing!r}"
         return found[0]
 
     def clean_up(self) -> None:
-        """Leave nothing behind, whatever the test did."""
+        """End all processes of this control plane."""
         for pid in self.processes():
             os.kill(pid, signal.SIGKILL)
         if self.process is not None:
@@ -170,7 +170,7 @@ class ControlPlane:
 def control_plane(
     data_dir: Path, address: Address, *, from_nothing: bool = False, **settings: str
 ) -> Iterator[ControlPlane]:
-    """A control plane that is not started yet and is gone after the block."""
+    """Yield a control plane that is not started yet; clean it up after the block."""
     plane = ControlPlane(data_dir, address, settings, from_nothing=from_nothing)
     try:
         yield plane
@@ -179,7 +179,7 @@ def control_plane(
 
 
 def _prepared() -> Path:
-    """A data folder with all migrations and static files, made once for all workers of a run."""
+    """Return a data folder with all migrations and static files, created once per test run."""
     folder = Path(os.environ.get("DATA_DIR") or tempfile.gettempdir()) / f"prepared-{os.getppid()}"
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Run inside `manage.py shell` on a control plane under test: what a session needs, and keys to the API."""
+"""Objects for sessions and API tokens; run in `manage.py shell` of a control plane under test."""
 
 BOOTSTRAP = """
 import json, sys

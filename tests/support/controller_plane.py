@@ -1,4 +1,4 @@
-"""A real control plane, real simulators and real controllers, each a process of its own."""
+"""Control plane, simulators and controllers as separate processes."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ sys.exit(main([]))
 
 @dataclass
 class ControllerProcess:
-    """A controller, to be started, killed and started again on the same folder."""
+    """A controller process that can be killed and restarted on the same folder."""
 
     folder: Path
     url: str
     key: str
     settings: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
-    # Seconds by which the clock of its machine is ahead.
+    # Seconds by which the controller's clock is ahead.
     clock_ahead: float = 0
 
     def start(self) -> ControllerProcess:
@@ -77,7 +77,7 @@ class ControllerProcess:
         return self
 
     def kill(self) -> None:
-        """As a power cut would."""
+        """Kill the process without a chance to clean up."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
@@ -103,12 +103,12 @@ class ControllerProcess:
 
 
 class Plane:
-    """LCM, its simulators, and the API as an administrator uses it."""
+    """LCM with its simulators, and calls to its API as an administrator."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.simulator = SimulatorProcess().start()
-        # Where a test may start a Prometheus; the others do without.
+        # A test may start a Prometheus here.
         self.prometheus_address = free_address()
         settings = {
             "PROMETHEUS_URL": f"http://{self.prometheus_address}",
@@ -118,7 +118,7 @@ class Plane:
             "LIVE_STATS_CACHE": "0.2",
             "SERVICE_DISCOVERY_INTERVAL": "1",
             "SIMULATOR_URL": self.simulator.url,
-            # Labs of tests live for seconds.
+            # Labs of these tests run for seconds.
             "SAMPLE_BOOTED_SECONDS": "2",
             "TICK_INTERVAL": "2",
             "RECONCILE_INTERVAL": "1.5",
@@ -142,7 +142,7 @@ class Plane:
         self.simulator.stop()
 
     def end_controllers(self) -> None:
-        """Whatever a test left running."""
+        """Stop the controllers that a test left running."""
         for controller in self._controllers:
             if controller.is_running:
                 controller.kill()
@@ -151,9 +151,11 @@ class Plane:
         self, name: str, pool: str = "cml-eu", *, clock_ahead: float = 0, **settings: str
     ) -> ControllerProcess:
         key, named = self.known["controllers"][pool], {"NAME": f"controller-{pool}", **settings}
-        made = ControllerProcess(self.folder / name, self.url, key, named, clock_ahead=clock_ahead)
-        self._controllers.append(made)
-        return made.start()
+        controller_process = ControllerProcess(
+            self.folder / name, self.url, key, named, clock_ahead=clock_ahead
+        )
+        self._controllers.append(controller_process)
+        return controller_process.start()
 
     def restart_lcm(self) -> None:
         self.lcm.send(signal.SIGTERM)
@@ -165,7 +167,7 @@ class Plane:
         return self.http.request(method, f"/api/{path}", json=body, headers=headers)
 
     def ask(self, seconds: float = 600, **fields: Any) -> str:
-        """Ask for a session whose timeslot ends so many seconds from now."""
+        """Request a session whose timeslot ends this many seconds from now."""
         ends = datetime.now(UTC) + timedelta(seconds=seconds)
         body = {
             "definition": self.known["definition"],
@@ -173,14 +175,14 @@ class Plane:
             "ends_at": ends.isoformat(),
             **fields,
         }
-        answer = self.call("POST", "lablet-sessions/", body)
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["id"])
+        response = self.call("POST", "lablet-sessions/", body)
+        assert response.status_code == 201, response.text
+        return str(response.json()["id"])
 
     def run(self, seconds: float, *, left: float = 0, **fields: Any) -> str:
-        """A session that runs and has so much `left` of a timeslot whose end can be waited for.
+        """Return a running session with at least `left` seconds until the end of its timeslot.
 
-        On a machine too slow for that another one gets twice the time.
+        On a slow machine, retry with a timeslot of twice the length.
         """
         while True:
             session_id = self.ask(seconds, **fields)
@@ -194,9 +196,9 @@ class Plane:
             assert seconds < 300, self.logs()
 
     def session(self, session_id: str) -> dict[str, Any]:
-        answer = self.call("GET", f"lablet-sessions/{session_id}")
-        assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
+        response = self.call("GET", f"lablet-sessions/{session_id}")
+        assert response.status_code == 200, response.text
+        found: dict[str, Any] = response.json()
         return found
 
     def status(self, session_id: str) -> str:
@@ -218,30 +220,30 @@ class Plane:
         return "\n".join(controller.log[-4000:] for controller in self._controllers[-2:])
 
     def workers(self, pool: str = "cml-eu") -> dict[str, dict[str, Any]]:
-        """The simulated controllers of a pool's slots by name."""
-        answer = self.call("GET", f"slots/?pool={pool}&page_size=50").json()["results"]
-        instances = {slot["instance_id"] for slot in answer if slot["instance_id"]}
+        """Return the simulated workers of a pool's slots by name."""
+        response = self.call("GET", f"slots/?pool={pool}&page_size=50").json()["results"]
+        instances = {slot["instance_id"] for slot in response if slot["instance_id"]}
         everything = self.simulator.admin.controllers()
         return {name: each for name, each in everything.items() if name in instances}
 
     def worker(self, pool: str = "cml-eu") -> str:
-        """The name of the pool's first worker, once there is one."""
+        """Wait for the pool's first worker and return its name."""
         wait_until(lambda: self.workers(pool), f"{pool} has a worker", 60, self.logs)
         return next(iter(self.workers(pool)))
 
     def serving(self, pool: str = "cml-eu") -> None:
-        """Wait until a worker of the pool takes sessions."""
+        """Wait until a worker of the pool accepts sessions."""
         ready = f"slots/?pool={pool}&state=READY"
         wait_until(lambda: self.call("GET", ready).json()["results"], f"{pool} serves", 90, self.logs)
 
     def labs(self, session_id: str = "") -> list[str]:
-        """Titles of labs on any worker, of a session or all of ours."""
+        """Return the titles of LCM's labs on all workers, of one session or of all."""
         everything = self.simulator.admin.controllers().values()
         titles = [lab["title"] for each in everything for lab in each["labs"].values()]
         return [title for title in titles if title.startswith(f"lcm:{session_id}")]
 
     def ports_of(self, *session_ids: str) -> list[int]:
-        """Ports still allocated to these sessions, on any slot."""
+        """Return the ports allocated to these sessions on any slot."""
         slots = self.call("GET", "slots/?page_size=100").json()["results"]
         details = [
             self.call("GET", f"slots/{slot['id']}").json() for slot in slots if slot["state"] != "TERMINATED"

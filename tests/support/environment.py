@@ -1,4 +1,4 @@
-"""The environment that tests give to what they start."""
+"""Environment variables of processes that tests start."""
 
 import os
 
@@ -8,7 +8,7 @@ SETTINGS = frozenset(setting.name for group in GROUPS.values() for setting in gr
 
 
 def clean_environment(**settings: str | None) -> dict[str, str]:
-    """Our environment with these settings of LCM and none of the developer's own."""
+    """Return the current environment with only these LCM settings."""
     kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     given = {name: value for name, value in settings.items() if value is not None}
     return {**kept, "SECRET_KEY": "test-" + "x" * 60, **given}

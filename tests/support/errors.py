@@ -1,2 +1,2 @@
 class Missing(Exception):
-    """Something the tests need is not on this machine and could not be had; says what to do."""
+    """A program that the tests need is missing; the message says how to get it."""

@@ -1,4 +1,4 @@
-"""Things to test with. Definitions, sessions and tokens are made through the services, as everywhere."""
+"""Factories for test objects. Definitions, sessions and tokens are created through the services."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ links:
 """
 
 S = SessionStatus
-# The shortest way from PENDING to each status.
+# The shortest path of transitions from PENDING to each status.
 WAY_TO: dict[SessionStatus, tuple[SessionStatus, ...]] = {
     S.PENDING: (),
     S.SCHEDULED: (S.SCHEDULED,),
@@ -66,7 +66,7 @@ WAY_TO: dict[SessionStatus, tuple[SessionStatus, ...]] = {
 
 @dataclass(frozen=True)
 class TokenHolder:
-    """Someone who calls the API with a token: the row and the key it was shown with."""
+    """An API token and its key."""
 
     token: ApiToken
     key: str
@@ -98,7 +98,7 @@ class ProjectFactory(factory.django.DjangoModelFactory[Project]):
 
 
 def make_person(username: str, role: Role = Role.NONE, **fields: Any) -> User:
-    """A person with a role; the group is made again where a test's flush has removed it."""
+    """Create a person with a role, and the group of the role if a flush has removed it."""
     person = UserFactory(username=username, **fields)
     if role:
         person.groups.add(Group.objects.get_or_create(name=role.label)[0])
@@ -120,7 +120,7 @@ HUGE = {"cpu_cores": 10_000, "memory_gb": 10_000, "storage_gb": 200_000, "gpu": 
 
 
 def ensure_pools() -> None:
-    """The pools that definitions and sessions of the tests wait in; nothing runs in them by itself."""
+    """Create the pools of test definitions and sessions; no scheduler runs in them."""
     Pool.objects.bulk_create(
         [Pool(name=name, system="cml", runtime="simulated", **HUGE) for name in ("cml-eu", "cml-us")],
         ignore_conflicts=True,
@@ -145,11 +145,11 @@ def make_session(
     now: datetime | None = None,
     **fields: Any,
 ) -> LabletSession:
-    """A session of two hours from now on, walked to the status asked for."""
+    """Create a session of two hours from now and move it to the given status."""
     now = now or timezone.now()
     timeslot = {"starts_at": now, "ends_at": now + timedelta(hours=2)}
-    asked = {"definition": definition, "project": project, "owner": owner, **timeslot, **fields}
-    session = create_session(**asked, actor=SYSTEM, now=now)
+    arguments = {"definition": definition, "project": project, "owner": owner, **timeslot, **fields}
+    session = create_session(**arguments, actor=SYSTEM, now=now)
     for step in WAY_TO[status]:
         transition_session(session=session, to=step, actor=SYSTEM, now=now)
     return session
@@ -158,16 +158,16 @@ def make_session(
 def make_person_token(user: User, name: str = "", *, life: timedelta = timedelta(days=30)) -> TokenHolder:
     now = timezone.now()
     name = name or f"token-{next(_names)}"
-    made = create_token(
+    created = create_token(
         name=name, kind=TokenKind.PERSON, user=user, expires_at=now + life, actor=SYSTEM, now=now
     )
-    return TokenHolder(*made)
+    return TokenHolder(*created)
 
 
 def make_controller(name: str, *scopes: str) -> TokenHolder:
     now = timezone.now()
     ends = now + timedelta(days=30)
-    made = create_token(
+    created = create_token(
         name=name, kind=TokenKind.CONTROLLER, scopes=scopes, expires_at=ends, actor=SYSTEM, now=now
     )
-    return TokenHolder(*made)
+    return TokenHolder(*created)

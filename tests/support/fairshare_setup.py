@@ -1,4 +1,4 @@
-"""A small organisation whose sessions are driven by hand, and what must always hold of its usage."""
+"""A small organisation with sessions that tests control, and invariants of its usage."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Totals = Counter[tuple[str, date, str]]
 
 @dataclass
 class Stage:
-    """Two domains, three projects, three people; one of them in two projects. A lab of three kernels."""
+    """Two domains, three projects and three people, one of them in two projects; a lab of three kernels."""
 
     clock: Clock = field(default_factory=lambda: Clock(MORNING))
-    # Every time a session held its place: from when to when, in milliseconds.
+    # Intervals in which sessions held a slot, in milliseconds.
     held: dict[UUID, list[list[int | None]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class Stage:
         )
 
     def start(self, who: str = "ann", project: str = "ccna") -> LabletSession:
-        """A session that holds a place from now on."""
+        """Request a session that holds a slot from now on."""
         session = self.ask(who, project)
         self.step(session, S.SCHEDULED)
         return session
@@ -70,7 +70,7 @@ class Stage:
             spans[-1][1] = to_ms(self.clock())
 
     def stop(self, session: LabletSession) -> None:
-        """Straight to the end, by the shortest way from where it is."""
+        """End a session by the shortest path of transitions."""
         if session.status == S.SCHEDULED:
             self.step(session, S.CANCELLED)
             return
@@ -79,7 +79,7 @@ class Stage:
         self.step(session, S.TERMINATED)
 
     def run(self, *names: str) -> list[ObserverResult]:
-        """Passes of observers, by the beginning of their names."""
+        """Run observers by short name: record, aggregate or calculate."""
         full = {
             "record": "usage-record",
             "aggregate": "usage-aggregation",
@@ -90,7 +90,7 @@ class Stage:
         return [result for result in found if result is not None]
 
     def expected(self) -> Totals:
-        """What everybody held up to now by the test's own notes: time × amount, by resource and day."""
+        """Return the expected usage up to now, time × amount, by resource and day."""
         limit = floor_slice(to_ms(self.clock()))
         totals: Totals = Counter()
         amounts = self._amounts()
@@ -112,7 +112,7 @@ class Stage:
 
 
 def recorded(*, aggregated_only: bool = False) -> Totals:
-    """What is in the records, by resource and day; read row by row, without our SQL."""
+    """Return the recorded usage by resource and day, summed in Python instead of SQL."""
     rows = UsageRecord.objects.all()
     if aggregated_only:
         rows = rows.filter(batch__aggregated_at__isnull=False)
@@ -137,14 +137,14 @@ def in_buckets(level: str) -> Totals:
 
 
 def check_conserved() -> None:
-    """Σ aggregated records = Σ people = Σ projects = Σ domains, per day and resource, to the unit."""
+    """Check that aggregated records, people, projects and domains have equal sums per day and resource."""
     records = recorded(aggregated_only=True)
     for level in LEVELS:
         assert in_buckets(level) == records, level
 
 
 def check_all_charged(stage: Stage) -> None:
-    """Every second held up to the last boundary is recorded once and is in the buckets of every level."""
+    """Check that every second up to the last boundary is recorded once and aggregated at every level."""
     assert not UsageBatch.objects.filter(aggregated_at=None).exists()
     assert recorded() == stage.expected()
     check_conserved()

@@ -1,4 +1,4 @@
-"""A worker that answers what a test tells it to, call by call."""
+"""A fake CML worker with scripted responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Answer = httpx.Response | Exception
 
 
 class Scripted:
-    """Answers the calls of a path in turn, the last answer again and again; logs in whoever asks."""
+    """Returns the responses of a path in order and repeats the last one; accepts every sign-in."""
 
     def __init__(self, **answers: list[Answer]) -> None:
         self.answers = answers

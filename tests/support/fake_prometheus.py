@@ -1,4 +1,4 @@
-"""A stand-in for Prometheus that answers as it is told, and keeps what it was asked."""
+"""A fake Prometheus with scripted responses that records its queries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
-# Seconds in which every answer comes, however busy the machine is.
+# Timeout in seconds that is long enough on a busy machine.
 ENOUGH = 30.0
 K1, K2, K3 = (f"0f0f0f0f-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
 
@@ -38,7 +38,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Says:
-    """An answer: its body, as bytes or as JSON, a delay before it, and one between each of its pieces."""
+    """A response: body as bytes or JSON, delay before it, and delay between its chunks."""
 
     body: Any
     status: int = 200
@@ -79,7 +79,7 @@ def grown(kernel: str, metric: str, value: float, **labels: str) -> Any:
 
 @dataclass
 class StandIn:
-    """`answer` is asked for what to say to each query; all may come at the same time."""
+    """`answer` returns the response to each query; queries may be concurrent."""
 
     url: str
     answer: Callable[[Asked], Says]
@@ -91,7 +91,7 @@ def always(says: Says) -> Callable[[Asked], Says]:
 
 
 def usual(asked: Asked) -> Says:
-    """One kernel that is well."""
+    """Return responses for one healthy kernel."""
     if asked.path.endswith("query_range"):
         start, step = float(asked.form["start"]), float(asked.form["step"])
         metric = "net_rx" if asked.kind == "rate" else "cpu_util"
@@ -117,7 +117,7 @@ def usual(asked: Asked) -> Says:
 
 @contextmanager
 def stand_in(answer: Callable[[Asked], Says] = usual, certificate: str = "") -> Iterator[StandIn]:
-    """A running stand-in; with a certificate it speaks TLS."""
+    """Run the fake server; with a certificate it uses TLS."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

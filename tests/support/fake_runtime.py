@@ -1,4 +1,4 @@
-"""A clock that stands still and a cloud that records what is asked of it."""
+"""A manual clock and a fake cloud runtime that records its calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
 
 class Clock:
-    """Moves only when told to."""
+    """A clock that moves only through `advance`."""
 
     def __init__(self, now: datetime = START) -> None:
         self.now = now
@@ -40,11 +40,11 @@ class Clock:
 
 class NoMetrics:
     def observe(self, pool: Any, report: Any) -> None:
-        """Nobody looks."""
+        """Discard the value."""
 
 
 class FakeRuntime(RuntimeAdapter):
-    """Instances in memory. What it is told to do wrong it does at the next call."""
+    """A runtime with instances in memory; a configured fault occurs at the next call."""
 
     def __init__(self, clock: Clock, *offerings: Offering) -> None:
         super().__init__("fake", {})
@@ -122,7 +122,7 @@ class FakeRuntime(RuntimeAdapter):
         del self.made[instance_id]
 
     def add(self, instance_id: str, **fields: Any) -> Instance:
-        """An instance that nobody launched by way of this object."""
+        """Add an instance that was launched outside of LCM."""
         values = {"state": InstanceState.RUNNING, "slot_id": "", "token": "", "launched_at": self.clock()}
         self.made[instance_id] = Instance(id=instance_id, **{**values, **fields})
         return self.made[instance_id]

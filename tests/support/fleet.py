@@ -1,4 +1,4 @@
-"""One pool with its clock and cloud, driven by hand."""
+"""One pool with a manual clock and a fake cloud."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from scheduling.services.reservations import create_reservation
 from tests.support.fake_runtime import Clock, FakeRuntime, NoMetrics
 
 S = SlotState
-# How far a slot goes before it is in a state.
+# Transitions after BOOTING that lead to each state.
 WAY_TO: dict[SlotState, tuple[SlotState, ...]] = {
     S.EMPTY: (),
     S.LAUNCHING: (),
@@ -41,7 +41,7 @@ WAY_TO: dict[SlotState, tuple[SlotState, ...]] = {
 
 @dataclass
 class Fleet:
-    """A pool, and everything that happens to it when it is told to."""
+    """A pool whose ticks, launches and reconciliation a test runs step by step."""
 
     pool: Pool
     clock: Clock
@@ -65,7 +65,7 @@ class Fleet:
         return TickContext(self.fresh(), self.runtime, self.clock(), still_mine=lambda: True)
 
     def launch(self) -> None:
-        """What the tasks do with open attempts."""
+        """Run the open launch attempts, as the tasks do."""
         for attempt in self.open_attempts():
             perform_launch(attempt.pk, self.runtime, self.clock)
 
@@ -75,7 +75,7 @@ class Fleet:
         return world
 
     def round(self, seconds: float = 60) -> TickReport:
-        """A tick, its launches, a pass of the reconciler; then time goes on."""
+        """Run a tick, its launches and the reconciler, then advance the clock."""
         report = self.tick()
         self.launch()
         self.reconcile()
@@ -98,7 +98,7 @@ class Fleet:
         return list(rows.values_list("outcome", "category"))
 
     def slot(self, state: SlotState = S.READY, **fields: Any) -> Slot:
-        """A slot that got to a state as slots do; it has an instance unless it is empty or launching."""
+        """Create a slot in a state by its transitions; with an instance unless EMPTY or LAUNCHING."""
         numbers = Slot.objects.filter(pool=self.pool).count()
         pool = self.fresh()
         slot = Slot.objects.create(
@@ -121,12 +121,12 @@ class Fleet:
         return slot
 
     def reservation(self, cpu: float = 1, **fields: Any) -> Reservation:
-        """The claim of a bare holder."""
+        """Create a reservation without a session."""
         values = {"holder": "a class", "resources": {"cpu_cores": Decimal(str(cpu))}, "pool": self.pool.name}
         return create_reservation(**{**values, **fields}, actor=SYSTEM, now=self.clock())
 
     def put(self, held: Reservation | LabletSession, slot: Slot) -> Reservation:
-        """Give a claim, or a session's claim, this slot."""
+        """Assign a reservation, or a session's reservation, to this slot."""
         reservation = held if isinstance(held, Reservation) else active_of(held)
         assert assign_slots(self.fresh(), [placing(self.fresh(), reservation, slot)], now=self.clock())
         held.refresh_from_db()
@@ -157,18 +157,18 @@ def active_of(session: LabletSession) -> Reservation:
 
 
 def launches(fleet: Fleet) -> list[str]:
-    """The offerings that were asked for."""
+    """Return the offerings that were requested."""
     return [name for call, name in fleet.runtime.calls if call == "launch"]
 
 
 def phases(rows: Iterable[Reservation]) -> list[str]:
-    """As they are in the database now, in the order given."""
+    """Return the current phases from the database, in the given order."""
     found = dict(Reservation.objects.filter(pk__in=[row.pk for row in rows]).values_list("pk", "phase"))
     return [found[row.pk] for row in rows]
 
 
 def placing(pool: Pool, reservation: Reservation, slot: Slot) -> Verdict:
-    """What a cycle would say that put the reservation onto this slot."""
+    """Return the decision of a cycle that places the reservation on this slot."""
     snapshot = snapshot_of(
         pool, read_configuration(""), now=reservation.created_at, limit=1, only=reservation.pk
     )

@@ -1,7 +1,7 @@
 """Write past sessions into the database of a running LCM: `python -m tests.support.observation_seed CALL …`.
 
-A session counts only after ten minutes, which no browser test can wait for; its past is written through the
-services, as the demo's is.
+A session is included in the review only after ten minutes, too long for a browser test. Its history is
+written through the services, like that of the demo.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
 
 
 def observed(name: str, count: str, cpu: str, memory: str, storage: str) -> None:
-    """So many sessions, an hour apart, that used these shares of what the lab holds."""
+    """Create observed sessions, an hour apart, that used these shares of the lab's resources."""
     from random import Random
 
     from django.utils import timezone
@@ -36,7 +36,7 @@ def observed(name: str, count: str, cpu: str, memory: str, storage: str) -> None
 
 
 def running(name: str) -> None:
-    """A session that runs on a worker, with its ports."""
+    """Create a running session on a worker, with its ports."""
     from django.utils import timezone
 
     from lcm.demo.pools import place_session

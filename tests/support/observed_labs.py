@@ -1,4 +1,4 @@
-"""Observations to test with: what a controller would have seen of the small lab."""
+"""Observations of the small lab, as a controller posts them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def seen(
     nodes: int = 3,
     **more: Any,
 ) -> dict[str, Any]:
-    """The JSON of an observation: what was used, of the 4 cores, 3.5 GB and 7 GB the small lab holds."""
-    made = ResourceObservation(
+    """Return the JSON of an observation; the small lab holds 4 cores, 3.5 GB and 7 GB."""
+    observation = ResourceObservation(
         observed_at=at,
         observer="lablet-controller",
         controller="eu-1",
@@ -58,7 +58,7 @@ def seen(
         observed_ports=None if ports is None else dict(ports),
         **more,
     )
-    return made.to_dict()  # type: ignore[return-value]
+    return observation.to_dict()  # type: ignore[return-value]
 
 
 def node(index: int, cpu: str | None, memory: int | None, of: int) -> NodeObservation:
@@ -80,7 +80,7 @@ def node(index: int, cpu: str | None, memory: int | None, of: int) -> NodeObserv
 
 
 def on_slot(session: LabletSession, *, number: int = 1, ports: Mapping[str, int] | None = None) -> Slot:
-    """Put a session on a READY slot of its pool with these ports, as the tick would."""
+    """Place a session on a READY slot of its pool with these ports, as a tick does."""
     pool = Pool.objects.get(name=session.pool)
     slot, _ = Slot.objects.get_or_create(
         pool=pool,
@@ -119,7 +119,7 @@ def lived(
     length: timedelta = HOUR,
     until: SessionStatus = SessionStatus.COLLECTING,
 ) -> LabletSession:
-    """A session that has been running for a while and reaches a status when it ends; written directly."""
+    """Create a session that ran for a while and has this status; written without the services."""
     begun = ended - length
     session = LabletSession.objects.create(
         definition=definition,
@@ -156,7 +156,7 @@ def post(session: LabletSession, body: dict[str, Any], now: datetime) -> Recordi
 
 
 def finish(session: LabletSession, now: datetime) -> None:
-    """Its lab is torn down."""
+    """Move a session to STOPPING and TERMINATED."""
     for step in (SessionStatus.STOPPING, SessionStatus.TERMINATED):
         transition_session(session=session, to=step, actor=SYSTEM, now=now)
 
@@ -176,7 +176,7 @@ def apply(
     token: str | None = None,
     reason: str = "ten sessions say so",
 ) -> DefinitionRevision:
-    """Apply choices, as they were previewed unless a token is given."""
+    """Apply choices with a fresh preview, unless a token is given."""
     token = preview(definition, choices, now).token if token is None else token
     return apply_requirements(
         definition=definition, choices=choices, token=token, reason=reason, actor=actor, now=now

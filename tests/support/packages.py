@@ -1,4 +1,4 @@
-"""Packages that are installed beside LCM, as pip leaves them: code, and a dist-info with entry points."""
+"""Installed packages with entry points, as pip leaves them: code and dist-info."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 def install_package(
     folder: Path, name: str, modules: Mapping[str, str], points: Mapping[str, Mapping[str, str]]
 ) -> Path:
-    """Write a package with its modules and entry points by group; the folder belongs on the path."""
+    """Write a package with modules and entry points by group; the caller adds the folder to the path."""
     package = folder / name
     package.mkdir()
     (package / "__init__.py").touch()

@@ -1,4 +1,4 @@
-"""Every page of a control plane with the demo, for tests that walk them and for pictures."""
+"""All pages of a control plane with the demo, for browser tests and screenshots."""
 
 import re
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ PAGES = [
     "/changes/",
     "/changes/{change}/",
 ]
-# What htmx puts into them later.
+# Panels that htmx loads later.
 PANELS = [
     "/pools/{pool}/board",
     "/queue/ticks",
@@ -99,13 +99,13 @@ PANELS = [
 ]
 LISTS = {
     "session": "/sessions/?status=RUNNING",
-    # The one that starts last is not placed while someone looks.
+    # The session that starts last, so that it is not placed during the test.
     "waiting": "/sessions/?status=PENDING&sort=-starts_at",
     "definition": "/definitions/",
     "domain": "/domains/",
     "project": "/projects/",
     "pool": "/pools/",
-    # One that has sessions to show.
+    # A page with sessions.
     "slot": "/slots/?state=READY&sort=-lease_count",
     "tick": "/ticks/",
     "reservation": "/reservations/",
@@ -118,7 +118,7 @@ LISTS = {
 
 
 def log_in(page: Page, person: str, password: str = "") -> None:
-    """People of the demo need no password here. Ends on the overview."""
+    """Sign in as a demo user without a password; end on the overview."""
     page.goto("/login")
     page.get_by_label("Name").fill(person)
     page.get_by_label("Password").fill(password or f"demo-{person}")
@@ -127,7 +127,7 @@ def log_in(page: Page, person: str, password: str = "") -> None:
 
 
 def real_paths(page: Page) -> list[str]:
-    """The pages with ids of things that exist; some that the demo may lack are made, others left out."""
+    """Return the pages with ids of existing objects; create missing objects or leave their pages out."""
     ask_for_session(page, far_off=True)
     making = {"job": _start_a_job, "token": _make_a_token}
     for kind in set(making) - set(places(page)):
@@ -136,7 +136,7 @@ def real_paths(page: Page) -> list[str]:
 
 
 def ask_for_session(page: Page, definition: str = "ccna-ospf-basics v1.0", *, far_off: bool = False) -> None:
-    """Ends on the session's page; one that is far off waits for its turn."""
+    """Request a session and end on its page; an advance booking stays pending."""
     page.goto("/sessions/new")
     page.get_by_label("Definition").fill(definition)
     page.get_by_label("Project").fill("academy / ccna-spring")
@@ -166,7 +166,7 @@ def _start_a_job(page: Page) -> None:
 
 
 def show(page: Page, path: str) -> None:
-    """A page with all of its panels."""
+    """Open a page and wait for all of its panels."""
     page.goto(path)
     page.wait_for_function("() => !document.querySelector('[hx-trigger=load], .htmx-request')")
 
@@ -176,13 +176,13 @@ def filled(known: dict[str, str], addresses: Sequence[str] = PAGES) -> list[str]
 
 
 def places(page: Page) -> dict[str, str]:
-    """The key of one thing of each kind that there is."""
+    """Return the id of one existing object of each kind."""
     first = {kind: _first(page, path) for kind, path in LISTS.items()}
     return {kind: key for kind, key in first.items() if key}
 
 
 def _first(page: Page, path: str) -> str:
-    """The key in the first row's first link, read without showing the list."""
+    """Return the id in the first link of the first row, without opening the list in the browser."""
     rows = page.request.get(path).text().partition("<tbody>")[2]
     found = re.search(rf'href="{path.partition("?")[0]}([^/"]+)/', rows)
     return found[1] if found else ""

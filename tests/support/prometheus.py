@@ -1,4 +1,4 @@
-"""A Prometheus for the tests: the machine's own program, or the package that `make run` downloads."""
+"""Prometheus for tests: the installed program, or the package that `make run` downloads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROGRAMS = ROOT / "var" / "programs"
 
 
 def prometheus() -> str:
-    """Return the folder of `prometheus` and `promtool`; raise Missing if they cannot be downloaded either."""
+    """Return the folder of `prometheus` and `promtool`; raise Missing if they cannot be downloaded."""
     found = [shutil.which(name) for name in ("prometheus", "promtool")]
     if found[0] and found[1]:
         return str(Path(found[0]).parent)
@@ -38,7 +38,7 @@ def prometheus() -> str:
 
 @dataclass
 class PrometheusServer:
-    """A server on a port and in a folder of its own, to be stopped and started again."""
+    """A server with its own port and folder that can be restarted."""
 
     folder: Path
     jobs: list[dict[str, Any]]
@@ -54,7 +54,7 @@ class PrometheusServer:
     def start(self) -> None:
         interval = f"{round(self.scrape_seconds * 1000)}ms"
         config = {"global": {"scrape_interval": interval}, "scrape_configs": self.jobs}
-        # JSON is YAML, too.
+        # JSON is valid YAML.
         (self.folder / "prometheus.yml").write_text(json.dumps(config))
         options = {
             "config.file": self.folder / "prometheus.yml",
@@ -78,15 +78,15 @@ class PrometheusServer:
             self.process = None
 
     def query(self, promql: str) -> list[dict[str, Any]]:
-        answer = self.http.post(f"{self.url}/api/v1/query", data={"query": promql})
-        assert answer.status_code == 200, answer.text
-        found: list[dict[str, Any]] = answer.json()["data"]["result"]
+        response = self.http.post(f"{self.url}/api/v1/query", data={"query": promql})
+        assert response.status_code == 200, response.text
+        found: list[dict[str, Any]] = response.json()["data"]["result"]
         return found
 
     def targets(self) -> list[dict[str, Any]]:
-        """What it scrapes now."""
-        answer = self.http.get(f"{self.url}/api/v1/targets?state=active").json()
-        found: list[dict[str, Any]] = answer["data"]["activeTargets"]
+        """Return the active targets."""
+        response = self.http.get(f"{self.url}/api/v1/targets?state=active").json()
+        found: list[dict[str, Any]] = response["data"]["activeTargets"]
         return found
 
     def _is_ready(self) -> bool:
@@ -102,7 +102,7 @@ class PrometheusServer:
 def prometheus_server(
     jobs: list[dict[str, Any]], *, scrape_seconds: float = 1.0
 ) -> Iterator[PrometheusServer]:
-    """A running server that is gone after the block."""
+    """Run a server for the duration of the block."""
     with tempfile.TemporaryDirectory(prefix="lcm-prometheus-", ignore_cleanup_errors=True) as name:
         server = PrometheusServer(Path(name), jobs, scrape_seconds)
         try:

@@ -1,4 +1,4 @@
-"""Schedulers and sessions of several projects, for tests that go through ticks."""
+"""Plugins, schedulers and sessions of several projects, for tests that run ticks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDY = f"{DEFAULT_CONFIGURATION}  - name: wordy_in_tests\n"
 @register_plugin("failing_in_tests")
 @dataclass(frozen=True)
 class FailingPlugin(Plugin):
-    """Raises whenever it is asked."""
+    """A plugin that always raises."""
 
     def on_session_open(self, ssn: Any) -> None:
         ssn.add_predicate_fn(self.fail)
@@ -39,7 +39,7 @@ class FailingPlugin(Plugin):
 @register_plugin("wordy_in_tests")
 @dataclass(frozen=True)
 class WordyPlugin(Plugin):
-    """Refuses everything, with a code that is longer than its column."""
+    """A plugin that rejects every slot with a reason code longer than its column."""
 
     def on_session_open(self, ssn: Any) -> None:
         ssn.add_predicate_fn(self.refuse, code="a-reason-" * 10)
@@ -49,7 +49,7 @@ class WordyPlugin(Plugin):
 
 
 class Party:
-    """A project whose only member asks for sessions of one definition."""
+    """A project whose only member requests sessions of one definition."""
 
     def __init__(self, fleet: Fleet, name: str, definition: LabletDefinition) -> None:
         self.fleet, self.definition = fleet, definition
@@ -77,13 +77,13 @@ def slot_of(session: LabletSession) -> Any:
 
 
 def end(session: LabletSession, fleet: Fleet) -> None:
-    """Its lab is torn down, as a controller reports it."""
+    """Report the teardown of the lab, as a controller does."""
     session.refresh_from_db()
     transition_session(session=session, to=SessionStatus.TERMINATED, actor=SYSTEM, now=fleet.clock())
 
 
 def check_leases() -> None:
-    """Every slot counts the claims on it, spread ones by their parts."""
+    """Check that every slot counts its leases; spread sessions count once per slot."""
     slots = Slot.objects.all()
     counted = counted_leases(slot.pk for slot in slots)
     assert {slot.pk: slot.lease_count for slot in slots if slot.lease_count} == counted

@@ -1,4 +1,4 @@
-"""Asking a controller in-process, without a client in between."""
+"""Direct requests to an in-process simulator, without the CML client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lcm.cml.simulator.http_messages import Reply, Request
 
 
 class Asked:
-    """A user who is logged in at a controller."""
+    """A signed-in user of a simulator."""
 
     def __init__(self, controller, username="admin", password="simulated"):
         self.controller = controller
@@ -31,10 +31,10 @@ class Asked:
 
 
 def error(reply: Reply) -> tuple[int, str]:
-    """Status and description of a refusal; the code in the body is the status."""
-    said = json.loads(reply.body)
-    assert said["code"] == reply.status
-    return reply.status, said["description"]
+    """Return status and description of an error response; the code in the body equals the status."""
+    body = json.loads(reply.body)
+    assert body["code"] == reply.status
+    return reply.status, body["description"]
 
 
 def _json(value: Any) -> bytes:

@@ -21,25 +21,25 @@ def only_this_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CHROMIUM", raising=False)
 
 
-def test_the_one_that_is_named_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configured_path_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, "chromium")
     monkeypatch.setenv("CHROMIUM", program(tmp_path, "my-browser"))
     assert chromium() == str(tmp_path / "my-browser")
 
 
-def test_a_wrong_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_path_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHROMIUM", "/nowhere/chromium")
     with pytest.raises(Missing, match="CHROMIUM=/nowhere/chromium is no program"):
         chromium()
 
 
-def test_it_is_found_on_the_path(tmp_path: Path) -> None:
+def test_chromium_is_found_on_the_path(tmp_path: Path) -> None:
     program(tmp_path, "google-chrome")
     assert chromium() == str(tmp_path / "google-chrome")
 
 
 @pytest.mark.parametrize(("user", "tried"), [(1000, []), (0, ["update", "install"])])
-def test_only_root_tries_to_install_it(
+def test_only_root_installs_chromium(
     user: int, tried: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []

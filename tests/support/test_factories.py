@@ -8,11 +8,11 @@ from lcm.models import DefinitionStatus
 from tests.support.factories import WAY_TO
 
 
-def test_everybody_has_their_role(viewer, operator, admin, stranger):
+def test_people_have_their_roles(viewer, operator, admin, stranger):
     assert [person.role for person in (stranger, viewer, operator, admin)] == list(Role)
 
 
-def test_the_session_waits_for_its_two_hours(session):
+def test_a_session_is_pending_with_a_timeslot_of_two_hours(session):
     assert session.status == SessionStatus.PENDING
     assert session.duration == timedelta(hours=2)
     assert session.pool == "cml-eu"
@@ -24,7 +24,7 @@ def test_one_definition_is_a_draft_and_one_is_active(definition, active_definiti
 
 
 @pytest.mark.parametrize("status", SessionStatus)
-def test_there_is_a_way_to_every_status(status, session_in):
+def test_a_session_can_be_created_in_every_status(status, session_in):
     session = session_in(status)
     session.refresh_from_db()
     assert session.status == status

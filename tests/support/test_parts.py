@@ -7,7 +7,7 @@ def marks(parts: list[Part]) -> list[tuple[str, set[str]]]:
     return [(part.name, set(part.without)) for part in parts]
 
 
-def test_everything_runs_on_postgresql_and_the_rest_on_sqlite_too() -> None:
+def test_all_tests_run_on_postgresql_and_database_tests_on_sqlite_too() -> None:
     parts = plan(base={}, postgres="postgres://x", lacking=[])
     assert marks(parts) == [
         ("PostgreSQL", set()),
@@ -17,16 +17,16 @@ def test_everything_runs_on_postgresql_and_the_rest_on_sqlite_too() -> None:
     assert "DATABASE_URL" not in parts[1].env
 
 
-def test_without_a_browser_its_tests_are_left_out() -> None:
+def test_without_a_browser_browser_tests_are_excluded() -> None:
     parts = plan(base={}, postgres="postgres://x", lacking=["browser"])
     assert marks(parts)[0] == ("PostgreSQL", {"browser"})
 
 
-def test_without_postgresql_all_else_runs_on_sqlite() -> None:
+def test_without_postgresql_the_other_tests_run_on_sqlite() -> None:
     assert marks(plan(base={}, postgres=None, lacking=["postgres"])) == [("SQLite", {"postgres"})]
 
 
-def test_the_fast_run_starts_nothing_real() -> None:
+def test_the_fast_run_starts_no_servers() -> None:
     parts = plan(base={}, postgres=None, lacking=[], fast=True)
     assert marks(parts) == [("SQLite", {"browser", "integration", "once", "postgres", "prometheus", "slow"})]
 
@@ -38,13 +38,13 @@ def test_marks_become_a_pytest_expression() -> None:
 
 
 @pytest.mark.parametrize(("code", "words"), [(0, "passed in 3 s"), (1, "FAILED (pytest exit code 1) in 3 s")])
-def test_an_outcome_says_how_it_went_and_how_long_it_took(code: int, words: str) -> None:
+def test_an_outcome_shows_result_and_duration(code: int, words: str) -> None:
     assert str(Outcome("SQLite", code, 3.2)) == f"SQLite: {words}"
 
 
 @pytest.mark.xdist_group("together")
 def test_groups_stay_on_one_worker(request: pytest.FixtureRequest) -> None:
-    """The scheduler of pytest-xdist reads the group from the end of the id."""
+    """The scheduler of pytest-xdist reads the group from the end of the test id."""
     if not hasattr(request.config, "workerinput"):
         pytest.skip("one process runs everything")
     assert request.node.nodeid.endswith("@together")

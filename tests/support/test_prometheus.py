@@ -12,7 +12,7 @@ from tests.support.test_chromium import program
 
 @pytest.fixture(autouse=True)
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder for downloads of this test."""
+    """Return the download folder of this test."""
     monkeypatch.setattr(module, "PROGRAMS", tmp_path / "programs")
     return tmp_path / "programs"
 
@@ -27,7 +27,7 @@ def test_both_programs_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="not a Debian or Ubuntu")
-def test_they_are_downloaded_and_no_service_is_installed(
+def test_the_programs_are_downloaded_without_installing_a_service(
     tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = build_package(tmp_path, "prometheus", {"usr/bin/prometheus": "#!/bin/sh\n"})

@@ -1,4 +1,4 @@
-"""The servers that tests and benchmarks run on."""
+"""Servers for tests and benchmarks."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,7 +19,7 @@ def no_server_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("durable", "fsync"), [(False, "off"), (True, "on")])
-def test_a_private_postgresql_is_there_and_gone_again(durable: bool, fsync: str) -> None:
+def test_a_private_postgresql_starts_and_is_removed(durable: bool, fsync: str) -> None:
     with postgres_server(durable=durable) as url:
         with psycopg.connect(url) as connection:
             row = connection.execute("SELECT current_database(), current_setting('fsync')").fetchone()
@@ -31,7 +31,7 @@ def test_a_private_postgresql_is_there_and_gone_again(durable: bool, fsync: str)
         psycopg.connect(url, connect_timeout=2)
 
 
-def test_a_given_database_is_used_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_database_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_DATABASE_URL", "postgres://somewhere/lcm")
     with postgres_server() as url:
         assert url == "postgres://somewhere/lcm"
@@ -44,7 +44,7 @@ def test_a_private_postgresql_is_removed_when_the_tests_fail() -> None:
         psycopg.connect(url, connect_timeout=2)
 
 
-def test_a_machine_without_postgresql_is_told_what_to_do(
+def test_a_missing_postgresql_raises_an_error_with_instructions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.support.postgres_programs._installed", lambda: iter([tmp_path]))
@@ -53,7 +53,7 @@ def test_a_machine_without_postgresql_is_told_what_to_do(
         find_programs({}, tmp_path)
 
 
-def test_a_private_valkey_is_there_and_gone_again() -> None:
+def test_a_private_valkey_starts_and_is_removed() -> None:
     with valkey_server() as url:
         client = redis.Redis.from_url(url)
         assert client.ping()

@@ -1,4 +1,4 @@
-"""What `make test` does before the first test."""
+"""Setup of `make test` before the first test."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ def no_browser() -> NoReturn:
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The parts that were run, on a machine without a browser."""
+    """Return the parts that were run, on a machine without a browser."""
     names: list[str] = []
 
     def run(part: Part, extra: list[str]) -> Outcome:
@@ -46,7 +46,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize(
     ("environ", "code", "parts"), [({}, 0, ["PostgreSQL", "SQLite"]), ({"CI": "true"}, 1, [])]
 )
-def test_what_is_missing_is_named_first_and_ends_a_run_of_ci(
+def test_missing_programs_are_listed_first_and_fail_a_run_in_ci(
     environ: dict[str, str],
     code: int,
     parts: list[str],
@@ -69,7 +69,7 @@ def test_what_is_missing_is_named_first_and_ends_a_run_of_ci(
 @pytest.mark.parametrize(
     ("answers", "found"), [([""], {}), (["libatomic.so.1: cannot open", ""], {"LD_LIBRARY_PATH": "/lib/a"})]
 )
-def test_the_driver_gets_the_library_that_a_bare_machine_lacks(
+def test_the_driver_gets_the_library_that_a_minimal_machine_lacks(
     answers: list[str], found: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
@@ -78,7 +78,7 @@ def test_the_driver_gets_the_library_that_a_bare_machine_lacks(
     assert driver_environment() == found
 
 
-def test_a_driver_that_does_not_start_is_named_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_does_not_start_is_reported_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chromium, "_driver_fails", Mock(return_value="no libatomic.so.1"))
     monkeypatch.setattr(type(LIBATOMIC), "download", Mock(return_value=Path("/lib/a/libatomic.so.1")))
     with pytest.raises(Missing, match=r"^Playwright: its driver does not start: no libatomic.so.1$"):

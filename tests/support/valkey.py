@@ -1,4 +1,4 @@
-"""A Valkey of our own for as long as a block runs."""
+"""Private Valkey server for the duration of a block."""
 
 import os
 import tempfile

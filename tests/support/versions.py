@@ -1,4 +1,4 @@
-"""One line about each server and program that the tests run on."""
+"""Versions of the servers and programs that the tests use."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def valkey_version(url: str) -> str:
 
 
 def program_version(program: str) -> str:
-    """Return the first line that the program prints, and where it is."""
+    """Return the first line of the program's version output, and its path."""
     return f"{_first_line([program, '--version'], os.environ)}, {program}"
 
 

@@ -1,4 +1,4 @@
-"""Write the reference of all settings."""
+"""`manage.py configuration_reference`: print docs/configuration.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lcm.config.environment import settings_reference
 
 
 class Command(BaseCommand):
-    help = "Print docs/configuration.md, made from lcm/config/environment.py."
+    help = "Print docs/configuration.md, generated from lcm/config/environment.py."
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.stdout.write(settings_reference(), ending="")

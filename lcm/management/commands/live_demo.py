@@ -1,4 +1,4 @@
-"""Let the demo fleet live until stopped; `manage.py up` starts this with the demo."""
+"""`manage.py live_demo`: simulate activity in the demo fleet; `manage.py up` starts it with the demo."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ PAUSE_SECONDS = 8.0
 
 
 class Command(BaseCommand):
-    help = "Ask for sessions, call some off, take a worker away now and then. Needs DEMO."
+    help = "Request and cancel demo sessions and interrupt a worker now and then, until stopped. Needs DEMO."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
-            raise CommandError("This is for the demo only: set DEMO.")
+            raise CommandError("live_demo works in the demo only. Set DEMO=true.")
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        life = DemoActivity(Random())  # noqa: S311  (a demo, not a secret)
+        activity = DemoActivity(Random())  # noqa: S311  (a demo, not a secret)
         while not stop.wait(PAUSE_SECONDS):
             try:
-                life.step(now=timezone.now())
+                activity.step(now=timezone.now())
             except OperationalError as error:
-                self.stderr.write(f"The demo waits for the database: {error}")
+                self.stderr.write(f"The database does not answer. The demo retries: {error}")
             finally:
                 close_old_connections()

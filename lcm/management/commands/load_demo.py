@@ -1,4 +1,4 @@
-"""Fill an empty database with the demo fleet."""
+"""`manage.py load_demo`: load the demo fleet into an empty database."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from lcm.demo.loader import is_empty, load_demo, run_observers
 
 
 class Command(BaseCommand):
-    help = "Load the demo fleet; does nothing when there already are definitions or projects. Needs DEBUG."
+    help = "Load the demo fleet, unless the database has definitions or projects. Needs DEBUG."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEBUG:
-            raise CommandError("The passwords of the demo are public: load it with DEBUG=true only.")
+            raise CommandError("The demo passwords are public. Load the demo only with DEBUG=true.")
         if is_empty():
             self.stdout.write("Loading the demo fleet …")
             load_demo(now=timezone.now(), live=settings.CONFIG["DEMO_LIVE"])

@@ -1,4 +1,4 @@
-"""`manage.py simulate_cml`: a CML look-alike for trying things out."""
+"""`manage.py simulate_cml`: serve a CML simulator."""
 
 import argparse
 from typing import Any
@@ -12,15 +12,15 @@ class Command(BaseCommand):
     help = "Serve a simulated CML controller; more can be added at /simulator/controllers."
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        # Django has a --version of its own, which is not the one meant here.
+        # Replace Django's own --version with the simulator's.
         return super().create_parser(prog_name, subcommand, conflict_handler="resolve", **kwargs)
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        serve(argparse.Namespace(**options), self._say)
+        serve(argparse.Namespace(**options), self._write_line)
 
-    def _say(self, line: str) -> None:
+    def _write_line(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()

@@ -1,4 +1,4 @@
-"""`manage.py up`: all of LCM on this machine, under one supervisor."""
+"""`manage.py up`: run all processes of LCM on this machine under one supervisor."""
 
 import shutil
 import signal
@@ -19,15 +19,15 @@ from lcm.supervisor.supervisor import Supervisor
 
 
 class Command(BaseCommand):
-    help = (
-        "Prepare the database, then run web, worker and beat (and a Valkey without REDIS_URL) until Ctrl-C."
-    )
+    help = "Prepare the database, then run web, worker, beat and, without REDIS_URL, Valkey until Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--quiet-demo", action="store_true", help="with DEMO: a fleet that stands still")
+        parser.add_argument(
+            "--quiet-demo", action="store_true", help="with DEMO: load the demo without live activity"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        # Until the supervisor's own loop runs, a stop is an exception: what was begun is undone.
+        # Until the supervisor's loop runs, SIGTERM raises KeyboardInterrupt: started processes are stopped.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         if options["quiet_demo"]:
             settings.CONFIG["DEMO_LIVE"] = False
@@ -49,7 +49,7 @@ class Command(BaseCommand):
             if settings.REDIS_EMBEDDED:
                 self._start_broker(supervisor, data_dir)
             env = processes.environment(data_dir)
-            fleet = DemoFleet.planned(address, data_dir) if _is_alive() else None
+            fleet = DemoFleet.planned(address, data_dir) if _is_demo_live() else None
             if fleet:
                 settings.CONFIG["SIMULATOR_URL"] = fleet.simulator_url
                 env = fleet.environment(env)
@@ -64,9 +64,9 @@ class Command(BaseCommand):
                 is_ready=lambda: answers(address, "/healthz"),
                 on_ready=lambda: self._welcome(supervisor, address, prometheus),
             )
-            self._say("Stopping; Ctrl-C again kills what is left at once")
+            self._say("Stopping. Press Ctrl-C again to kill the remaining processes")
         except KeyboardInterrupt:
-            self._say("Stopping before the start was complete")
+            self._say("Stopping before startup is complete")
         finally:
             supervisor.stop()
 
@@ -93,7 +93,7 @@ class Command(BaseCommand):
         _close_database()
 
     def _welcome(self, supervisor: Supervisor, address: Address, prometheus: Prometheus | None) -> None:
-        """LCM answers: what asks it can start, and people can be told."""
+        """Print the address and start Prometheus, once the web server answers."""
         self._announce(address)
         if prometheus is None:
             if _wants_prometheus():
@@ -102,7 +102,7 @@ class Command(BaseCommand):
             self._download(supervisor, prometheus)
 
     def _start_prometheus(self, supervisor: Supervisor, prometheus: Prometheus) -> bool:
-        """Start Prometheus and return True if its program is there."""
+        """Start Prometheus; return False if it is not installed."""
         program = prometheus.program
         if program is None:
             return False
@@ -112,7 +112,7 @@ class Command(BaseCommand):
         return True
 
     def _download(self, supervisor: Supervisor, prometheus: Prometheus) -> None:
-        """Download Prometheus in the background and start it then."""
+        """Download Prometheus in the background, then start it."""
 
         def finish(code: int) -> None:
             if code or not self._start_prometheus(supervisor, prometheus):
@@ -136,16 +136,16 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def _is_alive() -> bool:
+def _is_demo_live() -> bool:
     return bool(settings.DEMO and settings.CONFIG["DEMO_LIVE"])
 
 
 def _wants_prometheus() -> bool:
-    return _is_alive() and not settings.CONFIG["PROMETHEUS_URL"]
+    return _is_demo_live() and not settings.CONFIG["PROMETHEUS_URL"]
 
 
 def _close_database() -> None:
-    """Only the children use it from here on; a pool's threads would not mix with forking either."""
+    """Close all connections before children start: the threads of a pool do not survive a fork."""
     for connection in connections.all(initialized_only=True):
         connection.close()
         if isinstance(connection, PostgresWrapper):

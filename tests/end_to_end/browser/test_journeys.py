@@ -118,7 +118,7 @@ def test_a_service_refusal_is_shown_in_the_dialog(open_page, complaints):
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("New end").fill("2020-01-01T00:00")
     dialog.get_by_role("button", name="Extend session").click()
-    expect(dialog.locator(".field-error")).to_contain_text("has to be later")
+    expect(dialog.locator(".field-error")).to_contain_text("must be later")
     complaints.clear()  # Chromium reports the 422 of the form as a failed resource
 
 

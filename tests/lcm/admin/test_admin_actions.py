@@ -69,7 +69,7 @@ def test_a_refused_step_is_told_and_the_others_go_on(client_of_fixer, session, s
     ended = session_in(S.CANCELLED)
     page = act(client_of_fixer, "move", session, ended, apply="yes", to="SCHEDULED", reason="by hand")
     assert sorted(said(page)) == sorted(
-        ["1 session moved.", f"{ended} is cancelled and cannot become scheduled: that is final."]
+        ["1 session moved.", f"{ended} is cancelled and cannot become scheduled. This status is final."]
     )
     assert (status_of(session), status_of(ended)) == (S.SCHEDULED, S.CANCELLED)
     assert log_of(ended)[-1].after == {"status": "CANCELLED"}

@@ -51,7 +51,7 @@ def test_an_addition_is_logged_with_what_was_added(client_of_fixer):
 def test_a_refused_save_is_not_logged(client_of_fixer, project):
     page = edit(client_of_fixer, project.domain, name="Not A Name")
     assert page.status_code == 200
-    assert "Use small letters" in page.content.decode()
+    assert "Use lowercase letters" in page.content.decode()
     assert not log_of(project.domain)
 
 

@@ -31,7 +31,7 @@ def test_400_for_a_rule_of_a_service(api, operator, definition, project, now):
     asked = {"definition": definition.pk, "project": project.pk, "ends_at": now.replace(year=now.year + 1)}
     body = assert_error(api(operator).post(SESSIONS, asked), 400, "invalid")
     assert body["details"] == {
-        "definition": ["branch-office v1.0 is draft; only active ones can be asked for."]
+        "definition": ["branch-office v1.0 is draft; only active definitions can be requested."]
     }
 
 

@@ -66,7 +66,7 @@ def test_what_cannot_be_made(path, body, field, api, admin, project):
 def test_a_project_s_name_is_taken_once_in_a_domain(api, admin, project):
     answer = api(admin).post("/api/projects/", {"domain": str(project.domain.pk), "name": "ccna"})
     assert answer.status_code == 400
-    assert answer.json()["message"] == "This domain already has a project of that name."
+    assert answer.json()["message"] == "This domain already has a project with this name."
 
 
 def test_what_is_used_is_not_deleted(api, admin, session):

@@ -193,7 +193,7 @@ def test_a_step_decided_on_an_end_that_was_extended_is_a_conflict(api, controlle
     answer = step(client, session, "COLLECTING", ends_at=end.isoformat())
     new_end = (end + timedelta(minutes=5)).isoformat()
     assert (answer.status_code, answer.json()["details"]["ends_at"]) == (409, new_end)
-    assert f"its timeslot now ends at {new_end}" in answer.json()["message"]
+    assert f"Its timeslot now ends at {new_end}" in answer.json()["message"]
     shown = client.get(f"/api/internal/lablet-sessions/{session.pk}").json()
     assert shown["status"] == "RUNNING"
     assert step(client, session, "COLLECTING", ends_at=shown["ends_at"]).status_code == 200
@@ -213,7 +213,7 @@ def test_a_repeated_step_has_the_end_to_the_microsecond(api, controller, session
 
 def test_a_refusal_does_not_offer_what_it_refuses(api, controller, session_in):
     answer = step(api(controller), session_in(S.COLLECTING), "STOPPING", from_status="RUNNING")
-    assert "it can become stopping" not in answer.json()["message"]
+    assert "Allowed: stopping" not in answer.json()["message"]
 
 
 def test_a_refusal_says_where_the_session_is_not_where_it_was_believed(api, controller, session_in):

@@ -1,4 +1,4 @@
-"""The reference in docs/ is the one that the settings give."""
+"""docs/configuration.md matches the settings."""
 
 from pathlib import Path
 

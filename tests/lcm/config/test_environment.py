@@ -1,4 +1,4 @@
-"""Settings come from the environment; a wrong one is named before anything starts."""
+"""Settings from environment variables: parsing, validation and the reference."""
 
 import os
 import re
@@ -26,7 +26,7 @@ from lcm.config.environment import (
 ROOT = Path(lcm.__file__).parent.parent
 ALL = {setting.name: setting for group in GROUPS.values() for setting in group}
 
-WRONG = [
+INVALID = [
     ("DEBUG", "perhaps"),
     ("HTTPS", "enabled"),
     ("WEB_WORKERS", "many"),
@@ -56,20 +56,20 @@ def environment(monkeypatch):
 
 
 def django(tmp_path, code, **settings):
-    """Run Python code with nothing in the environment but these settings."""
+    """Run Python code with only these settings in the environment."""
     kept = {name: value for name, value in os.environ.items() if name not in ALL}
     env = {**kept, "DJANGO_SETTINGS_MODULE": "lcm.settings", "DATA_DIR": str(tmp_path), **settings}
     return subprocess.run([sys.executable, "-c", code], env=env, cwd=ROOT, capture_output=True, text=True)
 
 
-READ = "from django.conf import settings; "
+IMPORT_SETTINGS = "from django.conf import settings; "
 
 
 def test_without_an_environment_every_setting_has_its_default(environment):
     assert read_settings() == {name: setting.default for name, setting in ALL.items()}
 
 
-def test_an_empty_variable_is_one_that_is_not_set(environment):
+def test_an_empty_variable_counts_as_not_set(environment):
     environment.setenv("WEB_WORKERS", "  ")
     assert read_settings()["WEB_WORKERS"] == 2
 
@@ -90,31 +90,31 @@ def test_an_empty_variable_is_one_that_is_not_set(environment):
         ("METRICS_TOKEN", "$HOME", "$HOME"),
     ],
 )
-def test_a_value_is_read_as_its_kind(name, text, value, environment):
+def test_a_value_is_parsed_by_its_kind(name, text, value, environment):
     environment.setenv(name, text)
     assert read_settings()[name] == value
 
 
-@pytest.mark.parametrize(("name", "text"), WRONG)
-def test_a_wrong_value_is_refused_with_the_name_of_the_setting(name, text, environment):
+@pytest.mark.parametrize(("name", "text"), INVALID)
+def test_an_invalid_value_is_rejected_with_the_name_of_the_setting(name, text, environment):
     environment.setenv(name, text)
     with pytest.raises(ImproperlyConfigured, match=name):
         read_settings()
 
 
-def test_a_setting_out_of_range_says_the_least_it_may_be(environment):
+def test_an_out_of_range_error_names_the_minimum(environment):
     environment.setenv("WORKERS", "2")
     with pytest.raises(ImproperlyConfigured, match="WORKERS is 2, but must be at least 3"):
         Setting("WORKERS", "whole number", 4, "", minimum=3).read()
 
 
 @pytest.mark.parametrize("setting", ALL.values(), ids=ALL)
-def test_every_setting_says_what_it_is_for(setting):
+def test_every_setting_has_a_help_text(setting):
     assert len(setting.help) > 10
     assert setting.help.endswith(".")
 
 
-def test_no_pipe_in_a_text_breaks_the_table():
+def test_no_help_text_contains_a_pipe():
     rows = [line for line in settings_reference().splitlines() if line.startswith("| `")]
     assert {row.count("|") for row in rows} == {5}
 
@@ -124,10 +124,10 @@ def test_the_reference_has_a_row_for_every_setting():
     assert rows == [(name, setting.kind) for name, setting in ALL.items()]
 
 
-def test_settings_read_nothing_from_the_environment_but_what_is_documented():
+def test_all_settings_in_use_are_documented():
     texts = [path.read_text() for path in sorted((ROOT / "lcm").rglob("*.py"))]
-    named = {name for text in texts for name in re.findall(r"CONFIG\[\"([A-Z_]+)\"\]", text)}
-    assert named <= set(ALL)
+    used = {name for text in texts for name in re.findall(r"CONFIG\[\"([A-Z_]+)\"\]", text)}
+    assert used <= set(ALL)
 
 
 def test_documented_settings_are_used():
@@ -136,12 +136,12 @@ def test_documented_settings_are_used():
         for app in ("lcm", "scheduling", "fairshare", "observations")
         for path in (ROOT / app).rglob("*.py")
     ]
-    texts = "".join(path.read_text() for path in files if path.name != "config.py")
+    texts = "".join(path.read_text() for path in files if path.name != "environment.py")
     assert [name for name in ALL if f'"{name}"' not in texts] == []
 
 
 @pytest.mark.parametrize(("size", "pool"), [(0, {}), (8, {"pool": {**POOL_OPTIONS, "max_size": 8}})])
-def test_options_in_the_address_of_the_database_are_kept_with_and_without_a_pool(size, pool, tmp_path):
+def test_options_in_the_database_url_are_kept_with_and_without_a_pool(size, pool, tmp_path):
     url = "postgres://lcm:p%40ss@db.example.org/lcm?sslmode=verify-full&sslrootcert=/etc/lcm/db-ca.pem"
     found = database_settings(url, tmp_path, size)
     assert found["PASSWORD"] == "p@ss"
@@ -149,7 +149,7 @@ def test_options_in_the_address_of_the_database_are_kept_with_and_without_a_pool
     assert found["OPTIONS"] == {**POSTGRES_OPTIONS, **given, **pool}
 
 
-def test_sqlite_keeps_our_options_beside_those_in_its_address(tmp_path):
+def test_sqlite_merges_default_options_with_url_options(tmp_path):
     assert database_settings("", tmp_path, 8)["OPTIONS"] == SQLITE_OPTIONS
     assert database_settings("sqlite:////lcm.sqlite3?timeout=3", tmp_path, 8)["OPTIONS"] == {
         **SQLITE_OPTIONS,
@@ -157,14 +157,14 @@ def test_sqlite_keeps_our_options_beside_those_in_its_address(tmp_path):
     }
 
 
-def test_django_is_told_of_options_in_the_address_of_the_database(tmp_path):
+def test_options_in_the_database_url_reach_django(tmp_path):
     url = "postgres://lcm@db.example.org/lcm?sslmode=verify-full"
-    show = READ + "print(settings.DATABASES['default']['OPTIONS']['sslmode'])"
+    show = IMPORT_SETTINGS + "print(settings.DATABASES['default']['OPTIONS']['sslmode'])"
     assert django(tmp_path, show, SECRET_KEY="x" * 50, DATABASE_URL=url).stdout == "verify-full\n"
 
 
 def test_without_a_secret_key_production_does_not_start(tmp_path):
-    done = django(tmp_path, READ + "settings.SECRET_KEY")
+    done = django(tmp_path, IMPORT_SETTINGS + "settings.SECRET_KEY")
     assert done.returncode != 0
     assert "ImproperlyConfigured" in done.stderr
     assert "SECRET_KEY" in done.stderr
@@ -177,27 +177,29 @@ UNSAFE = [
 ]
 
 
-@pytest.mark.parametrize(("given", "said"), UNSAFE)
-def test_production_does_not_start_with_unsafe_settings(given, said, tmp_path):
+@pytest.mark.parametrize(("given", "message"), UNSAFE)
+def test_production_does_not_start_with_unsafe_settings(given, message, tmp_path):
     """Web, worker, beat and commands all read the settings first."""
     done = django(tmp_path, "import lcm.celery; lcm.celery.app.finalize(); import lcm.asgi", **given)
     assert done.returncode != 0
-    assert said in done.stderr.splitlines()[-1]
+    assert message in done.stderr.splitlines()[-1]
 
 
-def test_what_production_refuses_is_allowed_with_debug():
+def test_unsafe_settings_are_allowed_with_debug():
     reject_unsafe_settings(debug=True, demo=True, secret_key="short")
     reject_unsafe_settings(debug=False, demo=False, secret_key="x" * 32)
 
 
 def test_the_demo_is_loaded_with_debug_only(settings):
     settings.DEBUG = False
-    with pytest.raises(CommandError, match="passwords of the demo are public"):
+    with pytest.raises(CommandError, match="demo passwords are public"):
         call_command("load_demo")
 
 
-def test_with_debug_a_secret_key_is_made_and_kept_for_its_owner(tmp_path):
-    keys = [django(tmp_path, READ + "print(settings.SECRET_KEY)", DEBUG="1").stdout for _ in range(2)]
+def test_with_debug_a_private_secret_key_is_created_and_reused(tmp_path):
+    keys = [
+        django(tmp_path, IMPORT_SETTINGS + "print(settings.SECRET_KEY)", DEBUG="1").stdout for _ in range(2)
+    ]
     assert keys[0] == keys[1]
     assert len(keys[0].strip()) >= 50
     assert (tmp_path / "secret-key").stat().st_mode & 0o777 == 0o600
@@ -217,7 +219,7 @@ def test_with_debug_a_secret_key_is_made_and_kept_for_its_owner(tmp_path):
         ("WEB_WORKERS", "many"),
     ],
 )
-def test_django_s_check_names_a_setting_that_cannot_be(name, text, tmp_path):
+def test_the_django_check_names_an_invalid_setting(name, text, tmp_path):
     check = "from django.core.management import execute_from_command_line as run; run(['', 'check'])"
     done = django(tmp_path, check, SECRET_KEY="x" * 50, **{name: text})
     assert done.returncode != 0

@@ -1,4 +1,4 @@
-"""Log lines, for machines and for people, with the request or task they belong to."""
+"""JSON and console log lines with request and task ids."""
 
 import json
 import logging
@@ -28,14 +28,14 @@ def in_task():
     task_id.reset(token)
 
 
-def as_json(made):
-    line = JsonFormatter().format(made)
+def parse_json_line(log_record):
+    line = JsonFormatter().format(log_record)
     assert "\n" not in line
     return json.loads(line)
 
 
 def test_a_json_line_has_time_level_logger_message_and_fields():
-    entry = as_json(record(status=200, path="/sessions/"))
+    entry = parse_json_line(record(status=200, path="/sessions/"))
     assert entry["at"].endswith("+00:00")
     assert {key: entry[key] for key in ("level", "logger", "message", "status", "path")} == {
         "level": "INFO",
@@ -46,55 +46,55 @@ def test_a_json_line_has_time_level_logger_message_and_fields():
     }
 
 
-def test_a_json_line_names_the_request(in_request):
-    entry = as_json(record())
+def test_a_json_line_has_the_request_id(in_request):
+    entry = parse_json_line(record())
     assert entry["request_id"] == "req-abcdef-123456"
     assert "task_id" not in entry
 
 
-def test_a_json_line_names_the_task(in_task):
-    entry = as_json(record())
+def test_a_json_line_has_the_task_id(in_task):
+    entry = parse_json_line(record())
     assert entry["task_id"] == "task-98765432"
     assert "request_id" not in entry
 
 
-def test_a_json_line_outside_of_both_names_neither():
-    assert not {"request_id", "task_id"} & set(as_json(record()))
+def test_a_json_line_outside_of_a_request_or_task_has_no_id():
+    assert not {"request_id", "task_id"} & set(parse_json_line(record()))
 
 
-def test_a_json_line_keeps_an_error_on_one_line():
+def test_a_json_line_contains_the_traceback_on_one_line():
     try:
         raise ValueError("first\nsecond")
     except ValueError as error:
-        made = record()
-        made.exc_info = (type(error), error, error.__traceback__)
-    assert "ValueError: first\nsecond" in as_json(made)["error"]
+        log_record = record()
+        log_record.exc_info = (type(error), error, error.__traceback__)
+    assert "ValueError: first\nsecond" in parse_json_line(log_record)["error"]
 
 
-def test_a_field_json_does_not_know_becomes_text():
-    assert as_json(record(where=object))["where"] == "<class 'object'>"
+def test_a_field_that_is_not_json_serializable_becomes_text():
+    assert parse_json_line(record(where=object))["where"] == "<class 'object'>"
 
 
-def test_a_console_line_names_the_request_by_its_start(in_request):
+def test_a_console_line_has_the_start_of_the_request_id(in_request):
     line = ConsoleFormatter().format(record(status=200))
     assert line.endswith("INFO lcm.test [req-abcd] hello world status=200")
 
 
-def test_a_console_line_names_the_task(in_task):
+def test_a_console_line_has_the_start_of_the_task_id(in_task):
     assert "[task-987]" in ConsoleFormatter().format(record())
 
 
-def test_a_console_line_outside_of_both_has_no_brackets():
+def test_a_console_line_outside_of_a_request_or_task_has_no_brackets():
     assert "[" not in ConsoleFormatter().format(record())
 
 
-def test_a_console_line_shows_an_error_below():
+def test_a_console_line_is_followed_by_the_traceback():
     try:
         raise ValueError("no")
     except ValueError as error:
-        made = record()
-        made.exc_info = (type(error), error, error.__traceback__)
-    first, *_, last = ConsoleFormatter().format(made).splitlines()
+        log_record = record()
+        log_record.exc_info = (type(error), error, error.__traceback__)
+    first, *_, last = ConsoleFormatter().format(log_record).splitlines()
     assert first.endswith("hello world")
     assert last == "ValueError: no"
 
@@ -106,17 +106,17 @@ def test_the_style_is_chosen_by_name(style, formatter):
     assert config["root"]["level"] == "WARNING"
 
 
-def test_a_request_s_line_has_the_id_its_answer_has(client, caplog):
+def test_the_request_log_has_the_request_id_of_the_response(client, caplog):
     formatted = []
     handler = logging.Handler()
-    handler.emit = lambda made: formatted.append(json.loads(JsonFormatter().format(made)))
+    handler.emit = lambda log_record: formatted.append(json.loads(JsonFormatter().format(log_record)))
     logger = logging.getLogger("lcm.requests")
     logger.addHandler(handler)
     try:
         with caplog.at_level(logging.INFO, logger="lcm.requests"):
-            answer = client.get("/api/nowhere")
+            response = client.get("/api/nowhere")
     finally:
         logger.removeHandler(handler)
     (line,) = formatted
-    assert line["request_id"] == answer["X-Request-ID"]
+    assert line["request_id"] == response["X-Request-ID"]
     assert (line["method"], line["path"], line["status"]) == ("GET", "/api/nowhere", 404)

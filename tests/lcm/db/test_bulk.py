@@ -1,4 +1,4 @@
-"""Many rows in few statements: the same rows as one by one, the same constraints."""
+"""Bulk inserts and updates store the same rows as single ones and respect constraints."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lcm.models import ChangeLog, Domain, SessionTransition
 from tests.support.factories import make_session
 
 pytestmark = pytest.mark.django_db
-NASTY = "tab\there, line\nthere, back\\slash, “quotes” and 'more' \\N é 漢"
+SPECIAL_CHARACTERS = "tab\there, line\nthere, back\\slash, “quotes” and 'more' \\N é 漢"
 
 
-def step_of(session, **changes):
+def transition_values(session, **changes):
     values = {
         "id": uuid4(),
         "session": session.pk,
@@ -33,22 +33,22 @@ def insert(rows):
     insert_rows(SessionTransition, list(rows[0]), [tuple(row.values()) for row in rows])
 
 
-@pytest.mark.parametrize("text", ["", "plain", NASTY])
-def test_text_comes_back_as_it_went_in(session, text):
-    row = step_of(session, reason=text)
+@pytest.mark.parametrize("text", ["", "plain", SPECIAL_CHARACTERS])
+def test_text_is_stored_unchanged(session, text):
+    row = transition_values(session, reason=text)
     insert([row])
     assert SessionTransition.objects.get(pk=row["id"]).reason == text
 
 
 @pytest.mark.parametrize("as_text", [str, lambda key: key.hex])
 def test_ids_may_be_text(session, as_text):
-    row = step_of(session)
+    row = transition_values(session)
     insert([{**row, "id": as_text(row["id"]), "session": as_text(session.pk)}])
     assert SessionTransition.objects.get(pk=row["id"]).session == session
 
 
-@pytest.mark.parametrize("value", [None, {}, [], {"a": [1, 2.5, NASTY, None, True]}])
-def test_json_comes_back_as_it_went_in_and_nothing_stays_nothing(now, value):
+@pytest.mark.parametrize("value", [None, {}, [], {"a": [1, 2.5, SPECIAL_CHARACTERS, None, True]}])
+def test_json_is_stored_unchanged_and_none_becomes_null(now, value):
     fields = [
         "at",
         "actor",
@@ -67,21 +67,21 @@ def test_json_comes_back_as_it_went_in_and_nothing_stays_nothing(now, value):
     assert ChangeLog.objects.filter(before__isnull=True, after__isnull=value is None).exists()
 
 
-def test_no_rows_are_fine(session):
+def test_no_rows_is_a_no_op(session):
     insert_rows(SessionTransition, ["id"], [])
     update_rows(SessionTransition, ["reason"], [])
 
 
-def test_one_row_against_a_constraint_writes_none(session):
-    twice = step_of(session)
+def test_a_constraint_violation_inserts_no_row(session):
+    duplicate = transition_values(session)
     before = SessionTransition.objects.count()
     with pytest.raises(IntegrityError), transaction.atomic():
-        insert([step_of(session), twice, twice])
+        insert([transition_values(session), duplicate, duplicate])
     assert SessionTransition.objects.count() == before
 
 
 def test_each_row_gets_its_own_values(session):
-    rows = [step_of(session) for _ in range(5)]
+    rows = [transition_values(session) for _ in range(5)]
     insert(rows)
     update_rows(
         SessionTransition,
@@ -93,11 +93,11 @@ def test_each_row_gets_its_own_values(session):
         assert (found.reason, found.attempt) == (f"reason {number}", number + 1)
 
 
-def test_what_is_the_same_for_all_is_said_once(session):
-    rows = [step_of(session) for _ in range(3)]
+def test_an_update_sets_shared_values_in_all_rows(session):
+    rows = [transition_values(session) for _ in range(3)]
     insert(rows)
-    told = [(row["id"], number + 7) for number, row in enumerate(rows[:2])]
-    update_rows(SessionTransition, ["attempt"], told, same={"reason": "moved", "actor": "tick"})
+    updates = [(row["id"], number + 7) for number, row in enumerate(rows[:2])]
+    update_rows(SessionTransition, ["attempt"], updates, same={"reason": "moved", "actor": "tick"})
     found = [SessionTransition.objects.get(pk=row["id"]) for row in rows]
     assert [(row.attempt, row.reason, row.actor) for row in found[:2]] == [
         (7, "moved", "tick"),
@@ -106,18 +106,18 @@ def test_what_is_the_same_for_all_is_said_once(session):
     assert found[2].reason != "moved"
 
 
-def test_new_rows_share_what_is_the_same_for_all(session, now):
+def test_an_insert_sets_shared_values_in_all_rows(session, now):
     keys = [uuid4() for _ in range(3)]
-    shared = {"from_status": "", "to_status": "PENDING", "at": now, "actor": NASTY, "reason": ""}
+    shared = {"from_status": "", "to_status": "PENDING", "at": now, "actor": SPECIAL_CHARACTERS, "reason": ""}
     rows = [(key, session.pk, number) for number, key in enumerate(keys, 1)]
     insert_rows(SessionTransition, ["id", "session", "attempt"], rows, same=shared)
     found = {row.pk: row for row in SessionTransition.objects.filter(pk__in=keys)}
     assert [found[key].attempt for key in keys] == [1, 2, 3]
-    assert {(row.actor, row.at, row.reason) for row in found.values()} == {(NASTY, now, "")}
+    assert {(row.actor, row.at, row.reason) for row in found.values()} == {(SPECIAL_CHARACTERS, now, "")}
 
 
-@pytest.mark.parametrize("value", [None, {}, {"a": [NASTY]}])
-def test_what_is_shared_may_be_json_or_nothing(now, value):
+@pytest.mark.parametrize("value", [None, {}, {"a": [SPECIAL_CHARACTERS]}])
+def test_a_shared_value_may_be_json_or_none(now, value):
     texts = {"actor": "a", "object_type": "session", "event": "made", "message": "m", "object_label": "s"}
     same = {"at": now, "request_id": "", "reason": "", "after": value, "before": None, **texts}
     insert_rows(ChangeLog, ["object_id"], [("1",), ("2",)], same=same)
@@ -125,12 +125,12 @@ def test_what_is_shared_may_be_json_or_nothing(now, value):
 
 
 def test_updates_of_unknown_rows_change_nothing(session):
-    update_rows(SessionTransition, ["reason"], [(uuid4(), "nobody")])
-    assert not SessionTransition.objects.filter(reason="nobody").exists()
+    update_rows(SessionTransition, ["reason"], [(uuid4(), "unknown row")])
+    assert not SessionTransition.objects.filter(reason="unknown row").exists()
 
 
 @pytest.mark.slow
-def test_more_than_a_chunk(now):
+def test_more_rows_than_a_chunk_are_written(now):
     insert_rows(
         Domain,
         ["id", "name", "description", "created_at", "updated_at"],
@@ -142,7 +142,7 @@ def test_more_than_a_chunk(now):
     assert Domain.objects.filter(description="seen").count() == CHUNK + 3
 
 
-def test_among_is_in(session, definition, viewer, project, now):
+def test_among_works_like_in(session, definition, viewer, project, now):
     other = make_session(session.definition, owner=session.owner, project=session.project, now=now)
     objects = type(session).objects
     assert list(objects.filter(pk__among=[session.pk])) == [session]

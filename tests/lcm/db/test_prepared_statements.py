@@ -1,4 +1,4 @@
-"""Statements that are put together once: they find and write what a queryset would."""
+"""Prepared statements read and write the same rows as querysets."""
 
 import threading
 from uuid import uuid4
@@ -36,10 +36,10 @@ AMOUNTS = PreparedQuery(
 )
 
 
-@pytest.fixture(params=["kept", "one for each request"])
+@pytest.fixture(params=["pooled", "one per request"])
 def connections_are(request, monkeypatch):
-    """PostgreSQL is told a statement once on a connection that is kept, and each time on another."""
-    monkeypatch.setattr("lcm.db.prepared_statements._is_pooled", lambda _: request.param == "kept")
+    """Run the test with pooled connections, where statements are prepared, and without."""
+    monkeypatch.setattr("lcm.db.prepared_statements._is_pooled", lambda _: request.param == "pooled")
 
 
 @pytest.fixture
@@ -48,19 +48,19 @@ def domains():
 
 
 def entry(**values):
-    made = ChangeLog(actor="me", object_type="domain", object_id="1", object_label="eu", event="x", **values)
-    return insert_statement(ChangeLog, column_values(made))
+    row = ChangeLog(actor="me", object_type="domain", object_id="1", object_label="eu", event="x", **values)
+    return insert_statement(ChangeLog, column_values(row))
 
 
 @pytest.mark.usefixtures("connections_are")
-def test_it_finds_what_is_given_each_time(domains):
+def test_a_prepared_query_uses_the_values_of_each_run(domains):
     for domain in domains:
         assert BY_NAME.read(name=domain.name) == [domain]
     assert BY_NAME.read(name="nowhere") == []
 
 
 @pytest.mark.usefixtures("connections_are")
-def test_objects_come_with_what_was_selected_with_them(django_assert_num_queries):
+def test_select_related_objects_need_no_further_query(django_assert_num_queries):
     lab = make_definition("lab")
     with django_assert_num_queries(1):
         (revision,) = REVISIONS.read(definition=lab.pk)
@@ -69,7 +69,7 @@ def test_objects_come_with_what_was_selected_with_them(django_assert_num_queries
 
 
 @pytest.mark.usefixtures("connections_are")
-def test_tuples_are_those_of_the_queryset(now):
+def test_tuples_equal_those_of_the_queryset(now):
     lab = make_definition("lab")
     rows = lab.revisions.values_list("pk", "cpu_cores", "created_at", "port_template")
     assert AMOUNTS.read(definition=lab.pk, at=rows[0][2]) == list(rows)
@@ -77,41 +77,41 @@ def test_tuples_are_those_of_the_queryset(now):
 
 
 @pytest.mark.usefixtures("connections_are")
-def test_several_go_together_and_each_sees_what_was_done_before(domains, django_assert_num_queries):
+def test_several_statements_run_in_order_in_one_round_trip(domains, django_assert_num_queries):
     eu = domains[0]
-    together = (
+    statements = (
         BY_NAME.of(name="eu"),
         update_statement(Domain, eu.pk, {"name": "europe"}),
         BY_NAME.of(name="eu"),
         BY_NAME.of(name="europe"),
     )
     with django_assert_num_queries(1 if connection.vendor == "postgresql" else 4):
-        assert run_statements(*together) == [[eu], [], [], [eu]]
+        assert run_statements(*statements) == [[eu], [], [], [eu]]
     assert run_statements() == []
 
 
 @pytest.mark.parametrize("text", ["it's", "100 %", "%s", "$1", "a;b", '"', "\\", "ü"])
 @pytest.mark.usefixtures("connections_are")
-def test_a_constant_is_written_into_the_text(text):
+def test_a_constant_is_escaped_in_the_sql(text):
     Domain.objects.create(name=text)
-    with_it = PreparedQuery(lambda: Domain.objects.filter(name=text, pk=Parameter("pk", models.UUIDField())))
-    assert [row.name for row in with_it.read(pk=Domain.objects.get().pk)] == [text]
+    query = PreparedQuery(lambda: Domain.objects.filter(name=text, pk=Parameter("pk", models.UUIDField())))
+    assert [row.name for row in query.read(pk=Domain.objects.get().pk)] == [text]
 
 
-def test_what_cannot_be_written_into_the_text_has_to_be_given():
-    wrong = PreparedQuery(lambda: Domain.objects.annotate(half=models.Value(0.5)))
-    with pytest.raises(TypeError, match="has to be given"):
-        wrong.read()
+def test_a_value_that_cannot_be_a_constant_is_rejected():
+    query = PreparedQuery(lambda: Domain.objects.annotate(half=models.Value(0.5)))
+    with pytest.raises(TypeError, match="use a Parameter"):
+        query.read()
 
 
 @pytest.mark.usefixtures("connections_are")
-def test_a_row_is_written_as_the_model_would(now):
+def test_a_row_is_stored_as_the_model_would_store_it(now):
     run_statements(entry(at=now, message="it's 1 % $1", before=None, after={"a": [1, None, "ü"]}))
     row = ChangeLog.objects.get(message="it's 1 % $1")
     assert (row.at, row.before, row.after, row.user_id) == (now, None, {"a": [1, None, "ü"]}, None)
 
 
-def test_all_columns_of_a_row_can_be_written_back():
+def test_all_columns_of_a_row_can_be_updated():
     project = make_project("academy", "eu", make_person("sam"))
     project.name = "school"
     run_statements(
@@ -122,7 +122,7 @@ def test_all_columns_of_a_row_can_be_written_back():
 
 
 @pytest.mark.usefixtures("connections_are")
-def test_json_that_is_text_is_stored_as_it_is():
+def test_raw_json_is_stored_unchanged():
     row = IdempotentResponse(principal="me", key="1", fingerprint="")
     text = RawJson('{"a": [1.50, "it\'s %s"]}')
     run_statements(insert_statement(IdempotentResponse, {"id": row.pk, **column_values(row), "body": text}))
@@ -130,7 +130,7 @@ def test_json_that_is_text_is_stored_as_it_is():
 
 
 @pytest.mark.usefixtures("connections_are")
-def test_an_error_undoes_all_of_a_transaction_and_the_next_one_works(domains):
+def test_an_error_rolls_back_the_transaction_and_the_next_one_works(domains):
     with pytest.raises(IntegrityError), transaction.atomic():
         run_statements(
             update_statement(Domain, domains[0].pk, {"name": "new"}),
@@ -141,14 +141,14 @@ def test_an_error_undoes_all_of_a_transaction_and_the_next_one_works(domains):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_threads_share_it_and_find_their_own(domains):
+def test_threads_share_a_query_and_get_their_own_rows(domains):
     found = {}
 
-    def look(name):
+    def read_often(name):
         found[name] = [row.name for _ in range(50) for row in BY_NAME.read(name=name)]
         connection.close()
 
-    threads = [threading.Thread(target=look, args=[domain.name]) for domain in domains]
+    threads = [threading.Thread(target=read_often, args=[domain.name]) for domain in domains]
     for thread in threads:
         thread.start()
     for thread in threads:

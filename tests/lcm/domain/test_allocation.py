@@ -1,4 +1,4 @@
-"""Dividing an amount: plain arithmetic, by table and by properties."""
+"""Division of an amount in proportion to weights, by table and by properties."""
 
 from decimal import Decimal
 from itertools import pairwise
@@ -32,11 +32,11 @@ def test_parts_are_in_proportion(total, shares, parts):
     ]
 
 
-def test_nothing_is_divided_among_nobody():
+def test_no_weights_give_no_parts():
     assert split_proportionally(Decimal(4), []) == []
 
 
-def test_a_negative_weight_is_refused():
+def test_a_negative_weight_is_rejected():
     with pytest.raises(ValueError, match="negative"):
         split_proportionally(Decimal(4), [Decimal(1), Decimal(-1)])
 
@@ -47,16 +47,16 @@ def test_parts_sum_exactly(total, shares):
 
 
 @given(totals, weights)
-def test_no_part_is_negative_or_finer_than_a_quantum(total, shares):
+def test_parts_are_non_negative_multiples_of_the_quantum(total, shares):
     assert all(part >= 0 and part == part.quantize(QUANTUM) for part in split_proportionally(total, shares))
 
 
 @given(totals, weights)
 def test_each_part_is_within_a_quantum_of_its_exact_share(total, shares):
-    whole = sum(shares)
-    exact = [total * share / whole if whole else total / len(shares) for share in shares]
+    weight_sum = sum(shares)
+    exact = [total * share / weight_sum if weight_sum else total / len(shares) for share in shares]
     parts = split_proportionally(total, shares)
-    assert all(abs(part - wanted) < QUANTUM for part, wanted in zip(parts, exact, strict=True))
+    assert all(abs(part - expected) < QUANTUM for part, expected in zip(parts, exact, strict=True))
 
 
 @given(totals, weights)
@@ -66,11 +66,11 @@ def test_a_larger_weight_never_gets_less_by_more_than_a_quantum(total, shares):
 
 
 @given(totals, st.integers(1, 60))
-def test_without_any_weight_the_parts_are_equal(total, count):
+def test_zero_weights_give_equal_parts(total, count):
     parts = split_proportionally(total, [Decimal(0)] * count)
     assert max(parts) - min(parts) <= QUANTUM
 
 
 @given(totals, st.lists(st.just(Decimal(0)), max_size=5))
-def test_a_weight_of_zero_gets_nothing_beside_others(total, zeros):
+def test_a_zero_weight_beside_others_gets_nothing(total, zeros):
     assert split_proportionally(total, [*zeros, Decimal(1)]) == [*zeros, total]

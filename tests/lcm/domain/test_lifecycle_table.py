@@ -1,4 +1,4 @@
-"""Every pair of statuses through `transition_session`: the design's table, and nothing else."""
+"""`transition_session` for every pair of statuses: only transitions in the design are allowed."""
 
 from contextlib import contextmanager
 from datetime import timedelta
@@ -45,29 +45,29 @@ def kernel_rows(session):
     return list(session.kernels.values_list(*columns))
 
 
-def test_the_table_is_the_design_s():
+def test_the_transitions_match_the_design():
     assert {old.value: " ".join(new) for old, new in TRANSITIONS.items()} == TABLE
     assert len(TABLE) == 11
 
 
-def test_final_statuses_are_those_that_nothing_follows():
+def test_final_statuses_have_no_transitions():
     assert sorted(FINAL) == ["CANCELLED", "EXPIRED", "FAILED", "TERMINATED"]
     assert set(ACTIVE) == set(SessionStatus) - FINAL
 
 
 @contextmanager
-def undone():
-    """What happens within is as if it had not been: the next step starts where this one did."""
+def rolled_back():
+    """Roll back the changes made in the block."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)
 
 
 @pytest.mark.parametrize("old", TABLE)
-def test_an_allowed_step_is_taken_once_with_its_history(old, session_in, now):
+def test_an_allowed_transition_is_recorded_once(old, session_in, now):
     session_id, later = session_in(SessionStatus(old)).pk, now + timedelta(minutes=5)
     for new in TABLE[old].split():
-        with undone():
+        with rolled_back():
             session = LabletSession.objects.get(pk=session_id)
             before = session.transitions.count()
             transition_session(
@@ -85,7 +85,7 @@ def test_an_allowed_step_is_taken_once_with_its_history(old, session_in, now):
 
 
 @pytest.mark.parametrize("old", TABLE)
-def test_any_other_step_is_refused_and_changes_nothing(old, session_in, now):
+def test_any_other_transition_is_rejected_and_changes_nothing(old, session_in, now):
     session = session_in(SessionStatus(old))
     kernels, since = kernel_rows(session), session.status_since
     steps, changes = SessionTransition.objects.count(), ChangeLog.objects.count()
@@ -103,19 +103,19 @@ def test_any_other_step_is_refused_and_changes_nothing(old, session_in, now):
     assert (SessionTransition.objects.count(), ChangeLog.objects.count()) == (steps, changes)
 
 
-def test_a_refusal_names_what_is_allowed_in_words(session_in, now):
+def test_the_error_lists_the_allowed_statuses(session_in, now):
     session = session_in(SessionStatus.SCHEDULED)
-    with pytest.raises(StateConflict, match=r"is scheduled and cannot become running: it can become "):
+    with pytest.raises(StateConflict, match=r"is scheduled and cannot become running\. Allowed: "):
         transition_session(session=session, to=SessionStatus.RUNNING, actor=SYSTEM, now=now)
 
 
-def test_a_refusal_from_a_final_status_says_so(session_in, now):
+def test_the_error_says_that_a_status_is_final(session_in, now):
     session = session_in(SessionStatus.EXPIRED)
-    with pytest.raises(StateConflict, match="that is final"):
+    with pytest.raises(StateConflict, match="This status is final"):
         transition_session(session=session, to=SessionStatus.PENDING, actor=SYSTEM, now=now)
 
 
-def test_whoever_holds_an_old_copy_is_told_the_present_status(session_in, now):
+def test_a_stale_copy_is_rejected_with_the_current_status(session_in, now):
     session = session_in(SessionStatus.RUNNING)
     old_copy = type(session).objects.get(pk=session.pk)
     transition_session(session=session, to=SessionStatus.COLLECTING, actor=SYSTEM, now=now)
@@ -127,7 +127,7 @@ def test_whoever_holds_an_old_copy_is_told_the_present_status(session_in, now):
     assert session.transitions.filter(to_status=SessionStatus.COLLECTING).count() == 1
 
 
-def test_going_back_to_pending_is_a_new_attempt_with_a_clean_slate(session_in, now):
+def test_returning_to_pending_starts_a_new_attempt_and_resets_kernels(session_in, now):
     session = session_in(SessionStatus.INSTANTIATING)
     transition_session(session=session, to=SessionStatus.PENDING, actor=SYSTEM, now=now, reason="slot lost")
     session.refresh_from_db()
@@ -147,7 +147,7 @@ def test_a_kernel_starts_when_it_is_allocated_and_ends_with_its_session(session_
     assert {(started, end) for *_, started, end in kernel_rows(session)} == {(now, ended)}
 
 
-def test_other_sessions_stay_where_they_are(session_in, now):
+def test_other_sessions_are_not_affected(session_in, now):
     session, other = session_in(SessionStatus.READY), session_in(SessionStatus.READY)
     transition_session(session=session, to=SessionStatus.RUNNING, actor=SYSTEM, now=now)
     other.refresh_from_db()

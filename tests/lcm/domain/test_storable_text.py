@@ -1,4 +1,4 @@
-"""Text that a database cannot hold is refused with its place, wherever it comes from."""
+"""Text that the database cannot store is rejected with its path, by API, pages and filters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from lcm.domain.storable_text import find_unstorable, remove_unstorable
 
-NUL, HALF = "\x00", "\ud800"
+NUL, LONE_SURROGATE = "\x00", "\ud800"
 
 
 @pytest.mark.parametrize(
@@ -14,10 +14,10 @@ NUL, HALF = "\x00", "\ud800"
     [
         ("fine é😀\n", None),
         (f"a{NUL}", ""),
-        (HALF, ""),
+        (LONE_SURROGATE, ""),
         ({"a": 1, "b": [None, True, 2.5, "x"]}, None),
         ({"a": NUL}, "a"),
-        ({"a": {"b": [{"c": HALF}]}}, "a.b[0].c"),
+        ({"a": {"b": [{"c": LONE_SURROGATE}]}}, "a.b[0].c"),
         ([["x", NUL]], "[0][1]"),
         (("x", NUL), "[1]"),
         ({"a": {f"k{NUL}": 1}}, "a"),
@@ -26,16 +26,16 @@ NUL, HALF = "\x00", "\ud800"
         (b"\x00", None),
     ],
 )
-def test_where_it_is(value, where):
+def test_the_path_of_unstorable_text_is_found(value, where):
     assert find_unstorable(value) == where
 
 
-def test_what_others_say_is_kept_without_it():
-    assert remove_unstorable(f"a{NUL}b{HALF}é") == "a\ufffdb\ufffdé"
+def test_unstorable_characters_are_replaced():
+    assert remove_unstorable(f"a{NUL}b{LONE_SURROGATE}é") == "a\ufffdb\ufffdé"
 
 
 POOLS, RESERVATIONS = "/api/pools/", "/api/reservations/"
-SENT = [
+REQUESTS = [
     (POOLS, '{"name": "new", "runtime_settings": {"spot": "\\u0000"}}', "runtime_settings.spot"),
     (POOLS, '{"name": "new", "runtime_settings": {"a\\u0000": 1}}', "runtime_settings"),
     (POOLS, '{"name": "n\\u0000"}', "name"),
@@ -47,20 +47,20 @@ SENT = [
 ]
 
 
-@pytest.mark.parametrize(("path", "body", "where"), SENT, ids=[row[1] for row in SENT])
-def test_the_api_refuses_it_and_says_where(api, admin, path, body, where):
-    answer = api(admin).post(path, body, content_type="application/json")
-    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
-    assert "cannot be stored" in " ".join(answer.json()["details"][where])
+@pytest.mark.parametrize(("path", "body", "where"), REQUESTS, ids=[row[1] for row in REQUESTS])
+def test_the_api_rejects_unstorable_text_with_its_path(api, admin, path, body, where):
+    response = api(admin).post(path, body, content_type="application/json")
+    assert (response.status_code, response.json()["code"]) == (400, "invalid")
+    assert "cannot be stored" in " ".join(response.json()["details"][where])
 
 
 @pytest.mark.parametrize("path", ["pools/?q=a%00b", "slots/?pool=%00", "reservations/?holder=%00"])
-def test_a_filter_with_it_is_refused_or_finds_nothing(api, admin, path):
+def test_a_filter_with_unstorable_text_is_rejected_or_finds_nothing(api, admin, path):
     assert api(admin).get(f"/api/{path}").status_code in (200, 400)
 
 
 @pytest.mark.parametrize("escaped", ["\\u0000", "\\ud800"])
-def test_a_page_refuses_it_at_its_field_and_shows_what_was_typed(client, admin, escaped):
+def test_a_page_shows_the_error_at_the_field_and_keeps_the_input(client, admin, escaped):
     from tests.scheduling.pages.capacity.test_pool_forms import GOOD
 
     client.force_login(admin)

@@ -1,4 +1,4 @@
-"""The database itself refuses what must not be, whoever writes it."""
+"""Database constraints reject invalid rows."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -11,7 +11,7 @@ from django.db.models import CheckConstraint, ProtectedError, UniqueConstraint
 from lcm.models import ApiToken, FeedEntry, FeedHead, IdempotentResponse, Job
 from tests.support.factories import make_controller, make_definition, make_person_token, make_project
 
-# model, the change a row cannot take, the constraint that says so
+# model, invalid change of a row, constraint that rejects it
 CHANGES = [
     ("user", {"theme": "pink"}, "user_theme_known"),
     ("labletdefinition", {"status": "secret"}, "definition_status_known"),
@@ -42,8 +42,8 @@ CHANGES = [
     ("apitoken", {"kind": "person"}, "token_belongs_to_someone"),
     ("apitoken", {"kind": "robot"}, "token_belongs_to_someone"),
 ]
-# rows that are there once: the model, and the fields a second row would share
-TWINS = [
+# model, unique constraint, fields that a second row must not share
+DUPLICATES = [
     ("feedentry", "feed_revision_once", ["revision"]),
     ("domain", "domain_name", ["name"]),
     ("project", "project_name_in_domain", ["domain", "name"]),
@@ -61,7 +61,7 @@ COLUMNS = {"domain_name", "hash"}
 
 @pytest.fixture
 def a_row(session, controller, now):
-    """`a_row(model)`: some row of a model, as the services made it."""
+    """`a_row(model)`: return an existing row of a model."""
     IdempotentResponse.objects.create(principal="me", key="k", fingerprint="f")
     FeedEntry.objects.create(kind="session", object_id=session.pk, pool="cml-eu", at=now, revision=1)
     FeedHead.objects.create()
@@ -91,7 +91,7 @@ def value_for(row, value):
 
 
 @pytest.mark.parametrize(("model", "change", "constraint"), CHANGES)
-def test_a_row_cannot_become_what_a_check_forbids(model, change, constraint, a_row):
+def test_a_check_constraint_rejects_an_invalid_value(model, change, constraint, a_row):
     row = a_row(model)
     for field, value in change.items():
         setattr(row, field, value_for(row, value))
@@ -99,58 +99,58 @@ def test_a_row_cannot_become_what_a_check_forbids(model, change, constraint, a_r
         row.save()
 
 
-@pytest.mark.parametrize(("model", "constraint", "fields"), TWINS)
-def test_a_twin_is_refused(model, constraint, fields, a_row):
-    twin, shared = a_row(model), {}
+@pytest.mark.parametrize(("model", "constraint", "fields"), DUPLICATES)
+def test_a_duplicate_is_rejected(model, constraint, fields, a_row):
+    duplicate, shared = a_row(model), {}
     for field in fields:
-        shared[field] = getattr(twin, field)
+        shared[field] = getattr(duplicate, field)
     if model == "apitoken":
-        twin.hash, twin.name = "0" * 64, "another"
-    twin.pk = type(twin)._meta.pk.get_default()
-    twin._state.adding = True
+        duplicate.hash, duplicate.name = "0" * 64, "another"
+    duplicate.pk = type(duplicate)._meta.pk.get_default()
+    duplicate._state.adding = True
     for field, value in shared.items():
-        setattr(twin, field, value)
+        setattr(duplicate, field, value)
     with pytest.raises(IntegrityError), transaction.atomic():
-        twin.save(force_insert=True)
+        duplicate.save(force_insert=True)
 
 
-def test_every_check_of_the_models_is_in_the_table_above():
+def test_the_table_covers_every_check_constraint():
     assert constraints_of(CheckConstraint) == {constraint for *_, constraint in CHANGES}
 
 
-def test_every_uniqueness_of_the_models_is_in_the_table_above():
-    assert constraints_of(UniqueConstraint) == {name for _, name, _ in TWINS} - COLUMNS
+def test_the_table_covers_every_unique_constraint():
+    assert constraints_of(UniqueConstraint) == {name for _, name, _ in DUPLICATES} - COLUMNS
 
 
-def test_a_name_in_another_domain_is_no_twin(db):
+def test_two_domains_may_have_projects_of_the_same_name(db):
     make_project("academy", "ccna")
     make_project("university", "ccna")
 
 
-def test_another_version_is_no_twin(db):
+def test_a_name_may_have_several_versions(db):
     make_definition("campus", version="1.0")
     make_definition("campus", version="2.0")
 
 
-def test_the_name_of_a_revoked_token_is_free_again(controller, now):
+def test_the_name_of_a_revoked_token_can_be_reused(controller, now):
     ApiToken.objects.filter(pk=controller.token.pk).update(revoked_at=now)
     make_controller("controller-eu", "pool:cml-eu")
 
 
-def test_a_controller_s_token_cannot_belong_to_a_person(controller, viewer):
+def test_a_controller_token_cannot_belong_to_a_user(controller, viewer):
     controller.token.user = viewer
     with pytest.raises(IntegrityError, match="token_belongs_to_someone"), transaction.atomic():
         controller.token.save()
 
 
-def test_a_person_s_token_cannot_lose_its_person(viewer):
+def test_a_personal_token_needs_a_user(viewer):
     token = make_person_token(viewer).token
     token.user = None
     with pytest.raises(IntegrityError, match="token_belongs_to_someone"), transaction.atomic():
         token.save()
 
 
-def test_what_is_referred_to_cannot_be_deleted_behind_the_services(session):
+def test_referenced_objects_cannot_be_deleted(session):
     for referred in (session.definition, session.project, session.owner, session.project.domain):
         with pytest.raises(ProtectedError):
             referred.delete()

@@ -1,4 +1,4 @@
-"""What Prometheus scrapes."""
+"""Metrics of web and worker processes, and access to them."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ ROOT = Path(lcm.__file__).parent.parent
 
 
 def samples(text):
-    """Values by name and labels."""
+    """Return values by name and labels."""
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -30,36 +30,34 @@ def samples(text):
     }
 
 
-def scraped(client):
-    answer = client.get("/metrics")
-    assert answer.status_code == 200
-    assert answer["Content-Type"].startswith("text/plain")
-    return samples(answer.content.decode())
+def scrape(client):
+    response = client.get("/metrics")
+    assert response.status_code == 200
+    assert response["Content-Type"].startswith("text/plain")
+    return samples(response.content.decode())
 
 
 def test_requests_are_counted_by_view_method_and_status(client, db):
     key = ("lcm_http_requests_total", ("method", "GET"), ("status", "401"), ("view", "api:domain-list"))
-    before = scraped(client).get(key, 0)
+    before = scrape(client).get(key, 0)
     client.get("/api/domains/")
-    assert scraped(client)[key] == before + 1
+    assert scrape(client)[key] == before + 1
 
 
-def test_steps_of_sessions_are_counted_when_they_are_committed(
-    client, session, now, django_capture_on_commit_callbacks
-):
+def test_session_transitions_are_counted_on_commit(client, session, now, django_capture_on_commit_callbacks):
     steps = (("from_status", "PENDING"), ("to_status", "SCHEDULED"))
     key = ("lcm_session_transitions_total", *steps)
-    before = scraped(client).get(key, 0)
+    before = scrape(client).get(key, 0)
     with django_capture_on_commit_callbacks(execute=True):
         transition_session(session=session, to=SessionStatus.SCHEDULED, actor=SYSTEM, now=now)
-        assert scraped(client).get(key, 0) == before
-    assert scraped(client)[key] == before + 1
+        assert scrape(client).get(key, 0) == before
+    assert scrape(client)[key] == before + 1
 
 
 def test_active_sessions_are_counted_by_status(client, session_in):
     for status in (SessionStatus.PENDING, SessionStatus.PENDING, SessionStatus.READY, SessionStatus.FAILED):
         session_in(status)
-    found = scraped(client)
+    found = scrape(client)
     assert found[("lcm_sessions_active", ("status", "PENDING"))] == 2
     assert found[("lcm_sessions_active", ("status", "READY"))] == 1
     assert found[("lcm_sessions_active", ("status", "RUNNING"))] == 0
@@ -67,21 +65,21 @@ def test_active_sessions_are_counted_by_status(client, session_in):
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer wrong", "secret", "Basic secret", "Bearer ä"])
-def test_with_a_token_set_others_are_refused(header, client, settings):
+def test_requests_without_the_token_are_rejected(header, client, settings):
     settings.METRICS_TOKEN = "secret"
     client.raise_request_exception = False
-    answer = client.get("/metrics", HTTP_AUTHORIZATION=header)
-    assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
-    assert b"lcm_" not in answer.content
+    response = client.get("/metrics", HTTP_AUTHORIZATION=header)
+    assert (response.status_code, response["WWW-Authenticate"]) == (401, "Bearer")
+    assert b"lcm_" not in response.content
 
 
-def test_with_a_token_set_who_knows_it_is_let_in(client, settings, db):
+def test_requests_with_the_token_are_accepted(client, settings, db):
     settings.METRICS_TOKEN = "secret"
     assert client.get("/metrics", HTTP_AUTHORIZATION="Bearer secret").status_code == 200
 
 
 LOCAL = {"REMOTE_ADDR": "127.0.0.1"}
-# Without METRICS_TOKEN: the caller as the web server sees it, and whether it gets metrics.
+# Without METRICS_TOKEN: request environment and expected status.
 CALLERS = [
     (LOCAL, 200),
     ({"REMOTE_ADDR": "127.0.1.1"}, 200),
@@ -105,12 +103,12 @@ CALLERS = [
 
 
 @pytest.mark.parametrize(("caller", "status"), CALLERS)
-def test_without_a_token_only_this_machine_is_answered(caller, status, client, settings, db):
+def test_without_a_token_only_direct_local_requests_are_accepted(caller, status, client, settings, db):
     settings.ALLOWED_HOSTS = ["*"]
     settings.METRICS_TOKEN = ""
-    answer = client.get("/metrics", **caller)
-    assert answer.status_code == status
-    assert (b"METRICS_TOKEN" in answer.content) == (status == 403)
+    response = client.get("/metrics", **caller)
+    assert response.status_code == status
+    assert (b"METRICS_TOKEN" in response.content) == (status == 403)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +120,7 @@ def test_without_a_token_only_this_machine_is_answered(caller, status, client, s
         ("secret", {"Authorization": "Bearer secret", "Host": "worker:9109"}, 200),
     ],
 )
-def test_a_worker_s_metrics_have_the_same_rule(token, headers, status, settings):
+def test_worker_metrics_have_the_same_access_rule(token, headers, status, settings):
     settings.METRICS_TOKEN = token
     server = metrics_server(Address("127.0.0.1", 0), CollectorRegistry())
     thread = threading.Thread(target=server.handle_request)
@@ -153,7 +151,7 @@ def run(code, folder):
     return done.stdout
 
 
-def test_the_counts_of_several_processes_are_summed(tmp_path):
+def test_counters_of_several_processes_are_summed(tmp_path):
     for times in (2, 3):
         run(COUNT.format(task="tick", times=times), tmp_path)
     found = samples(run(SHOW, tmp_path))

@@ -30,7 +30,7 @@ def test_each_file_becomes_a_draft_and_the_others_are_told(client, admin):
     run_job(str(job.pk))
     job.refresh_from_db()
     assert (job.state, job.done, job.refused) == (JobState.DONE, 2, 2)
-    assert job.result == "2 definitions were imported as drafts; 2 files were refused."
+    assert job.result == "2 definitions imported as drafts, 2 files rejected."
     assert [note.split(":")[0] for note in job.notes] == ["same.yaml", "bad.yaml"]
     found = LabletDefinition.objects.order_by("name").values_list("name", "status")
     assert list(found) == [("branch-office", "draft"), ("campus", "draft")]
@@ -42,7 +42,7 @@ def test_a_job_that_imports_nothing_says_so(client, admin):
     job = Job.objects.get()
     run_job(str(job.pk))
     job.refresh_from_db()
-    assert job.result == "No definition was imported; 1 file was refused."
+    assert job.result == "0 definitions imported as drafts, 1 file rejected."
 
 
 def test_a_title_that_says_nothing_leaves_the_name_to_the_file(client, admin):
@@ -96,4 +96,4 @@ def test_too_many_files_are_refused(client, admin):
     client.force_login(admin)
     answer = upload(client, **{f"lab{number}": "x" for number in range(51)})
     assert answer.status_code == 422
-    assert "At most 50 files" in answer.content.decode()
+    assert "Choose at most 50 files" in answer.content.decode()

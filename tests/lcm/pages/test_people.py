@@ -111,7 +111,7 @@ def test_a_superuser_is_out_of_reach_of_an_admin(admin):
 
 
 def test_a_role_needs_a_reason(admin, viewer):
-    with pytest.raises(InvalidInput, match="Say why"):
+    with pytest.raises(InvalidInput, match="Enter a reason"):
         set_role(user=viewer, role=Role.ADMIN, is_active=True, reason=" ", by=admin)
 
 
@@ -146,7 +146,7 @@ def test_a_role_that_cannot_be_changed_has_a_sentence_and_no_form(client, admin,
     rows = client.get(reverse("person_list")).content.decode()
     assert address not in rows
     assert reverse("person_role", args=[viewer.pk]) in rows
-    said = {"ada": "Nobody changes their own role", "root": "changed by superusers only"}[name]
+    said = {"ada": "You cannot change your own role", "root": "Only superusers can change a superuser"}[name]
     for headers in ({}, {"HX-Request": "true"}):
         page = client.get(address, headers=headers).content.decode()
         assert said in page

@@ -1,4 +1,4 @@
-"""The change log: added to, read, and never changed."""
+"""The change log is append-only."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -42,28 +42,28 @@ def test_an_entry_cannot_be_changed_or_deleted(attempt, entry):
     assert list(ChangeLog.objects.values_list("message", flat=True)) == ["domain academy created"]
 
 
-def test_a_new_entry_does_not_take_the_place_of_an_old_one(entry):
-    forged = ChangeLog(pk=entry.pk, actor="nobody", message="nothing happened")
+def test_a_new_entry_cannot_replace_an_old_one(entry):
+    forged = ChangeLog(pk=entry.pk, actor="forger", message="nothing happened")
     with suppress(IntegrityError, ValidationError), transaction.atomic():
         forged.save()
     assert list(ChangeLog.objects.values_list("message", flat=True)) == ["domain academy created"]
 
 
-def test_it_outlives_the_person(entry):
+def test_an_entry_outlives_its_user(entry):
     person = make_person("paul")
     log_change(DomainFactory(), actor=Actor.person(person), event="domain_created", message="made by paul")
     key = person.pk
     person.delete()
-    kept = ChangeLog.objects.get(message="made by paul")
-    assert (kept.actor, kept.user_id) == ("paul", key)
+    stored = ChangeLog.objects.get(message="made by paul")
+    assert (stored.actor, stored.user_id) == ("paul", key)
 
 
-def test_it_outlives_the_object(entry):
+def test_an_entry_outlives_its_object(entry):
     DomainFactory._meta.model.objects.all().delete()
     assert ChangeLog.objects.get().object_label == "academy"
 
 
-def test_an_entry_says_who_and_to_what(viewer):
+def test_an_entry_names_actor_and_object(viewer):
     domain = DomainFactory(name="academy")
     log_change(domain, actor=Actor.person(viewer), event="domain_edited", message="renamed", reason="merger")
     entry = ChangeLog.objects.get()
@@ -72,7 +72,7 @@ def test_an_entry_says_who_and_to_what(viewer):
     assert (entry.event, entry.message, entry.reason) == ("domain_edited", "renamed", "merger")
 
 
-def test_a_controller_is_named_with_its_token(controller, session):
+def test_an_entry_of_a_controller_names_its_token(controller, session):
     actor = Actor.controller("controller-eu", controller.token.pk)
     log_change(session, actor=actor, event="seen", message="seen")
     entry = ChangeLog.objects.get(event="seen")
@@ -83,7 +83,7 @@ def test_a_controller_is_named_with_its_token(controller, session):
     )
 
 
-def test_before_and_after_are_read_as_they_were_written(session, now):
+def test_before_and_after_are_stored_unchanged(session, now):
     written = log_change(
         session,
         actor=SYSTEM,
@@ -98,36 +98,36 @@ def test_before_and_after_are_read_as_they_were_written(session, now):
     assert read.after == {"cores": "4.00", "tags": ["a", "b"]}
 
 
-def test_an_entry_keeps_the_request_s_id(entry):
+def test_an_entry_has_the_request_id(entry):
     token = request_id.set("req-12345678")
     try:
-        kept = log_change(DomainFactory(), actor=SYSTEM, event="seen", message="seen")
+        stored = log_change(DomainFactory(), actor=SYSTEM, event="seen", message="seen")
     finally:
         request_id.reset(token)
-    assert kept.request_id == "req-12345678"
+    assert stored.request_id == "req-12345678"
     assert entry.request_id == ""
 
 
-def test_an_entry_keeps_the_task_s_id_when_there_is_no_request(db):
+def test_an_entry_outside_of_a_request_has_the_task_id(db):
     token = task_id.set("task-1")
     try:
-        kept = log_change(DomainFactory(), actor=SYSTEM, event="seen", message="seen")
+        stored = log_change(DomainFactory(), actor=SYSTEM, event="seen", message="seen")
     finally:
         task_id.reset(token)
-    assert kept.request_id == "task-1"
+    assert stored.request_id == "task-1"
 
 
-def test_long_texts_are_cut_not_refused(db):
+def test_long_texts_are_truncated(db):
     entry = log_change(DomainFactory(), actor=SYSTEM, event="seen", message="m" * 900, reason="r" * 900)
     assert (len(entry.message), len(entry.reason)) == (500, 500)
 
 
-def test_fields_of_an_object_hold_no_secret_and_nothing_of_megabytes(definition, viewer, controller):
+def test_loggable_fields_exclude_secrets_and_large_values(definition, viewer, controller):
     assert "password" not in loggable_fields(viewer)
     assert "hash" not in loggable_fields(controller.token)
     assert not {"topology_yaml", "nodes", "links"} & set(loggable_fields(definition))
 
 
-def test_differences_are_what_changed_on_both_sides():
+def test_differences_return_changed_values_before_and_after():
     before, after = {"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 5, "d": 4}
     assert differences(before, after) == ({"b": 2, "d": None}, {"b": 5, "d": 4})

@@ -1,4 +1,4 @@
-"""Two administrators at once: one wins and the other is told. On PostgreSQL only."""
+"""Concurrent changes by two administrators: one succeeds, the other is rejected. PostgreSQL only."""
 
 from collections import Counter
 from decimal import Decimal
@@ -16,9 +16,7 @@ ROUNDS = 5
 
 
 @pytest.mark.parametrize("again", range(ROUNDS))
-def test_of_two_revisions_at_once_one_is_applied_and_one_is_refused(
-    again, definition, as_admin, now, at_once
-):
+def test_one_of_two_concurrent_revisions_is_rejected(again, definition, as_admin, now, at_once):
     def revise(cores):
         copy = LabletDefinition.objects.get(pk=definition.pk)
         return lambda: revise_definition(
@@ -38,7 +36,7 @@ def test_of_two_revisions_at_once_one_is_applied_and_one_is_refused(
     assert definition.current_revision.number == 2
 
 
-def test_of_two_imports_of_one_name_at_once_one_is_saved_and_one_is_refused(as_admin, now, at_once):
+def test_one_of_two_concurrent_imports_with_the_same_name_is_rejected(as_admin, now, at_once):
     def save():
         return import_definition(topology=LAB, name="campus", actor=as_admin, now=now)
 
@@ -48,12 +46,12 @@ def test_of_two_imports_of_one_name_at_once_one_is_saved_and_one_is_refused(as_a
     assert DefinitionRevision.objects.count() == 1
 
 
-def test_of_two_tokens_of_one_name_at_once_one_is_made_and_one_is_refused(as_admin, now, at_once):
+def test_one_of_two_concurrent_tokens_with_the_same_name_is_rejected(as_admin, now, at_once):
     def make():
         ends = now.replace(year=now.year + 1)
         scopes = ["pool:cml-eu"]
-        asked = {"name": "twin", "kind": TokenKind.CONTROLLER, "scopes": scopes, "expires_at": ends}
-        return create_token(**asked, actor=as_admin, now=now)
+        arguments = {"name": "twin", "kind": TokenKind.CONTROLLER, "scopes": scopes, "expires_at": ends}
+        return create_token(**arguments, actor=as_admin, now=now)
 
     results = at_once(make, make)
 

@@ -1,4 +1,4 @@
-"""Asking for something else from now on, and going back."""
+"""Revising and reverting definitions."""
 
 from decimal import Decimal
 
@@ -12,16 +12,16 @@ from lcm.services.definitions import revert_definition, revise_definition
 
 @pytest.fixture
 def revise(definition, as_admin, now):
-    """`revise(field=value)`: eight cores instead of four, with some things different."""
+    """`revise(field=value)`: revise the definition to eight cores, with these arguments changed."""
 
-    def do(**different):
-        asked = {
+    def do(**changes):
+        arguments = {
             "definition": definition,
             "requirements": {"cpu_cores": Decimal(8)},
             "based_on": 1,
             "reason": "labs were slow",
         }
-        return revise_definition(**(asked | different), actor=as_admin, now=now)
+        return revise_definition(**(arguments | changes), actor=as_admin, now=now)
 
     return do
 
@@ -29,19 +29,19 @@ def revise(definition, as_admin, now):
 @pytest.fixture
 def revert(definition, as_admin, now):
     def do(number, based_on, reason="it was better"):
-        asked = {"definition": definition, "number": number, "based_on": based_on, "reason": reason}
-        return revert_definition(**asked, actor=as_admin, now=now)
+        arguments = {"definition": definition, "number": number, "based_on": based_on, "reason": reason}
+        return revert_definition(**arguments, actor=as_admin, now=now)
 
     return do
 
 
 def numbers(definition):
-    """All revisions, and the current one."""
+    """Return the numbers of all revisions and of the current one."""
     fresh = LabletDefinition.objects.get(pk=definition.pk)
     return sorted(fresh.revisions.values_list("number", flat=True)), fresh.current_revision.number
 
 
-def test_a_revision_keeps_what_was_before_and_why(revise, definition, admin):
+def test_a_revision_records_the_previous_values_and_the_reason(revise, definition, admin):
     revision = DefinitionRevision.objects.get(pk=revise().pk)
     assert numbers(definition) == ([1, 2], 2)
     assert (revision.basis, revision.reason, revision.actor) == ("custom", "labs were slow", "ada")
@@ -50,13 +50,13 @@ def test_a_revision_keeps_what_was_before_and_why(revise, definition, admin):
     assert revision.before["port_template"] == definition.revisions.get(number=1).port_template
 
 
-def test_what_is_not_named_stays(revise):
+def test_resources_that_are_not_given_stay_the_same(revise):
     revision = revise()
     assert (revision.cpu_cores, revision.memory_gb, revision.storage_gb) == (8, Decimal("3.50"), 7)
     assert len(revision.port_template) == 2
 
 
-def test_the_first_revision_is_not_touched_but_superseded(revise, definition, now):
+def test_the_first_revision_stays_unchanged_and_is_superseded(revise, definition, now):
     before = DefinitionRevision.objects.filter(number=1).values().get()
     assert before["outcome"] is None
     revise()
@@ -68,7 +68,7 @@ def test_the_first_revision_is_not_touched_but_superseded(revise, definition, no
     ("outcome", "then"),
     [("watching", "superseded"), ("verified", "verified"), ("regressed", "regressed")],
 )
-def test_a_revision_that_is_replaced_is_no_longer_watched(outcome, then, revise, revert):
+def test_a_replaced_revision_is_no_longer_watched(outcome, then, revise, revert):
     old = revise()
     assert old.outcome == "watching"
     DefinitionRevision.objects.filter(pk=old.pk).update(outcome=outcome)
@@ -81,14 +81,14 @@ def chosen(revision):
     return revision.basis, {name: each["basis"] for name, each in revision.bases.items()}
 
 
-def test_what_is_revised_by_hand_and_reverted_is_recorded_as_that(revise, revert, definition):
+def test_the_basis_of_custom_and_reverted_revisions_is_recorded(revise, revert, definition):
     kept = dict.fromkeys(RESOURCES, "keep")
     assert chosen(definition.current_revision) == ("imported", dict.fromkeys(RESOURCES, "imported"))
     assert chosen(revise()) == ("custom", kept | {"cpu_cores": "custom"})
     assert chosen(revert(1, based_on=2)) == ("revert", kept | {"cpu_cores": "revert"})
 
 
-def test_the_change_log_has_what_differs(revise):
+def test_the_change_log_has_the_changed_values(revise):
     revise()
     entry = ChangeLog.objects.get(event="definition_revised")
     assert entry.message == "branch-office v1.0: revision 2 applied"
@@ -97,7 +97,7 @@ def test_the_change_log_has_what_differs(revise):
 
 
 @pytest.mark.parametrize(
-    ("different", "field"),
+    ("changes", "field"),
     [
         ({"reason": ""}, "reason"),
         ({"reason": "  "}, "reason"),
@@ -112,16 +112,16 @@ def test_the_change_log_has_what_differs(revise):
         ({"requirements": {"petrol": Decimal(1)}}, "petrol"),
     ],
 )
-def test_a_revision_that_cannot_be_is_refused_and_nothing_changes(different, field, revise, definition):
+def test_an_invalid_revision_is_rejected_and_changes_nothing(changes, field, revise, definition):
     with pytest.raises(InvalidInput) as caught:
-        revise(**different)
+        revise(**changes)
     assert list(caught.value.fields) == [field]
     assert numbers(definition) == ([1], 1)
     assert not ChangeLog.objects.filter(event="definition_revised").exists()
 
 
 @pytest.mark.parametrize("based_on", [0, 1, 3])
-def test_a_change_thought_out_for_another_revision_is_refused(based_on, revise, definition):
+def test_a_change_based_on_an_older_revision_is_rejected(based_on, revise, definition):
     revise()
     with pytest.raises(StateConflict, match="ada applied revision 2 a moment ago") as caught:
         revise(requirements={"cpu_cores": Decimal(2)}, based_on=based_on)
@@ -129,7 +129,7 @@ def test_a_change_thought_out_for_another_revision_is_refused(based_on, revise, 
     assert numbers(definition) == ([1, 2], 2)
 
 
-def test_of_two_admins_with_the_same_page_open_the_first_wins(revise, definition):
+def test_the_second_of_two_admins_with_the_same_page_open_is_rejected(revise, definition):
     other_copy = LabletDefinition.objects.get(pk=definition.pk)
     revise(requirements={"cpu_cores": Decimal(6)})
     with pytest.raises(StateConflict):
@@ -177,20 +177,20 @@ def test_a_port_template_is_checked_as_on_import(ports, problem, revise, definit
     assert numbers(definition) == ([1], 1)
 
 
-def test_the_same_port_template_again_is_no_revision(revise, definition):
-    with pytest.raises(InvalidInput, match="Nothing differs from revision 1") as caught:
+def test_an_unchanged_port_template_is_rejected(revise, definition):
+    with pytest.raises(InvalidInput, match="The values are the same as in revision 1") as caught:
         revise(requirements={}, port_template=definition.current_revision.port_template)
     assert list(caught.value.fields) == ["port_template"]
 
 
-def test_going_back_restores_the_ports(revise, revert, definition):
+def test_reverting_restores_the_ports(revise, revert, definition):
     revise(port_template=[VNC])
     revision = revert(number=1, based_on=2)
     assert revision.port_template == definition.revisions.get(number=1).port_template
     assert revision.port_changes.added == ("r1_serial", "host_pat")
 
 
-def test_going_back_is_a_new_revision_that_names_what_it_undid(revise, revert, definition):
+def test_a_revert_is_a_new_revision_that_refers_to_the_reverted_one(revise, revert, definition):
     revise()
     revision = DefinitionRevision.objects.get(pk=revert(number=1, based_on=2).pk)
     first = definition.revisions.get(number=1)
@@ -200,32 +200,32 @@ def test_going_back_is_a_new_revision_that_names_what_it_undid(revise, revert, d
     assert revision.reason == "it was better"
 
 
-def test_going_back_several_steps(revise, revert, definition):
+def test_reverting_to_a_much_older_revision(revise, revert, definition):
     revise(requirements={"cpu_cores": Decimal(5)})
     revise(requirements={"cpu_cores": Decimal(6)}, based_on=2)
     assert revert(number=1, based_on=3).cpu_cores == 4
 
 
-def test_going_back_to_a_revision_that_never_was(revert, definition):
+def test_reverting_to_an_unknown_revision_is_rejected(revert, definition):
     with pytest.raises(NotFound, match="has no revision 7"):
         revert(number=7, based_on=1)
     assert numbers(definition) == ([1], 1)
 
 
-def test_going_back_to_where_it_is_changes_nothing(revert, definition):
-    with pytest.raises(InvalidInput, match="Nothing differs from revision 1"):
+def test_reverting_to_the_current_revision_changes_nothing(revert, definition):
+    with pytest.raises(InvalidInput, match="The values are the same as in revision 1"):
         revert(number=1, based_on=1)
     assert numbers(definition) == ([1], 1)
 
 
-def test_going_back_from_a_page_that_is_old_is_refused(revise, revert, definition):
+def test_reverting_from_a_stale_page_is_rejected(revise, revert, definition):
     revise()
     with pytest.raises(StateConflict):
         revert(number=1, based_on=1)
     assert numbers(definition) == ([1, 2], 2)
 
 
-def test_going_back_needs_a_reason(revise, revert, definition):
+def test_reverting_needs_a_reason(revise, revert, definition):
     revise()
     with pytest.raises(InvalidInput):
         revert(number=1, based_on=2, reason=" ")

@@ -1,4 +1,4 @@
-"""Importing, editing and deleting definitions."""
+"""Import, edit and delete definitions."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -14,8 +14,8 @@ from tests.support.factories import LAB, make_definition
 @pytest.fixture
 def import_lab(db, as_admin, now):
     def do(**fields):
-        asked = {"topology": LAB, "name": "branch-office", **fields}
-        return services.import_definition(**asked, actor=as_admin, now=now)
+        arguments = {"topology": LAB, "name": "branch-office", **fields}
+        return services.import_definition(**arguments, actor=as_admin, now=now)
 
     return do
 
@@ -47,11 +47,11 @@ def test_the_import_is_in_the_change_log(import_lab, admin):
     assert entry.after["topology_hash"] == definition.topology_hash
 
 
-def test_bytes_are_taken_as_well(import_lab):
+def test_a_topology_may_be_bytes(import_lab):
     assert import_lab(topology=LAB.encode()).topology_yaml == LAB
 
 
-def test_requirements_given_win_over_the_estimate(import_lab):
+def test_given_requirements_override_the_estimate(import_lab):
     revision = import_lab(requirements={"memory_gb": Decimal(16)}).current_revision
     assert (revision.memory_gb, revision.cpu_cores) == (Decimal(16), Decimal(4))
 
@@ -83,7 +83,7 @@ def test_the_same_lab_may_have_several_versions(import_lab):
         ({"requirements": {"petrol": Decimal(1)}}, "petrol"),
     ],
 )
-def test_a_wrong_value_is_refused_by_its_field_and_nothing_is_saved(fields, named, import_lab):
+def test_an_invalid_value_is_rejected_at_its_field_and_nothing_is_saved(fields, named, import_lab):
     with pytest.raises(InvalidInput) as caught:
         import_lab(**fields)
     assert list(caught.value.fields) == [named]
@@ -105,27 +105,27 @@ def test_a_wrong_value_is_refused_by_its_field_and_nothing_is_saved(fields, name
         ),
     ],
 )
-def test_a_bad_topology_is_refused_by_the_place_of_the_fault(text, path, import_lab):
+def test_an_invalid_topology_is_rejected_with_the_position_of_the_error(text, path, import_lab):
     with pytest.raises(InvalidInput) as caught:
         import_lab(topology=text)
     assert path in caught.value.fields
     assert not LabletDefinition.objects.exists()
 
 
-def test_what_only_joins_nodes_is_no_kind_of_them(definition):
+def test_connectors_are_not_listed_as_node_definitions(definition):
     kinds = ("iosv", "external_connector", "alpine", "iosv", "unmanaged_switch")
     definition.nodes = [{"node_definition": kind} for kind in kinds]
     assert definition.node_definitions_used == ["iosv", "alpine"]
 
 
-def test_a_name_and_version_in_use_is_refused(import_lab):
+def test_a_name_and_version_in_use_is_rejected(import_lab):
     import_lab()
-    with pytest.raises(InvalidInput, match="already is a definition of that name and version"):
+    with pytest.raises(InvalidInput, match="A definition with this name and version already exists"):
         import_lab()
     assert LabletDefinition.objects.count() == 1
 
 
-def test_editing_changes_and_logs_only_what_differs(definition, as_admin):
+def test_an_edit_saves_and_logs_only_changed_fields(definition, as_admin):
     services.update_definition(
         definition=definition, actor=as_admin, pool="cml-us", description=definition.description
     )
@@ -135,26 +135,26 @@ def test_editing_changes_and_logs_only_what_differs(definition, as_admin):
     assert (entry.before, entry.after) == ({"pool": ""}, {"pool": "cml-us"})
 
 
-def test_editing_nothing_is_not_logged(definition, as_admin):
+def test_an_edit_without_changes_is_not_logged(definition, as_admin):
     services.update_definition(definition=definition, actor=as_admin, pool=definition.pool)
     assert not ChangeLog.objects.filter(event="definition_edited").exists()
 
 
 @pytest.mark.parametrize("field", ["name", "status", "topology_yaml", "current_revision", "cpu_cores"])
-def test_what_has_a_way_of_its_own_cannot_be_edited(field, definition, as_admin):
+def test_fields_with_their_own_service_cannot_be_edited(field, definition, as_admin):
     with pytest.raises(InvalidInput) as caught:
         services.update_definition(definition=definition, actor=as_admin, **{field: "other"})
     assert list(caught.value.fields) == [field]
 
 
-def test_an_edit_that_cannot_be_saves_nothing(definition, as_admin):
+def test_an_invalid_edit_saves_nothing(definition, as_admin):
     with pytest.raises(InvalidInput):
         services.update_definition(definition=definition, actor=as_admin, pool="p" * 64)
     definition.refresh_from_db()
     assert definition.pool == ""
 
 
-def test_an_edit_from_an_old_copy_logs_only_its_own_changes(definition, as_admin):
+def test_an_edit_from_a_stale_copy_logs_only_its_own_changes(definition, as_admin):
     old_copy = LabletDefinition.objects.get(pk=definition.pk)
     services.set_definition_status(definition=definition, status=DefinitionStatus.ACTIVE, actor=as_admin)
     services.update_definition(definition=old_copy, actor=as_admin, pool="cml-us")
@@ -164,7 +164,7 @@ def test_an_edit_from_an_old_copy_logs_only_its_own_changes(definition, as_admin
 
 @pytest.mark.parametrize("old", DefinitionStatus)
 @pytest.mark.parametrize("new", DefinitionStatus)
-def test_a_definition_moves_to_every_other_status(old, new, db, as_admin):
+def test_a_definition_can_change_to_every_other_status(old, new, db, as_admin):
     definition = make_definition(status=old)
     if old == new:
         with pytest.raises(StateConflict, match="already"):
@@ -178,7 +178,7 @@ def test_a_definition_moves_to_every_other_status(old, new, db, as_admin):
 
 
 @pytest.mark.parametrize("reason", ["", " "])
-def test_a_definition_is_not_deprecated_without_a_reason(definition, as_admin, reason):
+def test_deprecating_needs_a_reason(definition, as_admin, reason):
     with pytest.raises(InvalidInput) as error:
         services.set_definition_status(
             definition=definition, status=DefinitionStatus.DEPRECATED, actor=as_admin, reason=reason
@@ -188,7 +188,7 @@ def test_a_definition_is_not_deprecated_without_a_reason(definition, as_admin, r
     assert definition.status == DefinitionStatus.DRAFT
 
 
-def test_a_status_changed_from_an_old_copy_is_refused(definition, as_admin):
+def test_a_status_change_from_a_stale_copy_is_rejected(definition, as_admin):
     old_copy = LabletDefinition.objects.get(pk=definition.pk)
     services.set_definition_status(definition=definition, status=DefinitionStatus.ACTIVE, actor=as_admin)
     with pytest.raises(StateConflict, match="changed a moment ago"):
@@ -197,7 +197,7 @@ def test_a_status_changed_from_an_old_copy_is_refused(definition, as_admin):
         )
 
 
-def test_a_definition_with_sessions_is_not_deleted_and_says_why(session, as_admin):
+def test_a_definition_with_sessions_cannot_be_deleted(session, as_admin):
     definition, revision = session.definition, session.definition.current_revision
     with pytest.raises(InUse, match=r"campus v1\.0 cannot be deleted: 1 session refer"):
         services.delete_definition(definition=definition, reason="unused", actor=as_admin)
@@ -213,7 +213,7 @@ def test_a_definition_without_sessions_is_deleted_with_its_revisions(definition,
     assert ChangeLog.objects.get(event="definition_deleted").reason == "never used"
 
 
-def test_a_definition_that_was_reverted_once_is_deleted_too(definition, as_admin, now):
+def test_a_reverted_definition_can_be_deleted(definition, as_admin, now):
     common = {"definition": definition, "actor": as_admin, "now": now, "reason": "tried"}
     services.revise_definition(**common, requirements={"gpu": Decimal(1)}, based_on=1)
     services.revert_definition(**common, number=1, based_on=2)

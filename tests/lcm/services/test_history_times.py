@@ -1,4 +1,4 @@
-"""The times of a session's history never go back, whatever the clocks of two processes say."""
+"""Transition times of a session never decrease, even if the clocks of two processes differ."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ MOMENT = timedelta(milliseconds=67)
 
 
 def times_of(session: LabletSession) -> tuple[list, list]:
-    """Times of the history and of the change log."""
+    """Return the times of the transitions and of the change log."""
     changes = ChangeLog.objects.filter(object_id=str(session.pk)).order_by("pk")
     history = session.transitions.order_by("pk").values_list("at", flat=True)
     return sorted(history), list(changes.values_list("at", flat=True))
 
 
-def test_a_step_is_not_timed_before_the_previous_one(session, now):
+def test_a_transition_is_never_before_the_previous_one(session, now):
     transition_session(session=session, to=S.SCHEDULED, actor=SYSTEM, now=now - MOMENT)
     assert session.status_since == now
     assert times_of(session) == ([now, now], [now, now])
     assert set(session.kernels.values_list("started_at", flat=True)) == {now}
 
 
-def test_steps_of_many_are_each_not_timed_before_the_previous_one(session_in, now):
-    """Only the session whose previous step was later gets another time than `now`."""
+def test_bulk_transitions_are_never_before_the_previous_ones(session_in, now):
+    """Only the session whose previous transition was later gets a time other than `now`."""
     early, late = session_in(S.PENDING), session_in(S.PENDING, now=now + MOMENT)
     then = now + MOMENT / 2
     moved = transition_sessions(sessions=[early, late], old=S.PENDING, to=S.CANCELLED, actor=SYSTEM, now=then)
@@ -42,6 +42,6 @@ def test_steps_of_many_are_each_not_timed_before_the_previous_one(session_in, no
         assert session.status_since == after
 
 
-def test_a_step_by_a_clock_that_is_ahead_has_lasted_no_time(session, now):
+def test_a_transition_by_a_clock_ahead_has_a_duration_of_zero(session, now):
     steps = list(session.transitions.all())
     assert session_timeline(session, steps, now=now - MOMENT)[0].lasted == timedelta(0)

@@ -1,4 +1,4 @@
-"""Long work in steps: progress, result, errors, retry, and workers that die."""
+"""Jobs: progress, result, errors, retries and lost workers."""
 
 import re
 from datetime import UTC, datetime, time, timedelta
@@ -18,16 +18,16 @@ from lcm.web import bulk_actions
 
 
 @pytest.fixture
-def sent(monkeypatch):
-    """The keys of the jobs that a worker was told of."""
+def enqueued(monkeypatch):
+    """The ids of enqueued jobs."""
     keys = []
     monkeypatch.setattr(jobs, "enqueue_job", lambda job: keys.append(str(job.pk)))
     return keys
 
 
 @pytest.fixture
-def counting(monkeypatch, sent):
-    """A kind of job that counts to three, a step each, and fails at the steps in `bad`."""
+def counting(monkeypatch, enqueued):
+    """A kind of job that counts to three, one per step, and fails at the steps in `bad`."""
     bad = set()
 
     def step(job, now):
@@ -54,8 +54,8 @@ def run(job) -> Job:
     return job
 
 
-def test_a_job_is_told_to_a_worker_and_logged(job, sent):
-    assert sent == [str(job.pk)]
+def test_a_job_is_enqueued_and_logged(job, enqueued):
+    assert enqueued == [str(job.pk)]
     assert ChangeLog.objects.get(object_id=str(job.pk)).message == "job started: Count to 3"
 
 
@@ -65,24 +65,24 @@ def test_a_job_runs_step_by_step_to_its_result(job):
     assert job.notes == ["was at 0", "was at 1", "was at 2"]
 
 
-def test_progress_is_kept_after_every_step(job, now):
+def test_progress_is_saved_after_every_step(job, now):
     claimed = claim_job(key=str(job.pk), now=now)
     assert run_step(claimed, now=now)
     job.refresh_from_db()
     assert (job.state, job.done, job.percent) == (JobState.RUNNING, 1, 33)
 
 
-def test_a_job_is_worked_on_by_one_at_a_time(job, now):
+def test_only_one_worker_runs_a_job_at_a_time(job, now):
     assert claim_job(key=str(job.pk), now=now) is not None
     assert claim_job(key=str(job.pk), now=now) is None
 
 
-def test_a_job_whose_worker_died_is_sent_again_and_goes_on(job, now, sent):
+def test_an_abandoned_job_is_enqueued_again_and_continues(job, now, enqueued):
     dead = claim_job(key=str(job.pk), now=now)
     run_step(dead, now=now)
     assert enqueue_abandoned_jobs(now=now + timedelta(minutes=1)) == 0
     assert enqueue_abandoned_jobs(now=now + timedelta(minutes=3)) == 1
-    assert sent == [str(job.pk)] * 2
+    assert enqueued == [str(job.pk)] * 2
     heir = claim_job(key=str(job.pk), now=now + timedelta(minutes=3))
     assert (heir.done, heir.attempt) == (1, 2)
     assert not run_step(dead, now=now)
@@ -90,14 +90,14 @@ def test_a_job_whose_worker_died_is_sent_again_and_goes_on(job, now, sent):
     assert job.done == 1
 
 
-def test_an_error_ends_the_job_with_its_sentence(job, counting):
+def test_an_error_fails_the_job_with_its_message(job, counting):
     counting.add(2)
     run(job)
     assert (job.state, job.done) == (JobState.FAILED, 2)
     assert job.error == "2 is a bad number."
 
 
-def test_a_failed_job_goes_on_where_it_stopped(job, counting, as_operator, now):
+def test_a_retried_job_continues_where_it_stopped(job, counting, as_operator, now):
     counting.add(2)
     run(job)
     counting.clear()
@@ -106,24 +106,24 @@ def test_a_failed_job_goes_on_where_it_stopped(job, counting, as_operator, now):
     assert (job.state, job.done, job.error) == (JobState.DONE, 3, "")
 
 
-def test_only_a_failed_job_is_tried_again(job, as_operator, now):
+def test_only_a_failed_job_can_be_retried(job, as_operator, now):
     with pytest.raises(StateConflict, match="failed"):
         retry_job(job=job, actor=as_operator, now=now)
 
 
-def test_an_unknown_kind_fails_with_a_sentence(sent, as_operator, now):
+def test_a_job_of_an_unknown_kind_fails_with_a_message(enqueued, as_operator, now):
     job = start_job(kind="dance", title="Dance", arguments={}, actor=as_operator, now=now)
-    assert run(job).error == "No part of LCM knows jobs of the kind “dance”."
+    assert run(job).error == "Unknown kind of job: “dance”."
 
 
-def test_a_long_job_gives_others_a_turn(job, sent, monkeypatch):
+def test_a_long_job_yields_to_other_tasks(job, enqueued, monkeypatch):
     monkeypatch.setattr("lcm.tasks.JOB_TURN", timedelta(seconds=-1))
     run(job)
     assert (job.state, job.done) == (JobState.QUEUED, 1)
-    assert len(sent) == 2
+    assert len(enqueued) == 2
 
 
-def test_jobs_are_forgotten_a_week_after_their_end(job, now):
+def test_jobs_are_removed_a_week_after_their_end(job, now):
     run(job)
     clean_up()
     assert Job.objects.exists()
@@ -132,12 +132,12 @@ def test_jobs_are_forgotten_a_week_after_their_end(job, now):
     assert not Job.objects.exists()
 
 
-# --- all that match -----------------------------------------------------------------------------------
+# --- bulk actions on all matching rows -----------------------------------------------------------------
 
 
 @pytest.fixture
-def cancel(operator, sent):
-    """`cancel(filters)`: the bulk action for all that match, as the worker runs it."""
+def cancel(operator, enqueued):
+    """`cancel(filters)`: run the bulk action on all matching sessions, as the worker does."""
 
     def start(filters: str) -> Job:
         arguments = {"action": "cancel-sessions", "filter_query": filters, "reason": "power cut"}
@@ -152,7 +152,7 @@ def statuses():
     return sorted(LabletSession.objects.values_list("status", flat=True))
 
 
-def test_all_that_match_the_filters_are_cancelled(cancel, session_in, monkeypatch):
+def test_all_matching_sessions_are_cancelled(cancel, session_in, monkeypatch):
     monkeypatch.setattr(bulk_actions, "BATCH", 1)
     for status in (SessionStatus.PENDING, SessionStatus.PENDING, SessionStatus.RUNNING, SessionStatus.FAILED):
         session_in(status)
@@ -168,28 +168,26 @@ def test_a_second_run_finds_nothing_to_do(cancel, session):
 
 
 @pytest.mark.parametrize("filters", ["status=LOST", "owner=nobody", "domain=atlantis"])
-def test_filters_that_cannot_be_read_cancel_nothing(filters, cancel, session):
+def test_invalid_filters_cancel_nothing(filters, cancel, session):
     assert cancel(filters).done == 0
     assert statuses() == ["PENDING"]
 
 
-def test_a_domain_renamed_before_the_worker_came_to_it_cancels_nothing(cancel, session):
+def test_a_domain_renamed_before_the_job_runs_cancels_nothing(cancel, session):
     Domain.objects.update(name="renamed")
     assert cancel("domain=academy").done == 0
     assert statuses() == ["PENDING"]
 
 
-def ask_for_all(client, filters: str) -> Job:
-    """Cancel all that match, left to a worker."""
+def start_cancel_job(client, filters: str) -> Job:
+    """Start a job that cancels all matching sessions."""
     form = {"all": "1", "filter_query": filters, "reason": "power cut"}
     client.post(reverse("session_bulk_cancel"), form)
     return Job.objects.get()
 
 
-def test_a_job_reads_times_in_the_zone_of_the_person_who_asked(
-    client, operator, session_in, sent, monkeypatch
-):
-    """Noon in Tokyo is three in the morning: the session at nine starts after it, by the person's clock."""
+def test_a_job_reads_times_in_the_requesters_time_zone(client, operator, session_in, enqueued, monkeypatch):
+    """Noon in Tokyo is 03:00 UTC, so a session at 09:00 UTC starts after noon in the person's time zone."""
     monkeypatch.setattr(bulk_actions, "AT_ONCE", 0)
     operator.time_zone = "Asia/Tokyo"
     operator.save()
@@ -197,18 +195,18 @@ def test_a_job_reads_times_in_the_zone_of_the_person_who_asked(
     morning = datetime.combine(day, time(9), tzinfo=UTC)
     session_in(SessionStatus.PENDING, starts_at=morning, ends_at=morning + timedelta(hours=1))
     client.force_login(operator)
-    job = ask_for_all(client, f"starts_after={day}T12:00")
+    job = start_cancel_job(client, f"starts_after={day}T12:00")
     assert job.total == 1
     assert run(job).done == 1
 
 
-def test_a_job_finds_what_was_found_when_it_was_asked_for(
-    client, operator, session_in, sent, monkeypatch, time_machine
+def test_a_job_finds_the_rows_that_matched_when_it_was_requested(
+    client, operator, session_in, enqueued, monkeypatch, time_machine
 ):
     monkeypatch.setattr(bulk_actions, "AT_ONCE", 0)
     session_in(SessionStatus.PENDING)
     client.force_login(operator)
-    job = ask_for_all(client, "created=1h")
+    job = start_cancel_job(client, "created=1h")
     time_machine.move_to(timezone.now() + timedelta(hours=2))
     assert run(job).done == job.total == 1
 
@@ -216,24 +214,24 @@ def test_a_job_finds_what_was_found_when_it_was_asked_for(
 # --- pages --------------------------------------------------------------------------------------------
 
 
-def test_many_rows_become_a_job_whose_page_shows_the_progress(
-    client, operator, session_in, sent, monkeypatch
+def test_an_action_on_many_rows_starts_a_job_whose_page_shows_progress(
+    client, operator, session_in, enqueued, monkeypatch
 ):
     monkeypatch.setattr(bulk_actions, "AT_ONCE", 1)
     for _ in range(3):
         session_in(SessionStatus.PENDING)
     client.force_login(operator)
-    asked = client.post(reverse("session_bulk_cancel"), {"all": "1", "filter_query": "status=PENDING"})
-    assert "a job does it in the background" in asked.content.decode()
+    confirmation = client.post(reverse("session_bulk_cancel"), {"all": "1", "filter_query": "status=PENDING"})
+    assert "a job does it in the background" in confirmation.content.decode()
     form = {"all": "1", "filter_query": "status=PENDING", "reason": "power cut"}
-    answer = client.post(reverse("session_bulk_cancel"), form)
+    response = client.post(reverse("session_bulk_cancel"), form)
     job = Job.objects.get()
-    assert answer.url == reverse("job_detail", args=[job.pk])
-    page = client.get(answer.url).content.decode()
+    assert response.url == reverse("job_detail", args=[job.pk])
+    page = client.get(response.url).content.decode()
     assert "It waits for a worker." in page
     assert 'hx-trigger="every 2s"' in page
     run(job)
-    page = client.get(answer.url, headers={"HX-Request": "true"}).content.decode()
+    page = client.get(response.url, headers={"HX-Request": "true"}).content.decode()
     assert "3 sessions cancelled or being stopped." in page
     assert "hx-trigger" not in page
     assert "<html" not in page
@@ -258,23 +256,25 @@ def test_jobs_are_listed_with_their_progress(client, viewer, job):
 
 
 @pytest.mark.parametrize(
-    ("done", "refused", "word", "look"),
-    [(3, 0, "Done", "tone-ok"), (2, 1, "Done in part", "tone-warn"), (0, 3, "None done", "tone-warn")],
+    ("done", "refused", "label", "css_class"),
+    [(3, 0, "Done", "tone-ok"), (2, 1, "Partly done", "tone-warn"), (0, 3, "Failed", "tone-warn")],
 )
-def test_a_job_that_refused_something_is_not_simply_done(client, viewer, job, now, done, refused, word, look):
+def test_a_job_with_rejected_items_is_not_shown_as_done(
+    client, viewer, job, now, done, refused, label, css_class
+):
     fields = {"state": JobState.DONE, "finished_at": now, "done": done, "refused": refused}
     Job.objects.filter(pk=job.pk).update(**fields, notes=["one.yaml: no"] if refused else [])
     client.force_login(viewer)
     page = client.get(reverse("job_detail", args=[job.pk])).content.decode()
     rows = client.get(reverse("job_list")).content.decode()
     for text, kind in ((page, "badge"), (rows, "status")):
-        (shown,) = re.findall(rf'class="{kind} ({look})"><svg.*?</svg>([^<]*)<', text)
-        assert shown == (look, word)
+        (shown,) = re.findall(rf'class="{kind} ({css_class})"><svg.*?</svg>([^<]*)<', text)
+        assert shown == (css_class, label)
     assert ('id="notes">Refused<' in page) == bool(refused)
     assert ("1 refused something." in rows) == bool(refused)
 
 
-def test_jobs_that_refused_something_are_found(client, viewer, job, now):
+def test_jobs_with_rejected_items_can_be_filtered(client, viewer, job, now):
     client.force_login(viewer)
     assert "No job matches" in client.get(reverse("job_list"), {"refused": "true"}).content.decode()
     Job.objects.update(state=JobState.DONE, finished_at=now, refused=1)
@@ -282,7 +282,7 @@ def test_jobs_that_refused_something_are_found(client, viewer, job, now):
     assert "No job matches" in client.get(reverse("job_list"), {"refused": "false"}).content.decode()
 
 
-def test_the_list_says_how_long_jobs_are_kept(client, viewer, settings, db):
+def test_the_list_states_how_long_jobs_are_kept(client, viewer, settings, db):
     settings.CONFIG["JOB_DAYS"] = 3
     client.force_login(viewer)
     page = client.get(reverse("job_list")).content.decode()
@@ -290,7 +290,7 @@ def test_the_list_says_how_long_jobs_are_kept(client, viewer, settings, db):
     assert "found here for 3 days after its end." in page
 
 
-def test_the_api_tells_how_far_a_job_is_and_goes_on(api, operator, job, counting):
+def test_the_api_returns_the_progress_of_a_job_and_retries_it(api, operator, job, counting):
     counting.add(2)
     run(job)
     client = api(operator)

@@ -1,4 +1,4 @@
-"""The kernels of a session share what its revision asks for."""
+"""The kernels of a session share the requirements of its revision."""
 
 from decimal import Decimal
 
@@ -31,24 +31,24 @@ def amounts(session, resource):
     return {kernel.node_label: str(getattr(kernel, resource)) for kernel in session.kernels.all()}
 
 
-def test_each_node_gets_its_part(session):
+def test_each_node_gets_its_part_of_the_requirements(session):
     assert amounts(session, "cpu_cores") == {"r1": "2.00", "r2": "1.00", "host": "1.00"}
     assert amounts(session, "memory_gb") == {"r1": "2.00", "r2": "1.00", "host": "0.50"}
     assert amounts(session, "storage_gb") == {"r1": "4.00", "r2": "2.00", "host": "1.00"}
     assert amounts(session, "gpu") == {"r1": "0.00", "r2": "0.00", "host": "0.00"}
 
 
-def test_each_kernel_knows_its_kind_of_node(session):
+def test_each_kernel_has_its_node_definition(session):
     kinds = {kernel.node_label: kernel.node_definition for kernel in session.kernels.all()}
     assert kinds == {"r1": "iosv", "r2": "iosv", "host": "alpine"}
 
 
-def test_connectors_and_switches_get_nothing(project, operator):
+def test_connectors_and_switches_get_no_resources(project, operator):
     session = make_session(make_definition(topology=MIXED), project, operator)
     assert amounts(session, "cpu_cores") == {"outside": "0.00", "switch": "0.00", "fw": "1.50", "pc": "1.00"}
 
 
-def test_a_lab_that_weighs_nothing_divides_evenly(project, operator, now):
+def test_nodes_without_sizes_share_evenly(project, operator, now):
     definition = make_definition(topology=WEIGHTLESS, requirements={"cpu_cores": Decimal(1)})
     assert amounts(make_session(definition, project, operator), "cpu_cores") == {"a": "0.50", "b": "0.50"}
 

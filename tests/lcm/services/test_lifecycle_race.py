@@ -1,4 +1,4 @@
-"""Two at once: exactly one wins. Real connections, so on PostgreSQL only."""
+"""Of two concurrent transitions exactly one succeeds. PostgreSQL only: needs real connections."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +17,7 @@ ROUNDS = 5
 
 
 @pytest.mark.parametrize("again", range(ROUNDS))
-def test_two_threads_racing_one_step_leave_one_winner_and_one_history_row(again, session_in, now, at_once):
+def test_two_threads_racing_for_the_same_transition_record_it_once(again, session_in, now, at_once):
     session = session_in(SessionStatus.RUNNING)
     copies = [LabletSession.objects.get(pk=session.pk) for _ in range(2)]
 
@@ -32,7 +32,7 @@ def test_two_threads_racing_one_step_leave_one_winner_and_one_history_row(again,
 
 
 @pytest.mark.parametrize("again", range(ROUNDS))
-def test_two_threads_racing_different_steps_take_only_one(again, session_in, now, at_once):
+def test_of_two_different_racing_transitions_only_one_succeeds(again, session_in, now, at_once):
     session = session_in(SessionStatus.INSTANTIATING)
     targets = (SessionStatus.READY, SessionStatus.FAILED)
 
@@ -62,26 +62,26 @@ def end_as_handler(session: LabletSession, now: datetime) -> object:
 
 @pytest.mark.parametrize("end", [end_as_controller, end_as_handler])
 @pytest.mark.parametrize("again", range(ROUNDS))
-def test_of_an_extension_and_the_end_of_the_timeslot_one_wins(again, end, session_in, now, at_once):
+def test_of_a_racing_extension_and_end_of_timeslot_one_succeeds(again, end, session_in, now, at_once):
     session = session_in(SessionStatus.RUNNING)
     seen, extended = (LabletSession.objects.get(pk=session.pk) for _ in range(2))
     later = session.ends_at + timedelta(hours=1)
 
-    ended, answer = at_once(
+    ended, result = at_once(
         lambda: end(seen, now),
         lambda: extend_session(session=extended, ends_at=later, actor=SYSTEM, now=now),
     )
 
     session.refresh_from_db()
-    if isinstance(answer, LabletSession):
+    if isinstance(result, LabletSession):
         assert (session.status, session.ends_at) == (SessionStatus.RUNNING, later)
         assert ended == [] or isinstance(ended, StateConflict)
     else:
-        assert isinstance(answer, StateConflict)
+        assert isinstance(result, StateConflict)
         assert session.status != SessionStatus.RUNNING
 
 
-def test_two_bulk_cancels_of_the_same_sessions_cancel_each_once(session_in, now, at_once):
+def test_two_racing_bulk_cancels_cancel_each_session_once(session_in, now, at_once):
     sessions = [session_in(SessionStatus.PENDING) for _ in range(20)]
 
     def cancel() -> object:
@@ -94,14 +94,14 @@ def test_two_bulk_cancels_of_the_same_sessions_cancel_each_once(session_in, now,
 
 
 @pytest.mark.parametrize("again", range(ROUNDS))
-def test_the_same_race_over_the_api_gives_one_200_and_one_409(again, session_in, controller, api, at_once):
+def test_a_race_over_the_api_returns_one_200_and_one_409(again, session_in, controller, api, at_once):
     session = session_in(SessionStatus.RUNNING)
     address = f"/api/internal/lablet-sessions/{session.pk}/transitions/"
 
     def post() -> object:
         return api(controller).post(address, {"to_status": "COLLECTING"})
 
-    first, second = sorted(at_once(post, post), key=lambda answer: answer.status_code)
+    first, second = sorted(at_once(post, post), key=lambda result: result.status_code)
 
     assert (first.status_code, second.status_code) == (200, 409)
     assert second.json()["code"] == "state_conflict"

@@ -1,4 +1,4 @@
-"""Calling sessions off, one by one and many at once."""
+"""Cancel one session or many."""
 
 from datetime import timedelta
 
@@ -27,7 +27,7 @@ def statuses(sessions):
 
 
 @pytest.mark.parametrize(("status", "then"), CANCEL.items())
-def test_cancelling_ends_what_waits_and_stops_what_runs(status, then, session_in, now, as_operator):
+def test_cancelling_ends_waiting_sessions_and_stops_running_ones(status, then, session_in, now, as_operator):
     session = session_in(status)
     cancel_session(session=session, actor=as_operator, now=now, reason="course moved")
     session.refresh_from_db()
@@ -37,7 +37,7 @@ def test_cancelling_ends_what_waits_and_stops_what_runs(status, then, session_in
 
 
 @pytest.mark.parametrize("status", TOO_LATE)
-def test_what_has_ended_or_is_stopping_cannot_be_cancelled(status, session_in, now):
+def test_ended_and_stopping_sessions_cannot_be_cancelled(status, session_in, now):
     session = session_in(status)
     steps = session.transitions.count()
     with pytest.raises(StateConflict, match=f"is {status.label.lower()} and cannot be cancelled") as caught:
@@ -48,21 +48,21 @@ def test_what_has_ended_or_is_stopping_cannot_be_cancelled(status, session_in, n
 
 
 @pytest.mark.parametrize("reason", ["", "   ", "\n"])
-def test_a_reason_is_needed(reason, session, now):
+def test_cancelling_needs_a_reason(reason, session, now):
     with pytest.raises(InvalidInput) as caught:
         cancel_session(session=session, actor=SYSTEM, now=now, reason=reason)
     assert list(caught.value.fields) == ["reason"]
     assert statuses([session]) == [S.PENDING]
 
 
-def test_many_are_cancelled_each_in_its_way(session_in, now, as_operator):
+def test_a_bulk_cancel_moves_each_session_by_its_status(session_in, now, as_operator):
     sessions = [session_in(status) for status in S]
     done, missed = cancel_sessions(sessions=sessions, actor=as_operator, now=now, reason="power cut")
     assert (done, missed) == (6, 5)
     assert statuses(sessions) == [CANCEL.get(status, status) for status in S]
 
 
-def test_each_of_many_has_its_own_history_and_change_log(session_in, now, as_operator):
+def test_a_bulk_cancel_records_each_session(session_in, now, as_operator):
     sessions = [session_in(S.PENDING), session_in(S.PENDING), session_in(S.RUNNING)]
     cancel_sessions(sessions=sessions, actor=as_operator, now=now, reason="power cut")
     rows = SessionTransition.objects.filter(reason="power cut")
@@ -75,7 +75,7 @@ def test_each_of_many_has_its_own_history_and_change_log(session_in, now, as_ope
     assert sorted(logged) == sorted(str(session.pk) for session in sessions)
 
 
-def test_the_kernels_of_many_go_along(session_in, now):
+def test_a_bulk_cancel_moves_the_kernels(session_in, now):
     waiting, running = session_in(S.PENDING), session_in(S.RUNNING)
     later = now + timedelta(minutes=1)
     cancel_sessions(sessions=[waiting, running], actor=SYSTEM, now=later, reason="power cut")
@@ -83,7 +83,7 @@ def test_the_kernels_of_many_go_along(session_in, now):
     assert set(running.kernels.values_list("status", "terminated_at")) == {(KernelStatus.RUNNING, None)}
 
 
-def test_a_session_that_moved_on_meanwhile_is_left_alone(session_in, now):
+def test_a_session_whose_status_changed_is_skipped(session_in, now):
     session = session_in(S.SCHEDULED)
     old_copy = LabletSession.objects.get(pk=session.pk)
     LabletSession.objects.filter(pk=session.pk).update(status=S.INSTANTIATING)
@@ -91,23 +91,23 @@ def test_a_session_that_moved_on_meanwhile_is_left_alone(session_in, now):
     assert statuses([session]) == [S.INSTANTIATING]
 
 
-def test_others_are_not_touched(session_in, now):
+def test_other_sessions_are_not_affected(session_in, now):
     chosen, other = session_in(S.PENDING), session_in(S.PENDING)
     cancel_sessions(sessions=[chosen], actor=SYSTEM, now=now, reason="power cut")
     assert statuses([chosen, other]) == [S.CANCELLED, S.PENDING]
 
 
-def test_nothing_selected_cancels_nothing(db, now):
+def test_an_empty_selection_cancels_nothing(db, now):
     assert cancel_sessions(sessions=[], actor=SYSTEM, now=now, reason="power cut") == (0, 0)
 
 
-def test_many_need_a_reason_too(session, now):
+def test_a_bulk_cancel_needs_a_reason(session, now):
     with pytest.raises(InvalidInput):
         cancel_sessions(sessions=[session], actor=SYSTEM, now=now, reason=" ")
     assert statuses([session]) == [S.PENDING]
 
 
-def test_cancelling_thirty_costs_a_few_queries(session_in, now, django_assert_max_num_queries):
+def test_cancelling_thirty_sessions_takes_few_queries(session_in, now, django_assert_max_num_queries):
     sessions = [session_in(S.PENDING) for _ in range(30)]
     with django_assert_max_num_queries(14):
         assert cancel_sessions(sessions=sessions, actor=SYSTEM, now=now, reason="power cut") == (30, 0)

@@ -1,4 +1,4 @@
-"""Letting a session end later."""
+"""Extend sessions."""
 
 from datetime import timedelta, timezone
 
@@ -20,7 +20,7 @@ def end_of(session):
 
 
 @pytest.mark.parametrize("status", EXTENDABLE)
-def test_a_session_that_goes_on_can_be_extended(status, session_in, as_operator, now):
+def test_an_extendable_session_is_extended(status, session_in, as_operator, now):
     session = session_in(status)
     extend_session(session=session, ends_at=now + 5 * HOUR, actor=as_operator, now=now, reason="exam")
     assert end_of(session) == now + 5 * HOUR
@@ -30,7 +30,7 @@ def test_a_session_that_goes_on_can_be_extended(status, session_in, as_operator,
 
 
 @pytest.mark.parametrize("status", TOO_LATE)
-def test_a_session_that_ends_cannot(status, session_in, as_operator, now):
+def test_an_ending_session_cannot_be_extended(status, session_in, as_operator, now):
     session = session_in(status)
     with pytest.raises(StateConflict, match=f"is {status.label.lower()} and cannot be extended"):
         extend_session(session=session, ends_at=now + 5 * HOUR, actor=as_operator, now=now)
@@ -39,9 +39,9 @@ def test_a_session_that_ends_cannot(status, session_in, as_operator, now):
 
 @pytest.mark.parametrize(
     ("hours", "words"),
-    [(2, "later than the present one"), (1, "later than the present one"), (8.01, "8 hours at most")],
+    [(2, "later than the current end"), (1, "later than the current end"), (8.01, "at most 8 hours")],
 )
-def test_an_end_that_cannot_be(hours, words, session, as_operator, now):
+def test_an_invalid_end_is_rejected(hours, words, session, as_operator, now):
     with pytest.raises(InvalidInput) as caught:
         extend_session(session=session, ends_at=now + hours * HOUR, actor=as_operator, now=now)
     assert list(caught.value.fields) == ["ends_at"]
@@ -50,18 +50,18 @@ def test_an_end_that_cannot_be(hours, words, session, as_operator, now):
     assert not ChangeLog.objects.filter(event="session_extended").exists()
 
 
-def test_the_whole_length_the_definition_allows_can_be_had(session, as_operator, now):
+def test_a_session_can_be_extended_to_the_maximum_duration(session, as_operator, now):
     extend_session(session=session, ends_at=now + 8 * HOUR, actor=as_operator, now=now)
     assert end_of(session) == session.latest_end
 
 
-def test_an_end_later_than_the_old_one_but_in_the_past_is_refused(session_in, as_operator, now):
+def test_a_later_end_in_the_past_is_rejected(session_in, as_operator, now):
     session = session_in(S.RUNNING)
     with pytest.raises(InvalidInput):
         extend_session(session=session, ends_at=now + 3 * HOUR, actor=as_operator, now=now + 4 * HOUR)
 
 
-def test_of_two_who_extend_from_the_same_page_the_second_is_told(session, as_operator, now):
+def test_the_second_of_two_extensions_from_the_same_page_is_rejected(session, as_operator, now):
     old_copy = LabletSession.objects.get(pk=session.pk)
     extend_session(session=session, ends_at=now + 3 * HOUR, actor=as_operator, now=now)
     with pytest.raises(StateConflict, match="changed a moment ago"):
@@ -69,7 +69,7 @@ def test_of_two_who_extend_from_the_same_page_the_second_is_told(session, as_ope
     assert end_of(session) == now + 3 * HOUR
 
 
-def test_the_change_log_s_sentence_has_the_end_in_utc(session, as_operator, now):
+def test_the_change_log_message_has_the_end_in_utc(session, as_operator, now):
     berlin = timezone(2 * HOUR)
     extend_session(session=session, ends_at=(now + 3 * HOUR).astimezone(berlin), actor=as_operator, now=now)
     entry = ChangeLog.objects.get(event="session_extended")

@@ -1,4 +1,4 @@
-"""Asking for a session: what is refused, and what a session is made of."""
+"""Request sessions: validation, first transition and kernels."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -23,26 +23,26 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def ask(active_definition, project, operator, as_operator, now):
-    """`ask(field=value)`: ask for two hours of the small lab, with some things different."""
+def request_session(active_definition, project, operator, as_operator, now):
+    """`request_session(field=value)`: request two hours of the small lab, with these arguments changed."""
 
-    def ask(**different):
-        asked = {
+    def request_session(**changes):
+        arguments = {
             "definition": active_definition,
             "project": project,
             "owner": operator,
             "starts_at": now,
             "ends_at": now + 2 * HOUR,
         }
-        return create_session(**(asked | different), actor=as_operator, now=now)
+        return create_session(**(arguments | changes), actor=as_operator, now=now)
 
-    return ask
+    return request_session
 
 
-def refused(ask, **different):
-    """The fields named in the refusal; nothing may have been stored."""
+def rejected_fields(request_session, **changes):
+    """Return the errors by field and check that nothing was stored."""
     with pytest.raises(InvalidInput) as caught:
-        ask(**different)
+        request_session(**changes)
     assert not LabletSession.objects.exists()
     assert not Kernel.objects.exists()
     assert not SessionTransition.objects.exists()
@@ -53,24 +53,28 @@ def refused(ask, **different):
 @pytest.mark.parametrize(
     ("status", "word"), [(DefinitionStatus.DRAFT, "draft"), (DefinitionStatus.DEPRECATED, "deprecated")]
 )
-def test_only_an_active_definition_can_be_asked_for(status, word, ask):
+def test_only_an_active_definition_can_be_requested(status, word, request_session):
     definition = make_definition("old-lab", status=status)
-    assert refused(ask, definition=definition) == {
-        "definition": [f"old-lab v1.0 is {word}; only active ones can be asked for."]
+    assert rejected_fields(request_session, definition=definition) == {
+        "definition": [f"old-lab v1.0 is {word}; only active definitions can be requested."]
     }
 
 
-def test_a_definition_without_requirements_cannot_be_asked_for(ask, active_definition):
+def test_a_definition_without_requirements_cannot_be_requested(request_session, active_definition):
     LabletDefinition.objects.filter(pk=active_definition.pk).update(current_revision=None)
-    assert list(refused(ask, definition=active_definition)) == ["definition"]
+    assert list(rejected_fields(request_session, definition=active_definition)) == ["definition"]
 
 
-def test_the_owner_has_to_be_a_member(ask, stranger):
-    assert refused(ask, owner=stranger) == {"owner": ["stan is not a member of academy / ccna."]}
+def test_the_owner_must_be_a_member_of_the_project(request_session, stranger):
+    assert rejected_fields(request_session, owner=stranger) == {
+        "owner": ["stan is not a member of academy / ccna."]
+    }
 
 
-def test_membership_of_another_project_does_not_count(ask, operator):
-    assert list(refused(ask, project=make_project("academy", "ccnp"), owner=operator)) == ["owner"]
+def test_membership_of_another_project_does_not_count(request_session, operator):
+    assert list(
+        rejected_fields(request_session, project=make_project("academy", "ccnp"), owner=operator)
+    ) == ["owner"]
 
 
 @pytest.mark.parametrize(
@@ -80,13 +84,13 @@ def test_membership_of_another_project_does_not_count(ask, operator):
         (2 * HOUR, 1 * HOUR, "ends_at", "end after it starts"),
         (-1 * HOUR, 1 * HOUR, "starts_at", "in the past"),
         (timedelta(minutes=-16), 1 * HOUR, "starts_at", "in the past"),
-        (0 * HOUR, 9 * HOUR, "ends_at", "8 hours at most"),
-        (0 * HOUR, 8 * HOUR + timedelta(seconds=1), "ends_at", "8 hours at most"),
-        (24 * HOUR, 33 * HOUR, "ends_at", "8 hours at most"),
+        (0 * HOUR, 9 * HOUR, "ends_at", "at most 8 hours"),
+        (0 * HOUR, 8 * HOUR + timedelta(seconds=1), "ends_at", "at most 8 hours"),
+        (24 * HOUR, 33 * HOUR, "ends_at", "at most 8 hours"),
     ],
 )
-def test_a_timeslot_that_cannot_be(starts, ends, field, words, ask, now):
-    fields = refused(ask, starts_at=now + starts, ends_at=now + ends)
+def test_an_invalid_timeslot_is_rejected(starts, ends, field, words, request_session, now):
+    fields = rejected_fields(request_session, starts_at=now + starts, ends_at=now + ends)
     assert list(fields) == [field]
     assert words in fields[field][0]
 
@@ -94,25 +98,25 @@ def test_a_timeslot_that_cannot_be(starts, ends, field, words, ask, now):
 @pytest.mark.parametrize(
     ("field", "value"), [("priority", 51), ("priority", -1), ("priority", 0), ("pool", "p" * 64)]
 )
-def test_a_value_out_of_range(field, value, ask):
-    assert field in refused(ask, **{field: value})
+def test_a_value_out_of_range_is_rejected(field, value, request_session):
+    assert field in rejected_fields(request_session, **{field: value})
 
 
-def test_all_that_is_wrong_is_said_at_once(ask, definition, stranger, now):
-    fields = refused(ask, definition=definition, owner=stranger, ends_at=now)
+def test_all_errors_are_returned_at_once(request_session, definition, stranger, now):
+    fields = rejected_fields(request_session, definition=definition, owner=stranger, ends_at=now)
     assert set(fields) == {"definition", "owner", "ends_at"}
 
 
 @pytest.mark.parametrize(
     ("starts", "ends"), [(timedelta(minutes=-14), HOUR), (0 * HOUR, 8 * HOUR), (100 * HOUR, 101 * HOUR)]
 )
-def test_a_timeslot_that_can_be(starts, ends, ask, now):
-    session = ask(starts_at=now + starts, ends_at=now + ends)
+def test_a_valid_timeslot_is_accepted(starts, ends, request_session, now):
+    session = request_session(starts_at=now + starts, ends_at=now + ends)
     assert LabletSession.objects.get(pk=session.pk).duration == ends - starts
 
 
-def test_a_session_starts_pending_with_its_first_step_and_its_kernels(ask, now):
-    session = ask()
+def test_a_session_starts_pending_with_a_transition_and_kernels(request_session, now):
+    session = request_session()
     session.refresh_from_db()
     assert (session.status, session.status_since, session.attempt) == ("PENDING", now, 1)
     step = session.transitions.get()
@@ -124,24 +128,26 @@ def test_a_session_starts_pending_with_its_first_step_and_its_kernels(ask, now):
     ]
 
 
-def test_the_change_log_says_what_was_asked_for(ask, operator):
-    session = ask(priority=Priority.HIGH)
+def test_the_change_log_has_the_request(request_session, operator):
+    session = request_session(priority=Priority.HIGH)
     entry = ChangeLog.objects.get(event="session_created")
     assert entry.object_id == str(session.pk)
     assert entry.user_id == operator.pk
-    assert entry.message == "Asked for campus v1.0 for otto"
+    assert entry.message == "campus v1.0 requested for otto"
     assert entry.after["priority"] == 90
     assert entry.after["project"] == "academy / ccna"
     assert entry.after["revision"] == 1
 
 
-def test_it_waits_in_the_definition_s_pool_unless_another_is_asked_for(ask):
-    assert ask().pool == "cml-eu"
-    assert ask(pool="cml-us").pool == "cml-us"
+def test_a_session_waits_in_the_definitions_pool_unless_another_is_requested(request_session):
+    assert request_session().pool == "cml-eu"
+    assert request_session(pool="cml-us").pool == "cml-us"
 
 
-def test_it_pins_the_current_revision_and_stays_pinned(ask, active_definition, as_admin, now):
-    before = ask()
+def test_a_session_keeps_the_revision_it_was_requested_with(
+    request_session, active_definition, as_admin, now
+):
+    before = request_session()
     revise_definition(
         definition=active_definition,
         requirements={"cpu_cores": Decimal(8)},
@@ -150,25 +156,25 @@ def test_it_pins_the_current_revision_and_stays_pinned(ask, active_definition, a
         actor=as_admin,
         now=now,
     )
-    after = ask()
+    after = request_session()
     pinned = {each.pk: each.revision.number for each in LabletSession.objects.select_related("revision")}
     assert pinned == {before.pk: 1, after.pk: 2}
     assert before.kernels.get(node_label="r1").cpu_cores == Decimal(2)
     assert after.kernels.get(node_label="r1").cpu_cores == Decimal(4)
 
 
-def test_what_counts_is_the_definition_as_it_is_now(ask, active_definition, as_admin):
-    """The caller's copy may be old: the status and the revision are those of the moment of asking."""
+def test_the_stored_definition_counts_not_the_callers_copy(request_session, active_definition, as_admin):
+    """The caller's copy may be stale: the stored status and revision count."""
     fresh = LabletDefinition.objects.get(pk=active_definition.pk)
     set_definition_status(definition=fresh, status=DefinitionStatus.DEPRECATED, reason="old", actor=as_admin)
-    assert list(refused(ask, definition=active_definition)) == ["definition"]
+    assert list(rejected_fields(request_session, definition=active_definition)) == ["definition"]
 
 
-def test_a_timeslot_that_is_over_cannot_be_asked_for(ask, now):
+def test_a_past_timeslot_is_rejected(request_session, now):
     slot = {"starts_at": now - timedelta(minutes=14), "ends_at": now - timedelta(minutes=13)}
-    assert list(refused(ask, **slot)) == ["ends_at"]
+    assert list(rejected_fields(request_session, **slot)) == ["ends_at"]
 
 
-def test_nobody_asks_for_someone_whose_account_is_closed(ask, operator):
+def test_a_deactivated_owner_is_rejected(request_session, operator):
     operator.is_active = False
-    assert list(refused(ask, owner=operator)) == ["owner"]
+    assert list(rejected_fields(request_session, owner=operator)) == ["owner"]

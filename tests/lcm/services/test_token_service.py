@@ -1,4 +1,4 @@
-"""Keys to the API: shown once, kept as a hash, ended at once."""
+"""API tokens: creation, lookup, rotation and revocation."""
 
 import json
 from datetime import timedelta
@@ -18,27 +18,27 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def make(db, now):
-    """`make(field=value)`: a controller's token for 30 days, with some things different."""
+    """`make(field=value)`: create a controller token for 30 days, with these arguments changed."""
 
-    def do(**different):
-        asked = {
+    def do(**changes):
+        arguments = {
             "name": "worker-1",
             "kind": TokenKind.CONTROLLER,
             "scopes": ["pool:cml-eu"],
             "expires_at": now + 30 * DAY,
         }
-        return create_token(**(asked | different), actor=SYSTEM, now=now)
+        return create_token(**(arguments | changes), actor=SYSTEM, now=now)
 
     return do
 
 
 def everything_stored():
-    """All rows of all tables as one text."""
+    """Return all rows of all tables as one text."""
     rows = [list(model._base_manager.values()) for model in apps.get_models()]
     return json.dumps(rows, cls=DjangoJSONEncoder)
 
 
-def test_the_key_is_nowhere_in_the_database(make):
+def test_the_key_is_not_stored_in_the_database(make):
     _, key = make()
     stored = everything_stored()
     assert "worker-1" in stored
@@ -46,7 +46,7 @@ def test_the_key_is_nowhere_in_the_database(make):
     assert key.removeprefix("lcm_") not in stored
 
 
-def test_a_key_is_long_and_random_and_starts_in_a_known_way(make):
+def test_a_key_is_long_and_random_with_a_known_prefix(make):
     (token, key), (_, other) = make(), make(name="worker-2")
     assert key.startswith("lcm_")
     assert len(key) >= 4 + 43
@@ -60,30 +60,30 @@ def test_a_key_finds_its_token(make, now):
 
 
 @pytest.mark.parametrize("key", ["", "lcm_", "lcm_wrong", "x" * 10_000, "lcm_\x00", "lcm_ä\ufffd"])
-def test_no_other_key_finds_anything(key, make, now):
+def test_other_keys_find_no_token(key, make, now):
     make()
     assert find_token(key=key, now=now) is None
 
 
-def test_the_hash_is_no_key(make, now):
+def test_the_hash_is_not_accepted_as_a_key(make, now):
     token, _ = make()
     assert find_token(key=token.hash, now=now) is None
 
 
 @pytest.mark.parametrize(("days", "found"), [(29.99, True), (30, False), (31, False)])
-def test_a_key_ends_with_its_time(days, found, make, now):
+def test_an_expired_key_finds_no_token(days, found, make, now):
     _, key = make()
     assert (find_token(key=key, now=now + days * DAY) is not None) == found
 
 
-def test_a_revoked_key_ends_at_once(make, now):
+def test_a_revoked_key_finds_no_token(make, now):
     token, key = make()
     revoke_token(token=token, actor=SYSTEM, now=now, reason="leaked")
     assert find_token(key=key, now=now) is None
     assert ChangeLog.objects.get(event="token_revoked").reason == "leaked"
 
 
-def test_a_token_is_revoked_once(make, now):
+def test_a_token_cannot_be_revoked_twice(make, now):
     token, _ = make()
     revoke_token(token=token, actor=SYSTEM, now=now, reason="lost")
     with pytest.raises(StateConflict, match="revoked already"):
@@ -92,14 +92,14 @@ def test_a_token_is_revoked_once(make, now):
     assert token.revoked_at == now
 
 
-def test_the_key_of_someone_who_may_not_log_in_finds_nothing(viewer, now):
+def test_the_key_of_an_inactive_user_finds_no_token(viewer, now):
     holder = make_person_token(viewer)
     viewer.is_active = False
     viewer.save()
     assert find_token(key=holder.key, now=now) is None
 
 
-def test_use_is_noted_at_most_once_a_minute(make, now):
+def test_use_is_recorded_at_most_once_a_minute(make, now):
     token, key = make()
     seen = []
     for seconds in (0, 59, 61):
@@ -109,7 +109,7 @@ def test_use_is_noted_at_most_once_a_minute(make, now):
     assert seen == [0, 0, 61]
 
 
-def test_rotation_ends_the_old_key_and_keeps_name_scopes_and_length_of_life(make, now):
+def test_rotation_revokes_the_old_key_and_keeps_name_scopes_and_lifetime(make, now):
     old, old_key = make()
     later = now + 10 * DAY
     new, new_key = rotate_token(token=old, actor=SYSTEM, now=later, reason="yearly")
@@ -121,10 +121,10 @@ def test_rotation_ends_the_old_key_and_keeps_name_scopes_and_length_of_life(make
     assert ChangeLog.objects.get(event="token_revoked").reason == "yearly"
 
 
-def test_ending_a_key_needs_a_reason(make, now):
+def test_rotating_and_revoking_need_a_reason(make, now):
     token, key = make()
     for end in (revoke_token, rotate_token):
-        with pytest.raises(InvalidInput, match="Say why"):
+        with pytest.raises(InvalidInput, match="Enter a reason"):
             end(token=token, actor=SYSTEM, now=now, reason=" ")
     assert find_token(key=key, now=now) == token
 
@@ -144,9 +144,9 @@ def test_a_revoked_token_cannot_be_rotated(make, now):
     assert ApiToken.objects.count() == 1
 
 
-def test_a_name_in_use_is_refused_until_it_is_revoked(make, now):
+def test_a_name_in_use_is_rejected_until_its_token_is_revoked(make, now):
     token, _ = make()
-    with pytest.raises(InvalidInput, match="already is a token of that name"):
+    with pytest.raises(InvalidInput, match="A token with this name already exists"):
         make()
     revoke_token(token=token, actor=SYSTEM, now=now, reason="lost")
     make()
@@ -168,7 +168,7 @@ def test_a_name_in_use_is_refused_until_it_is_revoked(make, now):
         "pool:a\n",
     ],
 )
-def test_a_scope_that_cannot_be(scope, make):
+def test_an_invalid_scope_is_rejected(scope, make):
     with pytest.raises(InvalidInput) as caught:
         make(scopes=["pool:cml-eu", scope])
     assert list(caught.value.fields) == ["scopes"]
@@ -178,43 +178,43 @@ def test_a_scope_that_cannot_be(scope, make):
 @pytest.mark.parametrize(
     "scopes", [["pool:cml-eu"], ["pool:cml-eu", "pool:cml-us"], ["pool:7"], ["site:lab-1"]]
 )
-def test_a_scope_that_can_be(scopes, make):
+def test_a_valid_scope_is_accepted(scopes, make):
     assert make(scopes=scopes)[0].scopes == scopes
 
 
 @pytest.mark.parametrize("life", [timedelta(0), -DAY, 731 * DAY])
-def test_an_end_that_cannot_be(life, make, now):
+def test_an_invalid_expiry_is_rejected(life, make, now):
     with pytest.raises(InvalidInput) as caught:
         make(expires_at=now + life)
     assert list(caught.value.fields) == ["expires_at"]
 
 
-def test_a_controller_needs_a_scope(make):
+def test_a_controller_token_needs_a_scope(make):
     with pytest.raises(InvalidInput) as caught:
         make(scopes=[])
     assert list(caught.value.fields) == ["scopes"]
 
 
-def test_a_controller_s_token_belongs_to_no_person(make, viewer):
+def test_a_controller_token_cannot_belong_to_a_user(make, viewer):
     with pytest.raises(InvalidInput) as caught:
         make(user=viewer)
     assert list(caught.value.fields) == ["user"]
 
 
-def test_a_person_s_token_needs_the_person_and_takes_no_scope(make):
+def test_a_personal_token_needs_a_user_and_takes_no_scope(make):
     with pytest.raises(InvalidInput) as caught:
         make(kind=TokenKind.PERSON)
     assert set(caught.value.fields) == {"user", "scopes"}
 
 
 @pytest.mark.parametrize("name", ["", "n" * 64])
-def test_a_name_of_the_wrong_length_is_refused(name, make):
+def test_a_name_of_invalid_length_is_rejected(name, make):
     with pytest.raises(InvalidInput) as caught:
         make(name=name)
     assert list(caught.value.fields) == ["name"]
 
 
-def test_a_deleted_person_s_tokens_go_with_them(stranger, now):
+def test_deleting_a_user_deletes_their_tokens(stranger, now):
     holder = make_person_token(stranger)
     stranger.delete()
     assert find_token(key=holder.key, now=now) is None

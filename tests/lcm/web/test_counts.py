@@ -161,7 +161,7 @@ def test_one_session_that_a_revision_was_too_small_for():
 
 def test_one_hour(session, now):
     session.definition.max_duration = timedelta(hours=1)
-    with pytest.raises(InvalidInput, match="may run for 1 hour at most"):
+    with pytest.raises(InvalidInput, match="may run for at most 1 hour"):
         extend_session(session=session, ends_at=now + timedelta(hours=5), actor=SYSTEM, now=now)
 
 

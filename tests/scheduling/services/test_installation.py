@@ -42,7 +42,7 @@ def test_a_copy_gets_an_id_of_its_own_with_a_reason():
 @pytest.mark.django_db
 def test_a_new_id_needs_a_reason():
     key = installation_id()
-    with pytest.raises(CommandError, match="Say why"):
+    with pytest.raises(CommandError, match="Enter a reason"):
         installation("--new", " ")
     assert Installation.objects.get().key == key
 

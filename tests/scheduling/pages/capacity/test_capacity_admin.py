@@ -81,8 +81,8 @@ def test_a_slot_without_a_worker_is_not_labelled(fixer, pool):
     ("wrong", "told"),
     [
         ("", "This field is required."),
-        ('["a"]', "Labels are names with a text each"),
-        ('{"rack": 7}', "Labels are names with a text each"),
+        ('["a"]', "Labels must map names to texts"),
+        ('{"rack": 7}', "Labels must map names to texts"),
         ('{"rack": "\\u0000"}', "cannot be stored"),
         ('{"\\ud800": 1}', "cannot be stored"),
     ],

@@ -138,7 +138,7 @@ def test_a_pool_is_switched_off_with_a_reason(by, admin, pool, edit_url):
     off = {name: value for name, value in form.items() if name != "enabled"}
     page = client.post(edit_url, off)
     assert page.status_code == 422
-    assert page.context["form"].errors == {"reason": ["Say why: it is kept in the change log."]}
+    assert page.context["form"].errors == {"reason": ["Enter a reason. It is recorded in the change log."]}
     pool.refresh_from_db()
     assert pool.enabled
     assert client.post(edit_url, {**form, "enabled": "on"}).status_code == 302

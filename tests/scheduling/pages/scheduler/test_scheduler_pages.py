@@ -130,7 +130,7 @@ def test_labels_of_a_slot(fleet, by, operator, words):
     assert client.post(address, {"labels": '{"rack": "b"}', "reason": "moved"}).status_code == 302
     assert "rack=b" in words(client.get(reverse("slot_detail", args=[slot.pk])))
     wrong = client.post(address, {"labels": '{"rack": 7}', "reason": "moved"})
-    assert (wrong.status_code, "Labels are names with a text each" in words(wrong)) == (422, True)
+    assert (wrong.status_code, "Labels must map names to texts" in words(wrong)) == (422, True)
     assert Slot.objects.get(pk=slot.pk).labels == {"rack": "b"}
     assert client.post(address, {"labels": "", "reason": "back"}).status_code == 302
     assert Slot.objects.get(pk=slot.pk).labels == {}
