@@ -175,7 +175,7 @@ def collecting(plane, session):
         "from_status": "RUNNING",
         "to_status": "COLLECTING",
         "attempt": 1,
-        "reason": "its timeslot is over",
+        "reason": "the timeslot ended",
     }
     key = plane.known["controllers"][POOL]
     answer = plane.call("POST", f"internal/lablet-sessions/{session}/transitions", body, key)

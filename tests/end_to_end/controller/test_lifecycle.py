@@ -178,7 +178,7 @@ def test_an_extension_while_the_end_is_being_observed_is_kept_to(plane, controll
     answer = plane.call("POST", f"lablet-sessions/{session}/extend", {"ends_at": new_end.isoformat()})
     assert answer.status_code == 200, answer.text
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
-    assert f"LCM refuses lablet-sessions/{session}/transitions: 409" in controller.log
+    assert f"LCM rejected lablet-sessions/{session}/transitions: 409" in controller.log
     assert plane.steps(session) == WHOLE_LIFE
     assert collected_at(plane, session) >= new_end
 

@@ -81,6 +81,6 @@ def test_the_console_script_is_the_controller():
         timeout=30,
     )
     assert done.returncode == 2
-    assert "/nowhere.toml cannot be read" in done.stderr
+    assert "/nowhere.toml could not be read" in done.stderr
     (entry,) = [each for each in distribution("lcm").entry_points if each.name == "lcm-controller"]
     assert entry.value == "lcm.controller.__main__:main"

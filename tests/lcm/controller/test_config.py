@@ -79,16 +79,16 @@ def test_secrets_can_be_in_files_and_are_read_anew(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("token = ", "cannot be read"),
+        ("token = ", "could not be read"),
         ("tokn = 'x'\ntoken = 'y'", "no setting tokn"),
         ("token = 'x'\nconcurrency = 'many'", "concurrency must be a number"),
-        ("token = 'x'\nconcurrency = 0", "concurrency must be more than 0"),
+        ("token = 'x'\nconcurrency = 0", "concurrency must be greater than 0"),
         ("token = 'x'\nstats_seconds = true", "stats_seconds must be a number"),
         ("token = 'x'\nworkers = 3", "must be a table"),
         ("token = 'x'\n[workers]\nuser = 'y'", "no setting workers.user"),
         ("token = 'x'\n[workers.cml-eu]\nuser = 'y'", "no setting workers.cml-eu.user"),
         ("lcm_url = 'http://x'", "There is no token"),
-        ("token_file = '/nowhere/token'", "/nowhere/token cannot be read"),
+        ("token_file = '/nowhere/token'", "/nowhere/token could not be read"),
     ],
 )
 def test_what_cannot_be_used_is_said(path, text, complaint):

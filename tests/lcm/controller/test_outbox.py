@@ -165,7 +165,7 @@ def test_a_token_that_is_not_accepted_is_said_loudly(tmp_path, lcm, caplog, trou
 
     with_outbox(tmp_path, lcm, scene)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert ["token is not accepted" in text for text in warnings] == [True] * is_warned_of
+    assert ["token was rejected" in text for text in warnings] == [True] * is_warned_of
 
 
 def test_a_token_file_that_is_empty_for_a_moment_ends_nothing(tmp_path, lcm):

@@ -57,7 +57,7 @@ def test_it_lives_on_both_workers_and_is_seen_as_one(play_apart, other):
         titles = [lab["title"] for labs in scene.on_both() for lab in labs.values()]
         assert titles == [f"lcm:{scene.key}:1 1/2 campus", f"lcm:{scene.key}:1 2/2 campus"]
         ready, _ = scene.said("transitions")
-        assert ready["reason"] == "links between workers are left out: r1 – r2"
+        assert ready["reason"] == "links between workers are missing: r1 – r2"
         scene.now += timedelta(seconds=700)
         await scene.until("TERMINATED")
         (seen,) = scene.said("resource-observations")
@@ -72,7 +72,7 @@ def test_it_lives_on_both_workers_and_is_seen_as_one(play_apart, other):
 def test_it_is_ready_when_all_of_it_is(play_apart, simulator, other):
     async def part(scene):
         simulator.admin.fail(other, Fault(FaultKind.REPLACE, "check_if_converged", body="false"))
-        await scene.look(4)
+        await scene.reconcile(4)
         assert scene.steps() == []
         simulator.admin.heal(other)
         await scene.until("READY")
@@ -82,8 +82,8 @@ def test_it_is_ready_when_all_of_it_is(play_apart, simulator, other):
 
 def test_a_restart_finds_its_labs_again(play_apart):
     async def part(scene):
-        await scene.look(2)
-        scene.desk.states.clear()
+        await scene.reconcile(2)
+        scene.context.states.clear()
         await scene.until("RUNNING")
         assert [len(labs) for labs in scene.on_both()] == [1, 1]
 
@@ -95,7 +95,7 @@ def test_when_one_lab_vanishes_the_others_are_left_to_be_stopped(play_apart, sim
         await scene.until("RUNNING")
         simulator.admin.remove(other)
         simulator.admin.add(other)
-        await scene.look()
+        await scene.reconcile()
         (failure,) = scene.said("failures")
         assert ("vanished" in failure["reason"], failure["lab_is_gone"]) == (True, False)
 
@@ -105,7 +105,7 @@ def test_when_one_lab_vanishes_the_others_are_left_to_be_stopped(play_apart, sim
 def test_what_one_worker_refuses_takes_the_lab_off_the_other(play_apart, simulator, other):
     async def part(scene):
         simulator.admin.fail(other, Fault(FaultKind.STATUS, "^/import", "POST", status=400))
-        await scene.look()
+        await scene.reconcile()
         (failure,) = scene.said("failures")
         assert failure["lab_is_gone"] is True
         assert scene.on_both() == [{}, {}]
@@ -130,13 +130,13 @@ def test_none_of_its_labs_is_an_orphan_and_the_figures_of_all_are_read(play_apar
     async def part(scene):
         await scene.until("RUNNING")
         scene.world.is_known = True
-        heartbeats = HeartbeatSender(scene.desk, scene.leases, scene.client)
-        survey = WorkerSurvey(scene.desk, scene.leases, scene.client, heartbeats, lambda _: None)
+        heartbeats = HeartbeatSender(scene.context, scene.leases, scene.client)
+        survey = WorkerSurvey(scene.context, scene.leases, scene.client, heartbeats, lambda _: None)
         for _ in range(2):
             await survey.run()
         assert [len(labs) for labs in scene.on_both()] == [1, 1]
-        await LabStatistics(scene.desk, scene.leases, lambda _: None).read()
-        used, *_ = scene.desk.metrics.utilization.collect()
+        await LabStatistics(scene.context, scene.leases, lambda _: None).read()
+        used, *_ = scene.context.metrics.utilization.collect()
         assert {sample.labels["kernel_id"] for sample in used.samples} == {"k1", "k2", "k3"}
 
     play_apart(part, kernels={"r1": "k1", "r2": "k2", "host": "k3"}, orphan_grace_seconds=0.001)

@@ -40,7 +40,7 @@ def test_a_definition_without_a_topology_is_reported_and_nothing_is_imported(pla
         row = scene.lcm.sessions[scene.key]
         row["topology"] = ""
         scene.world.put(Session.read(row))
-        await scene.look()
+        await scene.reconcile()
         (failure,) = scene.said("failures")
         assert "has no topology" in failure["reason"]
         assert scene.labs() == {}
@@ -52,7 +52,7 @@ def test_a_definition_without_a_topology_is_reported_and_nothing_is_imported(pla
 def test_neither_too_early_nor_too_late(play, starts_in, ends_in, steps):
     async def part(scene):
         scene.put("SCHEDULED", starts_in=starts_in, ends_in=ends_in)
-        again = await scene.look()
+        again = await scene.reconcile()
         assert scene.steps() == steps
         if not steps:
             assert again == pytest.approx(3600 - 600, abs=1)
@@ -82,10 +82,10 @@ def test_an_import_that_nobody_waits_for_is_given_time_to_appear(play, begun_by,
             unanswered = Fault(FaultKind.DROP, "^/import", times=2, executed=False)
             scene.simulator.admin.fail(scene.worker, unanswered)
         scene.put("INSTANTIATING", is_inherited=begun_by == "one before")
-        await scene.look(3)
+        await scene.reconcile(3)
         scene.simulator.admin.heal(scene.worker)
         scene.now += timedelta(seconds=scene.config.import_settle_seconds - 1)
-        await scene.look()
+        await scene.reconcile()
         assert scene.labs() == {}
         if comes_late:
             await scene.import_lab(format_title(scene.key, 1, "campus"))
@@ -101,10 +101,10 @@ def test_what_we_knew_of_a_session_is_forgotten_with_the_lease(play):
         scene.put("INSTANTIATING")
         scene.lcm.leases = [{"pool": "cml-eu", "held": False, "holder": "other"}]
         await scene.leases.renew()
-        await scene.look()
+        await scene.reconcile()
         scene.lcm.leases = [{"pool": "cml-eu", "held": True, "holder": "me"}]
         await scene.leases.renew()
-        await scene.look()
+        await scene.reconcile()
         assert scene.labs() == {}
 
     play(part)
@@ -127,7 +127,7 @@ def test_a_template_that_does_not_fit_is_a_failure_and_leaves_no_lab(play):
         row = scene.lcm.sessions[scene.key]
         row["allocated_ports"] = {}
         scene.world.put(Session.read(row))
-        await scene.look()
+        await scene.reconcile()
         (failure,) = scene.said("failures")
         assert "no port was allocated for r1_serial" in failure["reason"]
         assert (failure["lab_is_gone"], failure["attempt"]) == (True, 1)
@@ -140,7 +140,7 @@ def test_it_waits_for_its_user_when_it_should(play):
     async def part(scene):
         scene.put("INSTANTIATING", awaits_arrival=True)
         await scene.until("READY")
-        await scene.look(3)
+        await scene.reconcile(3)
         assert scene.steps() == ["READY"]
         scene.lcm.sessions[scene.key]["arrived_at"] = scene.now.isoformat()
         scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
@@ -155,7 +155,7 @@ def test_an_observation_that_is_asked_for_is_made_once(play):
         await scene.until("RUNNING")
         scene.lcm.sessions[scene.key]["requests"] = {"observe": scene.now.isoformat()}
         scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
-        await scene.look(3)
+        await scene.reconcile(3)
         (seen,) = scene.said("resource-observations")
         assert (seen["observer"], seen["controller"]) == ("manual", scene.config.name)
         assert scene.steps()[-1] == "RUNNING"
@@ -169,7 +169,7 @@ def test_an_extension_that_was_not_heard_of_is_found_out_before_the_end(play):
         await scene.until("RUNNING")
         scene.now += timedelta(seconds=700)
         scene.lcm.sessions[scene.key]["ends_at"] = (scene.now + timedelta(hours=1)).isoformat()
-        await scene.look(3)
+        await scene.reconcile(3)
         assert scene.steps()[-1] == "RUNNING"
         assert scene.said("resource-observations") == []
 
@@ -192,14 +192,14 @@ def test_an_extension_after_the_last_check_wins(play, status):
             extend(scene, minutes=2)
             return True
 
-        check, scene.desk.still_over = scene.desk.still_over, confirm_and_extend
+        check, scene.context.still_over = scene.context.still_over, confirm_and_extend
         if status == "SCHEDULED":
             extend(scene, minutes=2)
-        await scene.look()
+        await scene.reconcile()
         assert len(scene.steps()) == 1
         assert scene.lcm.sessions[scene.key]["status"] == status
-        scene.desk.still_over = check
-        await scene.desk.refresh(scene.key)
+        scene.context.still_over = check
+        await scene.context.refresh(scene.key)
         await scene.until("RUNNING")
         assert len(scene.labs()) == 1
         scene.now += timedelta(minutes=3)
@@ -216,12 +216,12 @@ def test_the_lab_is_observed_again_at_the_end_of_an_extension(play):
         await scene.until("RUNNING")
         scene.now += timedelta(seconds=700)
         scene.lcm.is_away = True
-        await scene.look()
+        await scene.reconcile()
         extend(scene, minutes=2)
         scene.lcm.is_away = False
         while scene.outbox.waiting(scene.key):
             await asyncio.sleep(0.05)
-        await scene.look(2)
+        await scene.reconcile(2)
         assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
         assert len(scene.said("resource-observations")) == 1
         scene.now += timedelta(minutes=3)
@@ -256,7 +256,7 @@ def test_a_session_ends_by_lcm_s_time(play, wall):
         scene.put("INSTANTIATING", ends_in=60)
         await scene.until("RUNNING")
         machine.passed += 55
-        assert 0 < await scene.look() <= 5
+        assert 0 < await scene.reconcile() <= 5
         assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
         machine.passed += 6
         await scene.until("TERMINATED")
@@ -274,10 +274,10 @@ def test_no_session_is_ended_while_lcm_s_time_is_in_doubt(play, status):
         delete = Fault(FaultKind.STATUS, "^/labs/[^/]+$", "DELETE", status=500)
         scene.simulator.admin.fail(scene.worker, delete)
         scene.clock.is_steady = False
-        assert await scene.look() >= 0.5
+        assert await scene.reconcile() >= 0.5
         assert (scene.lcm.posts, len(scene.labs())) == ([], 1)
         scene.clock.is_steady = True
-        await scene.look(2)
+        await scene.reconcile(2)
         assert len(scene.lcm.posts) >= 1
 
     play(part)
@@ -288,7 +288,7 @@ def test_a_session_starts_while_lcm_s_time_is_unsteady_but_known(play, is_known,
     async def part(scene):
         scene.put("SCHEDULED", ends_in=600)
         scene.clock.is_steady, scene.clock.is_known = False, is_known
-        await scene.look()
+        await scene.reconcile()
         assert len(scene.lcm.posts) == posts
 
     play(part)
@@ -300,7 +300,7 @@ def test_while_lcm_is_away_the_end_is_observed_and_nothing_torn_down(play):
         await scene.until("RUNNING")
         scene.now += timedelta(seconds=700)
         scene.lcm.is_away = True
-        await scene.look(2)
+        await scene.reconcile(2)
         (kept,) = scene.outbox.waiting(scene.key)
         assert kept.path.endswith("resource-observations")
         assert len(scene.labs()) == 1
@@ -317,10 +317,10 @@ def test_while_lcm_is_away_the_end_is_observed_and_nothing_torn_down(play):
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ((409, "state_conflict"), "its timeslot is over; not observed: 409 state_conflict: y"),
-        ((422, "unprocessable"), "its timeslot is over; not observed: 422 unprocessable: y"),
+        ((409, "state_conflict"), "the timeslot ended; not observed: 409 state_conflict: y"),
+        ((422, "unprocessable"), "the timeslot ended; not observed: 422 unprocessable: y"),
         # A run before this one has posted it.
-        ((422, "key_reused"), "its timeslot is over"),
+        ((422, "key_reused"), "the timeslot ended"),
     ],
 )
 def test_an_observation_that_is_refused_does_not_hold_up_the_end(play, answer, reason):
@@ -360,7 +360,7 @@ def test_one_that_was_called_off_says_why_it_was_not_observed(play, observed):
         await scene.import_lab(format_title(scene.key, 1, "campus"))
         await scene.until("TERMINATED")
         (ended,) = scene.said("transitions")
-        assert ended["reason"] == ("" if observed else "not observed: its lab does not run")
+        assert ended["reason"] == ("" if observed else "not observed: the lab is not running")
 
     play(part)
 
@@ -371,12 +371,12 @@ def test_a_worker_that_does_not_tell_its_labs_does_not_hold_up_the_end(play):
         await scene.until("RUNNING")
         scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, "^/labs$", status=500))
         scene.now += timedelta(seconds=601)
-        await scene.look()
+        await scene.reconcile()
         assert scene.steps()[-1] == "RUNNING"
         scene.now += timedelta(seconds=scene.config.observe_seconds)
         await scene.until("STOPPING")
         (stopping,) = [body for body in scene.said("transitions") if body["to_status"] == "STOPPING"]
-        assert "not observed: eu-01: labs answered 500" in stopping["reason"]
+        assert "not observed: eu-01: labs returned 500" in stopping["reason"]
         scene.simulator.admin.heal(scene.worker)
         await scene.until("TERMINATED")
         assert scene.labs() == {}
@@ -405,9 +405,9 @@ def test_a_lab_that_does_not_tell_its_title_may_be_ours(play, status, times):
         scene.put(status)
         lab_id = await scene.import_lab(format_title(scene.key, 1, "campus"))
         scene.simulator.admin.fail(scene.worker, replace(TITLE_MISSING, times=times))
-        assert await scene.look() is not None
+        assert await scene.reconcile() is not None
         assert (scene.lcm.posts, list(scene.labs())) == ([], [lab_id])
-        await scene.look()
+        await scene.reconcile()
         assert scene.said("failures") == []
         assert len(scene.labs()) == (status != "STOPPING")
 
@@ -431,7 +431,7 @@ def test_an_import_that_does_not_tell_its_id_is_found_once_its_title_is_told(pla
 def test_a_lab_of_others_that_never_tells_its_title_is_no_trouble_for_ours(play):
     async def part(scene):
         scene.put("INSTANTIATING")
-        await scene.look()
+        await scene.reconcile()
         scene.simulator.admin.fail(scene.worker, TITLE_MISSING)
         await scene.import_lab("somebody's")
         await scene.until("RUNNING")
@@ -466,7 +466,7 @@ def test_one_that_was_called_off_while_booting_is_taken_down_unobserved(play):
 def test_a_lab_that_is_gone_is_a_failure_while_it_runs_and_fine_when_it_stops(play):
     async def part(scene):
         scene.put("RUNNING")
-        await scene.look()
+        await scene.reconcile()
         (failure,) = scene.said("failures")
         assert (failure["lab_is_gone"], "vanished" in failure["reason"]) == (True, True)
         scene.put("STOPPING")
@@ -479,10 +479,10 @@ def test_a_worker_that_is_away_for_too_long_has_lost_its_sessions(play):
     async def part(scene):
         scene.put("RUNNING")
         scene.world.replace_slots([SlotInfo("slot-1", "eu-01", "cml-eu", "http://127.0.0.1:9")])
-        assert await scene.look() is not None
+        assert await scene.reconcile() is not None
         assert scene.lcm.posts == []
         scene.world.worker("slot-1").unreachable_since = time.monotonic() - 301
-        await scene.look()
+        await scene.reconcile()
         (failure,) = scene.said("failures")
         assert (failure["lab_is_gone"], "does not answer" in failure["reason"]) == (False, True)
 
@@ -497,7 +497,7 @@ def test_what_takes_too_long_is_given_up(play, status, since, reason):
     async def part(scene):
         scene.put(status, since=since)
         await scene.import_lab(format_title(scene.key, 1, "campus"))
-        await scene.look()
+        await scene.reconcile()
         (failure,) = scene.said("failures")
         assert reason in failure["reason"]
 
@@ -510,7 +510,7 @@ def test_a_lab_that_is_gone_was_taken_down_however_late(play, is_told):
         scene.put("STOPPING", since=901)
         if not is_told:
             scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, "^/labs$", status=500))
-        await scene.look()
+        await scene.reconcile()
         assert (scene.steps(), len(scene.said("failures"))) == ((["TERMINATED"], 0) if is_told else ([], 1))
 
     play(part)
@@ -541,13 +541,13 @@ def test_a_step_without_room_on_disk_and_in_memory_is_retried_within_seconds(pla
         monkeypatch.setattr("lcm.controller.outbox.MAX_IN_MEMORY", 0)
         scene.put("STOPPING")
         await scene.import_lab(format_title(scene.key, 1, "campus"))
-        pauses = [await scene.look() for _ in range(4)]
+        pauses = [await scene.reconcile() for _ in range(4)]
         assert (scene.labs(), scene.lcm.posts) == ({}, [])
         assert all(pause and pause <= 15 for pause in pauses)
         assert pauses[-1] > pauses[0]
         scene.outbox.spool.folder.unlink()
         scene.outbox.spool.folder.mkdir()
-        await scene.look()
+        await scene.reconcile()
         assert scene.steps() == ["TERMINATED"]
 
     play(part)
@@ -558,7 +558,7 @@ def test_a_start_that_is_refused_for_lack_of_room_is_reported_and_cleaned_up(pla
         refusal = Fault(FaultKind.STATUS, "/start$", "PUT", status=400, description="Insufficient resources")
         scene.simulator.admin.fail(scene.worker, refusal)
         scene.put("INSTANTIATING")
-        await scene.look()
+        await scene.reconcile()
         (failure,) = scene.said("failures")
         assert "Insufficient resources" in failure["reason"]
         assert scene.labs() == {}
@@ -572,7 +572,7 @@ def test_without_the_lease_nothing_is_done(play):
         await scene.leases.renew()
         for status in ("SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING"):
             scene.put(status, ends_in=-1)
-            await scene.look()
+            await scene.reconcile()
         assert (scene.lcm.posts, scene.labs()) == ([], {})
 
     play(part)

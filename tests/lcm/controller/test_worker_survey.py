@@ -15,8 +15,8 @@ from tests.lcm.controller.fake_lcm import until
 
 def surveying(scene):
     scene.world.is_known = True
-    heartbeats = HeartbeatSender(scene.desk, scene.leases, scene.client)
-    return heartbeats, WorkerSurvey(scene.desk, scene.leases, scene.client, heartbeats, lambda _: None)
+    heartbeats = HeartbeatSender(scene.context, scene.leases, scene.client)
+    return heartbeats, WorkerSurvey(scene.context, scene.leases, scene.client, heartbeats, lambda _: None)
 
 
 def test_ports_that_nobody_was_given_are_told_once_with_the_age_of_the_look(play):

@@ -41,7 +41,7 @@ def test_a_port_in_use_is_said_with_a_free_one_instead(taken: Address) -> None:
     with pytest.raises(AddressError) as refusal:
         taken.require_free()
     words, _, other = str(refusal.value).partition("set WEB_BIND=")
-    assert words == f"Port {taken.port} on 127.0.0.1 is in use: stop the other program or "
+    assert words == f"Port {taken.port} on 127.0.0.1 is in use. Stop the other program or "
     assert Address.parse(other).port > taken.port
     Address.parse(other).require_free()
 

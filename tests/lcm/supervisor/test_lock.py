@@ -14,7 +14,7 @@ def test_a_second_supervisor_is_told_who_holds_the_folder(tmp_path: Path) -> Non
     ):
         pass
     assert str(refusal.value) == (
-        f"LCM already runs on {tmp_path} (process {os.getpid()}): stop it or set another DATA_DIR"
+        f"LCM is already running on {tmp_path} (process {os.getpid()}). Stop it or set another DATA_DIR"
     )
 
 

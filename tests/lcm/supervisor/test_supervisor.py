@@ -49,7 +49,7 @@ def supervisor(said: list[str]) -> Supervisor:
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(0, "ended with exit code 0"), (3, "ended with exit code 3"), (-9, "was killed by SIGKILL")],
+    [(0, "exited with code 0"), (3, "exited with code 3"), (-9, "was killed by SIGKILL")],
 )
 def test_an_exit_is_said_in_words(code: int, words: str) -> None:
     assert describe_exit(code) == words
@@ -60,7 +60,7 @@ def test_a_child_that_ends_is_said_so_and_started_again(supervisor: Supervisor, 
     supervisor.start(child)
     now = time.monotonic()
     wait_for_an_end(supervisor, said, now)
-    assert said == ["web ended with exit code 3; it starts again in 1 s"]
+    assert said == ["web exited with code 3; restarting in 1 s"]
     supervisor.look_after(now + 0.9)
     too_early = child.pid
     supervisor.look_after(now + 1.1)
@@ -76,7 +76,7 @@ def test_what_a_dead_child_forked_goes_with_it(
     pid_file = tmp_path / "forked"
     supervisor.start(script("web", f"sleep 60 & echo $! > {pid_file}; kill -9 $$"))
     wait_for_an_end(supervisor, said, time.monotonic())
-    assert said == ["web was killed by SIGKILL; it starts again in 1 s"]
+    assert said == ["web was killed by SIGKILL; restarting in 1 s"]
     wait_until(lambda: not is_alive(int(pid_file.read_text())), "the forked process is gone")
     supervisor.stop()
 
@@ -113,7 +113,7 @@ def test_who_does_not_stop_in_time_is_killed(supervisor: Supervisor, said: list[
     supervisor.stop(grace=0.2)
     assert pid is not None
     assert not is_alive(pid)
-    assert said == ["worker did not stop in time and is killed"]
+    assert said == ["worker did not stop in time and was killed"]
 
 
 def test_a_second_stop_kills_at_once(supervisor: Supervisor, tmp_path: Path) -> None:

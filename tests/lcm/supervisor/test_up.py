@@ -98,11 +98,11 @@ def test_it_serves_brings_back_a_dead_child_and_stops_cleanly(
         with control_plane(data_dir, address.at_port(1)) as second:
             second.start()
             assert second.wait() == 1
-            assert f"LCM already runs on {data_dir} (process {plane.pid})" in second.output
+            assert f"LCM is already running on {data_dir} (process {plane.pid})" in second.output
 
         killed = plane.leader("gunicorn")
         os.kill(killed, signal.SIGKILL)
-        wait_until(lambda: "web was killed by SIGKILL; it starts again in 1 s" in plane.output, "it is said")
+        wait_until(lambda: "web was killed by SIGKILL; restarting in 1 s" in plane.output, "it is said")
         wait_until(lambda: plane.status("/healthz") == 200, "the web answers again")
         assert plane.leader("gunicorn") != killed
 
@@ -150,7 +150,7 @@ def test_a_port_in_use_is_said_and_nothing_is_started(data_dir: Path) -> None:
             plane.start()
             assert plane.wait() == 1
             assert (
-                f"Port {port} on 127.0.0.1 is in use: stop the other program or set WEB_BIND=" in plane.output
+                f"Port {port} on 127.0.0.1 is in use. Stop the other program or set WEB_BIND=" in plane.output
             )
             assert not (data_dir / "valkey").exists()
             assert not (data_dir / "lcm.sqlite3").exists()

@@ -185,7 +185,7 @@ def test_one_lab_that_cannot_be_read_fails_the_look_up_with_its_error():
         async with Worked(controller) as cml:
             ids = [await cml.import_lab(TWO_ROUTERS, title=f"lab {number}") for number in range(5)]
             controller.fail(Fault(FaultKind.STATUS, path=ids[2], status=500))
-            with pytest.raises(CmlFailed, match="lab answered 500"):
+            with pytest.raises(CmlFailed, match="lab returned 500"):
                 await cml.lab_details(ids)
             return len(asyncio.all_tasks())
 
@@ -203,7 +203,7 @@ def test_titles_with_any_characters_arrive():
 
 
 def test_capacity_is_refused_with_cmls_words():
-    with pytest.raises(CmlRefused, match="start answered 400: Bad Request: Insufficient resources"):
+    with pytest.raises(CmlRefused, match="start returned 400: Bad Request: Insufficient resources"):
         with_lab("2.10", lambda cml, lab_id: cml.lab(lab_id), cpus=2)
 
 

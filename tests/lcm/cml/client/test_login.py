@@ -63,7 +63,7 @@ def test_a_second_401_is_final():
         async with worker.client() as cml:
             await cml.labs()
 
-    with pytest.raises(CmlAuthFailed, match="w1: labs answered 401: Token is bad"):
+    with pytest.raises(CmlAuthFailed, match="w1: labs returned 401: Token is bad"):
         run(go())
     assert [name for _, name in worker.seen] == ["authenticate", "labs", "authenticate", "labs"]
     assert worker.tokens == ["", "token-1", "", "token-3"]
@@ -76,7 +76,7 @@ def test_wrong_credentials_are_told_and_not_tried_again():
         async with Worked(controller, password="wrong") as cml:
             await cml.labs()
 
-    with pytest.raises(CmlAuthFailed, match="authenticate answered 403: Authentication failed!") as caught:
+    with pytest.raises(CmlAuthFailed, match="authenticate returned 403: Authentication failed!") as caught:
         run(go())
     assert caught.value.status == 403
     assert list(controller.call_counts().values()) == [1]
@@ -89,7 +89,7 @@ def test_wrong_credentials_at_the_renewal_are_told_too():
         async with worker.client() as cml:
             await cml.labs()
 
-    with pytest.raises(CmlAuthFailed, match="authenticate answered 403"):
+    with pytest.raises(CmlAuthFailed, match="authenticate returned 403"):
         run(go())
 
 
@@ -100,7 +100,7 @@ def test_403_elsewhere_is_a_refusal_of_that_call_alone():
         async with worker.client() as cml:
             await cml.labs()
 
-    with pytest.raises(Exception, match="w1: labs answered 403: You may not") as caught:
+    with pytest.raises(Exception, match="w1: labs returned 403: You may not") as caught:
         run(go())
     assert type(caught.value).__name__ == "CmlRefused"
     assert worker.count("authenticate") == worker.count("labs") == 1

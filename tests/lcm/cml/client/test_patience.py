@@ -119,7 +119,7 @@ def test_one_exchange_has_its_time_and_the_whole_call_too():
             await cml.labs()
 
     before = time.monotonic()
-    with pytest.raises(CmlTimeout, match="w1: labs: no answer within"):
+    with pytest.raises(CmlTimeout, match="w1: labs: no response within"):
         run(go())
     assert time.monotonic() - before < 30
 

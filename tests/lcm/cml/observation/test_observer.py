@@ -102,7 +102,7 @@ def test_a_figure_that_is_not_there_is_none_and_never_zero(changed, figure, tota
     assert getattr(seen.nodes[0], figure) is None
     assert getattr(seen, total) == getattr(seen.nodes[1], figure)
     assert total in seen.incomplete
-    assert MissingPart(f"nodes[R1].{figure}", "CML gives no such figure for this node") in seen.errors
+    assert MissingPart(f"nodes[R1].{figure}", "CML reports no value for this node") in seen.errors
 
 
 def test_a_node_that_does_not_run_is_counted_as_a_node_and_named():
@@ -291,7 +291,7 @@ def test_one_deadline_ends_it_with_what_is_there(version, part):
     controller.fail(Fault(FaultKind.LATENCY, path=part, seconds=60, skip=0 if part != "labs/.*/" else 1))
     seen, _, seconds = observing(controller, deadline=0.5)
     assert seconds < 3
-    assert any("within the 0.5 s of the whole observation" in error.message for error in seen.errors)
+    assert any("within the observation deadline of 0.5 s" in error.message for error in seen.errors)
     assert isinstance(seen, ResourceObservation)
 
 

@@ -9,7 +9,7 @@ from lcm.cml.simulator import ControllerOptions, Fault, FaultKind, OptionError
     ("values", "reason"),
     [
         ({"version": "3.1"}, "version must be one of 2.9, 2.10"),
-        ({"colour": "red"}, "There is no option 'colour'"),
+        ({"colour": "red"}, "Unknown option 'colour'"),
         ({"boot_seconds": -1}, "boot_seconds must be a number"),
         ({"cpus": "many"}, "cpus must be a number"),
         ({"users": {}}, "there must be one"),
@@ -34,7 +34,7 @@ def test_options_are_shown_without_passwords():
     "values", [{"kind": "flood"}, {}, {"kind": "status", "colour": 1}, {"kind": "drop", "path": "("}, 7]
 )
 def test_wrong_faults_are_refused(values):
-    with pytest.raises(OptionError, match="This is no fault"):
+    with pytest.raises(OptionError, match="Invalid fault"):
         Fault.from_dict(values)
 
 

@@ -58,7 +58,7 @@ def test_names_that_are_no_path_are_refused(simulator, name):
 
 
 def test_what_is_wrong_is_said(simulator, worker):
-    with pytest.raises(OptionError, match="There is no option"):
+    with pytest.raises(OptionError, match="Unknown option"):
         simulator.admin.add("worker-3", colour="red")
     with pytest.raises(OptionError, match="Lab not found"):
         simulator.admin.edit_lab("worker-1", "nowhere", "add_node")
@@ -88,7 +88,7 @@ def test_it_runs_by_the_management_command(free_port, tmp_path):
     env = {**os.environ, "SECRET_KEY": "x" * 50, "DATA_DIR": str(tmp_path)}
     process = subprocess.Popen([*command, "--boot-seconds", "1"], env=env, stdout=subprocess.PIPE, text=True)
     try:
-        assert process.stdout.readline() == f"CML 2.9 simulated at http://127.0.0.1:{free_port}/\n"
+        assert process.stdout.readline() == f"Simulated CML 2.9 at http://127.0.0.1:{free_port}/\n"
         health = wait_for(lambda: probe_cml(f"http://127.0.0.1:{free_port}"))
         assert health.version.startswith("2.9.")
     finally:

@@ -64,8 +64,8 @@ def test_any_other_tag_is_just_a_tag(tag):
 @pytest.mark.parametrize(
     ("tag", "words"),
     [
-        ("serial:", 'needs a number where it has ""'),
-        ("serial:abc", 'needs a number where it has "abc"'),
+        ("serial:", 'must have a number instead of ""'),
+        ("serial:abc", 'must have a number instead of "abc"'),
         ("serial: 5041", "needs a number"),
         ("serial:５０４１", "needs a number"),
         ("serial:-1", "needs a number"),

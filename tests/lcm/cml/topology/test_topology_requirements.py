@@ -78,25 +78,25 @@ def test_rounding_goes_up_and_never_past_a_value_that_fits(value, step, rounded)
     [
         (
             "node_definition: iosv, cpus: 1, boot_disk_size: 1",
-            "R1 (iosv): RAM is not given, assumed 768 MB as usual for iosv",
+            "R1 (iosv): RAM is not set, assumed 768 MB (default of iosv)",
         ),
         (
             "node_definition: iosv, ram: 512, boot_disk_size: 1",
-            "R1 (iosv): CPUs are not given, assumed 1 CPU as usual for iosv",
+            "R1 (iosv): CPUs are not set, assumed 1 CPU (default of iosv)",
         ),
         (
             "node_definition: nxosv9000",
-            "R1 (nxosv9000): CPUs, RAM and disk are not given, "
-            "assumed 2 CPUs, 10240 MB and 16 GB as usual for nxosv9000",
+            "R1 (nxosv9000): CPUs, RAM and disk are not set, "
+            "assumed 2 CPUs, 10240 MB and 16 GB (default of nxosv9000)",
         ),
         (
             "node_definition: cat-sdwan-manager, cpus: 8, ram: 16384, boot_disk_size: 32",
-            "R1 (cat-sdwan-manager): data volume is not given, "
-            "assumed 256 GB of data as usual for cat-sdwan-manager",
+            "R1 (cat-sdwan-manager): data volume is not set, "
+            "assumed 256 GB of data (default of cat-sdwan-manager)",
         ),
         (
             "node_definition: vendor-x, cpus: 1, boot_disk_size: 1",
-            "R1 (vendor-x): RAM is not given, assumed 2048 MB as a guess",
+            "R1 (vendor-x): RAM is not set, assumed 2048 MB (a guess)",
         ),
     ],
 )

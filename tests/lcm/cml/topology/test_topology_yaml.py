@@ -57,13 +57,13 @@ def complaint(text: str | bytes, path: str = "topology") -> str:
         ("a: !!binary aGk=", "YAML tags"),
         ("! a: 1", "YAML tags"),
         # Keys
-        ("? [a, b]\n: c", "a key must be plain text"),
-        ("? {a: b}\n: c", "a key must be plain text"),
-        ("a: &x 1\n*x : 2", "a key must be plain text"),
+        ("? [a, b]\n: c", "a key must be text"),
+        ("? {a: b}\n: c", "a key must be text"),
+        ("a: &x 1\n*x : 2", "a key must be text"),
         ("a: &x {b: 1}\nc: {<<: *x}", "merge keys"),
         # Aliases
-        ("a: *missing", "*missing has no value yet"),
-        ("a: &a [*a]", "*a has no value yet"),
+        ("a: *missing", "*missing is not defined before it is used"),
+        ("a: &a [*a]", "*a is not defined before it is used"),
         ("a: &x 1\nb: [" + "*x, " * (MAX_ALIASES + 1) + "]", "more than 50 aliases"),
         # Nesting
         ("[" * (MAX_DEPTH + 1), "nested too deep"),
