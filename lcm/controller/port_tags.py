@@ -30,9 +30,7 @@ def tags_to_write(
     labels = {node.label for node in nodes}
     for entry in template:
         if entry["node_label"] not in labels:
-            raise TemplateMismatch(
-                f"port {entry['name']} is for node “{entry['node_label']}”, which the lab lacks"
-            )
+            raise TemplateMismatch(f"the lab has no node “{entry['node_label']}” for port {entry['name']}")
         if entry["name"] not in ports:
             raise TemplateMismatch(f"no port was allocated for {entry['name']}")
     wanted = {node.id: _wanted(node, template, ports) for node in nodes}

@@ -50,7 +50,7 @@ READY_POLL_SECONDS = 0.25
 
 @dataclass
 class Supervisor:
-    """Starts children in order, and stops those with `stops_last` after the others."""
+    """Starts children in order, and stops children with `stops_last` after the others."""
 
     say: Callable[[str], None]
     children: list[ChildProcess] = field(default_factory=list)

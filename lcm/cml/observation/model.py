@@ -1,8 +1,8 @@
 """An observation of a running lab: value objects with the JSON form that is posted and stored.
 
 Field names are the keys, `observed_at` is ISO 8601 with its offset, Decimals are text ("1.50"), tuples are
-lists. **None means unknown, never 0.** Allocated values (`total_…`, `cpu_cores`, `ram_mb`, `storage_mb`) are
-what the worker assigns to the nodes; used values (`used_…`) are what the nodes consume.
+lists. **None means unknown, never 0.** The worker assigns the allocated values
+(`total_…`, `cpu_cores`, `ram_mb`, `storage_mb`) to the nodes; `used_…` values are measured.
 """
 
 from __future__ import annotations

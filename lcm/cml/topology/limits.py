@@ -1,4 +1,4 @@
-"""Limits of a topology. Text limits are those of CML's schema; link labels and titles may be longer."""
+"""Limits of a topology. Text limits follow CML's schema; link labels and titles may be longer."""
 
 MAX_NODES = 1_000
 MAX_LINKS = 10_000

@@ -1,4 +1,4 @@
-"""A session on a real simulator, with an LCM in memory."""
+"""A session on a real simulator, with an in-memory LCM."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -28,10 +28,10 @@ TEMPLATE = [
 
 
 class Scene:
-    """One session on one worker, looked at by hand."""
+    """One session on one worker, reconciled step by step."""
 
     def __init__(self, folder, simulator, worker, machine=None, **settings):
-        """`machine`: its clocks are used in place of a time that a test sets."""
+        """With `machine`, its clocks replace the time that a test sets."""
         self.simulator, self.worker, self.lcm = simulator, worker, Lcm()
         kept = {"data_dir": str(folder), "name": "me", **settings}
         self.config = Config(token="lcm_x", workers=Credentials(password="simulated"), **kept)
@@ -91,7 +91,7 @@ class Scene:
     def steps(self):
         return [body["to_status"] for what, body in self.lcm.posts if what == "transitions"]
 
-    def said(self, kind):
+    def posted(self, kind):
         return [body for what, body in self.lcm.posts if what == kind]
 
     async def import_lab(self, title):
