@@ -39,7 +39,7 @@ class DemoActivity:
             try:
                 action(now)
             except LcmError as error:
-                logger.info("demo_refused", extra={"action": action.__name__, "error": error.message})
+                logger.info("demo_refused", extra={"act": action.__name__, "error": error.message})
 
     def _request(self, now: datetime) -> None:
         lacking = BUSY - demo_sessions().filter(status__in=ACTIVE).count()

@@ -21,7 +21,7 @@ def worker(plane):
 
 
 def ended_well(plane, session):
-    wait_until(lambda: plane.labs(session) == [], "its lab is gone", 60, plane.logs)
+    wait_until(lambda: plane.labs(session) == [], "the lab is gone", 60, plane.logs)
     assert plane.ports_of(session) == []
 
 
@@ -68,7 +68,7 @@ def test_a_lab_that_disappears_fails_its_session(plane):
     (name,) = [each for each, found in plane.workers().items() if session in str(found["labs"])]
     plane.simulator.admin.remove(name)
     assert plane.until(session, "FAILED", "TERMINATED") == "FAILED"
-    assert "vanished" in plane.session(session)["transitions"][-1]["reason"]
+    assert "disappeared" in plane.session(session)["transitions"][-1]["reason"]
     ended_well(plane, session)
     assert controller.stop() == 0
 

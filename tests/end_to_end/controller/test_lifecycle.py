@@ -112,7 +112,7 @@ def test_ports_are_in_the_tags_before_the_lab_starts(plane, controller):
     ports = plane.ports_of(session)
     assert len(ports) == 2
     assert {int(tag.split(":")[1]) for tag in tags} == set(ports)
-    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "observation enough"})
+    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "test done"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     nothing_left(plane, session)
 
@@ -134,7 +134,7 @@ def test_an_edited_lab_drifts_and_its_port_is_not_allocated(plane, controller):
         assert place_of(plane, following)[0] == worker
         assert sorted(plane.ports_of(following)) == [HIGHEST + 1, HIGHEST + 2]
     for each in (session, following):
-        plane.call("POST", f"lablet-sessions/{each}/cancel", {"reason": "observation enough"})
+        plane.call("POST", f"lablet-sessions/{each}/cancel", {"reason": "test done"})
         assert plane.until(each, "TERMINATED", "FAILED") == "TERMINATED"
         nothing_left(plane, each)
 
@@ -158,12 +158,15 @@ def test_a_spread_session_has_a_lab_on_each_worker(plane):
     labs = [set(each["labs"]) for each in plane.workers("cml-small").values()]
     assert [len(found) for found in labs] == [1, 1]
     assert len(plane.ports_of(session)) == 2
-    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "observation enough"})
+    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "test done"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     nothing_left(plane, session)
     observation = plane.call("GET", f"lablet-sessions/{session}/resource-observations").json()
     assert {node["label"] for node in observation["observed_resources"]["nodes"]} == names
-    assert any("left out" in step["reason"] for step in plane.session(session)["transitions"])
+    assert any(
+        "links between workers are missing" in step["reason"]
+        for step in plane.session(session)["transitions"]
+    )
     assert controller.stop() == 0
 
 
@@ -210,7 +213,7 @@ def test_a_foreign_lab_is_never_changed_and_its_ports_are_reserved(plane, contro
         rows = [plane.call("GET", f"slots/{slot['id']}").json()["ports"] for slot in slots]
         return {port["port"] for ports in rows for port in ports if port["leaked"]}
 
-    wait_until(lambda: 7777 in leaked(), "its port is known as leaked", 60, plane.logs)
+    wait_until(lambda: 7777 in leaked(), "the port is reported as leaked", 60, plane.logs)
     wait_until(lambda: not plane.labs("00000000"), "the orphan is removed", 60, plane.logs)
     titles = [lab["title"] for lab in plane.simulator.admin.controllers()[worker]["labs"].values()]
     assert "somebody's" in titles
@@ -219,7 +222,9 @@ def test_a_foreign_lab_is_never_changed_and_its_ports_are_reserved(plane, contro
 def test_a_second_controller_with_a_wrong_clock_waits_and_takes_over(plane, controller):
     second = plane.controller("stand-by", NAME="stand-by", clock_ahead=600)
     try:
-        wait_until(lambda: "cml-eu is served by controller-cml-eu" in second.log, "it knows its place", 60)
+        wait_until(
+            lambda: "cml-eu is served by controller-cml-eu" in second.log, "the second controller waits", 60
+        )
         session = plane.run(seconds=6)
         assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
         assert session[:8] not in second.log
