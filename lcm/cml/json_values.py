@@ -1,4 +1,4 @@
-"""Reading JSON of which only the outer shape is promised: what does not fit reads as None."""
+"""Tolerant readers of JSON values. A value of the wrong type reads as None or empty."""
 
 import json
 import math
@@ -16,15 +16,15 @@ Json = Mapping[str, object]
 
 
 class NotJson(ValueError):
-    """The text is not JSON that can be read here."""
+    """The text is not JSON that LCM accepts."""
 
 
 def parse_json(text: str | bytes) -> object:
-    """The value of a JSON text; NaN, Infinity and what is nested beyond reason are no JSON."""
+    """Parse JSON. Rejects NaN, Infinity and excessive nesting."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise NotJson(str(error)[:200] or "it is nested too deep") from None
+        raise NotJson(str(error)[:200] or "nested too deeply") from None
 
 
 def _refuse_constant(name: str) -> object:
@@ -32,15 +32,15 @@ def _refuse_constant(name: str) -> object:
 
 
 def as_text(value: object, limit: int = MAX_TEXT) -> str | None:
-    """A text that a database can hold, cut to the limit."""
+    """Return a text that a database can store, truncated to the limit."""
     if not isinstance(value, str):
         return None
     return UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value[:limit])
 
 
 def as_integer(value: object, high: int = MAX_WHOLE) -> int | None:
-    """A whole number from 0 up; a float counts when nothing is lost."""
-    if type(value) is int:  # what it nearly always is
+    """Return a whole number from 0 up. A float counts if it is exact."""
+    if type(value) is int:  # fast path for the usual type
         return value if 0 <= value <= high else None
     if isinstance(value, float) and value.is_integer():
         value = int(value) if abs(value) <= MAX_WHOLE else None
@@ -50,7 +50,7 @@ def as_integer(value: object, high: int = MAX_WHOLE) -> int | None:
 
 
 def as_number(value: object, high: float = MAX_NUMBER) -> float | None:
-    """A finite number from 0 up."""
+    """Return a finite number from 0 up."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if not 0 <= value <= high:
@@ -59,33 +59,33 @@ def as_number(value: object, high: float = MAX_NUMBER) -> float | None:
 
 
 def as_decimal(value: object, high: float = MAX_NUMBER) -> Decimal | None:
-    """A finite number from 0 up, as it is written."""
+    """Return a finite number from 0 up, as written."""
     number = as_number(value, high)
     return None if number is None else Decimal(str(value))
 
 
 def as_bool(value: object) -> bool | None:
-    """True or false, and nothing that only looks like it."""
+    """Return true or false; None for any other type."""
     return value if isinstance(value, bool) else None
 
 
 def as_mapping(value: object) -> Json:
-    """A mapping; anything else reads as an empty one."""
+    """Return a mapping; empty for any other type."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: object) -> list[object]:
-    """A list; anything else reads as an empty one."""
+    """Return a list; empty for any other type."""
     return value[:MAX_ITEMS] if isinstance(value, list) else []
 
 
 def as_texts(value: object) -> tuple[str, ...]:
-    """The texts of a list, without what is not text."""
+    """Return the texts in a list, without other values."""
     return tuple(text for item in as_list(value) if (text := as_text(item)) is not None)
 
 
 def plain_numbers(values: Json, most: int = 64) -> dict[str, float | int]:
-    """The finite numbers of a mapping by name, negative ones included."""
+    """Return the finite numbers of a mapping by name, including negative ones."""
     found: dict[str, float | int] = {}
     for key, value in values.items():
         if len(found) >= most:

@@ -1,11 +1,11 @@
-"""What a node of each definition usually takes, for topologies that leave the figures to the controller."""
+"""Default sizes of CML node definitions, for topologies that state none."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class NodeSize:
-    """The usual size of a node: virtual CPUs, RAM, boot disk and data volume."""
+    """The default size of a node: virtual CPUs, RAM, boot disk and data volume."""
 
     cpus: int
     ram_mb: int
@@ -16,7 +16,7 @@ class NodeSize:
 ZERO_SIZE = NodeSize(0, 0, 0)
 UNKNOWN_NODE_SIZE = NodeSize(1, 2048, 16)
 
-# These are drawn on the canvas but run no machine, whatever figures an export gives for them.
+# Shown on the canvas, but run no VM, whatever sizes an export states for them.
 DEFINITIONS_WITHOUT_VM = frozenset({"external_connector", "unmanaged_switch"})
 
 NODE_SIZES: dict[str, NodeSize] = {
@@ -71,17 +71,17 @@ NODE_SIZES: dict[str, NodeSize] = {
     "syslog": NodeSize(1, 256, 1),
 }
 
-# Variants of these share one size: cat9000v-q200, cat9000v-uadp, iol-xe-serial-4eth, ubuntu-desktop...
+# Variants share the size of their family: cat9000v-q200, cat9000v-uadp, iol-xe-serial-4eth, ubuntu-desktop...
 FAMILIES = ("cat9000v-", "iol-xe-", "ioll2-xe-", "nxosv9", "xrd-", "ubuntu-", "alpine-")
 
 
 def has_no_vm(definition: str) -> bool:
-    """Whether nodes of this definition run no machine."""
+    """Return whether nodes of this definition run no VM."""
     return definition.lower() in DEFINITIONS_WITHOUT_VM
 
 
 def default_node_size(definition: str) -> NodeSize | None:
-    """What a node of this definition usually takes, or None when we do not know it."""
+    """Return the default size of a node definition, or None if it is unknown."""
     name = definition.lower()
     if name in DEFINITIONS_WITHOUT_VM:
         return ZERO_SIZE

@@ -26,12 +26,12 @@ FORMS = {
 
 
 class TagError(ValueError):
-    """A tag names a port protocol but cannot be read as a port."""
+    """A tag starts with a port protocol but is malformed."""
 
 
 @dataclass(frozen=True)
 class PortTag(Record):
-    """A port as a tag gives it; `inside` is the node's port, or for serial the number of the line."""
+    """A port in a tag. `inside` is the node's port, or the line number for serial."""
 
     protocol: str
     outside: int
@@ -52,7 +52,7 @@ class PortTemplateEntry(Record):
 
 
 class TaggedNode(Protocol):
-    """What a node must have for its ports to be found."""
+    """A node with a label and tags."""
 
     @property
     def label(self) -> str: ...
@@ -62,7 +62,7 @@ class TaggedNode(Protocol):
 
 
 def parse_tag(tag: str) -> PortTag | None:
-    """The port that a tag asks for, or None for an ordinary tag; raises TagError when it is malformed."""
+    """Return the port that a tag requests, or None for an ordinary tag. Raises TagError if malformed."""
     prefix, colon, rest = tag.partition(":")
     protocol = prefix.strip().lower()
     if not colon or protocol not in PROTOCOLS or rest.startswith("//"):
@@ -79,7 +79,7 @@ def parse_tag(tag: str) -> PortTag | None:
 
 
 def format_tag(port: PortTag) -> str:
-    """The tag that asks for a port: the inverse of parse_tag."""
+    """Return the tag of a port: the inverse of parse_tag."""
     parts = [port.protocol]
     if port.transport != TCP:
         parts.append(port.transport)
@@ -90,12 +90,12 @@ def format_tag(port: PortTag) -> str:
 
 
 def tag_format(protocol: str) -> str:
-    """How a tag of this protocol is written."""
+    """Return the syntax of a tag of this protocol."""
     return FORMS.get(protocol, f"{protocol}:<outside> or {protocol}:<outside>:<inside>")
 
 
 def port_template(nodes: Iterable[TaggedNode]) -> list[PortTemplateEntry]:
-    """The ports of all nodes, in the order of the nodes and tags, each with a name of its own."""
+    """Return the ports of all nodes in order, each with a unique name."""
     found = [(node.label, port) for node in nodes for tag in node.tags if (port := parse_tag(tag))]
     names = _names(found)
     return [
@@ -105,14 +105,14 @@ def port_template(nodes: Iterable[TaggedNode]) -> list[PortTemplateEntry]:
 
 
 @dataclass
-class _NameBook:
-    """The names given so far, and for each plain name the number that comes next."""
+class _NameRegistry:
+    """Names in use, and the next number of each base name."""
 
     taken: set[str] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
 
     def enter(self, base: str, inside: int | None) -> str:
-        """The plain name, else with the inside port, else with the first free number."""
+        """Return the base name, or one with the inside port, or one with the first free number."""
         candidates = [base] if inside is None else [base, f"{base}_{inside}"]
         name = next((candidate for candidate in candidates if candidate not in self.taken), base)
         while name in self.taken:
@@ -123,29 +123,29 @@ class _NameBook:
 
 
 def _names(found: Sequence[tuple[str, PortTag]]) -> list[str]:
-    """A name per port; which of a kind comes first does not hang on the order of nodes or of unlike tags."""
+    """Return a name per port that does not depend on the order of nodes or of unrelated tags."""
 
-    def by_what_it_leads_to(index: int) -> tuple[str, str, int, str, int]:
+    def by_target(index: int) -> tuple[str, str, int, str, int]:
         label, port = found[index]
         return label, port.protocol, -1 if port.inside is None else port.inside, port.transport, index
 
-    book = _NameBook()
+    registry = _NameRegistry()
     names = [""] * len(found)
-    for index in sorted(range(len(found)), key=by_what_it_leads_to):
+    for index in sorted(range(len(found)), key=by_target):
         label, port = found[index]
-        names[index] = book.enter(re.sub(r"[^A-Za-z0-9_-]", "_", f"{label}_{port.protocol}"), port.inside)
+        names[index] = registry.enter(re.sub(r"[^A-Za-z0-9_-]", "_", f"{label}_{port.protocol}"), port.inside)
     return names
 
 
 def _inside(tag: str, protocol: str, part: str) -> int:
-    """The node's port, or the number of the serial line."""
+    """Return the node's port, or the number of the serial line."""
     return _number(tag, part, 0, MAX_SERIAL_LINE) if protocol == SERIAL else _number(tag, part, 1, MAX_PORT)
 
 
 def _number(tag: str, part: str, low: int, high: int) -> int:
-    """A part of a tag as a number in a range."""
+    """Return a part of a tag as a number in a range."""
     if not (part.isascii() and part.isdigit()):
-        raise TagError(f'The tag "{_short(tag)}" needs a number where it has "{_short(part)}".')
+        raise TagError(f'The tag "{_short(tag)}" must have a number instead of "{_short(part)}".')
     number = int(part[:10])
     if not low <= number <= high:
         raise TagError(f'In the tag "{_short(tag)}" the number {part[:10]} is out of range: {low} to {high}.')

@@ -1,4 +1,4 @@
-"""What values of topologies and observations have in common: frozen, and with a JSON form."""
+"""Base class of frozen values with a JSON form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -8,15 +8,15 @@ from decimal import Decimal
 
 @dataclass(frozen=True)
 class Record:
-    """A frozen value that can say itself in JSON."""
+    """A frozen value with a JSON form."""
 
     def to_dict(self) -> dict[str, object]:
-        """The fields as JSON-safe values: Decimals as text, moments in ISO 8601, tuples as lists."""
+        """Return the fields as JSON values: Decimals as text, times in ISO 8601, tuples as lists."""
         return {field.name: to_json_value(getattr(self, field.name)) for field in fields(self)}
 
 
 def to_json_value(value: object) -> object:
-    """A value as JSON knows it."""
+    """Return a value as JSON."""
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, Decimal):

@@ -1,1 +1,1 @@
-"""The lablet controller: makes sessions real on CML workers. Imports neither Django nor any app of LCM."""
+"""The lablet controller: runs sessions on CML workers. Imports neither Django nor any LCM app."""

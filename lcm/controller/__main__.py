@@ -1,4 +1,4 @@
-"""`python -m lcm.controller --config FILE`; every setting can also be given in the environment."""
+"""Command line of the controller: `python -m lcm.controller --config FILE`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def main(arguments: list[str] | None = None) -> int:
         "lcm-controller", description="Runs lab sessions on CML workers for LCM."
     )
     parser.add_argument("--config", metavar="FILE", help="TOML; see docs/controller.md")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        config = read_config(given.config, os.environ)
+        config = read_config(options.config, os.environ)
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 async def serve(config: Config) -> None:
-    """Until SIGTERM or SIGINT."""
+    """Run the controller until SIGTERM or SIGINT."""
     controller = Controller(config)
     if config.metrics_bind != "off":
         controller.metrics.serve(config.metrics_bind)

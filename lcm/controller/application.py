@@ -1,4 +1,4 @@
-"""The controller as a whole: its loops, and how it ends."""
+"""The controller application: its loops and its shutdown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UNCHANGED_SECONDS = 1.0
 
 
 class Controller:
-    """Runs until `stop` is called; then everything is finished or handed over."""
+    """Runs until `stop` is called, then finishes or hands over its work."""
 
     def __init__(self, config: Config) -> None:
         config = replace(config, name=controller_name(config))
@@ -49,15 +49,15 @@ class Controller:
             most_entries=config.spool_entries,
             most_bytes=config.spool_mb * 1024 * 1024,
         )
-        self.outbox = Outbox(spool, self.client, self._hear_of)
+        self.outbox = Outbox(spool, self.client, self._enqueue_refresh)
         self.follower = Watcher(config, self.client, self.world)
-        self.desk = StageContext(
+        self.context = StageContext(
             config, self.world, self.outbox, self.metrics, self.client.clock, self.follower.refresh
         )
-        self.reconciler = Reconciler(self.desk, self.leases)
-        self.heartbeats = HeartbeatSender(self.desk, self.leases, self.client)
-        self.survey = WorkerSurvey(self.desk, self.leases, self.client, self.heartbeats, self.queue.add)
-        self.statistics = LabStatistics(self.desk, self.leases, self.queue.add)
+        self.reconciler = Reconciler(self.context, self.leases)
+        self.heartbeats = HeartbeatSender(self.context, self.leases, self.client)
+        self.survey = WorkerSurvey(self.context, self.leases, self.client, self.heartbeats, self.queue.add)
+        self.statistics = LabStatistics(self.context, self.leases, self.queue.add)
         self._clock_problem = ""
         self._stopping = asyncio.Event()
         self._to_refresh: asyncio.Queue[str] = asyncio.Queue()
@@ -67,11 +67,11 @@ class Controller:
 
     async def run(self) -> None:
         logger.info("controller %s serves %s", self.config.name, self.config.lcm_url)
-        work = asyncio.create_task(self.queue.run(self.reconciler.look, self.config.concurrency))
-        others = [asyncio.create_task(each) for each in self._loops()]
+        work = asyncio.create_task(self.queue.run(self.reconciler.reconcile, self.config.concurrency))
+        loops = [asyncio.create_task(loop) for loop in self._loops()]
         stopping = asyncio.create_task(self._stopping.wait())
-        done, _ = await asyncio.wait({work, stopping, *others}, return_when=asyncio.FIRST_COMPLETED)
-        await self._end(work, others)
+        done, _ = await asyncio.wait({work, stopping, *loops}, return_when=asyncio.FIRST_COMPLETED)
+        await self._end(work, loops)
         for task in done - {stopping}:
             task.result()
 
@@ -87,18 +87,20 @@ class Controller:
             self._every(config.stats_seconds, self.statistics.read),
         ]
 
-    async def _end(self, work: asyncio.Task[None], others: list[asyncio.Task[None]]) -> None:
-        """Finish what is being done, give the pools back; what LCM was not told yet stays in the spool."""
+    async def _end(self, work: asyncio.Task[None], loops: list[asyncio.Task[None]]) -> None:
+        """Finish work in progress and release the pools. Posts not accepted by LCM stay in the spool."""
         self.queue.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.queue.idle(), self.config.drain_seconds)
-        for task in (work, *others):
+        for task in (work, *loops):
             task.cancel()
-        await asyncio.gather(work, *others, return_exceptions=True)
+        await asyncio.gather(work, *loops, return_exceptions=True)
         await self.leases.release()
         await self.world.aclose()
         await self.client.aclose()
-        logger.info("controller %s ended, %d posts are kept", self.config.name, len(self.outbox.spool))
+        logger.info(
+            "controller %s stopped, %d posts stay in the spool", self.config.name, len(self.outbox.spool)
+        )
 
     async def _renew(self) -> None:
         gained = await self.leases.renew()
@@ -109,7 +111,7 @@ class Controller:
                 self.queue.add(session.id)
 
     def _check_clock(self) -> None:
-        """Export how far this machine's clock is off, and log when that becomes or stops being a problem."""
+        """Export the clock skew, and log when it becomes or stops being a problem."""
         clock, before = self.client.clock, self._clock_problem
         self.metrics.clock_steady.set(clock.is_steady)
         if (skew := clock.skew()) is not None:
@@ -117,13 +119,13 @@ class Controller:
         self._clock_problem = clock.problem()
         if bool(before) != bool(self._clock_problem):
             level = logging.WARNING if self._clock_problem else logging.INFO
-            logger.log(level, "clock: %s", self._clock_problem or "it agrees with LCM's time again")
+            logger.log(level, "clock: %s", self._clock_problem or "in step with LCM's time again")
 
-    def _hear_of(self, session_id: str) -> None:
+    def _enqueue_refresh(self, session_id: str) -> None:
         self._to_refresh.put_nowait(session_id)
 
     async def _refresh(self) -> None:
-        """Read sessions again of which LCM thinks otherwise than we did."""
+        """Reload sessions whose state in LCM differs from the local copy."""
         while True:
             session_id = await self._to_refresh.get()
             known = self.world.sessions.get(session_id)
@@ -132,12 +134,12 @@ class Controller:
                 # If nothing changed, LCM may refuse the same step again: wait before the next attempt.
                 self.queue.add(session_id, UNCHANGED_SECONDS if fresh == known else 0)
             except LcmCallError as error:
-                logger.info("session %s is read again later: %s", session_id[:8], error)
+                logger.info("session %s could not be reloaded, retrying: %s", session_id[:8], error)
                 await asyncio.sleep(1)
                 self._to_refresh.put_nowait(session_id)
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[object]]) -> None:
-        """At a steady pace, however long the work takes; a round that fails costs one round."""
+        """Run `work` at a fixed interval however long it takes. A failure skips one round."""
         due = time.monotonic()
         while True:
             try:
@@ -145,7 +147,7 @@ class Controller:
             except LcmCallError as error:
                 logger.info("%s", error)
             except Exception:
-                logger.exception("a round failed")
+                logger.exception("a periodic task failed")
             self.metrics.spooled.set(self.outbox.depth())
             self.metrics.sessions.set(len(self.world.sessions))
             due = max(due + seconds, time.monotonic())

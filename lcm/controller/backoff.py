@@ -1,4 +1,4 @@
-"""Waiting longer each time something fails, never in step with others."""
+"""Exponential backoff with jitter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Backoff:
-    """Seconds from `first` doubling to `longest`, each spread over its upper half."""
+    """Delays in seconds that double from `first` to `longest`, each with jitter over its upper half."""
 
     first: float = 1.0
     longest: float = 30.0

@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 HEADER = "X-LCM-Time"
-# Responses that disagree by more than this leave LCM's time in doubt.
+# If responses disagree by more than this, LCM's time counts as unknown.
 STEADY_WITHIN = 2.0
-# A skew of this size is a warning.
+# A skew of this many seconds is logged as a warning.
 SKEW_WARNED = 5.0
-# The responses of about a minute to an idle controller.
+# About one minute of responses for an idle controller.
 SAMPLES = 16
 
 
 @dataclass(frozen=True)
 class ClockSample:
-    """LCM's time minus our monotonic clock: LCM wrote its time between the request and the response."""
+    """Bounds of LCM's time minus the local monotonic clock, from one request and its response."""
 
     lowest: float
     highest: float
 
 
 class LcmClock:
-    """`wall` is only compared with LCM's time: no decision depends on it once LCM has answered."""
+    """Estimate of LCM's time. Once LCM has responded, `wall` serves only to measure the skew."""
 
     def __init__(
         self, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
@@ -36,7 +36,7 @@ class LcmClock:
         self._samples: deque[ClockSample] = deque(maxlen=SAMPLES)
 
     def note(self, text: str | None, *, sent: float, received: float) -> None:
-        """Take the time that LCM wrote into a response to a request sent and received at these moments."""
+        """Add a sample: `text` is the time LCM wrote, `sent` and `received` are monotonic times."""
         try:
             written = datetime.fromisoformat(text or "").timestamp()
         except ValueError:
@@ -44,19 +44,19 @@ class LcmClock:
         self._samples.append(ClockSample(written - received, written - sent))
 
     def now(self) -> datetime:
-        """LCM's time, never ahead of it; before the first response the time of this machine."""
+        """Return LCM's time, never ahead of it. Before the first response, return local time."""
         if not self._samples:
             return datetime.fromtimestamp(self._wall(), UTC)
         return datetime.fromtimestamp(self._offset() + self.monotonic(), UTC)
 
     @property
     def is_known(self) -> bool:
-        """Whether LCM has sent its time."""
+        """Return whether LCM has sent its time."""
         return bool(self._samples)
 
     @property
     def is_steady(self) -> bool:
-        """Whether LCM's time is known, and the latest responses agree on it."""
+        """Return whether LCM's time is known and recent responses agree on it."""
         if not self.is_known:
             return False
         lowest = max(sample.lowest for sample in self._samples)
@@ -64,11 +64,11 @@ class LcmClock:
         return lowest - highest <= STEADY_WITHIN
 
     def skew(self) -> float | None:
-        """How many seconds this machine's clock is ahead of LCM's; None while LCM's time is unknown."""
+        """Return how many seconds the local clock is ahead of LCM's; None while LCM's time is unknown."""
         return self._wall() - self.now().timestamp() if self._samples else None
 
     def problem(self) -> str:
-        """Return the problem that an administrator has to correct; empty if there is none."""
+        """Return the clock problem an administrator must correct, or an empty string."""
         skew = self.skew()
         if skew is None:
             return f"LCM's time is unknown: its responses carry no {HEADER}"
@@ -82,7 +82,7 @@ class LcmClock:
     def _offset(self) -> float:
         """Return the highest lower bound.
 
-        LCM writes its time when a response is ready, so that the bound is off by the way back alone. A slow
+        LCM writes its time when a response is ready, so the bound is off only by the return trip. A slow
         response makes sessions end late, never early.
         """
         return max(sample.lowest for sample in self._samples)

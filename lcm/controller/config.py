@@ -1,4 +1,4 @@
-"""What the controller is told: a TOML file, and environment variables over it."""
+"""Controller configuration: a TOML file, overridden by environment variables."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 (compared, never bound)
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; the text says what to change."""
+    """The configuration is invalid. The message says what to change."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """How to log in to workers, and whom to trust."""
+    """Credentials and trust settings for workers."""
 
     username: str = "admin"
     password: str = field(default="", repr=False)
@@ -33,7 +33,7 @@ class Credentials:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything in seconds unless it says otherwise."""
+    """Controller settings. Durations are in seconds."""
 
     lcm_url: str = "http://127.0.0.1:8000"
     token: str = field(default="", repr=False)
@@ -65,14 +65,14 @@ class Config:
     spool_mb: int = 256
 
     workers: Credentials = Credentials()
-    # By the name of a slot or of a pool.
+    # Keyed by slot name or pool name.
     overrides: Mapping[str, Credentials] = field(default_factory=dict)
 
     def credentials_for(self, slot: str, pool: str) -> Credentials:
         return self.overrides.get(slot) or self.overrides.get(pool) or self.workers
 
     def scraped_at(self) -> str:
-        """Host and port under which Prometheus reaches the metrics; empty when there are none."""
+        """Return the host and port where Prometheus scrapes the metrics; empty if metrics are off."""
         if self.metrics_bind == "off":
             return ""
         host, _, port = self.metrics_bind.rpartition(":")
@@ -80,15 +80,15 @@ class Config:
         return self.metrics_address or f"{name}:{port}"
 
     def key(self) -> str:
-        """The token for LCM's API; read anew each time, so that a rotated file is enough."""
+        """Return the API token. The file is read on every call, so a rotated token takes effect at once."""
         found = self.token or (_text_of(self.token_file) if self.token_file else "")
         if not found:
-            raise ConfigError(f"There is no token for LCM: set {PREFIX}TOKEN or {PREFIX}TOKEN_FILE.")
+            raise ConfigError(f"No token for LCM is configured. Set {PREFIX}TOKEN or {PREFIX}TOKEN_FILE.")
         return found
 
 
 def read_config(path: str | None, environ: Mapping[str, str]) -> Config:
-    """The file's values with the environment's over them, all checked."""
+    """Return the validated configuration from the file and the environment."""
     given = _from_file(path) if path else {}
     workers = given.pop("workers", {})
     if not isinstance(workers, dict):
@@ -113,7 +113,7 @@ def _from_file(path: str) -> dict[str, Any]:
         with Path(path).open("rb") as file:
             return tomllib.load(file)
     except (OSError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+        raise ConfigError(f"{path} could not be read: {error}") from error
 
 
 def _from_environment(kind: type, environ: Mapping[str, str], prefix: str = "") -> dict[str, str]:
@@ -125,7 +125,7 @@ def _checked(kind: type, values: Mapping[str, Any], place: str) -> dict[str, Any
     plain = {each.name: each.type for each in fields(kind) if each.type in ("str", "int", "float")}
     unknown = sorted(set(values) - set(plain))
     if unknown:
-        raise ConfigError(f"There is no setting {place}{unknown[0]}.")
+        raise ConfigError(f"Unknown setting {place}{unknown[0]}.")
     return {name: _value(f"{place}{name}", plain[name], value) for name, value in values.items()}
 
 
@@ -136,10 +136,10 @@ def _value(name: str, kind: str, value: Any) -> Any:
         read = {"str": str, "int": int, "float": float}[kind](value)
     except (TypeError, ValueError) as error:
         raise ConfigError(
-            f"{name} must be {'text' if kind == 'str' else 'a number'}, but is {value!r}."
+            f"{name} must be {'text' if kind == 'str' else 'a number'}, not {value!r}."
         ) from error
     if kind != "str" and not 0 < read < 10**9:
-        raise ConfigError(f"{name} must be more than 0, but is {value!r}.")
+        raise ConfigError(f"{name} must be greater than 0, not {value!r}.")
     return read
 
 
@@ -147,4 +147,4 @@ def _text_of(path: str) -> str:
     try:
         return Path(path).read_text().strip()
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+        raise ConfigError(f"{path} could not be read: {error}") from error

@@ -1,4 +1,4 @@
-"""Telling LCM that the workers live, what they have, and which ports are taken there."""
+"""Worker heartbeats: reachability, capacity and ports in use, reported to LCM."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AT_ONCE = 16
 
 @dataclass(frozen=True)
 class PortObservation:
-    """Ports that were found taken on a worker, and when we began to look; by a clock that never jumps."""
+    """Ports found in use on a worker, with the monotonic time at which the check began."""
 
     ports: Sequence[dict[str, Any]]
     began: float = field(default_factory=time.monotonic)
@@ -34,47 +34,47 @@ class PortObservation:
 
 
 class HeartbeatSender:
-    def __init__(self, desk: StageContext, leases: PoolLeases, client: LcmClient) -> None:
-        self._desk = desk
+    def __init__(self, context: StageContext, leases: PoolLeases, client: LcmClient) -> None:
+        self._context = context
         self._leases = leases
         self._client = client
         self._gate = asyncio.Semaphore(AT_ONCE)
-        # By slot: what the last survey found, until LCM has been told.
+        # By slot: the result of the last survey until LCM has received it.
         self.port_observations: dict[str, PortObservation] = {}
 
     async def send_all(self) -> None:
-        """One heartbeat for each worker that answers."""
-        slots = [slot for slot in self._desk.world.slots.values() if self._leases.is_ours(slot.pool)]
+        """Send one heartbeat for each worker that responds."""
+        slots = [slot for slot in self._context.world.slots.values() if self._leases.is_ours(slot.pool)]
         await asyncio.gather(*(self._one(slot.id) for slot in slots))
 
     async def _one(self, slot_id: str) -> None:
-        worker = self._desk.world.worker(slot_id)
+        worker = self._context.world.worker(slot_id)
         if worker is None:
             return
         async with self._gate:
             result = "sent"
-            looked = self.port_observations.pop(slot_id, None)
+            observation = self.port_observations.pop(slot_id, None)
             try:
-                await self._client.heartbeat(slot_id, await _body(worker, looked))
+                await self._client.heartbeat(slot_id, await _body(worker, observation))
             except CmlError as error:
                 result = "worker away"
-                logger.info("no heartbeat of %s: %s", worker.slot.name, error)
+                logger.info("no heartbeat for %s: %s", worker.slot.name, error)
             except LcmCallError as error:
                 result = "LCM away"
-                logger.info("LCM did not take the heartbeat of %s: %s", worker.slot.name, error)
-            if looked is not None and result != "sent":
-                self.port_observations.setdefault(slot_id, looked)
-            self._desk.metrics.heartbeats.labels(result).inc()
+                logger.info("LCM did not accept the heartbeat of %s: %s", worker.slot.name, error)
+            if observation is not None and result != "sent":
+                self.port_observations.setdefault(slot_id, observation)
+            self._context.metrics.heartbeats.labels(result).inc()
 
 
-async def _body(worker: ManagedWorker, looked: PortObservation | None) -> dict[str, Any]:
+async def _body(worker: ManagedWorker, observation: PortObservation | None) -> dict[str, Any]:
     information = await worker.cml.system_information()
     body: dict[str, Any] = {"version": information.version_text[:60]}
     try:
         body["capacity"] = _capacity(await worker.cml.system_stats())
     except CmlError as error:
-        logger.info("%s does not say what it has: %s", worker.slot.name, error)
-    return {**body, **looked.as_body()} if looked else body
+        logger.info("%s did not report its capacity: %s", worker.slot.name, error)
+    return {**body, **observation.as_body()} if observation else body
 
 
 def _capacity(stats: SystemStats) -> dict[str, str]:

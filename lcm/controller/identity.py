@@ -1,4 +1,4 @@
-"""Who this controller is: a name that stays over restarts, and a folder that only one process uses."""
+"""The controller's identity: a name that survives restarts and a locked data folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lcm.controller.config import Config, ConfigError
 
 
 def controller_name(config: Config) -> str:
-    """The configured name, else one that is kept in the data folder: a restart has its leases at once."""
+    """Return the configured name, or one stored in the data folder so that a restart keeps its leases."""
     if config.name:
         return config.name[:64]
     path = Path(config.data_dir) / "name"
@@ -22,23 +22,23 @@ def controller_name(config: Config) -> str:
             path.write_text(f"{socket.gethostname()[:40]}-{uuid.uuid4().hex[:8]}")
         return path.read_text().strip()[:64]
     except OSError as error:
-        raise ConfigError(f"{path} cannot be used: {error}") from error
+        raise ConfigError(f"{path} is not usable: {error}") from error
 
 
 @contextmanager
 def hold_data_folder(config: Config) -> Iterator[None]:
-    """Hold the data folder until the block or the process ends, however it ends."""
+    """Lock the data folder until the block or the process ends."""
     folder = Path(config.data_dir)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = (folder / "lock").open("a+")
     except OSError as error:
-        raise ConfigError(f"{folder} cannot be used: {error}") from error
+        raise ConfigError(f"{folder} is not usable: {error}") from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise ConfigError(
-                f"Another controller runs on {folder}: give this one another data_dir."
+                f"Another controller uses {folder}. Set a different data_dir for this one."
             ) from error
         yield

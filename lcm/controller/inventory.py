@@ -1,4 +1,4 @@
-"""What LCM told us, and the workers we speak to."""
+"""Local copy of LCM's sessions and slots, with a client per worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class Inventory:
-    """Sessions and slots by id; `on_change` hears of sessions to look at."""
+    """Sessions and slots by id. `on_change` is called with the id of each session to reconcile."""
 
     def __init__(self, config: Config, on_change: Callable[[str], None]) -> None:
         self.sessions: dict[str, Session] = {}
@@ -28,7 +28,7 @@ class Inventory:
         self.is_known = False
 
     def replace_all(self, sessions: Iterable[Session], slots: Iterable[SlotInfo]) -> None:
-        """All that there is, from a list."""
+        """Replace all sessions and slots."""
         self.replace_slots(slots)
         fresh = {session.id: session for session in sessions}
         gone = set(self.sessions) - set(fresh)
@@ -45,7 +45,7 @@ class Inventory:
                 self._close(self._workers.pop(key))
 
     def put(self, session: Session) -> None:
-        """A session as LCM has it now; one that has left its slot is not ours any more."""
+        """Store a session as LCM has it now, or drop it if it no longer has a slot."""
         known = self.sessions.get(session.id)
         if session.status in ON_A_SLOT and session.slot_id:
             self.sessions[session.id] = session
@@ -62,7 +62,7 @@ class Inventory:
         return [session for session in self.sessions.values() if session.is_on(slot_id)]
 
     def worker(self, slot_id: str | None) -> ManagedWorker | None:
-        """The worker of a slot; None when it does not serve."""
+        """Return the worker of a slot, or None if the slot is not in service."""
         slot = self.slots.get(slot_id or "")
         if slot is None:
             return None
@@ -70,7 +70,7 @@ class Inventory:
             try:
                 self._workers[slot.id] = ManagedWorker(slot, self._config, self.on_call)
             except ValueError as error:
-                logger.error("the worker of %s cannot be used: %s", slot.name, error)
+                logger.error("the worker of %s is not usable: %s", slot.name, error)
                 return None
         return self._workers[slot.id]
 

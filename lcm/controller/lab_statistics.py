@@ -1,4 +1,4 @@
-"""Reading what running labs use, for Prometheus to scrape."""
+"""Resource usage of running labs, read for Prometheus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lcm.controller.pool_leases import PoolLeases
 from lcm.controller.stage_context import PartOnWorker, StageContext
 from lcm.controller.worker import ManagedWorker
 
-# A node has a counter for each of its disks.
+# A node has one counter for each disk.
 DISK = re.compile(r"block\d+_(rd|wr)_bytes")
 DISK_METRICS = {"rd": "disk_read", "wr": "disk_write"}
 
@@ -24,7 +24,7 @@ DISK_METRICS = {"rd": "disk_read", "wr": "disk_write"}
 def bytes_moved(
     kernel_id: str, node_id: str, links: Mapping[str, LinkEnds], stats: SimulationStats
 ) -> list[MetricSample]:
-    """The counters of a node; what CML does not count has no sample."""
+    """Return the byte counters of a node. Counters that CML does not report have no sample."""
     totals: dict[str, float] = {}
     node = stats.nodes.get(node_id)
     for name, value in (node.figures if node else {}).items():
@@ -40,7 +40,7 @@ def bytes_moved(
 
 
 def _directions(node_id: str, ends: LinkEnds) -> dict[str, str]:
-    """CML counts a link from its first end; a link of a node with itself moves nothing in or out."""
+    """Map metrics to CML's counters, which count from a link's first end. A loop on one node is ignored."""
     if ends.a == ends.b:
         return {}
     if node_id == ends.a:
@@ -56,43 +56,43 @@ LABS_AT_ONCE = 16
 
 
 class LabStatistics:
-    """`look_at` is told the sessions whose lab is missing."""
+    """Reads usage from CML. `reconcile` is called with the id of each session whose lab is missing."""
 
-    def __init__(self, desk: StageContext, leases: PoolLeases, look_at: Callable[[str], None]) -> None:
-        self._desk = desk
+    def __init__(self, context: StageContext, leases: PoolLeases, reconcile: Callable[[str], None]) -> None:
+        self._context = context
         self._leases = leases
-        self._look_at = look_at
+        self._reconcile = reconcile
         self._gate = asyncio.Semaphore(LABS_AT_ONCE)
 
     async def read(self) -> None:
-        """The figures of every running lab; those of ended sessions are gone from the metrics."""
+        """Update the metrics of every running lab and drop the metrics of ended sessions."""
         running = [
             session
-            for session in self._desk.world.sessions.values()
+            for session in self._context.world.sessions.values()
             if session.status in HAS_A_LAB and self._leases.is_ours(session.pool)
         ]
-        self._desk.metrics.utilization.keep_only(session.id for session in running)
+        self._context.metrics.utilization.keep_only(session.id for session in running)
         await asyncio.gather(*(self._lab(session) for session in running))
 
     async def _lab(self, session: Session) -> None:
-        places = self._desk.parts_on_workers(session)
+        places = self._context.parts_on_workers(session)
         if places is None:
             return
         async with self._gate:
             try:
                 samples = [sample for place in places for sample in await self._samples(session, place)]
             except CmlNotFound:
-                self._look_at(session.id)
+                self._reconcile(session.id)
                 samples = []
             except CmlError as error:
-                logger.info("session %s has no figures: %s", session.short, error)
+                logger.info("no usage for session %s: %s", session.short, error)
                 samples = []
-        if session.id in self._desk.world.sessions:
-            self._desk.metrics.utilization.put(session.id, samples, self._desk.now().timestamp())
+        if session.id in self._context.world.sessions:
+            self._context.metrics.utilization.put(session.id, samples, self._context.now().timestamp())
 
     async def _samples(self, session: Session, place: PartOnWorker) -> list[MetricSample]:
-        memory, worker = self._desk.memory(session).on(place), place.worker
-        lab_id = memory.lab_id or await self._desk.lab_of(session, place)
+        memory, worker = self._context.memory(session).on(place), place.worker
+        lab_id = memory.lab_id or await self._context.lab_of(session, place)
         if lab_id is None:
             return []
         if memory.nodes is None:
@@ -102,13 +102,13 @@ class LabStatistics:
         return _samples(session, memory.nodes, memory.links, stats)
 
     async def _links(self, session: Session, worker: ManagedWorker, lab_id: str) -> Mapping[str, LinkEnds]:
-        """What is linked; without it all figures but those of the network are there."""
+        """Return the ends of each link. If CML cannot list them, only the network metrics are missing."""
         try:
             return await worker.cml.link_ends(lab_id)
         except CmlNotFound:
             raise
         except CmlError as error:
-            logger.info("session %s has no figures of its network: %s", session.short, error)
+            logger.info("no network usage for session %s: %s", session.short, error)
             return {}
 
 
@@ -118,7 +118,7 @@ def _samples(
     found: list[MetricSample] = []
     for node in nodes.items:
         if kernel_id := session.kernels.get(node.label):
-            seen = observe_node(node, stats.nodes.get(node.id), ports={}, interfaces=None)
-            found += samples_of(kernel_id, seen)
+            observation = observe_node(node, stats.nodes.get(node.id), ports={}, interfaces=None)
+            found += samples_of(kernel_id, observation)
             found += bytes_moved(kernel_id, node.id, links, stats)
     return found

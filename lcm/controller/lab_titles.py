@@ -1,11 +1,11 @@
-"""The mark in a lab's title: which attempt of which session it is for. A restart finds the lab by it."""
+"""The owner mark in a lab title: session id and attempt. A restarted controller finds its labs by it."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-# CML cuts titles here.
+# CML truncates longer titles.
 LONGEST_TITLE = 64
 _MARK = re.compile(r"^lcm:([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}):(\d{1,4})(?:\s|$)")
 
@@ -16,11 +16,11 @@ class LabOwner(NamedTuple):
 
 
 def format_title(session_id: str, attempt: int, name: str) -> str:
-    """A title that carries the mark, with as much of the name as there is room for."""
+    """Return a title with the owner mark and as much of the name as fits."""
     return f"lcm:{session_id}:{attempt} {name}"[:LONGEST_TITLE].rstrip()
 
 
 def parse_title(title: str) -> LabOwner | None:
-    """Whose lab it is; None when it is not one of ours."""
+    """Return the session and attempt in a lab title, or None if LCM did not create the lab."""
     found = _MARK.match(title)
     return LabOwner(found[1], int(found[2])) if found else None

@@ -1,4 +1,4 @@
-"""LCM's internal API, from the controller's side."""
+"""Client of LCM's internal API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LcmCallError(Exception):
 
 
 class LcmUnavailable(LcmCallError):
-    """No answer, or one that says “later”: the same call may work in a while."""
+    """LCM did not respond or asked to retry later. A retry may succeed."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -33,11 +33,11 @@ class LcmUnavailable(LcmCallError):
 
 
 class TokenRejected(LcmUnavailable):
-    """There is no token, or LCM does not accept it: the next one may be let in."""
+    """The token is missing or was rejected. A rotated token may be accepted."""
 
 
 class LcmRefused(LcmCallError):
-    """LCM will not do this, whenever it is asked."""
+    """LCM rejected the request. A retry does not help."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(f"{status} {code}: {message}")
@@ -46,7 +46,7 @@ class LcmRefused(LcmCallError):
 
 
 class RevisionExpired(LcmRefused):
-    """The watch is too far back: list again."""
+    """The watch revision is too old. List again."""
 
 
 class WatchedChange(NamedTuple):
@@ -56,7 +56,7 @@ class WatchedChange(NamedTuple):
 
 @dataclass(frozen=True)
 class LeaseStatus:
-    """Whether a pool is ours to serve."""
+    """Whether this controller holds the lease of a pool."""
 
     pool: str
     held: bool
@@ -64,7 +64,7 @@ class LeaseStatus:
 
 
 class LcmClient:
-    """Raises LcmUnavailable or LcmRefused, nothing else."""
+    """Client of the internal API. Raises only LcmUnavailable and LcmRefused."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class LcmClient:
         await self._http.aclose()
 
     async def sessions(self, ids: Iterable[str] | None = None) -> list[Session]:
-        """The sessions on our slots, all or those of these ids."""
+        """Return the sessions on the controller's slots, optionally only these ids."""
         if ids is None:
             return [Session.read(row) for row in await self._pages("lablet-sessions", {})]
         wanted, found = list(ids), []
@@ -104,19 +104,19 @@ class LcmClient:
         return [SlotInfo.read(row) for row in await self._pages("slots", {})]
 
     async def revision(self) -> int:
-        """Where the change feed is now."""
+        """Return the current revision of the change feed."""
         return int((await self._call("GET", "watch"))["revision"])
 
     async def watch(self, since: int, wait: float) -> tuple[int, list[WatchedChange]]:
-        """What changed after `since`; waits for something to change."""
+        """Return changes after `since`, waiting up to `wait` seconds for the first."""
         params = {"since": since, "wait": wait}
-        answer = await self._call("GET", "watch", params=params, timeout=wait + 10)
-        return int(answer["revision"]), [
-            WatchedChange(each["kind"], each["id"]) for each in answer["changes"]
+        payload = await self._call("GET", "watch", params=params, timeout=wait + 10)
+        return int(payload["revision"]), [
+            WatchedChange(each["kind"], each["id"]) for each in payload["changes"]
         ]
 
     async def hold(self, holder: str) -> list[LeaseStatus]:
-        """Take or renew the leases of our pools, and say where we can be scraped and what our clock shows."""
+        """Take or renew the pool leases, and report the metrics address and the clock skew."""
         body: dict[str, Any] = {"holder": holder}
         if address := self._config.scraped_at():
             body["metrics_address"] = address
@@ -132,24 +132,24 @@ class LcmClient:
         await self._call("POST", f"slots/{slot_id}/heartbeat", json=body)
 
     async def post(self, path: str, body: Mapping[str, Any], key: str) -> Any:
-        """A post that may be repeated: LCM does it once. It outlives the token that it was written under."""
+        """Send an idempotent POST. The key stays valid across token rotation."""
         try:
             return await self._call("POST", path, json=body, headers={"Idempotency-Key": key})
         except LcmRefused as error:
             if error.status in UNAUTHORIZED_STATUSES:
-                raise TokenRejected(f"the controller's token is not accepted: {error}") from error
+                raise TokenRejected(f"the controller's token was rejected: {error}") from error
             raise
 
     async def _pages(self, path: str, params: dict[str, Any]) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
-        answer = await self._call("GET", path, params={**params, "page_size": PAGE})
+        payload = await self._call("GET", path, params={**params, "page_size": PAGE})
         while True:
-            rows += answer["results"]
-            following = answer.get("next")
+            rows += payload["results"]
+            following = payload.get("next")
             if not following:
                 return rows
             cursor = httpx.URL(following).params["cursor"]
-            answer = await self._call("GET", path, params={**params, "page_size": PAGE, "cursor": cursor})
+            payload = await self._call("GET", path, params={**params, "page_size": PAGE, "cursor": cursor})
 
     async def _call(self, method: str, path: str, **options: Any) -> Any:
         try:
@@ -160,7 +160,7 @@ class LcmClient:
             if response.is_success:
                 return response.json() if response.content else None
         except ConfigError as error:
-            # A token file is empty or gone for a moment while it is rotated.
+            # A token file may be empty or missing for a moment while it is rotated.
             raise TokenRejected(f"{method} {path}: {error}") from error
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise LcmUnavailable(f"{method} {path}: {error or type(error).__name__}") from error
@@ -168,17 +168,17 @@ class LcmClient:
 
 
 def _problem(method: str, path: str, response: httpx.Response) -> LcmCallError:
-    code, message = _words(response)
+    code, message = _error_of(response)
     if response.status_code == 410:
         return RevisionExpired(410, code, message)
     if response.status_code >= 500 or response.status_code in (408, 425, 429):
         wait = response.headers.get("Retry-After", "")
-        said = f"{method} {path}: {response.status_code} {message}"
-        return LcmUnavailable(said, float(wait) if wait.isdigit() else None)
+        text = f"{method} {path}: {response.status_code} {message}"
+        return LcmUnavailable(text, float(wait) if wait.isdigit() else None)
     return LcmRefused(response.status_code, code, message)
 
 
-def _words(response: httpx.Response) -> tuple[str, str]:
+def _error_of(response: httpx.Response) -> tuple[str, str]:
     try:
         body = response.json()
         return str(body["code"]), str(body["message"])

@@ -1,4 +1,4 @@
-"""The controller's own metrics, and what running labs use, on a port of its own."""
+"""Prometheus metrics of the controller and of running labs, served on a separate port."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 @dataclass(frozen=True)
 class MetricSample:
-    """One figure of a kernel.
+    """One measured value of a kernel.
 
-    `value_type` is current, capacity or pct of cpu_util, mem and disk; or total, of what only grows:
-    disk_read, disk_write, net_rx and net_tx.
+    `value_type` is current, capacity or pct for cpu_util, mem and disk, and total for the counters disk_read,
+    disk_write, net_rx and net_tx.
     """
 
     kernel_id: str
@@ -36,14 +36,14 @@ class MetricSample:
 
 @dataclass(frozen=True)
 class SessionSamples:
-    """What a session's nodes showed at a moment, in seconds of the clock."""
+    """Samples of one session's nodes, taken at Unix time `at`."""
 
     at: float
     samples: tuple[MetricSample, ...]
 
 
 def samples_of(kernel_id: str, node: NodeObservation) -> list[MetricSample]:
-    """Cores, bytes and percent of a node; what is not known has no sample."""
+    """Return CPU, memory and disk samples of a node. Unknown values have no sample."""
     figures = {
         ("cpu_util", "current"): node.used_cpu_cores,
         ("cpu_util", "capacity"): node.cpu_cores,
@@ -66,7 +66,7 @@ def _bytes(megabytes: int | None) -> int | None:
 
 
 class Utilization(Collector):
-    """The newest figures of each running session; a session that is removed leaves no series."""
+    """Collector of the latest samples of each running session. A removed session leaves no series."""
 
     def __init__(self) -> None:
         self._readings: dict[str, SessionSamples] = {}
@@ -84,14 +84,16 @@ class Utilization(Collector):
     def collect(self) -> Iterator[Metric]:
         labels = ["kernel_id", "session_id", "metric"]
         used = GaugeMetricFamily(
-            UTILIZATION, "What the nodes of running labs use and have.", labels=[*labels, "value_type"]
+            UTILIZATION, "Usage and capacity of nodes in running labs.", labels=[*labels, "value_type"]
         )
         moved = CounterMetricFamily(
             BYTES,
-            "Bytes that nodes of running labs have read, written, received, sent.",
+            "Bytes read, written, received and sent by nodes of running labs.",
             labels=labels,
         )
-        seen = GaugeMetricFamily(OBSERVED_AT, "When a node's figures were read from CML.", labels=labels[:2])
+        observed = GaugeMetricFamily(
+            OBSERVED_AT, "Time at which a node's usage was read from CML.", labels=labels[:2]
+        )
         for session_id, reading in list(self._readings.items()):
             for each in reading.samples:
                 names = [each.kernel_id, session_id, each.metric]
@@ -100,12 +102,12 @@ class Utilization(Collector):
                 else:
                     used.add_metric([*names, each.value_type], each.value)
             for kernel_id in dict.fromkeys(each.kernel_id for each in reading.samples):
-                seen.add_metric([kernel_id, session_id], reading.at)
-        yield from (used, moved, seen)
+                observed.add_metric([kernel_id, session_id], reading.at)
+        yield from (used, moved, observed)
 
 
 class Metrics:
-    """All in a registry of their own, so that two controllers fit into one process."""
+    """Metrics in a registry of their own, so that two controllers fit into one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -113,7 +115,7 @@ class Metrics:
         self.registry.register(self.utilization)
         self.reconciles = Histogram(
             "lcm_controller_reconcile_seconds",
-            "Time to look at a session, by its status and how it went.",
+            "Reconcile duration of a session by status and result.",
             ["status", "result"],
             registry=self.registry,
             buckets=BUCKETS,
@@ -128,21 +130,21 @@ class Metrics:
         self.observations = self._counter("lcm_controller_observations", "Labs observed.", ["result"])
         self.heartbeats = self._counter("lcm_controller_heartbeats", "Heartbeats sent.", ["result"])
         self.orphans = self._counter("lcm_controller_orphans_removed", "Labs removed that had no session.")
-        self.spooled = self._gauge("lcm_controller_spool_depth", "Posts that LCM has not taken yet.")
-        self.sessions = self._gauge("lcm_controller_sessions", "Sessions on our slots.")
+        self.spooled = self._gauge("lcm_controller_spool_depth", "Posts that LCM has not accepted yet.")
+        self.sessions = self._gauge("lcm_controller_sessions", "Sessions on this controller's slots.")
         self.clock_skew = self._gauge(
-            "lcm_controller_clock_skew_seconds", "How far this machine's clock is ahead of LCM's."
+            "lcm_controller_clock_skew_seconds", "Seconds the local clock is ahead of LCM's."
         )
         self.clock_steady = self._gauge(
-            "lcm_controller_clock_steady", "1: LCM's time is known; 0: no session is ended until it is."
+            "lcm_controller_clock_steady", "1 if LCM's time is known, else 0; no session is ended at 0."
         )
-        self.held = self._gauge("lcm_controller_pools_held", "Pools that this controller serves.")
+        self.held = self._gauge("lcm_controller_pools_held", "Pools whose lease this controller holds.")
 
     def note_call(self, record: CallRecord) -> None:
         self.calls.labels(call=record.call, result=record.result).observe(record.seconds)
 
     def serve(self, bind: str) -> None:
-        """Answer Prometheus; port 0 would not be found by anybody."""
+        """Serve the metrics to Prometheus at `bind`."""
         host, _, port = bind.rpartition(":")
         start_http_server(int(port), host.strip("[]") or "127.0.0.1", registry=self.registry)
 

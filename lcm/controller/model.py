@@ -1,4 +1,4 @@
-"""Sessions and slots as LCM tells them."""
+"""Sessions and slots as LCM's internal API returns them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ TERMINATED = "TERMINATED"
 CANCELLED = "CANCELLED"
 
 ON_A_SLOT = frozenset({SCHEDULED, INSTANTIATING, READY, RUNNING, COLLECTING, STOPPING})
-# Its lab should be there, started.
+# Statuses in which the lab should exist and be started.
 HAS_A_LAB = frozenset({READY, RUNNING, COLLECTING})
-# Slots whose worker answers.
+# States of slots whose worker is expected to respond.
 SERVING = frozenset({"READY", "DRAINING"})
 
 
@@ -38,7 +38,7 @@ class SlotInfo:
 
 @dataclass(frozen=True)
 class SessionPart:
-    """What of a session is on one slot: its lab, or of one that is spread the lab of some of its nodes."""
+    """The part of a session on one slot: its whole lab, or the lab of some of its nodes if it is spread."""
 
     slot_id: str
     topology: str | None
@@ -101,7 +101,7 @@ class Session:
 
 
 def _parts(values: Mapping[str, Any]) -> tuple[SessionPart, ...]:
-    """One for each slot; their titles say which of how many they are."""
+    """Return one part per slot. Titles of a spread session carry “part/total”."""
     slot, name = values.get("slot"), values.get("definition_name") or ""
     spread = values.get("parts") or ()
     if spread:

@@ -1,4 +1,4 @@
-"""Which pools are ours: a lease from LCM, renewed; another controller that has one is left in peace."""
+"""Leases of the pools that this controller serves, renewed with LCM."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lcm.controller.lcm_client import LcmCallError, LcmClient
 logger = logging.getLogger(__name__)
 
 RENEW_SECONDS = 8.0
-# LCM lends for 30 s; we count from before the call and leave a margin.
+# LCM grants 30 s. The controller counts from before the request and leaves a margin.
 TRUSTED_SECONDS = 22.0
 
 
 class PoolLeases:
-    """`is_ours`: nobody else was given the pool. `may_change`: and LCM confirmed that a moment ago."""
+    """`is_ours`: no other controller holds the pool. `may_change`: LCM also confirmed it recently."""
 
     def __init__(self, client: LcmClient, holder: str) -> None:
         self._client = client
@@ -35,23 +35,23 @@ class PoolLeases:
         return {pool for pool in self._confirmed if self.is_ours(pool)}
 
     async def renew(self) -> set[str]:
-        """Take or renew; the pools that have become ours by it."""
-        asked_at = time.monotonic()
+        """Take or renew the leases. Return the pools gained by this call."""
+        requested_at = time.monotonic()
         gained = set()
         for lease in await self._client.hold(self._holder):
             if lease.held:
                 if not self.is_ours(lease.pool):
                     gained.add(lease.pool)
                 self._lost.discard(lease.pool)
-                self._confirmed[lease.pool] = asked_at
+                self._confirmed[lease.pool] = requested_at
             elif self.is_ours(lease.pool) or lease.pool not in self._lost:
                 logger.warning("pool %s is served by %s", lease.pool, lease.holder)
                 self._lost.add(lease.pool)
         return gained
 
     async def release(self) -> None:
-        """At the end: another controller need not wait for the lease to run out."""
+        """Release the leases at shutdown, so that another controller need not wait for them to expire."""
         try:
             await asyncio.wait_for(self._client.release(self._holder), 3)
         except (LcmCallError, TimeoutError) as error:
-            logger.warning("the leases could not be given back, they end by themselves: %s", error)
+            logger.warning("leases could not be released and will expire: %s", error)

@@ -1,4 +1,4 @@
-"""Allocated ports as node tags: what each node's tags must be before the lab starts."""
+"""Allocated ports as node tags, written before a lab starts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lcm.cml.ports import PortTag, TagError, format_tag, parse_tag
 
 
 class TemplateMismatch(Exception):
-    """The lab does not have what the port template speaks of."""
+    """The lab does not match the port template."""
 
 
 class PortTaggedNode(Protocol):
@@ -26,11 +26,11 @@ class PortTaggedNode(Protocol):
 def tags_to_write(
     nodes: Sequence[PortTaggedNode], template: Sequence[Mapping[str, Any]], ports: Mapping[str, int]
 ) -> dict[str, list[str]]:
-    """New tags by node id, for the nodes that do not have them yet."""
+    """Return the new tags by node id, for nodes whose tags must change."""
     labels = {node.label for node in nodes}
     for entry in template:
         if entry["node_label"] not in labels:
-            raise TemplateMismatch(f"there is no node “{entry['node_label']}” for the port {entry['name']}")
+            raise TemplateMismatch(f"the lab has no node “{entry['node_label']}” for port {entry['name']}")
         if entry["name"] not in ports:
             raise TemplateMismatch(f"no port was allocated for {entry['name']}")
     wanted = {node.id: _wanted(node, template, ports) for node in nodes}
@@ -53,7 +53,7 @@ def is_port_tag(tag: str) -> bool:
 
 
 def parse_port(tag: str) -> PortTag | None:
-    """The port in a tag, None when there is none that could be read."""
+    """Return the port in a tag, or None if the tag has no readable port."""
     try:
         return parse_tag(tag)
     except TagError:

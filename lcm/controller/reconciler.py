@@ -1,4 +1,4 @@
-"""Looking at one session: which stage, whether we may, and what trouble means."""
+"""Reconciliation of one session: selects its stage, checks the lease, handles failures."""
 
 from __future__ import annotations
 
@@ -20,60 +20,60 @@ WAIT_FOR_LEASE = 2.0
 
 
 class Reconciler:
-    def __init__(self, desk: StageContext, leases: PoolLeases) -> None:
-        self._desk = desk
+    def __init__(self, context: StageContext, leases: PoolLeases) -> None:
+        self._context = context
         self._leases = leases
 
-    async def look(self, session_id: str) -> float | None:
-        """What is to be done for a session now; answers when to look again."""
-        session = self._desk.world.sessions.get(session_id)
+    async def reconcile(self, session_id: str) -> float | None:
+        """Run the current stage of a session. Return seconds until the next run, or None."""
+        session = self._context.world.sessions.get(session_id)
         if session is None:
-            self._desk.forget(session_id)
+            self._context.forget(session_id)
             return None
         if not self._leases.is_ours(session.pool):
-            # Whoever has the pool now does what we would not know of.
-            self._desk.states.pop((session.id, session.attempt), None)
+            # Another controller serves the pool; this one's copy of the state becomes outdated.
+            self._context.states.pop((session.id, session.attempt), None)
             return None
         stage = STAGES.get(session.status)
         if stage is None:
             return None
-        if self._desk.outbox.waiting(session_id):
+        if self._context.outbox.waiting(session_id):
             return WAIT_FOR_LCM
         if session.status in NEED_LEASE and not self._leases.may_change(session.pool):
             return WAIT_FOR_LEASE
-        places = self._desk.parts_on_workers(session)
+        places = self._context.parts_on_workers(session)
         if places is None:
-            # LCM decides what becomes of sessions whose worker is gone.
-            return self._desk.config.running_check_seconds
+            # LCM decides what happens to sessions whose worker is gone.
+            return self._context.config.running_check_seconds
         begun, result = time.monotonic(), "failed"
         try:
             try:
-                again = await stage(self._desk, session, places)
+                delay = await stage(self._context, session, places)
                 result = "done"
             except CmlError as error:
-                again = await self._trouble(session, places, error)
+                delay = await self._handle_failure(session, places, error)
         except SpoolFull as error:
             logger.error("a post about session %s cannot be sent: %s", session.short, error)
-            again = self._pause(session, "outbox")
+            delay = self._pause(session, "outbox")
         finally:
             seconds = time.monotonic() - begun
-            self._desk.metrics.reconciles.labels(session.status, result).observe(seconds)
-        return again
+            self._context.metrics.reconciles.labels(session.status, result).observe(seconds)
+        return delay
 
-    async def _trouble(
+    async def _handle_failure(
         self, session: Session, places: Sequence[PartOnWorker], error: CmlError
     ) -> float | None:
-        """Try again, later each time the same call fails; a worker that is away has lost its labs."""
+        """Return the backoff delay, or report a failure if a worker has been unreachable for too long."""
         away = max(place.worker.unreachable_for() for place in places)
-        if away > self._desk.config.worker_lost_seconds:
-            await self._desk.fail(session, f"its worker does not answer: {error}", lab_is_gone=False)
+        if away > self._context.config.worker_lost_seconds:
+            await self._context.fail(session, f"the worker does not respond: {error}", lab_is_gone=False)
             return None
         logger.info("session %s, %s: %s", session.short, session.status, error)
         return self._pause(session, error.call)
 
     def _pause(self, session: Session, call: str) -> float:
-        """Seconds until the next try: longer each time the same call fails."""
-        memory = self._desk.memory(session)
+        """Return the backoff delay of a call, which grows while the same call fails."""
+        memory = self._context.memory(session)
         if memory.failing_call != call:
             memory.failing_call = call
             memory.backoff.reset()

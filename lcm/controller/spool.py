@@ -1,4 +1,4 @@
-"""Posts on disk until LCM has them: in order, with a bound, there after a crash."""
+"""Bounded, crash-safe spool of posts on disk, in order."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ logger = logging.getLogger(__name__)
 
 
 class SpoolFull(Exception):
-    """There is no room for another post."""
+    """The spool has no room for another post."""
 
 
 @dataclass(frozen=True)
 class Post:
-    """One post: of which session's attempt, where it goes, and the key under which LCM does it once."""
+    """A post about one attempt of a session. `key` makes it idempotent."""
 
     session_id: str
     attempt: int
@@ -30,7 +30,7 @@ class Post:
 
 
 class Spool:
-    """A folder with a file a post; names count up, so their order is the order of writing."""
+    """A folder with one file per post, named by a sequence number."""
 
     def __init__(self, folder: Path, *, most_entries: int, most_bytes: int) -> None:
         self.folder = folder
@@ -47,20 +47,20 @@ class Spool:
         return len(self._sizes)
 
     def load(self) -> Iterator[tuple[int, Post]]:
-        """What an earlier run left; a file that cannot be read is put aside."""
+        """Yield the posts of an earlier run. Unreadable files are renamed to *.bad."""
         for path in self._files():
             try:
                 yield int(path.stem), Post(**json.loads(path.read_text()))
             except (ValueError, TypeError, OSError) as error:
-                logger.error("spooled post %s cannot be read and is put aside: %s", path.name, error)
+                logger.error("spooled post %s is unreadable and was renamed to *.bad: %s", path.name, error)
                 path.rename(path.with_suffix(".bad"))
                 self._total -= self._sizes.pop(int(path.stem), 0)
 
     def reserve(self, post: Post) -> tuple[int, bytes]:
-        """A place in the order and what is to be written there."""
+        """Return a sequence number and the bytes to write under it."""
         data = json.dumps(asdict(post)).encode()
         if len(self._sizes) >= self._most_entries or self._total + len(data) > self._most_bytes:
-            raise SpoolFull(f"{len(self._sizes)} posts wait for LCM, there is no room for more")
+            raise SpoolFull(f"the spool is full with {len(self._sizes)} posts that LCM has not accepted")
         number = self._next
         self._next += 1
         self._sizes[number] = len(data)
@@ -68,7 +68,7 @@ class Spool:
         return number, data
 
     def write(self, number: int, data: bytes) -> None:
-        """Safe against a crash once it returns; may run in a thread. A failure leaves no file."""
+        """Write a post durably. Thread-safe. A failure leaves no file."""
         path = self._path(number)
         new = path.with_suffix(".new")
         try:
@@ -88,11 +88,11 @@ class Spool:
         return number
 
     def remove(self, number: int) -> None:
-        """Remove a post. If its file cannot be removed, the next run sends it again, and LCM ignores it."""
+        """Remove a post. If its file stays, the next run sends it again and LCM ignores the duplicate."""
         try:
             self._path(number).unlink(missing_ok=True)
         except OSError as error:
-            logger.warning("spooled post %d cannot be removed: %s", number, error)
+            logger.warning("spooled post %d could not be removed: %s", number, error)
         self._total -= self._sizes.pop(number, 0)
 
     def _path(self, number: int) -> Path:

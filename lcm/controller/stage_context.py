@@ -1,4 +1,4 @@
-"""What every stage of a session works with: the worker, the way to LCM, the time."""
+"""Services shared by the stages of a session: workers, outbox, clock and per-session state."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from lcm.controller.worker import ManagedWorker
 
 logger = logging.getLogger(__name__)
 
-# The key of the last observation was used for another body: a run before us has posted it.
+# The key of the final observation was used with another body: an earlier run posted it.
 ALREADY_POSTED = "key_reused"
 
 
 class PartOnWorker(NamedTuple):
-    """A part of a session and the worker that it is on."""
+    """A part of a session and its worker."""
 
     part: SessionPart
     worker: ManagedWorker
 
 
 class LabLocation(NamedTuple):
-    """A lab of a session, and where."""
+    """A lab of a session and its worker."""
 
     worker: ManagedWorker
     lab_id: str
@@ -48,7 +48,7 @@ class LabLocation(NamedTuple):
 
 @dataclass
 class LabState:
-    """What this process knows of the lab of a part."""
+    """State of one part's lab, known to this process only."""
 
     lab_id: str | None = None
     prepared: bool = False
@@ -58,12 +58,13 @@ class LabState:
 
 @dataclass
 class SessionState:
-    """What this process knows of a session. Nothing in it is needed after a restart."""
+    """State of a session, known to this process only. Nothing in it is needed after a restart."""
 
     labs: dict[str, LabState] = field(default_factory=dict)
-    # From then on no import is under way that nobody waits for; None: one before us may have begun some.
+    # An abandoned import cannot still be in progress after this time. None: an earlier process may have begun
+    # one.
     settled_at: datetime | None = None
-    # The end of the timeslot at which the lab was observed last. After an extension it is observed again.
+    # The timeslot end at which the lab was last observed. After an extension it is observed again.
     observed_end: datetime | None = None
     why_missing: str = ""
     answered_request: str | None = None
@@ -92,19 +93,19 @@ class StageContext:
         self.metrics.utilization.remove(session_id)
 
     def now(self) -> datetime:
-        """LCM's time, not that of this machine."""
+        """Return LCM's time, not local time."""
         return self.clock.now()
 
     def age(self, session: Session) -> float:
-        """Seconds in its present status; 0 while LCM's time is in doubt, so that no time limit is over."""
+        """Return seconds in the current status; 0 while LCM's time is unknown, so that no timeout expires."""
         return (self.now() - session.status_since).total_seconds() if self.clock.is_steady else 0.0
 
     def is_over(self, session: Session, for_seconds: float = 0) -> bool:
-        """Whether its timeslot is over; no timeslot is while LCM's time is in doubt."""
+        """Return whether the timeslot has ended; False while LCM's time is unknown."""
         return self.clock.is_steady and (self.now() - session.ends_at).total_seconds() >= for_seconds
 
     async def still_over(self, session: Session) -> bool | None:
-        """Ask LCM before ending something: it may have been extended. None: LCM does not answer."""
+        """Ask LCM whether the timeslot has really ended, as it may have been extended. None: no response."""
         try:
             fresh = await self.refresh(session.id)
         except LcmCallError:
@@ -112,15 +113,15 @@ class StageContext:
         return fresh is not None and fresh.status == session.status and self.is_over(fresh)
 
     async def move(self, session: Session, to: str, reason: str = "") -> bool:
-        """One step; whether LCM took it. A step that LCM cannot take now is kept and sent later."""
+        """Request a transition. Return whether LCM accepted it. The outbox retries if LCM is unavailable."""
         return await self._move(session, to, reason, {})
 
     async def end(self, session: Session, to: str, reason: str) -> bool:
-        """One step because the timeslot is over: LCM refuses it if the session was extended meanwhile."""
+        """Request a transition because the timeslot ended. LCM rejects it if the session was extended."""
         return await self._move(session, to, reason, {"ends_at": session.ends_at.isoformat()})
 
     async def fail(self, session: Session, reason: str, *, lab_is_gone: bool) -> bool:
-        """What went wrong; LCM decides what follows."""
+        """Report a failure. LCM decides what follows."""
         logger.warning("session %s failed while %s: %s", session.short, session.status, reason)
         body = {
             "from_status": session.status,
@@ -128,14 +129,14 @@ class StageContext:
             "reason": reason[:500],
             "lab_is_gone": lab_is_gone,
         }
-        return await self._tell(session, "failures", body, f"failure {session.status} {reason}")
+        return await self._report(session, "failures", body, f"failure {session.status} {reason}")
 
     async def observe(
         self, session: Session, labs: Sequence[LabLocation], *, observer: str = LABLET_CONTROLLER
     ) -> ResourceObservation | None:
-        """What its labs have and use now; never raises: nothing that fails here may block what follows."""
+        """Return what the labs have and use now. Never raises, so that teardown is not blocked."""
         try:
-            seen = await asyncio.gather(
+            observations = await asyncio.gather(
                 *(
                     observe_lab(
                         worker.cml,
@@ -148,26 +149,28 @@ class StageContext:
                     for worker, lab_id in labs
                 )
             )
-            return merge_observations(seen)
+            return merge_observations(observations)
         except Exception:
             logger.exception("session %s could not be observed", session.short)
             return None
 
-    async def post_observation(self, session: Session, seen: ResourceObservation | None, name: str) -> str:
-        """Post it once under this name; answers why there is no observation, if there is none."""
-        if seen is None:
-            return self._missing("it could not be observed")
+    async def post_observation(
+        self, session: Session, observation: ResourceObservation | None, name: str
+    ) -> str:
+        """Post an observation once under this name. Return why it is missing, or an empty string."""
+        if observation is None:
+            return self._missing("the observation failed")
         try:
-            outcome = await self._post(session, "resource-observations", seen.to_dict(), name)
+            outcome = await self._post(session, "resource-observations", observation.to_dict(), name)
         except SpoolFull as error:
             return self._missing(str(error))
         if outcome.refused and outcome.refused.code != ALREADY_POSTED:
             return self._missing(str(outcome.refused))
-        self.metrics.observations.labels("complete" if seen.is_complete else "incomplete").inc()
+        self.metrics.observations.labels("complete" if observation.is_complete else "incomplete").inc()
         return ""
 
     def parts_on_workers(self, session: Session) -> list[PartOnWorker] | None:
-        """The parts of a session with their workers; None when one of them does not serve."""
+        """Return the session's parts with their workers, or None if a worker is not in service."""
         found = [
             PartOnWorker(part, worker)
             for part in session.parts
@@ -176,14 +179,14 @@ class StageContext:
         return found if found and len(found) == len(session.parts) else None
 
     async def lab_of(self, session: Session, place: PartOnWorker) -> str | None:
-        """The session's lab on a worker, by its mark; None when there is none."""
+        """Return the id of the session's lab on a worker, found by its owner mark, or None."""
         memory = self.memory(session).on(place)
         labs = await place.worker.labs_of(LabOwner(session.id, session.attempt))
         memory.lab_id = labs[0].id if labs else None
         return memory.lab_id
 
     async def labs_of(self, session: Session, places: Sequence[PartOnWorker]) -> list[LabLocation]:
-        """The labs of all its parts; none when one of them is missing: the session is lost with it."""
+        """Return the labs of all parts, or an empty list if one is missing, as the session is then lost."""
         found = [
             LabLocation(place.worker, lab_id)
             for place in places
@@ -192,7 +195,7 @@ class StageContext:
         return found if len(found) == len(places) else []
 
     async def labs_are_gone(self, session: Session, places: Sequence[PartOnWorker]) -> bool:
-        """Return whether all its workers report that they have no lab for this attempt."""
+        """Return whether every worker reports no lab for this attempt."""
         mark = LabOwner(session.id, session.attempt)
         try:
             return not any([await place.worker.labs_of(mark) for place in places])
@@ -200,7 +203,7 @@ class StageContext:
             return False
 
     async def remove_labs(self, session: Session, places: Sequence[PartOnWorker]) -> None:
-        """Everything on its workers that is for this attempt."""
+        """Remove all labs of this attempt from the workers."""
         for place in places:
             for lab in await place.worker.labs_of(LabOwner(session.id, session.attempt)):
                 await place.worker.remove(lab.id)
@@ -220,9 +223,9 @@ class StageContext:
             **decided_on,
         }
         name = " ".join([session.status, to, reason, *decided_on.values()])
-        return await self._tell(session, "transitions", body, name)
+        return await self._report(session, "transitions", body, name)
 
-    async def _tell(self, session: Session, path: str, body: dict[str, Any], name: str) -> bool:
+    async def _report(self, session: Session, path: str, body: dict[str, Any], name: str) -> bool:
         outcome = await self._post(session, path, body, name)
         if isinstance(outcome.answer, dict) and "status" in outcome.answer:
             self.world.put(Session.read(outcome.answer))

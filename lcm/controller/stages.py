@@ -1,6 +1,6 @@
-"""What is done for a session in each of its statuses. Each stage can be begun again at any point.
+"""One handler for each session status. A handler can be restarted at any point.
 
-A stage answers in how many seconds it wants to look again; None: when LCM tells something new.
+A handler returns the seconds until its next run, or None to wait for a change in LCM.
 """
 
 from __future__ import annotations
@@ -20,60 +20,60 @@ from lcm.controller.worker import STARTED, has_unknown_result, is_retryable
 Places = Sequence[PartOnWorker]
 Stage = Callable[[StageContext, Session, Places], Awaitable[float | None]]
 
-OVER = "its timeslot is over"
-NO_TOPOLOGY = "its definition has no topology, and CML cannot import a lab without one"
+OVER = "the timeslot ended"
+NO_TOPOLOGY = "the definition has no topology, so CML cannot import a lab"
 LAST_OBSERVATION = "last observation"
 SOON = 1.0
 LCM_AWAY = 5.0
 
 
-async def handle_scheduled(desk: StageContext, session: Session, places: Places) -> float | None:
-    """Begin when the timeslot is near; LCM's consent comes before anything is done."""
-    if desk.is_over(session):
-        await desk.end(session, model.CANCELLED, f"{OVER} before it could start")
+async def handle_scheduled(context: StageContext, session: Session, places: Places) -> float | None:
+    """Move to INSTANTIATING when the timeslot is near. LCM must accept the transition first."""
+    if context.is_over(session):
+        await context.end(session, model.CANCELLED, f"{OVER} before the session could start")
         return None
-    if not desk.clock.is_known or desk.now() >= session.ends_at:
+    if not context.clock.is_known or context.now() >= session.ends_at:
         return LCM_AWAY
-    early = (session.starts_at - desk.now()).total_seconds() - desk.config.start_lead_seconds
+    early = (session.starts_at - context.now()).total_seconds() - context.config.start_lead_seconds
     if early > 0:
         return early
-    desk.memory(session).settled_at = desk.now()
-    await desk.move(session, model.INSTANTIATING)
+    context.memory(session).settled_at = context.now()
+    await context.move(session, model.INSTANTIATING)
     return None
 
 
-async def handle_instantiating(desk: StageContext, session: Session, places: Places) -> float | None:
-    """Import under the mark, ports into the tags, start, wait until it has converged."""
-    if desk.is_over(session):
-        return await _end_early(desk, session, f"{OVER} before it was ready")
-    if desk.age(session) > desk.config.boot_timeout_seconds:
-        why = f"the lab did not converge within {desk.config.boot_timeout_seconds:g} s"
-        return await give_up(desk, session, places, why)
+async def handle_instantiating(context: StageContext, session: Session, places: Places) -> float | None:
+    """Import the lab, write ports into tags, start it and wait until it has converged."""
+    if context.is_over(session):
+        return await _end_early(context, session, f"{OVER} before the lab was ready")
+    if context.age(session) > context.config.boot_timeout_seconds:
+        why = f"the lab did not converge within {context.config.boot_timeout_seconds:g} s"
+        return await give_up(context, session, places, why)
     if any(not place.part.topology for place in places):
-        return await give_up(desk, session, places, NO_TOPOLOGY)
+        return await give_up(context, session, places, NO_TOPOLOGY)
     try:
-        if all([await _is_up(desk, session, place) for place in places]):
-            await desk.move(session, model.READY, _said_of_links(session))
+        if all([await _is_up(context, session, place) for place in places]):
+            await context.move(session, model.READY, _missing_links_note(session))
             return None
     except TemplateMismatch as error:
-        return await give_up(desk, session, places, f"the ports cannot be written: {error}")
+        return await give_up(context, session, places, f"ports could not be written to the lab: {error}")
     except CmlError as error:
         if is_retryable(error):
             raise
-        return await give_up(desk, session, places, str(error))
-    return desk.config.boot_poll_seconds
+        return await give_up(context, session, places, str(error))
+    return context.config.boot_poll_seconds
 
 
-async def _end_early(desk: StageContext, session: Session, reason: str) -> float | None:
-    if not await desk.still_over(session):
+async def _end_early(context: StageContext, session: Session, reason: str) -> float | None:
+    if not await context.still_over(session):
         return LCM_AWAY
-    await desk.end(session, model.STOPPING, reason)
+    await context.end(session, model.STOPPING, reason)
     return None
 
 
-async def _is_up(desk: StageContext, session: Session, place: PartOnWorker) -> bool:
-    """Whether the lab of a part has converged; one that does not run is started."""
-    lab_id, worker = await _prepared_lab(desk, session, place), place.worker
+async def _is_up(context: StageContext, session: Session, place: PartOnWorker) -> bool:
+    """Return whether the lab of a part has converged. Start it if it is not running."""
+    lab_id, worker = await _prepared_lab(context, session, place), place.worker
     if lab_id is None:
         return False
     if await worker.cml.lab_state(lab_id) != STARTED:
@@ -82,17 +82,17 @@ async def _is_up(desk: StageContext, session: Session, place: PartOnWorker) -> b
     return await worker.cml.check_if_converged(lab_id)
 
 
-def _said_of_links(session: Session) -> str:
-    """A lab ends at its worker: what was between two of them is missing."""
-    return f"links between workers are left out: {', '.join(session.left_out)}" if session.left_out else ""
+def _missing_links_note(session: Session) -> str:
+    """Return a note about links between workers, which a spread lab cannot have."""
+    return f"links between workers are missing: {', '.join(session.left_out)}" if session.left_out else ""
 
 
-async def _prepared_lab(desk: StageContext, session: Session, place: PartOnWorker) -> str | None:
-    """The lab of a part, imported once, with its ports in the tags; None when it has to be waited for."""
-    (part, worker), memory = place, desk.memory(session).on(place)
+async def _prepared_lab(context: StageContext, session: Session, place: PartOnWorker) -> str | None:
+    """Return the lab of a part, imported once and with port tags; None while it must be waited for."""
+    (part, worker), memory = place, context.memory(session).on(place)
     if memory.prepared and memory.lab_id:
         return memory.lab_id
-    lab_id = memory.lab_id = await _imported_lab(desk, session, place)
+    lab_id = memory.lab_id = await _imported_lab(context, session, place)
     if lab_id is None:
         return None
     nodes = await worker.cml.nodes(lab_id)
@@ -104,172 +104,180 @@ async def _prepared_lab(desk: StageContext, session: Session, place: PartOnWorke
     return lab_id
 
 
-async def _imported_lab(desk: StageContext, session: Session, place: PartOnWorker) -> str | None:
-    """The lab of a part by its mark, else a new one.
+async def _imported_lab(context: StageContext, session: Session, place: PartOnWorker) -> str | None:
+    """Return the lab of a part by its owner mark, or import it.
 
-    CML may still be at an import that we gave up, or that one before us began: it is waited for.
+    CML may still be working on an import that timed out or that an earlier process began. Wait for it first.
     """
-    (part, worker), memory = place, desk.memory(session)
+    (part, worker), memory = place, context.memory(session)
     labs = await worker.labs_of(LabOwner(session.id, session.attempt))
-    for twin in labs[1:]:
-        await worker.remove(twin.id)
+    for duplicate in labs[1:]:
+        await worker.remove(duplicate.id)
     if labs:
         return labs[0].id
-    settling = timedelta(seconds=desk.config.import_settle_seconds)
-    memory.settled_at = memory.settled_at or desk.now() + settling
-    if desk.now() < memory.settled_at:
+    settling = timedelta(seconds=context.config.import_settle_seconds)
+    memory.settled_at = memory.settled_at or context.now() + settling
+    if context.now() < memory.settled_at:
         return None
     title = format_title(session.id, session.attempt, part.title)
     try:
         return await worker.import_lab(part.topology or "", title)
     except CmlError as error:
         if has_unknown_result(error):
-            memory.settled_at = desk.now() + settling
+            memory.settled_at = context.now() + settling
         raise
 
 
-async def give_up(desk: StageContext, session: Session, places: Places, why: str) -> float | None:
-    """Clean up, then say what went wrong; a worker that does not let us is left to the search for orphans."""
+async def give_up(context: StageContext, session: Session, places: Places, why: str) -> float | None:
+    """Remove the labs, then report the failure. Labs that cannot be removed are left to orphan collection."""
     is_gone = True
     try:
-        await desk.remove_labs(session, places)
+        await context.remove_labs(session, places)
     except CmlError:
-        if desk.age(session) < desk.config.boot_timeout_seconds + desk.config.stop_timeout_seconds:
+        if context.age(session) < context.config.boot_timeout_seconds + context.config.stop_timeout_seconds:
             raise
         is_gone = False
-    await desk.fail(session, why, lab_is_gone=is_gone)
+    await context.fail(session, why, lab_is_gone=is_gone)
     return None
 
 
-async def handle_ready(desk: StageContext, session: Session, places: Places) -> float | None:
-    """Runs at once, or when its user has arrived."""
-    if desk.is_over(session):
-        return await _end_early(desk, session, OVER)
+async def handle_ready(context: StageContext, session: Session, places: Places) -> float | None:
+    """Move to RUNNING at once, or when the user has arrived."""
+    if context.is_over(session):
+        return await _end_early(context, session, OVER)
     if not session.awaits_arrival or session.arrived_at:
-        await desk.move(session, model.RUNNING)
+        await context.move(session, model.RUNNING)
         return None
-    return await _still_there(desk, session, places)
+    return await _still_there(context, session, places)
 
 
-async def handle_running(desk: StageContext, session: Session, places: Places) -> float | None:
-    """Observe when asked, and at the end of the timeslot; notice when the lab is lost."""
-    memory = desk.memory(session)
-    asked = session.requests.get("observe")
-    if desk.is_over(session):
-        return await _collect(desk, session, places)
-    if asked and memory.answered_request != asked:
-        labs = await desk.labs_of(session, places)
+async def handle_running(context: StageContext, session: Session, places: Places) -> float | None:
+    """Observe on request and at the end of the timeslot, and detect a lost lab."""
+    memory = context.memory(session)
+    requested_at = session.requests.get("observe")
+    if context.is_over(session):
+        return await _collect(context, session, places)
+    if requested_at and memory.answered_request != requested_at:
+        labs = await context.labs_of(session, places)
         if labs:
-            memory.answered_request = asked
-            seen = await desk.observe(session, labs, observer=MANUAL)
-            await desk.post_observation(session, seen, f"observation asked for at {asked}")
-    return await _still_there(desk, session, places)
+            memory.answered_request = requested_at
+            observation = await context.observe(session, labs, observer=MANUAL)
+            await context.post_observation(session, observation, f"observation requested at {requested_at}")
+    return await _still_there(context, session, places)
 
 
-async def _collect(desk: StageContext, session: Session, places: Places) -> float | None:
-    """Observe the lab as it was used, say that we are collecting, post.
+async def _collect(context: StageContext, session: Session, places: Places) -> float | None:
+    """Observe the lab, move to COLLECTING, post the observation.
 
-    While LCM does not answer only the observation is kept: the session may have been extended meanwhile.
+    While LCM does not respond, only the observation is kept, because the session may have been extended.
     """
-    memory = desk.memory(session)
+    memory = context.memory(session)
     try:
-        labs = await desk.labs_of(session, places)
+        labs = await context.labs_of(session, places)
         if not labs:
-            return await _lost(desk, session)
+            return await _lost(context, session)
     except CmlError as error:
-        if not desk.is_over(session, for_seconds=desk.config.observe_seconds):
+        if not context.is_over(session, for_seconds=context.config.observe_seconds):
             raise
         memory.observed_end, memory.why_missing, labs = session.ends_at, str(error), []
-    over = await desk.still_over(session)
+    over = await context.still_over(session)
     if over is False:
         return SOON
     is_observed = memory.observed_end == session.ends_at
     if over is None and is_observed:
         return LCM_AWAY
-    seen = None if is_observed else await desk.observe(session, labs)
-    if over and not await desk.end(session, model.COLLECTING, OVER) and not desk.outbox.waiting(session.id):
+    observation = None if is_observed else await context.observe(session, labs)
+    if (
+        over
+        and not await context.end(session, model.COLLECTING, OVER)
+        and not context.outbox.waiting(session.id)
+    ):
         return SOON
     if not is_observed:
         memory.observed_end = session.ends_at
-        memory.why_missing = await desk.post_observation(session, seen, _last(session))
+        memory.why_missing = await context.post_observation(
+            session, observation, _final_observation_name(session)
+        )
     return SOON if over else LCM_AWAY
 
 
-async def handle_collecting(desk: StageContext, session: Session, places: Places) -> float | None:
-    await _observe_once(desk, session, places)
-    if desk.outbox.waiting(session.id):
+async def handle_collecting(context: StageContext, session: Session, places: Places) -> float | None:
+    await _observe_once(context, session, places)
+    if context.outbox.waiting(session.id):
         return SOON
-    # LCM also ends sessions whose worker will be taken away, and gives the reason itself.
-    reason = OVER if desk.is_over(session) else ""
-    await desk.move(session, model.STOPPING, _and_unobserved(desk, session, reason))
+    # LCM also ends sessions whose worker is about to terminate, and states that reason itself.
+    reason = OVER if context.is_over(session) else ""
+    await context.move(session, model.STOPPING, _with_missing_observation(context, session, reason))
     return None
 
 
-async def handle_stopping(desk: StageContext, session: Session, places: Places) -> float | None:
-    """Take the lab down; one that was called off while it ran is observed first."""
-    is_late = desk.age(session) > desk.config.stop_timeout_seconds
-    if is_late and not await desk.labs_are_gone(session, places):
-        why = f"the lab could not be taken down within {desk.config.stop_timeout_seconds:g} s"
-        await desk.fail(session, _and_unobserved(desk, session, why), lab_is_gone=False)
+async def handle_stopping(context: StageContext, session: Session, places: Places) -> float | None:
+    """Take the lab down. Observe it first if the session was cancelled while running."""
+    is_late = context.age(session) > context.config.stop_timeout_seconds
+    if is_late and not await context.labs_are_gone(session, places):
+        why = f"the lab was not removed within {context.config.stop_timeout_seconds:g} s"
+        await context.fail(session, _with_missing_observation(context, session, why), lab_is_gone=False)
         return None
-    await _observe_once(desk, session, places)
-    if desk.outbox.waiting(session.id):
+    await _observe_once(context, session, places)
+    if context.outbox.waiting(session.id):
         return SOON
-    await desk.remove_labs(session, places)
-    await desk.move(session, model.TERMINATED, _and_unobserved(desk, session))
+    await context.remove_labs(session, places)
+    await context.move(session, model.TERMINATED, _with_missing_observation(context, session))
     return None
 
 
-async def _observe_once(desk: StageContext, session: Session, places: Places) -> None:
-    """The last observation of a lab that runs, or why there is none; teardown goes on in any case."""
-    memory = desk.memory(session)
+async def _observe_once(context: StageContext, session: Session, places: Places) -> None:
+    """Post the final observation of a running lab, or record why there is none. Never blocks teardown."""
+    memory = context.memory(session)
     if memory.observed_end == session.ends_at:
         return
     try:
-        labs = await desk.labs_of(session, places)
-        memory.why_missing = await _not_running(labs)
+        labs = await context.labs_of(session, places)
+        memory.why_missing = await _unobservable_reason(labs)
     except CmlError as error:
         memory.why_missing = str(error)
         return
     if memory.why_missing:
         return
     memory.observed_end = session.ends_at
-    seen = await desk.observe(session, labs)
-    memory.why_missing = await desk.post_observation(session, seen, _last(session))
+    observation = await context.observe(session, labs)
+    memory.why_missing = await context.post_observation(
+        session, observation, _final_observation_name(session)
+    )
 
 
-async def _not_running(labs: Sequence[LabLocation]) -> str:
-    """Why there is nothing to observe, if there is not."""
+async def _unobservable_reason(labs: Sequence[LabLocation]) -> str:
+    """Return why the labs cannot be observed, or an empty string."""
     for worker, lab_id in labs:
         if await worker.cml.lab_state(lab_id) != STARTED:
-            return "its lab does not run"
+            return "the lab is not running"
         if not await worker.cml.check_if_converged(lab_id):
-            return "its lab was still starting"
-    return "" if labs else "its lab is gone"
+            return "the lab was still starting"
+    return "" if labs else "the lab is gone"
 
 
-def _and_unobserved(desk: StageContext, session: Session, reason: str = "") -> str:
-    """A reason, and why LCM has no observation; a run before us may have seen to it."""
-    why = desk.memory(session).why_missing
+def _with_missing_observation(context: StageContext, session: Session, reason: str = "") -> str:
+    """Append why LCM has no observation, unless an earlier process posted one."""
+    why = context.memory(session).why_missing
     missing = f"not observed: {why}" if why and not session.observed_at else ""
     return "; ".join(part for part in (reason, missing) if part)
 
 
-def _last(session: Session) -> str:
-    """Under this name the last observation is posted: once, whatever happens in between."""
+def _final_observation_name(session: Session) -> str:
+    """Name of the final observation, which makes its post idempotent."""
     return f"{LAST_OBSERVATION} {session.ends_at.isoformat()}"
 
 
-async def _still_there(desk: StageContext, session: Session, places: Places) -> float | None:
-    if not await desk.labs_of(session, places):
-        return await _lost(desk, session)
-    left = (session.ends_at - desk.now()).total_seconds()
-    return min(left if left > 0 else SOON, desk.config.running_check_seconds)
+async def _still_there(context: StageContext, session: Session, places: Places) -> float | None:
+    if not await context.labs_of(session, places):
+        return await _lost(context, session)
+    left = (session.ends_at - context.now()).total_seconds()
+    return min(left if left > 0 else SOON, context.config.running_check_seconds)
 
 
-async def _lost(desk: StageContext, session: Session) -> float | None:
-    """Of one that is spread the other labs are still there."""
-    await desk.fail(session, "its lab vanished from the worker", lab_is_gone=len(session.parts) == 1)
+async def _lost(context: StageContext, session: Session) -> float | None:
+    """Report a lost lab. A spread session still has its other labs."""
+    await context.fail(session, "the lab disappeared from the worker", lab_is_gone=len(session.parts) == 1)
     return None
 
 
@@ -281,5 +289,5 @@ STAGES: Mapping[str, Stage] = {
     model.COLLECTING: handle_collecting,
     model.STOPPING: handle_stopping,
 }
-# Stages that change what is on a worker: only while LCM confirms that the pool is ours.
+# Stages that change a worker run only while LCM confirms the pool lease.
 NEED_LEASE = frozenset({model.SCHEDULED, model.INSTANTIATING, model.STOPPING})

@@ -1,4 +1,4 @@
-"""List, then watch: what changes in LCM is known here a moment later, whatever happened in between."""
+"""List-and-watch of LCM's change feed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lcm.controller.model import Session
 
 logger = logging.getLogger(__name__)
 
-# A burst of changes costs one list instead of many small ones.
+# A burst of changes costs one list request instead of many small ones.
 LIST_INSTEAD = 400
-# However often LCM answers at once: never a hot loop.
+# Prevents a hot loop when LCM responds at once.
 LEAST_PAUSE = 0.02
 
 
@@ -29,9 +29,9 @@ class Watcher:
         self._may_list_at_once = True
 
     async def run(self) -> None:
-        """Until cancelled; a failure costs a pause of 1 to 30 s, and the list is read again.
+        """Watch until cancelled. After a failure, pause 1 to 30 s and list again.
 
-        A watch that is too old costs one only when no watch has succeeded since the last.
+        An expired revision causes a pause only if no watch has succeeded since the previous one.
         """
         while True:
             try:
@@ -42,15 +42,15 @@ class Watcher:
     async def _pause(self, error: LcmCallError) -> None:
         if isinstance(error, RevisionExpired) and self._may_list_at_once:
             self._may_list_at_once = False
-            logger.info("the watch is too old: list again")
+            logger.info("the watch revision expired, listing again")
             await asyncio.sleep(LEAST_PAUSE)
             return
         pause = self._backoff.next()
-        logger.warning("LCM cannot be followed, again in %.1f s: %s", pause, error)
+        logger.warning("the watch failed, next attempt in %.1f s: %s", pause, error)
         await asyncio.sleep(pause)
 
     async def refresh(self, session_id: str) -> Session | None:
-        """One session as it is now; None when it is not ours any more."""
+        """Reload one session. Return None if it is no longer on this controller's slots."""
         found = await self._client.sessions([session_id])
         if not found:
             self._world.forget(session_id)
@@ -59,7 +59,7 @@ class Watcher:
         return found[0]
 
     async def _follow(self) -> None:
-        # The revision first: what changes while the list is read comes again with the watch.
+        # Read the revision first: the watch then repeats any change made while the list is read.
         revision = await self._client.revision()
         self._world.replace_all(await self._client.sessions(), await self._client.slots())
         until = time.monotonic() + self._config.resync_seconds

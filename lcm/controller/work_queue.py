@@ -1,4 +1,4 @@
-"""Keys to be looked at: each once however often it is asked for, and never twice at the same time."""
+"""Work queue of keys: deduplicated, and never processed twice at the same time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lcm.controller.backoff import Backoff
 
 
 class WorkQueue:
-    """`add` a key, now or later; `run` hands due keys to the work, some at a time.
+    """`add` a key, now or later; `run` processes due keys concurrently.
 
-    The work says in how many seconds the key is to be looked at again (None: when someone adds it); when
-    it raises, the key comes back after a while that grows.
+    The work returns the seconds until the key is due again, or None to wait for `add`. If it raises, the key
+    is retried with backoff.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -30,7 +30,7 @@ class WorkQueue:
         self._idle.set()
 
     def add(self, key: str, delay: float = 0.0) -> None:
-        """Look at the key then; an earlier time that was asked for stays."""
+        """Schedule a key. An earlier due time stays in effect."""
         due = self._clock() + delay
         if key in self._due and self._due[key] <= due:
             return
@@ -43,11 +43,11 @@ class WorkQueue:
         self._backoffs.pop(key, None)
 
     def close(self) -> None:
-        """Begin nothing new; what is being worked on is finished."""
+        """Start no more work. Work in progress finishes."""
         self._closed = True
 
     async def idle(self) -> None:
-        """Until nothing is being worked on."""
+        """Wait until no work is in progress."""
         await self._idle.wait()
 
     async def run(self, work: Callable[[str], Awaitable[float | None]], workers: int) -> None:
@@ -82,7 +82,7 @@ class WorkQueue:
             self._changed.clear()
             pause = self._heap[0][0] - now if self._heap else None
             try:
-                # A key whose turn it is may be busy: then the end of that work wakes us.
+                # A due key may be in progress; the end of that work wakes this loop.
                 await asyncio.wait_for(self._changed.wait(), None if pause is None else max(pause, 0.05))
             except TimeoutError:
                 continue

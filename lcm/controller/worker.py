@@ -1,4 +1,4 @@
-"""One CML worker: its client, what is on it, and the lock for what CML cannot do in parallel."""
+"""One CML worker: its client, its labs, and a lock for operations that CML cannot run in parallel."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from lcm.controller.lab_titles import LabOwner, parse_title
 from lcm.controller.model import SlotInfo
 
 STARTED = "STARTED"
-# Nothing runs: it can be wiped; nothing is left of a run: it can be deleted.
+# A STOPPED lab can be wiped; a DEFINED_ON_CORE lab can be deleted.
 STOPPED = "STOPPED"
 DEFINED = "DEFINED_ON_CORE"
 PATIENCE = RetryPolicy(exchange_seconds=10, call_seconds=20, attempts=2)
 DETAILS_AT_ONCE = 8
-# What stands before CML says so when CML itself has not answered.
+# Statuses of a reverse proxy whose upstream CML has not responded.
 BY_A_PROXY = (502, 504)
 TEARDOWN_POLL = 0.5
 TEARDOWN_POLLS = 60
@@ -37,7 +37,7 @@ class LabOnWorker:
 
 
 class ManagedWorker:
-    """`changing` is held for what CML does one at a time: importing, starting, deleting."""
+    """`changing` serializes import, start and delete, which CML runs one at a time."""
 
     def __init__(
         self, slot: SlotInfo, config: Config, on_call: Callable[[CallRecord], None] | None = None
@@ -59,14 +59,14 @@ class ManagedWorker:
         self.changing = asyncio.Lock()
         self._details = asyncio.Semaphore(DETAILS_AT_ONCE)
         self.unreachable_since: float | None = None
-        self._heard = on_call
+        self._on_call = on_call
         self._labs: dict[str, LabOnWorker] = {}
 
     async def aclose(self) -> None:
         await self.cml.aclose()
 
     def unreachable_for(self) -> float:
-        """For how many seconds no call has come through."""
+        """Return for how many seconds every call has failed."""
         return 0.0 if self.unreachable_since is None else time.monotonic() - self.unreachable_since
 
     def _note_call(self, record: CallRecord) -> None:
@@ -74,17 +74,17 @@ class ManagedWorker:
             self.unreachable_since = None
         elif self.unreachable_since is None and record.result != "cancelled":
             self.unreachable_since = time.monotonic()
-        if self._heard:
-            self._heard(record)
+        if self._on_call:
+            self._on_call(record)
 
     async def labs(self) -> list[LabOnWorker]:
-        """Everything on the worker; the title of a lab is asked for once."""
+        """Return all labs on the worker. The title of each lab is requested once."""
         if unread := await self._read_labs():
             raise unread
         return list(self._labs.values())
 
     async def _read_labs(self) -> CmlMalformedResponse | None:
-        """Bring what we know up to date; answers why a lab cannot be told from others, if one cannot."""
+        """Update the list of labs. Return the error if the title of a lab could not be read."""
         known = set(self._labs)
         ids = await self.cml.labs()
         for gone in known.difference(ids):
@@ -108,9 +108,9 @@ class ManagedWorker:
                 return error
 
     async def labs_of(self, mark: LabOwner) -> list[LabOnWorker]:
-        """The labs with a mark, the oldest first: more than one when an import was answered too late.
+        """Return the labs with an owner mark, oldest first; several if an import timed out and was repeated.
 
-        There is none only when every lab has told its title.
+        An empty result is certain: a lab with an unreadable title raises its error instead.
         """
         unread = await self._read_labs()
         found = [lab for lab in self._labs.values() if lab.mark == mark]
@@ -129,7 +129,7 @@ class ManagedWorker:
             await self.cml.start_lab(lab_id)
 
     async def remove(self, lab_id: str) -> None:
-        """Stop, wipe and delete, from whatever state the lab is in; one that is gone is fine."""
+        """Stop, wipe and delete a lab in any state. A missing lab is not an error."""
         try:
             async with self.changing:
                 await self.cml.stop_lab(lab_id)
@@ -153,10 +153,10 @@ def _known(lab: CmlLab) -> LabOnWorker:
 
 
 def is_retryable(error: CmlError) -> bool:
-    """Whether the same call may work in a while: everything but what CML refuses."""
+    """Return whether a retry may succeed: any error except a rejection by CML."""
     return not isinstance(error, CmlRefused) or error.status in RETRYABLE_STATUSES
 
 
 def has_unknown_result(error: CmlError) -> bool:
-    """Whether CML may do, or have done, what it has not answered."""
+    """Return whether CML may have carried out the request although no response arrived."""
     return isinstance(error, CmlUnreachable) or error.status in BY_A_PROXY

@@ -1,4 +1,4 @@
-"""Looking over whole workers: labs without a session, sessions without a lab, ports nobody was given."""
+"""Periodic check of whole workers: orphaned labs, missing labs and leaked ports."""
 
 from __future__ import annotations
 
@@ -24,83 +24,83 @@ WORKERS_AT_ONCE = 8
 
 
 class WorkerSurvey:
-    """`look_at` is told the sessions whose lab is missing."""
+    """`reconcile` is called with the id of each session whose lab is missing."""
 
     def __init__(
         self,
-        desk: StageContext,
+        context: StageContext,
         leases: PoolLeases,
         client: LcmClient,
         heartbeats: HeartbeatSender,
-        look_at: Callable[[str], None],
+        reconcile: Callable[[str], None],
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._leases = leases
         self._client = client
         self._heartbeats = heartbeats
-        self._look_at = look_at
+        self._reconcile = reconcile
         self._orphans: dict[tuple[str, str], float] = {}
         self._gate = asyncio.Semaphore(WORKERS_AT_ONCE)
 
     async def run(self) -> None:
-        slots = [slot for slot in self._desk.world.slots.values() if self._leases.is_ours(slot.pool)]
+        slots = [slot for slot in self._context.world.slots.values() if self._leases.is_ours(slot.pool)]
         await asyncio.gather(*(self._worker(slot.id) for slot in slots))
 
     async def _worker(self, slot_id: str) -> None:
-        worker = self._desk.world.worker(slot_id)
-        if worker is None or not self._desk.world.is_known:
+        worker = self._context.world.worker(slot_id)
+        if worker is None or not self._context.world.is_known:
             return
         async with self._gate:
             began = time.monotonic()
             try:
                 labs = await worker.labs()
-                self._miss(slot_id, labs)
+                self._enqueue_missing(slot_id, labs)
                 await self._collect_orphans(worker, labs)
                 self._heartbeats.port_observations[slot_id] = PortObservation(
                     await self._leaked(worker, labs), began
                 )
             except CmlError as error:
-                logger.info("%s could not be looked over: %s", worker.slot.name, error)
+                logger.info("survey of %s failed: %s", worker.slot.name, error)
             except LcmCallError as error:
-                logger.info("orphans of %s are left for later: %s", worker.slot.name, error)
+                logger.info("orphans on %s are removed later: %s", worker.slot.name, error)
 
-    def _miss(self, slot_id: str, labs: list[LabOnWorker]) -> None:
+    def _enqueue_missing(self, slot_id: str, labs: list[LabOnWorker]) -> None:
         there = {lab.mark for lab in labs}
-        for session in self._desk.world.sessions_on(slot_id):
+        for session in self._context.world.sessions_on(slot_id):
             if session.status in HAS_A_LAB and (session.id, session.attempt) not in there:
-                self._look_at(session.id)
+                self._reconcile(session.id)
 
     async def _collect_orphans(self, worker: ManagedWorker, labs: list[LabOnWorker]) -> None:
-        """Remove what carries our mark and belongs to no session here, once it has been so for a while."""
+        """Remove labs that carry an owner mark but belong to no session, after a grace period."""
         orphans = {lab.id: lab for lab in labs if lab.mark and not self._is_wanted(worker, lab)}
         for key in [key for key in self._orphans if key[0] == worker.slot.id and key[1] not in orphans]:
             del self._orphans[key]
         for lab in orphans.values():
             since = self._orphans.setdefault((worker.slot.id, lab.id), time.monotonic())
-            is_due = time.monotonic() - since >= self._desk.config.orphan_grace_seconds
+            is_due = time.monotonic() - since >= self._context.config.orphan_grace_seconds
             if is_due and self._leases.may_change(worker.slot.pool) and not await self._is_known(worker, lab):
                 logger.warning(
                     "%s: lab %s (%s) has no session and is removed", worker.slot.name, lab.id, lab.title
                 )
                 await worker.remove(lab.id)
-                self._desk.metrics.orphans.inc()
+                self._context.metrics.orphans.inc()
 
     def _is_wanted(self, worker: ManagedWorker, lab: LabOnWorker) -> bool:
         assert lab.mark is not None
-        session = self._desk.world.sessions.get(lab.mark.session_id)
+        session = self._context.world.sessions.get(lab.mark.session_id)
         return session is not None and _is_for(session, worker, lab.mark)
 
     async def _is_known(self, worker: ManagedWorker, lab: LabOnWorker) -> bool:
-        """Ask LCM itself before a lab is removed: what we know may be old."""
+        """Ask LCM before removing a lab, because the local copy may be outdated."""
         assert lab.mark is not None
         found = await self._client.sessions([lab.mark.session_id])
         return any(_is_for(each, worker, lab.mark) for each in found)
 
     async def _leaked(self, worker: ManagedWorker, labs: list[LabOnWorker]) -> list[dict[str, Any]]:
-        """Ports in the tags of any lab that no session on this worker was given."""
+        """Return ports in lab tags that are allocated to no session on this worker."""
         given = {
             port
-            for session in self._desk.world.sessions_on(worker.slot.id)
+            for session in self._context.world.sessions_on(worker.slot.id)
             for port in session.allocated_ports.values()
         }
         found: dict[int, str] = {}

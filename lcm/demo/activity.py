@@ -1,4 +1,4 @@
-"""The demo fleet lives: sessions come and run for minutes; now and then a worker is taken away."""
+"""Simulated activity in the demo: sessions that last minutes, cancellations, extensions, interruptions."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from scheduling.models import Pool, SimulatedInstance, SlotState
 logger = logging.getLogger(__name__)
 
 DEMO = Actor(label="demo")
-# As many sessions as are wanted at a time, and how many may come in one step.
+# Target number of active sessions, and the most requested in one step.
 BUSY = 12
 AT_ONCE = 2
 MINUTES = (3, 12)
-CALLED_OFF, EXTENDED, INTERRUPTED = 0.02, 0.04, 0.01
+CANCELLED, EXTENDED, INTERRUPTED = 0.02, 0.04, 0.01
 
 
 class DemoActivity:
-    """One `step` every few seconds; what is refused is left for the next."""
+    """Performs one `step` every few seconds. Rejected actions are retried in the next step."""
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance
 
     def step(self, *, now: datetime) -> None:
-        for act in (self._ask, self._call_off, self._extend, self._interrupt):
+        for action in (self._request, self._cancel, self._extend, self._interrupt):
             try:
-                act(now)
+                action(now)
             except LcmError as error:
-                logger.info("demo_refused", extra={"act": act.__name__, "error": error.message})
+                logger.info("demo_refused", extra={"act": action.__name__, "error": error.message})
 
-    def _ask(self, now: datetime) -> None:
+    def _request(self, now: datetime) -> None:
         lacking = BUSY - demo_sessions().filter(status__in=ACTIVE).count()
         for _ in range(min(lacking, AT_ONCE)):
             request_session(self._chance, now=now)
 
-    def _call_off(self, now: datetime) -> None:
-        session = self._some_running(CALLED_OFF)
+    def _cancel(self, now: datetime) -> None:
+        session = self._some_running(CANCELLED)
         if session:
             cancel_session(session=session, reason="The group was done early", actor=DEMO, now=now)
 
@@ -60,7 +60,7 @@ class DemoActivity:
             )
 
     def _interrupt(self, now: datetime) -> None:
-        """A spot worker gets notice that it will be taken away."""
+        """Send a spot worker an interruption notice."""
         if self._chance.random() >= INTERRUPTED:
             return
         spots = SimulatedInstance.objects.filter(
@@ -82,12 +82,12 @@ class DemoActivity:
 
 
 def demo_sessions() -> QuerySet[LabletSession]:
-    """Return the sessions of the demo's students in its pools; other sessions belong to people."""
+    """Return the sessions of demo students in the demo's pools. Other sessions belong to real users."""
     return LabletSession.objects.filter(owner__username__in=STUDENTS, pool__in=POOLS)
 
 
 def request_session(chance: Random, *, now: datetime) -> LabletSession | None:
-    """A student of the demo requests a session of one of its definitions, for a few minutes from now on."""
+    """Request a session of a few minutes for a random demo student and definition."""
     definitions = LabletDefinition.objects.filter(
         name__in=DEFINITIONS, version=VERSION, status=DefinitionStatus.ACTIVE, pool__in=POOLS
     )

@@ -1,4 +1,4 @@
-"""What the living demo runs on: the address of its simulators, and a key for its controller."""
+"""Simulator URL and API tokens of the live demo."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ LIFE = timedelta(days=365)
 
 
 def set_simulator_url(url: str) -> None:
-    """Simulated workers answer there from now on: the port is another one after each start."""
+    """Point simulated workers at this URL, because the port changes on each start."""
     slots = Slot.objects.filter(pool__runtime="simulated").exclude(instance_id="")
     for slot in slots:
         Slot.objects.filter(pk=slot.pk).update(endpoint=f"{url}/{slot.instance_id}")
 
 
 def write_controller_token(path: Path, *, now: datetime) -> None:
-    """Keep a controller's key for the demo's pools in a file that only we can read.
+    """Write a controller token for the demo's pools to a file that only this user can read.
 
-    Pools that people create are for controllers of their own.
+    Pools created by users need controllers of their own.
     """
-    _keep_key(path, CONTROLLER, [f"pool:{name}" for name in POOLS], now)
+    _write_token(path, CONTROLLER, [f"pool:{name}" for name in POOLS], now)
 
 
 def write_prometheus_token(path: Path, *, now: datetime) -> None:
-    """Keep a key to the list of what there is to scrape in such a file."""
-    _keep_key(path, PROMETHEUS, [PROMETHEUS_SCOPE], now)
+    """Write a token for the list of Prometheus targets to such a file."""
+    _write_token(path, PROMETHEUS, [PROMETHEUS_SCOPE], now)
 
 
-def _keep_key(path: Path, name: str, scopes: list[str], now: datetime) -> None:
+def _write_token(path: Path, name: str, scopes: list[str], now: datetime) -> None:
     found = find_token(key=path.read_text().strip(), now=now) if path.exists() else None
     if found is not None and found.scopes == scopes:
         return
     for old in ApiToken.objects.filter(name=name, revoked_at=None):
-        revoke_token(token=old, actor=SYSTEM, now=now, reason="the demo starts anew")
+        revoke_token(token=old, actor=SYSTEM, now=now, reason="the demo was restarted")
     _, key = create_token(
         name=name,
         kind=TokenKind.CONTROLLER,

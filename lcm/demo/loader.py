@@ -1,4 +1,4 @@
-"""The demo fleet: definitions from real-looking topologies and sessions in every stage of life."""
+"""The demo fleet: definitions from realistic topologies, and sessions in every status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lcm.services.definitions import import_definition, read_topology
 from lcm.services.sessions import create_session, transition_session
 from scheduling.coordination.coordinator import Clock, coordinator
 
-# How far sessions got, and the steps they took; most of a fleet's sessions have ended well.
+# How many sessions took which steps. Most sessions of a fleet have terminated normally.
 SESSION_HISTORIES: list[tuple[int, list[S]]] = [
     (38, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING, S.TERMINATED]),
     (12, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING]),
@@ -42,9 +42,9 @@ REASONS = {
 
 
 WAITING_AT_FIRST = 8
-# How long ago people came: before their labs, and before the workers these run on.
+# Age of user accounts: older than the definitions and workers of the demo.
 ORGANISATION_CREATED_AGO = timedelta(days=60)
-# Definitions of the living fleet that ask for too much or too little.
+# Definitions of the live fleet that are over-provisioned or under-provisioned, by factor.
 WRONG_REQUIREMENTS = {
     "ccna-vlan-trunking": Decimal("2.5"),
     "ipv6-transition": Decimal(2),
@@ -59,7 +59,7 @@ def is_empty() -> bool:
 
 @transaction.atomic
 def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
-    """Fill an empty database; in a fleet that lives nobody is in the middle of anything yet."""
+    """Fill an empty database. With `live`, no session is in progress yet."""
     chance = Random(seed)  # noqa: S311  (a repeatable demo, not a secret)
     make_people(at=now - ORGANISATION_CREATED_AGO)
     projects = make_organisation(at=now - ORGANISATION_CREATED_AGO)
@@ -68,15 +68,15 @@ def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
     create_observed_sessions(definitions=definitions, projects=projects, chance=chance, now=now)
     for _ in range(WAITING_AT_FIRST if live else 0):
         request_session(chance, now=now)
-    for steps in _lives():
+    for steps in _session_histories():
         if live and not _has_ended(steps):
             continue
-        _live(steps, definitions=definitions, projects=projects, chance=chance, now=now)
+        _create_session(steps, definitions=definitions, projects=projects, chance=chance, now=now)
     make_drift(now=now)
 
 
 def run_observers(clock: Clock = timezone.now) -> None:
-    """One run of each observer, in order: beat starts them together, and sums usage an hour later again."""
+    """Run each observer once, in order. beat starts them together and sums usage an hour later."""
     for name in coordinator.observers:
         coordinator.process_observer(name, clock)
 
@@ -85,12 +85,12 @@ def make_definitions(*, now: datetime, live: bool) -> list[LabletDefinition]:
     return [
         import_definition(
             topology=_topology(name),
-            requirements=_misjudged(name) if live else None,
+            requirements=_wrong_requirements(name) if live else None,
             name=name,
             version=VERSION,
             status=DefinitionStatus.ACTIVE,
             pool=POOLS[index % len(POOLS)],
-            # Work that cannot be interrupted does not go to spot workers.
+            # Non-preemptible work does not run on spot workers.
             preemptible=POOLS[index % len(POOLS)] == SPOT_POOL or index % 3 == 0,
             actor=SYSTEM,
             now=now - timedelta(days=30 - index),
@@ -99,8 +99,8 @@ def make_definitions(*, now: datetime, live: bool) -> list[LabletDefinition]:
     ]
 
 
-def _misjudged(name: str) -> dict[str, Decimal] | None:
-    """Requirements that someone guessed wrongly, for the evidence to correct."""
+def _wrong_requirements(name: str) -> dict[str, Decimal] | None:
+    """Return wrong requirements for the review to correct."""
     if name not in WRONG_REQUIREMENTS:
         return None
     needed = read_topology(text=_topology(name)).requirements
@@ -118,11 +118,11 @@ def _has_ended(steps: list[S]) -> bool:
     return bool(steps) and steps[-1] in FINAL
 
 
-def _lives() -> list[list[S]]:
+def _session_histories() -> list[list[S]]:
     return [steps for count, steps in SESSION_HISTORIES for _ in range(count)]
 
 
-def _live(
+def _create_session(
     steps: list[S],
     *,
     definitions: list[LabletDefinition],
@@ -130,7 +130,7 @@ def _live(
     chance: Random,
     now: datetime,
 ) -> LabletSession:
-    """One session and its history, ending about now if it has not ended."""
+    """Create one session with its history. An active session reaches its status about now."""
     definition, project = chance.choice(definitions), chance.choice(projects)
     has_ended = _has_ended(steps)
     earliest = timedelta(hours=6) if has_ended else timedelta(minutes=20)

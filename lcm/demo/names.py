@@ -1,4 +1,4 @@
-"""The names of everything that belongs to the demo; its processes leave other pools and definitions alone."""
+"""Names of all demo objects. The demo's processes ignore other pools and definitions."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ SPOT_POOL = "cml-us"
 TOPOLOGIES = Path(__file__).parent / "topologies"
 DEFINITIONS = tuple(sorted(path.stem for path in TOPOLOGIES.glob("*.yaml")))
 VERSION = "1.0"
-# Projects by domain.
+# Projects by domain
 ORGANISATION: dict[str, dict[str, str]] = {
     "academy": {"ccna-spring": "Entry course, evening groups", "ccnp-core": "Professional course"},
     "partners": {"sdwan-enable": "Enablement of resellers", "security-day": "Workshops on one day"},

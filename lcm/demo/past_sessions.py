@@ -1,4 +1,4 @@
-"""What the demo's sessions of the last weeks used: some labs ask for too much, some for too little."""
+"""Observed demo sessions of recent weeks: some labs are over-provisioned, some under-provisioned."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from scheduling.models import PortAllocation
 
 CONTROLLER = Actor(label="controller demo")
 BEFORE_END = (S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING)
-# Of what it asks for, a lab uses this share of cores, memory and storage; and how many were observed.
+# Share of the required cores, memory and storage that a lab uses, and the number of observed sessions.
 USE: dict[str, tuple[float, float, float, int]] = {
     "ccna-ospf-basics": (0.45, 0.55, 0.70, 26),
     "ccnp-bgp-policy": (0.80, 0.82, 0.80, 14),
@@ -40,7 +40,7 @@ USE: dict[str, tuple[float, float, float, int]] = {
 def create_observed_sessions(
     *, definitions: Sequence[LabletDefinition], projects: Sequence[Project], chance: Random, now: datetime
 ) -> None:
-    """Sessions of the last three weeks that were observed before their labs were torn down."""
+    """Create sessions of the last three weeks that were observed before teardown."""
     people = {project: list(project.members.exclude(username="admin")) for project in projects}
     for definition in definitions:
         *shares, count = USE.get(definition.name, (0, 0, 0, 0))
@@ -57,17 +57,17 @@ def create_observed_sessions(
 
 
 def make_drift(*, now: datetime) -> None:
-    """A lab that someone edited by hand: one port moved, one came, one is gone."""
+    """Create port drift: a lab in which one port was moved, one added and one removed by hand."""
     held = PortAllocation.objects.filter(session__status=S.RUNNING, leaked=False).values_list("session_id")
     session = LabletSession.objects.filter(pk__in=held).order_by("created_at").first()
     if session is None:
         return
     ports = dict(session.port_allocations.order_by("port").values_list("name", "port"))
     _, *rest = ports
-    seen = {name: ports[name] for name in rest} | {"extra-host_vnc": 7990}
+    observed = {name: ports[name] for name in rest} | {"extra-host_vnc": 7990}
     if rest:
-        seen[rest[0]] = 7991
-    observe(session, (0.6, 0.6, 0.7), at=now, now=now, ports=seen)
+        observed[rest[0]] = 7991
+    observe(session, (0.6, 0.6, 0.7), at=now, now=now, ports=observed)
 
 
 def past_sessions(
@@ -76,7 +76,7 @@ def past_sessions(
     endings: Sequence[datetime],
     chance: Random,
 ) -> list[LabletSession]:
-    """Sessions that ran for an hour and a half each and are being collected; written set by set."""
+    """Create sessions of 90 minutes each in status COLLECTING, in bulk."""
     sessions = []
     for ended in endings:
         project = chance.choice(list(people))
@@ -126,13 +126,13 @@ def observe(
     now: datetime,
     ports: Mapping[str, int] | None = None,
 ) -> None:
-    """Record what a controller would have seen when the lab used these shares of what it asks for."""
-    body: Any = _seen(session, shares, at=at, ports=ports).to_dict()
+    """Record an observation in which the lab uses these shares of its requirements."""
+    body: Any = _observation(session, shares, at=at, ports=ports).to_dict()
     record_observation(session_id=session.pk, body=body, actor=CONTROLLER, now=now)
 
 
 def record_usage(sessions: Sequence[LabletSession]) -> None:
-    """They held what they asked for while they ran."""
+    """Record usage of the required resources while the sessions ran."""
     for session in sessions:
         open_allocations([session.pk], now=session.starts_at)
         close_allocations([session.pk], now=session.ends_at)
@@ -143,7 +143,7 @@ def end_sessions(sessions: Sequence[LabletSession]) -> None:
     LabletSession.objects.filter(pk__in=keys).update(status=S.TERMINATED)
 
 
-def _seen(
+def _observation(
     session: LabletSession, shares: Sequence[float], *, at: datetime, ports: Mapping[str, int] | None
 ) -> ResourceObservation:
     first = session.definition.revisions.get(number=1)

@@ -1,4 +1,4 @@
-"""The people of the demo fleet: log-ins for each role, and owners of sessions."""
+"""Users of the demo: one log-in per role, and owners of sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.models import Domain, Membership, Project, User
 from lcm.services import organisation
 
-# Name, password, role. Only ever written into an empty database that asked for the demo.
+# Name, password, role. Written only into an empty database when DEMO is set.
 DEMO_LOGINS: list[tuple[str, str, str]] = [
     ("admin", "demo-admin", "Admin"),
     ("operator", "demo-operator", "Operator"),
@@ -26,7 +26,7 @@ def make_people(*, at: datetime) -> None:
 
 
 def make_organisation(*, at: datetime) -> list[Project]:
-    """Domains and projects, each with a few students."""
+    """Create domains and projects with a few students each."""
     staff = User.objects.get(username=DEMO_LOGINS[0][0])
     projects = []
     for domain_name, project_names in ORGANISATION.items():

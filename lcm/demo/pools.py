@@ -1,4 +1,4 @@
-"""The workers of the demo fleet: two pools with simulated workers that run already."""
+"""Workers of the demo: two pools whose simulated workers are already running."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ WORKER_SIZE: dict[str, Any] = {
     "max_leases": 6,
     "idle_seconds": 1800,
 }
-# How long ago the pools were made.
+# Age of the pools
 POOLS_CREATED_AGO = timedelta(days=45)
-# A few labs are edited behind LCM's back, in some a node takes more than it has.
+# A few labs are edited without LCM's knowledge, and in some a node overuses its resources.
 SIMULATOR_OPTIONS: dict[str, Any] = {"lab_boot_seconds": 8, "edit_percent": 8, "overuse_percent": 6}
 
 
 def make_pools(*, now: datetime, live: bool) -> None:
-    """A pool that is always there, and one on spot instances that comes and goes."""
+    """Create a pool with a fixed minimum and a spot pool that scales up and down."""
     europe = create_pool(
         name="cml-eu",
         description="Evening courses and workshops",
@@ -55,7 +55,7 @@ def make_pools(*, now: datetime, live: bool) -> None:
     )
     america = create_pool(
         name="cml-us",
-        description="Cheap capacity that may be taken away",
+        description="Low-cost capacity that can be interrupted",
         warm_slots=1,
         max_slots=6,
         spot_policy=SpotPolicy.FALLBACK,
@@ -75,7 +75,7 @@ def make_pools(*, now: datetime, live: bool) -> None:
 
 
 def place_session(session: LabletSession, *, now: datetime) -> bool:
-    """Give a session its place as the tick would have done at that moment."""
+    """Place a session as the scheduler would have at that time."""
     pool = Pool.objects.get(name=session.pool)
     mine = session.reservations.filter(phase=Phase.PENDING).values_list("pk", flat=True).first()
     if mine is None:

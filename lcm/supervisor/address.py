@@ -1,4 +1,4 @@
-"""The address the web server listens on: read, checked and shown to people."""
+"""The web server's listen address: parsing, checking and display."""
 
 import http.client
 import socket
@@ -10,7 +10,7 @@ PORTS_TO_TRY = 100
 
 
 class AddressError(Exception):
-    """The web server cannot listen where it was told to."""
+    """The web server cannot listen on the configured address."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Address:
         """Read `host:port` or `[v6 host]:port`."""
         host, colon, port = bind.rpartition(":")
         if not colon or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise AddressError(f"WEB_BIND={bind} is not an address: write host:port, such as 127.0.0.1:8000")
+            raise AddressError(f"WEB_BIND={bind} is not an address. Use host:port, such as 127.0.0.1:8000")
         return cls(host.strip("[]"), int(port))
 
     def __str__(self) -> str:
@@ -31,7 +31,7 @@ class Address:
 
     @property
     def local(self) -> "Address":
-        """The same port where a program on this machine reaches it."""
+        """The same port on the address that local programs connect to."""
         return Address(ANY_HOST.get(self.host, self.host), self.port)
 
     @property
@@ -39,10 +39,10 @@ class Address:
         return f"http://{self.local}/"
 
     @classmethod
-    def any_local(cls, wish: int = 0) -> Self:
-        """A port on this machine that nobody listens on: the one wished for, if it is free."""
-        if wish and cls("127.0.0.1", wish).is_free():
-            return cls("127.0.0.1", wish)
+    def any_local(cls, preferred: int = 0) -> Self:
+        """Return an unused local port: the preferred one if it is free."""
+        if preferred and cls("127.0.0.1", preferred).is_free():
+            return cls("127.0.0.1", preferred)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             return cls("127.0.0.1", probe.getsockname()[1])
@@ -58,12 +58,12 @@ class Address:
         return True
 
     def require_free(self) -> None:
-        """Raise AddressError, in words for people, when nothing can listen here."""
+        """Raise AddressError with an explanation if the address cannot be bound."""
         try:
             self._bind_once()
         except PermissionError as error:
             raise AddressError(
-                f"Port {self.port} needs more rights than this user has: set WEB_BIND={self.at_port(8000)}"
+                f"Port {self.port} requires more privileges. Set WEB_BIND={self.at_port(8000)}"
             ) from error
         except OSError as error:
             raise AddressError(self._explain(error)) from error
@@ -78,15 +78,15 @@ class Address:
         nearby = range(self.port + 1, min(self.port + PORTS_TO_TRY, 65536))
         other = next((port for port in nearby if self.at_port(port).is_free()), None)
         if other is None:
-            return f"The web server cannot listen on {self} ({error.strerror}): set another WEB_BIND"
+            return f"The web server cannot listen on {self} ({error.strerror}). Set another WEB_BIND"
         return (
-            f"Port {self.port} on {self.host} is in use: "
-            f"stop the other program or set WEB_BIND={self.at_port(other)}"
+            f"Port {self.port} on {self.host} is in use. "
+            f"Stop the other program or set WEB_BIND={self.at_port(other)}"
         )
 
 
 def answers(address: Address, path: str, timeout: float = 1.0) -> bool:
-    """Tell whether the web server at this address answers a GET without failing."""
+    """Return whether the web server at this address responds to a GET without a server error."""
     local = address.local
     connection = http.client.HTTPConnection(local.host, local.port, timeout=timeout)
     try:

@@ -1,4 +1,4 @@
-"""One process that is kept running, with all that it forks."""
+"""A supervised process and its descendants."""
 
 import contextlib
 import ctypes
@@ -16,7 +16,7 @@ STEADY_AFTER = 60.0
 
 @dataclass
 class RestartBackoff:
-    """Seconds double from 1 to 30; a run of a minute or more starts over at 1."""
+    """Restart delays that double from 1 to 30 seconds. A run of a minute or more resets the delay to 1."""
 
     delay: float = 0.0
 
@@ -27,20 +27,20 @@ class RestartBackoff:
 
 
 PR_SET_PDEATHSIG = 1
-# Loaded here and not after the fork, where only simple calls are safe.
+# Loaded before the fork, because after it only simple calls are safe.
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 def die_with_parent() -> None:
-    """Between fork and exec: have the kernel kill this process when its parent dies (Linux only)."""
+    """Between fork and exec, have the kernel kill this process when its parent dies (Linux only)."""
     if _libc is not None:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def describe_exit(code: int) -> str:
-    """Say how a process ended, from the exit code that subprocess gives."""
+    """Describe how a process ended, from subprocess's return code."""
     if code >= 0:
-        return f"ended with exit code {code}"
+        return f"exited with code {code}"
     try:
         return f"was killed by {signal.Signals(-code).name}"
     except ValueError:
@@ -49,13 +49,13 @@ def describe_exit(code: int) -> str:
 
 @dataclass
 class ChildProcess:
-    """A command in a session of its own, so that a Ctrl-C in the terminal reaches the supervisor only."""
+    """A command in a session of its own, so that Ctrl-C in the terminal reaches only the supervisor."""
 
     name: str
     argv: Sequence[str]
     env: Mapping[str, str]
     stops_last: bool = False
-    # A command that ends by itself: called with its exit code instead of a restart.
+    # For a one-shot command: called with the exit code instead of restarting.
     on_end: Callable[[int], None] | None = None
     backoff: RestartBackoff = field(default_factory=RestartBackoff)
     restart_at: float | None = None
@@ -82,7 +82,7 @@ class ChildProcess:
         )
 
     def reap(self) -> int | None:
-        """Return the exit code once, when the process has ended; what it forked goes with it."""
+        """Return the exit code once after the process has ended, and kill its descendants."""
         if self._process is None or self._process.poll() is None:
             return None
         code = self._process.returncode
@@ -91,18 +91,18 @@ class ChildProcess:
         return code
 
     def plan_restart(self, now: float) -> float:
-        """Set the time of the next start and return the delay until then."""
+        """Schedule the next start and return the delay in seconds."""
         delay = self.backoff.after_run(now - self._started_at)
         self.restart_at = now + delay
         return delay
 
     def terminate(self) -> None:
-        """Ask the process to stop; it stops its own children itself."""
+        """Send SIGTERM. The process stops its own children."""
         if self._process is not None:
             self._process.terminate()
 
     def kill(self) -> None:
-        """End the process and all it forked, at once."""
+        """Kill the process and its descendants."""
         self._signal_group(signal.SIGKILL)
 
     def _signal_group(self, number: signal.Signals) -> None:

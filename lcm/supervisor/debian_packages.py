@@ -1,6 +1,6 @@
-"""Packages of Debian and Ubuntu, downloaded and unpacked into a folder without root.
+"""Debian and Ubuntu packages, downloaded and unpacked into a folder without root.
 
-`python -m lcm.supervisor.debian_packages FOLDER` downloads Prometheus in a process of its own.
+`python -m lcm.supervisor.debian_packages FOLDER` downloads Prometheus in a separate process.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class DownloadError(Exception):
 
 @dataclass(frozen=True)
 class Package:
-    """A package and the file in it that is needed, as a pattern below the root folder."""
+    """A package and the required file in it, as a glob pattern below the root folder."""
 
     name: str
     file: str
     is_program: bool = False
 
     def find(self, folder: Path) -> Path | None:
-        """Return the needed file of a package that was unpacked into `folder` and works."""
+        """Return the required file if the package is unpacked in `folder` and works."""
         return self._usable(folder / self.name)
 
     def download(self, folder: Path, say: Callable[[str], None], seconds: float = DOWNLOAD_SECONDS) -> Path:
-        """Return the needed file, downloaded if it is not there; raise DownloadError after `seconds`."""
+        """Return the required file, downloading it if needed. Raises DownloadError after `seconds`."""
         deadline = time.monotonic() + seconds
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ class Package:
             raise DownloadError(str(error)) from error
 
     def _install(self, folder: Path, say: Callable[[str], None], deadline: float) -> Path:
-        """Work in a scratch folder; only a package that works is moved to its place."""
+        """Install in a temporary folder, and move the package into place only if it works."""
         scratch, place = folder / f"{self.name}.partial", folder / self.name
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
@@ -78,7 +78,7 @@ PROMETHEUS = Package("prometheus", "usr/bin/prometheus", is_program=True)
 
 
 def can_download() -> bool:
-    """Return whether this machine has the tools of Debian and Ubuntu."""
+    """Return whether this machine has Debian's package tools."""
     return all(map(shutil.which, TOOLS))
 
 
@@ -88,7 +88,7 @@ class _Apt:
     deadline: float
 
     def download(self, package: str, say: Callable[[str], None]) -> Path:
-        """Return the archive. The machine's package lists may be missing or old: then use private ones."""
+        """Return the archive. If the machine's package lists are missing or old, use private ones."""
         say(f"Downloading the package {package} without root")
         try:
             return self._download(package, ())
@@ -110,7 +110,7 @@ class _Apt:
         return archives[0]
 
     def _apt_get(self, arguments: Sequence[str], options: Sequence[str]) -> None:
-        # The sandbox user of apt, which only root changes to, cannot enter the data folder.
+        # apt run as root switches to a sandbox user, who cannot enter the data folder.
         options = (f"Dir::Cache={self.scratch / 'cache'}", "APT::Sandbox::User=root", *options)
         (self.scratch / "cache" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
         flags = [word for option in options for word in ("-o", option)]
@@ -118,8 +118,8 @@ class _Apt:
 
 
 def _run(argv: Sequence[str], folder: Path, deadline: float) -> None:
-    """Run a command in the folder until the deadline; its last line of output says why it failed."""
-    # A file, not a pipe: a process that outlives the command would hold a pipe open.
+    """Run a command in the folder until the deadline. If it fails, raise its last line of output."""
+    # Uses a file, because a process that outlives the command would keep a pipe open.
     log = folder / "log"
     with log.open("wb") as output:
         try:
@@ -137,8 +137,10 @@ def _run(argv: Sequence[str], folder: Path, deadline: float) -> None:
             raise DownloadError(f"{argv[0]} took too long") from None
     if done.returncode:
         lines = log.read_text(errors="replace").split("\n")
-        said = [line.removeprefix("E: ") for line in lines if line.strip()]
-        raise DownloadError(said[-1] if said else f"{argv[0]} failed with exit code {done.returncode}")
+        messages = [line.removeprefix("E: ") for line in lines if line.strip()]
+        raise DownloadError(
+            messages[-1] if messages else f"{argv[0]} failed with exit code {done.returncode}"
+        )
 
 
 def _starts(program: Path) -> bool:
@@ -150,15 +152,15 @@ def _starts(program: Path) -> bool:
 
 
 def main(folder: str) -> int:
-    """Download Prometheus at low priority and print how it went."""
+    """Download Prometheus at low priority and print the result."""
     os.nice(10)
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         found = PROMETHEUS.download(Path(folder), say=lambda line: print(line, flush=True))
     except DownloadError as error:
         print(f"Prometheus could not be downloaded: {error}", flush=True)
         return 1
-    print(f"Downloaded {found} in {time.monotonic() - begun:.0f} s", flush=True)
+    print(f"Downloaded {found} in {time.monotonic() - started:.0f} s", flush=True)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The processes of the living demo: simulated workers, their controller, and the people who come and go."""
+"""Processes of the live demo: simulated workers, their controller, and simulated user activity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METRICS_PORT = 9108
 
 @dataclass(frozen=True)
 class DemoFleet:
-    """Only ever started with DEMO."""
+    """Processes that run only if DEMO is set."""
 
     web: Address
     simulator: Address
@@ -32,7 +32,7 @@ class DemoFleet:
         return f"http://{self.simulator}"
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Of all processes: labs of the demo live for minutes, and count all the same."""
+        """Return the environment of all processes. Demo labs run for minutes, so short runs count."""
         return {"SAMPLE_BOOTED_SECONDS": "120", **env, "SIMULATOR_URL": self.simulator_url}
 
     @property
@@ -40,7 +40,7 @@ class DemoFleet:
         return self.folder / "token"
 
     def prepare(self) -> None:
-        """What has to be in the database before the processes start."""
+        """Write the simulator URL and the controller token before the processes start."""
         from django.utils import timezone
 
         from lcm.demo.credentials import set_simulator_url, write_controller_token

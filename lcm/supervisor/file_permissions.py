@@ -1,4 +1,4 @@
-"""The data folder is for LCM's user alone: no other user of the machine may read it."""
+"""Permissions of the data folder: only LCM's user may read it."""
 
 import os
 import stat
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PRIVATE_UMASK = 0o077
-# Files and folders that earlier releases left readable for others.
+# Files and folders that may be readable by other users.
 PRIVATE_FILES = (
     "lcm.sqlite3*", "secret-key", "up.lock", "valkey*", "celerybeat-schedule*", "metrics", "controller",
     "prometheus",
@@ -14,7 +14,7 @@ PRIVATE_FILES = (
 
 
 def make_private(data_dir: Path) -> list[Path]:
-    """Close the folder and what LCM keeps in it to other users, from now on; return what stays open."""
+    """Remove other users' access to the folder and LCM's files. Return paths that stay accessible."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.umask(PRIVATE_UMASK)
     return [path for path in (data_dir, *_entries(data_dir)) if not _close(path)]
@@ -34,7 +34,7 @@ def _close(path: Path) -> bool:
         if stat.S_ISLNK(found) or not found & PRIVATE_UMASK:
             return True
         if found & stat.S_ISVTX:
-            # A folder for all users, such as /tmp, must stay open.
+            # A shared folder such as /tmp must stay open.
             return False
         path.chmod(stat.S_IMODE(found) & ~PRIVATE_UMASK)
     except PermissionError:

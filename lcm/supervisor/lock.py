@@ -1,4 +1,4 @@
-"""One supervisor for one data directory."""
+"""Lock that allows one supervisor per data directory."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ class AlreadyRunningError(Exception):
 
 @contextmanager
 def hold_lock(directory: Path) -> Iterator[None]:
-    """Hold the directory until the block or the process ends, however it ends."""
+    """Hold the lock until the block or the process ends."""
     with (directory / "up.lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -21,7 +21,7 @@ def hold_lock(directory: Path) -> Iterator[None]:
             lock.seek(0)
             holder = lock.read().strip() or "unknown"
             raise AlreadyRunningError(
-                f"LCM already runs on {directory} (process {holder}): stop it or set another DATA_DIR"
+                f"LCM is already running on {directory} (process {holder}). Stop it or set another DATA_DIR"
             ) from error
         lock.truncate(0)
         lock.write(str(os.getpid()))

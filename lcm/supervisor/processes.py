@@ -1,4 +1,4 @@
-"""The processes LCM consists of, as commands."""
+"""Commands of LCM's processes."""
 
 import os
 import sys
@@ -8,18 +8,18 @@ from pathlib import Path
 from lcm.supervisor import valkey
 from lcm.supervisor.child_process import ChildProcess
 
-# A web process has dozens of threads. By default glibc gives them eight memory arenas a core, and memory that
-# one thread freed is not reused by the others.
+# A web process has dozens of threads. By default glibc creates eight memory arenas per core, and memory freed
+# by one thread is not reused by the others.
 MEMORY = {"MALLOC_ARENA_MAX": "2"}
 
 
 def environment(data_dir: Path) -> dict[str, str]:
-    """What every child gets: our own environment and one folder for the metrics of all."""
+    """Return the environment of every child, with a shared folder for Prometheus metrics."""
     return {**MEMORY, **os.environ, "PROMETHEUS_MULTIPROC_DIR": str(data_dir / "metrics")}
 
 
 def broker(socket: Path, data_dir: Path) -> ChildProcess:
-    """The embedded Valkey; the others need it, so it stops last."""
+    """Return the embedded Valkey. It stops last, because the other processes need it."""
     folder = data_dir / "valkey"
     folder.mkdir(exist_ok=True)
     return ChildProcess(
@@ -50,9 +50,9 @@ def simulator(env: Mapping[str, str], port: int, state: Path) -> ChildProcess:
 
 
 def controller(env: Mapping[str, str], settings: Mapping[str, str]) -> ChildProcess:
-    """A lablet controller; settings by the names it knows them by."""
-    given = {f"LCM_CONTROLLER_{name.upper()}": value for name, value in settings.items()}
-    return ChildProcess("controller", _python("lcm.controller"), {**env, **given})
+    """Return a lablet controller with these settings, named as in its configuration."""
+    variables = {f"LCM_CONTROLLER_{name.upper()}": value for name, value in settings.items()}
+    return ChildProcess("controller", _python("lcm.controller"), {**env, **variables})
 
 
 def demo(env: Mapping[str, str]) -> ChildProcess:

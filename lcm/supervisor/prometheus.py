@@ -1,4 +1,4 @@
-"""A Prometheus beside the demo, configured by LCM: the machine's own program or a downloaded package."""
+"""Prometheus for the demo, configured by LCM: the installed program or a downloaded package."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ HOW_TO_ADD = (
 )
 DOWNLOADING = "LCM is downloading Prometheus; live statistics start when the download is complete"
 STARTING = "Prometheus is starting; live statistics appear in a few seconds"
-NOT_DOWNLOADED = f"Prometheus could not be downloaded; the output of LCM says why. {HOW_TO_ADD}"
+NOT_DOWNLOADED = f"Prometheus could not be downloaded; see the output of LCM. {HOW_TO_ADD}"
 
 
 @dataclass(frozen=True)
 class Prometheus:
-    """Only ever started with DEMO, and never beside one that PROMETHEUS_URL names."""
+    """A Prometheus that runs only if DEMO is set and PROMETHEUS_URL is not."""
 
     web: Address
     address: Address
@@ -47,12 +47,12 @@ class Prometheus:
 
     @property
     def program(self) -> str | None:
-        """Return the machine's own program, else the one that was downloaded."""
+        """The installed program, or else the downloaded one."""
         return shutil.which("prometheus") or _text(PROMETHEUS.find(self.programs))
 
     @property
     def settings(self) -> dict[str, str]:
-        """What LCM has to know of it, as environment variables."""
+        """Settings of LCM for this Prometheus, as environment variables."""
         return {
             "PROMETHEUS_URL": f"http://{self.address}",
             "PROMETHEUS_STATUS_FILE": str(self._status),
@@ -70,23 +70,23 @@ class Prometheus:
         return self.folder / "status"
 
     def set_status(self, text: str) -> None:
-        """Set what pages and the API say while Prometheus does not answer."""
+        """Set the text that pages and the API show while Prometheus does not respond."""
         with suppress(OSError):
             self._status.write_text(text)
 
     def prepare(self) -> None:
-        """Its configuration, and a key to the list of targets."""
+        """Write the configuration, and a token for the list of targets."""
         from django.utils import timezone
 
         from lcm.demo.credentials import write_prometheus_token
 
         self.folder.mkdir(exist_ok=True, mode=0o700)
         write_prometheus_token(self._key, now=timezone.now())
-        # JSON is YAML, too.
+        # JSON is valid YAML.
         (self.folder / "prometheus.yml").write_text(json.dumps(self._configuration(), indent=2))
 
     def download(self, on_end: Callable[[int], None]) -> ChildProcess:
-        """Return the process that downloads the program; `on_end` gets its exit code."""
+        """Return the process that downloads the program. `on_end` is called with its exit code."""
         argv = [sys.executable, "-m", "lcm.supervisor.debian_packages", str(self.programs)]
         return ChildProcess("download of Prometheus", argv, os.environ, on_end=on_end)
 
@@ -105,7 +105,7 @@ class Prometheus:
         discovery: dict[str, object] = {
             "url": f"{self.web.url}api/internal/prometheus-targets",
             "refresh_interval": f"{SCRAPE_SECONDS}s",
-            # Debian's Prometheus does not add the type by itself here.
+            # Debian's Prometheus does not add the type here.
             "authorization": {"type": "Bearer", "credentials_file": str(self._key)},
         }
         jobs = [

@@ -1,4 +1,4 @@
-"""Keep a set of processes running until a stop is asked for, then stop them all."""
+"""Supervisor that keeps a set of processes running until it is stopped."""
 
 import select
 import signal
@@ -34,14 +34,14 @@ class SignalInbox:
         self._write.close()
 
     def wait(self, timeout: float | None) -> bool:
-        """Sleep until a signal or the timeout; tell whether a stop was asked for."""
+        """Sleep until a signal or the timeout. Return whether a stop signal arrived."""
         readable, _, _ = select.select([self._read], [], [], timeout)
         received = self._read.recv(4096) if readable else b""
         return not STOP_SIGNALS.isdisjoint(received)
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """Stand in for a handler: the wake-up socket has already carried the signal's number."""
+    """Do nothing: the wake-up socket has already received the signal number."""
 
 
 GRACE_SECONDS = 10.0
@@ -50,7 +50,7 @@ READY_POLL_SECONDS = 0.25
 
 @dataclass
 class Supervisor:
-    """Starts children in the order given; stops those that serve the others last."""
+    """Starts children in order, and stops children with `stops_last` after the others."""
 
     say: Callable[[str], None]
     children: list[ChildProcess] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Supervisor:
         child.start(time.monotonic())
 
     def run(self, *, is_ready: Callable[[], bool], on_ready: Callable[[], None]) -> None:
-        """Look after the children until SIGINT, SIGTERM or SIGHUP; `on_ready` is called once."""
+        """Supervise the children until SIGINT, SIGTERM or SIGHUP. `on_ready` is called once."""
         ready = False
         with SignalInbox() as inbox:
             while not inbox.wait(self._seconds_to_sleep(ready)):
@@ -70,7 +70,7 @@ class Supervisor:
                     on_ready()
 
     def look_after(self, now: float) -> None:
-        """Plan a restart for each child that ended and start each whose time has come."""
+        """Schedule a restart for each child that ended, and start each child that is due."""
         for child in list(self.children):
             code = child.reap()
             if code is not None and child.on_end is not None:
@@ -78,18 +78,18 @@ class Supervisor:
                 child.on_end(code)
             elif code is not None:
                 delay = child.plan_restart(now)
-                self.say(f"{child.name} {describe_exit(code)}; it starts again in {delay:.0f} s")
+                self.say(f"{child.name} {describe_exit(code)}; restarting in {delay:.0f} s")
             elif child.restart_at is not None and child.restart_at <= now:
                 child.start(now)
 
     def stop(self, grace: float = GRACE_SECONDS) -> None:
-        """Stop all: ask first, kill after the grace period or when a second stop is asked for."""
+        """Terminate all children. Kill them after the grace period or on a second stop signal."""
         with SignalInbox() as inbox:
             for last in (False, True):
                 children = [child for child in reversed(self.children) if child.stops_last is last]
-                self._stop_these(children, grace, inbox)
+                self._stop_children(children, grace, inbox)
 
-    def _stop_these(self, children: list[ChildProcess], grace: float, inbox: SignalInbox) -> None:
+    def _stop_children(self, children: list[ChildProcess], grace: float, inbox: SignalInbox) -> None:
         deadline = time.monotonic() + grace
         running = [child for child in children if child.pid is not None]
         for child in running:
@@ -99,7 +99,7 @@ class Supervisor:
             left = deadline - time.monotonic()
             if running and (left <= 0 or inbox.wait(left)):
                 for child in running:
-                    self.say(f"{child.name} did not stop in time and is killed")
+                    self.say(f"{child.name} did not stop in time and was killed")
                     child.kill()
                 deadline = time.monotonic() + 1
 

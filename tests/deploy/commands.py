@@ -1,4 +1,4 @@
-"""Whether a command line in deploy/ would find what it names, in this checkout and its environment."""
+"""Checks whether a command line in deploy/ works in this checkout."""
 
 import sys
 from importlib.util import find_spec
@@ -14,7 +14,7 @@ DEPLOY = ROOT / "deploy"
 
 
 def problems(argv: list[str]) -> list[str]:
-    """What of a command line does not exist: its program, its modules, its management command."""
+    """Return missing parts of a command line: its program, modules or management command."""
     if argv[:2] == ["sh", "-c"]:
         return problems(argv[2].rpartition("exec ")[2].split())
     program = argv[0].removeprefix(f"{INSTALLED_AT}/.venv/bin/")
@@ -40,6 +40,6 @@ def _exists(module: str) -> bool:
 
 
 def variables(path: Path) -> dict[str, str]:
-    """An environment file as systemd and compose read it: NAME=value, and comments."""
+    """Read an environment file as systemd and compose do: NAME=value, and comments."""
     lines = (line for line in path.read_text().splitlines() if line and not line.startswith("#"))
     return dict(line.split("=", 1) for line in lines)

@@ -1,4 +1,4 @@
-"""The checks of deploy/ can fail."""
+"""The checks of deploy/ detect errors."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.deploy.commands import problems
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         (["gunicorn-2", "lcm.asgi:application"], "gunicorn-2 is not installed"),
         (["gunicorn", "-c", "python:lcm.gunicorn", "lcm.asgi:application"], "no module lcm.gunicorn"),
@@ -17,5 +17,5 @@ from tests.deploy.commands import problems
         (["sh", "-c", "mkdir /tmp/x && exec beater"], "beater is not installed"),
     ],
 )
-def test_what_does_not_exist_is_named(argv, said):
-    assert said in "; ".join(problems(argv))
+def test_a_missing_part_is_named(argv, message):
+    assert message in "; ".join(problems(argv))

@@ -1,4 +1,4 @@
-"""compose.yaml is well-formed, and what it names exists. No engine runs here."""
+"""compose.yaml is well-formed and refers only to existing things. No container engine is needed."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ KEYS = {
 }
 
 
-def test_all_parts_are_there():
+def test_all_services_are_present():
     assert set(SERVICES) == {*OURS, "postgres", "valkey"}
 
 
@@ -42,7 +42,7 @@ def test_commands_exist(name):
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_environment_is_of_known_settings(name):
+def test_environment_variables_are_known_settings(name):
     given = set(SERVICES[name]["environment"])
     if name == "controller":
         assert all(each.startswith("LCM_CONTROLLER_") for each in given)
@@ -51,7 +51,7 @@ def test_environment_is_of_known_settings(name):
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_ours_are_confined(name):
+def test_lcm_services_are_sandboxed(name):
     service = SERVICES[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
@@ -59,7 +59,7 @@ def test_ours_are_confined(name):
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_what_is_referred_to_is_declared(name):
+def test_references_are_declared(name):
     service = SERVICES[name]
     assert set(service.get("depends_on", {})) <= set(SERVICES)
     assert set(service.get("secrets", [])) <= set(COMPOSE["secrets"])
@@ -68,7 +68,7 @@ def test_what_is_referred_to_is_declared(name):
     assert all((DEPLOY / f"{file}.example").exists() for file in service.get("env_file", []))
 
 
-def test_those_that_are_waited_for_healthy_have_a_check():
+def test_services_awaited_as_healthy_have_a_health_check():
     waited = [
         (name, condition["condition"])
         for service in SERVICES.values()
@@ -79,11 +79,11 @@ def test_those_that_are_waited_for_healthy_have_a_check():
     assert all("test" in SERVICES[name]["healthcheck"] for name in healthy)
 
 
-def test_nothing_but_the_web_server_is_published_and_only_to_this_machine():
+def test_only_the_web_server_is_published_and_only_locally():
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert published == {"web": ["127.0.0.1:8000:8000"]}
 
 
-def test_no_password_is_written_down():
+def test_no_password_is_in_the_file():
     assert SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
     assert ":${POSTGRES_PASSWORD:?" in SERVICES["web"]["environment"]["DATABASE_URL"]

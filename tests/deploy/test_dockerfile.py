@@ -1,4 +1,4 @@
-"""The Dockerfile copies what exists and what LCM needs, and does not run as root. No engine runs here."""
+"""The Dockerfile copies everything LCM needs and does not run as root. No container engine is needed."""
 
 import json
 import re
@@ -17,14 +17,14 @@ def copied() -> set[str]:
     return {source for sources in words for source in sources[:-1]}
 
 
-def let_through() -> set[str]:
+def not_ignored() -> set[str]:
     lines = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
     return {line.removeprefix("!") for line in lines if line.startswith("!")}
 
 
-def test_what_is_copied_exists_and_reaches_the_engine():
+def test_copied_paths_exist_and_are_not_ignored():
     assert all((ROOT / source).exists() for source in copied())
-    assert copied() == let_through()
+    assert copied() == not_ignored()
 
 
 def test_every_package_is_in_the_image():
@@ -49,7 +49,7 @@ def test_its_command_and_its_health_check_exist():
     assert "/healthz" in probe[2]
 
 
-def test_commands_of_the_build_exist():
+def test_build_commands_exist():
     runs = [rest for step, rest in STEPS if step == "RUN"]
     manage = [run.partition(".venv/bin/")[2].split() for run in runs if "manage.py" in run]
     assert manage

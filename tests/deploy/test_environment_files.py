@@ -1,4 +1,4 @@
-"""The examples of environment files name settings that exist, with values to be read, and no secrets."""
+"""Example environment files name existing settings with valid values, and contain no secrets."""
 
 from urllib.parse import urlsplit
 
@@ -19,7 +19,7 @@ def test_every_variable_is_a_setting():
     assert set(LCM) <= SETTINGS
 
 
-def test_the_values_can_be_read(monkeypatch):
+def test_the_values_are_valid(monkeypatch):
     for name, value in LCM.items():
         monkeypatch.setenv(name, value)
     settings = read_settings()
@@ -28,15 +28,15 @@ def test_the_values_can_be_read(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["SECRET_KEY", "METRICS_TOKEN"])
-def test_secrets_are_left_to_the_reader(name):
+def test_secrets_are_not_set(name):
     assert LCM[name] == ""
 
 
-def test_no_address_has_a_password():
+def test_no_url_has_a_password():
     assert [name for name, value in {**LCM, **CONTROLLER}.items() if urlsplit(value).password] == []
 
 
-def test_the_controller_understands_its_example():
+def test_the_controller_example_is_valid():
     config = read_config(None, {**CONTROLLER, "LCM_CONTROLLER_TOKEN": "key"})
     assert config.lcm_url == "https://lcm.example.org"
     assert config.workers.username == "lcm"

@@ -1,4 +1,4 @@
-"""The systemd units: commands exist, systemd's own check is content, all are confined."""
+"""The systemd units: commands exist, systemd-analyze reports no problems, and services are sandboxed."""
 
 import configparser
 import os
@@ -29,14 +29,14 @@ def settings(unit: Path, name: str) -> list[str]:
 
 @pytest.fixture
 def here(tmp_path: Path) -> list[Path]:
-    """The units as if LCM were installed where this checkout is: systemd looks for the programs."""
+    """Return the units as if LCM were installed in this checkout, because systemd checks the programs."""
     for unit in UNITS:
         (tmp_path / unit.name).write_text(unit.read_text().replace(INSTALLED_AT, str(ROOT)))
     return sorted(tmp_path.iterdir())
 
 
 @needs_systemd
-def test_systemd_finds_no_fault(here):
+def test_systemd_reports_no_problems(here):
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *here], capture_output=True, text=True, timeout=60
     )
@@ -45,7 +45,7 @@ def test_systemd_finds_no_fault(here):
 
 
 @needs_systemd
-def test_systemd_would_find_a_fault(here):
+def test_systemd_reports_a_broken_unit(here):
     web = next(unit for unit in here if unit.name == "lcm-web.service")
     web.write_text(web.read_text().replace("bin/gunicorn", "bin/gunicorn-2"))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", *here], capture_output=True, text=True)
@@ -55,7 +55,7 @@ def test_systemd_would_find_a_fault(here):
 
 @needs_systemd
 @pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.name)
-def test_a_service_is_confined(unit):
+def test_a_service_is_sandboxed(unit):
     done = subprocess.run(
         ["systemd-analyze", "security", "--offline=yes", f"--threshold={MOST_EXPOSED}", unit],
         capture_output=True,
@@ -87,13 +87,13 @@ def test_the_target_starts_all_parts_of_the_control_plane():
     assert stopped_with_it == wanted | {"lcm-prepare.service"}
 
 
-def test_a_machine_may_leave_out_parts_as_scaling_says():
-    """Units that are only wanted may be missing, and none of the parts needs another."""
+def test_a_machine_may_omit_parts_as_in_the_scaling_guide():
+    """Units that are only wanted may be missing, and no part requires another."""
     text = (ROOT / "docs" / "scaling.md").read_text()
     parts = {service.name for service in SERVICES if f"`{service.name}`" in text}
     assert parts == {f"lcm-{part}.service" for part in ("prepare", "web", "worker", "beat")}
     assert settings(DEPLOY / "systemd" / "lcm.target", "Requires") == []
     for service in SERVICES:
         assert set(settings(service, "Requires")) <= {"lcm-prepare.service"}
-    # It refuses units in /etc/systemd/system, where the installation puts ours.
+    # `systemctl mask` rejects units in /etc/systemd/system, where the installation puts LCM's.
     assert "systemctl mask" not in text

@@ -1,4 +1,4 @@
-"""Sending calls: the token, the one fresh log-in, and patience with what passes."""
+"""Requests to CML: token, renewed log-in and retries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORBIDDEN = 403
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long one exchange and a whole call may take, and how often what passes is tried again."""
+    """Timeouts of one exchange and of a whole call, and the retry backoff."""
 
     exchange_seconds: float = 10.0
     call_seconds: float = 30.0
@@ -28,15 +28,15 @@ class RetryPolicy:
     longest_pause: float = 5.0
     draw: Callable[[], float] = field(default=random.random, repr=False)
 
-    def pause(self, attempt: int, asked: float | None = None) -> float:
-        """Seconds until the next try: twice as long each time, spread, at least what CML asked for."""
+    def pause(self, attempt: int, retry_after: float | None = None) -> float:
+        """Return seconds until the next attempt: exponential, with jitter, and at least `retry_after`."""
         grown = self.first_pause * 2.0**attempt * (0.5 + self.draw())
-        return min(max(grown, asked or 0.0), self.longest_pause)
+        return min(max(grown, retry_after or 0.0), self.longest_pause)
 
 
 @dataclass(frozen=True)
 class CallRecord:
-    """One HTTP exchange, for metrics; `result` is the status, or the kind of error."""
+    """One HTTP exchange, for metrics. `result` is the status code or the error class."""
 
     worker: str
     call: str
@@ -45,7 +45,7 @@ class CallRecord:
 
 
 class Caller:
-    """Sends the calls of one worker, with a token that is kept until CML refuses it."""
+    """Sends the calls of one worker, and keeps the token until CML rejects it."""
 
     def __init__(
         self, transport: Transport, patience: RetryPolicy, on_call: Callable[[CallRecord], None] | None
@@ -61,28 +61,28 @@ class Caller:
         await self.transport.aclose()
 
     async def execute(self, call: Call) -> None:
-        """Send a call of which only the success counts; raises CmlError for anything else."""
-        self._check(call, await self._answer(call))
+        """Send a call and discard the response body. Raises CmlError unless it succeeds."""
+        self._check(call, await self._request(call))
 
     async def send(self, call: Call) -> object:
-        """The JSON of the answer, None without a body; raises CmlError for anything but success."""
-        return self._value(call, await self._answer(call))
+        """Return the JSON of the response, or None without a body. Raises CmlError unless it succeeds."""
+        return self._value(call, await self._request(call))
 
-    async def _answer(self, call: Call) -> CmlResponse:
+    async def _request(self, call: Call) -> CmlResponse:
         deadline = time.monotonic() + self.patience.call_seconds
         token = await self._current_token(deadline) if call.authenticated else None
-        answer = await self._try(call, token, deadline)
-        if answer.status == UNAUTHORIZED and call.authenticated:
-            answer = await self._try(call, await self._fresh_token(token, deadline), deadline)
-            if answer.status == UNAUTHORIZED:
-                raise CmlAuthFailed(self.worker.name, call.name, answer.description(), answer.status)
-        return answer
+        response = await self._try(call, token, deadline)
+        if response.status == UNAUTHORIZED and call.authenticated:
+            response = await self._try(call, await self._fresh_token(token, deadline), deadline)
+            if response.status == UNAUTHORIZED:
+                raise CmlAuthFailed(self.worker.name, call.name, response.description(), response.status)
+        return response
 
     async def _current_token(self, deadline: float) -> str:
         return self._token or await self._fresh_token(None, deadline)
 
     async def _fresh_token(self, refused: str | None, deadline: float) -> str:
-        """Log in, once for all calls that wait for it."""
+        """Log in, once for all calls that wait for a token."""
         async with self._login:
             if self._token is None or self._token == refused:
                 self._token = None
@@ -92,31 +92,33 @@ class Caller:
     async def _authenticate(self, deadline: float) -> str:
         credentials = {"username": self.worker.username, "password": self.worker.password}
         call = Call("authenticate", "POST", "authenticate", json=credentials, authenticated=False)
-        answer = await self._try(call, None, deadline)
-        if answer.status in (UNAUTHORIZED, FORBIDDEN):
-            raise CmlAuthFailed(self.worker.name, call.name, answer.description(), answer.status)
-        token = as_text(self._value(call, answer), limit=16_384)
+        response = await self._try(call, None, deadline)
+        if response.status in (UNAUTHORIZED, FORBIDDEN):
+            raise CmlAuthFailed(self.worker.name, call.name, response.description(), response.status)
+        token = as_text(self._value(call, response), limit=16_384)
         if not token or not token.isascii() or not token.isprintable():
-            raise CmlMalformedResponse(self.worker.name, call.name, "the answer is not a token")
+            raise CmlMalformedResponse(self.worker.name, call.name, "the response is not a token")
         return token
 
     async def _try(self, call: Call, token: str | None, deadline: float) -> CmlResponse:
-        """Exchange, and once more for what passes, while there is time and the call can be repeated."""
+        """Send a call, and retry transient failures until the deadline if the call is idempotent."""
         attempts = self.patience.attempts if call.idempotent else 1
         for attempt in range(attempts):
             seconds = min(self.patience.exchange_seconds, max(deadline - time.monotonic(), 0.001))
-            asked = None
+            retry_after = None
             try:
-                answer = await self._exchange(call, token, seconds)
+                response = await self._exchange(call, token, seconds)
             except CmlUnreachable:
                 if self._is_last(attempt, attempts, deadline):
                     raise
             else:
-                if answer.status not in RETRYABLE_STATUSES or self._is_last(attempt, attempts, deadline):
-                    return answer
-                asked = answer.retry_after
-            await asyncio.sleep(min(self.patience.pause(attempt, asked), max(deadline - time.monotonic(), 0)))
-        raise AssertionError("a call is tried at least once")
+                if response.status not in RETRYABLE_STATUSES or self._is_last(attempt, attempts, deadline):
+                    return response
+                retry_after = response.retry_after
+            await asyncio.sleep(
+                min(self.patience.pause(attempt, retry_after), max(deadline - time.monotonic(), 0))
+            )
+        raise AssertionError("a call is attempted at least once")
 
     def _is_last(self, attempt: int, attempts: int, deadline: float) -> bool:
         return attempt + 1 >= attempts or time.monotonic() >= deadline
@@ -125,8 +127,8 @@ class Caller:
         started = time.monotonic()
         result = "cancelled"
         try:
-            answer = await self.transport.exchange(call, token=token, seconds=seconds)
-            result = str(answer.status)
+            response = await self.transport.exchange(call, token=token, seconds=seconds)
+            result = str(response.status)
         except CmlError as error:
             result = type(error).__name__
             raise
@@ -134,19 +136,19 @@ class Caller:
             if self._on_call:
                 record = CallRecord(self.worker.name, call.name, result, time.monotonic() - started)
                 self._on_call(record)
-        return answer
+        return response
 
-    def _check(self, call: Call, answer: CmlResponse) -> None:
-        if not answer.ok:
-            error = error_class(answer.status)
-            raise error(self.worker.name, call.name, answer.description(), answer.status)
+    def _check(self, call: Call, response: CmlResponse) -> None:
+        if not response.ok:
+            error = error_class(response.status)
+            raise error(self.worker.name, call.name, response.description(), response.status)
 
-    def _value(self, call: Call, answer: CmlResponse) -> object:
-        self._check(call, answer)
-        if not answer.body.strip():
+    def _value(self, call: Call, response: CmlResponse) -> object:
+        self._check(call, response)
+        if not response.body.strip():
             return None
         try:
-            return parse_json(answer.body)
+            return parse_json(response.body)
         except NotJson as error:
-            description = f"the answer is not JSON: {error}"
-            raise CmlMalformedResponse(self.worker.name, call.name, description, answer.status) from None
+            description = f"the response is not JSON: {error}"
+            raise CmlMalformedResponse(self.worker.name, call.name, description, response.status) from None

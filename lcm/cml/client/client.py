@@ -1,4 +1,4 @@
-"""The CML client: the calls that LCM needs, with typed and tolerant results."""
+"""Client of the CML API, with typed and tolerant results."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ INTERFACES_AT_ONCE = 8
 
 
 class CmlClient:
-    """Speaks to one worker: `async with CmlClient(worker) as cml: await cml.nodes(lab_id)`.
+    """Client of one worker: `async with CmlClient(worker) as cml: await cml.nodes(lab_id)`.
 
-    Every call raises CmlError (see call_errors) and nothing else. `on_call` hears of each HTTP exchange.
+    Every call raises only CmlError (see errors). `on_call` is called for each HTTP exchange.
     """
 
     def __init__(
@@ -53,30 +53,30 @@ class CmlClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections; the token is left to expire."""
+        """Close the connections. The token is left to expire."""
         await self._caller.aclose()
 
     # The controller itself
 
     async def system_information(self) -> SystemInformation:
-        """Version and readiness; CML answers without a log-in."""
+        """Return version and readiness. CML requires no log-in for this call."""
         call = Call("system_information", "GET", "system_information", authenticated=False)
         found = SystemInformation.read(await self._mapping(call))
         self._version = found.version or self._version
         return found
 
     async def version(self) -> Version | None:
-        """The version in numbers, asked once; None when CML's text cannot be read."""
+        """Return the version, requested once; None if CML's version text cannot be parsed."""
         if self._version is None:
             await self.system_information()
         return self._version
 
     async def system_stats(self) -> SystemStats:
-        """What the computes have and what is in use."""
+        """Return capacity and usage of all computes."""
         return SystemStats.read(await self._mapping(Call("system_stats", "GET", "system_stats")))
 
     async def resource_pool_usage(self) -> tuple[ResourcePoolUsage, ...] | None:
-        """Limits and usage of the resource pools; None if this CML has no such call, or not for our user."""
+        """Return limits and usage of the resource pools; None if CML lacks or denies this call."""
         try:
             entries = await self._list(Call("resource_pool_usage", "GET", "resource_pool_usage"))
         except CmlRefused as error:
@@ -88,21 +88,21 @@ class CmlClient:
     # Labs
 
     async def labs(self, *, show_all: bool = True) -> tuple[str, ...]:
-        """The ids of the labs, of all users or of our own."""
+        """Return the ids of all labs, or only the user's own."""
         params = {"show_all": "true"} if show_all else None
         entries = await self._list(Call("labs", "GET", "labs", params=params))
         return tuple(text for entry in entries if (text := as_text(entry)))
 
     async def lab(self, lab_id: str) -> results.CmlLab:
-        """Title, owner and state of a lab."""
+        """Return title, owner and state of a lab."""
         call = Call("lab", "GET", _lab(lab_id))
         found = results.CmlLab.read(await self._mapping(call), lab_id)
         if found is None:
-            raise self._malformed(call, "there is no lab title in the answer")
+            raise self._malformed(call, "the response has no lab title")
         return found
 
     async def lab_details(self, lab_ids: Iterable[str]) -> tuple[results.CmlLab, ...]:
-        """The labs of these ids that still exist, a few calls at a time."""
+        """Return the labs with these ids that still exist, with limited concurrency."""
 
         async def detail(lab_id: str) -> results.CmlLab | None:
             try:
@@ -114,7 +114,7 @@ class CmlClient:
         return tuple(lab for lab in found if lab is not None)
 
     async def import_lab(self, topology: str, *, title: str) -> str:
-        """Import a topology under a title and return the id of the lab; never repeated by itself."""
+        """Import a topology under a title and return the lab id. Never retried."""
         call = Call(
             "import",
             "POST",
@@ -125,11 +125,11 @@ class CmlClient:
         )
         lab_id = as_text((await self._mapping(call)).get("id"))
         if not lab_id:
-            raise self._malformed(call, "there is no lab id in the answer")
+            raise self._malformed(call, "the response has no lab id")
         return lab_id
 
     async def start_lab(self, lab_id: str) -> None:
-        """Start all nodes; returns before they are booted."""
+        """Start all nodes. Returns before they have booted."""
         await self._caller.execute(Call("start", "PUT", _lab(lab_id, "start")))
 
     async def stop_lab(self, lab_id: str) -> None:
@@ -141,31 +141,31 @@ class CmlClient:
         await self._caller.execute(Call("wipe", "PUT", _lab(lab_id, "wipe")))
 
     async def delete_lab(self, lab_id: str) -> None:
-        """Remove a stopped and wiped lab; one that is gone already is success."""
+        """Delete a stopped and wiped lab. A missing lab counts as success."""
         try:
             await self._caller.execute(Call("delete", "DELETE", _lab(lab_id)))
         except CmlNotFound:
             return
 
     async def lab_state(self, lab_id: str) -> str:
-        """DEFINED_ON_CORE, STARTED, STOPPED, or whatever a newer CML says."""
+        """Return DEFINED_ON_CORE, STARTED, STOPPED, or a state of a newer CML."""
         call = Call("state", "GET", _lab(lab_id, "state"))
         return self._expect(call, as_text(await self._caller.send(call)), "text")
 
     async def check_if_converged(self, lab_id: str) -> bool:
-        """Whether all that runs is up."""
+        """Return whether all running nodes have booted."""
         call = Call("check_if_converged", "GET", _lab(lab_id, "check_if_converged"))
         return self._expect(call, as_bool(await self._caller.send(call)), "true or false")
 
     async def lab_element_state(self, lab_id: str) -> results.ElementStates:
-        """The states of nodes, links and interfaces by id."""
+        """Return the states of nodes, links and interfaces by id."""
         call = Call("lab_element_state", "GET", _lab(lab_id, "lab_element_state"))
         return results.ElementStates.read(await self._mapping(call))
 
     # Nodes
 
     async def nodes(self, lab_id: str) -> results.Entries[results.CmlNode]:
-        """All nodes with what runs, without their configurations."""
+        """Return all nodes with operational data, without configurations."""
         call = Call("nodes", "GET", _lab(lab_id, "nodes"), params=NODE_DATA)
         return results.entries(await self._list(call), results.CmlNode.read)
 
@@ -175,13 +175,13 @@ class CmlClient:
         await self._caller.execute(Call("node_tags", "PATCH", path, json={"tags": list(tags)}))
 
     async def get_node_interfaces(self, lab_id: str, node_id: str) -> results.Entries[results.CmlInterface]:
-        """The interfaces of one node with what runs."""
+        """Return the interfaces of one node with operational data."""
         path = _lab(lab_id, "nodes", node_id, "interfaces")
         call = Call("get_node_interfaces", "GET", path, params=INTERFACE_DATA)
         return results.entries(await self._list(call), results.CmlInterface.reader(node_id))
 
     async def bulk_interfaces(self, lab_id: str) -> results.Entries[results.CmlInterface] | None:
-        """The interfaces of all nodes in one answer; None when this CML (before 2.10) has no such call."""
+        """Return the interfaces of all nodes in one response; None if CML (before 2.10) lacks the call."""
         if not await self._has_bulk_interfaces():
             return None
         call = Call("interfaces", "GET", _lab(lab_id, "interfaces"), params=INTERFACE_DATA)
@@ -193,26 +193,26 @@ class CmlClient:
             raise
 
     async def interfaces_one_by_one(self, lab_id: str, node_ids: Iterable[str]) -> results.InterfacesByNode:
-        """The interfaces by node, a call for each, a few at a time; a node's failure is its own."""
+        """Return the interfaces by node, one call per node. A failed call yields its error for that node."""
 
-        async def ask(node_id: str) -> results.Entries[results.CmlInterface] | CmlError:
+        async def fetch(node_id: str) -> results.Entries[results.CmlInterface] | CmlError:
             try:
                 return await self.get_node_interfaces(lab_id, node_id)
             except CmlError as error:
                 return error
 
-        asked = tuple(dict.fromkeys(node_ids))
-        return dict(zip(asked, await _few_at_once(asked, ask, INTERFACES_AT_ONCE), strict=True))
+        requested = tuple(dict.fromkeys(node_ids))
+        return dict(zip(requested, await _few_at_once(requested, fetch, INTERFACES_AT_ONCE), strict=True))
 
     async def interfaces(self, lab_id: str, node_ids: Iterable[str]) -> results.InterfacesByNode:
-        """The interfaces by node: in one call where CML can, else one by one."""
+        """Return the interfaces by node, in one call if CML supports it."""
         found = await self.bulk_interfaces(lab_id)
         if found is None:
             return await self.interfaces_one_by_one(lab_id, node_ids)
         return results.by_node(found, node_ids)
 
     async def _has_bulk_interfaces(self) -> bool:
-        """By the version; when it cannot be told the call is tried."""
+        """Return whether CML is new enough. If the version is unknown, the call is attempted."""
         try:
             version = await self.version()
         except CmlError:
@@ -220,21 +220,21 @@ class CmlClient:
         return version is None or version >= BULK_INTERFACES
 
     async def layer3_addresses(self, lab_id: str) -> results.Layer3Addresses:
-        """The addresses that CML has seen, by the id of the interface."""
+        """Return the snooped addresses by interface id."""
         call = Call("layer3_addresses", "GET", _lab(lab_id, "layer3_addresses"))
         return results.Layer3Addresses.read(await self._mapping(call))
 
     async def link_ends(self, lab_id: str) -> dict[str, results.LinkEnds]:
-        """Which nodes the links of a lab connect, by the id of the link."""
+        """Return the nodes at both ends of each link, by link id."""
         call = Call("topology", "GET", _lab(lab_id, "topology"), params={"exclude_configurations": "true"})
         return results.LinkEnds.read_all(await self._mapping(call))
 
     async def get_lab_simulation_stats(self, lab_id: str) -> results.SimulationStats:
-        """Usage of nodes and links by id."""
+        """Return usage of nodes and links by id."""
         call = Call("simulation_stats", "GET", _lab(lab_id, "simulation_stats"))
         return results.SimulationStats.read(await self._mapping(call))
 
-    # Shapes
+    # Response shapes
 
     async def _mapping(self, call: Call) -> dict[str, object]:
         value = await self._caller.send(call)
@@ -244,12 +244,12 @@ class CmlClient:
         value = await self._caller.send(call)
         found = self._expect(call, value if isinstance(value, list) else None, "a list")
         if len(found) > len(as_list(found)):
-            raise self._malformed(call, f"the list has {len(found):,} entries")
+            raise self._malformed(call, f"the list is too long: {len(found):,} entries")
         return found
 
     def _expect(self, call: Call, value: T | None, shape: str) -> T:
         if value is None:
-            raise self._malformed(call, f"the answer is not {shape}")
+            raise self._malformed(call, f"the response is not {shape}")
         return value
 
     def _malformed(self, call: Call, description: str) -> CmlMalformedResponse:
@@ -257,17 +257,17 @@ class CmlClient:
 
 
 def _lab(lab_id: str, *more: str) -> str:
-    """The path of a lab or of something in it."""
+    """Return the path of a lab or of a resource below it."""
     return "/".join(("labs", *(quote(part, safe="") for part in (lab_id, *more))))
 
 
-async def _few_at_once(items: Iterable[str], ask: Callable[[str], Awaitable[T]], limit: int) -> list[T]:
-    """The answers in the order of the items, with a limit on how many are asked at a time."""
+async def _few_at_once(items: Iterable[str], fetch: Callable[[str], Awaitable[T]], limit: int) -> list[T]:
+    """Return the results in the order of the items, with at most `limit` calls at a time."""
     gate = asyncio.Semaphore(limit)
 
     async def one(item: str) -> T:
         async with gate:
-            return await ask(item)
+            return await fetch(item)
 
     tasks = [asyncio.create_task(one(item)) for item in items]
     try:

@@ -1,4 +1,4 @@
-"""A worker as the client knows it: where it is, how to log in, and whom to trust."""
+"""Address, credentials and TLS trust of a worker."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class CmlEndpoint:
-    """The address of a CML, credentials, and the CA file or SHA-256 fingerprint of its certificate.
+    """The URL of a CML, credentials, and the CA file or SHA-256 fingerprint of its certificate.
 
-    Without either the system's authorities are trusted. A fingerprint stands for itself: no authority and no
-    host name is checked beside it.
+    Without either, the system's certificate authorities are trusted. With a fingerprint, neither the
+    authority nor the host name is checked.
     """
 
     name: str
@@ -26,19 +26,17 @@ class CmlEndpoint:
 
     def __post_init__(self) -> None:
         if not re.match(r"https?://[^/]", self.url, re.IGNORECASE):
-            raise ValueError(
-                f"{self.name}: {self.url!r} is not the address of a worker: it must start with https://."
-            )
+            raise ValueError(f"{self.name}: {self.url!r} is not a worker URL. It must start with https://.")
         if self.fingerprint:
             _digits(self.fingerprint)
 
     @property
     def api_url(self) -> str:
-        """Where the calls go."""
+        """Base URL of the API."""
         return f"{self.url.rstrip('/')}/api/v0/"
 
     def tls(self) -> ssl.SSLContext | bool:
-        """What httpx takes as `verify`."""
+        """Return the value for httpx's `verify`."""
         if not self.url.lower().startswith("https:"):
             return False
         if self.fingerprint:
@@ -47,18 +45,18 @@ class CmlEndpoint:
 
 
 def pinned_context(fingerprint: str) -> ssl.SSLContext:
-    """A context that accepts one certificate only; it is compared before anything is sent."""
-    wanted = _digits(fingerprint)
+    """Return a context that accepts only one certificate, compared before any data is sent."""
+    expected = _digits(fingerprint)
 
     class PinnedObject(ssl.SSLObject):
-        """The connection, refused when its certificate is another one."""
+        """A connection that is rejected if its certificate is not the pinned one."""
 
         def do_handshake(self) -> None:
             super().do_handshake()
             found = hashlib.sha256(self.getpeercert(binary_form=True) or b"").hexdigest()
-            if not hmac.compare_digest(found, wanted):
+            if not hmac.compare_digest(found, expected):
                 raise ssl.SSLCertVerificationError(
-                    f"the certificate's fingerprint is {found}, not the one pinned"
+                    f"the certificate's fingerprint is {found}, not the pinned one"
                 )
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -71,5 +69,5 @@ def pinned_context(fingerprint: str) -> ssl.SSLContext:
 def _digits(fingerprint: str) -> str:
     digits = fingerprint.lower().removeprefix("sha256").replace(":", "").replace(" ", "")
     if not re.fullmatch("[0-9a-f]{64}", digits):
-        raise ValueError("A fingerprint is the SHA-256 of the certificate: 64 hexadecimal digits.")
+        raise ValueError("A fingerprint must be the SHA-256 of the certificate: 64 hexadecimal digits.")
     return digits

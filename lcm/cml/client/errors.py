@@ -1,4 +1,4 @@
-"""What can go wrong with a call to CML; each error says the worker, the call, the status and CML's words."""
+"""Errors of CML calls. Each carries the worker, the call, the status and CML's description."""
 
 MAX_DESCRIPTION = 500
 
@@ -11,43 +11,43 @@ class CmlError(Exception):
         self.call = call
         self.status = status
         self.description = description[:MAX_DESCRIPTION]
-        answered = f" answered {status}" if status else ""
-        super().__init__(f"{worker}: {call}{answered}: {self.description}")
+        returned = f" returned {status}" if status else ""
+        super().__init__(f"{worker}: {call}{returned}: {self.description}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.worker, self.call, self.description, self.status)
 
 
 class CmlUnreachable(CmlError):
-    """There was no connection, it broke, or the certificate is not the one we trust."""
+    """The connection failed, or the certificate is not trusted."""
 
 
 class CmlTimeout(CmlUnreachable):
-    """The answer did not come within the time allowed."""
+    """The response did not arrive in time."""
 
 
 class CmlAuthFailed(CmlError):
-    """The credentials are wrong, or a fresh token was refused."""
+    """The credentials are wrong, or a new token was rejected."""
 
 
 class CmlRefused(CmlError):
-    """CML does not do this: a 4xx status."""
+    """CML rejected the request: a 4xx status."""
 
 
 class CmlNotFound(CmlRefused):
-    """There is no such lab, node or call."""
+    """The lab, node or call does not exist."""
 
 
 class CmlFailed(CmlError):
-    """CML could not do it: a 5xx status."""
+    """CML failed: a 5xx status."""
 
 
 class CmlMalformedResponse(CmlError):
-    """The answer is not what CML gives: no JSON, another shape, a redirect, or too long."""
+    """The response is not CML's: not JSON, another shape, a redirect, or too long."""
 
 
 def error_class(status: int) -> type[CmlError]:
-    """Which error a status stands for."""
+    """Return the error class of a status code."""
     if status == 404:
         return CmlNotFound
     if 400 <= status < 500:

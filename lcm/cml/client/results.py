@@ -1,4 +1,4 @@
-"""What CML answers about labs, typed: what is missing or odd is None, `raw` keeps what CML really said."""
+"""Typed results of lab calls. Missing or malformed values are None; `raw` keeps CML's response."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_PERCENT = 1e6
 
 @dataclass(frozen=True)
 class Entries(Generic[T], Sequence[T]):
-    """The entries of a list that could be read, and the places of those that could not."""
+    """The readable entries of a list, and the indexes of unreadable ones."""
 
     items: tuple[T, ...] = ()
     unreadable: tuple[int, ...] = ()
@@ -40,7 +40,7 @@ class Entries(Generic[T], Sequence[T]):
 
 
 def entries(values: Sequence[object], read: Callable[[Json], T | None]) -> Entries[T]:
-    """Read a list; an entry without an id has its place noted."""
+    """Read a list. Entries without an id are recorded as unreadable."""
     found = [read(value) if isinstance(value, dict) else None for value in values]
     items = tuple(item for item in found if item is not None)
     return Entries(items, tuple(index for index, item in enumerate(found) if item is None))
@@ -48,7 +48,7 @@ def entries(values: Sequence[object], read: Callable[[Json], T | None]) -> Entri
 
 @dataclass(frozen=True)
 class CmlLab:
-    """A lab as its tile shows it."""
+    """A lab's title, owner, state and size."""
 
     id: str
     title: str
@@ -60,7 +60,7 @@ class CmlLab:
 
     @classmethod
     def read(cls, values: Json, lab_id: str) -> CmlLab | None:
-        """None without a title: every lab has one, and by it we know our own."""
+        """Return None without a title: every lab has one, and the owner mark is in it."""
         title = as_text(values.get("lab_title"))
         if not title:
             return None
@@ -77,7 +77,7 @@ class CmlLab:
 
 @dataclass(frozen=True)
 class ElementStates:
-    """The states of a lab's elements by id."""
+    """States of a lab's elements by id."""
 
     nodes: dict[str, str]
     links: dict[str, str]
@@ -90,9 +90,9 @@ class ElementStates:
 
 @dataclass(frozen=True)
 class CmlNode:
-    """A node: what runs (`operational`) before what is configured; None is not known.
+    """A node. Operational values take precedence over configured ones; None means unknown.
 
-    Files of controllers before 2.5 keep what runs beside the rest; both are read.
+    Controllers before 2.5 return operational values at the top level; both forms are read.
     """
 
     id: str
@@ -139,7 +139,7 @@ class CmlNode:
 
 @dataclass(frozen=True)
 class CmlInterface:
-    """An interface of a node; the MAC address is the one in use, else the one configured."""
+    """An interface of a node. The MAC address is the one in use, or else the configured one."""
 
     id: str
     node_id: str | None
@@ -153,7 +153,7 @@ class CmlInterface:
 
     @classmethod
     def reader(cls, node_id: str | None) -> Callable[[Json], CmlInterface | None]:
-        """How to read the interfaces of one node, or of the nodes that they name."""
+        """Return a reader for the interfaces of one node, or of the nodes they name."""
 
         def read(values: Json) -> CmlInterface | None:
             interface_id = as_text(values.get("id"))
@@ -179,7 +179,7 @@ InterfacesByNode = Mapping[str, "Entries[CmlInterface] | CmlError"]
 
 
 def by_node(found: Entries[CmlInterface], node_ids: Iterable[str]) -> InterfacesByNode:
-    """The interfaces of each node; what cannot be read may belong to any of them."""
+    """Group interfaces by node. An unreadable entry may belong to any node."""
     grouped: dict[str, list[CmlInterface]] = {node_id: [] for node_id in node_ids}
     for interface in found.items:
         if interface.node_id in grouped:
@@ -189,7 +189,7 @@ def by_node(found: Entries[CmlInterface], node_ids: Iterable[str]) -> Interfaces
 
 @dataclass(frozen=True)
 class InterfaceAddresses:
-    """What CML saw on an interface."""
+    """Addresses snooped on an interface."""
 
     ip4: tuple[str, ...]
     ip6: tuple[str, ...]
@@ -197,7 +197,7 @@ class InterfaceAddresses:
 
 @dataclass(frozen=True)
 class Layer3Addresses:
-    """The addresses by the id of the interface."""
+    """Addresses by interface id."""
 
     by_interface: dict[str, InterfaceAddresses]
 
@@ -215,7 +215,7 @@ class Layer3Addresses:
 
 @dataclass(frozen=True)
 class NodeStatistics:
-    """What a node uses: percent of its CPUs (may exceed 100), percent of its RAM, MB of disk."""
+    """Usage of a node: CPU percent (may exceed 100), RAM percent, disk in MB."""
 
     cpu_percent: Decimal | None
     ram_percent: Decimal | None
@@ -242,7 +242,7 @@ class LinkEnds:
 
     @classmethod
     def read_all(cls, topology: Json) -> dict[str, LinkEnds]:
-        """By the id of the link; a link that does not say where it leads is left out."""
+        """Return the ends by link id. Links with a missing end are omitted."""
         found = {}
         links = topology.get("links")
         for link in links if isinstance(links, list) else ():
@@ -269,7 +269,7 @@ class SimulationStats:
 
 
 def _mappings(value: object) -> list[tuple[str, Json]]:
-    """The mappings inside a mapping, by key."""
+    """Return the nested mappings by key."""
     return [(as_text(key) or "", item) for key, item in as_mapping(value).items() if isinstance(item, dict)]
 
 

@@ -1,4 +1,4 @@
-"""What a controller answers about itself, typed in the same way as what it says of labs."""
+"""Typed results of system calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MB = 1024 * 1024
 
 @dataclass(frozen=True)
 class SystemInformation:
-    """The version of a controller, in numbers and as it says it, and whether it is ready."""
+    """Version of a controller, parsed and as text, and whether it is ready."""
 
     version: Version | None
     version_text: str
@@ -28,7 +28,7 @@ class SystemInformation:
 
 @dataclass(frozen=True)
 class SystemStats:
-    """What all computes of a controller have together, and what of it is in use."""
+    """Capacity and usage of all computes of a controller."""
 
     cpu_count: int | None
     cpu_percent: float | None
@@ -66,7 +66,7 @@ class SystemStats:
 
 @dataclass(frozen=True)
 class ResourcePoolUsage:
-    """A resource pool; CPUs are in percent of a core, memory and storage in MB, None is without a limit."""
+    """A resource pool. CPUs are in percent of a core, memory and storage in MB. No limit is None."""
 
     id: str
     label: str
@@ -99,7 +99,7 @@ class ResourcePoolUsage:
 
 
 def _sum(values: Iterable[object]) -> int | None:
-    """The sum of what is known, None when nothing is."""
+    """Return the sum of the known values; None if there are none."""
     known = [number for value in values if (number := as_integer(value)) is not None]
     return sum(known) if known else None
 

@@ -1,4 +1,4 @@
-"""One HTTP exchange with a worker: within its time and size, with every failure as a CmlError."""
+"""One HTTP exchange with a worker: bounded in time and size, with every failure raised as a CmlError."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITS = httpx.Limits(max_connections=8, max_keepalive_connections=8, keepalive_
 
 @dataclass(frozen=True)
 class Call:
-    """A call of the API: its name in errors and metrics, and what is sent."""
+    """An API call: its name in errors and metrics, and its request."""
 
     name: str
     method: str
@@ -32,7 +32,7 @@ class Call:
 
 @dataclass(frozen=True)
 class CmlResponse:
-    """Status, body and how long to wait when CML asks for patience."""
+    """Status, body and Retry-After of a response."""
 
     status: int
     body: bytes
@@ -43,35 +43,35 @@ class CmlResponse:
         return 200 <= self.status < 300
 
     def description(self) -> str:
-        """CML's own words: the description of its {code, description}, else the text."""
+        """Return CML's description from its {code, description}, or else the response text."""
         try:
-            said = as_mapping(parse_json(self.body)).get("description")
+            description = as_mapping(parse_json(self.body)).get("description")
         except NotJson:
-            said = None
-        text = as_text(said) or self.body[:300].decode("utf-8", "replace").strip()
+            description = None
+        text = as_text(description) or self.body[:300].decode("utf-8", "replace").strip()
         return text or "no description"
 
 
 class Transport:
-    """The connections to one worker."""
+    """The HTTP connections to one worker."""
 
     def __init__(self, worker: CmlEndpoint, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self.worker = worker
         self._given = transport
         self._opened: httpx.AsyncClient | None = None
         self._is_closed = False
-        self._under_way = 0
+        self._in_progress = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     def _http(self) -> httpx.AsyncClient:
-        """Made at the first call: a certificate file that is missing is a failure of that call."""
+        """Create the client on first use: a missing certificate file fails that call, not the constructor."""
         if self._opened is None:
             self._opened = httpx.AsyncClient(
                 base_url=self.worker.api_url,
                 verify=self.worker.tls() if self._given is None else True,
                 transport=self._given,
-                timeout=None,  # noqa: S113 - every exchange has a deadline for its whole
+                timeout=None,  # noqa: S113 - every exchange has its own deadline
                 trust_env=False,
                 limits=LIMITS,
                 headers={"Accept": "application/json"},
@@ -79,29 +79,29 @@ class Transport:
         return self._opened
 
     async def aclose(self) -> None:
-        """Refuse further calls, wait for calls under way, which have a deadline, and close."""
+        """Reject new calls, wait for calls in progress, which have a deadline, and close."""
         self._is_closed = True
         await self._idle.wait()
         if self._opened is not None:
             await self._opened.aclose()
 
     async def exchange(self, call: Call, *, token: str | None, seconds: float) -> CmlResponse:
-        """Send a call and read its answer; raises CmlError when there is none."""
+        """Send a call and return its response. Raises CmlError if there is none."""
         if self._is_closed:
-            raise CmlUnreachable(self.worker.name, call.name, "the client of this worker has been closed")
-        self._under_way += 1
+            raise CmlUnreachable(self.worker.name, call.name, "the client of this worker is closed")
+        self._in_progress += 1
         self._idle.clear()
         try:
             async with asyncio.timeout(seconds):
                 return await self._exchange(call, token)
         except TimeoutError:
-            raise CmlTimeout(self.worker.name, call.name, f"no answer within {seconds:g} s") from None
+            raise CmlTimeout(self.worker.name, call.name, f"no response within {seconds:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             reason = str(error) or type(error).__name__
             raise CmlUnreachable(self.worker.name, call.name, reason) from error
         finally:
-            self._under_way -= 1
-            if not self._under_way:
+            self._in_progress -= 1
+            if not self._in_progress:
                 self._idle.set()
 
     async def _exchange(self, call: Call, token: str | None) -> CmlResponse:
@@ -124,7 +124,7 @@ class Transport:
             parts.append(part)
             size += len(part)
             if size > limit and response.is_success:
-                description = f"the answer is longer than {limit // 1024**2} MB"
+                description = f"the response is longer than {limit // 1024**2} MB"
                 raise CmlMalformedResponse(self.worker.name, call.name, description, response.status_code)
             if size > limit:
                 break

@@ -1,4 +1,4 @@
-"""The version of a controller, as numbers: 2.10 is newer than 2.9."""
+"""CML versions that compare as numbers: 2.10 is newer than 2.9."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _VERSION = re.compile(r"\s*v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,6}))?")
 
 
 class Version(NamedTuple):
-    """Major, minor and patch; they compare as numbers."""
+    """Major, minor and patch number."""
 
     major: int
     minor: int
@@ -17,7 +17,7 @@ class Version(NamedTuple):
 
     @classmethod
     def read(cls, text: object) -> Version | None:
-        """The version that a text such as 2.9.1+build.7 starts with."""
+        """Parse the version at the start of a text such as 2.9.1+build.7; None if there is none."""
         found = _VERSION.match(text) if isinstance(text, str) else None
         if found is None:
             return None
@@ -27,5 +27,5 @@ class Version(NamedTuple):
         return f"{self.major}.{self.minor}.{self.patch}"
 
 
-# From here on all interfaces of a lab come in one answer.
+# Since this version, one call returns all interfaces of a lab.
 BULK_INTERFACES = Version(2, 10)

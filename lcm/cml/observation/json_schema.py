@@ -1,7 +1,7 @@
-"""Reading the JSON form of an observation: everything that is wrong is reported with its place.
+"""Validation of the JSON form of an observation. Every problem is reported with its path.
 
-An observation of fifty nodes has some two thousand values, and thousands are posted: a record is read by a
-table of its fields, in one loop.
+An observation of fifty nodes has about two thousand values, and thousands are posted. So each record is read
+in one loop over a table of its fields.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_MEGABYTES = 10**9
 MAX_PORTS = 5_000
 MAX_PORT_NAME = 200
 MAX_PROBLEMS = 1_000
-MAX_SHOWN = 60  # characters of a wrong value or name in an error
+MAX_SHOWN = 60  # characters of a wrong value or name shown in an error
 
 OBSERVERS = ("lablet-controller", "manual")
 
@@ -34,7 +34,7 @@ _unstorable_in = UNSTORABLE.search
 
 
 class ObservationMalformed(ValueError):
-    """The JSON is no observation; `problems` has what is wrong with it, by place."""
+    """The JSON is not a valid observation. `problems` maps paths to messages."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         place, problem = next(iter(problems.items()))
@@ -58,7 +58,7 @@ def as_exact_decimal(value: object) -> Decimal | None:
 
 @lru_cache(maxsize=4096)
 def _exact(text: str) -> Decimal | None:
-    """Kept, as nodes of a kind are given the same."""
+    """Cached, because nodes of one kind have the same values."""
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -106,7 +106,7 @@ def as_observer(value: object) -> str | None:
 
 @dataclass(frozen=True)
 class FieldType:
-    """How a value is read, and what it must be when it cannot."""
+    """A reader of a value, and the error text if it cannot be read."""
 
     read: Callable[[object], Any]
     expected: str
@@ -130,13 +130,13 @@ _PORT = f"must be a port from 1 to {MAX_PORT}"
 
 
 class Part(Protocol):
-    """A field that reports problems at places of its own."""
+    """A field that reports problems at paths below its own."""
 
     def read_all(self, value: object, place: str, problems: dict[str, str]) -> Any: ...
 
 
 class PortsByName:
-    """Ports by name."""
+    """Schema of a mapping from port name to port number."""
 
     def read_all(self, value: object, place: str, problems: dict[str, str]) -> dict[str, int]:
         if not isinstance(value, dict) or len(value) > MAX_PORTS:
@@ -156,9 +156,9 @@ class PortsByName:
 
 
 class RecordSchema(Generic[T]):
-    """A record's table: how each field is read, which fields are required, which have parts of their own.
+    """Schema of a record: a reader per field, required fields, and fields with nested records.
 
-    A field that is missing or null has the record's default. A field that is not in the table is a problem.
+    A missing or null field takes the record's default. An unknown field is a problem.
     """
 
     def __init__(
@@ -182,11 +182,11 @@ class RecordSchema(Generic[T]):
 
     @property
     def names(self) -> frozenset[str]:
-        """The fields that a body may have."""
+        """Names of the fields that a body may have."""
         return frozenset({*self._readers, *self._parts})
 
     def read(self, values: object, path: str, problems: dict[str, str]) -> T:
-        """The record; one in which something is wrong is not whole, and of no use."""
+        """Read a record. If problems were found, the result is incomplete and must not be used."""
         made, readers = self._defaults.copy(), self._readers
         if not isinstance(values, dict):
             note(problems, path or "observation", "must be an object", values)
@@ -216,7 +216,7 @@ class RecordSchema(Generic[T]):
             made[name] = part.read_all(value, _place(path, name), problems)
 
     def _filled(self, made: dict[str, Any]) -> T:
-        """A frozen record would set its fields one by one, each by a call."""
+        """Build the record directly: a frozen dataclass would set each field by a call."""
         for name, fresh in self._fresh:
             if name not in made:
                 made[name] = fresh()
@@ -233,7 +233,7 @@ class RecordSchema(Generic[T]):
 
 
 def note(problems: dict[str, str], place: str, problem: str, value: object = None) -> None:
-    """Add a problem, with the wrong value where it is short enough to help."""
+    """Add a problem, with the wrong value if it is short."""
     if isinstance(value, str | float) or type(value) in (bool, int):
         shown = json.dumps(value, ensure_ascii=False)
         problem += f", not {shown}" if len(shown) <= MAX_SHOWN else ""

@@ -1,4 +1,4 @@
-"""The ports that the tags of running nodes hold, by the names that definitions give them."""
+"""Ports in the tags of running nodes, named as in port templates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lcm.cml.ports import PortTemplateEntry, TagError, TaggedNode, parse_tag, po
 
 @dataclass(frozen=True)
 class LivePorts:
-    """Ports by name, over all and for each node in order, and the tags that cannot be read."""
+    """Ports by name, for the lab and for each node in order, and the unreadable tags."""
 
     all: dict[str, int]
     by_node: tuple[dict[str, int], ...]
@@ -20,14 +20,14 @@ class LivePorts:
 
 @dataclass(frozen=True)
 class NodeTags:
-    """The label of a node and some or all of its tags."""
+    """A node's label and some or all of its tags."""
 
     label: str
     tags: tuple[str, ...]
 
 
 def ports_by_node(nodes: Sequence[TaggedNode]) -> LivePorts:
-    """Name the ports as the port template of a topology does, without giving up at a tag someone mistyped."""
+    """Name the ports as a topology's port template does. Malformed tags are reported, not raised."""
     problems: list[tuple[str, str]] = []
     readable = [NodeTags(node.label, _port_tags(node, problems)) for node in nodes]
     named = iter(port_template(readable))
@@ -40,12 +40,12 @@ def ports_by_node(nodes: Sequence[TaggedNode]) -> LivePorts:
 
 
 def live_template(nodes: Sequence[TaggedNode]) -> list[PortTemplateEntry]:
-    """Return the ports of running nodes as a port template, without the tags that cannot be read."""
+    """Return the ports of running nodes as a port template. Unreadable tags are skipped."""
     return port_template([NodeTags(node.label, _port_tags(node, [])) for node in nodes])
 
 
 def _port_tags(node: TaggedNode, problems: list[tuple[str, str]]) -> tuple[str, ...]:
-    """The tags that name a port; the problem of each that tries to and cannot be read is noted."""
+    """Return the tags that name a port, and record a problem for each malformed one."""
     tags = []
     for tag in node.tags:
         try:

@@ -1,4 +1,4 @@
-"""One observation of a session whose labs are on several workers."""
+"""Merging the observations of a session that is spread over several workers."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ SUMS = (
 )
 
 
-# What each part says of itself, together in the whole.
+# Fields of the parts that are combined in the merged observation.
 JOINED = (*SUMS, "node_definitions_used", "observed_ports", "simulation_stats")
 
 
-def merge_observations(seen: Sequence[ResourceObservation]) -> ResourceObservation:
-    """As if it were one lab: what is not known of one part is missing, and the whole says so."""
-    first, *others = seen
+def merge_observations(observations: Sequence[ResourceObservation]) -> ResourceObservation:
+    """Merge observations as if of one lab. Values missing from a part make the result incomplete."""
+    first, *others = observations
     if not others:
         return first
-    sums: dict[str, Any] = {name: _sum(getattr(each, name) for each in seen) for name in SUMS}
+    sums: dict[str, Any] = {name: _sum(getattr(each, name) for each in observations) for name in SUMS}
     return replace(
         first,
-        lab_id=" ".join(each.lab_id for each in seen if each.lab_id) or None,
-        nodes=tuple(node for each in seen for node in each.nodes),
-        node_definitions_used=_names(each.node_definitions_used for each in seen),
-        observed_ports=_together(each.observed_ports for each in seen),
-        simulation_stats=_stats(each.simulation_stats for each in seen),
-        resource_pool_usage=_pools(each.resource_pool_usage for each in seen),
-        incomplete=_incomplete(seen),
-        errors=tuple(error for each in seen for error in each.errors),
+        lab_id=" ".join(each.lab_id for each in observations if each.lab_id) or None,
+        nodes=tuple(node for each in observations for node in each.nodes),
+        node_definitions_used=_names(each.node_definitions_used for each in observations),
+        observed_ports=_together(each.observed_ports for each in observations),
+        simulation_stats=_stats(each.simulation_stats for each in observations),
+        resource_pool_usage=_pools(each.resource_pool_usage for each in observations),
+        incomplete=_incomplete(observations),
+        errors=tuple(error for each in observations for error in each.errors),
         **sums,
     )
 
 
-def _incomplete(seen: Sequence[ResourceObservation]) -> tuple[str, ...]:
-    """What a part could not read, and what only some parts know: the whole of it is more than their sum."""
-    said = [name for each in seen for name in each.incomplete]
-    partly = [name for name in JOINED if len({getattr(each, name) is None for each in seen}) > 1]
-    return tuple(dict.fromkeys([*said, *partly]))
+def _incomplete(observations: Sequence[ResourceObservation]) -> tuple[str, ...]:
+    """Return fields that a part could not read, and fields that only some parts have."""
+    reported = [name for each in observations for name in each.incomplete]
+    partly = [name for name in JOINED if len({getattr(each, name) is None for each in observations}) > 1]
+    return tuple(dict.fromkeys([*reported, *partly]))
 
 
 def _sum(values: Iterable[Any]) -> Any:
-    """Of what is known; None when nothing is."""
+    """Return the sum of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -64,7 +64,7 @@ def _names(values: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
 
 
 def _pools(values: Iterable[tuple[PoolUsage, ...] | None]) -> tuple[PoolUsage, ...] | None:
-    """Each pool once: two labs can be on one worker."""
+    """Keep each pool once: two labs can be on one worker."""
     known = [value for value in values if value is not None]
     return tuple({pool.pool_id: pool for value in known for pool in value}.values()) if known else None
 
@@ -75,7 +75,7 @@ def _together(values: Iterable[dict[str, T] | None]) -> dict[str, T] | None:
 
 
 def _stats(values: Iterable[dict[str, object] | None]) -> dict[str, object] | None:
-    """By id of node and link, which no two workers share."""
+    """Merge by node id and link id, which are unique across workers."""
     known: list[dict[str, Any]] = [value for value in values if value is not None]
     if not known:
         return None

@@ -1,8 +1,8 @@
 """An observation of a running lab: value objects with the JSON form that is posted and stored.
 
-The field names are the keys, `observed_at` is ISO 8601 with its offset, Decimals are text ("1.50"), tuples
-are lists. **None is "not known", never 0.** Allocated figures (`total_…`, `cpu_cores`, `ram_mb`,
-`storage_mb`) are what the worker gives to the nodes; used ones (`used_…`) are what they took of it.
+Field names are the keys, `observed_at` is ISO 8601 with its offset, Decimals are text ("1.50"), tuples are
+lists. **None means unknown, never 0.** The worker assigns the allocated values
+(`total_…`, `cpu_cores`, `ram_mb`, `storage_mb`) to the nodes; `used_…` values are measured.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ __all__ = [
     "ResourceObservation",
 ]
 
-# The observer: a controller by itself, or for a person who requested the observation.
+# Observers: a controller on its own, or a controller on a user's request.
 LABLET_CONTROLLER, MANUAL = OBSERVERS
 NOT_RUNNING = frozenset({None, "DEFINED_ON_CORE", "STOPPED"})
 
 
 @dataclass(frozen=True)
 class MissingPart(Record):
-    """A part that could not be read: `nodes`, `simulation_stats`, `nodes[R1].ram_mb`…, and why."""
+    """A part that could not be read, such as `nodes`, `simulation_stats` or `nodes[R1].ram_mb`, and why."""
 
     part: str
     message: str
@@ -58,7 +58,7 @@ class MissingPart(Record):
 
 @dataclass(frozen=True)
 class InterfaceObservation(Record):
-    """An interface; `mac_address` is the one in use, addresses are None when they could not be asked for."""
+    """An interface. `mac_address` is the one in use; addresses are None if CML did not return them."""
 
     interface_id: str
     label: str
@@ -72,9 +72,9 @@ class InterfaceObservation(Record):
 
 @dataclass(frozen=True)
 class NodeObservation(Record):
-    """A node: what it was given, what it used of it, its ports by name and its interfaces.
+    """A node: allocated and used resources, ports by name, and interfaces.
 
-    `cpu_cores` is cpus × cpu_limit / 100. `interfaces` is None when they could not be read.
+    `cpu_cores` is cpus × cpu_limit / 100. `interfaces` is None if they could not be read.
     """
 
     node_id: str
@@ -99,18 +99,18 @@ class NodeObservation(Record):
 
     @property
     def is_running(self) -> bool:
-        """Whether the node takes part in the lab; a state we do not know counts as running."""
+        """Return whether the node is running. An unknown state counts as running."""
         return self.state not in NOT_RUNNING
 
     @property
     def has_no_vm(self) -> bool:
-        """Whether it is a connector or a switch, which run no machine."""
+        """Return whether the node is a connector or a switch without a VM."""
         return has_no_vm(self.node_definition)
 
 
 @dataclass(frozen=True)
 class PoolUsage(Record):
-    """Licences and storage of a resource pool of CML, over all labs in it; None is no limit or not known."""
+    """Licences and storage of a CML resource pool across all its labs; None means no limit or unknown."""
 
     pool_id: str
     label: str
@@ -122,11 +122,11 @@ class PoolUsage(Record):
 
 @dataclass(frozen=True)
 class ResourceObservation(Record):
-    """A lab at one moment: totals over its nodes, the nodes, and the ports that their tags hold, by name.
+    """A lab at one moment: totals, nodes, and the ports in their tags by name.
 
-    When the nodes could not be read, `nodes` is empty and the totals, `actual_node_count`,
-    `node_definitions_used` and `observed_ports` are None. `incomplete` names the fields that are None or
-    too small because something could not be read, and `errors` says why.
+    If the nodes could not be read, `nodes` is empty and the totals, `actual_node_count`,
+    `node_definitions_used` and `observed_ports` are None. `incomplete` names the fields that are None or too
+    small because something could not be read, and `errors` says why.
     """
 
     observed_at: datetime
@@ -151,12 +151,12 @@ class ResourceObservation(Record):
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything could be read."""
+        """Return whether everything could be read."""
         return not self.incomplete and not self.errors
 
     @classmethod
     def from_dict(cls, values: object) -> ResourceObservation:
-        """The inverse of to_dict; raise ObservationMalformed with everything that is wrong."""
+        """Read the output of to_dict. Raises ObservationMalformed with all problems."""
         problems: dict[str, str] = {}
         observation = OBSERVATION.read(values, "", problems)
         if problems:

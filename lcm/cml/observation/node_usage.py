@@ -1,4 +1,4 @@
-"""What one node was given and what it uses of it."""
+"""Allocated and used resources of one node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def observe_node(
     ports: dict[str, int],
     interfaces: tuple[InterfaceObservation, ...] | None,
 ) -> NodeObservation:
-    """A node as it is stored; a connector or switch takes nothing whatever figures it shows."""
+    """Return the observation of a node. Connectors and switches count as zero."""
     weightless = has_no_vm(node.node_definition)
     return NodeObservation(
         node_id=node.id,
@@ -47,28 +47,28 @@ def observe_node(
 
 
 def cpu_cores(cpus: int | None, cpu_limit: int | None) -> Decimal | None:
-    """Cores from CPUs and the percentage of them a node may use; without a limit that is all."""
+    """Return the cores a node may use: CPUs times cpu_limit percent."""
     if cpus is None:
         return None
     return (Decimal(cpus * (cpu_limit or FULL_CPU)) / FULL_CPU).quantize(CENT)
 
 
 def storage_mb(boot_disk_gb: int | None, data_volume_gb: int | None) -> int | None:
-    """Boot disk and data volume together; a node need not have a data volume."""
+    """Return boot disk and data volume in MB. The data volume is optional."""
     if boot_disk_gb is None and not data_volume_gb:
         return None
     return ((boot_disk_gb or 0) + (data_volume_gb or 0)) * MB_PER_GB
 
 
 def why_missing(node: NodeObservation) -> str:
-    """Why a node has no figure."""
+    """Return why a value of a node is missing."""
     if node.is_running:
-        return "CML gives no such figure for this node"
-    return f"the node is {node.state or 'in no known state'}: nothing is allocated to it"
+        return "CML reports no value for this node"
+    return f"the node is {node.state or 'in an unknown state'} and has no allocated resources"
 
 
 def _used_cores(cpus: int | None, percent: Decimal | None) -> Decimal | None:
-    """CML counts usage in percent of the node's CPUs; a little over 100 happens."""
+    """Convert CML's percentage of the node's CPUs, which may slightly exceed 100."""
     if cpus is None or percent is None:
         return None
     return (cpus * percent / 100).quantize(THOUSANDTH, ROUND_HALF_UP)

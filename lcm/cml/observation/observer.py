@@ -1,4 +1,4 @@
-"""Observing a running lab: all calls at once under one deadline; what fails is missing, with its reason."""
+"""Observation of a running lab: all calls in parallel under one deadline. Failed parts carry a reason."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ async def observe_lab(
     deadline: float = DEADLINE,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> ResourceObservation:
-    """What the lab has and uses at this moment; never raises for what CML does or does not answer."""
+    """Return what the lab has and uses now. Never raises because of CML's responses."""
     observed_at = now()
-    asked = _ask(client, lab_id)
+    pending = _start_calls(client, lab_id)
     try:
-        await asyncio.wait(asked.all(), timeout=deadline)
+        await asyncio.wait(pending.all(), timeout=deadline)
     finally:
-        for task in asked.all():
+        for task in pending.all():
             task.cancel()
-        await asyncio.gather(*asked.all(), return_exceptions=True)
-    too_late = f"no answer within the {deadline:g} s of the whole observation"
-    version = _outcome(asked.version, too_late)
+        await asyncio.gather(*pending.all(), return_exceptions=True)
+    too_late = f"no response within the observation deadline of {deadline:g} s"
+    version = _outcome(pending.version, too_late)
     return summarize(
         ObservedParts(
-            nodes=_outcome(asked.nodes, too_late),
-            interfaces=_outcome(asked.interfaces, too_late),
-            addresses=_outcome(asked.addresses, too_late),
-            stats=_outcome(asked.stats, too_late),
-            pools=_outcome(asked.pools, too_late),
+            nodes=_outcome(pending.nodes, too_late),
+            interfaces=_outcome(pending.interfaces, too_late),
+            addresses=_outcome(pending.addresses, too_late),
+            stats=_outcome(pending.stats, too_late),
+            pools=_outcome(pending.pools, too_late),
         ),
         observed_at=observed_at,
         observer=observer,
@@ -66,7 +66,7 @@ async def observe_lab(
 
 @dataclass(frozen=True)
 class _PendingCalls:
-    """The parts of an observation, each on its way."""
+    """The calls of an observation in progress."""
 
     version: asyncio.Task[Version | None]
     nodes: asyncio.Task[Entries[CmlNode]]
@@ -79,7 +79,7 @@ class _PendingCalls:
         return self.version, self.nodes, self.interfaces, self.addresses, self.stats, self.pools
 
 
-def _ask(client: CmlClient, lab_id: str) -> _PendingCalls:
+def _start_calls(client: CmlClient, lab_id: str) -> _PendingCalls:
     version = asyncio.create_task(client.version())
     nodes = asyncio.create_task(client.nodes(lab_id))
     return _PendingCalls(
@@ -98,7 +98,7 @@ async def _interfaces(
     version: asyncio.Task[Version | None],
     nodes: asyncio.Task[Entries[CmlNode]],
 ) -> Entries[CmlInterface] | InterfacesByNode:
-    """In one answer beside the nodes, or where CML is older, for each node once they are known."""
+    """Fetch all interfaces in one call, or per node once the nodes are known if CML is older."""
     await asyncio.wait([version])
     found = await client.bulk_interfaces(lab_id)
     if found is not None:
@@ -114,4 +114,4 @@ def _outcome(task: asyncio.Task[T], too_late: str) -> T | FailedPart:
         return task.result()
     if isinstance(error, CmlError):
         return FailedPart(str(error))
-    return FailedPart(f"it could not be read: {type(error).__name__}: {error}")
+    return FailedPart(f"could not be read: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""From the answers of CML to an observation: plain arithmetic that never counts the unknown as zero."""
+"""Building an observation from CML's responses. Unknown values never count as zero."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ NODE_FIELDS = (*TOTALS, *USED, "nodes", "actual_node_count", "node_definitions_u
 
 @dataclass(frozen=True)
 class FailedPart:
-    """A part that CML did not give, and why."""
+    """A part that CML did not return, and why."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class ObservedParts:
-    """The answers, or for each why there is none."""
+    """The responses, or the failure of each."""
 
     nodes: Entries[CmlNode] | FailedPart
     interfaces: Entries[CmlInterface] | InterfacesByNode | FailedPart
@@ -55,7 +55,7 @@ class ObservedParts:
 
 @dataclass
 class _Gaps:
-    """What is missing: the fields that are not whole, and the reasons."""
+    """Missing data: incomplete fields, and the reasons."""
 
     fields: list[str] = field(default_factory=list)
     errors: list[MissingPart] = field(default_factory=list)
@@ -65,9 +65,7 @@ class _Gaps:
         if len(self.errors) < MAX_ERRORS:
             self.errors.append(MissingPart(part[:MAX_MESSAGE], reason[:MAX_MESSAGE]))
         elif len(self.errors) == MAX_ERRORS:
-            self.errors.append(
-                MissingPart("errors", f"There are more: only the first {MAX_ERRORS} are kept.")
-            )
+            self.errors.append(MissingPart("errors", f"Only the first {MAX_ERRORS} errors are stored."))
 
 
 def summarize(
@@ -79,7 +77,7 @@ def summarize(
     lab_id: str,
     cml_version: str | None,
 ) -> ResourceObservation:
-    """The observation that the answers amount to."""
+    """Build the observation from the responses."""
     gaps = _Gaps()
     blank = ResourceObservation(
         observed_at=observed_at,
@@ -96,18 +94,18 @@ def summarize(
         gaps.note("interfaces", parts.interfaces.reason, "nodes")
     if isinstance(parts.nodes, FailedPart):
         gaps.note("nodes", parts.nodes.reason, *NODE_FIELDS)
-        seen = blank
+        observation = blank
     else:
-        seen = _with_nodes(blank, parts, parts.nodes, gaps)
-    return replace(seen, incomplete=tuple(dict.fromkeys(gaps.fields)), errors=tuple(gaps.errors))
+        observation = _with_nodes(blank, parts, parts.nodes, gaps)
+    return replace(observation, incomplete=tuple(dict.fromkeys(gaps.fields)), errors=tuple(gaps.errors))
 
 
 def _with_nodes(
     blank: ResourceObservation, parts: ObservedParts, found: Entries[CmlNode], gaps: _Gaps
 ) -> ResourceObservation:
-    """The blank filled in from the nodes."""
+    """Fill in the fields that come from the nodes."""
     for place in found.unreadable:
-        gaps.note(f"nodes[{place}]", "this entry has no id and could not be read", *NODE_FIELDS)
+        gaps.note(f"nodes[{place}]", "the entry has no id", *NODE_FIELDS)
     if found.unreadable and not found.items:
         return replace(blank, actual_node_count=len(found.unreadable))
     interfaces = _interfaces_by_node(parts, found, gaps)
@@ -116,8 +114,8 @@ def _with_nodes(
         gaps.note(f"nodes[{label}].tags", problem, "observed_ports")
     stats = parts.stats.nodes if isinstance(parts.stats, SimulationStats) else {}
     nodes = tuple(
-        observe_node(node, stats.get(node.id), ports=held, interfaces=interfaces.get(node.id))
-        for node, held in zip(found.items, ports.by_node, strict=True)
+        observe_node(node, stats.get(node.id), ports=node_ports, interfaces=interfaces.get(node.id))
+        for node, node_ports in zip(found.items, ports.by_node, strict=True)
     )
     _note_missing_figures(nodes, gaps)
     return replace(
@@ -138,16 +136,16 @@ def _with_nodes(
 def _interfaces_by_node(
     parts: ObservedParts, found: Entries[CmlNode], gaps: _Gaps
 ) -> dict[str, tuple[InterfaceObservation, ...]]:
-    """The interfaces of each node whose answer could be read."""
+    """Return the interfaces of each node whose response could be read."""
     if isinstance(parts.interfaces, FailedPart):
         return {}
     grouped = parts.interfaces
     if isinstance(grouped, Entries):
         if grouped.unreadable:
-            reason = f"{len(grouped.unreadable)} of the entries have no id and could not be read"
+            reason = f"{len(grouped.unreadable)} entries have no id"
             gaps.note("interfaces", reason, "nodes")
         grouped = by_node(replace(grouped, unreadable=()), [node.id for node in found.items])
-    seen: dict[str, tuple[InterfaceObservation, ...]] = {}
+    result: dict[str, tuple[InterfaceObservation, ...]] = {}
     labels = {node.id: node.label for node in found.items}
     for node_id, answer in grouped.items():
         place = f"nodes[{labels.get(node_id, node_id)}].interfaces"
@@ -155,18 +153,18 @@ def _interfaces_by_node(
             gaps.note(place, str(answer), "nodes")
             continue
         if answer.unreadable:
-            gaps.note(place, f"{len(answer.unreadable)} of the entries could not be read", "nodes")
-        seen[node_id] = tuple(_interface(interface, parts.addresses) for interface in answer.items)
-    return seen
+            gaps.note(place, f"{len(answer.unreadable)} entries could not be read", "nodes")
+        result[node_id] = tuple(_interface(interface, parts.addresses) for interface in answer.items)
+    return result
 
 
 def _interface(interface: CmlInterface, addresses: Layer3Addresses | FailedPart) -> InterfaceObservation:
-    """An interface with the addresses seen on it: none seen is (), not asked is None."""
+    """Return an interface with its snooped addresses: () if there are none, None if the call failed."""
     ip4: tuple[str, ...] | None = None
     ip6: tuple[str, ...] | None = None
     if isinstance(addresses, Layer3Addresses):
-        seen = addresses.by_interface.get(interface.id)
-        ip4, ip6 = (seen.ip4, seen.ip6) if seen else ((), ())
+        snooped = addresses.by_interface.get(interface.id)
+        ip4, ip6 = (snooped.ip4, snooped.ip6) if snooped else ((), ())
     return InterfaceObservation(
         interface_id=interface.id,
         label=interface.label,
@@ -180,7 +178,7 @@ def _interface(interface: CmlInterface, addresses: Layer3Addresses | FailedPart)
 
 
 def _stored_stats(stats: SimulationStats | FailedPart, gaps: _Gaps) -> dict[str, object] | None:
-    """The statistics as they are kept: the numbers by id."""
+    """Return the statistics to store: numbers by id."""
     if isinstance(stats, FailedPart):
         gaps.note("simulation_stats", stats.reason, "simulation_stats", *USED)
         return None
@@ -193,7 +191,7 @@ def _stored_stats(stats: SimulationStats | FailedPart, gaps: _Gaps) -> dict[str,
 def _pool_usage(
     pools: tuple[ResourcePoolUsage, ...] | FailedPart | None, gaps: _Gaps
 ) -> tuple[PoolUsage, ...] | None:
-    """Licences and storage of the resource pools; None where CML does not have them."""
+    """Return licences and storage of the resource pools; None if CML has no such call."""
     if isinstance(pools, FailedPart):
         gaps.note("resource_pool_usage", pools.reason, "resource_pool_usage")
         return None
@@ -213,7 +211,7 @@ def _pool_usage(
 
 
 def _note_missing_figures(nodes: Iterable[NodeObservation], gaps: _Gaps) -> None:
-    """Say of each total which nodes it lacks; a usage that no node reports is one this CML does not have."""
+    """Record which nodes each total lacks. A usage that no node reports is not supported by this CML."""
     counted = list(nodes)
     for total, figure in TOTALS.items():
         for node in counted:
@@ -224,7 +222,7 @@ def _note_missing_figures(nodes: Iterable[NodeObservation], gaps: _Gaps) -> None
         lacking = [node for node in expected if getattr(node, used) is None]
         if len(lacking) < len(expected):
             for node in lacking:
-                gaps.note(f"nodes[{node.label}].{used}", "CML gives no such figure for this node", used)
+                gaps.note(f"nodes[{node.label}].{used}", "CML reports no value for this node", used)
 
 
 def _used(nodes: Iterable[NodeObservation], figure: str) -> list[object]:
@@ -232,14 +230,14 @@ def _used(nodes: Iterable[NodeObservation], figure: str) -> list[object]:
 
 
 def _decimal_sum(values: Iterable[object]) -> Decimal | None:
-    """The sum of what is known: None when nothing is, 0 when there is nothing to know."""
+    """Return the sum of the known values: None if all are unknown, 0 if there are no values."""
     given = list(values)
     known = [value for value in given if isinstance(value, Decimal)]
     return sum(known, Decimal(0)) if known or not given else None
 
 
 def _whole_sum(values: Iterable[object]) -> int | None:
-    """As _decimal_sum, for whole numbers."""
+    """Like _decimal_sum, for whole numbers."""
     given = list(values)
     known = [value for value in given if isinstance(value, int)]
     return sum(known) if known or not given else None

@@ -1,7 +1,7 @@
-"""A CML look-alike for the demo and for tests: real semantics, no hypervisor.
+"""A CML simulator for the demo and for tests: real API semantics, no hypervisor.
 
-In a process of its own `SimulatorProcess`, told what to do by `SimulatorAdmin`; in-process `SimulatorApp`, an
-ASGI application. It needs PyYAML to read topologies and gunicorn to be served.
+`SimulatorProcess` runs it in a separate process, controlled by `SimulatorAdmin`. `SimulatorApp` is the ASGI
+application for use in-process. It needs PyYAML to read topologies and gunicorn to serve.
 """
 
 from lcm.cml.simulator.admin_client import SimulatorAdmin

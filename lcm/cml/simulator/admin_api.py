@@ -1,4 +1,4 @@
-"""Telling a simulator over HTTP what it is to be: controllers come and go, and faults with them."""
+"""Administration API of the simulator: add and remove controllers, and inject faults."""
 
 from __future__ import annotations
 

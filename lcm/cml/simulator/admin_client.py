@@ -1,4 +1,4 @@
-"""The other end of the administration: what a runtime or a test uses to launch and disturb controllers."""
+"""Client of the simulator's administration API."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lcm.cml.simulator.options import OptionError
 
 
 class SimulatorAdmin:
-    """Speaks to a simulator process: `SimulatorAdmin("http://127.0.0.1:9443").add("worker-1", seed=7)`.
+    """Client of a simulator process: `SimulatorAdmin("http://127.0.0.1:9443").add("worker-1", seed=7)`.
 
-    Raises OptionError for what is refused and httpx.HTTPError when the process does not answer.
+    Raises OptionError if a request is rejected and httpx.HTTPError if the process does not respond.
     """
 
     def __init__(self, url: str, *, verify: Any = True, timeout: float = 5.0) -> None:
         self.url = url.rstrip("/")
-        # Reading certificates takes longer than asking.
+        # Loading certificates takes longer than the request.
         verify = verify if self.url.startswith("https:") else False
         self._http = httpx.Client(base_url=self.url, verify=verify, timeout=timeout, trust_env=False)
 
@@ -36,50 +36,50 @@ class SimulatorAdmin:
         self._http.close()
 
     def address_of(self, name: str) -> str:
-        """Where the CML of this name is reached."""
+        """Return the URL of the CML with this name."""
         return f"{self.url}/{quote(name)}"
 
     def add(self, name: str, **options: object) -> str:
-        """Launch a controller, or find the one of this name; returns its address."""
-        self._ask("PUT", f"/{name}", options)
+        """Launch a controller, or find the existing one, and return its URL."""
+        self._request("PUT", f"/{name}", options)
         return self.address_of(name)
 
     def remove(self, name: str) -> bool:
-        """Terminate a controller with its labs; whether there was one."""
-        return self._ask("DELETE", f"/{name}", missing_ok=True) is not None
+        """Terminate a controller with its labs. Return whether it existed."""
+        return self._request("DELETE", f"/{name}", missing_ok=True) is not None
 
     def controllers(self) -> dict[str, dict[str, Any]]:
-        """All controllers by name, with options, faults and labs."""
-        found: list[dict[str, Any]] = self._ask("GET", "").json()
+        """Return all controllers by name, with options, faults and labs."""
+        found: list[dict[str, Any]] = self._request("GET", "").json()
         return {each["name"]: each for each in found}
 
     def fail(self, name: str, fault: Fault) -> None:
-        """Let something go wrong."""
-        self._ask("POST", f"/{name}/faults", fault.to_dict())
+        """Inject a fault."""
+        self._request("POST", f"/{name}/faults", fault.to_dict())
 
     def heal(self, name: str) -> None:
-        """End all faults."""
-        self._ask("DELETE", f"/{name}/faults")
+        """Remove all faults."""
+        self._request("DELETE", f"/{name}/faults")
 
     def edit_lab(self, name: str, lab_id: str, kind: str) -> str:
-        """Edit a lab behind LCM's back (the kinds of `Edit`); returns the label of the node."""
-        answer: dict[str, str] = self._ask("POST", f"/{name}/labs/{lab_id}/edits", {"kind": kind}).json()
+        """Edit a lab without LCM's knowledge (see `Edit` for the kinds). Return the node's label."""
+        answer: dict[str, str] = self._request("POST", f"/{name}/labs/{lab_id}/edits", {"kind": kind}).json()
         return answer["node"]
 
     def expire_tokens(self, name: str) -> None:
-        """Make everybody log in again."""
-        self._ask("DELETE", f"/{name}/tokens")
+        """Invalidate all tokens."""
+        self._request("DELETE", f"/{name}/tokens")
 
     def calls(self, name: str) -> dict[str, int]:
-        """How often each call was made."""
-        found: dict[str, int] = self._ask("GET", f"/{name}/calls").json()
+        """Return how often each call was made."""
+        found: dict[str, int] = self._request("GET", f"/{name}/calls").json()
         return found
 
     def forget_calls(self, name: str) -> None:
-        """Count from zero."""
-        self._ask("DELETE", f"/{name}/calls")
+        """Reset the call counts."""
+        self._request("DELETE", f"/{name}/calls")
 
-    def _ask(self, method: str, path: str, body: object = None, *, missing_ok: bool = False) -> Any:
+    def _request(self, method: str, path: str, body: object = None, *, missing_ok: bool = False) -> Any:
         response = self._http.request(method, f"/simulator/controllers{path}", json=body)
         if missing_ok and response.status_code == httpx.codes.NOT_FOUND:
             return None

@@ -1,4 +1,4 @@
-"""The JSON of labs, nodes, interfaces and links, as each version of CML gives it."""
+"""JSON of labs, nodes, interfaces and links, as each CML version returns it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PERMISSIONS = ["lab_view", "lab_admin", "lab_exec", "lab_edit"]
 
 
 def lab_json(lab: SimLab, owner_id: str, now: float) -> dict[str, Any]:
-    """A lab as its tile shows it."""
+    """Return a lab as in a lab tile."""
     return {
         "id": lab.id,
         "created": lab.created,
@@ -43,7 +43,7 @@ def node_json(
     operational: bool,
     configurations: bool,
 ) -> dict[str, Any]:
-    """A node; 2.9 repeats some of what runs beside `operational`."""
+    """Return a node. CML 2.9 repeats some operational values at the top level."""
     state = node.life.state(now)
     running = _operational(node, compute_id) if state in OPERATIONAL else None
     shape: dict[str, Any] = {
@@ -72,7 +72,7 @@ def node_json(
 
 
 def _operational(node: SimNode, compute_id: str) -> dict[str, Any]:
-    """What a started node has."""
+    """Return the operational values of a started node."""
     consoles = [{"console_key": random_uuid(node.id, "console"), "label": "Main", "device_number": 0}]
     return {
         "boot_disk_size": node.boot_disk_size,
@@ -90,7 +90,7 @@ def _operational(node: SimNode, compute_id: str) -> dict[str, Any]:
 
 
 def interface_json(lab: SimLab, interface: SimInterface, now: float, *, operational: bool) -> dict[str, Any]:
-    """An interface; what runs is there while its node does."""
+    """Return an interface. Operational values are present while its node runs."""
     state = lab.interface_state(interface, now)
     shape: dict[str, Any] = {
         "id": interface.id,
@@ -119,7 +119,7 @@ def _interface_operational(interface: SimInterface) -> dict[str, Any]:
 
 
 def link_json(lab: SimLab, link: SimLink, now: float) -> dict[str, Any]:
-    """A link by itself."""
+    """Return a link."""
     return {
         "id": link.id,
         "lab_id": lab.id,
@@ -134,7 +134,7 @@ def link_json(lab: SimLab, link: SimLink, now: float) -> dict[str, Any]:
 
 
 def topology_json(lab: SimLab, owner_id: str, *, configurations: bool) -> dict[str, Any]:
-    """The whole lab, in the form that imports take."""
+    """Return the whole lab in the format that imports accept."""
     return {
         "lab": {
             "title": lab.title,
@@ -190,7 +190,7 @@ def _topology_node(node: SimNode, configurations: bool) -> dict[str, Any]:
 
 
 def addresses_json(lab: SimLab, node: SimNode, now: float) -> dict[str, Any]:
-    """What was snooped of a node: nothing before it is up, and only where a link is."""
+    """Return snooped addresses of a node: only after boot, and only on connected interfaces."""
     booted = node.life.booted_for(now) >= SNOOPED_AFTER_SECONDS and not node.has_no_vm
     return {
         "name": node.label,

@@ -1,6 +1,6 @@
-"""The ASGI application: many controllers by path prefix, and the administration beside them.
+"""The ASGI application: controllers by path prefix, and the administration API.
 
-`/api/v0/…` is the controller without a name, `/NAME/api/v0/…` another one, `/simulator/…` the administration.
+`/api/v0/…` is the controller without a name, `/NAME/api/v0/…` a named one, `/simulator/…` the administration.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class ConnectionDropped(Exception):
-    """Raised into the server, which then breaks the connection off."""
+    """Raised into the server, which then closes the connection."""
 
 
 class SimulatorApp:
-    """Controllers by name; `add` and `remove` are what launching and terminating a worker means here.
+    """Controllers by name. `add` and `remove` correspond to launching and terminating a worker.
 
-    With a keeper, what was there before is there again.
+    With a keeper, the controllers of an earlier run are restored.
     """
 
     def __init__(self, *controllers: SimulatedController, keeper: StateFile | None = None) -> None:
-        kept = keeper.load() if keeper else []
-        self.controllers = {controller.name: controller for controller in [*controllers, *kept]}
+        restored = keeper.load() if keeper else []
+        self.controllers = {controller.name: controller for controller in [*controllers, *restored]}
         self.administration = AdminApi(self)
         self._keeper = keeper
 
     def add(self, name: str, options: ControllerOptions | None = None) -> SimulatedController:
-        """A controller of this name: the one that is there, else a new one."""
+        """Return the controller with this name, creating it if needed."""
         if name not in self.controllers:
             clock = self._keeper.clock if self._keeper else time.monotonic
             self.controllers[name] = SimulatedController(name, options, clock=clock)
         return self.controllers[name]
 
     def remove(self, name: str) -> bool:
-        """End a controller with all its labs; whether there was one."""
+        """Remove a controller with all its labs. Return whether it existed."""
         return self.controllers.pop(name, None) is not None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -68,13 +68,13 @@ class SimulatorApp:
         elif path.startswith("/simulator/"):
             await _send(send, self.administration.answer(_request(scope, path, body)))
         else:
-            await _send(send, Reply.error(404, f"Not Found: there is no controller at {path}"))
+            await _send(send, Reply.error(404, f"Not Found: no controller at {path}"))
         if self._keeper and scope["method"] != "GET":
             self._keeper.save(self.controllers.values())
 
 
 async def _serve(controller: SimulatedController, request: Request, send: Send) -> None:
-    """Answer a call as the controller does, and then as the faults have it."""
+    """Respond as the controller would, with active faults applied."""
     faults = controller.faults_for(request)
     slow = [fault for fault in faults if fault.kind == FaultKind.LATENCY]
     await _pause(controller.options.latency_seconds + sum(f.seconds for f in slow if not f.executed))
@@ -119,7 +119,7 @@ async def _send(send: Send, reply: Reply, *, broken: bool = False) -> None:
 
 
 async def _body(receive: Receive) -> bytes:
-    """The body, or a little more of it than is allowed."""
+    """Return the body, reading only slightly beyond the limit."""
     parts: list[bytes] = []
     more = True
     while more and sum(map(len, parts)) <= MAX_BODY:

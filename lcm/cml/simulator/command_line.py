@@ -15,7 +15,7 @@ PORT = 9443
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be said on the command line."""
+    """Add the simulator's command line options."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=PORT, help="port to listen on")
     parser.add_argument("--fd", type=int, help="listen on this open socket instead")
@@ -27,13 +27,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--username", default="admin")
     parser.add_argument("--password", default="simulated")
     parser.add_argument("--boot-seconds", type=float, default=5.0, help="mean time a node takes to boot")
-    parser.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="added to every answer")
-    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same figures")
     parser.add_argument(
-        "--state", type=Path, metavar="FILE", help="keep controllers and labs here, and go on with them"
+        "--latency", type=float, default=0.0, metavar="SECONDS", help="delay added to every response"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same values")
+    parser.add_argument(
+        "--state",
+        type=Path,
+        metavar="FILE",
+        help="store controllers and labs here, and restore them on start",
     )
     parser.add_argument(
-        "--no-controller", action="store_true", help="start without a controller: they are added over HTTP"
+        "--no-controller", action="store_true", help="start without a controller; add controllers over HTTP"
     )
 
 
@@ -46,7 +51,7 @@ def serve(options: argparse.Namespace, say: Callable[[str], object]) -> None:
         bind,
         certificate=options.tls,
         key=options.tls_key,
-        on_ready=lambda: options.fd is None and say(f"CML {options.cml_version} simulated at {where}"),
+        on_ready=lambda: options.fd is None and say(f"Simulated CML {options.cml_version} at {where}"),
     ).run()
 
 

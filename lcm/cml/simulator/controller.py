@@ -1,4 +1,4 @@
-"""A simulated controller: its labs, users and faults, and what its calls do."""
+"""A simulated controller: its labs, users, faults and operations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEPT_CALLS = 5_000
 
 
 class SimulatedController:
-    """One CML. Nothing runs between calls: states and figures follow from the clock."""
+    """One simulated CML. There is no background work: states and usage are computed from the clock."""
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class SimulatedController:
         return self.now - self.started_at >= self.options.ready_after_seconds
 
     def fail(self, fault: Fault) -> Fault:
-        """Add a fault."""
+        """Inject a fault."""
         self.faults.append(fault)
         return fault
 
     def faults_for(self, request: Request) -> list[Fault]:
-        """The faults that befall a request; those that are used up are gone."""
+        """Return the faults that apply to a request, and drop faults that are used up."""
         found = [fault for fault in self.faults if fault.takes(request)]
         self.faults = [fault for fault in self.faults if fault.times != 0]
         return found
@@ -67,7 +67,7 @@ class SimulatedController:
         self.calls.append((request.method, request.path, reply.status))
 
     def call_counts(self) -> dict[str, int]:
-        """How often each call was made, ids left out."""
+        """Return how often each call was made, without ids in the paths."""
         return dict(Counter(f"{method} {_generic(path)}" for method, path, _ in self.calls))
 
     # Labs
@@ -82,7 +82,7 @@ class SimulatedController:
         return lab, warnings
 
     def visible_labs(self, user: SimulatedUser, *, show_all: bool) -> list[SimLab]:
-        """The user's own labs; all of them to an administrator who asks."""
+        """Return the user's own labs, or all labs if an administrator requests them."""
         everything = show_all and user.is_admin
         return [lab for lab in self.labs.values() if everything or lab.owner == user.name]
 
@@ -94,13 +94,13 @@ class SimulatedController:
         return lab
 
     def start(self, lab: SimLab, nodes: Iterable[SimNode] | None = None) -> None:
-        """Start nodes, all or none: what does not fit is refused."""
+        """Start nodes, all or none. Reject them if resources are insufficient."""
         now = self.now
         chosen = list(lab.nodes.values() if nodes is None else nodes)
         self._check_room([node for node in chosen if node.life.state(now) not in RUNNING])
         for node in chosen:
             node.life.start(now)
-        self._plan_unrest(lab, now)
+        self._plan_disturbances(lab, now)
 
     def stop(self, nodes: Iterable[SimNode]) -> None:
         for node in nodes:
@@ -123,7 +123,7 @@ class SimulatedController:
         del self.labs[lab.id]
 
     def edit(self, lab_id: str, edit: Edit) -> str:
-        """Change a lab behind its owner's back."""
+        """Edit a lab without its owner's knowledge."""
         if lab_id not in self.labs:
             raise ApiError(404, f"Lab not found: {lab_id}")
         return edit_lab(self.labs[lab_id], edit, self.options, self.now)
@@ -146,11 +146,12 @@ class SimulatedController:
         for what, (wanted, there) in needed.items():
             if nodes and wanted > there:
                 raise ApiError(
-                    400, f"Bad Request: Insufficient resources: {wanted:g} {what} needed, {there:g} there."
+                    400,
+                    f"Bad Request: Insufficient resources: {wanted:g} {what} needed, {there:g} available.",
                 )
 
-    def _plan_unrest(self, lab: SimLab, now: float) -> None:
-        """Decide by the title whether this lab is edited later, and whether a node takes too much."""
+    def _plan_disturbances(self, lab: SimLab, now: float) -> None:
+        """Decide by the title whether this lab is edited later, and whether a node overuses resources."""
         seed = self.options.seed
         if lab.edit_at is None and random_fraction(seed, "edit", lab.title) * 100 < self.options.edit_percent:
             lab.edit_at = now + self.options.edit_after_seconds
@@ -166,5 +167,5 @@ class SimulatedController:
 
 
 def _generic(path: str) -> str:
-    """A path with its ids left out."""
+    """Return a path without its ids."""
     return re.sub(r"/(labs|nodes|links)/[^/]+", r"/\1/*", path)

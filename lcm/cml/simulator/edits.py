@@ -1,4 +1,4 @@
-"""Edits of a running lab behind LCM's back."""
+"""Edits of a running lab without LCM's knowledge."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Edit(StrEnum):
 
 
 def edit_lab(lab: SimLab, edit: Edit, options: ControllerOptions, now: float) -> str:
-    """Do it to the first node it can be done to, and return that node's label."""
+    """Apply an edit to the first suitable node and return its label."""
     if edit == Edit.ADD_NODE:
         return _add_node(lab, options, now).label
     if edit in (Edit.OVERUSE, Edit.STUCK):
         node = next((node for node in lab.nodes.values() if not node.has_no_vm), None)
         if node is None:
-            raise OptionError("No node of this lab runs a machine.")
+            raise OptionError("No node of this lab runs a VM.")
         node.overuses = node.overuses or edit == Edit.OVERUSE
         node.life.is_stuck = node.life.is_stuck or edit == Edit.STUCK
         return node.label
@@ -37,7 +37,7 @@ def edit_lab(lab: SimLab, edit: Edit, options: ControllerOptions, now: float) ->
 
 
 def random_edit(lab: SimLab, options: ControllerOptions) -> Edit:
-    """Which edit befalls a lab; one without ports gets a node."""
+    """Choose an edit for a lab. A lab without ports gets a node."""
     if not any(_port_tags(node) for node in lab.nodes.values()):
         return Edit.ADD_NODE
     kinds = (Edit.ADD_NODE, Edit.CHANGE_PORT, Edit.REMOVE_PORT)
@@ -45,7 +45,7 @@ def random_edit(lab: SimLab, options: ControllerOptions) -> Edit:
 
 
 def _add_node(lab: SimLab, options: ControllerOptions, now: float) -> SimNode:
-    """A node that runs, with a port of its own."""
+    """Add a running node with a port."""
     label = f"added-{len(lab.nodes)}"
     maker = LabBuilder(options, f"{lab.id} {label}")
     taken = {port.outside for node in lab.nodes.values() for _, port in _port_tags(node)}

@@ -1,4 +1,4 @@
-"""Faults on request: what goes wrong, at which calls, and how often."""
+"""Fault injection: the kind of fault, the calls it applies to, and how often."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from lcm.cml.simulator.options import OptionError
 
 
 class FaultKind(StrEnum):
-    LATENCY = "latency"  # answers `seconds` later
-    STATUS = "status"  # answers with `status` and `description`
-    UNAUTHORIZED = "unauthorized"  # forgets the token and answers 401
-    TRUNCATE = "truncate"  # sends half of the JSON as if it were the whole
-    DROP = "drop"  # breaks the connection off in the middle of the answer
-    MISSING_FIELDS = "missing_fields"  # leaves the keys `fields` out, wherever they are
-    REPLACE = "replace"  # sends `body` in place of the answer
+    LATENCY = "latency"  # responds `seconds` later
+    STATUS = "status"  # responds with `status` and `description`
+    UNAUTHORIZED = "unauthorized"  # invalidates the token and responds 401
+    TRUNCATE = "truncate"  # sends half of the JSON as if it were complete
+    DROP = "drop"  # closes the connection in the middle of the response
+    MISSING_FIELDS = "missing_fields"  # omits the keys `fields` at any depth
+    REPLACE = "replace"  # sends `body` instead of the response
 
 
-# These answer in place of the call; with `executed` the call is done first and its answer is lost (or late).
+# These replace the response. With `executed`, the call is carried out first and its response is lost or late.
 REPLACING_KINDS = frozenset({FaultKind.STATUS, FaultKind.DROP})
 
 
 @dataclass
 class Fault:
-    """A fault at calls whose path matches the regex, after `skip` of them, `times` times (None: always)."""
+    """A fault for calls whose path matches the regex, after `skip` of them, `times` times (None: always)."""
 
     kind: FaultKind
     path: str = ""
@@ -44,20 +44,20 @@ class Fault:
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """A fault as the administration takes it."""
+        """Read a fault from the administration API's JSON."""
         try:
             fault = cls(**values)
             fault.kind = FaultKind(fault.kind)
             re.compile(fault.path)
         except (TypeError, ValueError, re.error) as error:
-            raise OptionError(f"This is no fault: {error}") from None
+            raise OptionError(f"Invalid fault: {error}") from None
         return fault
 
     def to_dict(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def takes(self, request: Request) -> bool:
-        """Whether this request is one to fail; counts it."""
+        """Return whether the fault applies to this request, and count it."""
         if self.times == 0 or (self.method and self.method != request.method):
             return False
         if not re.search(self.path, request.path):
@@ -71,7 +71,7 @@ class Fault:
 
 
 def apply_fault(reply: Reply, fault: Fault) -> Reply:
-    """A reply after the fault has been at it."""
+    """Return the reply with the fault applied."""
     if fault.kind == FaultKind.REPLACE:
         return Reply(reply.status if reply.body else 200, fault.body.encode())
     if fault.kind == FaultKind.TRUNCATE:

@@ -12,7 +12,7 @@ Json = Any
 
 @dataclass(frozen=True)
 class Request:
-    """A request that has been read whole; `path` starts after /api/v0."""
+    """A complete request. `path` starts after /api/v0."""
 
     method: str
     path: str
@@ -36,7 +36,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply: JSON, or nothing with 204."""
+    """A reply: JSON, or empty with status 204."""
 
     status: int
     body: bytes = b""
@@ -60,7 +60,7 @@ class Reply:
 
 
 class ApiError(Exception):
-    """What CML refuses, as {code, description}."""
+    """A rejection by CML, sent as {code, description}."""
 
     def __init__(self, status: int, description: str) -> None:
         super().__init__(description)

@@ -1,4 +1,4 @@
-"""From the YAML of a topology to a simulated lab."""
+"""Import of topology YAML into a simulated lab."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SPREAD = 0.4
 
 @dataclass(frozen=True)
 class LabBuilder:
-    """Makes labs and nodes; `key` keeps the ids of two imports apart."""
+    """Builds labs and nodes. `key` makes the ids of each import unique."""
 
     options: ControllerOptions
     key: str
 
     def life(self, label: str, definition: str) -> NodeLifecycle:
-        """Each node boots in a time of its own; what runs no machine is there at once."""
+        """Return a lifecycle with the node's own boot time; nodes without a VM boot at once."""
         options = self.options
         spread = random_between(1 - SPREAD, 1 + SPREAD, options.seed, "boot", self.key, label)
         boot = 0.0 if has_no_vm(definition) else options.boot_seconds * spread
@@ -55,7 +55,7 @@ class LabBuilder:
 def import_topology(
     text: bytes, *, title: str, owner: str, created: str, maker: LabBuilder
 ) -> tuple[SimLab, list[str]]:
-    """The lab of a topology, and the warnings; raises ApiError with what is wrong."""
+    """Return the lab of a topology and the warnings. Raises ApiError with the problems."""
     try:
         topology = parse_topology(text)
     except TopologyError as error:
@@ -108,7 +108,7 @@ def _node(node: TopologyNode, entry: Mapping[str, Any], maker: LabBuilder) -> Si
 
 
 def _configuration(value: Any) -> list[dict[str, object]]:
-    """Configurations as named files; a plain text is the main one."""
+    """Return configurations as named files. A plain text becomes the main file."""
     if isinstance(value, str):
         return [{"name": "Main", "content": value}]
     files = [value] if isinstance(value, dict) else value or []

@@ -13,7 +13,7 @@ CONFIGURABLE = ("cpus", "cpu_limit", "ram", "boot_disk_size", "data_volume")
 
 @dataclass
 class SimInterface:
-    """An interface; loopbacks have no slot and no link."""
+    """An interface. Loopbacks have no slot and no link."""
 
     id: str
     node_id: str
@@ -26,7 +26,7 @@ class SimInterface:
 
 @dataclass
 class SimNode:
-    """A node: what is configured (None as the definition says), its tags, and its life."""
+    """A node: configured sizes (None: default of the definition), tags and lifecycle."""
 
     id: str
     label: str
@@ -84,7 +84,7 @@ class SimLink:
 
 @dataclass
 class SimLab:
-    """A lab with its owner; times are seconds of the controller's clock."""
+    """A lab with its owner. Times are seconds of the controller's clock."""
 
     id: str
     title: str
@@ -112,7 +112,7 @@ class SimLab:
         del self.nodes[node.id]
 
     def state(self, now: float) -> str:
-        """STARTED when anything runs: a lab is never BOOTED."""
+        """Return STARTED if any node runs; a lab is never BOOTED."""
         states = {node.life.state(now) for node in self.nodes.values()}
         if states & RUNNING:
             return STARTED
@@ -122,12 +122,12 @@ class SimLab:
         return all(node.life.is_settled(now) for node in self.nodes.values())
 
     def interface_state(self, interface: SimInterface, now: float) -> str:
-        """Up with its node."""
+        """Return the state, which follows the node's."""
         state = self.nodes[interface.node_id].life.state(now)
         return STARTED if state in OPERATIONAL else DEFINED if state == DEFINED else STOPPED
 
     def link_state(self, link: SimLink, now: float) -> str:
-        """Up when both ends are."""
+        """Return STARTED if both ends are started."""
         ends = {self.interface_state(end, now) for end in (link.a, link.b)}
         if ends == {STARTED}:
             return STARTED

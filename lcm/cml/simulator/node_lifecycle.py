@@ -1,4 +1,4 @@
-"""The life of a node: its state follows from when it was started and stopped; nothing runs in between."""
+"""Lifecycle of a node. Its state is computed from the times it was started and stopped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROGRESS = {
 
 @dataclass(frozen=True)
 class BootPlan:
-    """How long a node stays in each state; before 2.10 there is no STARTING."""
+    """How long a node stays in each state. CML before 2.10 has no STARTING."""
 
     queue: float
     starting: float
@@ -35,7 +35,7 @@ class BootPlan:
     has_starting: bool
 
     def state_after(self, seconds: float) -> str:
-        """The state this long after the start."""
+        """Return the state this many seconds after the start."""
         if seconds < self.queue:
             return QUEUED
         if seconds < self.queue + self.starting:
@@ -45,7 +45,7 @@ class BootPlan:
 
 @dataclass
 class NodeLifecycle:
-    """When a node was started, and when it was asked to stop."""
+    """When a node was started, and when its stop was requested."""
 
     plan: BootPlan
     started_at: float | None = None
@@ -53,21 +53,21 @@ class NodeLifecycle:
     is_stuck: bool = False
 
     def start(self, now: float) -> None:
-        """Start it, unless it runs already."""
+        """Start the node unless it runs."""
         if self.state(now) not in RUNNING:
             self.started_at, self.stop_asked_at = now, None
 
     def stop(self, now: float) -> None:
-        """Ask it to stop, unless it does not run."""
+        """Request a stop if the node runs."""
         if self.state(now) in RUNNING and self.stop_asked_at is None:
             self.stop_asked_at = now
 
     def wipe(self) -> None:
-        """Back to what was imported."""
+        """Reset the node to the imported state."""
         self.started_at = self.stop_asked_at = None
 
     def state(self, now: float) -> str:
-        """The state at a moment."""
+        """Return the state at a time."""
         if self.started_at is None:
             return DEFINED
         if self.stop_asked_at is None:
@@ -77,13 +77,13 @@ class NodeLifecycle:
         return self._running_state(self.stop_asked_at)
 
     def is_settled(self, now: float) -> bool:
-        """Whether the state will stay as it is."""
+        """Return whether the state is final."""
         return self.state(now) in (DEFINED, STOPPED) or (
             self.state(now) == BOOTED and self.stop_asked_at is None
         )
 
     def seconds_in(self, now: float) -> dict[str, int]:
-        """How long ago it reached each state, in whole seconds, as CML counts `times`."""
+        """Return how many whole seconds ago each state was reached, like CML's `times`."""
         if self.started_at is None:
             return {}
         marks = {
@@ -95,13 +95,13 @@ class NodeLifecycle:
         return {state: int(elapsed - mark) for state, mark in marks.items() if elapsed >= mark}
 
     def running_for(self, now: float) -> float:
-        """Seconds since it left the queue, 0 when it does not run."""
+        """Return seconds since the node left the queue; 0 if it is not running."""
         if self.started_at is None or self.state(now) not in OPERATIONAL:
             return 0.0
         return max(0.0, now - self.started_at - self.plan.queue)
 
     def booted_for(self, now: float) -> float:
-        """Seconds since it was booted, 0 when it is not."""
+        """Return seconds since the node booted; 0 if it has not."""
         if self.state(now) != BOOTED:
             return 0.0
         return self.running_for(now) - self.plan.starting - self.plan.boot

@@ -1,4 +1,4 @@
-"""How a simulated controller behaves: all of it can be given as JSON."""
+"""Options of a simulated controller, which can be given as JSON."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ VERSIONS = {"2.9": "2.9.1+build.7", "2.10": "2.10.0+build.3"}
 
 
 class OptionError(ValueError):
-    """An option is unknown or has a value that it cannot have."""
+    """An option is unknown or has an invalid value."""
 
 
 @dataclass(frozen=True)
 class ControllerOptions:
-    """Version, users, how long things take, what there is to give, and how restless the labs are.
+    """Version, users, durations, capacity, and how often labs are disturbed.
 
-    `boot_seconds` is the mean: each node has a time of its own around it. `edit_percent` of the labs are
-    edited behind their owner's back `edit_after_seconds` after their start, in `overuse_percent` of them a
-    node takes more than it has; which labs these are depends on `seed` and the title only.
+    `boot_seconds` is the mean boot time; nodes vary around it. `edit_percent` of the labs are edited without
+    their owner's knowledge `edit_after_seconds` after their start. In `overuse_percent` of the labs a node
+    uses more than it was allocated. Which labs these are depends only on `seed` and the title.
     """
 
     version: str = "2.10"
@@ -46,7 +46,7 @@ class ControllerOptions:
             isinstance(name, str) and name and isinstance(password, str)
             for name, password in self.users.items()
         ):
-            raise OptionError("users must give each name its password, and there must be one.")
+            raise OptionError("users must map at least one name to its password.")
         for each in fields(self):
             if each.name in ("version", "users", "seed"):
                 continue
@@ -56,18 +56,18 @@ class ControllerOptions:
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """The options that a JSON object gives; the others have their defaults."""
+        """Read options from a JSON object. Missing options take their defaults."""
         if not isinstance(values, dict):
-            raise OptionError("The options must be an object.")
+            raise OptionError("Options must be a JSON object.")
         known = {each.name for each in fields(cls)}
         if unknown := sorted(set(values) - known):
-            raise OptionError(f"There is no option {unknown[0]!r}: known are {', '.join(sorted(known))}.")
+            raise OptionError(f"Unknown option {unknown[0]!r}. Known options: {', '.join(sorted(known))}.")
         if not isinstance(values.get("users", {}), dict) or not isinstance(values.get("seed", 1), int):
             raise OptionError("users must be an object and seed a whole number.")
         return cls(**values)
 
     def to_dict(self) -> dict[str, object]:
-        """All options as JSON, without the passwords."""
+        """Return all options as JSON, without passwords."""
         shown = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**shown, "users": sorted(self.users)}
 
@@ -77,5 +77,5 @@ class ControllerOptions:
 
     @property
     def is_modern(self) -> bool:
-        """Whether it has what 2.10 brought: bulk interfaces, STARTING, usage of memory and disk."""
+        """Return whether CML has the features of 2.10: bulk interfaces, STARTING, memory and disk usage."""
         return self.version != "2.9"

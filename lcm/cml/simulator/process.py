@@ -1,4 +1,4 @@
-"""A simulator in a process of its own, as long as a `with` block lasts or until it is stopped."""
+"""A simulator in a separate process, for the duration of a `with` block or until stopped."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ STOP_SECONDS = 5.0
 
 
 class SimulatorProcess:
-    """Starts without controllers; `admin` adds them, all in this one process.
+    """A process that starts without controllers; `admin` adds them.
 
-    The socket is opened here, so that the port is known and taken from the beginning.
+    The socket is opened here, so that the port is known and reserved before the process starts.
     """
 
     def __init__(
@@ -35,21 +35,21 @@ class SimulatorProcess:
         self.admin = SimulatorAdmin(self.url, verify=_trust(ca_file))
 
     def start(self) -> Self:
-        """Start the process and wait until it answers."""
+        """Start the process and wait until it responds."""
         number = self._socket.fileno()
         command = [sys.executable, "-m", "lcm.cml.simulator", "--no-controller", "--fd", str(number)]
         self._process = subprocess.Popen([*command, *self._arguments], pass_fds=[number])
         self._socket.close()
         deadline = time.monotonic() + START_SECONDS
-        while not self._answers():
+        while not self._responds():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
-                raise RuntimeError("The simulator did not start.")
+                raise RuntimeError(f"The simulator did not start within {START_SECONDS:g} s.")
             time.sleep(0.02)
         return self
 
     def stop(self) -> None:
-        """End the process, at once if it does not by itself."""
+        """Stop the process; kill it after STOP_SECONDS."""
         self.admin.close()
         self._socket.close()
         if self._process is None:
@@ -69,7 +69,7 @@ class SimulatorProcess:
     ) -> None:
         self.stop()
 
-    def _answers(self) -> bool:
+    def _responds(self) -> bool:
         try:
             self.admin.controllers()
         except httpx.HTTPError:

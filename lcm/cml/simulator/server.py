@@ -1,4 +1,4 @@
-"""Serving simulated controllers with gunicorn: one worker process, because the labs are in its memory."""
+"""gunicorn server of the simulator: one worker process, because labs are held in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SETTINGS: dict[str, Any] = {
 
 
 class SimulatorServer(BaseApplication):  # type: ignore[misc]
-    """Runs until it is told to stop; the application is made where it serves. `bind`: address or `fd://N`."""
+    """Runs until stopped. The application is created in the worker process. `bind`: address or `fd://N`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Controllers and their labs in a file: a simulator that is started again goes on where it was stopped."""
+"""Persistence of controllers and labs in a file, so that a restarted simulator resumes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class StateFile:
-    """Their clock is that of the wall: labs grow older while nobody serves them, as on a real worker."""
+    """Uses wall-clock time: labs age while the simulator is down, as on a real worker."""
 
     clock = staticmethod(time.time)
 
@@ -28,17 +28,17 @@ class StateFile:
         self._path = path
 
     def load(self) -> list[SimulatedController]:
-        """What was there; nothing when there is no file, or none that could be read."""
+        """Return the stored controllers; empty if the file is missing or unreadable."""
         try:
             return [_controller(values) for values in json.loads(self._path.read_text())]
         except FileNotFoundError:
             return []
         except (OSError, ValueError, TypeError, KeyError, OptionError) as error:
-            logger.warning("%s cannot be read, the simulator starts empty: %s", self._path, error)
+            logger.warning("%s could not be read, the simulator starts without labs: %s", self._path, error)
             return []
 
     def save(self, controllers: Iterable[SimulatedController]) -> None:
-        """As a whole or not at all, for us alone: it has the passwords."""
+        """Write the file atomically and readable only by this user, because it holds passwords."""
         new = self._path.with_suffix(".new")
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump([_values(controller) for controller in controllers], file)

@@ -1,4 +1,4 @@
-"""What nodes and links use: profiles by definition, with noise that moves and repeats with its seed."""
+"""Simulated usage of nodes and links: profiles by definition, with reproducible noise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BYTES_PER_READ = 400
 
 @dataclass(frozen=True)
 class Profile:
-    """Percent of CPU and memory at rest, MB of disk after the boot."""
+    """CPU and memory percent when idle, and MB of disk after boot."""
 
     cpu: float
     ram: float
@@ -42,7 +42,7 @@ PROFILES = {
 
 
 def node_statistics(node: SimNode, now: float, *, seed: int, is_modern: bool) -> dict[str, object]:
-    """The figures of one node; a connector or switch has times only."""
+    """Return the statistics of a node. Connectors and switches have only times."""
     figures: dict[str, object] = {"times": node.life.seconds_in(now)}
     if is_modern:
         figures["is_running"] = node.life.state(now) in RUNNING
@@ -66,7 +66,7 @@ def node_statistics(node: SimNode, now: float, *, seed: int, is_modern: bool) ->
 
 
 def link_statistics(lab: SimLab, link: SimLink, now: float, *, seed: int) -> dict[str, int]:
-    """Counters of a link that only grow while it is up."""
+    """Return the counters of a link, which grow while it is up."""
     seconds = min(lab.nodes[end.node_id].life.running_for(now) for end in (link.a, link.b))
     up = lab.link_state(link, now) == STARTED
     read = int(seconds * random_between(100, 20_000, seed, link.id, "read")) if up else 0
@@ -81,7 +81,7 @@ def link_statistics(lab: SimLab, link: SimLink, now: float, *, seed: int) -> dic
 
 
 def load_factor(node: SimNode) -> float:
-    """The tag `load:150` makes a node half as busy again as its profile."""
+    """Return the load of a node: the tag `load:150` means 150 % of its profile."""
     for tag in node.tags:
         percent = tag.removeprefix(LOAD_TAG)
         if tag.startswith(LOAD_TAG) and percent.isascii() and percent.isdigit():
@@ -94,7 +94,7 @@ def _profile(node: SimNode) -> Profile:
 
 
 def _cpu(node: SimNode, now: float, seconds: float, seed: int) -> float:
-    """Busy while booting, then around the profile; no more than the limit, unless it overuses."""
+    """Return CPU percent: high while booting, then near the profile. Capped unless the node overuses."""
     moving = wave(seconds, seed, node.id, "cpu")
     if node.overuses:
         return 130 + 15 * moving
@@ -105,7 +105,7 @@ def _cpu(node: SimNode, now: float, seconds: float, seed: int) -> float:
 
 
 def _ram(node: SimNode, seconds: float, seed: int) -> float:
-    """Grows to the profile while the node warms up."""
+    """Return memory percent, which grows to the profile while the node warms up."""
     if node.overuses:
         return 112 + 4 * wave(seconds, seed, node.id, "ram")
     warm = 0.4 + 0.6 * min(1.0, seconds / WARM_UP_SECONDS)
@@ -114,7 +114,7 @@ def _ram(node: SimNode, seconds: float, seed: int) -> float:
 
 
 def _disk(node: SimNode, seconds: float, seed: int) -> int:
-    """MB on disk: what the boot wrote, and a little more each second."""
+    """Return MB on disk: what the boot wrote plus slow growth."""
     room = (node.boot_disk_size + node.data_volume) * MB_PER_GB
     held = _profile(node).disk_mb * load_factor(node) + seconds * random_between(
         0.01, 0.2, seed, node.id, "disk"

@@ -15,7 +15,7 @@ ADMIN = "admin"
 
 @dataclass(frozen=True)
 class SimulatedUser:
-    """A user; the one called admin, or the only one, sees all labs."""
+    """A user. The user named admin, or the only user, sees all labs."""
 
     name: str
     id: str
@@ -36,7 +36,7 @@ class SimulatedUser:
 
 @dataclass
 class Users:
-    """Who may log in, and the tokens that are out."""
+    """Known passwords and issued tokens."""
 
     passwords: Mapping[str, str]
     token_seconds: float
@@ -52,7 +52,7 @@ class Users:
         return [self.user(name) for name in self.passwords]
 
     def log_in(self, credentials: object, now: float) -> str:
-        """A token for the right name and password; 403 for others, as CML does."""
+        """Return a token for valid credentials. Otherwise raise 403, as CML does."""
         given = credentials if isinstance(credentials, dict) else {}
         name, password = given.get("username"), given.get("password")
         known = self.passwords.get(name) if isinstance(name, str) else None
@@ -65,7 +65,7 @@ class Users:
         return token
 
     def authenticate(self, token: str, now: float) -> SimulatedUser:
-        """The user of a token; 401 when there is none or it has expired."""
+        """Return the user of a token. Raise 401 if it is missing or expired."""
         if not token:
             raise ApiError(401, "Not authenticated: 401 Unauthorized: No authorization token provided.")
         name, until = self.tokens.get(token, ("", 0.0))

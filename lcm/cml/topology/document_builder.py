@@ -1,4 +1,4 @@
-"""Building a document from YAML events, without recursion and with a limit on everything that can grow."""
+"""Building a document from YAML events without recursion, with a limit on everything that can grow."""
 
 from dataclasses import dataclass, field
 
@@ -26,7 +26,7 @@ class _Frame:
 
 @dataclass
 class _Anchored:
-    """A value with a name, and how many items an alias to it stands for."""
+    """An anchored value, and how many items an alias to it adds."""
 
     value: object
     items: int
@@ -34,7 +34,7 @@ class _Anchored:
 
 @dataclass
 class DocumentBuilder:
-    """Takes the events of one document; `root` is what they built."""
+    """Consumes the events of one document; `root` is the result."""
 
     problems: Problems
     root: object = None
@@ -45,7 +45,7 @@ class DocumentBuilder:
     anchors: dict[str, _Anchored] = field(default_factory=dict)
 
     def feed(self, event: yaml.Event) -> None:
-        """Take the next event."""
+        """Process the next event."""
         if isinstance(event, yaml.ScalarEvent):
             self._scalar(event)
         elif isinstance(event, yaml.CollectionStartEvent):
@@ -57,14 +57,14 @@ class DocumentBuilder:
         elif isinstance(event, yaml.DocumentStartEvent):
             self.documents += 1
             if self.documents > 1:
-                self.problems.fatal("There is more than one YAML document in the file: keep one.")
+                self.problems.fatal("The file has more than one YAML document. Keep only one.")
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
         self._check_tag(event)
         self._count(1)
         if not is_storable(event.value):
             self.problems.fatal(
-                f"Line {_line(event)} has a character that cannot be stored (NUL or half a pair)."
+                f"Line {_line(event)} has a character that cannot be stored (NUL or an unpaired surrogate)."
             )
         if self._expects_key():
             self._key(event)
@@ -78,7 +78,9 @@ class DocumentBuilder:
         self._check_tag(event)
         self._refuse_key(event)
         if len(self.stack) >= MAX_DEPTH:
-            self.problems.fatal(f"Line {_line(event)} is nested too deep: {MAX_DEPTH} levels are allowed.")
+            self.problems.fatal(
+                f"Line {_line(event)} is nested too deeply: at most {MAX_DEPTH} levels are allowed."
+            )
         before = self.items
         self._count(1)
         container: list[object] | dict[str, object] = {} if isinstance(event, yaml.MappingStartEvent) else []
@@ -95,17 +97,21 @@ class DocumentBuilder:
         self._refuse_key(event)
         self.aliases += 1
         if self.aliases > MAX_ALIASES:
-            self.problems.fatal(f"There are more than {MAX_ALIASES} aliases (*name): write the values out.")
+            self.problems.fatal(
+                f"The file has more than {MAX_ALIASES} aliases (*name). Write the values out."
+            )
         name = event.anchor or ""
         anchored = self.anchors.get(name)
         if anchored is None:
-            self.problems.fatal(f"Line {_line(event)}: the alias *{name[:MAX_KEY_SHOWN]} has no value yet.")
+            self.problems.fatal(
+                f"Line {_line(event)}: the alias *{name[:MAX_KEY_SHOWN]} is not defined before it is used."
+            )
         self._count(anchored.items)
         self._put(anchored.value)
         self._done()
 
     def _put(self, value: object) -> None:
-        """Place a value in the open collection, or make it the document."""
+        """Add a value to the open collection, or make it the document."""
         if not self.stack:
             self.root = value
             return
@@ -118,7 +124,7 @@ class DocumentBuilder:
             self._done()
 
     def _done(self) -> None:
-        """The value of the current key is complete: a key comes next."""
+        """Expect a key next: the value of the current key is complete."""
         if self.stack:
             self.stack[-1].key = None
 
@@ -126,19 +132,19 @@ class DocumentBuilder:
         frame = self.stack[-1]
         if event.value == "<<" and event.implicit[0]:
             self.problems.fatal(
-                f"Line {_line(event)}: merge keys (<<) are not allowed: write the values out."
+                f"Line {_line(event)}: merge keys (<<) are not allowed. Write the values out."
             )
         frame.duplicate = event.value in frame.container
         frame.key = event.value
         if frame.duplicate:
-            self.problems.add(self._path(), f"This key is given twice (again on line {_line(event)}).")
+            self.problems.add(self._path(), f"Duplicate key (second occurrence on line {_line(event)}).")
 
     def _expects_key(self) -> bool:
         return bool(self.stack) and isinstance(self.stack[-1].container, dict) and self.stack[-1].key is None
 
     def _refuse_key(self, event: yaml.Event) -> None:
         if self._expects_key():
-            self.problems.fatal(f"Line {_line(event)}: a key must be plain text.")
+            self.problems.fatal(f"Line {_line(event)}: a key must be text.")
 
     def _check_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
         if event.tag is not None:
@@ -152,7 +158,7 @@ class DocumentBuilder:
             self.problems.fatal(f"The topology has more than {MAX_ITEMS:,} values when written out.")
 
     def _path(self) -> str:
-        """Where the builder is, such as nodes[2].label."""
+        """Return the current path, such as nodes[2].label."""
         path = ""
         for frame in self.stack:
             if isinstance(frame.container, list):

@@ -1,4 +1,4 @@
-"""The epoch of a topology: observations of sessions count together as long as it stays the same."""
+"""The epoch of a topology. Observations are combined only within one epoch."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ FORMAT_VERSION = 1
 
 
 def topology_epoch(nodes: Iterable[TopologyNode], links: Iterable[TopologyLink]) -> str:
-    """The SHA-256 of what decides resources and shape, whatever the order or formatting of the file."""
+    """Return a SHA-256 of resources and structure, independent of order and formatting of the file."""
     counted = sorted(nodes, key=lambda node: node.label)
     canonical = {
         "form": FORMAT_VERSION,
@@ -25,7 +25,7 @@ def topology_epoch(nodes: Iterable[TopologyNode], links: Iterable[TopologyLink])
 
 
 def _node_shape(node: TopologyNode) -> dict[str, object]:
-    """A node by what was configured, not by what we assume: a better assumption is no other topology."""
+    """Describe a node by its configured values, so that better default sizes do not change the epoch."""
     shape: dict[str, object] = {
         "label": node.label,
         "definition": node.node_definition,
@@ -44,7 +44,7 @@ def _node_shape(node: TopologyNode) -> dict[str, object]:
 
 
 def _ports_shape(node: TopologyNode) -> list[tuple[str, str, int]]:
-    """Which ports a node has; the outside numbers are allocated anew for each session and do not count."""
+    """Describe the ports of a node without outside ports, which are allocated for each session."""
     ports = [port for tag in node.tags if (port := parse_tag(tag))]
     return sorted(
         (port.protocol, port.transport, -1 if port.inside is None else port.inside) for port in ports
@@ -52,7 +52,7 @@ def _ports_shape(node: TopologyNode) -> list[tuple[str, str, int]]:
 
 
 def _links_shape(nodes: list[TopologyNode], links: Iterable[TopologyLink]) -> list[list[tuple[str, str]]]:
-    """The links by the labels at their ends: ids are only names inside the file."""
+    """Describe links by the labels at their ends, because ids are local to the file."""
     ends = {
         (node.id, interface.id): (node.label, interface.label)
         for node in nodes

@@ -1,4 +1,4 @@
-"""What is wrong with a topology: every problem with its place, not just the first."""
+"""Problems of a topology, each with its path."""
 
 from dataclasses import dataclass
 from typing import NoReturn
@@ -11,7 +11,7 @@ MAX_ERRORS = 100
 
 @dataclass(frozen=True)
 class FieldError(Record):
-    """One problem: the place it was found (`nodes[2].label`, or `topology` for the whole) and a sentence."""
+    """One problem: its path (`nodes[2].label`, or `topology` for the whole document) and a message."""
 
     path: str
     message: str
@@ -21,14 +21,14 @@ class FieldError(Record):
 
 
 class TopologyError(ValueError):
-    """The topology cannot be imported; `errors` says why."""
+    """The topology cannot be imported. `errors` lists all problems."""
 
     def __init__(self, errors: list[FieldError]) -> None:
         super().__init__("; ".join(str(error) for error in errors))
         self.errors = errors
 
     def as_fields(self) -> dict[str, list[str]]:
-        """The messages by path, as forms and the API show them."""
+        """Return the messages by path, for forms and the API."""
         by_path: dict[str, list[str]] = {}
         for error in self.errors:
             by_path.setdefault(error.path, []).append(error.message)
@@ -43,20 +43,20 @@ class Problems:
         self.warnings: list[str] = []
 
     def add(self, path: str, message: str) -> None:
-        """Remember a problem; give up when there are too many to be read by anyone."""
+        """Record a problem. Raise TopologyError after MAX_ERRORS problems."""
         self.errors.append(FieldError(path or DOCUMENT, message))
         if len(self.errors) >= MAX_ERRORS:
-            self.fatal(f"There are more problems: only the first {MAX_ERRORS} are listed.")
+            self.fatal(f"Only the first {MAX_ERRORS} problems are listed.")
 
     def warn(self, sentence: str) -> None:
-        """Remember something worth knowing that does not stop the import."""
+        """Record a warning that does not stop the import."""
         self.warnings.append(sentence)
 
     def fatal(self, message: str, path: str = DOCUMENT) -> NoReturn:
-        """Stop here: what follows cannot be read."""
+        """Raise TopologyError at once, because the rest cannot be read."""
         raise TopologyError([*self.errors, FieldError(path or DOCUMENT, message)])
 
     def raise_if_any(self) -> None:
-        """End the import if a problem was found."""
+        """Raise TopologyError if a problem was recorded."""
         if self.errors:
             raise TopologyError(self.errors)

@@ -1,4 +1,4 @@
-"""Reading the fields of a mapping: each reader returns a value of the right type or notes the problem."""
+"""Typed access to the fields of a mapping. Each method returns a valid value or records a problem."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -14,41 +14,41 @@ MAX_COORDINATE = 1_000_000
 
 @dataclass(frozen=True)
 class Section:
-    """A mapping of the document, where it stands, and where to note what is wrong with it."""
+    """A mapping of the document, its path, and where to record its problems."""
 
     values: dict[str, object]
     path: str
     problems: Problems
 
     def place(self, key: str) -> str:
-        """The path of one of the fields."""
+        """Return the path of a field."""
         return f"{self.path}.{key}" if self.path else key
 
     def problem(self, key: str, message: str) -> None:
-        """Note what is wrong with a field."""
+        """Record a problem of a field."""
         self.problems.add(self.place(key), message)
 
     def text(self, key: str, *, limit: int = MAX_TEXT) -> str | None:
-        """A short text such as a label, or None when it is not given."""
+        """Return a short text such as a label, or None if it is not set."""
         return short_text(self.values.get(key), self.place(key), self.problems, limit=limit)
 
     def required_text(self, key: str, *, limit: int = MAX_TEXT) -> str:
-        """A short text that must be there."""
+        """Return a required short text."""
         return self._present(key, self.text(key, limit=limit))
 
     def identifier(self, key: str) -> str | None:
-        """An id: text, or a number that is taken as text."""
+        """Return an id: text, or a number read as text."""
         value = self.values.get(key)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         return self.text(key, limit=MAX_ID)
 
     def required_identifier(self, key: str) -> str:
-        """An id that must be there."""
+        """Return a required id."""
         return self._present(key, self.identifier(key))
 
     def free_text(self, key: str, *, limit: int) -> str:
-        """A text for people, which may look like anything; empty when it is not given."""
+        """Return free text for people; empty if it is not set."""
         value = self.values.get(key)
         if isinstance(value, list | dict):
             self.problem(key, f"{key} must be text, not {display_value(value)}.")
@@ -60,7 +60,7 @@ class Section:
         return text
 
     def whole(self, key: str, *, low: int, high: int, unit: str = "") -> int | None:
-        """A whole number in a range, or None when it is not given."""
+        """Return a whole number in a range, or None if it is not set."""
         value = self.values.get(key)
         if value is None:
             return None
@@ -73,7 +73,7 @@ class Section:
         return None
 
     def coordinate(self, key: str) -> int:
-        """A position on the canvas; 0 when it is not given."""
+        """Return a position on the canvas; 0 if it is not set."""
         value = self.values.get(key)
         if value is None:
             return 0
@@ -83,20 +83,20 @@ class Section:
         return 0
 
     def items(self, key: str, *, limit: int) -> list[object]:
-        """The entries of a list; none when it is not given or too long."""
+        """Return the entries of a list; empty if it is not set or too long."""
         value = self.values.get(key)
         if value is None:
             return []
         if not isinstance(value, list):
             self.problem(key, f"{key} must be a list, not {display_value(value)}.")
         elif len(value) > limit:
-            self.problem(key, f"There are {len(value):,} {key}: at most {limit:,} are allowed.")
+            self.problem(key, f"{key} has {len(value):,} entries; at most {limit:,} are allowed.")
         else:
             return value
         return []
 
     def sections(self, key: str, *, limit: int) -> Iterator["Section"]:
-        """The mappings in a list, each knowing its place."""
+        """Yield the mappings in a list, each with its path."""
         for index, item in enumerate(self.items(key, limit=limit)):
             path = f"{self.place(key)}[{index}]"
             if isinstance(item, dict):
@@ -105,32 +105,32 @@ class Section:
                 self.problems.add(path, f"Each entry of {key} must be a mapping, not {display_value(item)}.")
 
     def section(self, key: str) -> "Section":
-        """A mapping inside this one; empty when it is not given."""
+        """Return a nested mapping; empty if it is not set."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, dict):
             self.problem(key, f"{key} must be a mapping, not {display_value(value)}.")
         return Section(value if isinstance(value, dict) else {}, self.place(key), self.problems)
 
     def _present(self, key: str, value: str | None) -> str:
-        """The value; a missing one is a problem unless a wrong one was already noted."""
+        """Return the value. A missing value is a problem unless an invalid one was already recorded."""
         if value is None and self.values.get(key) is None:
             self.problem(key, f"{key} is missing.")
         return value or ""
 
 
 def too_long(name: str, text: str, limit: int) -> str:
-    """Return the sentence about a text over its limit."""
+    """Return the error message for a text over its limit."""
     start = display_value(text)
     return f"{name} is longer than {limit:,} characters: it has {len(text):,} and starts with {start}."
 
 
 def short_text(value: object, path: str, problems: Problems, *, limit: int = MAX_TEXT) -> str | None:
-    """A text of one line and limited length; None, with the problem noted, for anything else."""
+    """Return a single-line text of limited length, or None with a problem recorded."""
     name = path.rpartition(".")[2]
     if value is None:
         return None
     if isinstance(value, bool | int | float | UnsupportedScalar):
-        problems.add(path, f'{name} must be text: put it in quotes, "{as_text(value)}".')
+        problems.add(path, f'{name} must be text. Put it in quotes: "{as_text(value)}".')
     elif not isinstance(value, str):
         problems.add(path, f"{name} must be text, not {display_value(value)}.")
     elif not value.strip():
@@ -139,7 +139,7 @@ def short_text(value: object, path: str, problems: Problems, *, limit: int = MAX
         problems.add(path, too_long(name, value, limit))
     elif any(unicodedata.category(char) == "Cc" for char in value):
         problems.add(
-            path, f"{name} has a line break or control character in it: {display_value(ascii(value))}."
+            path, f"{name} must not contain a line break or control character: {display_value(ascii(value))}."
         )
     else:
         return value

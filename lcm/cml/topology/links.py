@@ -11,19 +11,19 @@ from lcm.cml.topology.yaml_scalars import display_value
 
 @dataclass
 class _Ends:
-    """Where a link can end, and which ends are taken."""
+    """Possible ends of links, and the ends in use."""
 
     nodes: dict[str, TopologyNode]
     interfaces: set[tuple[str, str]]
     used: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def read(self, link: Section, node_key: str, interface_key: str) -> tuple[str, str]:
-        """One end of a link: the ids of the node and of its interface."""
+        """Return the node id and interface id of one end of a link."""
         node_id, interface_id = link.required_identifier(node_key), link.required_identifier(interface_key)
         node = self.nodes.get(node_id)
         if node is None:
             if node_id:
-                link.problem(node_key, f"There is no node with the id {display_value(node_id)}.")
+                link.problem(node_key, f"No node has the id {display_value(node_id)}.")
             return node_id, interface_id
         if interface_id and (node_id, interface_id) not in self.interfaces:
             link.problem(
@@ -34,7 +34,7 @@ class _Ends:
         return node_id, interface_id
 
     def _take(self, link: Section, key: str, node: TopologyNode, interface_id: str) -> None:
-        """An interface has one link at most."""
+        """Mark an interface as used; it can have only one link."""
         end = (node.id, interface_id)
         if end in self.used:
             link.problem(
@@ -46,7 +46,7 @@ class _Ends:
 
 
 def read_links(root: Section, nodes: Iterable[TopologyNode]) -> tuple[TopologyLink, ...]:
-    """All links, with those that lead nowhere noted."""
+    """Return all links, and record a problem for each end that does not exist."""
     by_id = {node.id: node for node in nodes if node.id}
     interfaces = {(node.id, interface.id) for node in nodes for interface in node.interfaces}
     ends = _Ends(by_id, interfaces)
@@ -54,7 +54,7 @@ def read_links(root: Section, nodes: Iterable[TopologyNode]) -> tuple[TopologyLi
 
 
 def _read_link(section: Section, ends: _Ends) -> TopologyLink:
-    """One link; without an id it goes by its place."""
+    """Return one link. If it has no id, its path serves as the id."""
     n1, i1 = ends.read(section, "n1", "i1")
     n2, i2 = ends.read(section, "n2", "i2")
     id = section.identifier("id") or section.path

@@ -1,4 +1,4 @@
-"""The parts of a topology, as they are stored and shown."""
+"""Value objects of a topology, as stored and shown."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -9,7 +9,7 @@ from lcm.cml.records import Record
 
 @dataclass(frozen=True)
 class NodeInterface(Record):
-    """An interface of a node; its id is unique on the node only."""
+    """An interface of a node. Its id is unique only within the node."""
 
     id: str
     label: str
@@ -17,7 +17,7 @@ class NodeInterface(Record):
 
 @dataclass(frozen=True)
 class TopologyNode(Record):
-    """A node: what the file says, None where it says nothing, and what that comes to."""
+    """A node: values from the file (None if not set), and the resulting resources."""
 
     id: str
     label: str
@@ -39,7 +39,7 @@ class TopologyNode(Record):
 
 @dataclass(frozen=True)
 class TopologyLink(Record):
-    """A link between interface i1 of node n1 and interface i2 of node n2, by their ids."""
+    """A link between interface i1 of node n1 and interface i2 of node n2, by id."""
 
     id: str
     label: str
@@ -51,7 +51,7 @@ class TopologyLink(Record):
 
 @dataclass(frozen=True)
 class Requirements(Record):
-    """What a session of the topology needs of a worker."""
+    """Resources that a session of the topology needs from a worker."""
 
     cpu_cores: Decimal
     memory_gb: Decimal
@@ -61,7 +61,7 @@ class Requirements(Record):
 
 @dataclass(frozen=True)
 class Topology(Record):
-    """An imported topology; `epoch` changes when its resources or shape do."""
+    """An imported topology. `epoch` changes when its resources or structure change."""
 
     title: str
     description: str
@@ -77,9 +77,9 @@ class Topology(Record):
 
     @property
     def node_count(self) -> int:
-        """How many nodes there are, connectors and switches included."""
+        """Return the number of nodes, including connectors and switches."""
         return len(self.nodes)
 
     def to_dict(self) -> dict[str, object]:
-        """All fields and the node count, JSON-safe."""
+        """Return all fields and the node count as JSON values."""
         return {**super().to_dict(), "node_count": self.node_count}

@@ -20,18 +20,18 @@ from lcm.cml.topology.yaml_scalars import display_value
 
 @dataclass
 class PortRegistry:
-    """The outside ports of a topology and who has them; TCP and UDP are counted apart."""
+    """Outside ports of a topology and their holders. TCP and UDP ports are separate."""
 
     holders: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def claim(self, port: PortTag, holder: str) -> str | None:
-        """Give a port to a holder, or say who already has it."""
+        """Register a port for a holder, or return the current holder."""
         held_by = self.holders.setdefault((port.transport, port.outside), holder)
         return None if held_by == holder else held_by
 
 
 def read_tags(section: Section, label: str, ledger: PortRegistry) -> tuple[str, ...]:
-    """The tags of a node; one that names a port must be readable and its outside port free."""
+    """Return the tags of a node. A port tag must be well-formed and its outside port unused."""
     tags = []
     for index, item in enumerate(section.items("tags", limit=MAX_TAGS)):
         path = f"{section.place('tags')}[{index}]"
@@ -45,7 +45,7 @@ def read_tags(section: Section, label: str, ledger: PortRegistry) -> tuple[str, 
 
 
 def _port_problem(tag: str, holder: str, ledger: PortRegistry) -> str | None:
-    """What is wrong with the port of a tag, if it has one."""
+    """Return the problem of a port tag, or None."""
     try:
         port = parse_tag(tag)
     except TagError as error:
@@ -62,7 +62,7 @@ LOWEST_CPU_LIMIT = 20
 
 
 def read_nodes(root: Section) -> tuple[TopologyNode, ...]:
-    """All nodes, with the problems of each and between them noted."""
+    """Return all nodes, and record the problems of each and conflicts between them."""
     entries = root.values.get("nodes")
     if entries is None or entries == []:
         root.problem("nodes", "The topology has no nodes.")
@@ -75,10 +75,10 @@ def read_nodes(root: Section) -> tuple[TopologyNode, ...]:
 
 
 def _read_node(section: Section, ledger: PortRegistry) -> TopologyNode:
-    """One node; a field with a problem reads as if it were not given."""
+    """Return one node. A field with a problem reads as not set."""
     label = section.required_text("label", limit=MAX_NODE_NAME)
     definition = section.required_text("node_definition", limit=MAX_NODE_NAME)
-    # Exports of older controllers write 0 for "as the node definition says".
+    # Exports of older controllers write 0 for “use the node definition's default”.
     cpus = section.whole("cpus", low=0, high=MAX_CPUS) or None
     ram_mb = section.whole("ram", low=0, high=MAX_RAM_MB, unit="MB") or None
     boot_disk_gb = section.whole("boot_disk_size", low=0, high=MAX_DISK_GB, unit="GB") or None
@@ -114,17 +114,17 @@ def _read_node(section: Section, ledger: PortRegistry) -> TopologyNode:
 
 
 def _read_cpu_limit(section: Section, label: str) -> int | None:
-    """The percentage of its CPUs a node may use."""
+    """Return the percentage of its CPUs that a node may use."""
     limit = section.whole("cpu_limit", low=1, high=100, unit="percent")
     if limit is not None and limit < LOWEST_CPU_LIMIT:
         section.problems.warn(
-            f"{label}: a cpu_limit of {limit} percent is below {LOWEST_CPU_LIMIT}, the least CML documents."
+            f"{label}: a cpu_limit of {limit} percent is below {LOWEST_CPU_LIMIT}, the minimum of CML."
         )
     return limit
 
 
 def _check_configuration(section: Section) -> None:
-    """Refuse what CML would refuse; the error does not repeat the text, which may hold a password."""
+    """Record a problem for what CML would reject. The message omits the text, which may hold a password."""
     value = section.values.get("configuration")
     files = [value] if isinstance(value, dict) else value
     if files is None or isinstance(files, str):
@@ -134,7 +134,7 @@ def _check_configuration(section: Section) -> None:
 
 
 def _read_interfaces(section: Section) -> tuple[NodeInterface, ...]:
-    """The interfaces; one without a label goes by its id."""
+    """Return the interfaces. An interface without a label uses its id."""
     entries = list(section.sections("interfaces", limit=MAX_INTERFACES))
     ids = [entry.required_identifier("id") for entry in entries]
     _refuse_repeated(entries, "id", ids)
@@ -143,7 +143,7 @@ def _read_interfaces(section: Section) -> tuple[NodeInterface, ...]:
 
 
 def _refuse_repeated(sections: Iterable[Section], key: str, values: Iterable[str]) -> None:
-    """Note each value that an earlier entry already has."""
+    """Record a problem for each value that an earlier entry already has."""
     first: dict[str, Section] = {}
     for section, value in zip(sections, values, strict=True):
         if value and first.setdefault(value, section) is not section:

@@ -1,4 +1,4 @@
-"""The import of a CML topology: from the YAML of a lab to its nodes, links, ports and requirements."""
+"""Import of a CML topology: from the YAML of a lab to nodes, links, ports and requirements."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ KNOWN_SCHEMAS = frozenset(
 
 @dataclass(frozen=True)
 class _Lab:
-    """What the file says of the lab as a whole."""
+    """The fields that describe the lab as a whole."""
 
     title: str
     description: str
@@ -42,7 +42,7 @@ class _Lab:
 
 
 def parse_topology(text: str | bytes) -> Topology:
-    """Read a topology; raises TopologyError with everything that is wrong with it."""
+    """Parse a topology. Raises TopologyError with all problems."""
     problems = Problems()
     root = Section(load_mapping(text, problems), "", problems)
     lab = _read_lab(root)
@@ -65,7 +65,7 @@ def parse_topology(text: str | bytes) -> Topology:
 
 
 def _read_lab(root: Section) -> _Lab:
-    """The lab block: `lab.title` and so on, or `lab_title` in files of older controllers."""
+    """Read the lab block: `lab.title` and so on, or `lab_title` in files of older controllers."""
     block = root.section("lab")
 
     def either(key: str, limit: int) -> str:
@@ -77,5 +77,5 @@ def _read_lab(root: Section) -> _Lab:
     if not lab.title:
         root.problems.warn("The topology has no title.")
     if lab.version and lab.version not in KNOWN_SCHEMAS:
-        root.problems.warn(f"Schema version {lab.version[:20]} is not one we know: check what was read.")
+        root.problems.warn(f"Schema version {lab.version[:20]} is unknown. Check the imported values.")
     return lab

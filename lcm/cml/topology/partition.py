@@ -1,4 +1,4 @@
-"""A topology in parts: a lab for each worker, with the links that do not leave it."""
+"""Partitioning of a topology: one lab per worker, with the links inside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lcm.cml.topology.yaml_writer import write_yaml
 
 @dataclass(frozen=True)
 class TopologyPartition:
-    """The topologies in the order of the groups, and the links between them, which no worker can have."""
+    """The topologies in the order of the groups, and the omitted links between them."""
 
     topologies: tuple[str, ...]
     left_out: tuple[str, ...]
@@ -34,7 +34,7 @@ def partition_topology(text: str, groups: Sequence[Sequence[str]]) -> TopologyPa
     links = root.get("links") or []
     return TopologyPartition(
         topologies=tuple(
-            _written(
+            _part_yaml(
                 root,
                 [node for node in root["nodes"] if part_of[str(node["label"])] == index],
                 [link for link in links if parts(link) == {index}],
@@ -45,5 +45,5 @@ def partition_topology(text: str, groups: Sequence[Sequence[str]]) -> TopologyPa
     )
 
 
-def _written(root: Mapping[str, Any], nodes: list[Any], links: list[Any]) -> str:
+def _part_yaml(root: Mapping[str, Any], nodes: list[Any], links: list[Any]) -> str:
     return write_yaml({**root, "nodes": nodes, "links": links})

@@ -1,4 +1,4 @@
-"""Nodes and ports of a definition that has no topology."""
+"""Nodes and ports of a definition without a topology."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -9,7 +9,7 @@ from lcm.cml.topology.port_templates import NodePort
 from lcm.cml.topology.requirements import MB_PER_GB
 from lcm.domain.allocation import allocate_to_nodes
 
-# Where the picture of the definition shows the nodes: in rows.
+# Layout of the nodes in the definition's diagram: rows of COLUMNS nodes.
 COLUMNS, DISTANCE = 6, 100
 
 
@@ -18,7 +18,7 @@ def build_nodes(
     ports: Sequence[NodePort],
     requirements: Mapping[str, Decimal],
 ) -> tuple[TopologyNode, ...]:
-    """Return nodes whose sizes sum to the requirements, divided by the sizes in the entries."""
+    """Return nodes whose sizes sum to the requirements, in proportion to the sizes in the entries."""
     sizes = [
         {name: entry.get(name, 0) for name in ("cpu_cores", "memory_mb", "storage_gb")} for entry in entries
     ]
@@ -50,6 +50,6 @@ def build_nodes(
 
 
 def label_problems(labels: Sequence[str]) -> list[str]:
-    """Return a sentence for each label that several nodes have."""
+    """Return a message for each label that several nodes share."""
     twice = dict.fromkeys(label for label in labels if labels.count(label) > 1)
     return [f"Several nodes have the label “{label}”." for label in twice]

@@ -1,4 +1,4 @@
-"""The port template against the ports of observed labs: what differs and what is suggested."""
+"""Comparison of the port template with the ports of observed labs."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -8,13 +8,13 @@ from lcm.cml.topology.port_templates import NodePort
 
 ADD, REMOVE = "add", "remove"
 
-# Node, protocol, transport, port on the node, and which of several such ports.
+# Node, protocol, transport, port on the node, and an index among identical ports.
 Key = tuple[str, str, str, int | None, int]
 
 
 @dataclass(frozen=True)
 class Lab:
-    """The ports of one observed lab: those with a known tag, and the names of the others."""
+    """Ports of one observed lab: ports with a known tag, and the names of other ports."""
 
     ports: Sequence[PortTemplateEntry]
     other_names: Collection[str] = ()
@@ -36,14 +36,14 @@ class PortLine:
 
     @property
     def action(self) -> str:
-        """The change that an administrator can choose, if template and labs differ."""
+        """The change that an administrator can choose if template and labs differ."""
         if self.in_template:
             return REMOVE if self.observed < self.of else ""
         return "" if self.problem else ADD
 
     @property
     def suggested(self) -> bool:
-        """Add what more than half of the sessions have, remove what fewer than half have."""
+        """Whether to suggest the change: add ports that most sessions have, remove ports that most lack."""
         if self.action == ADD:
             return self.observed * 2 > self.of
         return self.action == REMOVE and self.observed * 2 < self.of
@@ -61,25 +61,25 @@ def node_port(entry: PortTemplateEntry) -> NodePort:
 def compare_template(
     template: Sequence[PortTemplateEntry], labs: Sequence[Lab], labels: Collection[str]
 ) -> list[PortLine]:
-    """Return the ports of the template in their order, then the other observed ports by name.
+    """Return the ports of the template in order, then the other observed ports by name.
 
-    `labs` has the newest first: an added port gets the outside port of the newest lab. `labels` are the
+    `labs` are sorted newest first: an added port gets the outside port of the newest lab. `labels` are the
     nodes of the topology.
     """
     planned = _by_key(template)
-    seen = [_by_key(lab.ports) for lab in labs]
+    observed_ports = [_by_key(lab.ports) for lab in labs]
     extra: dict[Key, PortTemplateEntry] = {}
-    for ports in seen:
+    for ports in observed_ports:
         extra = {key: entry for key, entry in ports.items() if key not in planned} | extra
     n = len(labs)
     lines = [
-        PortLine(entry.name, sum(key in ports for ports in seen), n, in_template=True, port=entry)
+        PortLine(entry.name, sum(key in ports for ports in observed_ports), n, in_template=True, port=entry)
         for key, entry in planned.items()
     ]
     others = [
         PortLine(
             entry.name,
-            sum(key in ports for ports in seen),
+            sum(key in ports for ports in observed_ports),
             n,
             in_template=False,
             port=entry,
@@ -101,18 +101,18 @@ def compare_template(
 
 
 def suggested_template(lines: Sequence[PortLine]) -> list[PortTemplateEntry]:
-    """Return the template with all suggested changes, named as it is when it is applied."""
+    """Return the template with all suggested changes, named as when applied."""
     kept = [line.port for line in lines if line.port and line.in_template != line.suggested]
     return port_template([node_port(entry) for entry in kept])
 
 
 def _by_key(entries: Iterable[PortTemplateEntry]) -> dict[Key, PortTemplateEntry]:
-    """Return entries by what they lead to: names and outside ports differ between labs."""
+    """Return entries by target, because names and outside ports differ between labs."""
     found: dict[Key, PortTemplateEntry] = {}
     for entry in entries:
-        which = 0
-        while (key := (entry.node_label, entry.protocol, entry.transport, entry.inside, which)) in found:
-            which += 1
+        index = 0
+        while (key := (entry.node_label, entry.protocol, entry.transport, entry.inside, index)) in found:
+            index += 1
         found[key] = entry
     return found
 
@@ -120,7 +120,7 @@ def _by_key(entries: Iterable[PortTemplateEntry]) -> dict[Key, PortTemplateEntry
 def _with_free_outside(
     entries: Iterable[PortTemplateEntry], template: Iterable[PortTemplateEntry]
 ) -> list[PortTemplateEntry]:
-    """Give ports to be added outside ports that no port of the template has."""
+    """Give each added port an outside port that the template does not use."""
     taken = {(entry.transport, entry.outside) for entry in template}
     found = []
     for entry in entries:

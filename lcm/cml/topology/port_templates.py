@@ -1,4 +1,4 @@
-"""Port templates that people and programs write, and what differs between two of them."""
+"""Parsing, validation and comparison of port templates."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ SHOWN_PORTS = 10
 
 
 class TemplateError(ValueError):
-    """The port template is refused; `problems` has a sentence for each wrong port."""
+    """The port template is invalid. `problems` has a message for each invalid port."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__(problems[0])
@@ -31,7 +31,7 @@ class TemplateError(ValueError):
 
 @dataclass(frozen=True)
 class NodePort:
-    """A port of a node as a tag of the node, and the name that the writer expects it to have."""
+    """A port of a node as a node tag, and its expected name."""
 
     label: str
     tag: str
@@ -46,13 +46,13 @@ class NodePort:
 
 
 def read_lines(text: str) -> list[dict[str, str]]:
-    """Read lines such as `r1 serial:5041`: the label of a node, a space, the tag."""
+    """Parse lines such as `r1 serial:5041`: node label, space, tag."""
     parts = (line.rsplit(maxsplit=1) for line in text.splitlines() if line.strip())
     return [{"node_label": " ".join(part[:-1]).strip(), "tag": part[-1]} for part in parts]
 
 
 def read_entry(entry: Mapping[str, Any]) -> NodePort:
-    """Read an entry of a stored template, or a line; `name`, `inside` and `transport` can be left out."""
+    """Read an entry of a stored template, or a line. `name`, `inside` and `transport` are optional."""
     if "tag" in entry:
         return NodePort(entry["node_label"], entry["tag"])
     port = PortTag(entry["protocol"], entry["outside"], entry.get("inside"), entry.get("transport", "tcp"))
@@ -91,7 +91,7 @@ def _problem(port: NodePort, holder: str, labels: Collection[str], ledger: PortR
     if port.label not in labels:
         return f"There is no node “{port.label[:60]}”." if port.label else "The label of a node is missing."
     if len(port.tag) > MAX_TAG:
-        return f"A tag has at most {MAX_TAG} characters."
+        return f"A tag can have at most {MAX_TAG} characters."
     try:
         tag = parse_tag(port.tag)
     except TagError as error:
@@ -142,7 +142,7 @@ class PortChanges(Record):
 
 
 def port_changes(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> PortChanges:
-    """Compare two stored templates by the names of their ports."""
+    """Compare two stored templates by port name."""
     old, new = ({entry["name"]: entry for entry in template} for template in (before, after))
     return PortChanges(
         added=tuple(name for name in new if name not in old),

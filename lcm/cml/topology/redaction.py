@@ -1,4 +1,4 @@
-"""Redaction of node configurations in a topology: they can contain passwords of devices."""
+"""Redaction of node configurations in a topology, because they can contain device passwords."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from lcm.cml.topology.yaml_loader import load_mapping
 from lcm.cml.topology.yaml_writer import write_yaml
 
 REDACTED = "redacted (needs the role Operator)"
-# Keys that describe a node. CML may add other keys, so all others are hidden by default.
+# Keys that describe a node. CML may add keys, so all others are hidden by default.
 SHOWN_OF_NODE = frozenset(
     {
         "id", "label", "node_definition", "image_definition", "cpus", "cpu_limit", "ram", "boot_disk_size",
@@ -39,7 +39,7 @@ def _redact_node(node: object) -> object:
 
 
 def _redact(value: object) -> object:
-    """Hide configurations at any depth; the parser limits how deep a document can be."""
+    """Hide configurations at any depth. The parser limits the depth of a document."""
     if isinstance(value, Mapping):
         return {
             key: _hidden(each) if key in HIDDEN_EVERYWHERE else _redact(each) for key, each in value.items()
@@ -48,5 +48,5 @@ def _redact(value: object) -> object:
 
 
 def _hidden(value: object) -> object:
-    """The placeholder; an empty value shows that there is nothing to hide."""
+    """Return the placeholder. An empty value stays, to show that nothing is hidden."""
     return REDACTED if value or value == 0 else value

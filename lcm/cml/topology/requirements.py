@@ -1,4 +1,4 @@
-"""From what a topology says of its nodes to what a worker must offer."""
+"""Resource requirements of a topology, from the sizes of its nodes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ FULL_CPU = 100
 
 @dataclass(frozen=True)
 class NodeResources:
-    """What a node takes once the usual figures stand in for those not given."""
+    """Resources of a node, with defaults for values not set."""
 
     cpu_cores: Decimal
     memory_mb: int
@@ -32,7 +32,7 @@ def effective_resources(
     boot_disk_gb: int | None,
     data_volume_gb: int | None,
 ) -> NodeResources:
-    """The size of a node; cpu_limit is a percentage of its CPUs."""
+    """Return the resources of a node. cpu_limit is a percentage of its CPUs."""
     if has_no_vm(definition):
         return NodeResources(Decimal(0), 0, Decimal(0))
     usual = default_node_size(definition) or UNKNOWN_NODE_SIZE
@@ -46,7 +46,7 @@ def effective_resources(
 
 
 def estimate_requirements(nodes: Iterable[TopologyNode]) -> Requirements:
-    """The sum over the nodes, rounded up to half cores, half GB of memory and whole GB of storage."""
+    """Return the sum over the nodes, rounded up to half cores, half GB of memory and whole GB of storage."""
     counted = list(nodes)
     memory_mb = sum(node.memory_mb for node in counted)
     return Requirements(
@@ -57,42 +57,42 @@ def estimate_requirements(nodes: Iterable[TopologyNode]) -> Requirements:
 
 
 def round_up(value: Decimal, step: Decimal) -> Decimal:
-    """The next multiple of the step."""
+    """Return the next multiple of the step."""
     return (value / step).to_integral_value(ROUND_CEILING) * step
 
 
 def assumptions(nodes: Iterable[TopologyNode]) -> tuple[str, ...]:
-    """A sentence for each node whose size had to be assumed."""
+    """Return a sentence for each node whose size was assumed."""
     return tuple(sentence for node in nodes if (sentence := _assumption(node)))
 
 
 def unknown_definitions(nodes: Iterable[TopologyNode]) -> tuple[str, ...]:
-    """A warning for each definition whose usual size we do not know and had to guess."""
+    """Return a warning for each definition whose default size is unknown."""
     by_definition: dict[str, list[str]] = {}
     for node in nodes:
         if default_node_size(node.node_definition) is None and _missing(node):
             by_definition.setdefault(node.node_definition, []).append(node.label)
     return tuple(
-        f"{definition} is not a node definition we know, so the size of {_some(labels)} is a guess: "
-        "give cpus, ram and boot_disk_size in the topology."
+        f"{definition} is an unknown node definition, so the size of {_some(labels)} is a guess. "
+        "Set cpus, ram and boot_disk_size in the topology."
         for definition, labels in by_definition.items()
     )
 
 
 def _assumption(node: TopologyNode) -> str | None:
-    """What was assumed for a node, or None when the file says it all."""
+    """Return the assumption about a node, or None if the file states all sizes."""
     missing = _missing(node)
     if not missing:
         return None
     verb = "are" if len(missing) > 1 or "CPUs" in missing else "is"
     known = default_node_size(node.node_definition) is not None
-    reason = f"as usual for {node.node_definition}" if known else "as a guess"
+    reason = f"(default of {node.node_definition})" if known else "(a guess)"
     what, how_much = _listed(list(missing)), _listed(list(missing.values()))
-    return f"{node.label} ({node.node_definition}): {what} {verb} not given, assumed {how_much} {reason}"
+    return f"{node.label} ({node.node_definition}): {what} {verb} not set, assumed {how_much} {reason}"
 
 
 def _missing(node: TopologyNode) -> dict[str, str]:
-    """The figures the file does not give, with what is assumed for each."""
+    """Return the sizes that the file does not state, with the assumed values."""
     if has_no_vm(node.node_definition):
         return {}
     usual = default_node_size(node.node_definition) or UNKNOWN_NODE_SIZE
@@ -109,12 +109,12 @@ def _missing(node: TopologyNode) -> dict[str, str]:
 
 
 def _listed(words: Sequence[str]) -> str:
-    """one, two and three"""
+    """Join words: “one, two and three”."""
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _some(labels: Sequence[str], most: int = 3) -> str:
-    """The first few labels, and how many there are besides."""
+    """Return the first few labels, and the number of the others."""
     if len(labels) <= most:
         return _listed(labels)
     return f"{', '.join(labels[:most])} and {len(labels) - most} more"

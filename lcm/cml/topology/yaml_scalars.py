@@ -1,4 +1,4 @@
-"""What a YAML scalar means: the plain kinds only; the rest is kept as written and refused where it counts."""
+"""YAML scalars: text, plain numbers, booleans and null. Other notations are kept as written."""
 
 import math
 import re
@@ -28,7 +28,7 @@ Scalar = None | bool | int | float | str | UnsupportedScalar
 
 
 def read_plain(text: str) -> Scalar:
-    """The value of an unquoted scalar, read as CML's YAML 1.1 reader would."""
+    """Return the value of an unquoted scalar, as CML's YAML 1.1 parser would."""
     if len(text) > MAX_TYPED_LENGTH:
         return text
     kind = _resolve(yaml.ScalarNode, text, (True, False)).rpartition(":")[2]
@@ -42,7 +42,7 @@ def read_plain(text: str) -> Scalar:
 
 
 def _read_number(kind: str, text: str) -> int | float | UnsupportedScalar:
-    """A decimal number; any other notation stays as it was written."""
+    """Return a decimal number. Any other notation stays as written."""
     if kind == "int" and _WHOLE.fullmatch(text):
         return int(text)
     if kind == "float" and _FRACTION.fullmatch(text) and math.isfinite(float(text)):
@@ -51,7 +51,7 @@ def _read_number(kind: str, text: str) -> int | float | UnsupportedScalar:
 
 
 def as_text(value: object) -> str:
-    """A scalar as the reader wrote it, near enough."""
+    """Return a scalar roughly as written in the file."""
     if isinstance(value, UnsupportedScalar):
         return value.text
     if isinstance(value, bool):
@@ -60,7 +60,7 @@ def as_text(value: object) -> str:
 
 
 def display_value(value: object) -> str:
-    """A value as an error message shows it: short."""
+    """Return a value in short form for an error message."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):
@@ -72,5 +72,5 @@ def display_value(value: object) -> str:
 
 
 def is_storable(text: str) -> bool:
-    """Whether a database can hold the text: no NUL and no half of a surrogate pair."""
+    """Return whether a database can store the text: no NUL and no unpaired surrogate."""
     return find_unstorable(text) is None

@@ -1,4 +1,4 @@
-"""Write a parsed topology as YAML."""
+"""Writing a parsed topology as YAML."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from lcm.cml.topology.yaml_scalars import UnsupportedScalar
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Write what `load_mapping` reads, dates and other odd scalars as they were in the file."""
+    """Writes the output of `load_mapping`, with dates and other unsupported scalars as in the file."""
 
 
 def _plain(dumper: Any, value: UnsupportedScalar) -> Any:
-    """An unquoted scalar: YAML omits a tag that it would find for the text itself."""
+    """Represent an unquoted scalar. YAML omits a tag that it would resolve for the text itself."""
     return dumper.represent_scalar(dumper.resolve(yaml.ScalarNode, value.text, (True, False)), value.text)
 
 

@@ -1,4 +1,4 @@
-"""Sessions side by side, each alone on a worker of its own: what fails there fails for it alone."""
+"""Concurrent sessions, each alone on its worker, so that a fault affects one session only."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from tests.support.controller_plane import FINAL, Plane
 
 POOL = "cml-alone"
 LONGEST = 120
-# To ask after a crowd takes LCM a while.
+# LCM needs a while to respond about many sessions.
 PAUSE = 1.5
 
 
 class Crowd:
-    """`sessions` has each scenario's own, by the name of the scenario."""
+    """`sessions` maps each scenario to its session."""
 
     def __init__(self, plane: Plane) -> None:
         self.plane = plane
         self.sessions: dict[str, str] = {}
         self._faults: dict[str, tuple[Fault, ...]] = {}
 
-    def ask(self, name: str, *faults: Fault, **fields: Any) -> None:
-        """A session for a scenario; `place` says when it has its worker, and its faults are there."""
-        self.sessions[name] = self.plane.ask(pool=POOL, **fields)
+    def request(self, name: str, *faults: Fault, **fields: Any) -> None:
+        """Request a session for a scenario. `place` waits until it has a worker and injects its faults."""
+        self.sessions[name] = self.plane.request(pool=POOL, **fields)
         self._faults[name] = faults
 
     def place(self) -> None:
-        """To be waited for before a controller is started."""
+        """Wait until all sessions have a worker. Call before a controller is started."""
         wanted = set(self.sessions.values())
         wait_until(lambda: wanted <= set(self._placed()), "all have a worker", 60, self.details, PAUSE)
         placed = self._placed()
@@ -50,13 +50,13 @@ class Crowd:
             PAUSE,
         )
 
-    def until_befallen(self) -> None:
-        """Until each fault has befallen someone."""
+    def until_faults_occurred(self) -> None:
+        """Wait until each fault has occurred."""
 
-        def befallen() -> bool:
+        def all_occurred() -> bool:
             return not any(each["faults"] for each in self.plane.workers(POOL).values())
 
-        wait_until(befallen, "each fault has befallen someone", LONGEST, self.details, PAUSE)
+        wait_until(all_occurred, "each fault has all_occurred someone", LONGEST, self.details, PAUSE)
 
     def statuses(self) -> dict[str, str]:
         rows = self.plane.call("GET", f"lablet-sessions/?pool={POOL}&page_size=100").json()["results"]
@@ -72,14 +72,14 @@ class Crowd:
             self.plane.simulator.admin.heal(worker)
 
     def all_end_well(self) -> dict[str, dict[str, Any]]:
-        """All come to an end and leave nothing behind; answers the sessions as they ended."""
+        """Check that all sessions end and leave nothing behind. Return the ended sessions."""
         self.until(self.sessions, *FINAL)
         self.heal()
         wait_until(lambda: not self._labs(), "no lab is left", 60, self.details, PAUSE)
         assert not self.plane.ports_of(*self.sessions.values())
         ended = {name: self.plane.session(session) for name, session in self.sessions.items()}
         for name, session in ended.items():
-            assert is_seen_once(session), f"{name}: {session}"
+            assert is_observed_once(session), f"{name}: {session}"
         assert not self._imported_twice(), f"{self._imported_twice()}:\n{self.details()}"
         return ended
 
@@ -94,7 +94,7 @@ class Crowd:
         return f"{json.dumps(steps, indent=1)}\n{self.plane.logs()}"
 
     def _placed(self) -> dict[str, str]:
-        """The worker of each session that has one."""
+        """Return the worker of each placed session."""
         rows = self.plane.call("GET", f"reservations/?pool={POOL}&active=true&page_size=200").json()
         slots = slots_of(self.plane)
         return {row["session"]: slots[row["slot"]] for row in rows["results"] if row["slot"] in slots}
@@ -103,7 +103,7 @@ class Crowd:
         return [lab["title"] for each in self.plane.workers(POOL).values() for lab in each["labs"].values()]
 
     def _imported_twice(self) -> list[str]:
-        """Titles of labs that were imported more than once; a title is of one attempt of one session."""
+        """Return titles of labs imported more than once; a title belongs to one attempt of one session."""
         workers = self.plane.workers(POOL).values()
         imported = Counter(title for each in workers for title in each["imported"])
         return [title for title, times in imported.items() if times > 1]
@@ -111,7 +111,7 @@ class Crowd:
 
 @contextmanager
 def alone(plane: Plane, size: int) -> Iterator[None]:
-    """So many workers, each for one session."""
+    """Provide this many workers, each for one session."""
     pools = plane.call("GET", "pools/?page_size=50").json()["results"]
     (key,) = [pool["id"] for pool in pools if pool["name"] == POOL]
     plane.call("PATCH", f"pools/{key}", {"min_slots": size}).raise_for_status()
@@ -127,7 +127,7 @@ def alone(plane: Plane, size: int) -> Iterator[None]:
 
 
 def slots_of(plane: Plane) -> dict[str, str]:
-    """The instances of those that are ready, by id."""
+    """Return the instances of ready slots by id."""
     rows = plane.call("GET", f"slots/?pool={POOL}&state=READY&page_size=100").json()["results"]
     return {row["id"]: row["instance_id"] for row in rows}
 
@@ -136,9 +136,9 @@ def steps_of(session: dict[str, Any]) -> list[str]:
     return [step["to_status"] for step in session["transitions"]]
 
 
-def is_seen_once(session: dict[str, Any]) -> bool:
-    """Whether it was observed once, or says why not."""
-    is_said = any("not observed" in step["reason"] for step in session["transitions"])
+def is_observed_once(session: dict[str, Any]) -> bool:
+    """Return whether the session was observed once, or reports why not."""
+    is_explained = any("not observed" in step["reason"] for step in session["transitions"])
     if session["observation_count"]:
-        return session["observation_count"] == 1 and not is_said
-    return is_said or "RUNNING" not in steps_of(session)
+        return session["observation_count"] == 1 and not is_explained
+    return is_explained or "RUNNING" not in steps_of(session)

@@ -1,6 +1,6 @@
-"""At each call and each stage something fails, and always a session ends and leaves nothing behind.
+"""Faults at each call and each stage: every session ends and leaves nothing behind.
 
-Each scenario has a session and a worker of its own; all scenarios of a test run side by side.
+Each scenario has its own session and worker; all scenarios of a test run concurrently.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from tests.end_to_end.controller.crowd import POOL, Crowd, alone
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("controller")]
 
-# What the controller asks of CML: to bring a lab up, to look at it, to take it down.
+# Calls of the controller to CML: bring a lab up, observe it, remove it.
 TO_READY = {
     "authenticate": ("POST", r"^/authenticate"),
     "labs": ("GET", r"^/labs$"),
@@ -23,7 +23,7 @@ TO_READY = {
     "start": ("PUT", r"/start$"),
     "converged": ("GET", r"check_if_converged"),
 }
-# What says which lab is ours: the answer to the import, else the title.
+# Calls that identify the session's lab: the import's response, or else the title.
 TO_FIND = {"import": TO_READY["import"], "lab": ("GET", r"^/labs/[^/]+$")}
 TO_SEE = {
     "system_information": ("GET", r"^/system_information"),
@@ -39,7 +39,7 @@ TO_THE_END = {
     "delete": ("DELETE", r"^/labs/[^/]+$"),
 }
 CALLS = TO_READY | TO_FIND | TO_SEE | TO_THE_END
-# Calls in which a controller is killed: done and not answered yet, or not done yet.
+# Calls during which a controller is killed: executed without a response, or not executed yet.
 DEADLY = [
     *((name, True) for name in ("import", "tags", "start", *TO_THE_END)),
     ("import", False),
@@ -48,13 +48,13 @@ DEADLY = [
 
 ONCE = {
     "500": {"kind": FaultKind.STATUS, "status": 500, "times": 1},
-    # As often as the client itself tries.
+    # As often as the client itself retries.
     "lost": {"kind": FaultKind.DROP, "executed": True, "times": 2},
     "truncated": {"kind": FaultKind.TRUNCATE, "times": 1},
 }
-# Without these a lab cannot be told from others.
+# Without these calls a lab cannot be identified.
 NAMES = {"kind": FaultKind.MISSING_FIELDS, "fields": ["id", "lab_title"], "times": 1}
-# How a call fails for good. A call that is answered with nothing cannot be truncated.
+# Permanent failures of a call. An empty response cannot be truncated.
 EMPTY = {"start", *TO_THE_END}
 FOR_GOOD = {
     "500": {"kind": FaultKind.STATUS, "status": 500},
@@ -89,20 +89,20 @@ def failing(calls, **how):
     return [Fault(method=method, path=path, **how) for method, path in calls.values()]
 
 
-def test_each_call_fails_once_and_for_good(plane, crowd):
-    """Who meets every failure once takes longer and ends as it should; who meets one for good ends, too."""
+def test_each_call_fails_once_and_permanently(plane, crowd):
+    """A session with one failure of each call takes longer and ends; so does one with a permanent failure."""
     for name, how in ONCE.items():
-        crowd.ask(name, *failing(CALLS, **how), seconds=300)
-    crowd.ask("nameless", *failing(TO_FIND, **NAMES), seconds=300)
-    # Which lab is ours is asked only when the import did not tell.
+        crowd.request(name, *failing(CALLS, **how), seconds=300)
+    crowd.request("nameless", *failing(TO_FIND, **NAMES), seconds=300)
+    # The lab is looked up only if the import returned no id.
     unanswered = failing({"import": CALLS["import"]}, **ONCE["lost"])
     for how, fault in FOR_GOOD.items():
-        crowd.ask(f"blind, {how}", *failing(TO_SEE, **fault), seconds=300)
-        crowd.ask(f"lab, {how}", *unanswered, *failing({"lab": CALLS["lab"]}, **fault), seconds=40)
+        crowd.request(f"blind, {how}", *failing(TO_SEE, **fault), seconds=300)
+        crowd.request(f"lab, {how}", *unanswered, *failing({"lab": CALLS["lab"]}, **fault), seconds=40)
         for name, call in (TO_READY | TO_THE_END).items():
             if how != "truncated" or name not in EMPTY:
                 seconds = 300 if name in TO_THE_END else 40
-                crowd.ask(f"{name}, {how}", *failing({name: call}, **fault), seconds=seconds)
+                crowd.request(f"{name}, {how}", *failing({name: call}, **fault), seconds=seconds)
     once = [*ONCE, "nameless"]
     blind = [f"blind, {how}" for how in FOR_GOOD]
     stuck = [f"{name}, {how}" for name in TO_THE_END for how in ("500", "dropped")]
@@ -120,7 +120,7 @@ def test_each_call_fails_once_and_for_good(plane, crowd):
 
 
 def held_in(call, *, done):
-    """Held in a call: it is not done yet, or done and not answered yet."""
+    """Return a fault that holds a call before or after it is executed."""
     method, path = CALLS[call]
     return Fault(FaultKind.LATENCY, path, method, times=1, seconds=HELD, executed=done)
 
@@ -141,16 +141,16 @@ def restart_lcm(plane, controller):
         (restart_lcm, [("import", True), ("converged", False), ("stop", True), ("delete", False)]),
     ],
 )
-def test_disturbed_at_each_stage(plane, crowd, disturb, held):
-    """A session is held in each stage and each call that changes something; then all are disturbed."""
+def test_sessions_survive_a_disturbance_at_each_stage(plane, crowd, disturb, held):
+    """Hold a session in each stage and in each call that changes something, then disturb all sessions."""
     soon = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
-    crowd.ask("SCHEDULED", starts_at=soon, seconds=300)
-    crowd.ask("READY", definition=plane.known["waiting"], seconds=300)
-    crowd.ask("RUNNING", seconds=300)
+    crowd.request("SCHEDULED", starts_at=soon, seconds=300)
+    crowd.request("READY", definition=plane.known["waiting"], seconds=300)
+    crowd.request("RUNNING", seconds=300)
     for name in ("COLLECTING", "STOPPING"):
-        crowd.ask(name, held_in("addresses", done=False), seconds=300)
+        crowd.request(name, held_in("addresses", done=False), seconds=300)
     for call, done in held:
-        crowd.ask(f"{call} {done}", held_in(call, done=done), seconds=300)
+        crowd.request(f"{call} {done}", held_in(call, done=done), seconds=300)
     ending = ["STOPPING", *(f"{call} {done}" for call, done in held if call in TO_THE_END)]
     crowd.place()
     controller = plane.controller("unlucky", POOL, **CALM, START_LEAD_SECONDS="0.1")
@@ -158,7 +158,7 @@ def test_disturbed_at_each_stage(plane, crowd, disturb, held):
     crowd.until(["READY"], "READY")
     crowd.cancel(ending)
     collecting(plane, crowd.sessions["COLLECTING"])
-    crowd.until_befallen()
+    crowd.until_faults_occurred()
     disturb(plane, controller)
     plane.call("POST", f"lablet-sessions/{crowd.sessions['READY']}/arrive")
     crowd.until(["SCHEDULED", "READY"], "RUNNING")
@@ -170,12 +170,12 @@ def test_disturbed_at_each_stage(plane, crowd, disturb, held):
 
 
 def collecting(plane, session):
-    """As a controller does that ends before it posts what it saw."""
+    """Move to COLLECTING like a controller that ends before it posts its observation."""
     body = {
         "from_status": "RUNNING",
         "to_status": "COLLECTING",
         "attempt": 1,
-        "reason": "its timeslot is over",
+        "reason": "the timeslot ended",
     }
     key = plane.known["controllers"][POOL]
     answer = plane.call("POST", f"internal/lablet-sessions/{session}/transitions", body, key)

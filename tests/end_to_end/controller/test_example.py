@@ -1,4 +1,4 @@
-"""The controller of docs/examples is run as it stands, against a real control plane."""
+"""The controller of docs/examples, unchanged, against a real control plane."""
 
 import os
 import subprocess
@@ -37,17 +37,17 @@ def test_it_has_sixty_lines():
     assert len([line for line in EXAMPLE.read_text().splitlines() if line]) <= 60
 
 
-def test_a_session_lives_its_whole_life_and_is_observed(plane, example):
+def test_a_session_completes_and_is_observed(plane, example):
     session = plane.run(seconds=6, pool=POOL)
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     assert plane.steps(session) == WHOLE_LIFE
     assert plane.session(session)["observation_count"] == 1
 
 
-def test_it_observes_when_it_is_asked_to(plane, example):
+def test_it_observes_on_request(plane, example):
     session = plane.ask(pool=POOL)
     plane.until(session, "RUNNING")
     assert plane.call("POST", f"lablet-sessions/{session}/observe-resources").status_code == 202
     wait_until(lambda: plane.session(session)["observation_count"] == 1, "it was observed", 60)
-    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen enough"})
+    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "test done"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"

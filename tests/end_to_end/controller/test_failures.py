@@ -1,4 +1,4 @@
-"""What a session is told when something fails; that it ends whatever fails is in test_at_each_call."""
+"""Reasons that a session reports when something fails. test_at_each_call checks that it always ends."""
 
 import os
 import signal
@@ -21,11 +21,11 @@ def worker(plane):
 
 
 def ended_well(plane, session):
-    wait_until(lambda: plane.labs(session) == [], "its lab is gone", 60, plane.logs)
+    wait_until(lambda: plane.labs(session) == [], "the lab is gone", 60, plane.logs)
     assert plane.ports_of(session) == []
 
 
-def test_an_import_that_is_refused_is_tried_again_and_given_up(plane, worker):
+def test_a_rejected_import_is_retried_and_then_fails(plane, worker):
     refusal = Fault(
         FaultKind.STATUS, r"^/import", "POST", status=400, description="Bad Request: no such image"
     )
@@ -42,7 +42,7 @@ def test_an_import_that_is_refused_is_tried_again_and_given_up(plane, worker):
     assert controller.stop() == 0
 
 
-def test_a_lab_that_does_not_converge_is_given_up(plane, worker):
+def test_a_lab_that_does_not_converge_fails(plane, worker):
     never = Fault(FaultKind.REPLACE, "check_if_converged", body="false")
     for name in plane.workers():
         plane.simulator.admin.fail(name, never)
@@ -55,25 +55,25 @@ def test_a_lab_that_does_not_converge_is_given_up(plane, worker):
     plane.until(session, "RUNNING", "FAILED")
     reasons = [step["reason"] for step in plane.session(session)["transitions"]]
     assert any("did not converge within 2 s" in reason for reason in reasons)
-    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen"})
+    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "test done"})
     plane.until(session, "TERMINATED", "FAILED")
     ended_well(plane, session)
     assert controller.stop() == 0
 
 
-def test_a_lab_that_vanishes_fails_its_session(plane):
+def test_a_lab_that_disappears_fails_its_session(plane):
     controller = plane.controller("observant")
     session = plane.ask()
     plane.until(session, "RUNNING")
     (name,) = [each for each, found in plane.workers().items() if session in str(found["labs"])]
     plane.simulator.admin.remove(name)
     assert plane.until(session, "FAILED", "TERMINATED") == "FAILED"
-    assert "vanished" in plane.session(session)["transitions"][-1]["reason"]
+    assert "disappeared" in plane.session(session)["transitions"][-1]["reason"]
     ended_well(plane, session)
     assert controller.stop() == 0
 
 
-def test_what_happens_while_lcm_is_away_is_kept_on_disk(plane, worker):
+def test_posts_during_an_lcm_outage_are_kept_on_disk(plane, worker):
     controller = plane.controller("archivist")
     session = plane.run(seconds=7, left=2)
     web = plane.lcm.processes("gunicorn")

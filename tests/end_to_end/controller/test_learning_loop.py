@@ -1,4 +1,4 @@
-"""From live labs back to the definition, in a browser: a simulator, a controller, and an administrator."""
+"""From running labs back to the definition, in a browser, with a simulator and a controller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.page_list import FLAGS, log_in
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser, pytest.mark.xdist_group("learning")]
 
-# Its node is busy with all it has: four cores, of which the definition asks for one.
+# The node uses all four of its cores; the definition requires only one.
 BUSY_LAB = """
 lab: {title: Route reflector, version: 0.3.0}
 nodes:
@@ -34,7 +34,7 @@ SECONDS = 25
 
 
 class Learning:
-    """Sessions of definitions that live and end on the simulator."""
+    """Sessions that run to their end on the simulator."""
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
@@ -49,16 +49,16 @@ class Learning:
         return str(answer.json()["definition"]["id"])
 
     def live(self, lacking: dict[str, int], seconds: int = SECONDS) -> list[dict[str, Any]]:
-        """So many sessions of each live to their end and count; a machine too slow for that gets longer."""
+        """Run this many sessions of each definition to their end, longer if the machine is slow."""
         assert seconds < 300, self._plane.logs()
-        asked = [
+        requested = [
             (name, self._plane.ask(seconds, definition=self._ids[name]))
             for name, count in lacking.items()
             for _ in range(count)
         ]
-        for _, session in asked:
+        for _, session in requested:
             self._plane.until(session, *FINAL, seconds=seconds + 150)
-        counted = [(name, session) for name, session in asked if self._counts(session)]
+        counted = [(name, session) for name, session in requested if self._counts(session)]
         lived = [self._plane.session(session) for _, session in counted]
         short = {name: count - [each for each, _ in counted].count(name) for name, count in lacking.items()}
         return lived + (self.live(short, seconds * 2) if any(short.values()) else [])
@@ -77,7 +77,7 @@ def learning(plane: Plane) -> Iterator[Learning]:
 
 @pytest.fixture
 def page(plane: Plane) -> Iterator[Page]:
-    """An administrator's."""
+    """A page of an administrator."""
     complaints: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=FLAGS)
@@ -112,16 +112,14 @@ def apply(page: Page, reason: str) -> None:
     shown(page.get_by_text("Revision 2 is being watched: 0 of 5 sessions within so far."))
 
 
-def test_what_live_labs_used_is_flagged_reviewed_applied_verified_and_taken_back(
-    learning: Learning, page: Page
-) -> None:
+def test_live_usage_is_flagged_reviewed_applied_verified_and_reverted(learning: Learning, page: Page) -> None:
     learning.live({ROOMY: 10, TIGHT: 5, CUT: 5})
     page.goto("/definitions/")
     for name, judgement in ((ROOMY, "Over"), (TIGHT, "Under")):
         row = page.get_by_role("row").filter(has_text=name)
         shown(row.get_by_text(judgement, exact=True))
 
-    # Too much: the preview changes with the choice.
+    # Over-provisioned: the preview changes with the choice.
     open_definition(page, ROOMY)
     answer = page.locator("#review-impact .answer").first
     says(answer, "none of 10")
@@ -137,13 +135,13 @@ def test_what_live_labs_used_is_flagged_reviewed_applied_verified_and_taken_back
     shown(page.get_by_text("CPU is set too low."))
     apply(page, "It has been busy with all it had")
 
-    # Nobody recommends this one, and the preview warns.
+    # This value is not recommended, and the preview warns.
     open_definition(page, CUT)
     page.get_by_label("Memory, custom value in GB").fill("0.5")
     shown(page.locator("#review-impact").get_by_text("High", exact=True))
     apply(page, "Let us see")
 
-    # The next sessions are placed for the new numbers, and decide.
+    # The next sessions are placed by the new requirements and decide the outcome.
     lived = learning.live({ROOMY: 5, TIGHT: 5, CUT: 1})
     assert {each["revision"] for each in lived} == {2}
     by_name = {each["definition_name"]: each["requirements"] for each in lived}

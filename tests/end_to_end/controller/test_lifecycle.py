@@ -1,4 +1,4 @@
-"""A session over real HTTP, processes and a broker: placed, imported, run, observed, taken down."""
+"""A session over real HTTP, processes and a broker: placed, imported, run, observed, removed."""
 
 import re
 import time
@@ -47,7 +47,7 @@ def collected_at(plane, session):
 
 
 def place_of(plane, session):
-    """The worker that has the session's lab, and the lab."""
+    """Return the worker of the session's lab, and the lab."""
     (found,) = [
         (worker, lab_id)
         for worker, each in plane.workers().items()
@@ -65,7 +65,7 @@ def ports_on(plane, worker):
 
 @contextmanager
 def ports_from(plane, first):
-    """Sessions of the pool are given the ports from here on."""
+    """Sessions of the pool get ports from this number on."""
     pools = plane.call("GET", "pools/?page_size=50").json()["results"]
     (pool,) = [pool for pool in pools if pool["name"] == "cml-eu"]
     usual = {"first_port": pool["first_port"], "last_port": pool["last_port"]}
@@ -83,7 +83,7 @@ def series(controller, session):
     )
 
 
-def test_a_session_lives_its_whole_life(plane, controller):
+def test_a_session_completes(plane, controller):
     session = plane.run(seconds=9, left=4)
     assert len(plane.labs(session)) == 1
     wait_until(lambda: series(controller, session), "its figures can be scraped", 60)
@@ -95,7 +95,7 @@ def test_a_session_lives_its_whole_life(plane, controller):
     wait_until(lambda: not series(controller, session), "its series are gone", 60)
 
 
-def test_ports_are_in_the_tags_before_it_starts(plane, controller):
+def test_ports_are_in_the_tags_before_the_lab_starts(plane, controller):
     session = plane.ask()
     plane.until(session, "RUNNING")
     worker, lab_id = place_of(plane, session)
@@ -112,13 +112,13 @@ def test_ports_are_in_the_tags_before_it_starts(plane, controller):
     ports = plane.ports_of(session)
     assert len(ports) == 2
     assert {int(tag.split(":")[1]) for tag in tags} == set(ports)
-    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen enough"})
+    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "test done"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     nothing_left(plane, session)
 
 
-def test_a_lab_edited_behind_our_back_drifts_and_its_port_is_not_given_out(plane, controller):
-    # The port that the edit adds is the next that a session would be given.
+def test_an_edited_lab_drifts_and_its_port_is_not_allocated(plane, controller):
+    # The port added by the edit is the next one that a session would get.
     with ports_from(plane, HIGHEST - 2):
         session = plane.ask()
         plane.until(session, "RUNNING")
@@ -134,12 +134,12 @@ def test_a_lab_edited_behind_our_back_drifts_and_its_port_is_not_given_out(plane
         assert place_of(plane, following)[0] == worker
         assert sorted(plane.ports_of(following)) == [HIGHEST + 1, HIGHEST + 2]
     for each in (session, following):
-        plane.call("POST", f"lablet-sessions/{each}/cancel", {"reason": "seen enough"})
+        plane.call("POST", f"lablet-sessions/{each}/cancel", {"reason": "test done"})
         assert plane.until(each, "TERMINATED", "FAILED") == "TERMINATED"
         nothing_left(plane, each)
 
 
-def test_a_session_that_waits_for_its_user_runs_when_they_arrive(plane, controller):
+def test_a_session_that_waits_for_its_user_runs_on_arrival(plane, controller):
     session = plane.ask(definition=plane.known["waiting"])
     plane.until(session, "READY")
     time.sleep(2.5)
@@ -150,7 +150,7 @@ def test_a_session_that_waits_for_its_user_runs_when_they_arrive(plane, controll
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
 
 
-def test_a_session_that_is_spread_has_a_lab_on_each_of_its_workers(plane):
+def test_a_spread_session_has_a_lab_on_each_worker(plane):
     controller = plane.controller("two-handed", "cml-small", NAME="two-handed")
     session = plane.ask(definition=plane.known["apart"])
     plane.until(session, "RUNNING")
@@ -158,17 +158,20 @@ def test_a_session_that_is_spread_has_a_lab_on_each_of_its_workers(plane):
     labs = [set(each["labs"]) for each in plane.workers("cml-small").values()]
     assert [len(found) for found in labs] == [1, 1]
     assert len(plane.ports_of(session)) == 2
-    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen enough"})
+    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "test done"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     nothing_left(plane, session)
-    seen = plane.call("GET", f"lablet-sessions/{session}/resource-observations").json()
-    assert {node["label"] for node in seen["observed_resources"]["nodes"]} == names
-    assert any("left out" in step["reason"] for step in plane.session(session)["transitions"])
+    observation = plane.call("GET", f"lablet-sessions/{session}/resource-observations").json()
+    assert {node["label"] for node in observation["observed_resources"]["nodes"]} == names
+    assert any(
+        "links between workers are missing" in step["reason"]
+        for step in plane.session(session)["transitions"]
+    )
     assert controller.stop() == 0
 
 
-def test_an_extension_while_the_end_is_being_observed_is_kept_to(plane, controller):
-    """LCM has confirmed to the controller that the timeslot is over, and is then asked to extend it."""
+def test_an_extension_during_the_final_observation_is_honoured(plane, controller):
+    """LCM has confirmed the end of the timeslot to the controller when the extension is requested."""
     session = plane.run(seconds=7, left=2)
     worker, _ = place_of(plane, session)
     slow = Fault(FaultKind.LATENCY, "layer3_addresses", "GET", times=1, seconds=6)
@@ -178,22 +181,22 @@ def test_an_extension_while_the_end_is_being_observed_is_kept_to(plane, controll
     answer = plane.call("POST", f"lablet-sessions/{session}/extend", {"ends_at": new_end.isoformat()})
     assert answer.status_code == 200, answer.text
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
-    assert f"LCM refuses lablet-sessions/{session}/transitions: 409" in controller.log
+    assert f"LCM rejected lablet-sessions/{session}/transitions: 409" in controller.log
     assert plane.steps(session) == WHOLE_LIFE
     assert collected_at(plane, session) >= new_end
 
 
-def test_heartbeats_bring_version_and_capacity(plane, controller):
+def test_heartbeats_report_version_and_capacity(plane, controller):
     plane.worker()
 
-    def told():
+    def reported():
         slots = plane.call("GET", "slots/?pool=cml-eu&state=READY").json()["results"]
         return slots and slots[0]["last_heartbeat"] and slots[0]["version"].startswith("2.10")
 
-    wait_until(told, "the heartbeat has come", 60, plane.logs)
+    wait_until(reported, "the heartbeat has come", 60, plane.logs)
 
 
-def test_a_lab_without_our_mark_is_never_touched_and_its_ports_are_kept_off(plane, controller):
+def test_a_foreign_lab_is_never_changed_and_its_ports_are_reserved(plane, controller):
     worker = plane.worker()
     address = plane.simulator.admin.address_of(worker)
     token = httpx.post(
@@ -210,16 +213,18 @@ def test_a_lab_without_our_mark_is_never_touched_and_its_ports_are_kept_off(plan
         rows = [plane.call("GET", f"slots/{slot['id']}").json()["ports"] for slot in slots]
         return {port["port"] for ports in rows for port in ports if port["leaked"]}
 
-    wait_until(lambda: 7777 in leaked(), "its port is known as leaked", 60, plane.logs)
+    wait_until(lambda: 7777 in leaked(), "the port is reported as leaked", 60, plane.logs)
     wait_until(lambda: not plane.labs("00000000"), "the orphan is removed", 60, plane.logs)
     titles = [lab["title"] for lab in plane.simulator.admin.controllers()[worker]["labs"].values()]
     assert "somebody's" in titles
 
 
-def test_a_second_controller_with_a_wrong_clock_stands_by_and_takes_over(plane, controller):
+def test_a_second_controller_with_a_wrong_clock_waits_and_takes_over(plane, controller):
     second = plane.controller("stand-by", NAME="stand-by", clock_ahead=600)
     try:
-        wait_until(lambda: "cml-eu is served by controller-cml-eu" in second.log, "it knows its place", 60)
+        wait_until(
+            lambda: "cml-eu is served by controller-cml-eu" in second.log, "the second controller waits", 60
+        )
         session = plane.run(seconds=6)
         assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
         assert session[:8] not in second.log

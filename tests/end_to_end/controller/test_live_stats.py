@@ -1,6 +1,6 @@
-"""From a lab to the page: a real Prometheus finds and scrapes a real controller, and LCM asks it.
+"""Live statistics from a lab to the page: a real Prometheus scrapes a real controller, and LCM queries it.
 
-One lab, one controller and one Prometheus for all tests here; they run in order.
+All tests share one lab, one controller and one Prometheus, and run in order.
 """
 
 import re
@@ -28,13 +28,13 @@ pytestmark = [
 
 MB = 1024 * 1024
 WINDOW = 6
-# Counters are read a moment before they are scraped.
+# Counters are read shortly before they are scraped.
 WITHIN = 0.05
 
 
 @pytest.fixture(scope="module")
 def prometheus(plane):
-    """It knows LCM's address and a key, and nothing else."""
+    """A Prometheus that knows only LCM's address and a token."""
     job = {
         "job_name": "lcm",
         "http_sd_configs": [
@@ -75,7 +75,7 @@ def session(plane, controller, prometheus):
 
 @pytest.fixture(scope="module")
 def browser(plane):
-    """Somebody who is logged in."""
+    """A logged-in browser."""
     with httpx.Client(base_url=plane.url, timeout=20, follow_redirects=True) as client:
         token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', client.get("/login").text)
         form = {"username": "boss", "password": PASSWORD, "csrfmiddlewaretoken": token[1]}
@@ -84,7 +84,7 @@ def browser(plane):
 
 
 class Lab:
-    """The lab of a session as its simulator shows it, by the label of the node."""
+    """The lab of a session in its simulator, by node label."""
 
     def __init__(self, plane, session):
         self.plane = plane
@@ -109,13 +109,13 @@ class Lab:
         return {label: found["nodes"][node["id"]] for label, node in self.nodes.items()}
 
     def counters(self):
-        """What all disks have read and written, and all links carried, with the time."""
+        """Return disk and link counters with the time."""
         found = self.http.get("simulation_stats").json()
         nodes, links = found["nodes"].values(), found["links"].values()
         return time.time(), {
             "disk_read": sum(each.get("block0_rd_bytes", 0) for each in nodes),
             "disk_write": sum(each.get("block0_wr_bytes", 0) for each in nodes),
-            # What one end of a link sends the other receives.
+            # One end of a link receives what the other sends.
             "net_rx": sum(each["readbytes"] + each["writebytes"] for each in links),
             "net_tx": sum(each["readbytes"] + each["writebytes"] for each in links),
         }
@@ -143,7 +143,7 @@ def until_state(plane, session, state, seconds=60):
 
 
 def read_since(plane, session, moment):
-    """Whether figures of every kernel were read after a moment."""
+    """Return whether values of every kernel were read after a time."""
     kernels = live(plane, session)["kernels"].values()
     return all(each["observed_at"] and each["observed_at"] > moment for each in kernels)
 
@@ -168,7 +168,7 @@ def test_prometheus_finds_its_targets_by_discovery_alone(plane, prometheus, cont
     wait_until(lambda: scraped()[mine] == "cml-eu", "its pool is known", 60, lambda: str(scraped()))
 
 
-def test_figures_are_those_of_the_simulator(plane, session, lab):
+def test_values_match_the_simulator(plane, session, lab):
     until_state(plane, session, "ok")
     before = lab.stats()
     found = by_label(live(plane, session))
@@ -189,7 +189,7 @@ def test_figures_are_those_of_the_simulator(plane, session, lab):
         assert metrics["disk"]["current"] / MB == pytest.approx(now["disk_usage"], abs=2)
 
 
-def test_the_pages_show_them(plane, session, browser):
+def test_the_pages_show_live_values(plane, session, browser):
     page = browser.get(f"/sessions/{session}/").text
     assert f'hx-get="/sessions/{session}/live"' in page
 
@@ -231,7 +231,7 @@ def test_history_has_points(plane, session):
 @given(value=st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
 def test_any_label_value_survives_escaping(prometheus, value):
     assert prometheus.query(quoted(value))[1] == value
-    # A label with this value, and what a matcher of it finds; `$` is special in a replacement only.
+    # A label with this value, and the result of a matcher; `$` is special only in a replacement.
     labelled = f'label_replace(vector(1), "x", {quoted("." + value.replace("$", "$$"))}, "", "")'
     pattern = quoted(one_of(["other", "." + value]))
     (found,) = prometheus.query(f'label_replace({labelled}, "hit", "yes", "x", {pattern})')
@@ -240,8 +240,8 @@ def test_any_label_value_survives_escaping(prometheus, value):
     assert "hit" not in other["metric"]
 
 
-def test_growth_and_speed_are_those_of_the_simulators_counters(plane, session, lab):
-    """Counters are read a moment before they are scraped: on a busy machine the next window will do."""
+def test_increase_and_rate_match_the_counters_of_the_simulator(plane, session, lab):
+    """Counters are read shortly before they are scraped, so a busy machine may need the next window."""
 
     def wrong():
         first_at, first = lab.counters()
@@ -264,7 +264,7 @@ def test_growth_and_speed_are_those_of_the_simulators_counters(plane, session, l
         assert len(windows) < 5, windows
 
 
-def test_figures_are_stale_when_the_exporter_stops_and_recover(plane, session, controller):
+def test_values_become_stale_when_the_exporter_stops_and_recover(plane, session, controller):
     before = until_state(plane, session, "ok")
     controller.kill()
     found = until_state(plane, session, "stale")
@@ -273,7 +273,7 @@ def test_figures_are_stale_when_the_exporter_stops_and_recover(plane, session, c
     until_state(plane, session, "ok")
 
 
-def test_when_prometheus_stops_the_last_figures_stay_until_it_is_back(plane, session, prometheus, browser):
+def test_when_prometheus_stops_the_last_values_stay_until_it_is_back(plane, session, prometheus, browser):
     before = until_state(plane, session, "ok")
     panel = f"/sessions/{session}/live"
     prometheus.stop()
@@ -291,12 +291,12 @@ def test_when_prometheus_stops_the_last_figures_stay_until_it_is_back(plane, ses
     assert "Prometheus does not answer" not in browser.get(panel).text
 
 
-def test_series_vanish_with_the_lab_and_a_controller_that_stops_is_not_scraped(
+def test_series_end_with_the_lab_and_a_stopped_controller_is_not_scraped(
     plane, session, prometheus, controller
 ):
     mine = f'lcm_container_utilization{{session_id="{session}"}}'
     wait_until(lambda: prometheus.query(mine), "its series are there", 60, plane.logs)
-    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen enough"})
+    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "test done"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     wait_until(lambda: not prometheus.query(mine), "its series are gone", 60)
     controller.process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""`python -m tests.end_to_end.faults`: run LCM under faults and check that it keeps its promises."""
+"""`python -m tests.end_to_end.faults`: run LCM under faults and check its invariants."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.errors import Missing
 IN_NAMESPACE = "LCM_FAULTS_NAMESPACE"
 LOOK_SECONDS = 2.0
 DRAIN_SECONDS = 420.0
-# A survey gives leaked ports back; one that a lab may still show is held for six minutes.
+# A survey releases leaked ports; a port that a lab may still use is reserved for six minutes.
 PORTS_SECONDS = 400.0
 SHOWN = 12
 FULL = Pace(shortest=30, longest=120, extension=60, sessions=12)
@@ -38,13 +38,13 @@ QUICK = Pace(shortest=20, longest=45, extension=20, sessions=8)
 
 
 class FaultRun:
-    """One run: its workload, its faults, its checks and its summary."""
+    """One run: workload, faults, checks and summary."""
 
     def __init__(self, options: argparse.Namespace, folder: Path, logs: Path) -> None:
         self.options, self.logs = options, logs
         self.begun = time.time()
         rng = random.Random(options.seed)
-        # Separate generators: the faults of a seed do not depend on how the clients fare.
+        # Separate generators, so that the faults of a seed do not depend on the clients.
         workload, faults, network = (random.Random(rng.random()) for _ in range(3))
         self.stage = Stage(folder, logs, network, small_disks=options.small_disks)
         self.ledger = Ledger()
@@ -64,11 +64,11 @@ class FaultRun:
             self.monitor = Monitor(self.stage.database, self.stage.simulator)
             self.monitor.install()
             self.say("LCM is ready; the run begins")
-            watching = [asyncio.create_task(self._supervise()), asyncio.create_task(self._look())]
+            monitoring = [asyncio.create_task(self._supervise()), asyncio.create_task(self._monitor())]
             await self._disturb()
             await self._drain()
             observed_until = time.time()
-            for task in watching:
+            for task in monitoring:
                 task.cancel()
             await asyncio.to_thread(self._check, observed_until)
         finally:
@@ -87,22 +87,22 @@ class FaultRun:
         await working
 
     async def _supervise(self) -> None:
-        """Start again what was killed; note what ended by itself."""
+        """Restart killed processes, and record processes that ended by themselves."""
         while True:
             for process in self.stage.processes.values():
-                how = process.look_after()
+                how = process.supervise()
                 if how is not None:
                     self.own_exits.append(f"{process.name} {how}")
                     self.say(f"{process.name} {how} by itself")
             await asyncio.sleep(0.2)
 
-    async def _look(self) -> None:
+    async def _monitor(self) -> None:
         while True:
-            await asyncio.to_thread(self.monitor.look, set(self.ledger.entries))
+            await asyncio.to_thread(self.monitor.check, set(self.ledger.entries))
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _drain(self) -> None:
-        """Wait until every session has ended, its lab and ports are gone and its usage is summed."""
+        """Wait until all sessions have ended, their labs and ports are gone and their usage is summed."""
         await self._wait(
             lambda: not invariants.unfinished(self.monitor.statuses()) and not self.monitor.labs(),
             DRAIN_SECONDS,
@@ -123,7 +123,7 @@ class FaultRun:
             await asyncio.sleep(1)
 
     def _check(self, observed_until: float) -> None:
-        """The checks of the whole history."""
+        """Run the checks of the whole history."""
         entries, monitor = list(self.ledger.entries.values()), self.monitor
         steps, statuses, runs = monitor.steps(), monitor.statuses(), monitor.runs()
         mine = {key: steps[key] for key in statuses}
@@ -231,7 +231,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def enter_namespace() -> None:
-    """As root, go on in a mount namespace of our own, so that small disks vanish with the run."""
+    """As root, continue in a private mount namespace, so that small disks vanish with the run."""
     unshare = shutil.which("unshare")
     if os.environ.get(IN_NAMESPACE) or os.geteuid() != 0 or unshare is None:
         return

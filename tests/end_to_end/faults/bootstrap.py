@@ -55,7 +55,7 @@ print("READ " + json.dumps(dict(
 
 @dataclass(frozen=True)
 class Known:
-    """Keys and ids of what the script created."""
+    """Tokens and ids of the objects that the script created."""
 
     person: str
     controller: str
@@ -66,7 +66,7 @@ class Known:
 
 
 def bootstrap(env: Mapping[str, str]) -> Known:
-    """Run the script in `manage.py shell` on the database that `env` names."""
+    """Run the script in `manage.py shell` on the database of `env`."""
     done = subprocess.run(
         [sys.executable, "manage.py", "shell", "--no-imports", "-c", SCRIPT],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""A clock that runs ahead or behind: shared by the harness and one controller through a file."""
+"""A shifted clock, shared by the harness and one controller through a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIZE = struct.calcsize("d")
 
 
 class ClockFile:
-    """Holds the offset in seconds; the harness writes it, the controller adds it to the time."""
+    """Holds the offset in seconds, written by the harness and added by the controller."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -33,7 +33,7 @@ class ClockFile:
 
 
 def shift_clock(offset: Callable[[], float]) -> None:
-    """Shift `time.time` and `datetime.now` of this process; call it before other modules are imported."""
+    """Shift `time.time` and `datetime.now` of this process. Call it before other modules are imported."""
     real_time = time.time
     real_datetime = datetime_module.datetime
 

@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 
 @dataclass
 class Injector:
-    """Draws a fault, applies it, ends it and notes when it was; faults of different targets may overlap."""
+    """Draws, applies, ends and records faults. Faults of different targets may overlap."""
 
     stage: Stage
     rng: random.Random
@@ -50,7 +50,7 @@ class Injector:
         return {**found, "fill_disk": 3} if self.stage.small_disks else found
 
     async def run(self, until: float) -> None:
-        """Apply faults until this moment of the monotonic clock, then wait for the last ones to end."""
+        """Apply faults until this monotonic time, then wait for the last ones to end."""
         kinds = list(self._sequence(until))
         for kind in kinds:
             if time.monotonic() >= until:
@@ -65,7 +65,7 @@ class Injector:
             await asyncio.wait(self._tasks)
 
     def _sequence(self, until: float) -> list[str]:
-        """Each kind once in random order, then by weight: a short run has all of them too."""
+        """Return each kind once in random order, then by weight, so that short runs include every kind."""
         weights = self.kinds()
         first = list(weights)
         self.rng.shuffle(first)
@@ -81,7 +81,7 @@ class Injector:
     async def _window(
         self, name: str, target: str, *, control_plane: bool, death: bool = False
     ) -> AsyncIterator[bool]:
-        """Note the fault from here to the end of the block; False if the target is hit already."""
+        """Record the fault for the duration of the block; False if the target already has a fault."""
         if target in self._busy:
             yield False
             return
@@ -157,12 +157,12 @@ class Injector:
             await self._until(lambda: self.stage.database.is_ready)
 
     async def _kill_backend(self) -> None:
-        """PostgreSQL cuts all connections and recovers when one of its processes is killed."""
+        """PostgreSQL closes all connections and recovers when one of its processes is killed."""
         async with self._window("kill -9 of a database backend", "database", control_plane=True) as free:
             pids = await asyncio.to_thread(self.stage.database.backends) if free else []
             if pids:
                 os.kill(self.rng.choice(pids), signal.SIGKILL)
-                # The server takes a moment to notice.
+                # The server needs a moment to notice.
                 await asyncio.sleep(1)
                 await self._until(lambda: self.stage.database.is_ready)
 

@@ -1,4 +1,4 @@
-"""What must hold in a fault run: pure functions from facts to violations. Times are seconds since 1970."""
+"""Invariants of a fault run: pure functions from facts to violations. Times are Unix times."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tests.end_to_end.faults.ledger import Entry
 
 FINAL = frozenset({"TERMINATED", "CANCELLED", "EXPIRED", "FAILED"})
 ENDING = frozenset({"COLLECTING", "STOPPING", "TERMINATED", "CANCELLED", "EXPIRED", "FAILED"})
-# Two processes of one machine read the clock at slightly different moments.
+# Two processes of one machine read the clock at slightly different times.
 CLOCK_TOLERANCE = 0.05
-# Over a slow network a controller knows LCM's time to about a second.
+# Over a slow network a controller knows LCM's time to within about a second.
 EARLY_TOLERANCE = 2.0
 CANCEL_TOLERANCE = 1.0
-# Seconds beyond its interval until a handler runs again; for the tick after the death of a process, fewer.
+# Seconds beyond its interval until a handler must run again; fewer for the tick after the death of a process.
 RECOVERY = 15.0
 TICK, TICK_RECOVERY = "tick", 5.0
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step in the history of a session."""
+    """One transition in the history of a session."""
 
     to: str
     at: float
@@ -57,7 +57,7 @@ class Window:
 
 @dataclass(frozen=True)
 class LeaseChange:
-    """A lease that went from one holder to another without being released."""
+    """A lease that changed holder without being released."""
 
     name: str
     at: float
@@ -84,7 +84,7 @@ def lost_requests(entries: Iterable[Entry], stored: Collection[str]) -> list[str
 
 
 def ended_early(entries: Iterable[Entry], steps: Steps) -> list[str]:
-    """Return sessions that were ended before the end that LCM acknowledged, and that nobody cancelled."""
+    """Return sessions that ended before the acknowledged end without being cancelled."""
     found = []
     for entry in entries:
         if entry.cancel_sent:
@@ -100,14 +100,14 @@ def ended_early(entries: Iterable[Entry], steps: Steps) -> list[str]:
 
 
 def ignored_cancels(entries: Iterable[Entry], steps: Steps) -> list[str]:
-    """Return sessions whose cancel was acknowledged and that had not begun to end by then."""
+    """Return sessions whose cancel was acknowledged but that did not begin to end."""
     found = []
     for entry in entries:
         if entry.cancelled_at is None:
             continue
         limit = entry.cancelled_at + CANCEL_TOLERANCE
         if not any(step.to in ENDING and step.at <= limit for step in steps.get(entry.session_id, ())):
-            found.append(f"{entry.session_id} goes on after its cancel was acknowledged")
+            found.append(f"{entry.session_id} continues after its cancel was acknowledged")
     return found
 
 
@@ -117,7 +117,7 @@ def unfinished(statuses: Mapping[str, str]) -> list[str]:
 
 
 def failed(steps: Steps) -> list[str]:
-    """Return sessions that FAILED: no fault of a run breaks a worker, so each lab can be made."""
+    """Return FAILED sessions: no fault of a run breaks a worker, so no session should fail."""
     return [
         f"{key} FAILED: {step.reason}"
         for key, history in steps.items()
@@ -127,7 +127,7 @@ def failed(steps: Steps) -> list[str]:
 
 
 def steps_before_creation(created: Mapping[str, float], steps: Steps) -> list[str]:
-    """Return history steps that are timed before the creation of their session."""
+    """Return transitions dated before the creation of their session."""
     return [
         f"{key} became {step.to} {created[key] - step.at:.3f} s before its creation"
         for key, history in steps.items()
@@ -204,7 +204,7 @@ def longest_gaps(runs: Iterable[Run], *, observed_until: float) -> dict[str, flo
 
 
 def stolen_leases(changes: Iterable[LeaseChange]) -> list[str]:
-    """Return leases that got a new holder before the time of the old one was over."""
+    """Return leases that got a new holder before the old one expired."""
     return [
         f"{change.name}: taken {change.old_expires_at - change.at:.2f} s too early by {change.new_holder[:8]}"
         for change in changes
@@ -213,7 +213,7 @@ def stolen_leases(changes: Iterable[LeaseChange]) -> list[str]:
 
 
 def ports_given_twice(labs: Iterable[Lab]) -> list[str]:
-    """Return ports that the labs of two sessions have on one worker."""
+    """Return ports that labs of two sessions use on one worker."""
     holders: dict[tuple[str, int], set[str]] = defaultdict(set)
     for lab in labs:
         for port in lab.ports:
@@ -232,14 +232,14 @@ def running_without_lab(running: Iterable[str], labs: Iterable[Lab]) -> list[str
 
 
 def wrong_lease_counts(slots: Iterable[tuple[str, int, int]]) -> list[str]:
-    """Return slots whose `lease_count` is not the number of sessions they hold: (slot, count, held)."""
+    """Return slots whose `lease_count` differs from the number of sessions they hold: (slot, count, held)."""
     return [
         f"slot {slot} counts {count} leases and holds {held}" for slot, count, held in slots if count != held
     ]
 
 
 def unequal_usage(totals: Mapping[str, Sequence[int]]) -> list[str]:
-    """Return levels whose sums differ from those of the records; `totals` has one sum a resource by level."""
+    """Return levels whose sums differ from the records; `totals` maps each level to one sum per resource."""
     records = tuple(totals["records"])
     return [
         f"{level}: {tuple(sums)}, but records: {records}"
@@ -249,7 +249,7 @@ def unequal_usage(totals: Mapping[str, Sequence[int]]) -> list[str]:
 
 
 def errors_by_kind(errors: Iterable[str]) -> list[str]:
-    """Return each kind of error once with its count, the most frequent first."""
+    """Return each kind of error with its count, most frequent first."""
     return [f"{count} × {kind}" for kind, count in Counter(errors).most_common()]
 
 

@@ -9,10 +9,7 @@ from pathlib import Path
 
 @dataclass
 class Entry:
-    """One acknowledged session; times are seconds since 1970.
-
-    `cancel_sent` is set before a cancel is sent: LCM may have done it even if the answer was lost.
-    """
+    """One acknowledged session; times are Unix times."""
 
     session_id: str
     acknowledged_at: float
@@ -23,13 +20,13 @@ class Entry:
 
     @property
     def promised_end(self) -> float:
-        """The latest end that LCM acknowledged."""
+        """Return the latest end that LCM acknowledged."""
         return max([self.ends_at, *(ends_at for _, ends_at in self.extensions)])
 
 
 @dataclass
 class Ledger:
-    """Entries by session id, and how each request was answered."""
+    """Entries by session id, and the response to each request."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     answers: dict[str, int] = field(default_factory=dict)
@@ -40,7 +37,7 @@ class Ledger:
         self.answers[what] = self.answers.get(what, 0) + 1
 
     def time(self, status: int, seconds: float) -> None:
-        """Note how long an answer with this status took."""
+        """Record the duration of a response with this status."""
         self.slowest[status] = max(seconds, self.slowest.get(status, 0.0))
 
     def save(self, path: Path) -> None:

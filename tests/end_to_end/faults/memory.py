@@ -14,7 +14,7 @@ NEAR_SECONDS = 60
 
 @dataclass(frozen=True)
 class Sample:
-    """What one process held at one moment, in MB; `private` is memory that no other process shares."""
+    """Memory of one process at one time, in MB; `private` is not shared with other processes."""
 
     seconds: float
     role: str
@@ -41,7 +41,7 @@ def read_sample(role: str, pid: int, seconds: float) -> Sample | None:
 
 
 class Recorder:
-    """Appends samples to a CSV file and keeps them."""
+    """Appends samples to a CSV file and keeps them in memory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -63,7 +63,7 @@ class Recorder:
 
 
 def at_minutes(samples: Iterable[Sample], minutes: Sequence[float]) -> list[list[str]]:
-    """Return one row a process with its private memory at the given minutes; “–” where it did not run."""
+    """Return one row per process with its private memory at the given minutes; “–” while not running."""
     by_process: dict[tuple[str, int], list[Sample]] = defaultdict(list)
     for sample in samples:
         by_process[sample.role, sample.pid].append(sample)
@@ -79,7 +79,7 @@ def _private_at(samples: Sequence[Sample], seconds: float) -> str:
 
 
 def growth_by_hour(samples: Sequence[Sample], *, after: float) -> float:
-    """Return the slope of private memory in MB an hour: least squares after so many seconds."""
+    """Return the slope of private memory in MB per hour: least squares after this many seconds."""
     points = [(s.seconds / 3600, s.private) for s in samples if s.seconds >= after]
     if len(points) < 2:
         return 0.0

@@ -1,4 +1,4 @@
-"""What the harness reads from the database and the simulator during a run."""
+"""Reads facts from the database and the simulator during a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.end_to_end.faults.bootstrap import POOL
 from tests.end_to_end.faults.invariants import Lab, LeaseChange, Run, Step
 from tests.end_to_end.faults.servers import Database
 
-# A run without news overwrites the row of the run before it, so triggers keep a log of all.
+# A run without changes overwrites the row of the previous run, so triggers log all runs.
 LOG = """
 CREATE TABLE fault_run (name text, started_at timestamptz, recorded_at timestamptz, error text);
 CREATE TABLE fault_lease (
@@ -52,7 +52,7 @@ FROM scheduling_portallocation port JOIN lcm_labletsession session ON session.id
 WHERE session.status = ANY(%s)
 """
 AMOUNTS = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
-# What allocations came to, computed from their beginning and end.
+# Usage of allocations, computed from their start and end.
 HELD = ", ".join(f"coalesce(sum({name} * (ended_ms - started_ms)), 0)" for name in AMOUNTS)
 SUMS = ", ".join(f"coalesce(sum({name}), 0)" for name in AMOUNTS)
 _SESSION = re.compile(r"^lcm:([0-9a-f-]{36}):")
@@ -60,7 +60,7 @@ _SESSION = re.compile(r"^lcm:([0-9a-f-]{36}):")
 
 @dataclass
 class Tally:
-    """How often an invariant was checked and what violated it."""
+    """How often an invariant was checked, and its violations."""
 
     checks: int = 0
     violations: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Tally:
 
 
 class Monitor:
-    """Checks what can be checked while the run goes on; each finding counts once."""
+    """Checks invariants during the run. Each violation counts once."""
 
     def __init__(self, database: Database, simulator: SimulatorAdmin) -> None:
         self._database, self._simulator = database, simulator
@@ -86,8 +86,8 @@ class Monitor:
         with self._database.connect() as connection:
             return connection.execute(query, values).fetchall()
 
-    def look(self, acknowledged: set[str]) -> None:
-        """One round of checks; nothing is checked while the database is away."""
+    def check(self, acknowledged: set[str]) -> None:
+        """Run one round of checks; none while the database is down."""
         try:
             self._check_leases()
             self._check_labs()
@@ -102,7 +102,7 @@ class Monitor:
         self.tallies["each slot counts its leases right"].add(len(rows), invariants.wrong_lease_counts(rows))
 
     def _check_labs(self) -> None:
-        """A session that is RUNNING before and after the look at the workers has a lab."""
+        """Check that a session that is RUNNING before and after the workers are read has a lab."""
         before = self._running()
         labs = self.labs()
         running = before & self._running()
@@ -121,7 +121,7 @@ class Monitor:
         for worker, state in self._simulator.controllers().items():
             for lab_id, lab in state["labs"].items():
                 if mark := _SESSION.match(lab["title"]):
-                    # Tags are complete once the lab has been started.
+                    # Tags are complete once the lab has started.
                     started = lab["state"] == "STARTED"
                     found.append(
                         Lab(worker, mark[1], self._workers.ports_of(worker, lab_id) if started else ())
@@ -164,7 +164,7 @@ class Monitor:
         return [f"port {port} is still allocated to {key}, which is {status}" for port, key, status in rows]
 
     def usage_is_complete(self) -> bool:
-        """Everything has ended, is recorded and is summed."""
+        """Return whether all sessions have ended and their usage is recorded and summed."""
         query = (
             "SELECT (SELECT count(*) FROM fairshare_allocation WHERE NOT settled)"
             " + (SELECT count(*) FROM fairshare_usagebatch WHERE aggregated_at IS NULL)"
@@ -172,7 +172,7 @@ class Monitor:
         return bool(self.read(query)[0][0] == 0)
 
     def usage(self) -> dict[str, tuple[int, ...]]:
-        """Sums of each resource: of allocations, records and the buckets of each level."""
+        """Return the sums of each resource: allocations, records and the buckets of each level."""
         totals = {
             "records": f"SELECT {SUMS} FROM fairshare_usagerecord",
             "allocations": f"SELECT {HELD} FROM fairshare_allocation",
@@ -185,7 +185,7 @@ class Monitor:
 
 
 class Workers:
-    """Reads the ports of labs from the node tags on the simulated workers, once a lab."""
+    """Reads the ports of labs from node tags on the simulated workers, once per lab."""
 
     def __init__(self, url: str) -> None:
         self._http = httpx.Client(base_url=url, timeout=10, trust_env=False)
@@ -213,7 +213,7 @@ class Workers:
 
 
 def ports_in(tags: list[str]) -> list[int]:
-    """Return the outside ports that node tags such as `serial:5041` and `pat:2022:22` name."""
+    """Return the outside ports in node tags such as `serial:5041` and `pat:2022:22`."""
     return [
         int(found[1])
         for tag in tags

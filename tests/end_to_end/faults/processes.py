@@ -1,4 +1,4 @@
-"""The processes of a fault run: started again when a fault kills them, noted when they end by themselves."""
+"""Processes of a fault run: restarted when a fault kills them, recorded when they end by themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from lcm.supervisor.child_process import describe_exit, die_with_parent
 from tests.support.control_plane import ROOT
 
-# As systemd does: RestartSec=2.
+# Like systemd's RestartSec=2.
 RESTART_SECONDS = 2.0
 
 
@@ -26,7 +26,7 @@ class ManagedProcess:
     argv: Sequence[str]
     env: Mapping[str, str]
     log: Path
-    # Kept down by a fault, which starts it again itself.
+    # Kept down by a fault, which restarts it.
     held: bool = False
     expected_end: bool = False
     restart_at: float | None = None
@@ -57,7 +57,7 @@ class ManagedProcess:
         return self.process is not None and self.process.poll() is None
 
     def members(self) -> list[int]:
-        """Return the ids of the leader and everything it forked."""
+        """Return the ids of the process and its descendants."""
         pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
         return sorted(pid for pid in pids if _session_of(pid) == self.pid)
 
@@ -65,7 +65,7 @@ class ManagedProcess:
         return [pid for pid in self.members() if pid != self.pid]
 
     def kill(self) -> None:
-        """Kill the leader; `reap` kills what it forked, as systemd does."""
+        """Kill the process; `reap` kills its descendants, as systemd does."""
         self.expected_end = True
         self._signal(self.pid, signal.SIGKILL)
 
@@ -80,7 +80,7 @@ class ManagedProcess:
         self.frozen.clear()
 
     def reap(self) -> str | None:
-        """Notice the end once; return how it ended if no fault of ours did it."""
+        """Detect the end once; return how it ended unless a fault caused it."""
         if self.process is None or self.process.poll() is None:
             return None
         how = describe_exit(self.process.returncode)
@@ -90,15 +90,15 @@ class ManagedProcess:
         self.restart_at = time.monotonic() + RESTART_SECONDS
         return None if self.expected_end else how
 
-    def look_after(self) -> str | None:
-        """Start it again when its time has come; return how it ended if it ended by itself."""
+    def supervise(self) -> str | None:
+        """Restart the process when due; return how it ended if it ended by itself."""
         how = self.reap()
         if self.process is None and not self.held and time.monotonic() >= (self.restart_at or 0):
             self.start()
         return how
 
     def stop(self) -> None:
-        """End it with everything it forked."""
+        """Stop the process and its descendants."""
         if self.process is None:
             return
         self.thaw()

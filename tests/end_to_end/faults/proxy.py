@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback that can cut, stall and slow down what passes."""
+"""A TCP proxy on loopback that can cut, stall and slow down connections."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Proxy:
                 self._pump(reader, up_writer, is_answer=False), self._pump(up_reader, writer, is_answer=True)
             )
         except asyncio.CancelledError:
-            # The run is over; asyncio would print a traceback for each connection.
+            # The run has ended; asyncio would print a traceback for each connection.
             return
         finally:
             self._writers -= pair

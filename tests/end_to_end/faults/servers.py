@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey that can be stopped and started again on the same data."""
+"""PostgreSQL and Valkey servers that can be stopped and restarted on the same data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MONITOR = "fault-monitor"
 
 
 class Database(PrivateServer):
-    """A durable PostgreSQL: what it committed is there after any restart."""
+    """A durable PostgreSQL: committed data survives any restart."""
 
     url = ""
 
@@ -31,7 +31,7 @@ class Database(PrivateServer):
         super()._launch(programs, settings, as_user)
 
     def shut_down(self) -> None:
-        """Fast shutdown: connections are cut, transactions rolled back."""
+        """Fast shutdown: connections are closed, transactions rolled back."""
         self.stop()
 
     def start_again(self) -> None:

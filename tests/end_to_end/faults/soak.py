@@ -44,7 +44,7 @@ EXPORTS = ("/sessions/", "/decisions/", "/changes/", "/definitions/", "/ticks/",
 
 
 class Load:
-    """Clients that send a bounded number of requests a second."""
+    """Clients that send a limited number of requests per second."""
 
     def __init__(self, url: str, known: Known, *, rate: float, seed: int) -> None:
         self.url, self.known, self.rate = url, known, rate
@@ -136,7 +136,7 @@ class Load:
 
 
 def processes_of(plane: ControlPlane, controller: ControllerProcess) -> dict[int, str]:
-    """Return the role of each process by its id; leaders of gunicorn and celery are listed as such."""
+    """Return the role of each process by id; gunicorn and celery leaders are listed as such."""
     found = {}
     web, worker = plane.leader("gunicorn"), plane.leader("lcm.celery worker")
     for pid in plane.processes():

@@ -1,4 +1,4 @@
-"""LCM with two of everything, on one PostgreSQL, one Valkey and one CML simulator."""
+"""LCM with two instances of each process, on one PostgreSQL, one Valkey and one CML simulator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.control_plane import ROOT, free_address
 from tests.support.environment import clean_environment
 
 START_SECONDS = 180.0
-# How often handlers, observers and ticks run; the rest is as in production.
+# Intervals of handlers, observers and ticks; other settings are as in production.
 INTERVALS = {
     "TICK_INTERVAL": 5.0,
     "RECONCILE_INTERVAL": 5.0,
@@ -60,7 +60,7 @@ DISK = "size=1m"
 
 
 class Stage:
-    """Everything that faults can hit."""
+    """All processes and servers that faults can hit."""
 
     def __init__(self, folder: Path, logs: Path, rng: random.Random, *, small_disks: bool) -> None:
         self.folder, self.logs, self.rng, self.small_disks = folder, logs, rng, small_disks
@@ -91,7 +91,7 @@ class Stage:
             API_RATE="100000/min",
             CONTROLLER_RATE="100000/min",
             LOG_LEVEL="WARNING",
-            # So that sessions which nobody moves on do not last longer than the run.
+            # Sessions that no controller moves on must not outlast the run.
             SCHEDULED_TIMEOUT="120",
             INSTANTIATING_TIMEOUT="180",
             END_GRACE="120",
@@ -152,7 +152,7 @@ class Stage:
         process.start()
 
     async def ready(self) -> None:
-        """Wait until both web servers are ready and a slot serves."""
+        """Wait until both web servers are ready and a slot is in service."""
         deadline = time.monotonic() + START_SECONDS
         while not await asyncio.to_thread(self._is_ready):
             if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Each invariant of the fault run holds for good facts and fails for bad ones."""
+"""Each invariant accepts valid facts and detects violations."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ EXTENDED = {"extensions": [(95.0, 150.0)]}
         ({}, "STOPPING", 40.0, 1),
         ({}, "EXPIRED", 40.0, 1),
         (EXTENDED, "COLLECTING", 150.1, 0),
-        # The extension was acknowledged, and the controller ended the lab by the old end.
+        # The extension was acknowledged, but the controller ended the lab at the old end.
         (EXTENDED, "COLLECTING", 101.0, 1),
-        # An extension that LCM acknowledged after the controller had decided counts, too.
+        # An extension acknowledged after the controller had decided counts, too.
         ({"extensions": [(102.0, 150.0)]}, "COLLECTING", 103.0, 1),
-        # A cancel may have been done even if its answer was lost.
+        # A cancel may have been executed even if its response was lost.
         ({"cancel_sent": True}, "STOPPING", 40.0, 0),
     ],
 )
@@ -68,7 +68,7 @@ def test_every_session_must_reach_a_final_status_without_failing():
     assert len(invariants.failed({"s": [*RUNNING, Step("FAILED", 20, "could not be taken down")]})) == 1
 
 
-def test_a_step_must_not_be_timed_before_the_creation():
+def test_a_transition_must_not_be_dated_before_the_creation():
     assert invariants.steps_before_creation({"s": 0.0}, {"s": RUNNING}) == []
     assert len(invariants.steps_before_creation({"s": 0.067}, {"s": RUNNING})) == 1
 
@@ -81,7 +81,7 @@ def test_a_step_must_not_be_timed_before_the_creation():
         ([Run("a", 0, 5), Run("a", 4, 6)], 1),
         # The long run overlaps both of the short ones.
         ([Run("a", 0, 60), Run("a", 20, 21), Run("a", 40, 41)], 2),
-        # A process that was frozen found that its lease was over and did nothing more.
+        # A frozen process found that its lease had expired and did nothing more.
         ([Run("a", 0, 60, "it lost its lease"), Run("a", 20, 21), Run("a", 40, 41)], 0),
     ],
 )
@@ -103,12 +103,12 @@ CLOCK = Window("wrong clock", 110, 130, control_plane=False)
         ("a", [95], [KILL], 1),
         ("tick", [95, 109], [KILL], 0),
         ("tick", [95, 111], [KILL], 1),
-        # Broker and database have more time, the tick as well.
+        # Broker and database have more time, and so does the tick.
         ("tick", [95, 149], [LATER], 0),
-        # The database went away before the handler was due: the time counts from its return.
+        # The database went down before the handler was due: the time counts from its return.
         ("a", [95, 149], [KILL, LATER], 0),
         ("a", [95, 151], [KILL, LATER], 2),
-        # The other worker was frozen already.
+        # The other worker was already frozen.
         ("a", [95, 149], [FROZEN, KILL], 0),
         ("a", [95, 151], [FROZEN, KILL], 2),
         # A controller's clock is no excuse.
@@ -125,7 +125,7 @@ def test_a_recovery_that_could_not_be_observed_to_its_limit_is_not_checked():
     assert invariants.late_runs([], [KILL], {"a": 5.0}, observed_until=110) == (0, [])
 
 
-def test_the_longest_gap_of_each_name_is_told():
+def test_the_longest_gap_of_each_name_is_reported():
     runs = [Run("a", 0, 1), Run("a", 5, 6), Run("a", 30, 31), Run("b", 0, 1)]
     assert invariants.longest_gaps(runs, observed_until=40) == {"a": 25, "b": 40}
 
@@ -150,7 +150,7 @@ def test_a_running_session_must_have_a_lab():
     assert len(invariants.running_without_lab(["s1", "s2"], [Lab("w1", "s1", ())])) == 1
 
 
-def test_a_slot_must_count_its_leases_right():
+def test_a_slot_must_count_its_leases_correctly():
     assert invariants.wrong_lease_counts([("a", 2, 2)]) == []
     assert len(invariants.wrong_lease_counts([("a", 2, 1)])) == 1
 

@@ -1,4 +1,4 @@
-"""Clients that request, extend, cancel and observe sessions, and keep a ledger of what LCM acknowledged."""
+"""Clients that request, extend, cancel and observe sessions, and keep a ledger of acknowledged requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIMEOUT = httpx.Timeout(10)
 
 @dataclass(frozen=True)
 class Pace:
-    """How long timeslots are and how many sessions are under way, at most."""
+    """Length of timeslots and maximum number of concurrent sessions."""
 
     shortest: float
     longest: float
@@ -31,7 +31,7 @@ class Pace:
 
 
 class Clients:
-    """Each client takes one session from its request to its end, then the next."""
+    """Each client takes one session from request to end, then the next."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Clients:
             await asyncio.gather(*(self._client(number) for number in range(self._pace.sessions)))
 
     def stop(self) -> None:
-        """Begin no further session; those under way are still extended and cancelled."""
+        """Start no more sessions; sessions in progress are still extended and cancelled."""
         self._stopping.set()
 
     async def _client(self, number: int) -> None:
@@ -118,7 +118,7 @@ class Clients:
         await asyncio.sleep(max(0.0, moment - time.time()))
 
     async def _post(self, what: str, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """Send until LCM accepts or refuses, always under the same key; None if it was not accepted."""
+        """Send with the same key until LCM accepts or rejects; None if it was not accepted."""
         key = str(uuid.UUID(int=self._rng.getrandbits(128)))
         deadline = time.monotonic() + RETRY_SECONDS
         while time.monotonic() < deadline:

@@ -52,7 +52,7 @@ def test_a_dry_run_names_what_was_assumed(api, admin):
     text = LAB.replace("ram: 512, ", "")
     understood = api(admin).post(IMPORT, {"topology": text, "dry_run": True}).json()["understood"]
     assert understood["assumptions"] == [
-        "host (alpine): RAM is not given, assumed 512 MB as usual for alpine",
+        "host (alpine): RAM is not set, assumed 512 MB (default of alpine)",
     ]
 
 

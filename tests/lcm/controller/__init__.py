@@ -1,1 +1,1 @@
-"""End to end: a package, so that its control plane ends with its last test."""
+"""Tests of the lablet controller."""

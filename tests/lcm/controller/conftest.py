@@ -1,4 +1,4 @@
-"""A CML simulator and a controller that tests drive step by step."""
+"""A CML simulator, and a controller that tests drive step by step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def worker(simulator: SimulatorProcess, request: pytest.FixtureRequest) -> Itera
 def play(
     tmp_path: Path, simulator: SimulatorProcess, worker: str, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., None]:
-    """`play(scene)`: run a coroutine of a Scene, with its outbox open and its lease held."""
+    """`play(scenario)` runs a coroutine with a Scene whose outbox runs and whose lease is held."""
     monkeypatch.setattr("lcm.controller.outbox.SEND_TIMEOUT", 0.3)
 
     def run(part: Callable[[Scene], Awaitable[None]], **settings: Any) -> None:

@@ -1,4 +1,4 @@
-"""LCM's internal API in memory, for controllers under test."""
+"""An in-memory fake of LCM's internal API."""
 
 import asyncio
 import json
@@ -26,13 +26,13 @@ def session(status="RUNNING", slot="slot-1", key=None, **fields):
 
 
 async def until(condition):
-    """Whoever calls this has a deadline."""
+    """Wait for a condition. The caller sets a deadline."""
     while not condition():
         await asyncio.sleep(0.01)
 
 
 class Lcm:
-    """LCM's internal API in memory."""
+    """In-memory fake of LCM's internal API."""
 
     def __init__(self):
         self.sessions, self.feed, self.calls = {}, [], Counter()
@@ -45,9 +45,9 @@ class Lcm:
 
     def put(self, row):
         self.sessions[row["id"]] = row
-        self.tell(row["id"])
+        self.publish(row["id"])
 
-    def tell(self, key):
+    def publish(self, key):
         self.feed.append({"revision": len(self.feed) + 1, "kind": "session", "id": key, "pool": "cml-eu"})
 
     async def __call__(self, request):
@@ -63,7 +63,7 @@ class Lcm:
         if callable(status):
             status = status()
         if status == "down" or self.is_away:
-            raise httpx.ConnectError("nobody is there")
+            raise httpx.ConnectError("connection refused")
         if status:
             return httpx.Response(status, json={"code": "x", "message": "y", "details": {}})
         if request.method == "POST" and name.endswith("/heartbeat"):
@@ -75,7 +75,7 @@ class Lcm:
         return httpx.Response(200, json=await answer(request))
 
     def take(self, name, body):
-        """A step, a failure or an observation of a session."""
+        """Accept a transition, a failure or an observation of a session."""
         _, key, what = name.split("/")
         self.posts.append((what, body))
         if refusal := self.trouble.get(what):

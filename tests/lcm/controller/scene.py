@@ -1,4 +1,4 @@
-"""A session on a real simulator, with an LCM in memory."""
+"""A session on a real simulator, with an in-memory LCM."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -28,10 +28,10 @@ TEMPLATE = [
 
 
 class Scene:
-    """One session on one worker, looked at by hand."""
+    """One session on one worker, reconciled step by step."""
 
     def __init__(self, folder, simulator, worker, machine=None, **settings):
-        """`machine`: its clocks are used in place of a time that a test sets."""
+        """With `machine`, its clocks replace the time that a test sets."""
         self.simulator, self.worker, self.lcm = simulator, worker, Lcm()
         kept = {"data_dir": str(folder), "name": "me", **settings}
         self.config = Config(token="lcm_x", workers=Credentials(password="simulated"), **kept)
@@ -45,11 +45,11 @@ class Scene:
         follower = Watcher(self.config, self.client, self.world)
         self.now = machine.lcm_now() if machine else datetime.now(UTC)
         self.clock = clock or SimpleNamespace(now=lambda: self.now, is_known=True, is_steady=True)
-        self.desk = StageContext(
+        self.context = StageContext(
             self.config, self.world, self.outbox, Metrics(), self.clock, follower.refresh
         )
         self.leases = PoolLeases(self.client, "me")
-        self.reconciler = Reconciler(self.desk, self.leases)
+        self.reconciler = Reconciler(self.context, self.leases)
         address = simulator.admin.address_of(worker)
         self.world.replace_slots([SlotInfo("slot-1", "eu-01", "cml-eu", address)])
 
@@ -69,17 +69,17 @@ class Scene:
         self.key = row["id"]
         self.world.put(Session.read(row))
         if not is_inherited:
-            self.desk.memory(Session.read(row)).settled_at = self.now
+            self.context.memory(Session.read(row)).settled_at = self.now
         return self.key
 
-    async def look(self, times=1):
+    async def reconcile(self, times=1):
         for _ in range(times):
-            again = await self.reconciler.look(self.key)
+            again = await self.reconciler.reconcile(self.key)
         return again
 
     async def until(self, status, times=60):
         for _ in range(times):
-            await self.look()
+            await self.reconcile()
             if self.lcm.sessions[self.key]["status"] == status:
                 return
             await asyncio.sleep(0.02)
@@ -91,7 +91,7 @@ class Scene:
     def steps(self):
         return [body["to_status"] for what, body in self.lcm.posts if what == "transitions"]
 
-    def said(self, kind):
+    def posted(self, kind):
         return [body for what, body in self.lcm.posts if what == kind]
 
     async def import_lab(self, title):

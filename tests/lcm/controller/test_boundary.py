@@ -1,4 +1,4 @@
-"""The controller runs where only httpx and prometheus-client are installed."""
+"""The controller runs with only httpx and prometheus-client installed."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ raise SystemExit(main(["--help"]))
 
 
 def closure(names):
-    """These distributions and what they need."""
+    """Return these distributions and their dependencies."""
     found, waiting = {}, list(names)
     while waiting:
         name = waiting.pop().lower()
@@ -50,7 +50,7 @@ def closure(names):
 
 @pytest.fixture
 def bare(tmp_path):
-    """An environment without packages, and a folder with those that may be there."""
+    """Return an environment without packages, and a folder with the allowed ones."""
     venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
     packages = tmp_path / "packages"
     packages.mkdir()
@@ -63,7 +63,7 @@ def bare(tmp_path):
     return tmp_path / "venv" / "bin" / "python", packages
 
 
-def test_it_imports_with_httpx_and_prometheus_client_alone(bare):
+def test_it_imports_with_only_httpx_and_prometheus_client(bare):
     python, packages = bare
     check = CHECK.format(packages=str(packages), root=str(ROOT))
     done = subprocess.run([python, "-I", "-c", check], capture_output=True, text=True, timeout=60)
@@ -72,7 +72,7 @@ def test_it_imports_with_httpx_and_prometheus_client_alone(bare):
     assert "--config" in done.stdout
 
 
-def test_the_console_script_is_the_controller():
+def test_the_console_script_runs_the_controller():
     done = subprocess.run(
         [sys.executable, "-m", "lcm.controller", "--config", "/nowhere.toml"],
         cwd=ROOT,
@@ -81,6 +81,6 @@ def test_the_console_script_is_the_controller():
         timeout=30,
     )
     assert done.returncode == 2
-    assert "/nowhere.toml cannot be read" in done.stderr
+    assert "/nowhere.toml could not be read" in done.stderr
     (entry,) = [each for each in distribution("lcm").entry_points if each.name == "lcm-controller"]
     assert entry.value == "lcm.controller.__main__:main"

@@ -1,4 +1,4 @@
-"""The controller uses LCM's time, whatever the clock of its own machine shows."""
+"""The controller uses LCM's time, whatever the local clock shows."""
 
 import ast
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ CLOCKS = {
 
 
 class Machine:
-    """The clocks of a controller's machine; seconds pass when a test says so."""
+    """The clocks of a controller's machine, which advance only when a test says so."""
 
     def __init__(self, wall=CLOCKS["right"]):
         self.passed = 0.0
@@ -32,8 +32,8 @@ class Machine:
     def lcm_now(self):
         return datetime.fromtimestamp(self.lcm_time(), UTC)
 
-    def hear(self, *, there=0.0, back=0.0, off=0.0):
-        """Answer a request that takes `there` and `back` seconds, by an LCM whose clock is `off` s ahead."""
+    def receive(self, *, there=0.0, back=0.0, off=0.0):
+        """Respond after `there` and `back` seconds, from an LCM whose clock is `off` s ahead."""
         sent = self.clock.monotonic()
         self.passed += there
         written = datetime.fromtimestamp(self.lcm_time() + off, UTC).isoformat()
@@ -53,9 +53,9 @@ def test_before_the_first_response_lcm_s_time_is_unknown():
 
 
 @pytest.mark.parametrize("wall", CLOCKS)
-def test_lcm_s_time_is_known_whatever_the_machine_s_clock_shows(wall):
+def test_lcm_s_time_is_known_whatever_the_local_clock_shows(wall):
     machine = Machine(CLOCKS[wall])
-    machine.hear(there=0.1, back=0.005)
+    machine.receive(there=0.1, back=0.005)
     for _ in range(20):
         machine.passed += 1
         assert machine.error() == pytest.approx(0, abs=0.01)
@@ -70,44 +70,44 @@ def test_lcm_s_time_is_known_whatever_the_machine_s_clock_shows(wall):
         ("10 min behind", -600, "600 s behind LCM's"),
     ],
 )
-def test_the_skew_is_measured_and_worded(wall, skew, words):
+def test_the_skew_is_measured_and_described(wall, skew, words):
     machine = Machine(CLOCKS[wall])
-    machine.hear()
+    machine.receive()
     assert machine.clock.skew() == pytest.approx(skew, abs=0.01)
     assert machine.clock.problem().endswith(words)
     assert bool(machine.clock.problem()) == bool(words)
 
 
 @pytest.mark.parametrize(("there", "back"), [(10, 0.01), (0.01, 10), (10, 10)])
-def test_however_slow_lcm_is_its_time_is_never_taken_for_a_later_one(there, back):
+def test_the_estimate_is_never_ahead_of_lcm_s_time_however_slow_lcm_is(there, back):
     machine = Machine()
-    machine.hear(there=there, back=back)
+    machine.receive(there=there, back=back)
     assert machine.error() == pytest.approx(-back, abs=0.001)
 
 
-def test_the_quickest_response_counts_and_slow_ones_are_no_trouble():
+def test_the_fastest_response_determines_the_estimate():
     machine = Machine()
-    machine.hear(there=0.01, back=0.01)
-    machine.hear(there=25, back=0.01)
-    machine.hear(there=0.01, back=8)
+    machine.receive(there=0.01, back=0.01)
+    machine.receive(there=25, back=0.01)
+    machine.receive(there=0.01, back=8)
     assert machine.clock.is_steady
     assert machine.error() == pytest.approx(0, abs=0.02)
 
 
 @pytest.mark.parametrize(("off", "is_steady"), [(1.5, True), (3, False), (-3, False), (600, False)])
-def test_responses_that_disagree_leave_the_time_in_doubt(off, is_steady):
+def test_disagreeing_responses_make_the_time_unsteady(off, is_steady):
     machine = Machine()
-    machine.hear()
-    machine.hear(off=off)
+    machine.receive()
+    machine.receive(off=off)
     assert machine.clock.is_steady == is_steady
     assert ("unsteady" in machine.clock.problem()) != is_steady
     for _ in range(16):
-        machine.hear(off=off)
+        machine.receive(off=off)
     assert machine.clock.is_steady, "LCM's clock was set, and its responses agree again"
     assert machine.error() == pytest.approx(off, abs=0.01)
 
 
-def test_nothing_else_in_the_controller_reads_the_machine_s_clock():
+def test_no_other_controller_module_reads_the_local_clock():
     trees = {path.name: ast.parse(path.read_text()) for path in (ROOT / "lcm" / "controller").glob("*.py")}
     readings = [
         name

@@ -1,4 +1,4 @@
-"""What the controller is told, and how it says what is wrong with it."""
+"""Configuration of the controller, and its error messages."""
 
 import fcntl
 
@@ -45,7 +45,7 @@ def test_the_environment_is_enough():
     assert (config.key(), config.spool_entries) == ("lcm_x", 9)
 
 
-def test_the_environment_is_over_the_file(path):
+def test_the_environment_overrides_the_file(path):
     config = read_config(path(), {"LCM_CONTROLLER_TOKEN": "lcm_env", "LCM_CONTROLLER_WORKER_USERNAME": "me"})
     assert (config.key(), config.workers.username) == ("lcm_env", "me")
 
@@ -58,12 +58,12 @@ def test_the_environment_is_over_the_file(path):
         ("cml-us-02", "cml-us", "robot", "shared"),
     ],
 )
-def test_credentials_are_those_of_the_slot_then_the_pool_then_all(path, slot, pool, username, secret):
+def test_credentials_of_a_slot_override_those_of_the_pool_and_the_default(path, slot, pool, username, secret):
     found = read_config(path(), {}).credentials_for(slot, pool)
     assert (found.username, found.secret()) == (username, secret)
 
 
-def test_secrets_can_be_in_files_and_are_read_anew(tmp_path):
+def test_secrets_in_files_are_reloaded(tmp_path):
     token, password = tmp_path / "token", tmp_path / "password"
     token.write_text("lcm_one\n")
     password.write_text("p1\n")
@@ -79,36 +79,36 @@ def test_secrets_can_be_in_files_and_are_read_anew(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("token = ", "cannot be read"),
-        ("tokn = 'x'\ntoken = 'y'", "no setting tokn"),
+        ("token = ", "could not be read"),
+        ("tokn = 'x'\ntoken = 'y'", "Unknown setting tokn"),
         ("token = 'x'\nconcurrency = 'many'", "concurrency must be a number"),
-        ("token = 'x'\nconcurrency = 0", "concurrency must be more than 0"),
+        ("token = 'x'\nconcurrency = 0", "concurrency must be greater than 0"),
         ("token = 'x'\nstats_seconds = true", "stats_seconds must be a number"),
         ("token = 'x'\nworkers = 3", "must be a table"),
-        ("token = 'x'\n[workers]\nuser = 'y'", "no setting workers.user"),
-        ("token = 'x'\n[workers.cml-eu]\nuser = 'y'", "no setting workers.cml-eu.user"),
-        ("lcm_url = 'http://x'", "There is no token"),
-        ("token_file = '/nowhere/token'", "/nowhere/token cannot be read"),
+        ("token = 'x'\n[workers]\nuser = 'y'", "Unknown setting workers.user"),
+        ("token = 'x'\n[workers.cml-eu]\nuser = 'y'", "Unknown setting workers.cml-eu.user"),
+        ("lcm_url = 'http://x'", "No token for LCM is configured"),
+        ("token_file = '/nowhere/token'", "/nowhere/token could not be read"),
     ],
 )
-def test_what_cannot_be_used_is_said(path, text, complaint):
+def test_an_invalid_configuration_is_rejected_with_a_reason(path, text, complaint):
     with pytest.raises(ConfigError, match=complaint):
         read_config(path(text), {})
 
 
-def test_secrets_are_not_in_what_is_logged(path):
+def test_secrets_are_not_in_the_repr(path):
     text = repr(read_config(path(), {}))
     assert "lcm_from_file" not in text
     assert "shared" not in text
 
 
-def test_a_name_stays_over_restarts(tmp_path):
+def test_the_name_survives_restarts(tmp_path):
     config = Config(token="x", data_dir=str(tmp_path))
     assert controller_name(config) == controller_name(config)
     assert controller_name(Config(token="x", data_dir=str(tmp_path), name="mine")) == "mine"
 
 
-def test_a_folder_is_for_one_controller(tmp_path):
+def test_a_data_folder_is_locked_by_one_controller(tmp_path):
     config = Config(token="x", data_dir=str(tmp_path / "new"))
     with (
         hold_data_folder(config),

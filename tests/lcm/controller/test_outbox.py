@@ -1,4 +1,4 @@
-"""Posts survive LCM being away and the controller being killed: in order, once each, within a bound."""
+"""Posts survive an LCM outage and a killed controller: in order, once each, and bounded."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ def post(number=1, session="s1"):
     return Post(session, 1, f"lablet-sessions/{session}/x", {"n": number}, f"key-{session}-{number}")
 
 
-def test_what_was_written_is_there_after_a_crash_in_its_order(tmp_path):
+def test_posts_survive_a_crash_in_order(tmp_path):
     first = spool_in(tmp_path)
     numbers = [first.put(post(n)) for n in range(12)]
     assert numbers == sorted(numbers)
@@ -37,7 +37,7 @@ def test_what_was_written_is_there_after_a_crash_in_its_order(tmp_path):
     assert [each.body["n"] for _, each in third.load()] == [*range(1, 12), 99]
 
 
-def test_half_a_file_and_a_broken_one_do_no_harm(tmp_path):
+def test_partial_and_broken_files_are_ignored(tmp_path):
     spool_in(tmp_path).put(post(1))
     (tmp_path / "000000000002.json.new").write_text("{")
     (tmp_path / "000000000007.new").write_text("{")
@@ -49,7 +49,7 @@ def test_half_a_file_and_a_broken_one_do_no_harm(tmp_path):
     assert len(list(tmp_path.glob("*.bad"))) == 2
 
 
-def test_there_is_a_bound_in_number_and_size(tmp_path):
+def test_the_spool_is_bounded_in_number_and_size(tmp_path):
     few = spool_in(tmp_path / "few", entries=2)
     few.put(post(1))
     last = few.put(post(2))
@@ -65,7 +65,7 @@ def test_there_is_a_bound_in_number_and_size(tmp_path):
 
 @settings(max_examples=25, deadline=None)
 @given(steps=st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=30))
-def test_whatever_is_put_and_removed_what_is_left_is_in_order(tmp_path_factory, steps):
+def test_remaining_posts_are_always_in_order(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("spool")
     spool, left = spool_in(folder), []
     for step in steps:
@@ -80,16 +80,18 @@ def test_whatever_is_put_and_removed_what_is_left_is_in_order(tmp_path_factory, 
 
 
 class Lcm:
-    """Answers posts as it is told, and remembers them."""
+    """Responds to posts as configured, and records them."""
 
     def __init__(self):
-        self.seen, self.answers = [], []
+        self.received, self.answers = [], []
 
     def __call__(self, request):
-        self.seen.append((request.url.path, json.loads(request.content), request.headers["Idempotency-Key"]))
+        self.received.append(
+            (request.url.path, json.loads(request.content), request.headers["Idempotency-Key"])
+        )
         status = self.answers.pop(0) if self.answers else 200
         if status == "down":
-            raise httpx.ConnectError("nobody is there")
+            raise httpx.ConnectError("connection refused")
         body = {"code": "state_conflict", "message": "no", "details": {}} if status >= 400 else {"ok": True}
         return httpx.Response(status, json=body)
 
@@ -116,14 +118,14 @@ def with_outbox(folder, lcm, scene, news=None, **token):
     return asyncio.run(wrapped())
 
 
-def test_a_post_that_is_taken_is_answered_and_forgotten(tmp_path, lcm):
+def test_an_accepted_post_is_returned_and_removed(tmp_path, lcm):
     async def scene(outbox):
         outcome = await outbox.send("s1", 1, "lablet-sessions/s1/transitions", {"to": "READY"}, "step")
         assert outcome.answer == {"ok": True}
         assert (len(outbox.spool), outbox.waiting("s1")) == (0, [])
 
     with_outbox(tmp_path, lcm, scene)
-    assert lcm.seen[0][:2] == ("/api/internal/lablet-sessions/s1/transitions", {"to": "READY"})
+    assert lcm.received[0][:2] == ("/api/internal/lablet-sessions/s1/transitions", {"to": "READY"})
 
 
 def test_the_same_post_has_the_same_key_after_a_restart(tmp_path, lcm):
@@ -133,13 +135,13 @@ def test_the_same_post_has_the_same_key_after_a_restart(tmp_path, lcm):
 
     with_outbox(tmp_path, lcm, scene)
     with_outbox(tmp_path, lcm, scene)
-    keys = [key for *_, key in lcm.seen]
+    keys = [key for *_, key in lcm.received]
     assert keys[:2] == keys[2:]
     assert keys[0] != keys[1]
 
 
 @pytest.mark.parametrize("trouble", ["down", 500, 502, 503, 429, 401, 403])
-def test_what_lcm_cannot_take_is_kept_and_sent_later(tmp_path, lcm, trouble):
+def test_a_post_that_lcm_cannot_accept_is_kept_and_sent_later(tmp_path, lcm, trouble):
     lcm.answers = [trouble]
     news = []
 
@@ -151,13 +153,13 @@ def test_what_lcm_cannot_take_is_kept_and_sent_later(tmp_path, lcm, trouble):
             await asyncio.sleep(0.05)
 
     with_outbox(tmp_path, lcm, scene, news)
-    assert [body["n"] for _, body, _ in lcm.seen] == [1, 1]
-    assert lcm.seen[0][2] == lcm.seen[1][2]
+    assert [body["n"] for _, body, _ in lcm.received] == [1, 1]
+    assert lcm.received[0][2] == lcm.received[1][2]
     assert news == ["s1"]
 
 
-@pytest.mark.parametrize(("trouble", "is_warned_of"), [(401, True), (403, True), (503, False)])
-def test_a_token_that_is_not_accepted_is_said_loudly(tmp_path, lcm, caplog, trouble, is_warned_of):
+@pytest.mark.parametrize(("trouble", "is_warning"), [(401, True), (403, True), (503, False)])
+def test_a_rejected_token_is_logged_as_a_warning(tmp_path, lcm, caplog, trouble, is_warning):
     lcm.answers = [trouble]
 
     async def scene(outbox):
@@ -165,10 +167,10 @@ def test_a_token_that_is_not_accepted_is_said_loudly(tmp_path, lcm, caplog, trou
 
     with_outbox(tmp_path, lcm, scene)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert ["token is not accepted" in text for text in warnings] == [True] * is_warned_of
+    assert ["token was rejected" in text for text in warnings] == [True] * is_warning
 
 
-def test_a_token_file_that_is_empty_for_a_moment_ends_nothing(tmp_path, lcm):
+def test_an_empty_token_file_is_a_temporary_failure(tmp_path, lcm):
     file = tmp_path / "token"
     file.write_text("")
 
@@ -179,10 +181,10 @@ def test_a_token_file_that_is_empty_for_a_moment_ends_nothing(tmp_path, lcm):
             await asyncio.sleep(0.05)
 
     with_outbox(tmp_path / "spool", lcm, scene, token_file=str(file))
-    assert len(lcm.seen) == 1
+    assert len(lcm.received) == 1
 
 
-def test_what_was_not_sent_is_sent_by_the_next_run_in_order(tmp_path, lcm):
+def test_unsent_posts_are_sent_by_the_next_run_in_order(tmp_path, lcm):
     lcm.answers = ["down"] * 20
 
     async def leave(outbox):
@@ -190,17 +192,17 @@ def test_what_was_not_sent_is_sent_by_the_next_run_in_order(tmp_path, lcm):
             assert (await outbox.send("s1", 1, "x", {"n": n}, str(n))).kept
 
     with_outbox(tmp_path, lcm, leave)
-    lcm.answers, lcm.seen = [], []
+    lcm.answers, lcm.received = [], []
 
     async def resume(outbox):
         while outbox.waiting("s1"):
             await asyncio.sleep(0.02)
 
     with_outbox(tmp_path, lcm, resume)
-    assert [body["n"] for _, body, _ in lcm.seen] == [0, 1, 2]
+    assert [body["n"] for _, body, _ in lcm.received] == [0, 1, 2]
 
 
-def test_a_refusal_is_told_and_does_not_block_what_follows(tmp_path, lcm):
+def test_a_rejected_post_is_returned_and_does_not_block_later_posts(tmp_path, lcm):
     lcm.answers = [409]
     news = []
 
@@ -240,12 +242,12 @@ async def scene(outbox):
 module.SEND_TIMEOUT = 0.3
 folder, lcm = Path(sys.argv[1]), t.Lcm()
 t.with_outbox(folder, lcm, scene)
-print(json.dumps([body["n"] for _, body, _ in lcm.seen]))
+print(json.dumps([body["n"] for _, body, _ in lcm.received]))
 """
 
 
 def test_a_full_disk_delays_no_post_and_leaves_no_files(tmp_path):
-    """A process that may write 64 bytes to a file: that is a full disk for root as well."""
+    """Limit file writes to 64 bytes, which simulates a full disk even for root."""
     done = subprocess.run(
         [sys.executable, "-c", FULL_DISK, tmp_path], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
@@ -253,12 +255,12 @@ def test_a_full_disk_delays_no_post_and_leaves_no_files(tmp_path):
     result, sent = map(json.loads, done.stdout.splitlines())
     taken, kept, depth, full, after, files = result
     assert (taken, kept, depth, after, files) == (True, [True, True], 2, True, [])
-    assert "neither on disk nor in memory" in full
+    assert "no room for the post on disk or in memory" in full
     assert "File too large" in full
     assert list(dict.fromkeys(sent)) == [1, 2, 3, 4], "in order"
 
 
-def test_one_session_s_trouble_is_not_another_s(tmp_path, lcm):
+def test_a_failing_session_does_not_delay_another(tmp_path, lcm):
     lcm.answers = ["down"]
 
     async def scene(outbox):

@@ -1,4 +1,4 @@
-"""Marks, tags, waiting, the work queue: the small parts by table and by property."""
+"""Small parts of the controller: owner marks, port tags, backoff, work queue, metrics."""
 
 import asyncio
 import re
@@ -22,13 +22,13 @@ from lcm.controller.port_tags import TemplateMismatch, tags_to_write
 from lcm.controller.work_queue import WorkQueue
 from tests.lcm.controller.fake_lcm import until
 
-# --- marks ---------------------------------------------------------------------------------------------
+# --- owner marks ---------------------------------------------------------------------------------------
 
 SOME = UUID(int=7)
 
 
 @given(attempt=st.integers(1, 9999), name=st.text(max_size=80))
-def test_a_title_carries_its_mark_whatever_the_name(attempt, name):
+def test_a_title_carries_its_owner_mark_whatever_the_name(attempt, name):
     session = str(uuid4())
     title = format_title(session, attempt, name)
     assert len(title) <= LONGEST_TITLE
@@ -48,11 +48,11 @@ def test_a_title_carries_its_mark_whatever_the_name(attempt, name):
         f"LCM:{SOME}:1",
     ],
 )
-def test_other_titles_have_no_mark(title):
+def test_other_titles_have_no_owner_mark(title):
     assert parse_title(title) is None
 
 
-# --- tags ----------------------------------------------------------------------------------------------
+# --- port tags -----------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -77,7 +77,7 @@ TEMPLATE = [entry("r1_serial", "r1"), entry("r1_pat", "r1", "pat", 161, "udp"), 
 PORTS = {"r1_serial": 2001, "r1_pat": 2002, "h_vnc": 2003}
 
 
-def test_allocated_ports_replace_those_of_the_topology():
+def test_allocated_ports_replace_ports_of_the_topology():
     nodes = [
         Node("n0", "r1", ("core", "serial:5041", "pat:udp:6161:161")),
         Node("n1", "h", ("vnc:5044",)),
@@ -89,12 +89,12 @@ def test_allocated_ports_replace_those_of_the_topology():
     }
 
 
-def test_what_is_written_already_is_not_written_again():
+def test_unchanged_tags_are_not_written_again():
     nodes = [Node("n0", "r1", ("pat:udp:2002:161", "core", "serial:2001")), Node("n1", "h", ("vnc:2003",))]
     assert tags_to_write(nodes, TEMPLATE, PORTS) == {}
 
 
-def test_a_tag_that_cannot_be_read_stays():
+def test_an_unreadable_tag_is_kept():
     nodes = [Node("n0", "r1", ("serial:often",)), Node("n1", "h", ())]
     assert tags_to_write(nodes, TEMPLATE, PORTS)["n0"][0] == "serial:often"
 
@@ -106,16 +106,16 @@ def test_a_tag_that_cannot_be_read_stays():
         ([Node("n0", "r1", ()), Node("n1", "h", ())], {}, "r1_serial"),
     ],
 )
-def test_a_lab_that_does_not_fit_its_template_is_said(nodes, ports, complaint):
+def test_a_lab_that_does_not_match_its_template_is_reported(nodes, ports, complaint):
     with pytest.raises(TemplateMismatch, match=complaint):
         tags_to_write(nodes, TEMPLATE, ports)
 
 
-# --- waiting -------------------------------------------------------------------------------------------
+# --- backoff -------------------------------------------------------------------------------------------
 
 
 @given(draws=st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_waits_grow_within_their_bounds(draws):
+def test_delays_grow_within_their_bounds(draws):
     drawn = iter(draws)
     backoff = Backoff(draw=lambda: next(drawn))
     waits = [backoff.next() for _ in draws]
@@ -123,7 +123,7 @@ def test_waits_grow_within_their_bounds(draws):
     assert all(wait >= 15 for wait in waits[5:])
 
 
-def test_a_success_starts_over():
+def test_a_success_resets_the_backoff():
     backoff = Backoff(draw=lambda: 1.0)
     assert [backoff.next() for _ in range(3)] == [1, 2, 4]
     backoff.reset()
@@ -133,16 +133,16 @@ def test_a_success_starts_over():
 # --- the work queue ------------------------------------------------------------------------------------
 
 
-def work_off(scene, seconds=20.0):
+def run_queue(scene, seconds=20.0):
     return asyncio.run(asyncio.wait_for(scene(), seconds))
 
 
-def test_a_key_that_is_asked_for_often_is_looked_at_once():
+def test_a_key_added_repeatedly_is_processed_once():
     async def scene():
-        queue, seen = WorkQueue(time.monotonic), []
+        queue, processed = WorkQueue(time.monotonic), []
 
         async def work(key):
-            seen.append(key)
+            processed.append(key)
 
         for _ in range(50):
             queue.add("a")
@@ -150,19 +150,19 @@ def test_a_key_that_is_asked_for_often_is_looked_at_once():
         running = asyncio.create_task(queue.run(work, 4))
         await asyncio.sleep(0.1)
         running.cancel()
-        assert sorted(seen) == ["a", "b"]
+        assert sorted(processed) == ["a", "b"]
 
-    work_off(scene)
+    run_queue(scene)
 
 
-def test_a_key_is_never_worked_on_twice_at_a_time_and_what_comes_meanwhile_is_not_lost():
+def test_a_key_is_never_processed_concurrently_and_additions_are_not_lost():
     async def scene():
-        queue, busy, most, seen = WorkQueue(time.monotonic), 0, 0, 0
+        queue, busy, most, processed = WorkQueue(time.monotonic), 0, 0, 0
 
         async def work(key):
-            nonlocal busy, most, seen
+            nonlocal busy, most, processed
             busy += 1
-            most, seen = max(most, busy), seen + 1
+            most, processed = max(most, busy), processed + 1
             await asyncio.sleep(0.03)
             busy -= 1
 
@@ -170,58 +170,58 @@ def test_a_key_is_never_worked_on_twice_at_a_time_and_what_comes_meanwhile_is_no
         for _ in range(20):
             queue.add("a")
             await asyncio.sleep(0.01)
-        before = seen
+        before = processed
         queue.add("a")
-        await until(lambda: seen > before)
+        await until(lambda: processed > before)
         running.cancel()
         assert most == 1
 
-    work_off(scene)
+    run_queue(scene)
 
 
-def test_a_later_time_does_not_put_off_an_earlier_one():
+def test_a_later_due_time_does_not_postpone_an_earlier_one():
     async def scene():
-        queue, seen = WorkQueue(time.monotonic), []
+        queue, processed = WorkQueue(time.monotonic), []
 
         async def work(key):
-            seen.append(key)
+            processed.append(key)
 
         running = asyncio.create_task(queue.run(work, 2))
         queue.add("a", 0.05)
         queue.add("a", 60)
-        await until(lambda: seen)
+        await until(lambda: processed)
         running.cancel()
-        assert seen == ["a"]
+        assert processed == ["a"]
 
-    work_off(scene)
+    run_queue(scene)
 
 
-def test_work_that_fails_comes_back_and_work_that_asks_for_it_too():
+def test_failed_and_rescheduled_keys_are_processed_again():
     async def scene():
-        queue, seen = WorkQueue(time.monotonic), []
+        queue, processed = WorkQueue(time.monotonic), []
 
         async def work(key):
-            seen.append(key)
+            processed.append(key)
             if key == "bad":
                 raise RuntimeError
-            return 0.02 if len(seen) < 30 else None
+            return 0.02 if len(processed) < 30 else None
 
         running = asyncio.create_task(queue.run(work, 2))
         queue.add("bad")
         queue.add("good")
-        await until(lambda: seen.count("bad") == 2 and seen.count("good") > 5)
+        await until(lambda: processed.count("bad") == 2 and processed.count("good") > 5)
         running.cancel()
 
-    work_off(scene)
+    run_queue(scene)
 
 
-def test_a_closed_queue_finishes_and_begins_nothing():
+def test_a_closed_queue_finishes_work_and_starts_none():
     async def scene():
-        queue, seen = WorkQueue(time.monotonic), []
+        queue, processed = WorkQueue(time.monotonic), []
 
         async def work(key):
             await asyncio.sleep(0.1)
-            seen.append(key)
+            processed.append(key)
 
         running = asyncio.create_task(queue.run(work, 1))
         queue.add("a")
@@ -230,32 +230,32 @@ def test_a_closed_queue_finishes_and_begins_nothing():
         queue.close()
         await queue.idle()
         running.cancel()
-        assert seen == ["a"]
+        assert processed == ["a"]
 
-    work_off(scene)
+    run_queue(scene)
 
 
-def test_a_thousand_keys_are_worked_off():
+def test_a_thousand_keys_are_processed():
     async def scene():
-        queue, seen = WorkQueue(time.monotonic), set()
+        queue, processed = WorkQueue(time.monotonic), set()
 
         async def work(key):
             await asyncio.sleep(0)
-            seen.add(key)
+            processed.add(key)
 
         for number in range(1000):
             queue.add(str(number))
         running = asyncio.create_task(queue.run(work, 16))
-        await until(lambda: len(seen) == 1000)
+        await until(lambda: len(processed) == 1000)
         running.cancel()
 
-    work_off(scene)
+    run_queue(scene)
 
 
 # --- metrics -------------------------------------------------------------------------------------------
 
 
-def test_figures_of_a_node_are_cores_bytes_and_percent():
+def test_samples_of_a_node_are_cores_bytes_and_percent():
     node = NodeObservation(
         node_id="n0",
         label="r1",
@@ -274,24 +274,24 @@ def test_figures_of_a_node_are_cores_bytes_and_percent():
     }
 
 
-def test_series_end_with_their_session():
+def test_series_are_removed_with_their_session():
     node = NodeObservation(node_id="n0", label="r1", node_definition="iosv", ram_mb=512)
     utilization = Utilization()
     utilization.put("one", samples_of("k1", node), 1000)
     utilization.put("two", [*samples_of("k2", node), MetricSample("k2", "net_rx", "total", 7)], 2000)
     utilization.keep_only(["two"])
-    used, moved, seen = utilization.collect()
+    used, moved, processed = utilization.collect()
     assert [sample.labels["session_id"] for sample in used.samples] == ["two"]
     assert set(used.samples[0].labels) == {"kernel_id", "session_id", "metric", "value_type"}
     assert [(sample.name, sample.value) for sample in moved.samples] == [("lcm_container_bytes_total", 7)]
-    assert [(sample.labels, sample.value) for sample in seen.samples] == [
+    assert [(sample.labels, sample.value) for sample in processed.samples] == [
         ({"kernel_id": "k2", "session_id": "two"}, 2000)
     ]
     utilization.remove("two")
     assert [family.samples for family in utilization.collect()] == [[], [], []]
 
 
-def test_the_exposition_says_what_series_are():
+def test_the_exposition_has_help_and_type():
     metrics = Metrics()
     metrics.utilization.put(
         "one", [MetricSample("k1", "net_rx", "total", 7), MetricSample("k1", "mem", "pct", 5)], 1000
@@ -327,12 +327,12 @@ LINKS = {"l0": LinkEnds("n0", "n1"), "l1": LinkEnds("n1", "n0"), "loop": LinkEnd
         ("n2", {}),
     ],
 )
-def test_what_a_node_moved_is_summed_over_its_disks_and_links(node, totals):
+def test_bytes_of_a_node_are_summed_over_its_disks_and_links(node, totals):
     found = {each.metric: each.value for each in bytes_moved("k", node, LINKS, STATS)}
     assert found == totals
 
 
-def test_links_are_read_from_a_topology_of_any_form():
+def test_links_are_read_from_any_topology():
     good = {"id": "l0", "n1": "a", "n2": "b"}
     assert LinkEnds.read_all({"links": [good, {"id": "l1", "n1": "a"}, None, 5]}) == {
         "l0": LinkEnds("a", "b")
@@ -341,7 +341,7 @@ def test_links_are_read_from_a_topology_of_any_form():
 
 
 @pytest.mark.parametrize(
-    ("bind", "address", "told"),
+    ("bind", "address", "reported"),
     [
         ("127.0.0.1:9108", "", "127.0.0.1:9108"),
         ("0.0.0.0:9108", "", "this-host:9108"),
@@ -350,9 +350,9 @@ def test_links_are_read_from_a_topology_of_any_form():
         ("off", "eu-1.example.org:9108", ""),
     ],
 )
-def test_a_controller_says_where_it_can_be_scraped(monkeypatch, bind, address, told):
+def test_a_controller_reports_its_metrics_address(monkeypatch, bind, address, reported):
     monkeypatch.setattr("socket.gethostname", lambda: "this-host")
-    assert Config(metrics_bind=bind, metrics_address=address).scraped_at() == told
+    assert Config(metrics_bind=bind, metrics_address=address).scraped_at() == reported
 
 
 def test_two_controllers_fit_into_one_process():

@@ -1,4 +1,4 @@
-"""A session that is spread: a lab on each of its workers, one session to LCM."""
+"""A spread session has a lab on each of its workers and is one session to LCM."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -27,8 +27,8 @@ def other(simulator, worker) -> Iterator[str]:
 
 
 @pytest.fixture
-def play_apart(play, simulator, other):
-    """`play` with a second worker, and a session that has r2 there."""
+def play_spread(play, simulator, other):
+    """`play` with a second worker that runs node r2 of the session."""
     parting = partition_topology(LAB, GROUPS)
 
     def run(part, kernels=None, **settings):
@@ -51,92 +51,92 @@ def play_apart(play, simulator, other):
     return run
 
 
-def test_it_lives_on_both_workers_and_is_seen_as_one(play_apart, other):
+def test_it_runs_on_both_workers_and_is_observed_as_one(play_spread, other):
     async def part(scene):
         await scene.until("RUNNING")
         titles = [lab["title"] for labs in scene.on_both() for lab in labs.values()]
         assert titles == [f"lcm:{scene.key}:1 1/2 campus", f"lcm:{scene.key}:1 2/2 campus"]
-        ready, _ = scene.said("transitions")
-        assert ready["reason"] == "links between workers are left out: r1 – r2"
+        ready, _ = scene.posted("transitions")
+        assert ready["reason"] == "links between workers are missing: r1 – r2"
         scene.now += timedelta(seconds=700)
         await scene.until("TERMINATED")
-        (seen,) = scene.said("resource-observations")
-        assert [node["label"] for node in seen["nodes"]] == ["r1", "host", "r2"]
-        assert (seen["actual_node_count"], seen["observed_ports"]) == (3, PORTS)
-        assert (seen["total_cpu_cores"], seen["errors"]) == ("4.00", [])
+        (observation,) = scene.posted("resource-observations")
+        assert [node["label"] for node in observation["nodes"]] == ["r1", "host", "r2"]
+        assert (observation["actual_node_count"], observation["observed_ports"]) == (3, PORTS)
+        assert (observation["total_cpu_cores"], observation["errors"]) == ("4.00", [])
         assert scene.on_both() == [{}, {}]
 
-    play_apart(part)
+    play_spread(part)
 
 
-def test_it_is_ready_when_all_of_it_is(play_apart, simulator, other):
+def test_it_is_ready_when_all_labs_are(play_spread, simulator, other):
     async def part(scene):
         simulator.admin.fail(other, Fault(FaultKind.REPLACE, "check_if_converged", body="false"))
-        await scene.look(4)
+        await scene.reconcile(4)
         assert scene.steps() == []
         simulator.admin.heal(other)
         await scene.until("READY")
 
-    play_apart(part)
+    play_spread(part)
 
 
-def test_a_restart_finds_its_labs_again(play_apart):
+def test_a_restart_finds_its_labs_again(play_spread):
     async def part(scene):
-        await scene.look(2)
-        scene.desk.states.clear()
+        await scene.reconcile(2)
+        scene.context.states.clear()
         await scene.until("RUNNING")
         assert [len(labs) for labs in scene.on_both()] == [1, 1]
 
-    play_apart(part)
+    play_spread(part)
 
 
-def test_when_one_lab_vanishes_the_others_are_left_to_be_stopped(play_apart, simulator, other):
+def test_when_one_lab_disappears_the_other_labs_are_stopped_later(play_spread, simulator, other):
     async def part(scene):
         await scene.until("RUNNING")
         simulator.admin.remove(other)
         simulator.admin.add(other)
-        await scene.look()
-        (failure,) = scene.said("failures")
-        assert ("vanished" in failure["reason"], failure["lab_is_gone"]) == (True, False)
+        await scene.reconcile()
+        (failure,) = scene.posted("failures")
+        assert ("disappeared" in failure["reason"], failure["lab_is_gone"]) == (True, False)
 
-    play_apart(part)
+    play_spread(part)
 
 
-def test_what_one_worker_refuses_takes_the_lab_off_the_other(play_apart, simulator, other):
+def test_a_rejection_by_one_worker_removes_the_lab_from_the_other(play_spread, simulator, other):
     async def part(scene):
         simulator.admin.fail(other, Fault(FaultKind.STATUS, "^/import", "POST", status=400))
-        await scene.look()
-        (failure,) = scene.said("failures")
+        await scene.reconcile()
+        (failure,) = scene.posted("failures")
         assert failure["lab_is_gone"] is True
         assert scene.on_both() == [{}, {}]
 
-    play_apart(part)
+    play_spread(part)
 
 
-def test_what_one_worker_does_not_tell_is_missing_in_the_whole(play_apart, simulator, other):
+def test_data_missing_from_one_worker_makes_the_observation_incomplete(play_spread, simulator, other):
     async def part(scene):
         await scene.until("RUNNING")
         simulator.admin.fail(other, Fault(FaultKind.STATUS, "/nodes$", "GET", status=500))
         scene.now += timedelta(seconds=700)
         await scene.until("TERMINATED")
-        (seen,) = scene.said("resource-observations")
-        assert [node["label"] for node in seen["nodes"]] == ["r1", "host"]
-        assert {"actual_node_count", "total_cpu_cores"} <= set(seen["incomplete"])
+        (observation,) = scene.posted("resource-observations")
+        assert [node["label"] for node in observation["nodes"]] == ["r1", "host"]
+        assert {"actual_node_count", "total_cpu_cores"} <= set(observation["incomplete"])
 
-    play_apart(part)
+    play_spread(part)
 
 
-def test_none_of_its_labs_is_an_orphan_and_the_figures_of_all_are_read(play_apart):
+def test_none_of_its_labs_is_an_orphan_and_usage_of_all_is_read(play_spread):
     async def part(scene):
         await scene.until("RUNNING")
         scene.world.is_known = True
-        heartbeats = HeartbeatSender(scene.desk, scene.leases, scene.client)
-        survey = WorkerSurvey(scene.desk, scene.leases, scene.client, heartbeats, lambda _: None)
+        heartbeats = HeartbeatSender(scene.context, scene.leases, scene.client)
+        survey = WorkerSurvey(scene.context, scene.leases, scene.client, heartbeats, lambda _: None)
         for _ in range(2):
             await survey.run()
         assert [len(labs) for labs in scene.on_both()] == [1, 1]
-        await LabStatistics(scene.desk, scene.leases, lambda _: None).read()
-        used, *_ = scene.desk.metrics.utilization.collect()
+        await LabStatistics(scene.context, scene.leases, lambda _: None).read()
+        used, *_ = scene.context.metrics.utilization.collect()
         assert {sample.labels["kernel_id"] for sample in used.samples} == {"k1", "k2", "k3"}
 
-    play_apart(part, kernels={"r1": "k1", "r2": "k2", "host": "k3"}, orphan_grace_seconds=0.001)
+    play_spread(part, kernels={"r1": "k1", "r2": "k2", "host": "k3"}, orphan_grace_seconds=0.001)

@@ -1,4 +1,4 @@
-"""What is done in each status, against a real simulator and an LCM in memory."""
+"""Handlers of each session status, with a real simulator and an in-memory LCM."""
 
 import asyncio
 import shutil
@@ -15,7 +15,7 @@ from tests.lcm.controller.scene import PORTS
 from tests.lcm.controller.test_clock import CLOCKS, Machine
 
 
-def test_from_scheduled_to_running_and_to_its_end(play):
+def test_a_session_from_scheduled_to_terminated(play):
     async def part(scene):
         scene.put("SCHEDULED")
         await scene.until("RUNNING")
@@ -24,9 +24,12 @@ def test_from_scheduled_to_running_and_to_its_end(play):
         scene.lcm.sessions[scene.key]["topology"] = None
         await scene.until("TERMINATED")
         assert scene.steps() == ["INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING", "TERMINATED"]
-        (seen,) = scene.said("resource-observations")
-        assert (seen["actual_node_count"], seen["observed_ports"]) == (3, PORTS)
-        assert (seen["observer"], seen["controller"]) == ("lablet-controller", scene.config.name)
+        (observation,) = scene.posted("resource-observations")
+        assert (observation["actual_node_count"], observation["observed_ports"]) == (3, PORTS)
+        assert (observation["observer"], observation["controller"]) == (
+            "lablet-controller",
+            scene.config.name,
+        )
         assert scene.labs() == {}
         kinds = [what for what, _ in scene.lcm.posts]
         assert kinds.index("resource-observations") == 4
@@ -40,8 +43,8 @@ def test_a_definition_without_a_topology_is_reported_and_nothing_is_imported(pla
         row = scene.lcm.sessions[scene.key]
         row["topology"] = ""
         scene.world.put(Session.read(row))
-        await scene.look()
-        (failure,) = scene.said("failures")
+        await scene.reconcile()
+        (failure,) = scene.posted("failures")
         assert "has no topology" in failure["reason"]
         assert scene.labs() == {}
 
@@ -49,10 +52,10 @@ def test_a_definition_without_a_topology_is_reported_and_nothing_is_imported(pla
 
 
 @pytest.mark.parametrize(("starts_in", "ends_in", "steps"), [(3600, 7200, []), (-90, -1, ["CANCELLED"])])
-def test_neither_too_early_nor_too_late(play, starts_in, ends_in, steps):
+def test_a_session_starts_neither_too_early_nor_too_late(play, starts_in, ends_in, steps):
     async def part(scene):
         scene.put("SCHEDULED", starts_in=starts_in, ends_in=ends_in)
-        again = await scene.look()
+        again = await scene.reconcile()
         assert scene.steps() == steps
         if not steps:
             assert again == pytest.approx(3600 - 600, abs=1)
@@ -61,7 +64,7 @@ def test_neither_too_early_nor_too_late(play, starts_in, ends_in, steps):
     play(part)
 
 
-def test_a_lab_that_is_there_already_is_used_and_its_twin_removed(play):
+def test_an_existing_lab_is_used_and_its_duplicate_removed(play):
     async def part(scene):
         scene.put("INSTANTIATING")
         title = format_title(scene.key, 1, "campus")
@@ -76,16 +79,16 @@ def test_a_lab_that_is_there_already_is_used_and_its_twin_removed(play):
 
 @pytest.mark.parametrize("comes_late", [True, False])
 @pytest.mark.parametrize("begun_by", ["one before", "us"])
-def test_an_import_that_nobody_waits_for_is_given_time_to_appear(play, begun_by, comes_late):
+def test_an_abandoned_import_is_given_time_to_appear(play, begun_by, comes_late):
     async def part(scene):
         if begun_by == "us":
             unanswered = Fault(FaultKind.DROP, "^/import", times=2, executed=False)
             scene.simulator.admin.fail(scene.worker, unanswered)
         scene.put("INSTANTIATING", is_inherited=begun_by == "one before")
-        await scene.look(3)
+        await scene.reconcile(3)
         scene.simulator.admin.heal(scene.worker)
         scene.now += timedelta(seconds=scene.config.import_settle_seconds - 1)
-        await scene.look()
+        await scene.reconcile()
         assert scene.labs() == {}
         if comes_late:
             await scene.import_lab(format_title(scene.key, 1, "campus"))
@@ -96,21 +99,21 @@ def test_an_import_that_nobody_waits_for_is_given_time_to_appear(play, begun_by,
     play(part)
 
 
-def test_what_we_knew_of_a_session_is_forgotten_with_the_lease(play):
+def test_session_state_is_discarded_with_the_lease(play):
     async def part(scene):
         scene.put("INSTANTIATING")
         scene.lcm.leases = [{"pool": "cml-eu", "held": False, "holder": "other"}]
         await scene.leases.renew()
-        await scene.look()
+        await scene.reconcile()
         scene.lcm.leases = [{"pool": "cml-eu", "held": True, "holder": "me"}]
         await scene.leases.renew()
-        await scene.look()
+        await scene.reconcile()
         assert scene.labs() == {}
 
     play(part)
 
 
-def test_the_lab_of_an_earlier_attempt_is_not_taken_for_this_one(play):
+def test_the_lab_of_an_earlier_attempt_is_not_used(play):
     async def part(scene):
         scene.put("INSTANTIATING", attempt=2)
         old = await scene.import_lab(format_title(scene.key, 1, "campus"))
@@ -121,14 +124,14 @@ def test_the_lab_of_an_earlier_attempt_is_not_taken_for_this_one(play):
     play(part)
 
 
-def test_a_template_that_does_not_fit_is_a_failure_and_leaves_no_lab(play):
+def test_a_mismatched_port_template_fails_and_leaves_no_lab(play):
     async def part(scene):
         scene.put("INSTANTIATING")
         row = scene.lcm.sessions[scene.key]
         row["allocated_ports"] = {}
         scene.world.put(Session.read(row))
-        await scene.look()
-        (failure,) = scene.said("failures")
+        await scene.reconcile()
+        (failure,) = scene.posted("failures")
         assert "no port was allocated for r1_serial" in failure["reason"]
         assert (failure["lab_is_gone"], failure["attempt"]) == (True, 1)
         assert scene.labs() == {}
@@ -136,11 +139,11 @@ def test_a_template_that_does_not_fit_is_a_failure_and_leaves_no_lab(play):
     play(part)
 
 
-def test_it_waits_for_its_user_when_it_should(play):
+def test_a_session_waits_for_its_user_if_configured(play):
     async def part(scene):
         scene.put("INSTANTIATING", awaits_arrival=True)
         await scene.until("READY")
-        await scene.look(3)
+        await scene.reconcile(3)
         assert scene.steps() == ["READY"]
         scene.lcm.sessions[scene.key]["arrived_at"] = scene.now.isoformat()
         scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
@@ -149,35 +152,35 @@ def test_it_waits_for_its_user_when_it_should(play):
     play(part)
 
 
-def test_an_observation_that_is_asked_for_is_made_once(play):
+def test_a_requested_observation_is_made_once(play):
     async def part(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         scene.lcm.sessions[scene.key]["requests"] = {"observe": scene.now.isoformat()}
         scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
-        await scene.look(3)
-        (seen,) = scene.said("resource-observations")
-        assert (seen["observer"], seen["controller"]) == ("manual", scene.config.name)
+        await scene.reconcile(3)
+        (observation,) = scene.posted("resource-observations")
+        assert (observation["observer"], observation["controller"]) == ("manual", scene.config.name)
         assert scene.steps()[-1] == "RUNNING"
 
     play(part)
 
 
-def test_an_extension_that_was_not_heard_of_is_found_out_before_the_end(play):
+def test_an_unknown_extension_is_detected_before_the_end(play):
     async def part(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         scene.now += timedelta(seconds=700)
         scene.lcm.sessions[scene.key]["ends_at"] = (scene.now + timedelta(hours=1)).isoformat()
-        await scene.look(3)
+        await scene.reconcile(3)
         assert scene.steps()[-1] == "RUNNING"
-        assert scene.said("resource-observations") == []
+        assert scene.posted("resource-observations") == []
 
     play(part)
 
 
 def extend(scene, **by):
-    """Extend the session in LCM without telling the controller."""
+    """Extend the session in LCM without notifying the controller."""
     scene.lcm.sessions[scene.key]["ends_at"] = (scene.now + timedelta(**by)).isoformat()
 
 
@@ -192,20 +195,20 @@ def test_an_extension_after_the_last_check_wins(play, status):
             extend(scene, minutes=2)
             return True
 
-        check, scene.desk.still_over = scene.desk.still_over, confirm_and_extend
+        check, scene.context.still_over = scene.context.still_over, confirm_and_extend
         if status == "SCHEDULED":
             extend(scene, minutes=2)
-        await scene.look()
+        await scene.reconcile()
         assert len(scene.steps()) == 1
         assert scene.lcm.sessions[scene.key]["status"] == status
-        scene.desk.still_over = check
-        await scene.desk.refresh(scene.key)
+        scene.context.still_over = check
+        await scene.context.refresh(scene.key)
         await scene.until("RUNNING")
         assert len(scene.labs()) == 1
         scene.now += timedelta(minutes=3)
         await scene.until("TERMINATED")
         assert scene.labs() == {}
-        assert len(scene.said("resource-observations")) == 1
+        assert len(scene.posted("resource-observations")) == 1
 
     play(part)
 
@@ -216,23 +219,23 @@ def test_the_lab_is_observed_again_at_the_end_of_an_extension(play):
         await scene.until("RUNNING")
         scene.now += timedelta(seconds=700)
         scene.lcm.is_away = True
-        await scene.look()
+        await scene.reconcile()
         extend(scene, minutes=2)
         scene.lcm.is_away = False
         while scene.outbox.waiting(scene.key):
             await asyncio.sleep(0.05)
-        await scene.look(2)
+        await scene.reconcile(2)
         assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
-        assert len(scene.said("resource-observations")) == 1
+        assert len(scene.posted("resource-observations")) == 1
         scene.now += timedelta(minutes=3)
         await scene.until("TERMINATED")
-        assert len(scene.said("resource-observations")) == 2
+        assert len(scene.posted("resource-observations")) == 2
 
     play(part)
 
 
-def test_a_session_that_lcm_ends_before_its_end_is_observed_and_taken_down(play):
-    """As LCM does when the worker will be taken away."""
+def test_a_session_that_lcm_ends_early_is_observed_and_removed(play):
+    """LCM does this when the worker is about to terminate."""
 
     async def part(scene):
         scene.put("INSTANTIATING")
@@ -241,8 +244,8 @@ def test_a_session_that_lcm_ends_before_its_end_is_observed_and_taken_down(play)
         row["status"] = "COLLECTING"
         scene.world.put(Session.read(row))
         await scene.until("TERMINATED")
-        assert len(scene.said("resource-observations")) == 1
-        assert [each["reason"] for each in scene.said("transitions")[-2:]] == ["", ""]
+        assert len(scene.posted("resource-observations")) == 1
+        assert [each["reason"] for each in scene.posted("transitions")[-2:]] == ["", ""]
         assert scene.labs() == {}
 
     play(part)
@@ -256,28 +259,28 @@ def test_a_session_ends_by_lcm_s_time(play, wall):
         scene.put("INSTANTIATING", ends_in=60)
         await scene.until("RUNNING")
         machine.passed += 55
-        assert 0 < await scene.look() <= 5
+        assert 0 < await scene.reconcile() <= 5
         assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
         machine.passed += 6
         await scene.until("TERMINATED")
-        (seen,) = scene.said("resource-observations")
-        assert seen["observed_at"] == scene.lcm.now().isoformat()
+        (observation,) = scene.posted("resource-observations")
+        assert observation["observed_at"] == scene.lcm.now().isoformat()
 
     play(part, machine=machine)
 
 
 @pytest.mark.parametrize("status", ["SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "STOPPING"])
-def test_no_session_is_ended_while_lcm_s_time_is_in_doubt(play, status):
+def test_no_session_is_ended_while_lcm_s_time_is_unsteady(play, status):
     async def part(scene):
         scene.put(status, ends_in=-1, since=10_000, awaits_arrival=True)
         await scene.import_lab(format_title(scene.key, 1, "campus"))
         delete = Fault(FaultKind.STATUS, "^/labs/[^/]+$", "DELETE", status=500)
         scene.simulator.admin.fail(scene.worker, delete)
         scene.clock.is_steady = False
-        assert await scene.look() >= 0.5
+        assert await scene.reconcile() >= 0.5
         assert (scene.lcm.posts, len(scene.labs())) == ([], 1)
         scene.clock.is_steady = True
-        await scene.look(2)
+        await scene.reconcile(2)
         assert len(scene.lcm.posts) >= 1
 
     play(part)
@@ -288,19 +291,19 @@ def test_a_session_starts_while_lcm_s_time_is_unsteady_but_known(play, is_known,
     async def part(scene):
         scene.put("SCHEDULED", ends_in=600)
         scene.clock.is_steady, scene.clock.is_known = False, is_known
-        await scene.look()
+        await scene.reconcile()
         assert len(scene.lcm.posts) == posts
 
     play(part)
 
 
-def test_while_lcm_is_away_the_end_is_observed_and_nothing_torn_down(play):
+def test_while_lcm_is_unavailable_the_end_is_observed_and_no_lab_removed(play):
     async def part(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         scene.now += timedelta(seconds=700)
         scene.lcm.is_away = True
-        await scene.look(2)
+        await scene.reconcile(2)
         (kept,) = scene.outbox.waiting(scene.key)
         assert kept.path.endswith("resource-observations")
         assert len(scene.labs()) == 1
@@ -308,7 +311,7 @@ def test_while_lcm_is_away_the_end_is_observed_and_nothing_torn_down(play):
         while scene.outbox.waiting(scene.key):
             await asyncio.sleep(0.05)
         await scene.until("TERMINATED")
-        assert len(scene.said("resource-observations")) == 1
+        assert len(scene.posted("resource-observations")) == 1
         assert scene.steps()[-3:] == ["COLLECTING", "STOPPING", "TERMINATED"]
 
     play(part)
@@ -317,26 +320,26 @@ def test_while_lcm_is_away_the_end_is_observed_and_nothing_torn_down(play):
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ((409, "state_conflict"), "its timeslot is over; not observed: 409 state_conflict: y"),
-        ((422, "unprocessable"), "its timeslot is over; not observed: 422 unprocessable: y"),
-        # A run before this one has posted it.
-        ((422, "key_reused"), "its timeslot is over"),
+        ((409, "state_conflict"), "the timeslot ended; not observed: 409 state_conflict: y"),
+        ((422, "unprocessable"), "the timeslot ended; not observed: 422 unprocessable: y"),
+        # An earlier process has posted it.
+        ((422, "key_reused"), "the timeslot ended"),
     ],
 )
-def test_an_observation_that_is_refused_does_not_hold_up_the_end(play, answer, reason):
+def test_a_rejected_observation_does_not_block_teardown(play, answer, reason):
     async def part(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         scene.lcm.trouble["resource-observations"] = answer
         scene.now += timedelta(seconds=700)
         await scene.until("TERMINATED")
-        (stopping,) = [body for body in scene.said("transitions") if body["to_status"] == "STOPPING"]
+        (stopping,) = [body for body in scene.posted("transitions") if body["to_status"] == "STOPPING"]
         assert stopping["reason"] == reason
 
     play(part)
 
 
-def test_cml_failing_to_tell_what_it_has_does_not_hold_up_the_end(play):
+def test_a_failed_observation_does_not_block_teardown(play):
     async def part(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
@@ -344,39 +347,39 @@ def test_cml_failing_to_tell_what_it_has_does_not_hold_up_the_end(play):
             scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, path, "GET", status=500))
         scene.now += timedelta(seconds=700)
         await scene.until("TERMINATED")
-        (seen,) = scene.said("resource-observations")
-        assert seen["actual_node_count"] is None
-        assert seen["errors"]
+        (observation,) = scene.posted("resource-observations")
+        assert observation["actual_node_count"] is None
+        assert observation["errors"]
         assert scene.labs() == {}
 
     play(part, observe_seconds=5.0)
 
 
 @pytest.mark.parametrize("observed", [False, True])
-def test_one_that_was_called_off_says_why_it_was_not_observed(play, observed):
+def test_a_cancelled_session_reports_why_it_was_not_observed(play, observed):
     async def part(scene):
-        seen_at = scene.now.isoformat() if observed else None
-        scene.put("STOPPING", observed_at=seen_at)
+        observed_at = scene.now.isoformat() if observed else None
+        scene.put("STOPPING", observed_at=observed_at)
         await scene.import_lab(format_title(scene.key, 1, "campus"))
         await scene.until("TERMINATED")
-        (ended,) = scene.said("transitions")
-        assert ended["reason"] == ("" if observed else "not observed: its lab does not run")
+        (ended,) = scene.posted("transitions")
+        assert ended["reason"] == ("" if observed else "not observed: the lab is not running")
 
     play(part)
 
 
-def test_a_worker_that_does_not_tell_its_labs_does_not_hold_up_the_end(play):
+def test_a_worker_that_cannot_list_labs_does_not_block_teardown(play):
     async def part(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, "^/labs$", status=500))
         scene.now += timedelta(seconds=601)
-        await scene.look()
+        await scene.reconcile()
         assert scene.steps()[-1] == "RUNNING"
         scene.now += timedelta(seconds=scene.config.observe_seconds)
         await scene.until("STOPPING")
-        (stopping,) = [body for body in scene.said("transitions") if body["to_status"] == "STOPPING"]
-        assert "not observed: eu-01: labs answered 500" in stopping["reason"]
+        (stopping,) = [body for body in scene.posted("transitions") if body["to_status"] == "STOPPING"]
+        assert "not observed: eu-01: labs returned 500" in stopping["reason"]
         scene.simulator.admin.heal(scene.worker)
         await scene.until("TERMINATED")
         assert scene.labs() == {}
@@ -385,12 +388,12 @@ def test_a_worker_that_does_not_tell_its_labs_does_not_hold_up_the_end(play):
 
 
 @pytest.mark.parametrize("path", ["^/import", "/nodes$", "/state$", "check_if_converged"])
-def test_an_answer_that_cannot_be_read_is_asked_for_again(play, path):
+def test_an_unreadable_response_is_retried(play, path):
     async def part(scene):
         scene.simulator.admin.fail(scene.worker, Fault(FaultKind.TRUNCATE, path, times=1))
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
-        assert scene.said("failures") == []
+        assert scene.posted("failures") == []
         assert scene.simulator.admin.controllers()[scene.worker]["imports"] == 1
 
     play(part)
@@ -400,21 +403,21 @@ TITLE_MISSING = Fault(FaultKind.MISSING_FIELDS, "^/labs/[^/]+$", "GET", fields=[
 
 
 @pytest.mark.parametrize(("status", "times"), [("INSTANTIATING", 1), ("RUNNING", 1), ("STOPPING", 2)])
-def test_a_lab_that_does_not_tell_its_title_may_be_ours(play, status, times):
+def test_a_lab_with_an_unreadable_title_may_belong_to_the_session(play, status, times):
     async def part(scene):
         scene.put(status)
         lab_id = await scene.import_lab(format_title(scene.key, 1, "campus"))
         scene.simulator.admin.fail(scene.worker, replace(TITLE_MISSING, times=times))
-        assert await scene.look() is not None
+        assert await scene.reconcile() is not None
         assert (scene.lcm.posts, list(scene.labs())) == ([], [lab_id])
-        await scene.look()
-        assert scene.said("failures") == []
+        await scene.reconcile()
+        assert scene.posted("failures") == []
         assert len(scene.labs()) == (status != "STOPPING")
 
     play(part)
 
 
-def test_an_import_that_does_not_tell_its_id_is_found_once_its_title_is_told(play):
+def test_an_import_without_an_id_is_found_by_its_title(play):
     async def part(scene):
         scene.simulator.admin.fail(
             scene.worker, Fault(FaultKind.MISSING_FIELDS, "^/import", times=1, fields=["id"])
@@ -422,16 +425,16 @@ def test_an_import_that_does_not_tell_its_id_is_found_once_its_title_is_told(pla
         scene.simulator.admin.fail(scene.worker, replace(TITLE_MISSING, times=1))
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
-        assert scene.said("failures") == []
+        assert scene.posted("failures") == []
         assert scene.simulator.admin.controllers()[scene.worker]["imports"] == 1
 
     play(part)
 
 
-def test_a_lab_of_others_that_never_tells_its_title_is_no_trouble_for_ours(play):
+def test_a_foreign_lab_with_an_unreadable_title_does_not_affect_the_session(play):
     async def part(scene):
         scene.put("INSTANTIATING")
-        await scene.look()
+        await scene.reconcile()
         scene.simulator.admin.fail(scene.worker, TITLE_MISSING)
         await scene.import_lab("somebody's")
         await scene.until("RUNNING")
@@ -442,7 +445,7 @@ def test_a_lab_of_others_that_never_tells_its_title_is_no_trouble_for_ours(play)
     play(part)
 
 
-def test_the_lab_that_was_imported_is_known_without_asking(play):
+def test_an_imported_lab_is_known_without_a_request(play):
     async def part(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
@@ -452,127 +455,129 @@ def test_the_lab_that_was_imported_is_known_without_asking(play):
     play(part)
 
 
-def test_one_that_was_called_off_while_booting_is_taken_down_unobserved(play):
+def test_a_session_cancelled_while_booting_is_removed_unobserved(play):
     async def part(scene):
         scene.put("STOPPING")
         await scene.import_lab(format_title(scene.key, 1, "campus"))
         await scene.until("TERMINATED")
-        assert scene.said("resource-observations") == []
+        assert scene.posted("resource-observations") == []
         assert scene.labs() == {}
 
     play(part)
 
 
-def test_a_lab_that_is_gone_is_a_failure_while_it_runs_and_fine_when_it_stops(play):
+def test_a_missing_lab_is_a_failure_while_running_and_success_while_stopping(play):
     async def part(scene):
         scene.put("RUNNING")
-        await scene.look()
-        (failure,) = scene.said("failures")
-        assert (failure["lab_is_gone"], "vanished" in failure["reason"]) == (True, True)
+        await scene.reconcile()
+        (failure,) = scene.posted("failures")
+        assert (failure["lab_is_gone"], "disappeared" in failure["reason"]) == (True, True)
         scene.put("STOPPING")
         await scene.until("TERMINATED")
 
     play(part)
 
 
-def test_a_worker_that_is_away_for_too_long_has_lost_its_sessions(play):
+def test_sessions_of_a_worker_unreachable_for_too_long_fail(play):
     async def part(scene):
         scene.put("RUNNING")
         scene.world.replace_slots([SlotInfo("slot-1", "eu-01", "cml-eu", "http://127.0.0.1:9")])
-        assert await scene.look() is not None
+        assert await scene.reconcile() is not None
         assert scene.lcm.posts == []
         scene.world.worker("slot-1").unreachable_since = time.monotonic() - 301
-        await scene.look()
-        (failure,) = scene.said("failures")
-        assert (failure["lab_is_gone"], "does not answer" in failure["reason"]) == (False, True)
+        await scene.reconcile()
+        (failure,) = scene.posted("failures")
+        assert (failure["lab_is_gone"], "does not respond" in failure["reason"]) == (False, True)
 
     play(part)
 
 
 @pytest.mark.parametrize(
     ("status", "since", "reason"),
-    [("INSTANTIATING", 901, "did not converge"), ("STOPPING", 901, "could not be taken down")],
+    [("INSTANTIATING", 901, "did not converge"), ("STOPPING", 901, "was not removed within")],
 )
-def test_what_takes_too_long_is_given_up(play, status, since, reason):
+def test_a_stage_that_takes_too_long_fails(play, status, since, reason):
     async def part(scene):
         scene.put(status, since=since)
         await scene.import_lab(format_title(scene.key, 1, "campus"))
-        await scene.look()
-        (failure,) = scene.said("failures")
+        await scene.reconcile()
+        (failure,) = scene.posted("failures")
         assert reason in failure["reason"]
 
     play(part)
 
 
-@pytest.mark.parametrize("is_told", [True, False])
-def test_a_lab_that_is_gone_was_taken_down_however_late(play, is_told):
+@pytest.mark.parametrize("is_reported", [True, False])
+def test_a_missing_lab_counts_as_removed_however_late(play, is_reported):
     async def part(scene):
         scene.put("STOPPING", since=901)
-        if not is_told:
+        if not is_reported:
             scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, "^/labs$", status=500))
-        await scene.look()
-        assert (scene.steps(), len(scene.said("failures"))) == ((["TERMINATED"], 0) if is_told else ([], 1))
+        await scene.reconcile()
+        assert (scene.steps(), len(scene.posted("failures"))) == (
+            (["TERMINATED"], 0) if is_reported else ([], 1)
+        )
 
     play(part)
 
 
 def break_disk(scene):
-    """Put a file where the folder of the spool was: nothing can be written, not even by root."""
+    """Replace the spool folder by a file, so that not even root can write."""
     shutil.rmtree(scene.outbox.spool.folder)
     scene.outbox.spool.folder.write_text("")
 
 
-def test_a_session_lives_its_whole_life_without_a_disk(play):
+def test_a_session_completes_without_a_disk(play):
     async def part(scene):
         break_disk(scene)
         scene.put("SCHEDULED")
         await scene.until("RUNNING")
         scene.now += timedelta(seconds=700)
         await scene.until("TERMINATED")
-        assert len(scene.said("resource-observations")) == 1
-        assert (scene.said("failures"), scene.labs()) == ([], {})
+        assert len(scene.posted("resource-observations")) == 1
+        assert (scene.posted("failures"), scene.labs()) == ([], {})
 
     play(part)
 
 
-def test_a_step_without_room_on_disk_and_in_memory_is_retried_within_seconds(play, monkeypatch):
+def test_a_transition_without_room_on_disk_and_in_memory_is_retried_within_seconds(play, monkeypatch):
     async def part(scene):
         break_disk(scene)
         monkeypatch.setattr("lcm.controller.outbox.MAX_IN_MEMORY", 0)
         scene.put("STOPPING")
         await scene.import_lab(format_title(scene.key, 1, "campus"))
-        pauses = [await scene.look() for _ in range(4)]
+        pauses = [await scene.reconcile() for _ in range(4)]
         assert (scene.labs(), scene.lcm.posts) == ({}, [])
         assert all(pause and pause <= 15 for pause in pauses)
         assert pauses[-1] > pauses[0]
         scene.outbox.spool.folder.unlink()
         scene.outbox.spool.folder.mkdir()
-        await scene.look()
+        await scene.reconcile()
         assert scene.steps() == ["TERMINATED"]
 
     play(part)
 
 
-def test_a_start_that_is_refused_for_lack_of_room_is_reported_and_cleaned_up(play):
+def test_a_start_rejected_for_lack_of_resources_is_reported_and_cleaned_up(play):
     async def part(scene):
         refusal = Fault(FaultKind.STATUS, "/start$", "PUT", status=400, description="Insufficient resources")
         scene.simulator.admin.fail(scene.worker, refusal)
         scene.put("INSTANTIATING")
-        await scene.look()
-        (failure,) = scene.said("failures")
+        await scene.reconcile()
+        (failure,) = scene.posted("failures")
         assert "Insufficient resources" in failure["reason"]
         assert scene.labs() == {}
 
     play(part)
 
 
-def test_without_the_lease_nothing_is_done(play):
+def test_without_the_lease_nothing_changes(play):
     async def part(scene):
         scene.lcm.leases = [{"pool": "cml-eu", "held": False, "holder": "other"}]
         await scene.leases.renew()
         for status in ("SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING"):
             scene.put(status, ends_in=-1)
-            await scene.look()
+            await scene.reconcile()
         assert (scene.lcm.posts, scene.labs()) == ([], {})
 
     play(part)

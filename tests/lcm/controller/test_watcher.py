@@ -1,4 +1,4 @@
-"""Listing and watching LCM: nothing is missed, and never a hot loop."""
+"""List and watch: no change is missed, and there is no hot loop."""
 
 import asyncio
 
@@ -38,7 +38,7 @@ def follow(lcm, scene, **settings):
     asyncio.run(wrapped())
 
 
-def test_what_is_there_is_listed_and_what_comes_is_watched(lcm):
+def test_existing_sessions_are_listed_and_new_ones_watched(lcm):
     lcm.put(session())
 
     async def scene(world, follower):
@@ -47,7 +47,7 @@ def test_what_is_there_is_listed_and_what_comes_is_watched(lcm):
         lcm.put(session())
         await until(lambda: len(world.sessions) == 2)
         gone = next(iter(lcm.sessions))
-        lcm.tell(gone)
+        lcm.publish(gone)
         del lcm.sessions[gone]
         await until(lambda: len(world.sessions) == 1)
 
@@ -55,7 +55,7 @@ def test_what_is_there_is_listed_and_what_comes_is_watched(lcm):
     assert lcm.calls["slots"] == 1
 
 
-def test_long_lists_are_read_to_their_end(lcm):
+def test_all_pages_of_a_list_are_read(lcm):
     lcm.page = 7
     for _ in range(30):
         lcm.put(session())
@@ -66,7 +66,7 @@ def test_long_lists_are_read_to_their_end(lcm):
     follow(lcm, scene)
 
 
-def test_too_old_lists_again(lcm):
+def test_an_expired_revision_lists_again(lcm):
     lcm.put(session())
     answers = iter([410])
     lcm.trouble["watch"] = lambda: next(answers, None) if lcm.calls["watch"] > 1 else None
@@ -90,7 +90,7 @@ def test_a_burst_of_changes_is_one_list(lcm):
 
 
 @pytest.mark.parametrize("trouble", ["down", 500, 401, 410])
-def test_lcm_in_trouble_is_not_asked_in_a_hot_loop(lcm, trouble):
+def test_a_failing_lcm_is_not_polled_in_a_hot_loop(lcm, trouble):
     lcm.trouble["watch"] = trouble
 
     async def scene(world, follower):
@@ -100,8 +100,8 @@ def test_lcm_in_trouble_is_not_asked_in_a_hot_loop(lcm, trouble):
     follow(lcm, scene)
 
 
-def test_a_watch_that_is_always_too_old_does_not_list_in_a_hot_loop(lcm):
-    # Where the feed is it says, and refuses to be watched from there.
+def test_a_revision_that_always_expires_does_not_list_in_a_hot_loop(lcm):
+    # The feed returns its revision, but rejects watching from there.
     lcm.trouble["watch"] = lambda: 410 if lcm.calls["watch"] % 2 == 0 else None
 
     async def scene(world, follower):
@@ -111,7 +111,7 @@ def test_a_watch_that_is_always_too_old_does_not_list_in_a_hot_loop(lcm):
     follow(lcm, scene)
 
 
-def test_a_session_that_left_its_slot_is_forgotten(lcm):
+def test_a_session_that_left_its_slot_is_dropped(lcm):
     row = session()
     lcm.put(row)
 
@@ -123,7 +123,7 @@ def test_a_session_that_left_its_slot_is_forgotten(lcm):
     follow(lcm, scene)
 
 
-def test_one_session_can_be_read_again(lcm):
+def test_one_session_can_be_reloaded(lcm):
     row = session()
     lcm.put(row)
 
@@ -143,7 +143,7 @@ def test_one_session_can_be_read_again(lcm):
     [(400, LcmRefused), (401, LcmRefused), (404, LcmRefused), (409, LcmRefused), (410, RevisionExpired)]
     + [(status, LcmUnavailable) for status in (408, 429, 500, 502, 503, "down")],
 )
-def test_what_may_work_later_is_told_from_what_will_not(lcm, status, error):
+def test_retryable_and_final_errors_are_distinguished(lcm, status, error):
     lcm.trouble["slots"] = status
 
     async def scene():
@@ -158,7 +158,7 @@ def test_what_may_work_later_is_told_from_what_will_not(lcm, status, error):
 # --- leases ----------------------------------------------------------------------------------------------
 
 
-def test_a_pool_is_ours_while_lcm_says_so(lcm, monkeypatch):
+def test_a_pool_is_held_while_lcm_confirms_it(lcm, monkeypatch):
     clock = [1000.0]
     monkeypatch.setattr("lcm.controller.pool_leases.time.monotonic", lambda: clock[0])
 
@@ -170,7 +170,7 @@ def test_a_pool_is_ours_while_lcm_says_so(lcm, monkeypatch):
         assert await leases.renew() == set()
         assert leases.may_change("cml-eu")
         clock[0] += TRUSTED_SECONDS + 1
-        # LCM does not answer: what we see we may still tell, but nothing may be changed.
+        # LCM does not respond: observations may still be posted, but nothing may be changed.
         assert (leases.is_ours("cml-eu"), leases.may_change("cml-eu")) == (True, False)
         lcm.leases = [{"pool": "cml-eu", "held": False, "holder": "other"}]
         assert await leases.renew() == set()

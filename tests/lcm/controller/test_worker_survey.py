@@ -1,4 +1,4 @@
-"""What a look at a worker finds, and how old it is when LCM is told."""
+"""Findings of a worker survey, and their age when LCM receives them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.lcm.controller.fake_lcm import until
 
 def surveying(scene):
     scene.world.is_known = True
-    heartbeats = HeartbeatSender(scene.desk, scene.leases, scene.client)
-    return heartbeats, WorkerSurvey(scene.desk, scene.leases, scene.client, heartbeats, lambda _: None)
+    heartbeats = HeartbeatSender(scene.context, scene.leases, scene.client)
+    return heartbeats, WorkerSurvey(scene.context, scene.leases, scene.client, heartbeats, lambda _: None)
 
 
-def test_ports_that_nobody_was_given_are_told_once_with_the_age_of_the_look(play):
+def test_leaked_ports_are_reported_once_with_the_age_of_the_survey(play):
     async def part(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
@@ -29,7 +29,7 @@ def test_ports_that_nobody_was_given_are_told_once_with_the_age_of_the_look(play
         await asyncio.sleep(0.3)
         await heartbeats.send_all()
         await heartbeats.send_all()
-        first, second = scene.said("heartbeat")
+        first, second = scene.posted("heartbeat")
         assert [port["port"] for port in first["leaked_ports"]] == [2001]
         assert 0.3 <= first["looked_seconds_ago"] < 30
         assert "leaked_ports" not in second
@@ -38,7 +38,7 @@ def test_ports_that_nobody_was_given_are_told_once_with_the_age_of_the_look(play
     play(part)
 
 
-def test_a_look_that_lcm_did_not_hear_of_is_told_later_and_is_older_then(play):
+def test_a_survey_that_lcm_did_not_receive_is_reported_later_with_its_age(play):
     async def part(scene):
         heartbeats, survey = surveying(scene)
         await survey.run()
@@ -47,15 +47,15 @@ def test_a_look_that_lcm_did_not_hear_of_is_told_later_and_is_older_then(play):
         scene.lcm.is_away = False
         await asyncio.sleep(0.5)
         await heartbeats.send_all()
-        (told,) = scene.said("heartbeat")
-        assert told["leaked_ports"] == []
-        assert told["looked_seconds_ago"] >= 0.5
+        (heartbeat,) = scene.posted("heartbeat")
+        assert heartbeat["leaked_ports"] == []
+        assert heartbeat["looked_seconds_ago"] >= 0.5
 
     play(part)
 
 
-def test_a_look_counts_from_its_beginning(play):
-    """What was put onto the worker while we looked may not have been seen."""
+def test_the_age_of_a_survey_counts_from_its_start(play):
+    """A lab created during the survey may not have been found."""
 
     async def part(scene):
         heartbeats, survey = surveying(scene)
@@ -69,15 +69,15 @@ def test_a_look_counts_from_its_beginning(play):
 
         worker.labs = slowly
         await survey.run()
-        (looked,) = heartbeats.port_observations.values()
-        assert looked.as_body()["looked_seconds_ago"] >= 0.5
+        (observation,) = heartbeats.port_observations.values()
+        assert observation.as_body()["looked_seconds_ago"] >= 0.5
 
     play(part)
 
 
 @pytest.mark.parametrize("is_opened", [True, False])
-def test_a_worker_that_is_given_up_during_a_round_costs_no_round(play, is_opened):
-    """The round holds the worker: a call under way is answered, the next one finds the client closed."""
+def test_a_worker_removed_during_a_survey_does_not_fail_the_survey(play, is_opened):
+    """The survey holds the worker: a call in progress completes, the next one finds the client closed."""
 
     async def part(scene):
         worker = scene.world.worker("slot-1")
@@ -91,13 +91,13 @@ def test_a_worker_that_is_given_up_during_a_round_costs_no_round(play, is_opened
         if is_opened:
             await rounds
         await scene.world.aclose()
-        with pytest.raises(CmlUnreachable, match="has been closed"):
+        with pytest.raises(CmlUnreachable, match="the client of this worker is closed"):
             await worker.cml.system_stats()
 
     play(part)
 
 
-def test_an_age_is_never_below_zero():
+def test_the_age_of_a_survey_is_never_negative():
     assert PortObservation([], began=float("inf")).as_body() == {
         "leaked_ports": [],
         "looked_seconds_ago": 0.0,

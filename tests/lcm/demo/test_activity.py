@@ -1,4 +1,4 @@
-"""The living demo: sessions come, some are called off or extended, a spot worker goes now and then."""
+"""Live demo: sessions are requested, cancelled and extended, and spot workers interrupted."""
 
 from datetime import timedelta
 from random import Random
@@ -42,7 +42,7 @@ NOW = timezone.now().replace(microsecond=0)
 
 @pytest.fixture(scope="module")
 def loaded(django_db_setup, django_db_blocker):
-    """The fleet is made once; what a test does to it is undone when the test ends."""
+    """Load the fleet once. Each test's changes are rolled back."""
     with django_db_blocker.unblock(), transaction.atomic():
         load_demo(now=NOW, live=True)
         yield
@@ -63,13 +63,13 @@ def active():
     return LabletSession.objects.filter(status__in=ACTIVE)
 
 
-def test_a_living_fleet_begins_with_people_who_wait_and_a_past(fleet, now):
+def test_a_live_fleet_starts_with_waiting_and_past_sessions(fleet, now):
     assert set(active().values_list("status", flat=True)) == {"PENDING"}
     assert all(session.ends_at > now for session in active())
     assert LabletSession.objects.filter(status__in=FINAL).count() > 30
 
 
-def test_what_was_made_is_older_than_what_happened_there(fleet, now):
+def test_objects_are_older_than_their_events(fleet, now):
     first = LabletSession.objects.order_by("created_at").first().created_at
     assert all(project.created_at < first for project in Project.objects.all())
     assert all(
@@ -83,19 +83,19 @@ def test_what_was_made_is_older_than_what_happened_there(fleet, now):
     assert not ChangeLog.objects.filter(event="definition_imported", at__gt=now - timedelta(days=9)).exists()
 
 
-def test_no_worker_is_silent_before_its_controller_can_have_spoken(fleet, now):
+def test_no_worker_misses_heartbeats_before_its_controller_starts(fleet, now):
     assert not Slot.objects.filter(is_silent(now)).exists()
 
 
-def test_some_definitions_ask_for_too_much_and_some_for_too_little(fleet):
+def test_some_definitions_are_over_provisioned_and_some_under_provisioned(fleet):
     for name, factor in WRONG_REQUIREMENTS.items():
         definition = LabletDefinition.objects.get(name=name)
         needed = sum(node["memory_mb"] for node in definition.nodes) / 1024
-        asked = float(definition.current_revision.memory_gb)
-        assert (asked > needed * 1.5) if factor > 1 else (asked < needed)
+        required = float(definition.current_revision.memory_gb)
+        assert (required > needed * 1.5) if factor > 1 else (required < needed)
 
 
-def test_sessions_come_until_the_fleet_is_busy_and_no_more(fleet, now):
+def test_sessions_are_requested_up_to_the_target(fleet, now):
     demo = activity.DemoActivity(Random(1))
     for step in range(20):
         demo.step(now=now + timedelta(seconds=8 * step))
@@ -110,9 +110,9 @@ def run_all(now):
             transition_session(session=session, to=step, actor=activity.DEMO, now=now)
 
 
-def test_running_sessions_are_called_off_and_extended_now_and_then(fleet, now, monkeypatch):
+def test_running_sessions_are_cancelled_and_extended(fleet, now, monkeypatch):
     run_all(now)
-    monkeypatch.setattr(activity, "CALLED_OFF", 1.0)
+    monkeypatch.setattr(activity, "CANCELLED", 1.0)
     monkeypatch.setattr(activity, "EXTENDED", 1.0)
     before = {each.pk: each.ends_at for each in active()}
     activity.DemoActivity(Random(1)).step(now=now)
@@ -120,17 +120,15 @@ def test_running_sessions_are_called_off_and_extended_now_and_then(fleet, now, m
     assert sum(each.ends_at != before.get(each.pk, each.ends_at) for each in active()) == 1
 
 
-def test_a_spot_worker_gets_notice(fleet, now, monkeypatch):
+def test_a_spot_worker_gets_an_interruption_notice(fleet, now, monkeypatch):
     monkeypatch.setattr(activity, "INTERRUPTED", 1.0)
     activity.DemoActivity(Random(1)).step(now=now)
     (noticed,) = SimulatedInstance.objects.exclude(interrupted_at=None)
     assert (noticed.market, noticed.pool) == ("spot", "cml-us")
 
 
-def test_the_demo_leaves_the_pools_definitions_and_sessions_of_people_alone(
-    fleet, now, tmp_path, monkeypatch
-):
-    for name in ("CALLED_OFF", "EXTENDED", "INTERRUPTED"):
+def test_the_demo_ignores_pools_definitions_and_sessions_of_users(fleet, now, tmp_path, monkeypatch):
+    for name in ("CANCELLED", "EXTENDED", "INTERRUPTED"):
         monkeypatch.setattr(activity, name, 1.0)
     lab = (TOPOLOGIES / f"{DEFINITIONS[0]}.yaml").read_text()
     with_spot = {"spot": True}
@@ -140,7 +138,7 @@ def test_the_demo_leaves_the_pools_definitions_and_sessions_of_people_alone(
     mine = {"topology": lab, "status": "active", "actor": activity.DEMO, "now": now}
     import_definition(name="mine", **mine)
     import_definition(name=DEFINITIONS[0], version="2.0", **mine)
-    # A demo definition that a person moved to a pool of their own.
+    # A demo definition that a user moved to a pool of their own.
     LabletDefinition.objects.filter(name=DEFINITIONS[1]).update(pool="mine")
     admin = User.objects.get(username="admin")
     project = create_project(domain=Domain.objects.first(), name="empty", actor=activity.DEMO)
@@ -171,13 +169,13 @@ def test_the_demo_leaves_the_pools_definitions_and_sessions_of_people_alone(
     assert find_token(key=(tmp_path / "token").read_text(), now=now).scopes == [f"pool:{p}" for p in POOLS]
 
 
-def test_workers_answer_where_the_simulators_are(fleet):
+def test_workers_have_the_url_of_the_simulator(fleet):
     set_simulator_url("http://127.0.0.1:9")
     for slot in Slot.objects.exclude(instance_id=""):
         assert slot.endpoint == f"http://127.0.0.1:9/{slot.instance_id}"
 
 
-def test_the_controller_s_key_is_kept_and_is_ours_alone(fleet, now, tmp_path):
+def test_the_token_of_the_controller_is_kept_and_private(fleet, now, tmp_path):
     path = tmp_path / "token"
     write_controller_token(path, now=now)
     key = path.read_text()
@@ -191,13 +189,13 @@ def test_the_controller_s_key_is_kept_and_is_ours_alone(fleet, now, tmp_path):
     assert ApiToken.objects.filter(name="demo-controller", revoked_at=None).count() == 1
 
 
-def test_without_the_demo_nothing_lives(settings):
+def test_without_demo_no_activity_runs(settings):
     settings.DEMO = False
     with pytest.raises(CommandError, match="demo only"):
         call_command("live_demo")
 
 
-def test_the_usage_of_the_past_weeks_is_counted_before_anyone_looks(fleet, now):
+def test_past_usage_is_counted_before_the_first_page_view(fleet, now):
     run_observers(lambda: now)
     days = UsageBucket.objects.filter(level="domain").values_list("day", flat=True)
     assert min(days) < (now - timedelta(days=14)).date()

@@ -1,4 +1,4 @@
-"""A stand-in for apt-get, and real packages for it to hand out."""
+"""A fake apt-get, and real packages for it to serve."""
 
 import os
 import shlex
@@ -6,13 +6,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
-# Needed by the stand-in and by dpkg-deb. A Prometheus of the machine must not be in the PATH.
+# Needed by the fake and by dpkg-deb. An installed Prometheus must not be in the PATH.
 TOOLS = ("dpkg-deb", "tar", "sh", "cp", "echo", "sleep")
-CONTROL = "Package: {name}\nVersion: 1\nArchitecture: all\nMaintainer: Nobody <nobody@example.org>\n"
+CONTROL = "Package: {name}\nVersion: 1\nArchitecture: all\nMaintainer: Test <test@example.org>\n"
 
 
 def path_with_apt(folder: Path, script: str) -> str:
-    """Return a PATH with this shell script as apt-get; it notes each call in `calls`."""
+    """Return a PATH with this shell script as apt-get. It records each call in `calls`."""
     programs = folder / "bin"
     programs.mkdir()
     for name in TOOLS:

@@ -24,7 +24,7 @@ def taken() -> Iterator[Address]:
         ("[::]:8000", "::", 8000, "http://[::1]:8000/"),
     ],
 )
-def test_an_address_is_read_and_shown(bind: str, host: str, port: int, url: str) -> None:
+def test_an_address_is_parsed_and_formatted(bind: str, host: str, port: int, url: str) -> None:
     address = Address.parse(bind)
     assert (address.host, address.port, address.url, str(address)) == (host, port, url, bind)
 
@@ -32,25 +32,25 @@ def test_an_address_is_read_and_shown(bind: str, host: str, port: int, url: str)
 @pytest.mark.parametrize(
     "bind", ["", "8000", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:0", "h:70000"]
 )
-def test_what_is_no_address_is_refused_with_an_example(bind: str) -> None:
-    with pytest.raises(AddressError, match=r"write host:port, such as 127\.0\.0\.1:8000"):
+def test_an_invalid_address_is_rejected_with_an_example(bind: str) -> None:
+    with pytest.raises(AddressError, match=r"Use host:port, such as 127\.0\.0\.1:8000"):
         Address.parse(bind)
 
 
-def test_a_port_in_use_is_said_with_a_free_one_instead(taken: Address) -> None:
+def test_a_port_in_use_is_reported_with_a_free_one(taken: Address) -> None:
     with pytest.raises(AddressError) as refusal:
         taken.require_free()
     words, _, other = str(refusal.value).partition("set WEB_BIND=")
-    assert words == f"Port {taken.port} on 127.0.0.1 is in use: stop the other program or "
+    assert words == f"Port {taken.port} on 127.0.0.1 is in use. Stop the other program or "
     assert Address.parse(other).port > taken.port
     Address.parse(other).require_free()
 
 
-def test_an_address_of_another_machine_is_not_called_in_use() -> None:
+def test_an_address_of_another_machine_is_not_reported_as_in_use() -> None:
     with pytest.raises(AddressError, match=r"cannot listen on 192\.0\.2\.1:8000"):
         Address("192.0.2.1", 8000).require_free()
 
 
-def test_nobody_answers_where_nobody_listens(taken: Address) -> None:
+def test_an_address_without_a_listener_does_not_respond(taken: Address) -> None:
     assert not answers(taken.at_port(1), "/healthz")
     assert not answers(taken, "/healthz", timeout=0.1)

@@ -6,7 +6,7 @@ def test_the_delay_doubles_from_one_to_thirty_seconds() -> None:
     assert [backoff.after_run(0.5) for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
 
 
-def test_a_steady_run_starts_over() -> None:
+def test_a_steady_run_resets_the_delay() -> None:
     backoff = RestartBackoff()
     for _ in range(4):
         backoff.after_run(0.5)

@@ -1,4 +1,4 @@
-"""The data folder is closed to other users of the machine."""
+"""The data folder is private to LCM's user."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ import pytest
 
 from lcm.supervisor.file_permissions import make_private
 
-# Files of an earlier release.
+# Files that other users could read.
 EARLIER = [
     "lcm.sqlite3",
     "lcm.sqlite3-wal",
@@ -45,7 +45,7 @@ def test_a_new_folder_and_new_files_are_private(tmp_path: Path) -> None:
     assert mode(tmp_path / "srv") == 0o755, "only the data folder is LCM's own"
 
 
-def test_existing_files_are_closed(tmp_path: Path) -> None:
+def test_existing_files_become_private(tmp_path: Path) -> None:
     for name in EARLIER:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -56,7 +56,7 @@ def test_existing_files_are_closed(tmp_path: Path) -> None:
     assert {mode(path) for path in folders} == {0o700}
 
 
-def test_a_folder_for_all_users_and_the_target_of_a_link_stay_as_they_are(tmp_path: Path) -> None:
+def test_shared_folders_and_link_targets_are_unchanged(tmp_path: Path) -> None:
     shared, elsewhere = tmp_path / "shared", tmp_path / "elsewhere"
     shared.mkdir()
     shared.chmod(0o1777)

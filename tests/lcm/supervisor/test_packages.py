@@ -1,4 +1,4 @@
-"""Packages of Debian and Ubuntu without root, from an apt-get that fails in every way."""
+"""Debian and Ubuntu packages without root, with an apt-get that fails in every way."""
 
 import shutil
 from pathlib import Path
@@ -23,17 +23,17 @@ def use_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Non
     monkeypatch.setenv("PATH", path_with_apt(tmp_path, script))
 
 
-def hand_out(archive: Path) -> str:
+def serve_archive(archive: Path) -> str:
     return f'case "$*" in *download*) cp {archive} hello_1_all.deb;; esac'
 
 
-def nothing_is_left(folder: Path) -> bool:
+def is_clean(folder: Path) -> bool:
     return [path.name for path in folder.iterdir()] == ["hello.lock"]
 
 
 def test_a_package_is_downloaded_once(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = build_package(tmp_path, "hello", {"usr/bin/hello": WORKS})
-    use_apt(tmp_path, monkeypatch, hand_out(archive))
+    use_apt(tmp_path, monkeypatch, serve_archive(archive))
     found = HELLO.download(folder, say=print)
     assert found == HELLO.find(folder) == folder / "hello" / "usr" / "bin" / "hello"
     assert HELLO.download(folder, say=print) == found
@@ -41,13 +41,13 @@ def test_a_package_is_downloaded_once(tmp_path: Path, folder: Path, monkeypatch:
     assert sorted(path.name for path in folder.iterdir()) == ["hello", "hello.lock"]
 
 
-def test_without_package_lists_private_ones_are_made(
+def test_without_package_lists_private_ones_are_created(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a new machine, where apt-get does not know the package and only root can update the lists."""
+    """On a new machine apt-get does not know the package, and only root can update the lists."""
     archive = build_package(tmp_path, "hello", {"usr/bin/hello": WORKS})
     unknown = 'case "$*" in *Dir::State::lists=*) ;; *) echo half >hello_1_all.deb; exit 100;; esac\n'
-    use_apt(tmp_path, monkeypatch, unknown + hand_out(archive))
+    use_apt(tmp_path, monkeypatch, unknown + serve_archive(archive))
     assert HELLO.download(folder, say=print).exists()
     calls = (tmp_path / "calls").read_text().splitlines()
     assert [call.split()[-1] for call in calls] == ["hello", "update", "hello"]
@@ -63,27 +63,27 @@ def test_without_package_lists_private_ones_are_made(
     ],
     ids=["fails", "hangs", "nothing", "garbage"],
 )
-def test_a_failed_download_leaves_nothing(
+def test_a_failed_download_leaves_no_files(
     script: str, why: str, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_apt(tmp_path, monkeypatch, script)
     with pytest.raises(DownloadError, match=why):
         HELLO.download(folder, say=print, seconds=2)
     assert HELLO.find(folder) is None
-    assert nothing_is_left(folder)
+    assert is_clean(folder)
 
 
-def test_a_program_that_does_not_run_here_is_not_used(
+def test_a_program_that_does_not_run_is_not_used(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = build_package(tmp_path, "hello", {"usr/bin/hello": "#!/bin/sh\nexit 1\n"})
-    use_apt(tmp_path, monkeypatch, hand_out(archive))
+    use_apt(tmp_path, monkeypatch, serve_archive(archive))
     with pytest.raises(DownloadError, match="does not work on this machine"):
         HELLO.download(folder, say=print)
-    assert nothing_is_left(folder)
+    assert is_clean(folder)
 
 
-def test_what_broke_or_was_interrupted_is_downloaded_again(
+def test_broken_or_interrupted_downloads_are_repeated(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = folder / "hello" / "usr" / "bin" / "hello"
@@ -93,11 +93,11 @@ def test_what_broke_or_was_interrupted_is_downloaded_again(
     (folder / "hello.partial").mkdir()
     (folder / "hello.partial" / "hello_1_all.deb").write_text("half")
     assert HELLO.find(folder) is None
-    use_apt(tmp_path, monkeypatch, hand_out(build_package(tmp_path, "hello", {"usr/bin/hello": WORKS})))
+    use_apt(tmp_path, monkeypatch, serve_archive(build_package(tmp_path, "hello", {"usr/bin/hello": WORKS})))
     assert HELLO.download(folder, say=print).read_text() == WORKS
 
 
-def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+def test_a_read_only_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DownloadError, match="Not a directory"):
         HELLO.download(tmp_path / "file" / "programs", say=print)

@@ -1,4 +1,4 @@
-"""The Prometheus beside the demo."""
+"""The demo's Prometheus."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ def test_without_the_program_and_apt_there_is_none(tmp_path: Path, monkeypatch: 
     assert Prometheus.planned(WEB, tmp_path) is None
 
 
-def test_it_asks_lcm_what_to_scrape(planned: Prometheus, db: None) -> None:
+def test_it_discovers_targets_from_lcm(planned: Prometheus, db: None) -> None:
     planned.prepare()
     config = json.loads((planned.folder / "prometheus.yml").read_text())
     jobs = {job["job_name"]: job for job in config["scrape_configs"]}
@@ -54,7 +54,7 @@ def test_it_asks_lcm_what_to_scrape(planned: Prometheus, db: None) -> None:
     assert all(Path(rules).exists() for rules in config["rule_files"])
 
 
-def test_its_key_is_kept_over_a_restart(tmp_path: Path, db: None) -> None:
+def test_its_token_survives_a_restart(tmp_path: Path, db: None) -> None:
     path = tmp_path / "token"
     write_prometheus_token(path, now=timezone.now())
     key = path.read_text()
@@ -65,7 +65,7 @@ def test_its_key_is_kept_over_a_restart(tmp_path: Path, db: None) -> None:
     assert path.read_text() not in (key, "lcm_forgotten")
 
 
-def test_it_gets_the_token_of_the_metrics(planned: Prometheus, settings: SimpleNamespace, db: None) -> None:
+def test_it_uses_the_metrics_token(planned: Prometheus, settings: SimpleNamespace, db: None) -> None:
     settings.METRICS_TOKEN = "secret"
     planned.prepare()
     config = json.loads((planned.folder / "prometheus.yml").read_text())
@@ -73,7 +73,7 @@ def test_it_gets_the_token_of_the_metrics(planned: Prometheus, settings: SimpleN
     assert given == {"lcm": {"type": "Bearer", "credentials": "secret"}, "lcm-controllers": None}
 
 
-def test_it_listens_where_lcm_asks(planned: Prometheus) -> None:
+def test_it_listens_on_the_address_that_lcm_queries(planned: Prometheus) -> None:
     assert planned.program is not None
     child = planned.child(planned.program)
     assert child.argv[0].endswith("/prometheus")
@@ -90,7 +90,7 @@ def test_it_listens_where_lcm_asks(planned: Prometheus) -> None:
         (True, True, "http://p", False),
     ],
 )
-def test_it_is_for_the_living_demo_alone(
+def test_it_runs_only_in_the_live_demo(
     settings: SimpleNamespace, demo: bool, alive: bool, url: str, wanted: bool
 ) -> None:
     settings.DEMO = demo
@@ -106,21 +106,23 @@ def supervisor() -> Iterator[Supervisor]:
 
 
 def welcome(supervisor: Supervisor, prometheus: Prometheus | None) -> list[str]:
-    """Return the list of printed lines, to which later lines are added."""
-    command, said = up.Command(), list[str]()
-    command._say = said.append  # type: ignore[method-assign]
+    """Return the list of printed lines, which grows."""
+    command, lines = up.Command(), list[str]()
+    command._say = lines.append  # type: ignore[method-assign]
     command._welcome(supervisor, WEB, prometheus)
-    return said
+    return lines
 
 
-def test_without_it_the_output_says_how_to_add_one(settings: SimpleNamespace, supervisor: Supervisor) -> None:
+def test_without_prometheus_the_output_explains_how_to_add_it(
+    settings: SimpleNamespace, supervisor: Supervisor
+) -> None:
     settings.DEMO = True
     settings.CONFIG |= {"DEMO_LIVE": True, "PROMETHEUS_URL": ""}
     assert f"  {HOW_TO_ADD}" in welcome(supervisor, None)
 
 
 def unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> tuple[Prometheus, Path]:
-    """Return a plan on a machine with this apt-get and without a Prometheus, and its status file."""
+    """Return a plan on a machine with this apt-get and without Prometheus, and its status file."""
     monkeypatch.setenv("PATH", path_with_apt(tmp_path, script))
     planned = Prometheus.planned(WEB, tmp_path)
     assert planned is not None
@@ -129,16 +131,16 @@ def unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> tup
 
 
 @pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="not a Debian or Ubuntu")
-def test_it_is_downloaded_in_the_background_and_started_then(
+def test_it_is_downloaded_in_the_background_and_then_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supervisor: Supervisor
 ) -> None:
     fake = '#!/bin/sh\ntest "$1" = --version || exec sleep 60\n'
     archive = build_package(tmp_path, "prometheus", {"usr/bin/prometheus": fake})
     waits = f"while ! test -e {tmp_path}/go; do sleep 0.05; done; cp {archive} prometheus_1_all.deb"
     planned, status = unknown(tmp_path, monkeypatch, waits)
-    said = welcome(supervisor, planned)
+    lines = welcome(supervisor, planned)
     assert status.read_text() == DOWNLOADING
-    assert "Prometheus is not installed. LCM downloads it" in said[-1]
+    assert "Prometheus is not installed. LCM downloads it" in lines[-1]
     (tmp_path / "go").touch()
 
     def is_started() -> bool:
@@ -148,14 +150,14 @@ def test_it_is_downloaded_in_the_background_and_started_then(
     wait_until(is_started, "Prometheus is started")
     assert supervisor.children[0].argv[0] == str(planned.programs / "prometheus" / "usr/bin/prometheus")
     assert status.read_text() == STARTING
-    assert said[-1] == f"  Prometheus runs at http://{planned.address}/"
+    assert lines[-1] == f"  Prometheus runs at http://{planned.address}/"
 
 
-def test_after_a_failed_download_the_output_says_how_to_add_one(
+def test_after_a_failed_download_the_output_explains_how_to_add_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supervisor: Supervisor
 ) -> None:
     planned, status = unknown(tmp_path, monkeypatch, "exit 100")
-    said = welcome(supervisor, planned)
+    lines = welcome(supervisor, planned)
 
     def is_over() -> bool:
         supervisor.look_after(time.monotonic())
@@ -163,4 +165,4 @@ def test_after_a_failed_download_the_output_says_how_to_add_one(
 
     wait_until(is_over, "the download has failed")
     assert status.read_text() == NOT_DOWNLOADED
-    assert said[-1] == f"  {HOW_TO_ADD}"
+    assert lines[-1] == f"  {HOW_TO_ADD}"

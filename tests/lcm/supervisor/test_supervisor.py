@@ -1,4 +1,4 @@
-"""The supervisor with small shell scripts as children; they signal it through $PPID."""
+"""The supervisor with shell scripts as children, which signal it through $PPID."""
 
 import os
 import time
@@ -18,16 +18,16 @@ def script(name: str, text: str, *, stops_last: bool = False) -> ChildProcess:
 
 
 def stubborn(name: str, folder: Path, on_stop: str = "") -> ChildProcess:
-    """A child that does not heed SIGTERM; it makes a file once that is so."""
+    """Return a child that ignores SIGTERM, and creates a file once it does."""
     return script(name, f"trap '{on_stop}:' TERM; : > {folder / name}; {FOREVER}")
 
 
-def wait_for_an_end(supervisor: Supervisor, said: list[str], now: float) -> None:
-    def noticed() -> bool:
+def wait_for_an_end(supervisor: Supervisor, messages: list[str], now: float) -> None:
+    def has_message() -> bool:
         supervisor.look_after(now)
-        return bool(said)
+        return bool(messages)
 
-    wait_until(noticed, "the end of a child is noticed")
+    wait_until(has_message, "the end of a child is has_message")
 
 
 def is_alive(pid: int) -> bool:
@@ -38,29 +38,29 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.fixture
-def said() -> list[str]:
+def messages() -> list[str]:
     return []
 
 
 @pytest.fixture
-def supervisor(said: list[str]) -> Supervisor:
-    return Supervisor(say=said.append)
+def supervisor(messages: list[str]) -> Supervisor:
+    return Supervisor(say=messages.append)
 
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(0, "ended with exit code 0"), (3, "ended with exit code 3"), (-9, "was killed by SIGKILL")],
+    [(0, "exited with code 0"), (3, "exited with code 3"), (-9, "was killed by SIGKILL")],
 )
-def test_an_exit_is_said_in_words(code: int, words: str) -> None:
+def test_an_exit_code_is_described(code: int, words: str) -> None:
     assert describe_exit(code) == words
 
 
-def test_a_child_that_ends_is_said_so_and_started_again(supervisor: Supervisor, said: list[str]) -> None:
+def test_a_child_that_ends_is_reported_and_restarted(supervisor: Supervisor, messages: list[str]) -> None:
     child = script("web", "exit 3")
     supervisor.start(child)
     now = time.monotonic()
-    wait_for_an_end(supervisor, said, now)
-    assert said == ["web ended with exit code 3; it starts again in 1 s"]
+    wait_for_an_end(supervisor, messages, now)
+    assert messages == ["web exited with code 3; restarting in 1 s"]
     supervisor.look_after(now + 0.9)
     too_early = child.pid
     supervisor.look_after(now + 1.1)
@@ -70,13 +70,13 @@ def test_a_child_that_ends_is_said_so_and_started_again(supervisor: Supervisor, 
     supervisor.stop()
 
 
-def test_what_a_dead_child_forked_goes_with_it(
-    supervisor: Supervisor, said: list[str], tmp_path: Path
+def test_descendants_of_a_dead_child_are_killed(
+    supervisor: Supervisor, messages: list[str], tmp_path: Path
 ) -> None:
     pid_file = tmp_path / "forked"
     supervisor.start(script("web", f"sleep 60 & echo $! > {pid_file}; kill -9 $$"))
-    wait_for_an_end(supervisor, said, time.monotonic())
-    assert said == ["web was killed by SIGKILL; it starts again in 1 s"]
+    wait_for_an_end(supervisor, messages, time.monotonic())
+    assert messages == ["web was killed by SIGKILL; restarting in 1 s"]
     wait_until(lambda: not is_alive(int(pid_file.read_text())), "the forked process is gone")
     supervisor.stop()
 
@@ -90,14 +90,14 @@ def test_a_signal_ends_the_run(signal_name: str, supervisor: Supervisor) -> None
     assert announced == [True]
 
 
-def test_children_stop_when_asked_and_the_broker_last(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_children_stop_on_request_and_the_broker_last(supervisor: Supervisor, tmp_path: Path) -> None:
     order = tmp_path / "order"
 
-    def noting(name: str) -> str:
+    def script_that_records(name: str) -> str:
         return f"trap 'echo {name} >> {order}; exit' TERM; : > {tmp_path / name}; {FOREVER}"
 
     for name in ("broker", "web", "beat"):
-        supervisor.start(script(name, noting(name), stops_last=name == "broker"))
+        supervisor.start(script(name, script_that_records(name), stops_last=name == "broker"))
     wait_until(lambda: all((tmp_path / name).exists() for name in ("broker", "web", "beat")), "all run")
     supervisor.stop()
     stopped = order.read_text().split()
@@ -105,7 +105,9 @@ def test_children_stop_when_asked_and_the_broker_last(supervisor: Supervisor, tm
     assert stopped[2] == "broker"
 
 
-def test_who_does_not_stop_in_time_is_killed(supervisor: Supervisor, said: list[str], tmp_path: Path) -> None:
+def test_a_child_that_does_not_stop_in_time_is_killed(
+    supervisor: Supervisor, messages: list[str], tmp_path: Path
+) -> None:
     child = stubborn("worker", tmp_path)
     supervisor.start(child)
     wait_until((tmp_path / "worker").exists, "it runs")
@@ -113,7 +115,7 @@ def test_who_does_not_stop_in_time_is_killed(supervisor: Supervisor, said: list[
     supervisor.stop(grace=0.2)
     assert pid is not None
     assert not is_alive(pid)
-    assert said == ["worker did not stop in time and is killed"]
+    assert messages == ["worker did not stop in time and was killed"]
 
 
 def test_a_second_stop_kills_at_once(supervisor: Supervisor, tmp_path: Path) -> None:

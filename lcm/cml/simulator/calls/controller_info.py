@@ -1,4 +1,4 @@
-"""What a simulated controller says of itself."""
+"""System information, statistics and resource pools of a simulated controller."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONTROLLER_CHECKS = ("core_connected", "nodes_loaded", "images_loaded", "valid")
 
 
 def information(controller: SimulatedController) -> dict[str, Any]:
-    """The one call that needs no log-in."""
+    """Return version and readiness; the only call without log-in."""
     return {
         "version": controller.options.version_text,
         "ready": controller.is_ready,
@@ -37,7 +37,7 @@ def information(controller: SimulatedController) -> dict[str, Any]:
 
 
 def stats(controller: SimulatedController) -> dict[str, Any]:
-    """What the one compute has and uses."""
+    """Return capacity and usage of the single compute."""
     nodes = controller.running_nodes()
     memory = _amounts(controller.options.memory_mb * MB, (OWN_MEMORY_MB + sum(n.ram for n in nodes)) * MB)
     disk = _amounts(
@@ -73,7 +73,7 @@ def stats(controller: SimulatedController) -> dict[str, Any]:
 
 
 def health(controller: SimulatedController) -> dict[str, Any]:
-    """The health of the one compute host and of the controller."""
+    """Return the health of the compute and of the controller."""
     compute = dict.fromkeys(COMPUTE_CHECKS, True) | {
         "admission_state": "READY",
         "is_controller": True,
@@ -89,7 +89,7 @@ def health(controller: SimulatedController) -> dict[str, Any]:
 
 
 def resource_pool(controller: SimulatedController) -> dict[str, Any]:
-    """The one pool that all nodes are in."""
+    """Return the single pool that contains all nodes."""
     return {
         "id": random_uuid(controller.options.seed, controller.name, "pool"),
         "label": "pool",
@@ -106,7 +106,7 @@ def resource_pool(controller: SimulatedController) -> dict[str, Any]:
 
 
 def resource_pool_usage(controller: SimulatedController) -> dict[str, Any]:
-    """Limits and usage of the pool; CPUs in percent of a core."""
+    """Return limits and usage of the pool. CPUs are in percent of a core."""
     pool, nodes = resource_pool(controller), controller.running_nodes()
     limits = {key: pool[key] for key in ("licenses", "ram", "cpus", "disk_space", "external_connectors")}
     usage = {

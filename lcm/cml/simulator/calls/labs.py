@@ -1,4 +1,4 @@
-"""Calls about labs as a whole."""
+"""Calls about labs."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _shape(call: Context, node: SimNode) -> dict[str, Any]:
 
 
 def _change(node: SimNode, values: Any) -> None:
-    """Set what may be changed on a node; wrong values change nothing."""
+    """Update a node. Invalid values change nothing."""
     if not isinstance(values, dict):
         raise ApiError(400, "Bad Request: The body must be an object.")
     tags = values.get("tags", node.tags)

@@ -1,4 +1,4 @@
-"""Which path and method does what, and for whom."""
+"""Routing of requests to handlers, with authentication."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lcm.cml.simulator.users import SimulatedUser
 
 @dataclass(frozen=True)
 class Context:
-    """A call on its way: the controller, the request, who makes it, and the ids in its path."""
+    """A call: the controller, the request, the user, and the ids in its path."""
 
     controller: SimulatedController
     request: Request
@@ -50,7 +50,7 @@ Handler = Callable[[Context], Reply]
 
 @dataclass(frozen=True)
 class Route:
-    """A path with `{lab}` and `{node}` for ids; an open one needs no log-in."""
+    """A path with placeholders such as `{lab}`. An open route needs no log-in."""
 
     method: str
     pattern: re.Pattern[str]
@@ -73,7 +73,7 @@ def route(method: str, path: str, *, is_open: bool = False) -> Callable[[Handler
 
 
 def respond(controller: SimulatedController, request: Request) -> Reply:
-    """What CML answers; everything it refuses is {code, description}."""
+    """Return CML's response. Rejections have the form {code, description}."""
     try:
         return _answer(controller, request)
     except ApiError as error:

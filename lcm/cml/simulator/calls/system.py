@@ -1,4 +1,4 @@
-"""Calls about the controller itself: log-in, users, figures, resource pools."""
+"""Calls about the controller: log-in, users, statistics, resource pools."""
 
 from __future__ import annotations
 

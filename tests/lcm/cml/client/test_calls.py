@@ -1,4 +1,4 @@
-"""Every call, against simulators of both versions."""
+"""Every client call, against simulators of both CML versions."""
 
 import asyncio
 
@@ -13,18 +13,18 @@ from tests.support.fake_cml import Scripted, ok
 BOTH = pytest.mark.parametrize("version", ["2.9", "2.10"])
 
 
-def with_lab(version, ask, **options):
-    """What a client makes of a running lab."""
+def call_on_lab(version, call, **options):
+    """Return the result of a call on a running lab."""
 
     async def go():
         async with Worked(simulated(version=version, **options)) as cml:
-            return await ask(cml, await started(cml))
+            return await call(cml, await started(cml))
 
     return run(go())
 
 
 @BOTH
-def test_the_version_comes_in_numbers(version):
+def test_the_version_is_parsed(version):
     async def go():
         async with Worked(simulated(version=version)) as cml:
             return await cml.system_information(), await cml.version(), len(cml.records)
@@ -37,20 +37,20 @@ def test_the_version_comes_in_numbers(version):
 
 
 @BOTH
-def test_the_life_of_a_lab(version):
+def test_a_lab_goes_through_its_lifecycle(version):
     async def go(cml, lab_id):
         lab = await cml.lab(lab_id)
-        seen = [(lab.title, lab.owner, lab.node_count, lab.state)]
-        seen.append((await cml.lab_state(lab_id), await cml.check_if_converged(lab_id)))
+        results = [(lab.title, lab.owner, lab.node_count, lab.state)]
+        results.append((await cml.lab_state(lab_id), await cml.check_if_converged(lab_id)))
         await cml.stop_lab(lab_id)
-        seen.append(await cml.lab_state(lab_id))
+        results.append(await cml.lab_state(lab_id))
         await cml.wipe_lab(lab_id)
-        seen.append((await cml.lab_state(lab_id), await cml.labs() == (lab_id,)))
+        results.append((await cml.lab_state(lab_id), await cml.labs() == (lab_id,)))
         await cml.delete_lab(lab_id)
         await cml.delete_lab(lab_id)
-        return [*seen, await cml.labs()]
+        return [*results, await cml.labs()]
 
-    assert with_lab(version, go) == [
+    assert call_on_lab(version, go) == [
         ("a lab", "admin", 3, "STARTED"),
         ("STARTED", True),
         "STOPPED",
@@ -60,8 +60,8 @@ def test_the_life_of_a_lab(version):
 
 
 @BOTH
-def test_nodes_show_what_runs(version):
-    nodes = with_lab(version, lambda cml, lab_id: cml.nodes(lab_id))
+def test_nodes_have_operational_values(version):
+    nodes = call_on_lab(version, lambda cml, lab_id: cml.nodes(lab_id))
     shown = {
         node.label: (
             node.state,
@@ -89,11 +89,11 @@ def test_tags_are_replaced(version):
         await cml.set_node_tags(lab_id, node.id, ["serial:9001", "core"])
         return (await cml.nodes(lab_id))[0].tags
 
-    assert with_lab(version, go) == ("serial:9001", "core")
+    assert call_on_lab(version, go) == ("serial:9001", "core")
 
 
 @pytest.mark.parametrize(("version", "calls"), [("2.9", 3), ("2.10", 1)])
-def test_interfaces_come_in_one_call_or_one_for_each_node(version, calls):
+def test_interfaces_need_one_call_or_one_per_node(version, calls):
     async def go(cml, lab_id):
         nodes = await cml.nodes(lab_id)
         await cml.version()
@@ -103,14 +103,14 @@ def test_interfaces_come_in_one_call_or_one_for_each_node(version, calls):
         macs = {each.mac_address for entries in found.values() for each in entries if each.slot == 0}
         return labels, macs, len(cml.records) - before
 
-    labels, macs, made = with_lab(version, go)
+    labels, macs, made = call_on_lab(version, go)
     assert labels == {"R1": ["Loopback0", "Gi0/0"], "R2": ["Gi0/0"], "out": ["port"]}
     assert len(macs) == 3
     assert all(mac.startswith("52:54:00:") for mac in macs)
     assert made == calls
 
 
-def test_a_version_that_cannot_be_told_is_found_out_by_trying():
+def test_with_an_unknown_version_the_bulk_call_is_attempted():
     controller = simulated(version="2.9")
 
     async def go():
@@ -127,7 +127,7 @@ def test_a_version_that_cannot_be_told_is_found_out_by_trying():
     assert run(go()) == (3, 3)
 
 
-def test_a_lab_that_is_gone_is_not_taken_for_a_missing_call():
+def test_a_missing_lab_is_not_mistaken_for_a_missing_call():
     async def go():
         async with Worked(simulated()) as cml:
             await cml.interfaces("nowhere", ["n"])
@@ -137,7 +137,7 @@ def test_a_lab_that_is_gone_is_not_taken_for_a_missing_call():
 
 
 @BOTH
-def test_states_addresses_and_statistics_are_by_id(version):
+def test_states_addresses_and_statistics_are_keyed_by_id(version):
     async def go(cml, lab_id):
         nodes = await cml.nodes(lab_id)
         return (
@@ -147,7 +147,7 @@ def test_states_addresses_and_statistics_are_by_id(version):
             await cml.get_lab_simulation_stats(lab_id),
         )
 
-    ids, states, addresses, stats = with_lab(version, go)
+    ids, states, addresses, stats = call_on_lab(version, go)
     assert list(states.nodes) == list(stats.nodes) == ids
     assert set(states.links.values()) == {"STARTED"}
     assert len(states.interfaces) == 4
@@ -159,17 +159,17 @@ def test_states_addresses_and_statistics_are_by_id(version):
 
 
 @BOTH
-def test_what_the_controller_has_and_uses(version):
+def test_system_stats_have_capacity_and_usage(version):
     async def go(cml, lab_id):
         return await cml.system_stats(), (await cml.resource_pool_usage())[0]
 
-    stats, pool = with_lab(version, go, cpus=8, memory_mb=16384)
+    stats, pool = call_on_lab(version, go, cpus=8, memory_mb=16384)
     assert (stats.cpu_count, stats.memory_total_mb, stats.allocated_cpus) == (8, 16384, 3)
     assert (stats.allocated_memory_mb, stats.running_nodes) == (1792, 3)
     assert (pool.cpus_limit, pool.cpus_used, pool.ram_used_mb) == (800, 250, 1792)
 
 
-def test_labs_are_looked_up_together_and_those_that_vanished_are_left_out():
+def test_lab_details_omit_deleted_labs():
     async def go():
         async with Worked(simulated()) as cml:
             ids = [await cml.import_lab(TWO_ROUTERS, title=f"lab {number}") for number in range(12)]
@@ -178,21 +178,21 @@ def test_labs_are_looked_up_together_and_those_that_vanished_are_left_out():
     assert run(go()) == [f"lab {number}" for number in range(12)]
 
 
-def test_one_lab_that_cannot_be_read_fails_the_look_up_with_its_error():
+def test_one_unreadable_lab_fails_lab_details_with_its_error():
     controller = simulated()
 
     async def go():
         async with Worked(controller) as cml:
             ids = [await cml.import_lab(TWO_ROUTERS, title=f"lab {number}") for number in range(5)]
             controller.fail(Fault(FaultKind.STATUS, path=ids[2], status=500))
-            with pytest.raises(CmlFailed, match="lab answered 500"):
+            with pytest.raises(CmlFailed, match="lab returned 500"):
                 await cml.lab_details(ids)
             return len(asyncio.all_tasks())
 
     assert run(go()) == 1
 
 
-def test_titles_with_any_characters_arrive():
+def test_titles_may_contain_any_characters():
     title = "lcm/42 & ü=? #1 'x' \"y\" + 100%"
 
     async def go():
@@ -202,12 +202,12 @@ def test_titles_with_any_characters_arrive():
     assert run(go()) == title
 
 
-def test_capacity_is_refused_with_cmls_words():
-    with pytest.raises(CmlRefused, match="start answered 400: Bad Request: Insufficient resources"):
-        with_lab("2.10", lambda cml, lab_id: cml.lab(lab_id), cpus=2)
+def test_insufficient_capacity_is_reported_with_the_description_of_cml():
+    with pytest.raises(CmlRefused, match="start returned 400: Bad Request: Insufficient resources"):
+        call_on_lab("2.10", lambda cml, lab_id: cml.lab(lab_id), cpus=2)
 
 
-def test_unknown_states_and_keys_pass_through():
+def test_unknown_states_and_keys_are_passed_through():
     node = {"id": "n", "label": "x", "state": "HIBERNATING", "colour": "red"}
     worker = Scripted(nodes=[ok([node, {"label": "no id"}, 7])], state=[ok("FROZEN")])
 
@@ -220,7 +220,7 @@ def test_unknown_states_and_keys_pass_through():
     assert nodes.unreadable == (1, 2)
 
 
-def test_figures_of_old_controllers_beside_the_rest_are_read():
+def test_top_level_operational_values_of_old_controllers_are_read():
     old = {
         "id": "n",
         "label": "x",

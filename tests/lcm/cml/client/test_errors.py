@@ -1,4 +1,4 @@
-"""Errors say the worker, the call, the status and CML's own words."""
+"""Errors carry the worker, the call, the status and CML's description."""
 
 import pickle
 
@@ -21,10 +21,10 @@ from tests.support.cml_environment import HASTY, run
 from tests.support.fake_cml import Scripted, ok, status
 
 
-def failure(worker, ask=lambda cml: cml.labs()):
+def failure(worker, call=lambda cml: cml.labs()):
     async def go():
         async with worker.client() as cml:
-            await ask(cml)
+            await call(cml)
 
     with pytest.raises(CmlError) as caught:
         run(go())
@@ -34,52 +34,52 @@ def failure(worker, ask=lambda cml: cml.labs()):
 @pytest.mark.parametrize(
     ("answer", "kind", "text"),
     [
-        (status(400, "Bad topology"), CmlRefused, "w1: labs answered 400: Bad topology"),
-        (status(404, "Lab not found: x"), CmlNotFound, "w1: labs answered 404: Lab not found: x"),
-        (status(500, "Oops"), CmlFailed, "w1: labs answered 500: Oops"),
+        (status(400, "Bad topology"), CmlRefused, "w1: labs returned 400: Bad topology"),
+        (status(404, "Lab not found: x"), CmlNotFound, "w1: labs returned 404: Lab not found: x"),
+        (status(500, "Oops"), CmlFailed, "w1: labs returned 500: Oops"),
         (
             httpx.Response(500, content=b"<html>proxy</html>"),
             CmlFailed,
-            "w1: labs answered 500: <html>proxy</html>",
+            "w1: labs returned 500: <html>proxy</html>",
         ),
-        (httpx.Response(500), CmlFailed, "w1: labs answered 500: no description"),
-        (httpx.Response(500, content=b"\xff\x00"), CmlFailed, "w1: labs answered 500: "),
-        (httpx.Response(400, content=b'{"description": 7}'), CmlRefused, 'answered 400: {"description": 7}'),
-        (httpx.Response(302, headers={"Location": "/"}), CmlMalformedResponse, "w1: labs answered 302"),
+        (httpx.Response(500), CmlFailed, "w1: labs returned 500: no description"),
+        (httpx.Response(500, content=b"\xff\x00"), CmlFailed, "w1: labs returned 500: "),
+        (httpx.Response(400, content=b'{"description": 7}'), CmlRefused, 'returned 400: {"description": 7}'),
+        (httpx.Response(302, headers={"Location": "/"}), CmlMalformedResponse, "w1: labs returned 302"),
         (
             httpx.Response(200, content=b"[1"),
             CmlMalformedResponse,
-            "answered 200: the answer is not JSON",
+            "returned 200: the response is not JSON",
         ),
         (httpx.Response(200, content=b"[NaN]"), CmlMalformedResponse, "NaN is not JSON"),
         (httpx.Response(200, content=b"[" * 100_000), CmlMalformedResponse, "not JSON"),
         (httpx.Response(200, content=b"9" * 10_000), CmlMalformedResponse, "not JSON"),
-        (httpx.Response(204), CmlMalformedResponse, "w1: labs: the answer is not a list"),
-        (ok({"a": 1}), CmlMalformedResponse, "w1: labs: the answer is not a list"),
-        (ok([1] * 10_001), CmlMalformedResponse, "the list has 10,001 entries"),
+        (httpx.Response(204), CmlMalformedResponse, "w1: labs: the response is not a list"),
+        (ok({"a": 1}), CmlMalformedResponse, "w1: labs: the response is not a list"),
+        (ok([1] * 10_001), CmlMalformedResponse, "the list is too long: 10,001 entries"),
         (httpx.ConnectError("refused"), CmlUnreachable, "w1: labs: refused"),
         (httpx.ReadError(""), CmlUnreachable, "w1: labs: ReadError"),
     ],
     ids=str,
 )
-def test_an_error_is_for_people(answer, kind, text):
+def test_an_error_message_is_readable(answer, kind, text):
     error = failure(Scripted(labs=[answer]))
     assert type(error) is kind
     assert text in str(error)
     assert (error.worker, error.call) == ("w1", "labs")
 
 
-def test_a_long_description_is_cut():
+def test_a_long_description_is_truncated():
     assert len(str(failure(Scripted(labs=[status(400, "x" * 100_000)])))) < 600
 
 
-def test_an_answer_that_is_too_long_is_not_read_to_its_end():
+def test_an_oversized_response_is_not_read_completely():
     error = failure(Scripted(labs=[httpx.Response(200, content=b" " * (MAX_BODY + 1))]))
     assert "longer than 16 MB" in str(error)
 
 
 @pytest.mark.parametrize(
-    ("name", "ask", "answer"),
+    ("name", "call", "answer"),
     [
         ("state", lambda cml: cml.lab_state("l"), ok({"state": 1})),
         ("check_if_converged", lambda cml: cml.check_if_converged("l"), ok("yes")),
@@ -90,11 +90,11 @@ def test_an_answer_that_is_too_long_is_not_read_to_its_end():
         ("lab", lambda cml: cml.lab("l"), ok({"id": "l", "lab_title": 7})),
     ],
 )
-def test_another_shape_than_cml_has_is_malformed(name, ask, answer):
-    assert isinstance(failure(Scripted(**{name: [answer]}), ask), CmlMalformedResponse)
+def test_a_response_of_the_wrong_shape_is_malformed(name, call, answer):
+    assert isinstance(failure(Scripted(**{name: [answer]}), call), CmlMalformedResponse)
 
 
-def test_actions_need_success_only_and_no_certain_body():
+def test_actions_ignore_the_response_body():
     async def go():
         async with Scripted(start=[httpx.Response(200, content=b"Success")]).client() as cml:
             await cml.start_lab("l")
@@ -102,7 +102,7 @@ def test_actions_need_success_only_and_no_certain_body():
     run(go())
 
 
-def test_ids_cannot_leave_their_place_in_the_path():
+def test_ids_are_quoted_in_the_path():
     worker = Scripted()
     failure(worker, lambda cml: cml.lab_state("../../authenticate?x=1#y"))
     assert worker.seen[-1][1] == "state"
@@ -120,12 +120,12 @@ def test_every_error_is_a_cml_error():
 
 
 @pytest.mark.parametrize("url", ["", "cml.example.org", "ftp://cml", "https://", "file:///etc"])
-def test_what_is_no_address_is_refused_where_it_is_given(url):
-    with pytest.raises(ValueError, match="is not the address of a worker"):
+def test_an_invalid_url_is_rejected_by_the_endpoint(url):
+    with pytest.raises(ValueError, match="is not a worker URL"):
         CmlEndpoint("w1", url, "admin", "x")
 
 
-def test_nobody_there_is_unreachable():
+def test_a_refused_connection_is_unreachable():
     async def go():
         async with CmlClient(CmlEndpoint("w1", "http://127.0.0.1:1", "a", "b"), patience=HASTY) as cml:
             await cml.system_information()

@@ -1,4 +1,4 @@
-"""Anything in place of each answer of CML: no crash, no hang, and what is missing is said."""
+"""Fuzzing of CML's responses: no crash, no hang, and missing data is reported."""
 
 import copy
 import json
@@ -39,86 +39,91 @@ KEYS = sorted(
         if key.isidentifier()
     }
 )
-looks_real = st.dictionaries(st.one_of(st.sampled_from(KEYS), st.text(max_size=5)), anything, max_size=10)
+realistic = st.dictionaries(st.one_of(st.sampled_from(KEYS), st.text(max_size=5)), anything, max_size=10)
 LISTS = ("nodes", "interfaces", "resource_pool_usage")
 
 
 def shaped(part):
-    """JSON of the outer shape that this answer has."""
+    """Return JSON of the outer shape of this response."""
     if part in LISTS:
-        return st.lists(st.one_of(looks_real, anything), max_size=6)
+        return st.lists(st.one_of(realistic, anything), max_size=6)
     return st.one_of(
-        looks_real, st.dictionaries(st.text(max_size=4), st.one_of(looks_real, anything), max_size=5)
+        realistic, st.dictionaries(st.text(max_size=4), st.one_of(realistic, anything), max_size=5)
     )
 
 
-def check(seen):
-    """What holds of any observation."""
-    stored = json.loads(json.dumps(seen.to_dict(), allow_nan=False))
+def check(observation):
+    """Check what holds for any observation."""
+    stored = json.loads(json.dumps(observation.to_dict(), allow_nan=False))
     problems = {}
     read = OBSERVATION.read(stored, "", problems)
-    # Only figures that are too large for LCM are refused.
+    # Only values too large for LCM are rejected.
     assert all(" to 1" in problem for problem in problems.values())
-    assert problems or read == seen
-    assert bool(seen.incomplete) <= bool(seen.errors)
-    for total in (seen.total_cpu_cores, seen.total_memory_mb, seen.total_storage_mb, seen.used_memory_mb):
+    assert problems or read == observation
+    assert bool(observation.incomplete) <= bool(observation.errors)
+    for total in (
+        observation.total_cpu_cores,
+        observation.total_memory_mb,
+        observation.total_storage_mb,
+        observation.used_memory_mb,
+    ):
         assert total is None or total >= 0
-    assert seen.actual_node_count is None or seen.actual_node_count >= len(seen.nodes)
-    return seen
+    assert observation.actual_node_count is None or observation.actual_node_count >= len(observation.nodes)
+    return observation
 
 
 @pytest.mark.parametrize("part", [*PARTS, "authenticate"])
 @PER_PART
 @given(data=st.data())
-def test_any_json_in_place_of_an_answer(part, data):
+def test_any_json_as_a_response(part, data):
     value = data.draw(anything)
-    seen = check(observed(answers(**{part: value})))
+    observation = check(observed(answers(**{part: value})))
     expected = list if part in LISTS else dict
     if part in PARTS[1:] and not isinstance(value, expected):
-        assert part in {error.part for error in seen.errors}
+        assert part in {error.part for error in observation.errors}
 
 
 @pytest.mark.parametrize("part", PARTS)
 @PER_PART
 @given(data=st.data())
-def test_json_of_the_right_outer_shape(part, data):
+def test_any_json_of_the_right_outer_shape(part, data):
     value = data.draw(shaped(part))
-    seen = check(observed(answers(**{part: value})))
+    observation = check(observed(answers(**{part: value})))
     if part == "nodes":
-        assert seen.actual_node_count == len(value)
+        assert observation.actual_node_count == len(value)
 
 
 @pytest.mark.parametrize("part", PARTS[1:])
 @PER_PART
 @given(data=st.data())
-def test_an_answer_cut_off_anywhere(part, data):
+def test_a_response_truncated_anywhere(part, data):
     body = json.dumps(ANSWERS[part]).encode()
-    seen = check(observed(answers(**{part: body[: data.draw(st.integers(0, len(body) - 1))]})))
-    assert part in {error.part for error in seen.errors}
-    assert seen.incomplete
+    observation = check(observed(answers(**{part: body[: data.draw(st.integers(0, len(body) - 1))]})))
+    assert part in {error.part for error in observation.errors}
+    assert observation.incomplete
 
 
 @pytest.mark.parametrize("part", PARTS[1:])
 @PER_PART
 @given(body=st.binary(max_size=200))
-def test_bytes_that_mean_nothing(part, body):
+def test_random_bytes_as_a_response(part, body):
     check(observed(answers(**{part: body})))
 
 
-def places(value, path=()):
-    """All places in a JSON value."""
+def paths(value, path=()):
+    """Yield the paths of all values in a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         yield (*path, key)
-        yield from places(inner, (*path, key))
+        yield from paths(inner, (*path, key))
 
 
 @pytest.mark.parametrize("part", PARTS)
 @PER_PART
 @given(data=st.data())
-def test_one_value_spoiled_in_an_answer_that_is_right(part, data):
+def test_one_corrupted_value_in_a_valid_response(part, data):
     spoiled = copy.deepcopy(ANSWERS[part])
-    *outer, last = data.draw(st.sampled_from(list(places(spoiled))))
+    *outer, last = data.draw(st.sampled_from(list(paths(spoiled))))
     holder = spoiled
     for key in outer:
         holder = holder[key]
@@ -126,9 +131,9 @@ def test_one_value_spoiled_in_an_answer_that_is_right(part, data):
         del holder[last]
     else:
         holder[last] = data.draw(anything)
-    seen = check(observed(answers(**{part: spoiled})))
+    observation = check(observed(answers(**{part: spoiled})))
     if part == "nodes" and isinstance(spoiled, list):
-        assert seen.actual_node_count == len(spoiled)
+        assert observation.actual_node_count == len(spoiled)
 
 
 HUGE = {
@@ -145,9 +150,12 @@ HUGE = {
 
 @pytest.mark.parametrize("body", HUGE.values(), ids=HUGE.keys())
 @pytest.mark.parametrize("part", ["nodes", "simulation_stats"])
-def test_ten_megabytes_are_read_or_refused_in_time(part, body):
+def test_ten_megabytes_are_read_or_rejected_in_time(part, body):
     before = time.process_time()
-    seen = check(observed(answers(**{part: body}), deadline=20))
+    observation = check(observed(answers(**{part: body}), deadline=20))
     assert time.process_time() - before < 15
-    assert seen.errors or (part, body) in [("nodes", HUGE["entries"]), ("simulation_stats", HUGE["keys"])]
-    assert len(json.dumps(seen.to_dict())) < 20_000_000
+    assert observation.errors or (part, body) in [
+        ("nodes", HUGE["entries"]),
+        ("simulation_stats", HUGE["keys"]),
+    ]
+    assert len(json.dumps(observation.to_dict())) < 20_000_000

@@ -1,4 +1,4 @@
-"""The client and the observation need httpx and nothing else of ours or others."""
+"""The client and the observation depend on httpx only."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ FORBIDDEN = ["django", "yaml", "rest_framework", "celery", "gunicorn", "redis", 
 
 
 def needed_by(name, seen):
-    """The distributions that one needs on this Python, itself included."""
+    """Return the distributions that one needs on this Python, including itself."""
     found = distribution(name)
     seen[re.sub(r"[-_.]+", "-", name).lower()] = found
     for text in found.requires or ():
@@ -35,7 +35,7 @@ def needed_by(name, seen):
 
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory):
-    """A virtual environment that has httpx, what it needs, and our sources."""
+    """Return the Python of a virtual environment with httpx, its dependencies and the sources."""
     folder = tmp_path_factory.mktemp("bare")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     site = next(folder.glob("lib/python*/site-packages"))
@@ -59,11 +59,11 @@ def test_a_module_imports_with_httpx_only(bare_python, name):
 
 
 @pytest.mark.parametrize("name", FORBIDDEN)
-def test_the_environment_is_bare_indeed(bare_python, name):
+def test_forbidden_modules_are_not_installed(bare_python, name):
     assert "ModuleNotFoundError" in run_bare(bare_python, f"import {name}").stderr
 
 
-def test_an_observation_is_made_there(bare_python):
+def test_an_observation_works_with_httpx_only(bare_python):
     code = """
 import asyncio, httpx
 from lcm.cml.client.client import CmlClient

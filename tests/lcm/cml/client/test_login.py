@@ -1,4 +1,4 @@
-"""Tokens: kept, renewed once, and never fought for."""
+"""Tokens are reused, and renewed once after a rejection."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ def test_calls_that_start_together_log_in_once():
     assert run(go()).count("authenticate") == 1
 
 
-def test_a_token_that_expired_is_renewed_and_the_call_repeated():
+def test_an_expired_token_is_renewed_and_the_call_retried():
     controller = simulated()
 
     async def go():
@@ -43,7 +43,7 @@ def test_a_token_that_expired_is_renewed_and_the_call_repeated():
     assert run(go()) == [("labs", "401"), ("authenticate", "200"), ("labs", "200")]
 
 
-def test_many_calls_refused_at_once_log_in_again_once():
+def test_concurrent_401_responses_cause_one_log_in():
     controller = simulated(latency_seconds=0.01)
 
     async def go():
@@ -63,44 +63,44 @@ def test_a_second_401_is_final():
         async with worker.client() as cml:
             await cml.labs()
 
-    with pytest.raises(CmlAuthFailed, match="w1: labs answered 401: Token is bad"):
+    with pytest.raises(CmlAuthFailed, match="w1: labs returned 401: Token is bad"):
         run(go())
     assert [name for _, name in worker.seen] == ["authenticate", "labs", "authenticate", "labs"]
     assert worker.tokens == ["", "token-1", "", "token-3"]
 
 
-def test_wrong_credentials_are_told_and_not_tried_again():
+def test_wrong_credentials_are_reported_and_not_retried():
     controller = simulated()
 
     async def go():
         async with Worked(controller, password="wrong") as cml:
             await cml.labs()
 
-    with pytest.raises(CmlAuthFailed, match="authenticate answered 403: Authentication failed!") as caught:
+    with pytest.raises(CmlAuthFailed, match="authenticate returned 403: Authentication failed!") as caught:
         run(go())
     assert caught.value.status == 403
     assert list(controller.call_counts().values()) == [1]
 
 
-def test_wrong_credentials_at_the_renewal_are_told_too():
+def test_wrong_credentials_at_renewal_are_reported():
     worker = Scripted(labs=[status(401)], authenticate=[ok("first"), status(403, "Authentication failed!")])
 
     async def go():
         async with worker.client() as cml:
             await cml.labs()
 
-    with pytest.raises(CmlAuthFailed, match="authenticate answered 403"):
+    with pytest.raises(CmlAuthFailed, match="authenticate returned 403"):
         run(go())
 
 
-def test_403_elsewhere_is_a_refusal_of_that_call_alone():
+def test_a_403_of_another_call_rejects_only_that_call():
     worker = Scripted(labs=[status(403, "You may not")])
 
     async def go():
         async with worker.client() as cml:
             await cml.labs()
 
-    with pytest.raises(Exception, match="w1: labs answered 403: You may not") as caught:
+    with pytest.raises(Exception, match="w1: labs returned 403: You may not") as caught:
         run(go())
     assert type(caught.value).__name__ == "CmlRefused"
     assert worker.count("authenticate") == worker.count("labs") == 1
@@ -109,7 +109,7 @@ def test_403_elsewhere_is_a_refusal_of_that_call_alone():
 @pytest.mark.parametrize(
     "answer", [ok(None), ok({}), ok(""), ok(7), ok("a\nb"), ok("ü"), httpx.Response(200)]
 )
-def test_what_is_no_token_is_not_sent_along(answer):
+def test_an_invalid_token_is_not_sent(answer):
     worker = Scripted(authenticate=[answer])
 
     async def go():
@@ -121,7 +121,7 @@ def test_what_is_no_token_is_not_sent_along(answer):
     assert worker.count("labs") == 0
 
 
-def test_the_version_is_asked_without_a_log_in():
+def test_the_version_is_requested_without_log_in():
     async def go():
         async with Worked(simulated()) as cml:
             await cml.system_information()
@@ -130,7 +130,7 @@ def test_the_version_is_asked_without_a_log_in():
     assert run(go()) == [("system_information", "200")]
 
 
-def test_a_401_in_the_middle_of_a_lab_is_bridged():
+def test_a_401_in_the_middle_of_a_lab_is_retried():
     controller = simulated()
     controller.fail(Fault(FaultKind.UNAUTHORIZED, path="/labs", times=1, skip=1))
 
@@ -141,6 +141,6 @@ def test_a_401_in_the_middle_of_a_lab_is_bridged():
     assert run(go()) == [(), (), ()]
 
 
-def test_the_password_is_in_no_text_of_the_worker():
+def test_the_password_is_not_in_the_repr_of_the_worker():
     worker = Scripted().client().worker
     assert "secret" not in repr(worker)

@@ -1,4 +1,4 @@
-"""What is tried again, how often, and for how long."""
+"""Retries: which calls, how often, and for how long."""
 
 import asyncio
 import time
@@ -18,15 +18,15 @@ from tests.support.fake_cml import Scripted, ok, status
 
 WORKER = CmlEndpoint("w1", "https://cml.test", "admin", "secret")
 BROKEN = httpx.ReadError("gone")
-REFUSED = httpx.ConnectError("nobody there")
+REFUSED = httpx.ConnectError("connection refused")
 
 
-def asked(worker, ask):
-    """The error of a call, or None."""
+def error_of(worker, call):
+    """Return the error class of a call, or None."""
 
     async def go():
         async with worker.client() as cml:
-            await ask(cml)
+            await call(cml)
 
     try:
         run(go())
@@ -35,33 +35,33 @@ def asked(worker, ask):
     return None
 
 
-@pytest.mark.parametrize("passing", [status(502), status(503), status(429), BROKEN, REFUSED], ids=str)
-def test_what_passes_is_tried_again_for_calls_that_can_be_repeated(passing):
-    worker = Scripted(labs=[passing, passing, ok([])])
-    assert asked(worker, lambda cml: cml.labs()) is None
+@pytest.mark.parametrize("transient", [status(502), status(503), status(429), BROKEN, REFUSED], ids=str)
+def test_transient_failures_of_idempotent_calls_are_retried(transient):
+    worker = Scripted(labs=[transient, transient, ok([])])
+    assert error_of(worker, lambda cml: cml.labs()) is None
     assert worker.count("labs") == 3
 
 
 @pytest.mark.parametrize(
-    ("passing", "error"),
+    ("transient", "error"),
     [(status(502), CmlFailed), (status(429), CmlRefused), (REFUSED, CmlUnreachable)],
     ids=str,
 )
-def test_it_is_not_tried_for_ever(passing, error):
-    worker = Scripted(labs=[passing])
-    assert asked(worker, lambda cml: cml.labs()) is error
+def test_retries_are_limited(transient, error):
+    worker = Scripted(labs=[transient])
+    assert error_of(worker, lambda cml: cml.labs()) is error
     assert worker.count("labs") == 3
 
 
 @pytest.mark.parametrize("code", [400, 403, 404, 405, 409, 500, 501, 504, 302])
-def test_everything_else_is_told_at_once(code):
+def test_other_failures_are_raised_at_once(code):
     worker = Scripted(labs=[status(code)])
-    assert asked(worker, lambda cml: cml.labs()) is not None
+    assert error_of(worker, lambda cml: cml.labs()) is not None
     assert worker.count("labs") == 1
 
 
 @pytest.mark.parametrize(
-    ("name", "ask"),
+    ("name", "call"),
     [
         ("start", lambda cml: cml.start_lab("l")),
         ("stop", lambda cml: cml.stop_lab("l")),
@@ -71,20 +71,20 @@ def test_everything_else_is_told_at_once(code):
         ("authenticate", lambda cml: cml.labs()),
     ],
 )
-def test_actions_that_do_the_same_twice_are_repeated(name, ask):
+def test_idempotent_actions_are_retried(name, call):
     worker = Scripted(**{name: [status(503), ok("t")], "labs": [ok([])]})
-    assert asked(worker, ask) is None
+    assert error_of(worker, call) is None
     assert worker.count(name) == 2
 
 
-@pytest.mark.parametrize("passing", [status(502), status(503), status(429), BROKEN], ids=str)
-def test_an_import_is_never_repeated(passing):
-    worker = Scripted(**{"import": [passing, ok({"id": "x"})]})
-    assert asked(worker, lambda cml: cml.import_lab("x", title="t")) is not None
+@pytest.mark.parametrize("transient", [status(502), status(503), status(429), BROKEN], ids=str)
+def test_an_import_is_never_retried(transient):
+    worker = Scripted(**{"import": [transient, ok({"id": "x"})]})
+    assert error_of(worker, lambda cml: cml.import_lab("x", title="t")) is not None
     assert worker.count("import") == 1
 
 
-def test_an_import_is_repeated_after_401_because_nothing_was_done():
+def test_an_import_is_retried_after_401_because_it_was_not_executed():
     controller = simulated()
     controller.fail(Fault(FaultKind.UNAUTHORIZED, path="/import", times=1))
 
@@ -96,7 +96,7 @@ def test_an_import_is_repeated_after_401_because_nothing_was_done():
     assert len(controller.labs) == 1
 
 
-def test_a_delete_whose_answer_was_lost_is_success():
+def test_a_delete_whose_response_was_lost_succeeds():
     controller = simulated()
 
     async def go():
@@ -109,7 +109,7 @@ def test_a_delete_whose_answer_was_lost_is_success():
     assert controller.labs == {}
 
 
-def test_one_exchange_has_its_time_and_the_whole_call_too():
+def test_an_exchange_and_the_whole_call_have_timeouts():
     controller = simulated()
     controller.fail(Fault(FaultKind.LATENCY, path="/labs", seconds=60))
     patience = RetryPolicy(exchange_seconds=0.05, call_seconds=0.12, attempts=10, first_pause=0.001)
@@ -119,12 +119,12 @@ def test_one_exchange_has_its_time_and_the_whole_call_too():
             await cml.labs()
 
     before = time.monotonic()
-    with pytest.raises(CmlTimeout, match="w1: labs: no answer within"):
+    with pytest.raises(CmlTimeout, match="w1: labs: no response within"):
         run(go())
     assert time.monotonic() - before < 30
 
 
-def test_a_body_that_never_ends_is_cut_off():
+def test_an_endless_body_times_out():
     async def drip():
         while True:
             yield b"["
@@ -141,20 +141,20 @@ def test_a_body_that_never_ends_is_cut_off():
         run(go())
 
 
-def test_cml_is_given_the_time_it_asks_for_within_bounds():
-    assert HASTY.pause(0, asked=3) == HASTY.longest_pause
-    assert RetryPolicy(draw=lambda: 0.5).pause(0, asked=3) == 3
+def test_retry_after_is_honoured_within_bounds():
+    assert HASTY.pause(0, retry_after=3) == HASTY.longest_pause
+    assert RetryPolicy(draw=lambda: 0.5).pause(0, retry_after=3) == 3
     worker = Scripted(labs=[status(429, Retry_After="1"), ok([])])
-    assert asked(worker, lambda cml: cml.labs()) is None
+    assert error_of(worker, lambda cml: cml.labs()) is None
 
 
 @given(st.integers(0, 20), st.floats(0, 1, exclude_max=True), st.one_of(st.none(), st.floats(0, 1e6)))
-def test_pauses_are_spread_and_bounded(attempt, drawn, said):
-    pause = RetryPolicy(draw=lambda: drawn).pause(attempt, said)
+def test_pauses_have_jitter_and_bounds(attempt, drawn, retry_after):
+    pause = RetryPolicy(draw=lambda: drawn).pause(attempt, retry_after)
     assert 0.1 <= pause <= 5
 
 
-def test_cancelling_a_call_cancels_it():
+def test_cancelling_a_call_cancels_its_request():
     controller = simulated()
     controller.fail(Fault(FaultKind.LATENCY, path="/labs", seconds=60))
 

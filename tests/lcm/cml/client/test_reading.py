@@ -1,4 +1,4 @@
-"""Reading JSON of strangers: the right type or None, and nothing is guessed."""
+"""JSON readers return the right type or None, and never guess."""
 
 import math
 from decimal import Decimal
@@ -37,13 +37,13 @@ def test_numbers(value, whole, number):
     assert json_values.as_number(value) == number
 
 
-def test_a_decimal_is_as_written():
+def test_a_decimal_keeps_its_written_form():
     assert json_values.as_decimal(0.1) == Decimal("0.1")
     assert json_values.as_decimal("0.1") is None
 
 
 @given(anything)
-def test_every_reader_takes_anything(value):
+def test_every_reader_accepts_any_value(value):
     text = json_values.as_text(value)
     assert text is None or (isinstance(text, str) and text.encode() is not None)
     number = json_values.as_number(value)
@@ -56,12 +56,12 @@ def test_every_reader_takes_anything(value):
     assert all(math.isfinite(each) for each in figures.values())
 
 
-def test_text_that_cannot_be_stored_is_mended_and_long_text_cut():
+def test_unstorable_characters_are_replaced_and_long_text_is_truncated():
     assert json_values.as_text("a\x00b\ud800") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
     assert len(json_values.as_text("x" * 5000)) == json_values.MAX_TEXT
 
 
-def test_figures_are_kept_up_to_a_number():
+def test_the_number_of_plain_numbers_is_limited():
     assert len(json_values.plain_numbers({str(n): n for n in range(500)}, most=64)) == 64
     assert json_values.plain_numbers({"a": -1.5, "b": True, "c": "1", "d": None}) == {"a": -1.5}
 
@@ -69,7 +69,7 @@ def test_figures_are_kept_up_to_a_number():
 @pytest.mark.parametrize(
     "text", [b"", b"{", b"nan", b"NaN", b"[Infinity]", b"-Infinity", b"\xff", b"[" * 200_000]
 )
-def test_what_is_not_json_is_said_briefly(text):
+def test_invalid_json_has_a_short_message(text):
     with pytest.raises(NotJson) as caught:
         parse_json(text)
     assert len(str(caught.value)) <= 200

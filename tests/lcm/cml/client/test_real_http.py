@@ -1,4 +1,4 @@
-"""The client and the observation over real HTTP, with a worker that fails at each call in each way."""
+"""Client and observation over real HTTP, with a worker that fails at each call in each way."""
 
 import asyncio
 import json
@@ -55,21 +55,21 @@ def test_a_lab_from_import_to_removal(simulator, worker):
     async def go():
         async with client(worker) as cml:
             lab_id = await started(cml)
-            seen = await observe_lab(cml, lab_id)
+            observation = await observe_lab(cml, lab_id)
             await cml.stop_lab(lab_id)
             await cml.wipe_lab(lab_id)
             await cml.delete_lab(lab_id)
-            return seen
+            return observation
 
-    seen = run(go())
-    assert seen.is_complete
-    assert seen.observed_ports == {"R1_serial": 5001, "R1_pat": 2022, "R2_serial": 5002}
+    observation = run(go())
+    assert observation.is_complete
+    assert observation.observed_ports == {"R1_serial": 5001, "R1_pat": 2022, "R2_serial": 5002}
     assert simulator.admin.controllers()[worker.name]["labs"] == {}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("part", PARTS)
-def test_an_observation_says_which_call_failed(simulator, worker, part, fault):
+def test_an_observation_reports_which_call_failed(simulator, worker, part, fault):
     async def go():
         async with client(worker) as cml:
             lab_id = await started(cml)
@@ -77,13 +77,13 @@ def test_an_observation_says_which_call_failed(simulator, worker, part, fault):
             await asyncio.to_thread(simulator.admin.fail, worker.name, given)
             return await observe_lab(cml, lab_id, deadline=1.0)
 
-    seen = run(go())
-    assert [error.part for error in seen.errors] == [part]
-    assert seen.incomplete
-    json.dumps(seen.to_dict(), allow_nan=False)
+    observation = run(go())
+    assert [error.part for error in observation.errors] == [part]
+    assert observation.incomplete
+    json.dumps(observation.to_dict(), allow_nan=False)
 
 
-def test_a_broken_connection_is_bridged_for_calls_that_can_be_repeated(simulator, worker):
+def test_a_broken_connection_is_retried_for_idempotent_calls(simulator, worker):
     simulator.admin.fail(worker.name, Fault(FaultKind.DROP, path="^/labs$", times=2))
 
     async def go():
@@ -93,7 +93,7 @@ def test_a_broken_connection_is_bridged_for_calls_that_can_be_repeated(simulator
     assert run(go()) == ()
 
 
-def test_an_import_whose_answer_is_lost_is_done_once_and_can_be_found(simulator, worker):
+def test_an_import_whose_response_is_lost_is_executed_once_and_can_be_found(simulator, worker):
     simulator.admin.fail(worker.name, Fault(FaultKind.DROP, path="/import", times=1, executed=True))
 
     async def go():
@@ -105,7 +105,7 @@ def test_an_import_whose_answer_is_lost_is_done_once_and_can_be_found(simulator,
     assert run(go()) == ["session 7"]
 
 
-def test_a_start_whose_answer_is_lost_is_repeated_without_harm(simulator, worker):
+def test_a_start_whose_response_is_lost_is_retried_safely(simulator, worker):
     simulator.admin.fail(worker.name, Fault(FaultKind.DROP, path="/start$", times=1, executed=True))
 
     async def go():
@@ -116,7 +116,7 @@ def test_a_start_whose_answer_is_lost_is_repeated_without_harm(simulator, worker
 
 
 @pytest.mark.parametrize("worker", ["2.9"], indirect=True)
-def test_interfaces_of_many_nodes_are_asked_for_a_few_at_a_time(worker):
+def test_interfaces_of_many_nodes_are_requested_with_limited_concurrency(worker):
     async def go():
         async with client(worker) as cml:
             lab_id = await started(cml, many_nodes(50))
@@ -133,30 +133,30 @@ def test_interfaces_of_many_nodes_are_asked_for_a_few_at_a_time(worker):
                     in_flight -= 1
 
             cml.get_node_interfaces = counted
-            seen = await observe_lab(cml, lab_id)
-            return most, seen.is_complete
+            observation = await observe_lab(cml, lab_id)
+            return most, observation.is_complete
 
     most, complete = run(go())
     assert 2 <= most <= 8
     assert complete
 
 
-def test_many_labs_are_observed_at_the_same_time(worker):
+def test_many_labs_are_observed_concurrently(worker):
     async def go():
         async with client(worker, RetryPolicy()) as cml:
             labs = [await started(cml, title=f"lab {number}") for number in range(10)]
             return await asyncio.gather(*(observe_lab(cml, lab) for lab in labs))
 
-    assert all(seen.is_complete for seen in run(go()))
+    assert all(observation.is_complete for observation in run(go()))
 
 
-def test_a_worker_that_is_terminated_is_gone(simulator, worker):
+def test_a_terminated_worker_yields_no_data(simulator, worker):
     async def go():
         async with client(worker) as cml:
             lab_id = await started(cml)
             await asyncio.to_thread(simulator.admin.remove, worker.name)
             return await observe_lab(cml, lab_id)
 
-    seen = run(go())
-    assert (seen.nodes, seen.total_cpu_cores) == ((), None)
-    assert len(seen.errors) == 4
+    observation = run(go())
+    assert (observation.nodes, observation.total_cpu_cores) == ((), None)
+    assert len(observation.errors) == 4

@@ -1,4 +1,4 @@
-"""TLS to a worker: by the authority's file, by the fingerprint, and never without."""
+"""TLS to a worker: by CA file, by fingerprint, and never unverified."""
 
 import hashlib
 import ssl
@@ -34,7 +34,7 @@ def fingerprint(certificate):
     return hashlib.sha256(der).hexdigest()
 
 
-def asked(address, **trust):
+def labs_of(address, **trust):
     async def go():
         worker = CmlEndpoint("w1", address, "admin", "simulated", **trust)
         async with CmlClient(worker, patience=HASTY) as cml:
@@ -44,35 +44,35 @@ def asked(address, **trust):
 
 
 def test_a_worker_is_trusted_by_its_authority(address, certificate):
-    assert asked(address, ca_file=certificate[1]) == ()
+    assert labs_of(address, ca_file=certificate[1]) == ()
 
 
 def test_a_worker_is_trusted_by_its_fingerprint(address, fingerprint):
-    assert asked(address, fingerprint=fingerprint) == ()
+    assert labs_of(address, fingerprint=fingerprint) == ()
     pairs = ":".join(fingerprint[at : at + 2] for at in range(0, 64, 2)).upper()
-    assert asked(address, fingerprint=f"SHA256:{pairs}") == ()
+    assert labs_of(address, fingerprint=f"SHA256:{pairs}") == ()
 
 
-def test_the_name_does_not_count_where_the_fingerprint_does(address, fingerprint):
-    assert asked(address.replace("127.0.0.1", "localhost"), fingerprint=fingerprint) == ()
+def test_with_a_fingerprint_the_host_name_is_not_checked(address, fingerprint):
+    assert labs_of(address.replace("127.0.0.1", "localhost"), fingerprint=fingerprint) == ()
 
 
-def test_another_certificate_than_the_pinned_one_gets_no_password(address):
+def test_no_password_is_sent_to_a_certificate_that_is_not_pinned(address):
     with pytest.raises(CmlUnreachable, match=r"w1: authenticate: .*fingerprint"):
-        asked(address, fingerprint="0" * 64)
+        labs_of(address, fingerprint="0" * 64)
 
 
-def test_a_certificate_of_nobody_we_trust_gets_no_password(address):
+def test_no_password_is_sent_to_an_untrusted_certificate(address):
     with pytest.raises(CmlUnreachable, match=r"w1: authenticate: .*certificate verify failed"):
-        asked(address)
+        labs_of(address)
 
 
-def test_a_certificate_file_that_is_missing_is_a_failure_of_the_call(address, tmp_path):
+def test_a_missing_ca_file_fails_the_call(address, tmp_path):
     with pytest.raises(CmlUnreachable, match="No such file"):
-        asked(address, ca_file=str(tmp_path / "nowhere.pem"))
+        labs_of(address, ca_file=str(tmp_path / "nowhere.pem"))
 
 
 @pytest.mark.parametrize("fingerprint", ["abc", "z" * 64, "0" * 63, "sha1:" + "0" * 40])
-def test_what_is_no_fingerprint_is_refused_where_it_is_given(fingerprint):
+def test_an_invalid_fingerprint_is_rejected_by_the_endpoint(fingerprint):
     with pytest.raises(ValueError, match="SHA-256"):
         CmlEndpoint("w1", "https://x", "a", "b", fingerprint=fingerprint)

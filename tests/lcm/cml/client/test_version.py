@@ -1,4 +1,4 @@
-"""Versions are numbers."""
+"""CML versions compare as numbers."""
 
 import pytest
 from hypothesis import given
@@ -23,12 +23,12 @@ from lcm.cml.client.version import Version
         (["2.9"], None),
     ],
 )
-def test_a_text_is_read_as_numbers(text, version):
+def test_a_version_is_parsed(text, version):
     assert Version.read(text) == version
 
 
 @given(st.tuples(*[st.integers(0, 999)] * 3), st.tuples(*[st.integers(0, 999)] * 3))
-def test_they_are_ordered_as_numbers(one, other):
+def test_versions_are_ordered_as_numbers(one, other):
     texts = [".".join(map(str, numbers)) for numbers in (one, other)]
     assert (Version.read(texts[0]) < Version.read(texts[1])) == (one < other)
 

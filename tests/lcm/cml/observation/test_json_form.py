@@ -1,4 +1,4 @@
-"""The JSON form of an observation: there and back, and refused with the place."""
+"""JSON form of an observation: round trip, and rejection with the path of the problem."""
 
 import copy
 import json
@@ -46,7 +46,7 @@ STRATEGIES = {
 
 
 def built(record):
-    """Any value of a record, by the types of its fields."""
+    """Return a strategy for a record by the types of its fields."""
     known = {each.name: STRATEGIES[each.type] for each in fields(record) if each.name != "observer"}
     if record is ResourceObservation:
         known["observer"] = st.sampled_from(["lablet-controller", "manual"])
@@ -62,12 +62,12 @@ STRATEGIES["tuple[MissingPart, ...]"] = st.lists(built(MissingPart), max_size=2)
 
 
 @given(built(ResourceObservation))
-def test_there_and_back_again(observation):
+def test_the_json_form_round_trips(observation):
     stored = json.loads(json.dumps(observation.to_dict(), allow_nan=False))
     assert ResourceObservation.from_dict(stored) == observation
 
 
-def test_decimals_are_text_moments_iso_and_tuples_lists():
+def test_decimals_are_text_times_iso_8601_and_tuples_lists():
     form = observed(answers()).to_dict()
     assert form["total_cpu_cores"] == "2.00"
     assert form["observed_at"] == "2026-03-01T12:00:00+00:00"
@@ -79,9 +79,9 @@ LEAST = {"observed_at": "2026-03-01T12:00:00Z", "observer": "manual"}
 
 
 def test_only_the_time_and_the_observer_are_required():
-    seen = ResourceObservation.from_dict(LEAST)
-    assert seen == ResourceObservation(datetime(2026, 3, 1, 12, tzinfo=UTC), "manual")
-    assert (seen.total_cpu_cores, seen.nodes, seen.observed_ports) == (None, (), None)
+    observation = ResourceObservation.from_dict(LEAST)
+    assert observation == ResourceObservation(datetime(2026, 3, 1, 12, tzinfo=UTC), "manual")
+    assert (observation.total_cpu_cores, observation.nodes, observation.observed_ports) == (None, (), None)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_only_the_time_and_the_observer_are_required():
         (("nodes",), [{}] * 10_001, "nodes"),
     ],
 )
-def test_a_wrong_value_is_refused_with_its_place(place, value, path):
+def test_an_invalid_value_is_rejected_with_its_path(place, value, path):
     form = copy.deepcopy(observed(answers()).to_dict())
     *outer, last = place
     holder = form
@@ -135,13 +135,13 @@ def test_a_wrong_value_is_refused_with_its_place(place, value, path):
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 7])
-def test_what_is_no_object_is_no_observation(value):
+def test_a_value_that_is_not_an_object_is_rejected(value):
     with pytest.raises(ObservationMalformed, match="must be an object"):
         ResourceObservation.from_dict(value)
 
 
 @pytest.mark.parametrize("written", ["1.5", 1.5, "1.50"])
-def test_numbers_are_taken_as_text_or_number(written):
+def test_decimals_are_accepted_as_text_or_number(written):
     assert ResourceObservation.from_dict({**LEAST, "total_cpu_cores": written}).total_cpu_cores == Decimal(
         "1.5"
     )

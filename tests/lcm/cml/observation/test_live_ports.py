@@ -1,4 +1,4 @@
-"""Ports of running nodes have the names that their definition gave them."""
+"""Ports of running nodes have the names of their port template."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ def nodes_with(tags):
 
 
 @given(nodes_with(good_tags))
-def test_names_are_those_of_the_port_template(nodes):
+def test_names_match_the_port_template(nodes):
     expected = {entry.name: entry.outside for entry in port_template(nodes)}
     live = ports_by_node(nodes)
     assert live.all == expected
@@ -41,7 +41,7 @@ def test_names_are_those_of_the_port_template(nodes):
 
 
 @given(nodes_with(any_tags))
-def test_each_node_has_its_own_and_together_they_are_all(nodes):
+def test_ports_by_node_add_up_to_all_ports(nodes):
     live = ports_by_node(nodes)
     assert len(live.by_node) == len(nodes)
     assert sum(map(len, live.by_node)) == len(live.all)

@@ -1,4 +1,4 @@
-"""Observations of several labs as one: sums of what is known, and everything that is missing."""
+"""Merged observations: sums of known values, and everything that is missing."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,12 +14,12 @@ def lab(key, **fields):
     return ResourceObservation(observed_at=AT, observer="manual", lab_id=key, cml_version="2.10.0", **fields)
 
 
-def test_one_is_itself():
+def test_a_single_observation_is_unchanged():
     alone = lab("a", total_memory_mb=5)
     assert merge_observations([alone]) is alone
 
 
-def test_sums_and_what_is_there():
+def test_values_are_summed_or_combined():
     first = lab(
         "a",
         total_cpu_cores=Decimal("1.50"),
@@ -39,26 +39,26 @@ def test_sums_and_what_is_there():
         observed_ports={"host_pat": 2002},
         simulation_stats={"nodes": {"n2": {}, "n3": {}}, "links": {"l": {}}},
     )
-    seen = merge_observations([first, second])
-    assert (seen.total_cpu_cores, seen.actual_node_count) == (Decimal("3.50"), 3)
-    assert [node.label for node in seen.nodes] == ["r1", "r2", "host"]
-    assert seen.node_definitions_used == ("alpine", "iosv")
-    assert seen.observed_ports == {"r1_serial": 2001, "host_pat": 2002}
-    assert seen.simulation_stats == {"nodes": {"n1": {}, "n2": {}, "n3": {}}, "links": {"l": {}}}
-    assert seen.resource_pool_usage == first.resource_pool_usage
-    assert (seen.lab_id, seen.is_complete) == ("a b", True)
-    assert ResourceObservation.from_dict(seen.to_dict()) == seen
+    merged = merge_observations([first, second])
+    assert (merged.total_cpu_cores, merged.actual_node_count) == (Decimal("3.50"), 3)
+    assert [node.label for node in merged.nodes] == ["r1", "r2", "host"]
+    assert merged.node_definitions_used == ("alpine", "iosv")
+    assert merged.observed_ports == {"r1_serial": 2001, "host_pat": 2002}
+    assert merged.simulation_stats == {"nodes": {"n1": {}, "n2": {}, "n3": {}}, "links": {"l": {}}}
+    assert merged.resource_pool_usage == first.resource_pool_usage
+    assert (merged.lab_id, merged.is_complete) == ("a b", True)
+    assert ResourceObservation.from_dict(merged.to_dict()) == merged
 
 
-def test_what_one_does_not_know_is_missing_in_the_whole():
+def test_a_value_unknown_in_one_part_is_incomplete():
     blind = lab("b", incomplete=("total_memory_mb",), errors=(WHY,))
-    seen = merge_observations([lab("a", total_memory_mb=512), blind])
-    assert (seen.total_memory_mb, seen.used_memory_mb) == (512, None)
-    assert (seen.incomplete, seen.errors) == (("total_memory_mb",), (WHY,))
+    merged = merge_observations([lab("a", total_memory_mb=512), blind])
+    assert (merged.total_memory_mb, merged.used_memory_mb) == (512, None)
+    assert (merged.incomplete, merged.errors) == (("total_memory_mb",), (WHY,))
 
 
-def test_a_figure_that_only_some_have_is_incomplete():
-    """An older CML does not tell what memory is used: that is not 0."""
+def test_a_value_that_only_some_parts_have_is_incomplete():
+    """An older CML does not report used memory. Unknown is not 0."""
     newer = lab("a", total_memory_mb=512, used_memory_mb=100, observed_ports={"r1_serial": 2001})
-    seen = merge_observations([newer, lab("b", total_memory_mb=256)])
-    assert (seen.total_memory_mb, seen.incomplete) == (768, ("used_memory_mb", "observed_ports"))
+    merged = merge_observations([newer, lab("b", total_memory_mb=256)])
+    assert (merged.total_memory_mb, merged.incomplete) == (768, ("used_memory_mb", "observed_ports"))

@@ -1,4 +1,4 @@
-"""From answers to an observation: what is counted, what is not known, and what is said of it."""
+"""Building an observation from responses: counted values, unknown values and errors."""
 
 import asyncio
 import copy
@@ -21,32 +21,40 @@ EMPTY_STATS = {"nodes": {}, "links": {}}
 
 
 def node(**changed):
-    """A router with some of its values others; `live` are those of what runs."""
+    """Return a router with changed values; `live` replaces operational values."""
     made = copy.deepcopy(ROUTER)
     live = changed.pop("live", {})
     made["operational"] = None if live is None else {**made["operational"], **live}
     return {**made, **changed}
 
 
-def test_a_whole_lab_is_counted_exactly():
-    seen = observed(answers())
-    assert (seen.observed_at, seen.observer, seen.controller) == (NOW, "lablet-controller", "test")
-    assert (seen.lab_id, seen.cml_version) == ("lab-1", "2.10.0")
-    assert (seen.total_cpu_cores, seen.total_memory_mb, seen.total_storage_mb) == (
+def test_a_complete_lab_is_counted_exactly():
+    observation = observed(answers())
+    assert (observation.observed_at, observation.observer, observation.controller) == (
+        NOW,
+        "lablet-controller",
+        "test",
+    )
+    assert (observation.lab_id, observation.cml_version) == ("lab-1", "2.10.0")
+    assert (observation.total_cpu_cores, observation.total_memory_mb, observation.total_storage_mb) == (
         Decimal("2.00"),
         5120,
         26 * 1024,
     )
-    assert (seen.used_cpu_cores, seen.used_memory_mb, seen.used_storage_mb) == (Decimal("2.029"), 2058, 3710)
-    assert (seen.actual_node_count, seen.node_definitions_used) == (
+    assert (observation.used_cpu_cores, observation.used_memory_mb, observation.used_storage_mb) == (
+        Decimal("2.029"),
+        2058,
+        3710,
+    )
+    assert (observation.actual_node_count, observation.node_definitions_used) == (
         3,
         ("csr1000v", "external_connector", "ubuntu"),
     )
-    assert seen.observed_ports == {"R1_serial": 5041, "R1_pat": 2022, "web_server_vnc": 5044}
-    assert (seen.incomplete, seen.errors, seen.is_complete) == ((), (), True)
+    assert observation.observed_ports == {"R1_serial": 5041, "R1_pat": 2022, "web_server_vnc": 5044}
+    assert (observation.incomplete, observation.errors, observation.is_complete) == ((), (), True)
 
 
-def test_a_node_has_its_figures_ports_and_interfaces():
+def test_a_node_has_its_values_ports_and_interfaces():
     router = observed(answers()).nodes[0]
     assert (router.cpus, router.cpu_limit, router.cpu_cores) == (2, 50, Decimal("1.00"))
     assert (router.ram_mb, router.storage_mb) == (3072, 10 * 1024)
@@ -61,7 +69,7 @@ def test_a_node_has_its_figures_ports_and_interfaces():
     )
 
 
-def test_what_was_asked_and_not_seen_is_empty_and_what_was_not_asked_is_none():
+def test_no_addresses_are_empty_and_unknown_addresses_are_none():
     assert observed(answers()).nodes[1].interfaces[0].ip4 == ()
     assert observed(answers(layer3_addresses=status(500))).nodes[1].interfaces[0].ip4 is None
     assert observed(answers()).nodes[2].interfaces == ()
@@ -80,8 +88,8 @@ def test_what_was_asked_and_not_seen_is_empty_and_what_was_not_asked_is_none():
     ],
 )
 def test_cores_are_cpus_times_the_limit_in_percent(changed, cores):
-    seen = observed(answers(nodes=[node(**changed)]))
-    assert seen.total_cpu_cores == Decimal(cores)
+    observation = observed(answers(nodes=[node(**changed)]))
+    assert observation.total_cpu_cores == Decimal(cores)
 
 
 @pytest.mark.parametrize(
@@ -97,59 +105,70 @@ def test_cores_are_cpus_times_the_limit_in_percent(changed, cores):
         ({"live": {"cpus": 1.5}}, "cpu_cores", "total_cpu_cores"),
     ],
 )
-def test_a_figure_that_is_not_there_is_none_and_never_zero(changed, figure, total):
-    seen = observed(answers(nodes=[node(**changed), SERVER]))
-    assert getattr(seen.nodes[0], figure) is None
-    assert getattr(seen, total) == getattr(seen.nodes[1], figure)
-    assert total in seen.incomplete
-    assert MissingPart(f"nodes[R1].{figure}", "CML gives no such figure for this node") in seen.errors
+def test_a_missing_value_is_none_and_never_zero(changed, figure, total):
+    observation = observed(answers(nodes=[node(**changed), SERVER]))
+    assert getattr(observation.nodes[0], figure) is None
+    assert getattr(observation, total) == getattr(observation.nodes[1], figure)
+    assert total in observation.incomplete
+    assert MissingPart(f"nodes[R1].{figure}", "CML reports no value for this node") in observation.errors
 
 
-def test_a_node_that_does_not_run_is_counted_as_a_node_and_named():
+def test_a_stopped_node_is_counted_and_named():
     stopped = node(live=None, state="STOPPED")
-    seen = observed(answers(nodes=[stopped, SERVER]))
-    assert (seen.actual_node_count, seen.total_memory_mb) == (2, 2048)
-    assert set(seen.incomplete) >= {"total_cpu_cores", "total_memory_mb", "total_storage_mb"}
-    assert "the node is STOPPED" in seen.errors[0].message
-    assert "used_memory_mb" not in seen.incomplete
+    observation = observed(answers(nodes=[stopped, SERVER]))
+    assert (observation.actual_node_count, observation.total_memory_mb) == (2, 2048)
+    assert set(observation.incomplete) >= {"total_cpu_cores", "total_memory_mb", "total_storage_mb"}
+    assert "the node is STOPPED" in observation.errors[0].message
+    assert "used_memory_mb" not in observation.incomplete
 
 
-def test_without_any_figure_a_total_is_none():
-    seen = observed(answers(nodes=[node(live=None)]))
-    assert (seen.total_cpu_cores, seen.total_memory_mb, seen.total_storage_mb) == (None, None, None)
+def test_a_total_without_values_is_none():
+    observation = observed(answers(nodes=[node(live=None)]))
+    assert (observation.total_cpu_cores, observation.total_memory_mb, observation.total_storage_mb) == (
+        None,
+        None,
+        None,
+    )
 
 
-def test_an_empty_lab_takes_nothing():
-    seen = observed(answers(nodes=[], simulation_stats=EMPTY_STATS))
-    assert (seen.actual_node_count, seen.total_memory_mb, seen.observed_ports) == (0, 0, {})
-    assert seen.is_complete
+def test_an_empty_lab_uses_nothing():
+    observation = observed(answers(nodes=[], simulation_stats=EMPTY_STATS))
+    assert (observation.actual_node_count, observation.total_memory_mb, observation.observed_ports) == (
+        0,
+        0,
+        {},
+    )
+    assert observation.is_complete
 
 
-def test_usage_that_this_version_does_not_have_is_none_and_nothing_is_missing():
+def test_usage_unsupported_by_the_version_is_none_and_complete():
     stats = {"nodes": {"n1": {"cpu_usage": 1}, "n2": {"cpu_usage": 2}}, "links": {}}
-    seen = observed(answers(simulation_stats=stats))
-    assert (seen.used_memory_mb, seen.used_storage_mb) == (None, None)
-    assert seen.used_cpu_cores == Decimal("0.040")
-    assert seen.is_complete
+    observation = observed(answers(simulation_stats=stats))
+    assert (observation.used_memory_mb, observation.used_storage_mb) == (None, None)
+    assert observation.used_cpu_cores == Decimal("0.040")
+    assert observation.is_complete
 
 
-def test_usage_of_some_nodes_only_is_said_to_be_incomplete():
+def test_usage_of_only_some_nodes_is_incomplete():
     stats = {"nodes": {"n1": {"cpu_usage": 1, "ram_usage": 10}}, "links": {}}
-    seen = observed(answers(simulation_stats=stats))
-    assert seen.used_memory_mb == 307
-    assert seen.incomplete == ("used_cpu_cores", "used_memory_mb")
-    assert {error.part for error in seen.errors} == {
+    observation = observed(answers(simulation_stats=stats))
+    assert observation.used_memory_mb == 307
+    assert observation.incomplete == ("used_cpu_cores", "used_memory_mb")
+    assert {error.part for error in observation.errors} == {
         "nodes[web server].used_cpu_cores",
         "nodes[web server].used_memory_mb",
     }
 
 
 @pytest.mark.parametrize("value", ["12", None, True, -3, [], {}, 1e300])
-def test_usage_that_is_no_number_is_not_known(value):
+def test_usage_that_is_not_a_number_is_unknown(value):
     stats = {"nodes": {"n1": {"cpu_usage": value}, "n2": {"cpu_usage": 50}}, "links": {}}
-    seen = observed(answers(simulation_stats=stats))
-    assert seen.nodes[0].used_cpu_cores is None
-    assert (seen.used_cpu_cores, "used_cpu_cores" in seen.incomplete) == (Decimal("0.500"), True)
+    observation = observed(answers(simulation_stats=stats))
+    assert observation.nodes[0].used_cpu_cores is None
+    assert (observation.used_cpu_cores, "used_cpu_cores" in observation.incomplete) == (
+        Decimal("0.500"),
+        True,
+    )
 
 
 PARTS_AND_FIELDS = [
@@ -164,13 +183,13 @@ BROKEN = [status(500, "Oops"), b'{"half', b"null", b'"text"', b"7", httpx.Respon
 
 @pytest.mark.parametrize(("part", "fields"), PARTS_AND_FIELDS)
 @pytest.mark.parametrize("broken", BROKEN, ids=str)
-def test_a_part_that_fails_is_missing_with_its_reason_and_the_others_are_there(part, fields, broken):
-    seen = observed(answers(**{part: broken}))
-    assert seen.incomplete == fields
-    assert [(error.part, error.message.startswith("w1: ")) for error in seen.errors] == [(part, True)]
-    assert (seen.total_memory_mb is None) is (part == "nodes")
-    assert (seen.simulation_stats is None) is (part == "simulation_stats")
-    assert (seen.resource_pool_usage is None) is (part == "resource_pool_usage")
+def test_a_failed_part_is_missing_with_its_reason_and_other_parts_are_present(part, fields, broken):
+    observation = observed(answers(**{part: broken}))
+    assert observation.incomplete == fields
+    assert [(error.part, error.message.startswith("w1: ")) for error in observation.errors] == [(part, True)]
+    assert (observation.total_memory_mb is None) is (part == "nodes")
+    assert (observation.simulation_stats is None) is (part == "simulation_stats")
+    assert (observation.resource_pool_usage is None) is (part == "resource_pool_usage")
 
 
 def test_licences_and_storage_of_resource_pools_are_recorded():
@@ -180,66 +199,79 @@ def test_licences_and_storage_of_resource_pools_are_recorded():
 
 @pytest.mark.parametrize("refusal", [403, 404, 405])
 def test_a_worker_without_resource_pools_is_observed_completely(refusal):
-    seen = observed(answers(resource_pool_usage=status(refusal)))
-    assert (seen.resource_pool_usage, seen.total_memory_mb, seen.is_complete) == (None, 5120, True)
+    observation = observed(answers(resource_pool_usage=status(refusal)))
+    assert (observation.resource_pool_usage, observation.total_memory_mb, observation.is_complete) == (
+        None,
+        5120,
+        True,
+    )
 
 
-def test_without_nodes_nothing_of_them_is_claimed():
-    seen = observed(answers(nodes=status(500)))
-    assert (seen.nodes, seen.actual_node_count, seen.node_definitions_used, seen.observed_ports) == (
+def test_without_nodes_their_totals_are_none():
+    observation = observed(answers(nodes=status(500)))
+    assert (
+        observation.nodes,
+        observation.actual_node_count,
+        observation.node_definitions_used,
+        observation.observed_ports,
+    ) == (
         (),
         None,
         None,
         None,
     )
-    assert (seen.total_cpu_cores, seen.used_cpu_cores) == (None, None)
+    assert (observation.total_cpu_cores, observation.used_cpu_cores) == (None, None)
 
 
-def test_a_worker_that_refuses_the_log_in_gives_nothing_and_says_why_of_everything():
-    seen = observed(answers(authenticate=status(403, "Authentication failed!")))
-    assert {error.part for error in seen.errors} == {
+def test_a_failed_log_in_is_the_reason_of_every_missing_part():
+    observation = observed(answers(authenticate=status(403, "Authentication failed!")))
+    assert {error.part for error in observation.errors} == {
         "nodes",
         "interfaces",
         "layer3_addresses",
         "simulation_stats",
         "resource_pool_usage",
     }
-    assert all("Authentication failed!" in error.message for error in seen.errors)
+    assert all("Authentication failed!" in error.message for error in observation.errors)
 
 
-def test_entries_that_cannot_be_read_are_counted_and_named():
-    seen = observed(answers(nodes=[ROUTER, "n2", {"label": "no id"}, SERVER]))
-    assert (len(seen.nodes), seen.actual_node_count) == (2, 4)
-    assert [error.part for error in seen.errors] == ["nodes[1]", "nodes[2]"]
-    assert set(seen.incomplete) == set(NODE_FIELDS)
+def test_unreadable_entries_are_counted_and_named():
+    observation = observed(answers(nodes=[ROUTER, "n2", {"label": "no id"}, SERVER]))
+    assert (len(observation.nodes), observation.actual_node_count) == (2, 4)
+    assert [error.part for error in observation.errors] == ["nodes[1]", "nodes[2]"]
+    assert set(observation.incomplete) == set(NODE_FIELDS)
 
 
 def test_only_unreadable_entries_give_a_count_and_no_totals():
-    seen = observed(answers(nodes=["n1", "n2"]))
-    assert (seen.actual_node_count, seen.total_memory_mb, seen.observed_ports) == (2, None, None)
+    observation = observed(answers(nodes=["n1", "n2"]))
+    assert (observation.actual_node_count, observation.total_memory_mb, observation.observed_ports) == (
+        2,
+        None,
+        None,
+    )
 
 
-def test_a_tag_that_someone_mistyped_is_said_and_the_other_ports_are_seen():
-    seen = observed(answers(nodes=[node(tags=["serial:", "serial:5041", "http://x", "vnc:99999"])]))
-    assert seen.observed_ports == {"R1_serial": 5041}
-    assert seen.incomplete == ("observed_ports",)
-    assert [error.part for error in seen.errors] == ["nodes[R1].tags"] * 2
+def test_a_malformed_tag_is_reported_and_other_ports_are_observed():
+    observation = observed(answers(nodes=[node(tags=["serial:", "serial:5041", "http://x", "vnc:99999"])]))
+    assert observation.observed_ports == {"R1_serial": 5041}
+    assert observation.incomplete == ("observed_ports",)
+    assert [error.part for error in observation.errors] == ["nodes[R1].tags"] * 2
 
 
-def test_ports_of_two_nodes_with_one_label_have_names_of_their_own():
-    twins = [node(tags=["serial:1001"]), node(id="n9", tags=["serial:1002"])]
-    seen = observed(answers(nodes=twins, simulation_stats=EMPTY_STATS))
-    assert seen.observed_ports == {"R1_serial": 1001, "R1_serial_2": 1002}
-    assert [each.ports for each in seen.nodes] == [{"R1_serial": 1001}, {"R1_serial_2": 1002}]
+def test_ports_of_two_nodes_with_the_same_label_have_unique_names():
+    same_label = [node(tags=["serial:1001"]), node(id="n9", tags=["serial:1002"])]
+    observation = observed(answers(nodes=same_label, simulation_stats=EMPTY_STATS))
+    assert observation.observed_ports == {"R1_serial": 1001, "R1_serial_2": 1002}
+    assert [each.ports for each in observation.nodes] == [{"R1_serial": 1001}, {"R1_serial_2": 1002}]
 
 
-def test_hundreds_of_errors_are_cut_short_and_that_is_said():
-    seen = observed(answers(nodes=[7] * 500))
-    assert len(seen.errors) == 101
-    assert seen.errors[-1].message.startswith("There are more")
+def test_the_list_of_errors_is_truncated_with_a_notice():
+    observation = observed(answers(nodes=[7] * 500))
+    assert len(observation.errors) == 101
+    assert observation.errors[-1].message.startswith("Only the first 100")
 
 
-def test_statistics_are_kept_as_numbers_by_id():
+def test_statistics_are_stored_as_numbers_by_id():
     assert observed(answers()).simulation_stats == {
         "nodes": {
             "n1": {"cpu_usage": 100.18, "ram_usage": 50, "disk_usage": 1400},
@@ -256,28 +288,28 @@ def observing(controller, deadline=10.0, topology=None):
             lab_id = await started(cml, **({"topology": topology} if topology else {}))
             fresh = Worked(controller)
             before = time.monotonic()
-            seen = await observe_lab(fresh, lab_id, deadline=deadline)
+            observation = await observe_lab(fresh, lab_id, deadline=deadline)
             await fresh.aclose()
-            return seen, fresh.exchanges, time.monotonic() - before
+            return observation, fresh.exchanges, time.monotonic() - before
 
     return run(go())
 
 
 @pytest.mark.parametrize(("version", "most"), [("2.10", 7), ("2.9", 56)])
-def test_a_lab_of_fifty_nodes_costs_few_calls(version, most):
-    seen, exchanges, _ = observing(simulated(version=version), topology=many_nodes(50))
-    assert seen.actual_node_count == len(seen.observed_ports) == 50
-    assert all(len(each.interfaces) == 1 for each in seen.nodes)
-    assert seen.is_complete
+def test_a_lab_of_fifty_nodes_needs_few_calls(version, most):
+    observation, exchanges, _ = observing(simulated(version=version), topology=many_nodes(50))
+    assert observation.actual_node_count == len(observation.observed_ports) == 50
+    assert all(len(each.interfaces) == 1 for each in observation.nodes)
+    assert observation.is_complete
     assert len(exchanges) <= most
     assert {result for _, result in exchanges} == {"200"}
 
 
-def test_calls_go_out_together():
+def test_calls_run_in_parallel():
     controller = simulated(latency_seconds=0.5)
     _, exchanges, seconds = observing(controller)
     assert len(exchanges) == 7
-    # Logging in, the version, and then all the rest at once: three times the latency instead of seven.
+    # Log-in, version, and then all other calls in parallel: three times the latency instead of seven.
     assert seconds < 2.75
 
 
@@ -286,25 +318,25 @@ def test_calls_go_out_together():
     "part",
     ["/nodes$", "interfaces$", "layer3_addresses", "simulation_stats", "resource_pool_usage", "labs/.*/"],
 )
-def test_one_deadline_ends_it_with_what_is_there(version, part):
+def test_the_deadline_ends_an_observation_with_partial_data(version, part):
     controller = simulated(version=version)
     controller.fail(Fault(FaultKind.LATENCY, path=part, seconds=60, skip=0 if part != "labs/.*/" else 1))
-    seen, _, seconds = observing(controller, deadline=0.5)
+    observation, _, seconds = observing(controller, deadline=0.5)
     assert seconds < 3
-    assert any("within the 0.5 s of the whole observation" in error.message for error in seen.errors)
-    assert isinstance(seen, ResourceObservation)
+    assert any("within the observation deadline of 0.5 s" in error.message for error in observation.errors)
+    assert isinstance(observation, ResourceObservation)
 
 
-def test_one_node_whose_interfaces_fail_is_its_own_failure():
+def test_failed_interfaces_of_one_node_affect_only_that_node():
     controller = simulated(version="2.9")
     controller.fail(Fault(FaultKind.STATUS, path="interfaces$", status=500, times=1))
-    seen, _, _ = observing(controller)
-    assert [each.interfaces is None for each in seen.nodes].count(True) == 1
-    assert [error.part for error in seen.errors] == ["nodes[R1].interfaces"]
-    assert seen.incomplete == ("nodes",)
+    observation, _, _ = observing(controller)
+    assert [each.interfaces is None for each in observation.nodes].count(True) == 1
+    assert [error.part for error in observation.errors] == ["nodes[R1].interfaces"]
+    assert observation.incomplete == ("nodes",)
 
 
-def test_what_was_edited_behind_our_back_is_seen():
+def test_edits_of_a_running_lab_are_observed():
     controller = simulated()
 
     async def go():
@@ -328,7 +360,7 @@ def test_what_was_edited_behind_our_back_is_seen():
     assert after.nodes[0].used_memory_mb > after.nodes[0].ram_mb
 
 
-def test_being_cancelled_leaves_nothing_running():
+def test_cancellation_leaves_no_tasks_running():
     controller = simulated()
     controller.fail(Fault(FaultKind.LATENCY, path="labs/.*/", seconds=60, skip=1))
 
@@ -343,7 +375,11 @@ def test_being_cancelled_leaves_nothing_running():
     assert run(go()) == 1
 
 
-def test_connectors_are_in_the_nodes_and_weigh_nothing():
-    seen = observed(answers(nodes=[CONNECTOR], simulation_stats=EMPTY_STATS))
-    assert (seen.actual_node_count, seen.total_cpu_cores, seen.total_memory_mb) == (1, Decimal(0), 0)
-    assert seen.is_complete
+def test_connectors_are_listed_and_use_nothing():
+    observation = observed(answers(nodes=[CONNECTOR], simulation_stats=EMPTY_STATS))
+    assert (observation.actual_node_count, observation.total_cpu_cores, observation.total_memory_mb) == (
+        1,
+        Decimal(0),
+        0,
+    )
+    assert observation.is_complete

@@ -1,4 +1,4 @@
-"""One simulator process for all tests that speak real HTTP."""
+"""One simulator process for all tests over real HTTP."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The simulator's answers have the keys that real controllers' answers have."""
+"""The simulator's responses have the keys of real controllers' responses."""
 
 import json
 
@@ -103,7 +103,7 @@ def test_nodes(ask, version):
         assert node["boot_progress"] == "Booted"
 
 
-def test_a_node_that_does_not_run(ask, version):
+def test_a_stopped_node(ask, version):
     lab = ask.imported(TWO_ROUTERS)
     node = ask.get(f"/labs/{lab}/nodes", data="true", operational="true")[0]
     assert set(node) == NODE[version]
@@ -125,7 +125,7 @@ def test_interfaces(ask):
     assert (interface["type"], interface["slot"], interface["is_connected"]) == ("physical", 0, True)
 
 
-def test_without_operational_there_is_none(ask):
+def test_operational_values_are_only_returned_on_request(ask):
     node = ask.get(f"/labs/{ask.lab}/nodes")[1]
     (interface,) = ask.get(f"/labs/{ask.lab}/nodes/{node}/interfaces", data="true")
     assert set(interface) == INTERFACE - {"operational"}
@@ -151,7 +151,7 @@ def test_statistics(ask, version):
     assert set(link) == {"readbytes", "readpackets", "writebytes", "writepackets", "drops"}
 
 
-def test_addresses_are_by_node_and_mac(ask):
+def test_addresses_are_keyed_by_node_and_mac(ask):
     for node in ask.get(f"/labs/{ask.lab}/layer3_addresses").values():
         assert set(node) == {"name", "interfaces"}
         for mac, interface in node["interfaces"].items():
@@ -229,7 +229,7 @@ def test_a_token_is_a_bare_text_of_three_parts(ask):
     assert ask("GET", "/labs").status == 401
 
 
-def test_who_am_i(ask, version):
+def test_the_authenticated_user(ask, version):
     assert ask.get("/authok") == "OK"
     (user,) = ask.get("/users")
     reply = ask("GET", "/authentication")

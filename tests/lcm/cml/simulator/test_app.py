@@ -1,4 +1,4 @@
-"""The ASGI application: who is asked, and what it takes."""
+"""The ASGI application: routing to controllers, and limits."""
 
 import httpx
 import pytest
@@ -26,25 +26,25 @@ def ask(app, method, path, **more):
     ("path", "version"),
     [("/api/v0/system_information", "2.10"), ("/w1/api/v0/system_information", "2.9")],
 )
-def test_the_prefix_says_which_controller(app, path, version):
+def test_the_path_prefix_selects_the_controller(app, path, version):
     assert ask(app, "GET", path).json()["version"].startswith(f"{version}.")
 
 
 @pytest.mark.parametrize("path", ["/", "/w2/api/v0/labs", "/w1", "/w1/labs", "/simulator/nothing"])
-def test_where_nobody_is_there_is_a_404(app, path):
+def test_a_path_without_a_controller_is_404(app, path):
     answer = ask(app, "GET", path)
     assert (answer.status_code, answer.json()["code"]) == (404, 404)
 
 
-def test_a_body_beyond_reason_is_refused(app):
+def test_an_oversized_body_is_rejected(app):
     assert ask(app, "POST", "/api/v0/import", content=b"x" * (MAX_BODY + 1)).status_code == 413
 
 
-def test_log_in_with_what_is_no_json_is_a_400(app):
+def test_log_in_with_invalid_json_is_400(app):
     assert ask(app, "POST", "/api/v0/authenticate", content=b"{").status_code == 400
 
 
-def test_adding_and_removing(app):
+def test_controllers_are_added_and_removed(app):
     first = app.add("w2", ControllerOptions(seed=9))
     assert app.add("w2") is first
     assert (app.remove("w2"), app.remove("w2")) == (True, False)

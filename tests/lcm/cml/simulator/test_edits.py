@@ -1,4 +1,4 @@
-"""Labs that someone edits behind LCM's back."""
+"""Labs that are edited without LCM's knowledge."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def tags(ask, lab):
     return {node["label"]: node["tags"] for node in ask.get(f"/labs/{lab}/nodes", data="true")}
 
 
-def test_a_node_is_added_that_runs_and_has_a_port(clock):
+def test_an_added_node_runs_and_has_a_port(clock):
     controller, ask, lab = running(clock)
     label = controller.edit(lab, Edit.ADD_NODE)
     assert tags(ask, lab)[label] == ["serial:65000"]
@@ -42,7 +42,7 @@ def test_a_port_is_changed_and_removed(clock):
     assert tags(ask, lab)["R1"] == ["pat:2022:22", "core"]
 
 
-def test_a_node_takes_more_than_it_has(clock):
+def test_a_node_uses_more_than_it_was_allocated(clock):
     controller, ask, lab = running(clock)
     controller.edit(lab, Edit.OVERUSE)
     clock.pass_seconds(60)
@@ -60,13 +60,13 @@ def test_a_stuck_node_keeps_the_lab_from_converging(clock):
 
 
 @pytest.mark.parametrize("edit", [Edit.CHANGE_PORT, Edit.REMOVE_PORT, Edit.OVERUSE, Edit.STUCK])
-def test_what_cannot_be_edited_is_said(clock, edit):
+def test_an_impossible_edit_is_rejected(clock, edit):
     controller, _, lab = running(clock, NO_PORTS)
     with pytest.raises(OptionError, match="No node of this lab"):
         controller.edit(lab, edit)
 
 
-def test_some_labs_are_edited_by_themselves_after_a_while(clock):
+def test_a_percentage_of_the_labs_is_edited_after_a_delay(clock):
     _, ask, lab = running(clock, edit_percent=100, edit_after_seconds=20)
     before = tags(ask, lab)
     clock.pass_seconds(21)
@@ -76,7 +76,7 @@ def test_some_labs_are_edited_by_themselves_after_a_while(clock):
     assert tags(ask, lab) == edited
 
 
-def test_without_being_told_labs_stay_as_they_are(clock):
+def test_labs_are_not_edited_by_default(clock):
     _, ask, lab = running(clock)
     before = tags(ask, lab)
     clock.pass_seconds(100_000)
@@ -92,6 +92,6 @@ def test_a_percentage_of_the_labs_overuses(clock):
     assert 10 <= overusing <= 30
 
 
-def test_a_lab_of_switches_alone_starts_even_where_all_overuse(clock):
+def test_a_lab_of_only_switches_starts_with_overuse_enabled(clock):
     _, ask, lab = running(clock, NO_PORTS, overuse_percent=100)
     assert ask.get(f"/labs/{lab}/state") == "STARTED"

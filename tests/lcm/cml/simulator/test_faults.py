@@ -1,4 +1,4 @@
-"""Faults on request, over ASGI and over real HTTP."""
+"""Injected faults, over ASGI and over real HTTP."""
 
 import json
 import time
@@ -12,8 +12,8 @@ from tests.support.cml_environment import TWO_ROUTERS, run, simulated
 BASE = "http://cml.test/api/v0/"
 
 
-def asked(controller, *calls, body=b""):
-    """The answers to calls made by someone who is logged in."""
+def responses_to(controller, *calls, body=b""):
+    """Return the responses to calls of a logged-in user."""
 
     async def go():
         transport = httpx.ASGITransport(SimulatorApp(controller))
@@ -26,10 +26,10 @@ def asked(controller, *calls, body=b""):
 
 
 def statuses(controller, *calls, **more):
-    return [answer.status_code for answer in asked(controller, *calls, **more)]
+    return [answer.status_code for answer in responses_to(controller, *calls, **more)]
 
 
-def test_a_status_comes_as_often_as_it_was_asked_for_and_where():
+def test_a_status_fault_applies_to_matching_calls_the_given_number_of_times():
     controller = simulated()
     controller.fail(Fault(FaultKind.STATUS, path="^/labs$", method="GET", skip=1, times=2, status=502))
     labs = ("GET", "labs")
@@ -43,7 +43,7 @@ def test_a_status_comes_as_often_as_it_was_asked_for_and_where():
     assert controller.faults == []
 
 
-def test_a_failed_call_is_not_done_unless_its_answer_is_what_got_lost():
+def test_a_failed_call_is_executed_only_if_the_fault_says_so():
     controller = simulated()
     controller.fail(Fault(FaultKind.STATUS, path="/import", times=1))
     assert statuses(controller, ("POST", "import"), body=TWO_ROUTERS.encode()) == [503]
@@ -53,35 +53,35 @@ def test_a_failed_call_is_not_done_unless_its_answer_is_what_got_lost():
     assert len(controller.labs) == 1
 
 
-def test_a_401_in_the_middle_ends_the_token():
+def test_a_401_fault_invalidates_the_token():
     controller = simulated()
     controller.fail(Fault(FaultKind.UNAUTHORIZED, skip=1, times=1))
     assert statuses(controller, *[("GET", "labs")] * 3) == [200, 401, 401]
 
 
-def test_json_is_cut_in_half():
+def test_a_truncate_fault_halves_the_json():
     controller = simulated()
     controller.fail(Fault(FaultKind.TRUNCATE, path="system_information"))
-    body = asked(controller, ("GET", "system_information"))[0].content
+    body = responses_to(controller, ("GET", "system_information"))[0].content
     with pytest.raises(ValueError):
         json.loads(body)
 
 
-def test_fields_go_missing_wherever_they_are():
+def test_fields_are_removed_at_any_depth():
     controller = simulated()
     controller.fail(Fault(FaultKind.MISSING_FIELDS, fields=["total", "version"]))
-    stats, information = asked(controller, ("GET", "system_stats"), ("GET", "system_information"))
+    stats, information = responses_to(controller, ("GET", "system_stats"), ("GET", "system_information"))
     assert '"total"' not in stats.text
     assert set(information.json()) == {"ready", "allow_ssh_pubkey_auth", "oui"}
 
 
-def test_an_answer_is_replaced():
+def test_a_response_is_replaced():
     controller = simulated()
     controller.fail(Fault(FaultKind.REPLACE, path="labs", body="<html>"))
-    assert asked(controller, ("GET", "labs"))[0].text == "<html>"
+    assert responses_to(controller, ("GET", "labs"))[0].text == "<html>"
 
 
-def test_latency_comes_on_top_of_another_fault():
+def test_latency_adds_to_another_fault():
     controller = simulated()
     controller.fail(Fault(FaultKind.LATENCY, seconds=0.05))
     controller.fail(Fault(FaultKind.STATUS, status=500))
@@ -92,7 +92,7 @@ def test_latency_comes_on_top_of_another_fault():
 
 @pytest.mark.integration
 @pytest.mark.parametrize("executed", [False, True])
-def test_a_connection_breaks_off_in_the_middle(simulator, executed):
+def test_a_connection_is_dropped_in_the_middle(simulator, executed):
     address = simulator.admin.add("dropping")
     try:
         simulator.admin.fail("dropping", Fault(FaultKind.DROP, path="/import", times=1, executed=executed))

@@ -1,4 +1,4 @@
-"""From YAML to a lab and back."""
+"""Import of YAML into a lab, and export."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_interfaces_keep_slot_type_and_address(ask):
     assert (second["type"], second["slot"], second["mac_address"]) == ("physical", 7, None)
 
 
-def test_a_configured_address_is_the_one_in_use(ask):
+def test_a_configured_mac_address_is_used(ask):
     text = TWO_ROUTERS.replace(
         "{id: i0, label: port,", "{id: i0, mac_address: '02:00:00:00:00:07', label: port,"
     )
@@ -49,13 +49,13 @@ def test_a_configured_address_is_the_one_in_use(ask):
         ("null", []),
     ],
 )
-def test_configurations_come_in_all_forms(ask, written, files):
+def test_configurations_are_accepted_in_all_forms(ask, written, files):
     text = TWO_ROUTERS.replace("configuration: hostname R1", f"configuration: {written}")
     assert topology(ask, text)["nodes"][0]["configuration"] == files
     assert topology(ask, text, exclude_configurations="true")["nodes"][0]["configuration"] == []
 
 
-def test_what_the_file_leaves_open_stays_open(ask):
+def test_values_not_set_in_the_file_stay_unset(ask):
     router = topology(ask, TWO_ROUTERS)["nodes"][0]
     assert (router["cpus"], router["ram"], router["boot_disk_size"], router["cpu_limit"]) == (
         None,
@@ -65,7 +65,7 @@ def test_what_the_file_leaves_open_stays_open(ask):
     )
 
 
-def test_links_lead_where_they_did(ask):
+def test_links_connect_the_same_interfaces(ask):
     whole = topology(ask, TWO_ROUTERS)
     labels = {
         each["id"]: (node["label"], each["label"]) for node in whole["nodes"] for each in node["interfaces"]
@@ -75,7 +75,7 @@ def test_links_lead_where_they_did(ask):
 
 
 def shape(whole):
-    """A topology without its ids and times."""
+    """Return a topology without ids and times."""
     names = {node["id"]: node["label"] for node in whole["nodes"]}
     kept = (
         "label",
@@ -105,20 +105,20 @@ def test_a_download_can_be_imported_again(ask, text):
     assert shape(ask.get(f"/labs/{again}/topology")) == shape(ask.get(f"/labs/{lab}/topology"))
 
 
-def test_json_is_yaml_too(ask):
+def test_json_is_accepted_as_yaml(ask):
     whole = topology(ask, TWO_ROUTERS)
     again = ask.imported(json.dumps(whole))
     assert shape(ask.get(f"/labs/{again}/topology")) == shape(whole)
 
 
 @pytest.mark.parametrize("text", ["", "- a", "{", "nodes: 7", "lab: {}\nnodes: []", "\x00", "a: &a [*a]"])
-def test_what_is_no_topology_is_a_400_that_says_why(ask, text):
+def test_an_invalid_topology_is_400_with_the_reason(ask, text):
     status, description = error(ask("POST", "/import", text, title="t"))
     assert status == 400
     assert description.startswith("Bad Request: Invalid topology: ")
     assert ask.get("/labs") == []
 
 
-def test_warnings_come_with_the_id(ask):
+def test_warnings_are_returned_with_the_id(ask):
     reply = ask("POST", "/import", TWO_ROUTERS.replace("version: 0.2.2", "version: 9.9.9"))
     assert "9.9.9" in json.loads(reply.body)["warnings"][0]

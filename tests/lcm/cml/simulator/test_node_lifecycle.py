@@ -1,4 +1,4 @@
-"""The states of nodes and labs over time."""
+"""States of nodes and labs over time."""
 
 import pytest
 from hypothesis import given
@@ -41,7 +41,7 @@ def test_a_started_node_goes_through_its_states(plan, seconds, state):
     assert life.state(100 + seconds) == state
 
 
-def test_a_stopped_node_keeps_its_state_until_it_is_down():
+def test_a_stopping_node_keeps_its_state_until_stopped():
     life = NodeLifecycle(MODERN)
     life.start(0)
     life.stop(20)
@@ -50,14 +50,14 @@ def test_a_stopped_node_keeps_its_state_until_it_is_down():
     assert life.is_settled(23)
 
 
-def test_starting_twice_does_not_start_anew():
+def test_starting_twice_does_not_restart():
     life = NodeLifecycle(MODERN)
     life.start(0)
     life.start(12)
     assert life.state(13) == BOOTED
 
 
-def test_a_stopped_node_can_start_again_and_a_wiped_one_too():
+def test_stopped_and_wiped_nodes_can_start_again():
     life = NodeLifecycle(MODERN)
     life.start(0)
     life.stop(20)
@@ -75,7 +75,7 @@ def test_a_stuck_node_is_never_booted():
 
 
 @given(st.lists(st.tuples(st.sampled_from(["start", "stop", "wipe"]), st.floats(0, 20)), max_size=12))
-def test_whatever_happens_the_state_is_one_of_those_known(events):
+def test_the_state_is_always_a_known_one(events):
     life, now = NodeLifecycle(MODERN), 0.0
     for event, seconds in events:
         now += seconds
@@ -91,23 +91,23 @@ def test_a_lab_is_started_never_booted_and_converges():
     ask = Asked(controller)
     lab = ask.imported(TWO_ROUTERS)
 
-    def seen():
+    def state_and_convergence():
         return ask.get(f"/labs/{lab}/state"), ask.get(f"/labs/{lab}/check_if_converged")
 
-    assert seen() == ("DEFINED_ON_CORE", True)
+    assert state_and_convergence() == ("DEFINED_ON_CORE", True)
     ask("PUT", f"/labs/{lab}/start")
-    assert seen() == ("STARTED", False)
+    assert state_and_convergence() == ("STARTED", False)
     clock.pass_seconds(30)
-    assert seen() == ("STARTED", True)
+    assert state_and_convergence() == ("STARTED", True)
     ask("PUT", f"/labs/{lab}/stop")
-    assert seen() == ("STARTED", False)
+    assert state_and_convergence() == ("STARTED", False)
     clock.pass_seconds(3)
-    assert seen() == ("STOPPED", True)
+    assert state_and_convergence() == ("STOPPED", True)
     ask("PUT", f"/labs/{lab}/wipe")
-    assert seen() == ("DEFINED_ON_CORE", True)
+    assert state_and_convergence() == ("DEFINED_ON_CORE", True)
 
 
-def test_nodes_boot_at_times_of_their_own():
+def test_boot_times_differ_between_nodes():
     clock = Clock()
     ask = Asked(simulated(clock, boot_seconds=10))
     lab = ask.imported(TWO_ROUTERS)

@@ -1,4 +1,4 @@
-"""What can be said of a controller and of a fault, and what is refused."""
+"""Options of controllers and faults, and their validation."""
 
 import pytest
 
@@ -9,17 +9,17 @@ from lcm.cml.simulator import ControllerOptions, Fault, FaultKind, OptionError
     ("values", "reason"),
     [
         ({"version": "3.1"}, "version must be one of 2.9, 2.10"),
-        ({"colour": "red"}, "There is no option 'colour'"),
+        ({"colour": "red"}, "Unknown option 'colour'"),
         ({"boot_seconds": -1}, "boot_seconds must be a number"),
         ({"cpus": "many"}, "cpus must be a number"),
-        ({"users": {}}, "there must be one"),
-        ({"users": {"a": 1}}, "each name its password"),
+        ({"users": {}}, "at least one name"),
+        ({"users": {"a": 1}}, "to its password"),
         ({"users": ["a"]}, "users must be an object"),
         ({"seed": "x"}, "seed a whole number"),
-        ([], "must be an object"),
+        ([], "must be a JSON object"),
     ],
 )
-def test_wrong_options_are_refused_by_name(values, reason):
+def test_invalid_options_are_rejected_by_name(values, reason):
     with pytest.raises(OptionError, match=reason):
         ControllerOptions.from_dict(values)
 
@@ -33,11 +33,11 @@ def test_options_are_shown_without_passwords():
 @pytest.mark.parametrize(
     "values", [{"kind": "flood"}, {}, {"kind": "status", "colour": 1}, {"kind": "drop", "path": "("}, 7]
 )
-def test_wrong_faults_are_refused(values):
-    with pytest.raises(OptionError, match="This is no fault"):
+def test_invalid_faults_are_rejected(values):
+    with pytest.raises(OptionError, match="Invalid fault"):
         Fault.from_dict(values)
 
 
-def test_a_fault_survives_the_wire():
+def test_a_fault_round_trips_as_json():
     fault = Fault(FaultKind.STATUS, path="/start$", times=2, status=502, fields=["a"])
     assert Fault.from_dict(fault.to_dict()) == fault

@@ -1,4 +1,4 @@
-"""The simulator as a process: many controllers in one, told over HTTP what to be."""
+"""The simulator as a process with many controllers, administered over HTTP."""
 
 import os
 import socket
@@ -26,14 +26,14 @@ def test_the_reconciler_finds_a_simulated_worker_healthy(worker):
     assert (health.ready, health.version) == (True, "2.9.1+build.7")
 
 
-def test_the_reconciler_sees_that_one_is_not_ready_or_gone(simulator):
+def test_the_reconciler_detects_a_worker_that_is_not_ready_or_gone(simulator):
     late = simulator.admin.add("late", ready_after_seconds=600)
     assert probe_cml(late).ready is False
     simulator.admin.remove("late")
     assert "404" in probe_cml(late).reason
 
 
-def test_controllers_come_and_go_and_know_nothing_of_each_other(simulator, worker):
+def test_controllers_are_independent(simulator, worker):
     other = simulator.admin.add("worker-2")
     assert {"worker-1", "worker-2"} <= set(simulator.admin.controllers())
     token = httpx.post(
@@ -46,27 +46,27 @@ def test_controllers_come_and_go_and_know_nothing_of_each_other(simulator, worke
     assert simulator.admin.remove("worker-2") is False
 
 
-def test_adding_one_that_is_there_changes_nothing(simulator, worker):
+def test_adding_an_existing_controller_changes_nothing(simulator, worker):
     assert simulator.admin.add("worker-1", version="2.10") == worker
     assert simulator.admin.controllers()["worker-1"]["options"]["version"] == "2.9"
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "api", "simulator", "x" * 101])
-def test_names_that_are_no_path_are_refused(simulator, name):
+def test_invalid_names_are_rejected(simulator, name):
     with pytest.raises(OptionError):
         simulator.admin.add(name)
 
 
-def test_what_is_wrong_is_said(simulator, worker):
-    with pytest.raises(OptionError, match="There is no option"):
+def test_errors_are_reported(simulator, worker):
+    with pytest.raises(OptionError, match="Unknown option"):
         simulator.admin.add("worker-3", colour="red")
     with pytest.raises(OptionError, match="Lab not found"):
         simulator.admin.edit_lab("worker-1", "nowhere", "add_node")
     with pytest.raises(OptionError, match="Not Found"):
-        simulator.admin.fail("nobody", Fault(FaultKind.DROP))
+        simulator.admin.fail("unknown", Fault(FaultKind.DROP))
 
 
-def test_faults_can_be_ended_and_calls_counted(simulator, worker):
+def test_faults_can_be_removed_and_calls_counted(simulator, worker):
     simulator.admin.fail("worker-1", Fault(FaultKind.STATUS))
     assert httpx.get(f"{worker}/api/v0/system_information").status_code == 503
     simulator.admin.heal("worker-1")
@@ -75,7 +75,7 @@ def test_faults_can_be_ended_and_calls_counted(simulator, worker):
     assert simulator.admin.calls("worker-1") == {"GET /system_information": 1}
 
 
-def test_it_ends_with_its_owner_and_frees_the_port():
+def test_the_process_stops_with_its_owner_and_frees_the_port():
     with SimulatorProcess() as process:
         assert process.admin.controllers() == {}
         url = process.url
@@ -83,12 +83,12 @@ def test_it_ends_with_its_owner_and_frees_the_port():
         httpx.get(url)
 
 
-def test_it_runs_by_the_management_command(free_port, tmp_path):
+def test_the_management_command_runs_the_simulator(free_port, tmp_path):
     command = [sys.executable, "manage.py", "simulate_cml", "--port", str(free_port), "--version", "2.9"]
     env = {**os.environ, "SECRET_KEY": "x" * 50, "DATA_DIR": str(tmp_path)}
     process = subprocess.Popen([*command, "--boot-seconds", "1"], env=env, stdout=subprocess.PIPE, text=True)
     try:
-        assert process.stdout.readline() == f"CML 2.9 simulated at http://127.0.0.1:{free_port}/\n"
+        assert process.stdout.readline() == f"Simulated CML 2.9 at http://127.0.0.1:{free_port}/\n"
         health = wait_for(lambda: probe_cml(f"http://127.0.0.1:{free_port}"))
         assert health.version.startswith("2.9.")
     finally:

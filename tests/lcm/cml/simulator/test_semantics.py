@@ -1,4 +1,4 @@
-"""What CML does and refuses, in its own shapes."""
+"""API semantics of CML: effects and rejections."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def ask(controller):
 
 
 @pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.stem)
-def test_real_topologies_are_imported_whole(ask, path):
+def test_real_topologies_are_imported_completely(ask, path):
     lab = ask.imported(path.read_text(), title=path.stem)
     details = ask.get(f"/labs/{lab}")
     topology = ask.get(f"/labs/{lab}/topology")
@@ -40,18 +40,18 @@ def test_real_topologies_are_imported_whole(ask, path):
     assert details["link_count"] == len(topology["links"])
 
 
-def test_without_a_title_the_one_of_the_topology_counts(ask):
+def test_the_default_title_is_that_of_the_topology(ask):
     assert ask.get(f"/labs/{ask.imported(TWO_ROUTERS, title='')}")["lab_title"] == "Two routers"
 
 
-def test_a_topology_that_cannot_be_read_is_refused_with_reasons(ask, controller):
+def test_an_invalid_topology_is_rejected_with_reasons(ask, controller):
     status, description = error(ask("POST", "/import", "nodes: [{id: n0}]"))
     assert status == 400
     assert "label is missing" in description
     assert controller.labs == {}
 
 
-def test_two_imports_are_two_labs_with_ids_of_their_own(ask):
+def test_two_imports_create_two_labs_with_different_ids(ask):
     first, second = ask.imported(TWO_ROUTERS), ask.imported(TWO_ROUTERS)
     ids = [{node["id"] for node in ask.get(f"/labs/{lab}/topology")["nodes"]} for lab in (first, second)]
     assert not ids[0] & ids[1]
@@ -80,7 +80,7 @@ def test_state_and_convergence_are_bare_json_and_actions_have_no_body(ask):
         ([], "PUT", "/stop", None),
     ],
 )
-def test_wiping_and_deleting_only_in_the_right_state(ask, done, method, path, refusal):
+def test_wipe_and_delete_require_the_right_state(ask, done, method, path, refusal):
     lab = ask.imported(TWO_ROUTERS)
     for action in done:
         assert ask("PUT", f"/labs/{lab}/{action}").status == 204
@@ -97,7 +97,7 @@ def named(route):
 
 
 @pytest.mark.parametrize("route", [each for each in ROUTES if "lab" in each.pattern.groupindex], ids=named)
-def test_a_lab_that_is_not_there_is_named_in_the_404(ask, route):
+def test_a_missing_lab_is_named_in_the_404(ask, route):
     ids = {"lab": NO_LAB, "node": "n", "link": "l", "interface": "i"}
     path = route.pattern.pattern
     for name, value in ids.items():
@@ -112,7 +112,7 @@ def test_unknown_paths_and_trailing_slashes_are_404_and_not_redirected(ask):
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=named)
-def test_every_call_but_the_open_ones_needs_a_token(controller, route):
+def test_every_call_except_open_ones_needs_a_token(controller, route):
     path = route.pattern.pattern.replace("(?P<", "").replace(">[^/]+)", "")
     reply = respond(controller, Request(route.method, path, body=b"{}"))
     if route.is_open:
@@ -126,7 +126,7 @@ def test_every_call_but_the_open_ones_needs_a_token(controller, route):
 
 @pytest.mark.parametrize(
     "credentials",
-    [{"username": "admin", "password": "x"}, {"username": "nobody", "password": "simulated"}, {}, [], 7],
+    [{"username": "admin", "password": "x"}, {"username": "unknown", "password": "simulated"}, {}, [], 7],
 )
 def test_wrong_credentials_are_403(controller, credentials):
     body = json.dumps(credentials).encode()
@@ -157,7 +157,7 @@ def test_users_see_their_own_labs_and_administrators_all(controller, ask):
     ("limits", "what"),
     [({"cpus": 2}, "CPUs"), ({"memory_mb": 1024}, "MB of memory"), ({"disk_gb": 10}, "GB of disk")],
 )
-def test_what_does_not_fit_is_not_started_at_all(clock, limits, what):
+def test_a_lab_that_does_not_fit_is_not_started(clock, limits, what):
     ask = Asked(simulated(clock, **limits))
     lab = ask.imported(TWO_ROUTERS)
     status, description = error(ask("PUT", f"/labs/{lab}/start"))
@@ -165,7 +165,7 @@ def test_what_does_not_fit_is_not_started_at_all(clock, limits, what):
     assert ask.get(f"/labs/{lab}/state") == "DEFINED_ON_CORE"
 
 
-def test_a_stopped_lab_makes_room_for_another(clock):
+def test_a_stopped_lab_frees_its_resources(clock):
     ask = Asked(simulated(clock, cpus=3))
     first, second = ask.imported(TWO_ROUTERS), ask.imported(TWO_ROUTERS)
     assert ask("PUT", f"/labs/{first}/start").status == 204
@@ -176,13 +176,13 @@ def test_a_stopped_lab_makes_room_for_another(clock):
 
 
 @pytest.mark.parametrize(("version", "status"), [("2.9", 405), ("2.10", 200)])
-def test_only_the_newer_version_has_all_interfaces_in_one_answer(version, status):
+def test_only_the_newer_version_has_bulk_interfaces(version, status):
     ask = Asked(simulated(version=version))
     lab = ask.imported(TWO_ROUTERS)
     assert ask("GET", f"/labs/{lab}/interfaces").status == status
 
 
-def test_nodes_show_what_runs_only_while_they_run(ask):
+def test_nodes_have_operational_values_only_while_running(ask):
     lab = ask.imported(TWO_ROUTERS)
 
     def node():
@@ -203,7 +203,7 @@ def test_nodes_show_what_runs_only_while_they_run(ask):
     assert ask.get(f"/labs/{lab}/nodes") == [n["id"] for n in ask.get(f"/labs/{lab}/nodes", data="true")]
 
 
-def test_an_external_connector_takes_nothing_and_has_no_usage(ask):
+def test_an_external_connector_has_no_resources_and_no_usage(ask):
     lab = ask.imported(TWO_ROUTERS)
     ask("PUT", f"/labs/{lab}/start")
     nodes = ask.get(f"/labs/{lab}/nodes", data="true", operational="true")
@@ -213,14 +213,14 @@ def test_an_external_connector_takes_nothing_and_has_no_usage(ask):
 
 
 @pytest.mark.parametrize("body", [{"tags": "serial:1"}, {"tags": [1]}, {"ram": "much"}, [], {"cpus": 1.5}])
-def test_a_wrong_change_of_a_node_changes_nothing(ask, body):
+def test_an_invalid_update_of_a_node_changes_nothing(ask, body):
     lab = ask.imported(TWO_ROUTERS)
     node = ask.get(f"/labs/{lab}/nodes")[0]
     assert error(ask("PATCH", f"/labs/{lab}/nodes/{node}", body))[0] == 400
     assert ask.get(f"/labs/{lab}/nodes/{node}")["tags"] == ["serial:5001", "pat:2022:22", "core"]
 
 
-def test_nodes_come_and_go(ask):
+def test_nodes_are_added_and_removed(ask):
     lab = ask.imported(TWO_ROUTERS)
     body = {"label": "new", "node_definition": "alpine", "tags": ["vnc:5900"], "ram": 64}
     node = json.loads(ask("POST", f"/labs/{lab}/nodes", body).body)["id"]
@@ -233,13 +233,13 @@ def test_nodes_come_and_go(ask):
     assert len(ask.get(f"/labs/{lab}/nodes")) == 3
 
 
-def test_a_removed_node_takes_its_links_along(ask):
+def test_removing_a_node_removes_its_links(ask):
     lab = ask.imported(TWO_ROUTERS)
     ask("DELETE", f"/labs/{lab}/nodes/{ask.get(f'/labs/{lab}/nodes')[0]}")
     assert ask.get(f"/labs/{lab}/topology")["links"] == []
 
 
-def test_a_controller_that_is_not_ready_says_so_and_does_nothing_else(clock):
+def test_a_controller_that_is_not_ready_only_reports_that(clock):
     controller = simulated(clock, ready_after_seconds=30)
     ask = Asked(controller)
     assert ask.get("/system_information")["ready"] is False
@@ -249,7 +249,7 @@ def test_a_controller_that_is_not_ready_says_so_and_does_nothing_else(clock):
     assert ask.get("/labs") == []
 
 
-def test_a_large_lab_is_answered_whole(ask):
+def test_a_large_lab_is_returned_completely(ask):
     lab = ask.imported(many_nodes(300))
     ask("PUT", f"/labs/{lab}/start")
     assert len(ask.get(f"/labs/{lab}/nodes", data="true", operational="true")) == 300

@@ -1,4 +1,4 @@
-"""What a simulator was told is there again after a restart."""
+"""Controllers and labs survive a restart of the simulator."""
 
 import httpx
 import pytest
@@ -11,12 +11,12 @@ from tests.support.factories import LAB
 
 @pytest.fixture
 def restarted(tmp_path):
-    """`restarted()`: a simulator on the same file as the one before."""
+    """`restarted()` returns a simulator on the same file as the previous one."""
     return lambda: SimulatorApp(keeper=StateFile(tmp_path / "simulator.json"))
 
 
 def ask(app, *calls):
-    """The answers to calls of one user at w1."""
+    """Return the responses to calls of one user at w1."""
 
     async def go():
         base = "http://sim/w1/api/v0"
@@ -38,7 +38,7 @@ def launch(app):
     run(go())
 
 
-def test_a_running_lab_runs_on(restarted):
+def test_a_running_lab_keeps_running(restarted):
     app = restarted()
     launch(app)
     (made,) = ask(app, ("POST", "/import", {"params": {"title": "mine"}, "content": LAB}))
@@ -53,7 +53,7 @@ def test_a_running_lab_runs_on(restarted):
     assert after[0].json() == "STARTED"
 
 
-def test_what_is_gone_stays_gone_and_ids_are_not_used_again(restarted):
+def test_deleted_labs_stay_deleted_and_ids_are_not_reused(restarted):
     app = restarted()
     launch(app)
     (made,) = ask(app, ("POST", "/import", {"content": LAB}))
@@ -65,7 +65,7 @@ def test_what_is_gone_stays_gone_and_ids_are_not_used_again(restarted):
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"name": "w1"}]'])
-def test_a_file_that_cannot_be_read_is_an_empty_simulator(restarted, tmp_path, text):
+def test_with_an_unreadable_file_the_simulator_starts_empty(restarted, tmp_path, text):
     (tmp_path / "simulator.json").write_text(text)
     app = restarted()
     assert app.controllers == {}
@@ -73,6 +73,6 @@ def test_a_file_that_cannot_be_read_is_an_empty_simulator(restarted, tmp_path, t
     assert list(restarted().controllers) == ["w1"]
 
 
-def test_the_file_is_for_us_alone(restarted, tmp_path):
+def test_the_file_is_private(restarted, tmp_path):
     launch(restarted())
     assert (tmp_path / "simulator.json").stat().st_mode & 0o777 == 0o600

@@ -1,4 +1,4 @@
-"""Statistics that move, stay in bounds and repeat with their seed."""
+"""Simulated statistics change, stay in bounds and are reproducible."""
 
 import pytest
 from hypothesis import given
@@ -20,23 +20,23 @@ def stats_after(seconds, topology=TWO_ROUTERS, **options):
     return {labels[id]: node for id, node in stats["nodes"].items()}, next(iter(stats["links"].values()))
 
 
-def test_the_same_seed_gives_the_same_figures_and_another_one_others():
+def test_values_depend_on_the_seed():
     assert stats_after(100, seed=3) == stats_after(100, seed=3)
     assert stats_after(100, seed=3) != stats_after(100, seed=4)
 
 
-def test_figures_move_and_counters_grow():
-    seen = [stats_after(seconds) for seconds in (20, 40, 60, 80)]
-    assert len({nodes["R1"]["cpu_usage"] for nodes, _ in seen}) > 1
+def test_values_change_and_counters_grow():
+    samples = [stats_after(seconds) for seconds in (20, 40, 60, 80)]
+    assert len({nodes["R1"]["cpu_usage"] for nodes, _ in samples}) > 1
     for counter in ("block0_rd_bytes", "block0_wr_bytes"):
-        values = [nodes["R1"][counter] for nodes, _ in seen]
+        values = [nodes["R1"][counter] for nodes, _ in samples]
         assert values == sorted(set(values))
-    read = [link["readbytes"] for _, link in seen]
+    read = [link["readbytes"] for _, link in samples]
     assert read == sorted(set(read))
 
 
 @given(st.floats(0, 1e6), st.integers(0, 50))
-def test_usage_stays_within_what_a_node_has(seconds, seed):
+def test_usage_stays_within_the_size_of_a_node(seconds, seed):
     nodes, _ = stats_after(seconds, seed=seed)
     for label in ("R1", "R2"):
         assert 0 < nodes[label]["cpu_usage"] <= 101
@@ -45,7 +45,7 @@ def test_usage_stays_within_what_a_node_has(seconds, seed):
 
 
 @given(st.floats(0, 1e6), st.text(max_size=5))
-def test_chance_is_bounded_and_repeats(seconds, name):
+def test_random_values_are_bounded_and_reproducible(seconds, name):
     assert 0 <= random_fraction(name) == random_fraction(name) < 1
     assert -1 <= wave(seconds, name) <= 1
 
@@ -60,7 +60,7 @@ def test_memory_grows_while_a_node_warms_up():
 
 
 @pytest.mark.parametrize(("tag", "busier"), [("load:200", True), ("load:50", False), ("load:x", None)])
-def test_a_tag_makes_a_node_busier_or_idler(tag, busier):
+def test_a_load_tag_changes_the_usage_of_a_node(tag, busier):
     plain = stats_after(120)[0]["R2"]["ram_usage"]
     tagged = stats_after(120, TWO_ROUTERS.replace("'serial:5002'", f"'serial:5002', '{tag}'"))[0]["R2"]
     assert (tagged["ram_usage"] > plain + 5) is (busier is True)
@@ -86,6 +86,6 @@ def test_addresses_are_snooped_on_linked_interfaces_once_a_node_is_up():
 
     assert addresses() == {"R1": [[]], "R2": [[]], "out": [[]]}
     clock.pass_seconds(60)
-    seen = addresses()
-    assert seen["out"] == [[]]
-    assert seen["R1"][0][0].startswith("10.")
+    samples = addresses()
+    assert samples["out"] == [[]]
+    assert samples["R1"][0][0].startswith("10.")

@@ -1,4 +1,4 @@
-"""Cisco's own client against the simulator: the whole life of a lab."""
+"""Cisco's virl2-client against the simulator, over the lifecycle of a lab."""
 
 import time
 
@@ -41,13 +41,13 @@ def lab(address):
     return lab
 
 
-def test_it_connects_and_knows_the_version_and_the_user(address):
+def test_it_connects_and_reads_the_version_and_the_user(address):
     client = connect(address)
     assert (client.is_system_ready(), client.admin, client.username) == (True, True, "admin")
     assert str(client.check_controller_version()).startswith("2.10.")
 
 
-def test_a_wrong_password_is_told_as_such(address):
+def test_a_wrong_password_is_reported_as_such(address):
     with pytest.raises(InitializationError, match="check your username and password"):
         connect(address, "wrong")
 
@@ -94,7 +94,7 @@ def test_it_reads_health_and_the_usage_of_a_resource_pool(address, lab):
     assert (usage.usage.licenses, usage.usage.ram, usage.limit.ram) == (2, 1792, pool.ram)
 
 
-def test_it_sees_snooped_addresses(lab):
+def test_it_reads_snooped_addresses(lab):
     lab.start(wait=True)
     interface = lab.get_node_by_label("R1").get_interface_by_label("Gi0/0")
     deadline = time.monotonic() + 10
@@ -131,7 +131,7 @@ def test_it_finds_labs_by_title_and_joins_them(address, lab):
     assert connect(address).join_existing_lab(lab.id).owner == "admin"
 
 
-def test_a_lab_that_vanished_is_noticed(simulator, address, lab):
+def test_a_deleted_lab_is_detected(simulator, address, lab):
     client = connect(address)
     joined = client.join_existing_lab(lab.id)
     lab.remove()
@@ -144,7 +144,7 @@ def test_an_expired_token_is_renewed(simulator, address, lab):
     assert lab.state() == "DEFINED_ON_CORE"
 
 
-def test_what_was_downloaded_can_be_imported_again(address, lab):
+def test_a_downloaded_lab_can_be_imported_again(address, lab):
     again = connect(address).import_lab(lab.download(), title="again")
     assert sorted(node.label for node in again.nodes()) == ["R1", "R2", "out"]
     assert len(again.links()) == 1

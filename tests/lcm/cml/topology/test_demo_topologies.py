@@ -1,4 +1,4 @@
-"""The topologies of the demonstration are ones a user could have exported."""
+"""The demo topologies are realistic exports."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_it_parses_without_a_warning(demo):
     assert demo.warnings == ()
 
 
-def test_it_is_of_a_size_a_page_can_show(demo):
+def test_its_size_fits_on_a_page(demo):
     assert 4 <= demo.node_count <= 14
     assert len({(node.x, node.y) for node in demo.nodes}) == demo.node_count
 
@@ -35,15 +35,15 @@ def test_every_node_is_linked(demo):
     assert linked == {node.id for node in demo.nodes}
 
 
-def test_its_ports_are_in_the_range_a_worker_gives_out(demo):
+def test_its_ports_are_in_the_range_of_a_worker(demo):
     assert demo.ports
     assert all(2000 <= port.outside <= 7999 for port in demo.ports)
 
 
-def test_it_needs_something_of_a_worker(demo):
+def test_it_has_requirements(demo):
     needs = demo.requirements
     assert min(needs.cpu_cores, needs.memory_gb, needs.storage_gb) > 0
 
 
-def test_no_two_are_the_same():
+def test_all_demo_topologies_differ():
     assert len({parse_topology(path.read_bytes()).epoch for path in FILES}) == len(FILES)

@@ -1,4 +1,4 @@
-"""A topology divided over workers: every node once, and the links that stay on a worker."""
+"""Partitioned topologies: every node once, and the links inside a worker."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.support.factories import LAB
 DEMO = sorted((Path(__file__).parents[4] / "lcm/demo/topologies").glob("*.yaml"))
 
 
-def test_nodes_links_and_what_is_left_out():
+def test_nodes_links_and_omitted_links():
     parting = partition_topology(LAB, [["r1", "host"], ["r2"]])
     first, second = map(parse_topology, parting.topologies)
     assert [node.label for node in first.nodes] == ["r1", "host"]
@@ -21,14 +21,14 @@ def test_nodes_links_and_what_is_left_out():
     assert parting.left_out == ("r1 – r2",)
 
 
-def test_in_one_part_it_is_the_whole():
+def test_a_single_part_is_the_whole_topology():
     parting = partition_topology(LAB, [["host", "r1", "r2"]])
     assert parse_topology(parting.topologies[0]) == parse_topology(LAB)
     assert parting.left_out == ()
 
 
 @pytest.mark.parametrize("path", DEMO, ids=lambda path: path.stem)
-def test_nothing_is_lost_but_the_links_between(path):
+def test_only_links_between_parts_are_lost(path):
     whole = parse_topology(path.read_text())
     labels = [node.label for node in whole.nodes]
     parting = partition_topology(path.read_text(), [labels[::2], labels[1::2]])
@@ -38,7 +38,7 @@ def test_nothing_is_lost_but_the_links_between(path):
     assert sum(len(part.links) for part in parts) + len(parting.left_out) == len(whole.links)
 
 
-def test_odd_scalars_are_written_as_they_were_read():
+def test_unsupported_scalars_are_written_as_read():
     dated = LAB.replace("version: 0.3.0", "version: 0.3.0, created: 2024-01-01")
     (text,) = partition_topology(dated, [["host", "r1", "r2"]]).topologies
     assert "created: 2024-01-01" in text

@@ -1,4 +1,4 @@
-"""Tags that ask for ports, and the names the ports get."""
+"""Tags that request ports, and the names of the ports."""
 
 import re
 from contextlib import suppress
@@ -39,7 +39,7 @@ def names(*nodes: tuple[str, list[str]]) -> list[str]:
         ("SSH:5022", PortTag("ssh", 5022)),
     ],
 )
-def test_a_port_tag_is_read(tag, port):
+def test_a_port_tag_is_parsed(tag, port):
     assert parse_tag(tag) == port
 
 
@@ -57,19 +57,19 @@ def test_a_port_tag_is_read(tag, port):
         "rdp:3389",
     ],
 )
-def test_any_other_tag_is_just_a_tag(tag):
+def test_any_other_tag_is_not_a_port(tag):
     assert parse_tag(tag) is None
 
 
 @pytest.mark.parametrize(
     ("tag", "words"),
     [
-        ("serial:", 'needs a number where it has ""'),
-        ("serial:abc", 'needs a number where it has "abc"'),
-        ("serial: 5041", "needs a number"),
-        ("serial:５０４１", "needs a number"),
-        ("serial:-1", "needs a number"),
-        ("serial:50.5", "needs a number"),
+        ("serial:", 'must have a number instead of ""'),
+        ("serial:abc", 'must have a number instead of "abc"'),
+        ("serial: 5041", "must have a number"),
+        ("serial:５０４１", "must have a number"),
+        ("serial:-1", "must have a number"),
+        ("serial:50.5", "must have a number"),
         ("serial:0", "the number 0 is out of range: 1 to 65535"),
         ("vnc:65536", "the number 65536 is out of range"),
         ("ssh:99999999999999999999", "out of range"),
@@ -84,7 +84,7 @@ def test_any_other_tag_is_just_a_tag(tag):
         ("pat:sctp:2022:22", "not of the form pat:"),
     ],
 )
-def test_a_malformed_port_tag_is_an_error_that_says_why(tag, words):
+def test_a_malformed_port_tag_is_an_error_with_its_reason(tag, words):
     with pytest.raises(TagError, match=re.escape(words)):
         parse_tag(tag)
 
@@ -127,11 +127,11 @@ def test_characters_a_name_cannot_have_become_underscores():
     assert names(("core sw/1 é", ["ssh:5001"])) == ["core_sw_1___ssh"]
 
 
-def test_the_second_of_a_kind_is_told_apart_by_its_inside_port():
+def test_a_second_port_of_a_protocol_is_named_by_its_inside_port():
     assert names(("R1", ["pat:2022:22", "pat:2080:80"])) == ["R1_pat", "R1_pat_80"]
 
 
-def test_the_second_of_a_kind_without_an_inside_port_is_counted():
+def test_a_second_port_without_an_inside_port_is_numbered():
     tags = ["serial:5001", "serial:5002", "serial:5003"]
     assert names(("R1", tags)) == ["R1_serial", "R1_serial_2", "R1_serial_3"]
 
@@ -150,12 +150,12 @@ def test_labels_that_look_alike_get_different_names():
     assert sorted(found) == ["R_1_serial", "R_1_serial_2", "R_1_serial_3"]
 
 
-def test_a_name_made_unique_does_not_meet_another_label():
+def test_a_name_made_unique_does_not_collide_with_another_label():
     found = names(("R1", ["pat:2022:22", "pat:2080:80", "pat:udp:2080:80"]), ("R1_pat", ["pat:1:80"]))
     assert len(set(found)) == 4
 
 
-def test_a_number_that_an_inside_port_already_took_is_passed_over():
+def test_a_number_used_by_an_inside_port_is_skipped():
     tags = ["pat:1:2", "pat:2:3", "pat:3:3", "pat:udp:4:3"]
     assert names(("A", tags)) == ["A_pat", "A_pat_3", "A_pat_2", "A_pat_4"]
 
@@ -187,7 +187,7 @@ tagged_nodes = st.builds(Tagged, labels, st.lists(port_tags.map(format_tag), max
 
 
 @given(st.lists(tagged_nodes, max_size=6))
-def test_names_are_unique_and_made_of_plain_characters(nodes):
+def test_names_are_unique_and_have_plain_characters(nodes):
     found = [entry.name for entry in port_template(nodes)]
     assert len(set(found)) == len(found)
     assert all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name in found)

@@ -1,4 +1,4 @@
-"""A topology without node configurations: everything else stays, whatever form the secrets have."""
+"""Redacted topologies: no form of a configuration is left, and everything else stays."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_no_form_of_a_configuration_is_left(root, node):
     assert parse_topology(redacted) == parse_topology(text)
 
 
-def test_an_empty_configuration_and_odd_scalars_stay():
+def test_an_empty_configuration_and_unsupported_scalars_stay():
     redacted = redact_topology(LAB.format(root="", node="configuration: ''"))
     assert "configuration: ''" in redacted
     assert "created: 2024-01-01" in redacted
@@ -50,10 +50,10 @@ def test_an_empty_configuration_and_odd_scalars_stay():
 
 
 @pytest.mark.parametrize("path", DEMO, ids=lambda path: path.stem)
-def test_a_redacted_demo_topology_reads_the_same(path):
+def test_a_redacted_demo_topology_parses_to_the_same_values(path):
     assert parse_topology(redact_topology(path.read_text())) == parse_topology(path.read_text())
 
 
 @pytest.mark.parametrize("text", ["", "secret", "nodes: [secret", "a: &a [*a]", "- configuration: secret"])
-def test_nothing_is_shown_of_a_text_that_cannot_be_parsed(text):
+def test_a_text_that_cannot_be_parsed_is_hidden_completely(text):
     assert redact_topology(text) == ""

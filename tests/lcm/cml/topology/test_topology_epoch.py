@@ -1,4 +1,4 @@
-"""The epoch: what changes it and what does not."""
+"""Changes that do and do not affect the epoch."""
 
 import re
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def epoch_after(change: Callable[[dict], object]) -> str:
 
 
 def renamed(document: dict) -> None:
-    """Other ids for the nodes, interfaces and links; the same lab."""
+    """Change the ids of nodes, interfaces and links; the lab stays the same."""
     text = yaml.safe_dump(document)
     text = re.sub(r"\bn(\d)\b(?!:)", r"node-\1", text)
     text = re.sub(r"\bi(\d)\b(?!:)", r"if-\1", text)
@@ -73,7 +73,7 @@ SAME = {
     "names of links": lambda d: d["links"][0].update(id="other", label="other"),
     "ids": renamed,
     "full cpu limit": lambda d: node(d).update(cpu_limit=100),
-    "zero for not given": lambda d: node(d, 1).update(ram=0, cpus=0),
+    "zero for not set": lambda d: node(d, 1).update(ram=0, cpus=0),
     "a spare interface": lambda d: node(d)["interfaces"].append({"id": "i9", "label": "Gi9"}),
     "figures of a switch": lambda d: node(d, 2).update(ram=512),
 }
@@ -111,9 +111,9 @@ def test_the_epoch_changes(change):
 @pytest.mark.parametrize(
     "dump", [{"default_flow_style": True}, {"sort_keys": False}, {"indent": 8, "width": 20}]
 )
-def test_formatting_does_not_count(dump):
+def test_formatting_does_not_change_the_epoch(dump):
     assert parse_topology(yaml.safe_dump(yaml.safe_load(BASE), **dump)).epoch == parse_topology(BASE).epoch
 
 
-def test_the_epoch_is_a_sha256_that_stays_over_releases():
+def test_the_epoch_is_a_sha256_that_is_stable_across_releases():
     assert parse_topology(BASE).epoch == "def4ffb226a34911f6dcdad7a9581f9c55ac083f1f0b8517cf558d3a9f1d7059"

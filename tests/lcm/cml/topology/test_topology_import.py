@@ -1,4 +1,4 @@
-"""What is read from a topology, and every rule that a topology can break."""
+"""Values read from a topology, and every rule that a topology can break."""
 
 import json
 from decimal import Decimal
@@ -58,12 +58,12 @@ def errors_of(text: str | bytes) -> dict[str, list[str]]:
 
 
 def node(**fields: object) -> str:
-    """A topology of one node, with these fields as they are."""
+    """Return a topology of one node with these fields."""
     rest = "".join(f", {key}: {value}" for key, value in fields.items())
     return f"nodes: [{{id: n0, label: R1, node_definition: iosv{rest}}}]"
 
 
-def test_all_that_a_topology_says_is_read():
+def test_all_values_of_a_topology_are_read():
     topology = parse_topology(FULL)
     assert (topology.title, topology.description, topology.notes) == (
         "Branch office",
@@ -110,7 +110,7 @@ def test_bytes_and_text_read_the_same():
         f"lab: {{title: Old lab, notes: n}}\n{PAIR}",
     ],
 )
-def test_the_title_is_found_where_each_generation_of_files_keeps_it(text):
+def test_the_title_is_found_in_files_of_each_generation(text):
     topology = parse_topology(text)
     assert (topology.title, topology.notes) == ("Old lab", "n")
 
@@ -118,7 +118,7 @@ def test_the_title_is_found_where_each_generation_of_files_keeps_it(text):
 @pytest.mark.parametrize(
     ("written", "version"), [("0.0.5", "0.0.5"), ("0.2.2", "0.2.2"), ('"0.3.0"', "0.3.0")]
 )
-def test_a_known_schema_version_is_read_without_a_word(written, version):
+def test_a_known_schema_version_has_no_warning(written, version):
     topology = parse_topology(f"lab: {{title: t, version: {written}}}\n{PAIR}")
     assert (topology.schema_version, topology.warnings) == (version, ())
 
@@ -127,7 +127,7 @@ def test_a_known_schema_version_is_read_without_a_word(written, version):
 def test_an_unknown_schema_version_is_read_with_a_warning(written, version):
     topology = parse_topology(f"lab: {{title: t, version: {written}}}\n{PAIR}")
     assert topology.schema_version == version
-    assert any(f"Schema version {version} is not one we know" in warning for warning in topology.warnings)
+    assert any(f"Schema version {version} is unknown" in warning for warning in topology.warnings)
 
 
 def test_a_lab_without_a_title_is_read_with_a_warning():
@@ -153,7 +153,7 @@ def test_a_title_may_look_like_a_number():
         "a: &x [1, 2]\nb: *x\n" + PAIR,
     ],
 )
-def test_what_a_topology_may_leave_out_or_vary(text):
+def test_optional_and_variable_parts_of_a_topology(text):
     assert parse_topology(text).nodes
 
 
@@ -171,7 +171,7 @@ def test_what_a_topology_may_leave_out_or_vary(text):
         # Labels, ids and definitions
         ("nodes: [{id: n0, node_definition: iosv}]", "nodes[0].label", "label is missing"),
         ("nodes: [{id: n0, label: '  ', node_definition: iosv}]", "nodes[0].label", "label is empty"),
-        ("nodes: [{id: n0, label: 12, node_definition: iosv}]", "nodes[0].label", 'put it in quotes, "12"'),
+        ("nodes: [{id: n0, label: 12, node_definition: iosv}]", "nodes[0].label", 'Put it in quotes: "12"'),
         ("nodes: [{id: n0, label: no, node_definition: iosv}]", "nodes[0].label", "must be text"),
         ("nodes: [{id: n0, label: 2024-01-01, node_definition: iosv}]", "nodes[0].label", "must be text"),
         (
@@ -196,7 +196,7 @@ def test_what_a_topology_may_leave_out_or_vary(text):
         (f"nodes: [{R1}, {R2.replace('R2', 'R1')}]", "nodes[1].label", '"R1" is already used by nodes[0]'),
         (f"nodes: [{R1}, {R2.replace('n1', 'n0')}]", "nodes[1].id", '"n0" is already used by nodes[0]'),
         (node(image_definition="[a]"), "nodes[0].image_definition", "must be text, not a list"),
-        # Figures
+        # Sizes
         (node(cpus="two"), "nodes[0].cpus", 'whole number from 0 to 128, not "two"'),
         (node(cpus='"2"'), "nodes[0].cpus", 'not "2"'),
         (node(cpus="true"), "nodes[0].cpus", "not true"),
@@ -226,8 +226,8 @@ def test_what_a_topology_may_leave_out_or_vary(text):
         (node(tags="core"), "nodes[0].tags", 'must be a list, not "core"'),
         (node(tags="[null]"), "nodes[0].tags[0]", "must be text, not null"),
         (node(tags="[core, {serial: 5041}]"), "nodes[0].tags[1]", "must be text, not a mapping"),
-        (node(tags="[22:22]"), "nodes[0].tags[0]", 'put it in quotes, "22:22"'),
-        (node(tags='["serial:x"]'), "nodes[0].tags[0]", "needs a number"),
+        (node(tags="[22:22]"), "nodes[0].tags[0]", 'Put it in quotes: "22:22"'),
+        (node(tags='["serial:x"]'), "nodes[0].tags[0]", "must have a number"),
         (node(tags='["serial:70000"]'), "nodes[0].tags[0]", "out of range"),
         (node(tags='["serial:5:1:1"]'), "nodes[0].tags[0]", "not of the form"),
         (
@@ -241,7 +241,7 @@ def test_what_a_topology_may_leave_out_or_vary(text):
         (node(interfaces="[{id: i0}, {id: i0}]"), "nodes[0].interfaces[1].id", '"i0" is already used'),
         (f"{PAIR}\nlinks: {{}}", "links", "must be a list"),
         (f"{PAIR}\nlinks: [l0]", "links[0]", "must be a mapping"),
-        (f"{PAIR}\nlinks: [{{n1: n0, i1: i0, n2: n9, i2: i0}}]", "links[0].n2", 'no node with the id "n9"'),
+        (f"{PAIR}\nlinks: [{{n1: n0, i1: i0, n2: n9, i2: i0}}]", "links[0].n2", 'No node has the id "n9"'),
         (
             f"{PAIR}\nlinks: [{{n1: n0, i1: i7, n2: n1, i2: i0}}]",
             "links[0].i1",
@@ -254,7 +254,7 @@ def test_what_a_topology_may_leave_out_or_vary(text):
         (f"lab: {{title: [a]}}\n{PAIR}", "lab.title", "must be text, not a list"),
     ],
 )
-def test_a_broken_rule_is_named_with_its_place(text, path, words):
+def test_a_broken_rule_is_reported_with_its_path(text, path, words):
     found = errors_of(text)
     assert list(found) == [path]
     assert len(found[path]) == 1
@@ -291,7 +291,7 @@ def test_every_problem_is_reported_at_once():
     ]
 
 
-def test_the_error_carries_paths_and_sentences():
+def test_the_error_has_paths_and_messages():
     with pytest.raises(TopologyError) as caught:
         parse_topology(node(cpus="two"))
     (error,) = caught.value.errors
@@ -299,11 +299,11 @@ def test_the_error_carries_paths_and_sentences():
     assert str(caught.value) == f"nodes[0].cpus: {error.message}"
 
 
-def test_the_list_of_problems_ends_where_nobody_would_read_on():
+def test_the_list_of_problems_is_limited():
     with pytest.raises(TopologyError) as caught:
         parse_topology("nodes: [" + "1, " * 500 + "]")
     assert len(caught.value.errors) == 101
-    assert "only the first 100" in caught.value.errors[-1].message
+    assert "Only the first 100" in caught.value.errors[-1].message
 
 
 def lab(**values: str) -> str:
@@ -322,7 +322,7 @@ def links(count: int, label: str = "") -> str:
 
 
 LIMITS = [
-    (lambda more: node(tags=f"[{'a, ' * (64 + more)}]"), "nodes[0].tags", "65 tags: at most 64"),
+    (lambda more: node(tags=f"[{'a, ' * (64 + more)}]"), "nodes[0].tags", "tags has 65 entries; at most 64"),
     (
         lambda more: node(tags=f"[{'a' * (64 + more)}]"),
         "nodes[0].tags[0]",
@@ -331,7 +331,7 @@ LIMITS = [
     (
         lambda more: node(interfaces=interfaces(256 + more)),
         "nodes[0].interfaces",
-        "257 interfaces: at most 256",
+        "interfaces has 257 entries; at most 256",
     ),
     (
         lambda more: node(interfaces=interfaces(1, "x" * (128 + more))),
@@ -349,14 +349,14 @@ LIMITS = [
 ]
 
 
-@pytest.mark.parametrize(("make", "path", "said"), LIMITS)
-def test_what_reaches_a_limit_is_read_and_one_more_is_not(make, path, said):
+@pytest.mark.parametrize(("make", "path", "message"), LIMITS)
+def test_values_up_to_a_limit_are_read_and_longer_ones_rejected(make, path, message):
     assert parse_topology(make(0)).nodes
-    assert said in errors_of(make(1))[path][0]
+    assert message in errors_of(make(1))[path][0]
 
 
 def test_links_and_their_labels_have_limits():
-    assert "10,001 links: at most 10,000" in errors_of(links(10_001))["links"][0]
+    assert "links has 10,001 entries; at most 10,000" in errors_of(links(10_001))["links"][0]
     assert "longer than 300 characters" in errors_of(links(1, "x" * 301))["links[0].label"][0]
     assert "links[0].label" not in errors_of(links(1, "x" * 300))
 
@@ -368,10 +368,10 @@ def test_a_thousand_nodes_are_read_and_one_more_is_not():
         )
 
     assert parse_topology(nodes(MAX_NODES)).requirements.cpu_cores == Decimal(1000)
-    assert "1,001 nodes: at most 1,000" in errors_of(nodes(MAX_NODES + 1))["nodes"][0]
+    assert "nodes has 1,001 entries; at most 1,000" in errors_of(nodes(MAX_NODES + 1))["nodes"][0]
 
 
 def test_the_size_is_checked_in_bytes_before_anything_is_read():
     accented = "# " + "é" * (MAX_BYTES // 2)
-    assert "larger than 2 MB" in errors_of(accented)["topology"][0]
-    assert "larger than 2 MB" in errors_of(b"\xff" * (MAX_BYTES + 1))["topology"][0]
+    assert "must be at most 2 MB" in errors_of(accented)["topology"][0]
+    assert "must be at most 2 MB" in errors_of(b"\xff" * (MAX_BYTES + 1))["topology"][0]

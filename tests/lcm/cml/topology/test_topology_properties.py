@@ -80,7 +80,7 @@ def topologies(draw: st.DrawFn) -> dict:
 
 
 def shuffled(value: object, rng: random.Random) -> object:
-    """The same mappings with their keys in another order."""
+    """Return the same mappings with keys in another order."""
     if isinstance(value, dict):
         entries = [(key, shuffled(item, rng)) for key, item in value.items()]
         rng.shuffle(entries)
@@ -95,7 +95,7 @@ def imported(text: str | bytes) -> tuple[Topology | None, list[FieldError]]:
         return None, error.errors
 
 
-def parses_or_complains(text: str | bytes) -> None:
+def check_parses_or_raises(text: str | bytes) -> None:
     topology, errors = imported(text)
     assert (topology is None) == bool(errors)
     assert all(problem.path and problem.message.endswith(".") for problem in errors)
@@ -104,28 +104,28 @@ def parses_or_complains(text: str | bytes) -> None:
 
 
 @given(anything | near_topologies)
-def test_any_document_parses_or_is_refused_in_sentences(document):
-    parses_or_complains(yaml.dump(document, Dumper=yaml.SafeDumper))
+def test_any_document_parses_or_is_rejected_with_messages(document):
+    check_parses_or_raises(yaml.dump(document, Dumper=yaml.SafeDumper))
 
 
 @given(near_topologies, st.booleans())
-def test_any_document_in_unicode_parses_or_is_refused(document, flow):
+def test_any_unicode_document_parses_or_is_rejected(document, flow):
     text = yaml.dump(document, Dumper=yaml.SafeDumper, allow_unicode=True, default_flow_style=flow)
-    parses_or_complains(text)
+    check_parses_or_raises(text)
 
 
 @given(st.text() | st.text(alphabet="[]{}:,-?&*!|>'\"%@`# \nab1."))
-def test_any_text_parses_or_is_refused(text):
-    parses_or_complains(text)
+def test_any_text_parses_or_is_rejected(text):
+    check_parses_or_raises(text)
 
 
 @given(st.binary())
-def test_any_bytes_parse_or_are_refused(data):
-    parses_or_complains(data)
+def test_any_bytes_parse_or_are_rejected(data):
+    check_parses_or_raises(data)
 
 
 @given(topologies(), st.randoms(use_true_random=False), st.booleans())
-def test_order_of_keys_formatting_and_positions_leave_the_epoch(document, rng, flow):
+def test_key_order_formatting_and_positions_do_not_change_the_epoch(document, rng, flow):
     before = parse_topology(yaml.safe_dump(document)).epoch
     for row in document["nodes"]:
         row["x"] += 10
@@ -135,7 +135,7 @@ def test_order_of_keys_formatting_and_positions_leave_the_epoch(document, rng, f
 
 
 @given(topologies(), st.integers(1, 100_000))
-def test_other_ram_on_a_machine_is_another_epoch(document, ram):
+def test_changed_ram_changes_the_epoch(document, ram):
     row = document["nodes"][0]
     row.update(node_definition="iosv", ram=ram)
     before = parse_topology(yaml.safe_dump(document)).epoch

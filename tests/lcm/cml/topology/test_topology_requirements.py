@@ -1,4 +1,4 @@
-"""What the nodes come to, and what had to be assumed."""
+"""Requirements of nodes, and assumptions about their sizes."""
 
 from decimal import Decimal
 
@@ -38,14 +38,14 @@ def test_the_size_of_a_node(fields, cores, memory_mb, storage_gb):
 
 
 @pytest.mark.parametrize("definition", ["external_connector", "unmanaged_switch"])
-def test_a_connector_or_plain_switch_takes_nothing_whatever_the_file_says(definition):
+def test_a_connector_or_unmanaged_switch_has_no_resources_whatever_the_file_states(definition):
     found = topology(f"label: X, node_definition: {definition}, cpus: 2, ram: 512, boot_disk_size: 4")
     (node,) = found.nodes
     assert (node.cpu_cores, node.memory_mb, node.storage_gb) == (0, 0, 0)
     assert (found.requirements.cpu_cores, found.assumptions, found.warnings) == (0, (), ())
 
 
-def test_the_sum_is_rounded_up_to_steps_a_scheduler_can_use():
+def test_the_sum_is_rounded_up_to_steps():
     found = topology(
         "label: A, node_definition: x, cpus: 1, cpu_limit: 30, ram: 300, boot_disk_size: 1",
         "label: B, node_definition: x, cpus: 1, cpu_limit: 30, ram: 300, boot_disk_size: 2",
@@ -69,7 +69,7 @@ def test_the_sum_is_rounded_up_to_steps_a_scheduler_can_use():
         ("1.2", "1", "2"),
     ],
 )
-def test_rounding_goes_up_and_never_past_a_value_that_fits(value, step, rounded):
+def test_rounding_goes_up_to_the_next_step_only(value, step, rounded):
     assert round_up(Decimal(value), Decimal(step)) == Decimal(rounded)
 
 
@@ -78,47 +78,47 @@ def test_rounding_goes_up_and_never_past_a_value_that_fits(value, step, rounded)
     [
         (
             "node_definition: iosv, cpus: 1, boot_disk_size: 1",
-            "R1 (iosv): RAM is not given, assumed 768 MB as usual for iosv",
+            "R1 (iosv): RAM is not set, assumed 768 MB (default of iosv)",
         ),
         (
             "node_definition: iosv, ram: 512, boot_disk_size: 1",
-            "R1 (iosv): CPUs are not given, assumed 1 CPU as usual for iosv",
+            "R1 (iosv): CPUs are not set, assumed 1 CPU (default of iosv)",
         ),
         (
             "node_definition: nxosv9000",
-            "R1 (nxosv9000): CPUs, RAM and disk are not given, "
-            "assumed 2 CPUs, 10240 MB and 16 GB as usual for nxosv9000",
+            "R1 (nxosv9000): CPUs, RAM and disk are not set, "
+            "assumed 2 CPUs, 10240 MB and 16 GB (default of nxosv9000)",
         ),
         (
             "node_definition: cat-sdwan-manager, cpus: 8, ram: 16384, boot_disk_size: 32",
-            "R1 (cat-sdwan-manager): data volume is not given, "
-            "assumed 256 GB of data as usual for cat-sdwan-manager",
+            "R1 (cat-sdwan-manager): data volume is not set, "
+            "assumed 256 GB of data (default of cat-sdwan-manager)",
         ),
         (
             "node_definition: vendor-x, cpus: 1, boot_disk_size: 1",
-            "R1 (vendor-x): RAM is not given, assumed 2048 MB as a guess",
+            "R1 (vendor-x): RAM is not set, assumed 2048 MB (a guess)",
         ),
     ],
 )
-def test_what_is_assumed_is_said(fields, sentence):
+def test_assumptions_are_reported(fields, sentence):
     assert topology(f"label: R1, {fields}").assumptions == (sentence,)
 
 
-def test_nothing_is_assumed_when_all_is_given():
+def test_nothing_is_assumed_if_all_sizes_are_set():
     found = topology("label: R1, node_definition: vendor-x, cpus: 1, ram: 512, boot_disk_size: 4")
     assert (found.assumptions, found.warnings) == ((), ())
 
 
-def test_an_unknown_definition_is_warned_of_once():
+def test_an_unknown_definition_has_one_warning():
     found = topology(*[f"label: F{i}, node_definition: vendor-x" for i in range(5)])
     (warning,) = found.warnings
-    assert "vendor-x is not a node definition we know" in warning
+    assert "vendor-x is an unknown node definition" in warning
     assert "F0, F1, F2 and 2 more" in warning
     assert len(found.assumptions) == 5
 
 
 @pytest.mark.parametrize(("limit", "warned"), [(1, True), (19, True), (20, False), (100, False)])
-def test_a_cpu_limit_below_what_cml_documents_is_warned_of(limit, warned):
+def test_a_cpu_limit_below_the_minimum_of_cml_has_a_warning(limit, warned):
     found = topology(f"label: R1, node_definition: iosv, cpu_limit: {limit}")
     assert any("R1: a cpu_limit of" in warning for warning in found.warnings) is warned
 
@@ -141,5 +141,5 @@ def test_every_family_has_a_size():
     assert all(default_node_size(f"{family}variant") for family in FAMILIES)
 
 
-def test_a_definition_of_another_make_has_no_usual_size():
+def test_an_unknown_definition_has_no_default_size():
     assert default_node_size("vendor-x") is None

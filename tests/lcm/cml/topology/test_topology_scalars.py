@@ -1,4 +1,4 @@
-"""What an unquoted value means: the same as for a controller that reads YAML 1.1."""
+"""Unquoted values are read as by a YAML 1.1 parser."""
 
 import pytest
 
@@ -60,5 +60,5 @@ def test_a_value_in_a_message_is_short(value, text):
 
 
 @pytest.mark.parametrize(("text", "fits"), [("é😀\n", True), ("a\x00", False), ("\ud800", False)])
-def test_text_a_database_cannot_hold(text, fits):
+def test_text_that_a_database_cannot_store(text, fits):
     assert is_storable(text) is fits

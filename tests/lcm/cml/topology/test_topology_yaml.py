@@ -14,7 +14,7 @@ NODES = "nodes: [{id: n0, label: R1, node_definition: iosv}]\n"
 
 @pytest.fixture(params=["fast reader", "plain reader"], autouse=True)
 def reader(request, monkeypatch):
-    """Each rule holds with libyaml and without it."""
+    """Run each test with and without libyaml."""
     if request.param == "plain reader":
         monkeypatch.setattr(yaml_loader, "_Loader", yaml.SafeLoader)
 
@@ -57,13 +57,13 @@ def complaint(text: str | bytes, path: str = "topology") -> str:
         ("a: !!binary aGk=", "YAML tags"),
         ("! a: 1", "YAML tags"),
         # Keys
-        ("? [a, b]\n: c", "a key must be plain text"),
-        ("? {a: b}\n: c", "a key must be plain text"),
-        ("a: &x 1\n*x : 2", "a key must be plain text"),
+        ("? [a, b]\n: c", "a key must be text"),
+        ("? {a: b}\n: c", "a key must be text"),
+        ("a: &x 1\n*x : 2", "a key must be text"),
         ("a: &x {b: 1}\nc: {<<: *x}", "merge keys"),
         # Aliases
-        ("a: *missing", "*missing has no value yet"),
-        ("a: &a [*a]", "*a has no value yet"),
+        ("a: *missing", "*missing is not defined before it is used"),
+        ("a: &a [*a]", "*a is not defined before it is used"),
         ("a: &x 1\nb: [" + "*x, " * (MAX_ALIASES + 1) + "]", "more than 50 aliases"),
         # Nesting
         ("[" * (MAX_DEPTH + 1), "nested too deep"),
@@ -73,7 +73,7 @@ def complaint(text: str | bytes, path: str = "topology") -> str:
         ("\n".join(" " * i + "a:" for i in range(200)), "nested too deep"),
     ],
 )
-def test_a_document_that_cannot_be_read_says_why(text, words):
+def test_an_unreadable_document_is_rejected_with_the_reason(text, words):
     assert words in complaint(text)
 
 
@@ -86,17 +86,17 @@ def test_a_document_that_cannot_be_read_says_why(text, words):
         (NODES + "extra: {a: [1], a: {b: 1, c: 2}, d: 1}", "extra.a"),
     ],
 )
-def test_a_key_given_twice_is_refused_with_its_place(text, path):
-    assert "given twice" in complaint(text, path)
+def test_a_duplicate_key_is_rejected_with_its_path(text, path):
+    assert "Duplicate key" in complaint(text, path)
 
 
-def test_all_keys_given_twice_are_named():
+def test_all_duplicate_keys_are_named():
     with pytest.raises(TopologyError) as caught:
         parse_topology("a: 1\na: 2\nb: 1\nb: 2\n" + NODES)
     assert list(caught.value.as_fields()) == ["a", "b"]
 
 
-def test_a_few_aliases_are_read_as_the_values_they_stand_for():
+def test_a_few_aliases_are_expanded():
     text = """
     nodes:
       - {id: n0, label: R1, node_definition: &d csr1000v, tags: &t [core], ram: &r 4096}
@@ -107,20 +107,20 @@ def test_a_few_aliases_are_read_as_the_values_they_stand_for():
 
 
 def quick(text: str) -> str:
-    """The complaint about a text, which must not take long."""
+    """Return the error message for a text, which must not take long."""
     started = time.process_time()
     message = complaint(text)
     assert time.process_time() - started < 5
     return message
 
 
-def test_a_billion_laughs_are_refused_quickly():
+def test_a_billion_laughs_are_rejected_quickly():
     lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 10)]
     assert "more than" in quick("\n".join(lines))
 
 
-def test_few_aliases_that_grow_to_too_many_values_are_refused_quickly():
+def test_few_aliases_that_expand_to_too_many_values_are_rejected_quickly():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 24)]
     assert "more than 250,000 values when written out" in quick("\n".join(lines))
@@ -129,7 +129,7 @@ def test_few_aliases_that_grow_to_too_many_values_are_refused_quickly():
 @pytest.mark.parametrize(
     "number", ["1" + ":1" * 900_000, "0x" + "f" * 1_900_000, "9" * 1_900_000, "1_" * 900_000]
 )
-def test_numbers_that_cost_much_to_compute_are_not_computed(number):
+def test_numbers_that_are_expensive_to_compute_are_not_computed(number):
     started = time.process_time()
     with pytest.raises(TopologyError, match=r"nodes\[0\]\.ram"):
         parse_topology(f"nodes:\n- id: n0\n  label: R1\n  node_definition: iosv\n  ram: {number}\n")
