@@ -1,4 +1,4 @@
-"""Definitions and their revisions."""
+"""Admin of definitions and their revisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What LCM keeps about its own work."""
+"""Admin of the change log, tokens, idempotent responses, jobs, heartbeats and the change feed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOUND_AT_MOST = 200
 
 
 class ObjectKindFilter(admin.SimpleListFilter):
-    """The kinds of object come from the models: asking the log for them would read all of it."""
+    """Filter by kind of object; choices come from the models, because a DISTINCT would scan the log."""
 
     title = "kind of object"
     parameter_name = "object_type"
@@ -104,7 +104,7 @@ class TokenAdmin(AuditedModelAdmin):
 
 @admin.register(IdempotentResponse)
 class IdempotentAnswerAdmin(ReadOnlyAdmin):
-    """Without the answers themselves: they may hold what only the one who asked may see."""
+    """Hides the response bodies, which may contain data that only the requester may see."""
 
     list_display = ("key", "principal", "status", "created_at")
     list_filter = ("created_at",)
@@ -152,7 +152,7 @@ class FeedHeadAdmin(ReadOnlyAdmin):
 
 
 def _full_id(text: str) -> str:
-    """Ids as the log keeps them, however they were written."""
+    """Normalise a UUID to the form that the log stores."""
     try:
         return str(UUID(text))
     except ValueError:

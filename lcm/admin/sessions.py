@@ -1,4 +1,4 @@
-"""Sessions, their history and their kernels."""
+"""Admin of sessions, their history and their kernels."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SessionAdmin(AuditedModelAdmin):
         ("Timeslot", {"fields": ("starts_at", "ends_at", "priority", "pool")}),
         ("Status", {"fields": ("status", "status_since", "attempt", "created_at")}),
     )
-    # A session's claim on capacity carries its pool and priority: they change together or not at all.
+    # The session's reservation copies its pool and priority, so both must change together.
     readonly_fields = (
         "id",
         "definition",
@@ -95,7 +95,7 @@ class SessionAdmin(AuditedModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[LabletSession], bool]:
-        """By index, as the Sessions page does: there may be a million."""
+        """Search by indexed columns, as the Sessions page does: there may be a million rows."""
         text = search_term.strip()
         return (search_sessions(queryset, text) if text else queryset), False
 
@@ -135,7 +135,7 @@ class SessionAdmin(AuditedModelAdmin):
 
 
 class SessionRelatedAdmin(AuditedModelAdmin):
-    """Rows of sessions, in the order of their index; found by finding the sessions first."""
+    """Rows that belong to sessions, in index order; a search finds the sessions first."""
 
     search_fields = ("session__id",)
     search_help_text = "The start of a session's id, or the name of its definition, owner, project or domain."
@@ -161,7 +161,7 @@ class TransitionAdmin(SessionRelatedAdmin):
 
 @admin.register(Kernel)
 class KernelAdmin(SessionRelatedAdmin):
-    """Kernels are made with their session and go with its status; moments can be corrected."""
+    """Kernels follow their session's status; only their times can be corrected."""
 
     note = "A kernel's status goes with its session's, its amounts come from the session's revision."
     note_page = "session_list"

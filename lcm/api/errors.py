@@ -1,4 +1,4 @@
-"""Every error of the API has one form: {code, message, details}."""
+"""The format of all API errors: {code, message, details}."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's hook: our refusals and DRF's own, all in the same form."""
+    """DRF's hook: convert LCM's and DRF's exceptions to the same format."""
     if isinstance(error, DATABASE_ERRORS):
         logger.error("database_error", exc_info=error)
         error = DatabaseUnavailable()
@@ -74,7 +74,7 @@ def _fields(detail: Any) -> dict[str, Any]:
 
 
 def _first(detail: Any) -> str:
-    """The first sentence in a nest of field errors, with the name of its field."""
+    """Return the first message in nested field errors, with the name of its field."""
     if isinstance(detail, dict):
         for key, value in detail.items():
             text = _first(value)

@@ -1,4 +1,4 @@
-"""A POST with an Idempotency-Key is done once, however often it comes."""
+"""Idempotency-Key: a POST with the same key is executed once."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MAX_KEY = 200
 
 
 class IdempotentPostMixin:
-    """For API views: takes over `post` when the request carries a key."""
+    """Mixin for API views: wraps `post` if the request carries a key."""
 
-    shown_once: tuple[str, ...] = ()  # secrets of an answer, which are not kept for a repeat
+    shown_once: tuple[str, ...] = ()  # secrets in a response, which are not stored for replays
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)  # type: ignore[misc]
@@ -39,9 +39,9 @@ class IdempotentPostMixin:
 def respond_once(
     key: str, request: Request, answer: Callable[[], Response], *, shown_once: Sequence[str] = ()
 ) -> Response:
-    """The answer kept for this key, or a new one: it and what it did are committed together.
+    """Return the stored response for this key, or execute the request and store its response atomically.
 
-    An error changes nothing and is not kept: the same request may succeed later.
+    An error changes nothing and is not stored: the same request may succeed later.
     """
     if len(key) > MAX_KEY:
         raise InvalidInput({HEADER: f"A key has at most {MAX_KEY} characters."})
@@ -50,7 +50,7 @@ def respond_once(
         return _repeat(kept, fingerprint)
     try:
         with transaction.atomic():
-            # A second request with this key waits here until the first has been committed.
+            # A second request with this key blocks here until the first one commits.
             row = IdempotentResponse.objects.create(principal=principal, key=key, fingerprint=fingerprint)
             response = answer()
             row.status, row.body = response.status_code, _plain(response.data, shown_once)
@@ -82,5 +82,5 @@ def _fingerprint(request: Request) -> str:
 def _plain(data: Any, secrets: Sequence[str]) -> Any:
     hidden = {name: None for name in secrets if isinstance(data, dict) and name in data}
     kept = {**data, **hidden} if hidden else data
-    # As the renderer writes it: Django's own encoder would cut times to milliseconds.
+    # DRF's encoder, as the renderer uses it: Django's encoder would truncate times to milliseconds.
     return json.loads(json.dumps(kept, cls=JSONEncoder))

@@ -1,4 +1,4 @@
-"""Cursor pagination, the same as the pages'."""
+"""Cursor pagination, shared with the pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SIZE = 500
 
 
 class KeysetPagination(BasePagination):
-    """`?cursor=…&page_size=…&sort=…`; the answer has `next`, `previous` and `results`."""
+    """`?cursor=…&page_size=…&sort=…`; the response has `next`, `previous` and `results`."""
 
     page: RowPage[Any]
 
@@ -72,7 +72,7 @@ class KeysetPagination(BasePagination):
 
 
 class SinglePage(KeysetPagination):
-    """The form of all lists, for a short list that is not stored: every row is on one page."""
+    """The list format for a short list that is not stored: every row is on one page."""
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
         self.page = RowPage(list(queryset), first=1, next=None, previous=None)

@@ -1,4 +1,4 @@
-"""What the API shows and takes. No rules: those are in the services."""
+"""Serializers of the API. Business rules are in the services."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ class NewRequirementsSerializer(RequirementsSerializer):
 
 
 class NewNodeSerializer(serializers.Serializer[Any]):
-    """A node. Sizes decide how the requirements are divided; a resource without sizes is divided equally."""
+    """A node. Sizes set its share of the requirements; a resource without sizes is divided equally."""
 
     label = serializers.CharField(max_length=MAX_NODE_NAME)  # type: ignore[assignment]
     node_definition = serializers.CharField(
@@ -359,7 +359,7 @@ class NewDefinitionSerializer(DefinitionSettingsSerializer):
 
 
 class TopologySummarySerializer(serializers.Serializer[Any]):
-    """What LCM read in a topology."""
+    """Summary of an imported topology."""
 
     title = serializers.CharField()
     description = serializers.CharField()
@@ -529,7 +529,7 @@ class TransitionRequestSerializer(serializers.Serializer[Any]):
 
 
 class FailureSerializer(serializers.Serializer[Any]):
-    """What went wrong; LCM decides what follows."""
+    """A failure that a controller reports; LCM decides how to continue."""
 
     reason = serializers.CharField(max_length=500)
     from_status = serializers.ChoiceField(choices=SessionStatus.choices, required=False)
@@ -550,7 +550,7 @@ class SessionPartSerializer(serializers.Serializer[Any]):
 
 
 class ControllerSessionSerializer(serializers.Serializer[Any]):
-    """A session with all that its controller needs."""
+    """A session with the data that its controller needs."""
 
     id = serializers.UUIDField()
     attempt = serializers.IntegerField()

@@ -1,4 +1,4 @@
-"""What can be done to many definitions, sessions or tokens at once."""
+"""Bulk actions on definitions, sessions and tokens."""
 
 from __future__ import annotations
 

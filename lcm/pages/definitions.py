@@ -83,7 +83,7 @@ def definition_revisions(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 
 class DefinitionForm(PageForm):
-    """What an Admin may change without making a revision."""
+    """Settings that an Admin may change without creating a revision."""
 
     description = forms.CharField(max_length=500, required=False, widget=forms.Textarea(attrs={"rows": 2}))
     system = forms.CharField(max_length=30, initial="cml", help_text="The kind of worker it runs on.")
@@ -222,7 +222,7 @@ class PortsForm(ReasonForm):
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def definition_ports(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Write a new port template by hand."""
+    """Edit the port template by hand."""
     definition = _get(pk)
     revision = definition.current_revision
     assert revision is not None
@@ -286,7 +286,7 @@ def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpRespon
 def _nothing_to_revert(
     request: HttpRequest, definition: LabletDefinition, revision: DefinitionRevision
 ) -> HttpResponseBase:
-    """Told before a reason is asked for; as of rows that nothing can be done to."""
+    """Return why nothing can be reverted, shown before a reason is requested, as for ineligible rows."""
     context = {
         "title": f"Revision {revision.number} is the current one",
         "left_out": f"{definition} asks for {_amounts(revision)} already.",

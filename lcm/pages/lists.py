@@ -1,4 +1,4 @@
-"""What each of the lists shows."""
+"""Configuration of the lists in `lcm`."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ PROJECTS = ListPage(
 
 
 def members_list(project: Any) -> ListPage:
-    """Of a project with the number of its members."""
+    """Return the member list of a project with the given number of members."""
     add = PageAction(
         "Add member",
         "project_detail",
@@ -297,7 +297,7 @@ PEOPLE = ListPage(
     row_actions=Role.ADMIN,
 )
 
-# Tokens that end this soon are named, so that they are rotated in time.
+# Tokens that expire this soon are highlighted, so that they are rotated in time.
 SOON = timedelta(days=30)
 
 

@@ -1,4 +1,4 @@
-"""Pages of domains and projects."""
+"""Domain and project pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overview: what needs a person, then the fleet."""
+"""The overview: items that need attention, then the fleet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENDING = (SessionStatus.COLLECTING, SessionStatus.STOPPING)
 @require_GET
 @role_required(Role.VIEWER)
 def home(request: HttpRequest) -> HttpResponseBase:
-    """The whole page, or for htmx the part that is asked for again while someone looks."""
+    """Return the page, or for htmx the part that reloads itself."""
     look = FleetSnapshot(timezone.now())
     found, counts = attention_items(look), active_by_status()
     context: dict[str, Any] = {
@@ -53,7 +53,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
 
 
 def _sentence(found: list[AttentionItem], counts: Mapping[str, int], more: list[str]) -> str:
-    """“**7 things need you, 2 of them now.** 1,284 sessions run, 5 are starting, 37 wait for a place.”"""
+    """Return “**7 items need attention, 2 are urgent.** 1,284 running · 5 starting · 37 waiting”."""
     running = counts[SessionStatus.RUNNING]
     said = [count_text(running, "session runs", "sessions run") if running else "No session runs"]
     for statuses, word in ((STARTING, "starting"), (ENDING, "ending")):

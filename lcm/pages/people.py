@@ -1,4 +1,4 @@
-"""People: one's own profile and password, and the roles that Admins give."""
+"""People pages: the own profile and password, and roles."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def password_change(request: HttpRequest) -> HttpResponseBase:
 
 
 def _myself(request: HttpRequest) -> User:
-    """The person as a row of their own, to be changed."""
+    """Return the signed-in person, loaded again for editing."""
     assert isinstance(request.user, User)
     return User.objects.get(pk=request.user.pk)
 

@@ -1,4 +1,4 @@
-"""A project's page, and its members."""
+"""Project page and member management."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def member_list(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @role_required(Role.ADMIN)
 def member_add(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Add whom the form names; a name that is wrong stays in it, with what is wrong."""
+    """Add the person that the form names; an unknown name stays in the form with its error."""
     project = _get(pk)
 
     def save(data: Mapping[str, Any]) -> FormResult:

@@ -1,4 +1,4 @@
-"""Token pages: a key is shown once, when it is made."""
+"""Token pages; a token's key is shown once, on creation."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def token_bulk_revoke(request: HttpRequest) -> HttpResponseBase:
 
 
 def _used(token: ApiToken) -> str:
-    """Whom it hits when a token ends."""
+    """Return whom the token is for and when it was last used."""
     whom = token.user.username if token.user else " and ".join(token.scope_labels)
     if token.last_used_at is None:
         return f"It is for {whom} and has never been used."

@@ -1,4 +1,4 @@
-"""Doing something to many rows: first say what will happen, then do it, at once or as a job."""
+"""Bulk actions on list rows: confirmation page, then execution in the request or as a job."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ from lcm.web.form_page import FormResult, actor_of, redirect_with_message, rende
 from lcm.web.forms import ReasonForm
 from lcm.web.list_page import ListPage, resolve_list, selected_rows
 
-# More than this are left to a worker, so that nobody waits for the page.
+# Larger selections run as a job, so that the request does not block.
 AT_ONCE = 500
 BATCH = 200
 
 
 @dataclass(frozen=True)
 class BulkResult:
-    """How many rows it was done to, and how many had changed meanwhile or cannot be."""
+    """Numbers of processed and rejected rows."""
 
     done: int
     refused: int = 0
 
 
-# The rows, what the form held, who wants it and when.
+# Arguments: rows, cleaned form data, actor and time.
 Work: TypeAlias = Callable[[Sequence[Any], Mapping[str, Any], Actor, datetime], BulkResult]
 
 
 @dataclass(frozen=True)
 class BulkOperation:
-    """Something that is done to many rows of a list; registered, so that a worker can do it as well."""
+    """A bulk action of a list, registered by name so that a job can run it too."""
 
     name: str
     page: ListPage
     list_url: str
     verb: str
-    # As in “3 sessions cancelled”.
+    # For example “3 sessions cancelled”.
     past: str
-    # As in “2 of 3 sessions can be cancelled”.
+    # For example “2 of 3 sessions can be cancelled”.
     can_be: str
     effect: str
-    # Which rows it cannot be done to.
+    # Explains which rows are not eligible.
     rest: str
-    # Of the rows chosen, those it can be done to.
+    # Narrows the selected rows to the eligible ones.
     eligible_rows: Callable[[QuerySet[Any]], QuerySet[Any]]
     run: Work
-    # What is named of them beside their number.
+    # Describes the eligible rows beyond their number.
     describe_extent: Callable[[QuerySet[Any]], str] | None = None
     form: type[ReasonForm] = ReasonForm
-    # Of those able, the ones it can be done to with what the form holds, when that matters.
+    # Narrows the eligible rows further by the submitted form.
     filter_by_form: Callable[[QuerySet[Any], Mapping[str, Any]], QuerySet[Any]] | None = None
     danger: bool = False
-    # More than this are left to a worker; by default as many as cheap actions may be.
+    # Larger selections run as a job; defaults to AT_ONCE.
     at_once: int | None = None
-    # When a row came to be: a job leaves alone what is newer than itself.
+    # Creation time of a row: a job skips rows created after it started.
     created_field: str = "created_at"
 
     def rows_for(self, rows: QuerySet[Any], given: Mapping[str, Any]) -> QuerySet[Any]:
@@ -74,7 +74,7 @@ class BulkOperation:
         return self.filter_by_form(able, given) if self.filter_by_form else able
 
     def asked(self, count: int, chosen: int) -> str:
-        """The question, with the number it will be done to; what is instead of it when that is none."""
+        """Return the confirmation question with the number of eligible rows, or why there is none."""
         if count:
             return f"{self.verb} {self.counted(count)}?"
         if chosen == 1:
@@ -82,7 +82,7 @@ class BulkOperation:
         return f"None of the {self.counted(chosen)} can be {self.can_be}"
 
     def effect_text(self, rows: QuerySet[Any]) -> str:
-        """What will happen, and to how much."""
+        """Describe what the action does, with the extent of the eligible rows."""
         return (
             f"{self.describe_extent(self.eligible_rows(rows))} {self.effect}"
             if self.describe_extent
@@ -90,7 +90,7 @@ class BulkOperation:
         )
 
     def left_out(self, count: int, chosen: int) -> str:
-        """That it is not for all that were chosen, if so."""
+        """Explain why some selected rows are excluded; empty if none is."""
         if count == chosen:
             return ""
         some = f"{count:,} of {self.counted(chosen)} can be {self.can_be}. " if count else ""
@@ -106,7 +106,7 @@ class BulkOperation:
 
 
 def for_each_row(do: Callable[[Any, Mapping[str, Any], Actor, datetime], Any]) -> Work:
-    """A row after the other; those whose state does not allow it are counted."""
+    """Apply a function to each row and count the rows it rejects."""
 
     def work(rows: Sequence[Any], given: Mapping[str, Any], actor: Actor, now: datetime) -> BulkResult:
         refused = 0
@@ -124,12 +124,12 @@ _actions: dict[str, BulkOperation] = {}
 
 
 def register_bulk(action: BulkOperation) -> None:
-    """Called when an app is ready."""
+    """Register a bulk action; call it from `AppConfig.ready`."""
     _actions[action.name] = action
 
 
 def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Ask with the number of rows; with the reason given, do it."""
+    """Show the confirmation page; if a reason is submitted, run the action."""
     bulk = _actions[name]
     back = reverse(bulk.list_url)
     try:
@@ -199,12 +199,12 @@ def _do(
 
 
 def _kept(value: Any) -> Any:
-    """As a job keeps it."""
+    """Convert a form value to JSON for the job's arguments."""
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 def bulk_step(job: Job, now: datetime) -> JobStep:
-    """The next rows that matched the filters when the job was started, in the order of their keys."""
+    """Process the next batch of rows that matched the filters when the job started, in key order."""
     with use_filter_time(job.created_at, job.arguments.get("time_zone", "UTC")):
         return _next_rows(job, now)
 

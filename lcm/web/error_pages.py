@@ -1,4 +1,4 @@
-"""Pages for when something is wrong, in the same look; the API keeps its own form."""
+"""Error pages in the layout of the site; API errors keep the API's format."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lcm.web.access import public
 
 logger = logging.getLogger(__name__)
 
-# The database is away, refuses connections, is locked or ended the connection.
+# The database is unreachable, refuses connections, is locked or closed the connection.
 DATABASE_ERRORS = (OperationalError, InterfaceError)
 FOREIGN_KEY_VIOLATION = "23503"  # SQLSTATE
 
 
 def is_failed_foreign_key(error: BaseException | None) -> bool:
-    """Return whether an error of PostgreSQL or SQLite is a failed foreign key."""
+    """Return whether a PostgreSQL or SQLite error is a foreign key violation."""
     if not isinstance(error, IntegrityError):
         return False
     return getattr(error.__cause__, "sqlstate", "") == FOREIGN_KEY_VIOLATION or "FOREIGN KEY" in str(error)
@@ -46,7 +46,7 @@ def not_found(request: HttpRequest, exception: Any = None) -> HttpResponse:
 @csrf_exempt
 @public
 def unknown_call(request: HttpRequest) -> HttpResponse:
-    """An address of the API that is none: in the API's form, also where Django would show its own page."""
+    """Return the API's 404 for an unknown path, also where Django would show its debug page."""
     return not_found(request)
 
 
@@ -56,7 +56,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Nothing here may fail in turn: no database, no context processors."""
+    """Render the 500 page without database or context processors, which may be what failed."""
     error = sys.exception()
     if isinstance(error, DATABASE_ERRORS):
         logger.error("database_error", exc_info=error)
@@ -70,7 +70,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
-    """503 without a query; the session and the signed-in user cannot be read now."""
+    """Render the 503 page without a query: neither the session nor the user can be read."""
     away = DatabaseUnavailable()
     response = _bare_page(request, away.status, away.code, "LCM is not available now", away.message, {})
     response["Retry-After"] = str(RETRY_SECONDS)

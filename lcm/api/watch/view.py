@@ -46,7 +46,7 @@ class WatchSerializer(serializers.Serializer[Any]):
 
 @dataclass(frozen=True)
 class WatchRequest:
-    """A request that may be answered."""
+    """A validated watch request."""
 
     scope: ControllerScope
     since: int | None
@@ -54,9 +54,9 @@ class WatchRequest:
 
 
 class WatchView(APIView):
-    """What changed in a controller's pools; waits up to 30 s for something to change.
+    """Changes in a controller's pools; waits up to 30 s for a change.
 
-    DRF admits the request (token, rule, rate) in a thread that is shared; waiting needs none.
+    DRF checks token, policy and rate limit in a shared thread; waiting needs no thread.
     """
 
     access = {"get": CONTROLLER}
@@ -79,7 +79,7 @@ class WatchView(APIView):
         responses={200: WatchSerializer, 410: ErrorSerializer},
     )
     def get(self, request: Request) -> Response:
-        """For the schema, and for synchronous servers: without waiting there is nothing to hold."""
+        """Serve the schema and synchronous servers, without waiting."""
         raise NotImplementedError
 
     @classmethod
@@ -95,12 +95,12 @@ class WatchView(APIView):
             changes = [vars(change) for change in found.changes]
             return _json({"revision": found.revision, "changes": changes})
 
-        # How the schema finds it.
+        # The schema generator finds the view class by this attribute.
         vars(answer).update(cls=cls, initkwargs=initkwargs)
         return csrf_exempt(answer)
 
     def admit(self, request: HttpRequest) -> WatchRequest | HttpResponseBase:
-        """Who asks and for what; a refusal is a finished response."""
+        """Return the validated request, or a finished error response."""
         try:
             self.args, self.kwargs = (), {}
             self.request = self.initialize_request(request)
@@ -151,10 +151,10 @@ def _json(body: dict[str, Any], status: int = 200) -> JsonResponse:
 
 
 async def _in_thread(admit: Callable[[HttpRequest], T], request: HttpRequest) -> T:
-    """In one of a few threads that all requests share.
+    """Run the function in one of a few threads that all requests share.
 
-    Django keeps a thread for each request, for synchronous code: it is given back, and should such code
-    follow, it gets another. Outside of a server there is only the caller's.
+    Django reserves a thread per request for synchronous code. It is released here; later synchronous code
+    gets another one. Outside a server only the caller's thread exists.
     """
     context = SyncToAsync.thread_sensitive_context.get(None)
     if context is None:

@@ -1,4 +1,4 @@
-"""Is it alive, is it ready, what does it measure."""
+"""Liveness, readiness and metrics endpoints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lcm.monitoring.scrape_access import scrape_refusal
 from lcm.web.access import public
 from lcm.web.server.database_health import probe_database
 
-# One attempt of a second: /readyz answers within three.
+# One attempt with a limit of one second, because /readyz must respond within three.
 BROKER_LIMITS: dict[str, Any] = {
     "socket_timeout": 1,
     "socket_connect_timeout": 1,
@@ -35,14 +35,14 @@ BROKER_LIMITS: dict[str, Any] = {
 @require_safe
 @public
 def healthz(request: HttpRequest) -> HttpResponse:
-    """The process answers."""
+    """Liveness: the process responds."""
     return HttpResponse("ok", content_type="text/plain")
 
 
 @require_safe
 @public
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Everything a request or task needs is there; 503 names what is not."""
+    """Readiness: all dependencies are available; otherwise a 503 that names the missing ones."""
     problems = {name: check() for name, check in CHECKS.items()}
     problems["beat"] = "unknown: the database does not answer" if problems["database"] else beat_problem()
     ready = not any(problems.values())
@@ -51,7 +51,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def not_ready_in_time(request: HttpRequest) -> HttpResponse:
-    """503 for a check that takes longer than promised."""
+    """Return the 503 for a readiness check that exceeds its time limit."""
     checks = {"web": "the checks take too long: no database connection is free, or the machine is busy"}
     return JsonResponse({"ready": False, "checks": checks}, status=503)
 
@@ -59,7 +59,7 @@ def not_ready_in_time(request: HttpRequest) -> HttpResponse:
 @require_safe
 @public
 def prometheus(request: HttpRequest) -> HttpResponse:
-    """Metrics for Prometheus, with METRICS_TOKEN or from this machine."""
+    """Prometheus metrics, for requests with METRICS_TOKEN or from localhost."""
     if refusal := scrape_refusal(request.META):
         status, reason = refusal
         headers = {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}

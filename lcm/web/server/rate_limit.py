@@ -1,4 +1,4 @@
-"""Counting calls in windows of time. Counted in Redis; when that is down, nobody is locked out."""
+"""Rate limits with fixed windows, counted in Redis. Without Redis there is no limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lcm.web.server.client_address import client_address
 from lcm.web.server.known_browser import known_browser
 
 logger = logging.getLogger(__name__)
-# How many names one address may guess the passwords of at a time: behind a proxy it is everybody's.
+# Number of user names with failures per address: behind a proxy, all users share one address.
 NAMES_PER_ADDRESS = 10
 _SECONDS = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
 
@@ -31,14 +31,14 @@ def parse_rate(text: str) -> tuple[int, int]:
 
 
 def count_call(name: str, setting: str) -> float | None:
-    """Count a call; the seconds to wait when there were too many in this window, else nothing."""
+    """Count a call; return the seconds to wait if the limit of this window is exceeded, else None."""
     limit, period = parse_rate(settings.CONFIG[setting])
     used, left = _counted(name, period, step=1)
     return left if used > limit else None
 
 
 def seconds_until_retry(request: HttpRequest, *, name: str | None = None) -> float | None:
-    """The seconds to wait after too many wrong tokens, or passwords for that name, from this address."""
+    """Return the seconds to wait after too many wrong tokens, or passwords for a name, else None."""
     limit, period = parse_rate(settings.CONFIG["API_LOGIN_RATE"])
     for key, times in _failures(request, name).items():
         used, left = _counted(key, period, step=0)
@@ -48,13 +48,13 @@ def seconds_until_retry(request: HttpRequest, *, name: str | None = None) -> flo
 
 
 def record_failure(request: HttpRequest, *, name: str | None = None) -> None:
-    """A wrong token, or a wrong password for that name, came from this address."""
+    """Count a wrong token, or a wrong password for that name, from this address."""
     for key in _failures(request, name):
         count_call(key, "API_LOGIN_RATE")
 
 
 def _failures(request: HttpRequest, name: str | None) -> dict[str, int]:
-    """What a failure counts for, and how many times the rate that may have."""
+    """Return the counters of a failure, each with its multiple of the rate."""
     address = client_address(request)
     if name is None:
         return {f"login:{address}": 1}
@@ -65,7 +65,7 @@ def _failures(request: HttpRequest, name: str | None) -> dict[str, int]:
 
 
 def _counted(name: str, period: int, *, step: int) -> tuple[int, float]:
-    """Calls in the present window, and the seconds until it ends."""
+    """Return the number of calls in the current window and the seconds until it ends."""
     now = time.time()
     window = int(now // period)
     left = (window + 1) * period - now
@@ -80,7 +80,7 @@ def _counted(name: str, period: int, *, step: int) -> tuple[int, float]:
 
 
 def _increased(key: str, step: int, period: int) -> int:
-    """Most calls are not the first of their window."""
+    """Increment a counter; INCR comes first because most calls are not the first of their window."""
     try:
         return cache.incr(key, step)
     except ValueError:
