@@ -21,7 +21,7 @@ AT_ONCE = 1_000
 REFUSALS_SHOWN = 20
 
 
-@admin.action(description="Delete the chosen %(verbose_name_plural)s …", permissions=["delete"])
+@admin.action(description="Delete selected %(verbose_name_plural)s …", permissions=["delete"])
 def delete_selected_objects(
     modeladmin: AnyModelAdmin, request: HttpRequest, queryset: QuerySet[Any]
 ) -> TemplateResponse | None:
@@ -90,13 +90,13 @@ def apply_to_each(
         modeladmin.message_user(request, text, messages.ERROR)
     if len(refusals) > REFUSALS_SHOWN:
         more = len(refusals) - REFUSALS_SHOWN
-        modeladmin.message_user(request, f"{more:,} more were refused.", messages.ERROR)
+        modeladmin.message_user(request, f"{more:,} more were rejected.", messages.ERROR)
 
 
 def too_many(modeladmin: AuditedModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
     if not queryset.order_by()[AT_ONCE : AT_ONCE + 1].exists():
         return False
-    text = f"Choose {AT_ONCE:,} at most at a time; nothing has been changed."
+    text = f"Select at most {AT_ONCE:,} objects at a time. Nothing was changed."
     modeladmin.message_user(request, text, messages.ERROR)
     return True
 

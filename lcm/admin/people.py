@@ -34,7 +34,7 @@ class PersonAdmin(AuditedModelAdmin, AnyUserAdmin):
             {
                 "fields": ("groups", "is_active", "is_staff", "is_superuser"),
                 "description": "The groups Viewer, Operator and Admin are the roles. "
-                "Data fixes need the role Admin and the staff status.",
+                "Data fixes require the role Admin and staff status.",
             },
         ),
         ("Dates", {"fields": ("last_login", "date_joined")}),
@@ -77,7 +77,7 @@ class RoleAdmin(AuditedModelAdmin, GroupAdmin):
     fields = ("name",)
     filter_horizontal = ()
     search_fields = ("name",)
-    note = "Viewer, Operator and Admin are LCM's roles. Put people into them on a person's page."
+    note = "Viewer, Operator and Admin are LCM's roles. Assign them on a person's page."
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_change_permission(request, obj) and not _is_role(obj)

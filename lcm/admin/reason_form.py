@@ -13,7 +13,7 @@ class AdminReasonForm(forms.Form):
     reason = forms.CharField(
         max_length=500,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 60}),
-        help_text="Kept in the change log with your name.",
+        help_text="Recorded in the change log under your name.",
     )
 
 

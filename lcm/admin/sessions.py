@@ -46,8 +46,8 @@ class KernelInline(ReadOnlyInline):
 @admin.register(LabletSession)
 class SessionAdmin(AuditedModelAdmin):
     note = (
-        "Sessions are asked for, and moved to another pool, on the Sessions page. "
-        "A status is changed by the actions of this list."
+        "Request sessions and move them to another pool on the Sessions page. "
+        "Change a status with the actions of this list."
     )
     note_page = "session_list"
     may_add = may_delete = False
@@ -65,7 +65,7 @@ class SessionAdmin(AuditedModelAdmin):
     list_filter = ("status", "priority", "created_at", "starts_at")
     list_select_related = ("definition", "owner", "project__domain", "revision")
     search_fields = ("id",)
-    search_help_text = "The start of an id, or the name of a definition, owner, project or domain."
+    search_help_text = "Start of an id, or name of a definition, owner, project or domain."
     ordering = ("-created_at", "-id")
     sortable_by = ("status", "priority", "starts_at", "created_at")
     autocomplete_fields = ("owner", "project")
@@ -99,7 +99,7 @@ class SessionAdmin(AuditedModelAdmin):
         text = search_term.strip()
         return (search_sessions(queryset, text) if text else queryset), False
 
-    @admin.action(description="Cancel the chosen %(verbose_name_plural)s …", permissions=["change"])
+    @admin.action(description="Cancel selected %(verbose_name_plural)s …", permissions=["change"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[LabletSession]) -> TemplateResponse | None:
         def save(session: LabletSession, values: dict[str, Any]) -> None:
             cancel_session(
@@ -138,7 +138,7 @@ class SessionRelatedAdmin(AuditedModelAdmin):
     """Rows that belong to sessions, in index order; a search finds the sessions first."""
 
     search_fields = ("session__id",)
-    search_help_text = "The start of a session's id, or the name of its definition, owner, project or domain."
+    search_help_text = "Start of a session's id, or name of its definition, owner, project or domain."
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -163,7 +163,7 @@ class TransitionAdmin(SessionRelatedAdmin):
 class KernelAdmin(SessionRelatedAdmin):
     """Kernels follow their session's status; only their times can be corrected."""
 
-    note = "A kernel's status goes with its session's, its amounts come from the session's revision."
+    note = "A kernel's status follows its session; its resources come from the session's revision."
     note_page = "session_list"
     may_add = may_delete = False
     list_display = (

@@ -39,7 +39,7 @@ class LcmAdminSite(admin.AdminSite):
         if self.has_permission(request):
             return HttpResponseRedirect(after)
         if request.user.is_authenticated:
-            raise PermissionDenied("Data fixes are for members of the staff with the role Admin.")
+            raise PermissionDenied("Data fixes require staff status and the role Admin.")
         return redirect_to_login(after)
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:

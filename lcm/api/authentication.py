@@ -45,7 +45,7 @@ class TokenAuthentication(BaseAuthentication):
         if not parts or parts[0].lower() != self.keyword:
             return None
         if len(parts) != 2:
-            raise AuthenticationFailed("Send one token: “Authorization: Bearer lcm_…”.")
+            raise AuthenticationFailed("Send exactly one token: “Authorization: Bearer lcm_…”.")
         token = find_token(key=parts[1].decode(errors="replace"), now=timezone.now())
         if token is None:
             wait = seconds_until_retry(request)

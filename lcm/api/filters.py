@@ -22,7 +22,7 @@ class SharedFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
         others = self.of_deletions if request.method == "DELETE" else self.paging
         unknown = set(request.query_params) - set(filterset.filters) - others
         if unknown:
-            raise InvalidInput(dict.fromkeys(sorted(unknown), "There is no such filter."))
+            raise InvalidInput(dict.fromkeys(sorted(unknown), "Unknown filter."))
         if not filterset.is_valid():
             raise InvalidInput({name: [str(e) for e in errors] for name, errors in filterset.errors.items()})
         return filterset.qs

@@ -44,7 +44,7 @@ def respond_once(
     An error changes nothing and is not stored: the same request may succeed later.
     """
     if len(key) > MAX_KEY:
-        raise InvalidInput({HEADER: f"A key has at most {MAX_KEY} characters."})
+        raise InvalidInput({HEADER: f"The key must not exceed {MAX_KEY} characters."})
     principal, fingerprint = principal_key(request), _fingerprint(request)
     if kept := _kept(principal, key):
         return _repeat(kept, fingerprint)
@@ -68,7 +68,7 @@ def _kept(principal: str, key: str) -> IdempotentResponse | None:
 
 def _repeat(kept: IdempotentResponse, fingerprint: str) -> Response:
     if kept.fingerprint != fingerprint:
-        raise IdempotencyKeyReused(f"This {HEADER} was used for another request; take a new one.")
+        raise IdempotencyKeyReused(f"This {HEADER} was used for another request. Use a new key.")
     return Response(kept.body, status=kept.status, headers={"Idempotency-Replayed": "true"})
 
 

@@ -54,14 +54,12 @@ class KeysetPagination(BasePagination):
         sorts: tuple[str, ...] = getattr(view, "sorts", ("-created_at",))
         names = [sort.removeprefix("-") for sort in sorts]
         return [
-            _parameter("cursor", {"type": "string"}, "Where the page starts, from `next` or `previous`."),
-            _parameter(
-                "page_size", {"type": "integer", "minimum": 1, "maximum": MAX_SIZE}, "Rows on a page."
-            ),
+            _parameter("cursor", {"type": "string"}, "Start of the page, from `next` or `previous`."),
+            _parameter("page_size", {"type": "integer", "minimum": 1, "maximum": MAX_SIZE}, "Rows per page."),
             _parameter(
                 "sort",
                 {"type": "string", "enum": [*names, *(f"-{name}" for name in names)]},
-                f"`{sorts[0]}`, if left out; a leading `-` reverses the order.",
+                f"`{sorts[0]}` by default; a leading `-` reverses the order.",
             ),
         ]
 
@@ -85,7 +83,7 @@ class SinglePage(KeysetPagination):
 def _size(request: Request) -> int:
     text = request.query_params.get("page_size") or str(DEFAULT_SIZE)
     if not re.fullmatch("[0-9]{1,3}", text) or not 1 <= int(text) <= MAX_SIZE:
-        raise InvalidInput({"page_size": f"Ask for 1 to {MAX_SIZE} rows."})
+        raise InvalidInput({"page_size": f"Must be between 1 and {MAX_SIZE}."})
     return int(text)
 
 

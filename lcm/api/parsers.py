@@ -55,5 +55,5 @@ def _storable_number(text: str) -> float:
     number = float(text)
     lost = math.isinf(number) or (not number and text.lower().partition("e")[0].strip("-0."))
     if lost or len(text) > LONGEST_NUMBER:
-        raise ValueError(f"{text[:20]} is too large, too small or too long a number")
+        raise ValueError(f"{text[:20]} is out of range or has too many digits")
     return number

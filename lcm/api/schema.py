@@ -25,17 +25,17 @@ class LcmSchema(AutoSchema):
     """Adds the error responses and, to every POST, the Idempotency-Key header."""
 
     errors = {
-        "400": "Wrong input",
-        "401": "Not logged in",
+        "400": "Invalid input",
+        "401": "Not authenticated",
         "403": "Not allowed",
         "404": "Not found",
         "429": "Too many requests",
     }
     post_errors = {
-        "409": "Does not fit the state",
+        "409": "Conflict with the current state",
         "413": "Request body too large",
         "415": "Request body is not JSON",
-        "422": "Cannot mean what it says",
+        "422": "Unprocessable content",
     }
 
     def get_override_parameters(self) -> list[Any]:
@@ -46,7 +46,7 @@ class LcmSchema(AutoSchema):
                 HEADER,
                 {"type": "string", "maxLength": MAX_KEY},
                 OpenApiParameter.HEADER,
-                description="The same key is answered once.",
+                description="Requests with the same key are executed once.",
             )
         ]
 

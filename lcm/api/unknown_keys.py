@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework.serializers import Serializer
 
-UNKNOWN = "This request has no such field."
+UNKNOWN = "Unknown field."
 
 
 def unknown_keys(field: Any, data: Any) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class LoginForm(AuthenticationForm):
     """Sign-in form with LCM's error messages."""
 
     error_messages = {
-        "invalid_login": "Check the name and the password.",
+        "invalid_login": "Wrong user name or password.",
         "inactive": "This account has been closed.",
     }
 
@@ -48,7 +48,7 @@ class LoginForm(AuthenticationForm):
         name = self.cleaned_data.get("username", "")
         wait = seconds_until_retry(self.request, name=name)
         if wait is not None:
-            raise ValidationError(f"Too many wrong passwords came from here. Try again in {wait:.0f} s.")
+            raise ValidationError(f"Too many failed attempts from this address. Try again in {wait:.0f} s.")
         try:
             return super().clean()
         except ValidationError:
@@ -115,9 +115,7 @@ def suggest(request: HttpRequest, kind: str) -> HttpResponseBase:
     """Return names that match the input, as options of a datalist."""
     text = str(next(iter(request.GET.values()), ""))[:100].replace("\0", "")
     if kind not in SUGGESTERS:
-        return JsonResponse(
-            {"code": "not_found", "message": "There is nothing here.", "details": {}}, status=404
-        )
+        return JsonResponse({"code": "not_found", "message": "Page not found.", "details": {}}, status=404)
     return render(request, "components/options.html", {"options": SUGGESTERS[kind](text.strip())})
 
 

@@ -56,8 +56,8 @@ def definition_bulk_import(request: HttpRequest) -> HttpResponseBase:
     home = reverse("definition_import")
     page = FormPage(
         title="Import many definitions",
-        text="Each file becomes a draft with the requirements that its nodes ask for. "
-        "Look at the drafts and activate those that are right.",
+        text="Each file becomes a draft with the requirements of its nodes. "
+        "Check the drafts, then activate them.",
         form=BulkImportForm,
         submit="Import files",
         save=save,
@@ -114,7 +114,7 @@ class ReviewForm(RequirementsForm, DefinitionForm):
     status = forms.ChoiceField(
         choices=[(each.value, each.label) for each in (DefinitionStatus.DRAFT, DefinitionStatus.ACTIVE)],
         initial=DefinitionStatus.ACTIVE,
-        help_text="Only active definitions can be asked for.",
+        help_text="Sessions can be requested of active definitions only.",
     )
     topology = forms.CharField(widget=forms.HiddenInput, strip=False)
     field_order = ["name", "version", "status", "description", *RESOURCES, *services.EDITABLE_FIELDS[1:]]

@@ -53,4 +53,4 @@ def job_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     except LcmError as error:
         messages.error(request, error.message)
         return redirect_with_message(request, FormResult("", here))
-    return redirect_with_message(request, FormResult("It goes on where it stopped.", here))
+    return redirect_with_message(request, FormResult("Job resumed.", here))

@@ -28,7 +28,7 @@ SESSIONS_SHOWN = 8
 
 
 class MemberForm(PageForm):
-    person = NamedField(find=names.find_person, suggest="people", label="Log-in name")
+    person = NamedField(find=names.find_person, suggest="people", label="User name")
 
 
 def _get(pk: UUID) -> Any:
@@ -96,7 +96,7 @@ def member_remove(request: HttpRequest, pk: UUID, user_pk: UUID) -> HttpResponse
 
     page = FormPage(
         title=f"Remove {person} from {project.path}?",
-        text="They cannot ask for sessions in it any more. Someone whose session has not ended stays.",
+        text="They can no longer request sessions in it. People with active sessions cannot be removed.",
         form=ReasonForm,
         submit="Remove member",
         danger=True,

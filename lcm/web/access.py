@@ -28,7 +28,7 @@ def role_required(role: Role) -> Callable[[View], View]:
             if not request.user.is_authenticated:
                 return _to_login(request)
             if role_of(request.user) < role:
-                raise PermissionDenied(f"This page is for the role {role.label} and above.")
+                raise PermissionDenied(f"This page requires the role {role.label} or higher.")
             return view(request, *args, **kwargs)
 
         guarded.rule = AccessPolicy(role)  # type: ignore[attr-defined]

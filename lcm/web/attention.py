@@ -48,8 +48,8 @@ def register_attention(name: str, reader: Reader) -> None:
     _readers[name] = reader
 
 
-def attention_items(look: FleetSnapshot) -> list[AttentionItem]:
+def attention_items(snapshot: FleetSnapshot) -> list[AttentionItem]:
     """Return the items that need attention, most severe first, then oldest first."""
-    found = [need for reader in _readers.values() for need in reader(look)]
+    found = [item for reader in _readers.values() for item in reader(snapshot)]
     order = {"bad": 0, "warn": 1, "busy": 2}
-    return sorted(found, key=lambda need: (order.get(need.tone, 3), need.since or look.now))
+    return sorted(found, key=lambda item: (order.get(item.tone, 3), item.since or snapshot.now))

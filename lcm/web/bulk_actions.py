@@ -70,8 +70,8 @@ class BulkOperation:
     created_field: str = "created_at"
 
     def rows_for(self, rows: QuerySet[Any], given: Mapping[str, Any]) -> QuerySet[Any]:
-        able = self.eligible_rows(rows)
-        return self.filter_by_form(able, given) if self.filter_by_form else able
+        eligible = self.eligible_rows(rows)
+        return self.filter_by_form(eligible, given) if self.filter_by_form else eligible
 
     def asked(self, count: int, chosen: int) -> str:
         """Return the confirmation question with the number of eligible rows, or why there is none."""
@@ -97,8 +97,7 @@ class BulkOperation:
         return f"{some}{self.rest}"
 
     def result_text(self, handled: BulkResult) -> str:
-        was = "was" if handled.refused == 1 else "were"
-        rest = f"; {handled.refused:,} {was} refused" if handled.refused else ""
+        rest = f", {handled.refused:,} rejected" if handled.refused else ""
         return f"{self.counted(handled.done)} {self.past}{rest}."
 
     def counted(self, count: int) -> str:
@@ -173,11 +172,11 @@ def _is_long(bulk: BulkOperation, how: str, count: int) -> bool:
 def _do(
     request: HttpRequest, bulk: BulkOperation, rows: QuerySet[Any], how: str, data: Mapping[str, Any]
 ) -> FormResult:
-    given = {name: _kept(value) for name, value in data.items()}
-    able, actor, now = bulk.rows_for(rows, given), actor_of(request), timezone.now()
-    count = able.count()
+    given = {name: _to_json(value) for name, value in data.items()}
+    eligible, actor, now = bulk.rows_for(rows, given), actor_of(request), timezone.now()
+    count = eligible.count()
     if not count:
-        raise InvalidInput({"__all__": f"None of them can be {bulk.can_be} like this."})
+        raise InvalidInput({"__all__": f"None of the selected rows can be {bulk.can_be} with these values."})
     if _is_long(bulk, how, count):
         query = request.POST.get("filter_query", "")
         job = start_job(
@@ -195,10 +194,10 @@ def _do(
             now=now,
         )
         return FormResult("", reverse("job_detail", args=[job.pk]))
-    return FormResult(bulk.result_text(bulk.run(list(able), given, actor, now)), reverse(bulk.list_url))
+    return FormResult(bulk.result_text(bulk.run(list(eligible), given, actor, now)), reverse(bulk.list_url))
 
 
-def _kept(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """Convert a form value to JSON for the job's arguments."""
     return value.isoformat() if isinstance(value, datetime) else value
 
@@ -214,7 +213,9 @@ def _next_rows(job: Job, now: datetime) -> JobStep:
     page = resolve_list(bulk.page)
     filters = page.filterset(QueryDict(job.arguments["filter_query"]), queryset=page.rows())
     if not filters.is_valid():
-        raise InvalidInput({"filter_query": "The filters of this selection cannot be read any more."})
+        raise InvalidInput(
+            {"filter_query": "The filters of this selection are no longer valid. Select the rows again."}
+        )
     rows = bulk.rows_for(filters.qs, job.arguments)
     if after := job.cursor.get("after"):
         rows = rows.filter(pk__gt=UUID(after))

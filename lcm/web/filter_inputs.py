@@ -39,7 +39,7 @@ class MomentField(IsoDateTimeField):  # type: ignore[misc]
         try:
             return moment.astimezone(UTC) if moment else None
         except OverflowError as error:
-            raise ValidationError("This moment is too far away.") from error
+            raise ValidationError("This time is out of range.") from error
 
 
 class MomentFilter(TypedInputMixin, df.IsoDateTimeFilter):  # type: ignore[misc]

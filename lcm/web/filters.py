@@ -135,7 +135,7 @@ class SessionFilter(DomainChoices):
     pool = df.CharFilter(label="Pool")
     drift = FlagFilter(field_name="port_drift_detected", label="Port drift")
     drift_open = FlagFilter(field_name="port_drift_open", label="Open port drift")
-    created = PeriodFilter(field_name="created_at", label="Asked for")
+    created = PeriodFilter(field_name="created_at", label="Requested")
     starts_after = MomentFilter(field_name="starts_at", lookup_expr="gte", label="Starts after")
     starts_before = MomentFilter(field_name="starts_at", lookup_expr="lt", label="Starts before")
 
@@ -176,11 +176,11 @@ class ControllerSessionFilter(SessionFilter):
     def with_ids(self, qs: QuerySet[LabletSession], name: str, value: str) -> QuerySet[LabletSession]:
         texts = value.split(",")
         if len(texts) > self.most_ids:
-            raise InvalidInput({name: f"Ask for {self.most_ids} sessions at most."})
+            raise InvalidInput({name: f"Request at most {self.most_ids} sessions."})
         try:
             return qs.filter(pk__in=[UUID(text) for text in texts])
         except ValueError as error:
-            raise InvalidInput({name: "These are not ids, with commas between them."}) from error
+            raise InvalidInput({name: "Enter ids separated by commas."}) from error
 
 
 class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
@@ -197,8 +197,8 @@ class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
 
 class RevisionFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("reason", "actor")
-    basis = ChoicesFilter(choices=RevisionBasis.choices, label="RevisionBasis")
-    outcome = ChoicesFilter(choices=RevisionOutcome.choices, label="RevisionOutcome")
+    basis = ChoicesFilter(choices=RevisionBasis.choices, label="Basis")
+    outcome = ChoicesFilter(choices=RevisionOutcome.choices, label="Outcome")
     created = PeriodFilter(field_name="created_at", label="Applied")
 
     class Meta:
@@ -254,7 +254,7 @@ class PersonFilter(UserFilter):
 class JobFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("title", "actor")
     state = ChoicesFilter(choices=JobState.choices, label="State")
-    refused = FlagFilter(label="Refused something", method="with_refusals")
+    refused = FlagFilter(label="Rejected rows", method="with_refusals")
     created = PeriodFilter(field_name="created_at", label="Started")
 
     class Meta:

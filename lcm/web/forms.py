@@ -63,7 +63,7 @@ class ReasonForm(PageForm):
     reason = forms.CharField(
         max_length=500,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Kept in the change log with your name.",
+        help_text="Recorded in the change log under your name.",
     )
 
 

@@ -80,7 +80,7 @@ class ListPage:
     sorted_by: str = ""
     # Explains the figures in the table, in one sentence.
     note: str = ""
-    # Title of an empty list; by default “There is no … yet”.
+    # Title of an empty list; by default “No … yet”.
     empty_text: str = ""
     lead: Callable[[], str] = lambda: ""
     actions: Sequence[PageAction] = ()
@@ -108,7 +108,7 @@ class ListPage:
 
     @property
     def empty_title(self) -> str:
-        return self.empty_text or f"There is no {self.noun} yet"
+        return self.empty_text or f"No {self.plural} yet"
 
     def named(self, count: int) -> str:
         return self.noun if count == 1 else self.plural
@@ -181,14 +181,16 @@ def selected_rows(request: HttpRequest, page: ListPage) -> tuple[QuerySet[Any], 
     if request.POST.get("all"):
         filterset = page.filterset(QueryDict(request.POST.get("filter_query", "")), queryset=page.rows())
         if not filterset.is_valid():
-            raise InvalidInput({"__all__": "The filters of this selection cannot be read any more."})
+            raise InvalidInput(
+                {"__all__": "The filters of this selection are no longer valid. Select the rows again."}
+            )
         return filterset.qs, "all"
     keys = request.POST.getlist("pk")
     known = page.rows().model._meta.pk
     try:
         return page.rows().filter(pk__in=[known.to_python(key) for key in keys]), "ticked"
     except Exception as error:
-        raise InvalidInput({"pk": "The selection cannot be read."}) from error
+        raise InvalidInput({"pk": "The selection is not valid. Select the rows again."}) from error
 
 
 def _rows(
@@ -201,15 +203,15 @@ def _rows(
 
 
 def _sort(request: HttpRequest, page: ListPage) -> str:
-    asked = request.GET.get("sort", "")
+    requested = request.GET.get("sort", "")
     columns = (*page.columns, *page.export_columns)
     known = {column.sort.removeprefix("-") for column in columns if column.sort}
-    return asked if asked.removeprefix("-") in known else page.default_sort
+    return requested if requested.removeprefix("-") in known else page.default_sort
 
 
 def _size(request: HttpRequest) -> int:
-    asked = request.GET.get("size", "")
-    return next((size for size in PAGE_SIZES if str(size) == asked), PAGE_SIZES[0])
+    requested = request.GET.get("size", "")
+    return next((size for size in PAGE_SIZES if str(size) == requested), PAGE_SIZES[0])
 
 
 def _query(request: HttpRequest, *, drop: Sequence[str] = (), set_to: dict[str, Any] | None = None) -> str:

@@ -71,7 +71,7 @@ def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") ->
 def page_of_keys(queryset: QuerySet[M], keys: Sequence[Any], *, size: int, cursor: str = "") -> RowPage[M]:
     """Return one page of rows in the order of `keys`; the cursor is an offset."""
     if cursor and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
-        raise InvalidInput({"cursor": "This page address is not valid; start from the first page."})
+        raise InvalidInput({"cursor": "The cursor is not valid. Start from the first page."})
     start = int(cursor or 0)
     found = queryset.in_bulk(keys[start : start + size])
     return RowPage(
@@ -139,9 +139,7 @@ def _decode(model: type[Model], column: str, cursor: str) -> _Position:
             raise ValueError("out of range")
         return _Position(values, skipped, bool(backwards))
     except (ValueError, TypeError, OverflowError, RecursionError, ValidationError) as error:
-        raise InvalidInput(
-            {"cursor": "This page address is not valid; start from the first page."}
-        ) from error
+        raise InvalidInput({"cursor": "The cursor is not valid. Start from the first page."}) from error
 
 
 def _value(field: Field[Any, Any], text: Any) -> Any:

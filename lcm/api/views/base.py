@@ -26,7 +26,7 @@ deletion_schema = extend_schema(
             "reason",
             {"type": "string", "minLength": 1, "maxLength": 500},
             required=True,
-            description="Why, for the change log. A JSON body with `reason` may replace it.",
+            description="Reason for the change log. Alternatively send it as `reason` in a JSON body.",
         )
     ],
     responses={204: None},

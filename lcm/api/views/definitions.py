@@ -70,7 +70,7 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
         request=s.DefinitionImportSerializer,
         responses={
             201: s.ImportResultSerializer,
-            200: OpenApiResponse(s.ImportResultSerializer, description="A dry run: nothing was saved."),
+            200: OpenApiResponse(s.ImportResultSerializer, description="Dry run: nothing was saved."),
         },
     )
     @action(detail=False, methods=["post"], url_path="import", url_name="import", filterset_class=None)

@@ -56,7 +56,7 @@ async def _answer(window: FeedWindow, scope: ControllerScope, since: int) -> Wat
     reach = window.bounds
     if since < reach.forgotten or since > reach.revision:
         raise Gone(
-            f"The feed goes from {reach.forgotten} to {reach.revision}, not from {since}: list again.",
+            f"Revision {since} is not in the feed ({reach.forgotten} to {reach.revision}). List again.",
             details={"revision": reach.revision},
         )
     if window.holds(since):

@@ -40,7 +40,7 @@ class FeedChangeSerializer(serializers.Serializer[Any]):
 
 
 class WatchSerializer(serializers.Serializer[Any]):
-    revision = serializers.IntegerField(help_text="Where to go on: the next `since`.")
+    revision = serializers.IntegerField(help_text="Pass this as the next `since`.")
     changes = FeedChangeSerializer(many=True)
 
 
@@ -68,12 +68,12 @@ class WatchView(APIView):
             OpenApiParameter(
                 "since",
                 {"type": "integer", "format": "int64", "minimum": 0, "maximum": 10**LONGEST_REVISION - 1},
-                description="Left out: answers at once where the feed is.",
+                description="Default: return the current revision immediately.",
             ),
             OpenApiParameter(
                 "wait",
                 {"type": "number", "minimum": 0, "maximum": MAX_WAIT},
-                description="Seconds; 25 if left out.",
+                description="Seconds; default 25.",
             ),
         ],
         responses={200: WatchSerializer, 410: ErrorSerializer},
@@ -122,7 +122,7 @@ def _asked(request: Request) -> WatchRequest:
     principal: Any = request.user
     since, wait = request.query_params.get("since"), request.query_params.get("wait")
     if since is not None and not (since.isascii() and since.isdigit() and len(since) <= LONGEST_REVISION):
-        raise InvalidInput({"since": "This must be the revision of an earlier answer."})
+        raise InvalidInput({"since": "Must be the revision of an earlier response."})
     return WatchRequest(principal.scope, None if since is None else int(since), _seconds(wait))
 
 
@@ -132,7 +132,7 @@ def _seconds(text: str | None) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= MAX_WAIT:
-        raise InvalidInput({"wait": f"Wait from 0 to {MAX_WAIT:.0f} seconds."})
+        raise InvalidInput({"wait": f"Must be between 0 and {MAX_WAIT:.0f} seconds."})
     return seconds
 
 

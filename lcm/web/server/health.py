@@ -44,7 +44,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """Readiness: all dependencies are available; otherwise a 503 that names the missing ones."""
     problems = {name: check() for name, check in CHECKS.items()}
-    problems["beat"] = "unknown: the database does not answer" if problems["database"] else beat_problem()
+    problems["beat"] = "unknown: the database does not respond" if problems["database"] else beat_problem()
     ready = not any(problems.values())
     parts = {name: problem or "ok" for name, problem in problems.items()}
     return JsonResponse({"ready": ready, "checks": parts}, status=200 if ready else 503)
@@ -52,7 +52,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 def not_ready_in_time(request: HttpRequest) -> HttpResponse:
     """Return the 503 for a readiness check that exceeds its time limit."""
-    checks = {"web": "the checks take too long: no database connection is free, or the machine is busy"}
+    checks = {"web": "the checks timed out: no free database connection, or the host is overloaded"}
     return JsonResponse({"ready": False, "checks": checks}, status=503)
 
 
@@ -75,7 +75,7 @@ def database_problem() -> str:
                 cursor.execute("SELECT 1")
         except DatabaseError as error:
             problem = _first_line(error)
-    return f"the database does not answer: {problem}" if problem else ""
+    return f"the database does not respond: {problem}" if problem else ""
 
 
 def broker_problem() -> str:
@@ -83,7 +83,7 @@ def broker_problem() -> str:
         with Redis.from_url(settings.REDIS_URL, **BROKER_LIMITS) as broker:
             broker.ping()
     except (RedisError, OSError) as error:
-        return f"the broker does not answer: {_first_line(error)}"
+        return f"the broker does not respond: {_first_line(error)}"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""What administrators set up and look after: pools, slots, shares, tokens, imports, the change log."""
+"""Administration in a browser: pools, slots, shares, tokens, imports and the change log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fresh_name(kind: str) -> str:
 
 
 def make_pool(page: Page) -> str:
-    """Ends on the page of a pool with one slot."""
+    """Create a pool with one slot and end on its page."""
     name = fresh_name("pool")
     page.goto("/pools/new")
     page.get_by_label("Name", exact=True).fill(name)
@@ -35,7 +35,7 @@ def make_pool(page: Page) -> str:
 
 
 def confirm(page: Page, reason: str, button: str) -> None:
-    """In the dialog, or on its page without JavaScript."""
+    """Confirm in the dialog, or on its page without JavaScript."""
     page.get_by_label("Reason").fill(reason)
     page.get_by_role("button", name=button).click()
 
@@ -159,7 +159,7 @@ def test_a_token_gets_another_key(open_page):
     page.get_by_label("Pools").select_option("cml-eu")
     page.get_by_role("button", name="Create token").click()
     old = page.get_by_label("Key").input_value()
-    page.get_by_role("link", name="I have copied it").click()
+    page.get_by_role("link", name="Done").click()
     page.get_by_role("row", name=name).get_by_role("link", name="Rotate…").click()
     confirm(page, "It was in a mail", "Rotate")
     new = page.get_by_label("Key").input_value()

@@ -1,4 +1,4 @@
-"""What people do, in a real browser."""
+"""User journeys in a browser."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def import_definition(page: Page, name: str) -> None:
     page.goto("/definitions/import")
     page.get_by_label("Or paste it").fill(TOPOLOGY)
     page.get_by_role("button", name="Read topology").click()
-    expect(page.get_by_text("This is what LCM understood.")).to_be_visible()
+    expect(page.get_by_text("Check the imported values, then save.")).to_be_visible()
     page.get_by_label("Name").fill(name)
     page.get_by_role("button", name="Save definition").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
@@ -40,7 +40,7 @@ def test_a_wrong_password_is_said_at_the_form(open_page, complaints):
     page.get_by_label("Name").fill("admin")
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("alert")).to_contain_text("Check the name and the password")
+    expect(page.get_by_role("alert")).to_contain_text("Wrong user name or password")
 
 
 def test_after_logging_in_one_is_where_one_wanted_to_go(open_page):
@@ -62,7 +62,7 @@ def test_import_a_definition(open_page):
     expect(page.get_by_role("cell", name="R1_serial")).to_be_visible()
     needs = parse_topology(TOPOLOGY).requirements
     lead = page.locator(".page-head .lead").first
-    expect(lead).to_contain_text(f"Asks for {needs.cpu_cores.normalize()} cores")
+    expect(lead).to_contain_text(f"Requires {needs.cpu_cores.normalize()} cores")
 
 
 def test_a_bad_topology_is_refused_with_the_places(open_page, complaints):
@@ -77,7 +77,7 @@ def test_a_bad_topology_is_refused_with_the_places(open_page, complaints):
 
 
 def until_it_stands_still(page: Page) -> None:
-    """A tick that places the session while a dialog is open would have the dialog refused."""
+    """Wait until the session stops changing: a tick during an open dialog would cause a conflict."""
     for _ in range(20):
         if page.locator(".badge", has_text="Scheduled").count():
             return
@@ -93,10 +93,10 @@ def test_ask_for_a_session_and_cancel_it(open_page):
     dialog = page.get_by_role("dialog")
     expect(dialog).to_be_visible()
     expect(dialog.get_by_label("Reason")).to_be_focused()
-    dialog.get_by_label("Reason").fill("Asked for the wrong lab")
+    dialog.get_by_label("Reason").fill("Requested the wrong lab")
     dialog.get_by_role("button", name="Cancel session").click()
     expect(page.locator(".badge", has_text="Cancelled")).to_be_visible()
-    expect(page.locator(".steps", has_text="Asked for the wrong lab").first).to_be_visible()
+    expect(page.locator(".steps", has_text="Requested the wrong lab").first).to_be_visible()
 
 
 def test_a_dialog_gives_the_focus_back(open_page):
@@ -233,7 +233,7 @@ def test_revise_a_definition_and_go_back(open_page):
     dialog.get_by_label("CPU (cores)").fill("9")
     dialog.get_by_label("Reason").fill("Measured more")
     dialog.get_by_role("button", name="Apply revision").click()
-    expect(page.locator(".lead").first).to_contain_text("Asks for 9 cores")
+    expect(page.locator(".lead").first).to_contain_text("Requires 9 cores")
     page.get_by_role("link", name="Revert…").click()
     dialog.get_by_label("Reason").fill("It was a mistake")
     dialog.get_by_role("button", name="Revert to revision 1").click()
@@ -246,13 +246,13 @@ def test_make_a_project_with_a_member(open_page):
     page.get_by_label("Domain").select_option("research")
     page.get_by_label("Name").fill(name)
     page.get_by_role("button", name="Create project").click()
-    page.get_by_label("Log-in name").fill("viewer")
+    page.get_by_label("User name").fill("viewer")
     page.get_by_role("button", name="Add").click()
     expect(page.locator(".member", has_text="viewer")).to_be_visible()
     page.get_by_role("link", name="Remove viewer…").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("Joined by mistake")
     page.get_by_role("button", name="Remove member").click()
-    expect(page.locator(".member", has_text="Nobody is a member yet")).to_be_visible()
+    expect(page.locator(".member", has_text="No members yet")).to_be_visible()
 
 
 def test_a_token_is_shown_once(open_page):
@@ -266,7 +266,7 @@ def test_a_token_is_shown_once(open_page):
     answer = page.request.get("/api/lablet-sessions/", headers={"Authorization": f"Bearer {key}"})
     assert answer.ok
     assert {row["pool"] for row in answer.json()["results"]} == {"cml-eu"}
-    page.get_by_role("link", name="I have copied it").click()
+    page.get_by_role("link", name="Done").click()
     assert key not in page.content()
     page.get_by_role("row", name=name).get_by_role("link", name="Revoke…").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("Not needed")

@@ -1,4 +1,4 @@
-"""The live panel of a session in a real browser, without a Prometheus."""
+"""The live panel of a session in a browser, without Prometheus."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""The overview, the search, jobs and the profile, as people use them."""
+"""The overview, search, jobs and profile in a browser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOADED_AND_POLLED = """() => {
 
 
 def asks_for(request: Request, path: str) -> bool:
-    """Whether htmx has asked for exactly this."""
+    """Return whether htmx has requested exactly this URL."""
     return is_from_htmx(request) and urlsplit(request.url).path == path
 
 
@@ -33,7 +33,7 @@ def is_from_htmx(request: Request) -> bool:
 
 
 def asked_by_htmx(page: Page) -> list[str]:
-    """What htmx asks for from now on; grows."""
+    """Record htmx requests from now on; the list grows."""
     asked: list[str] = []
     page.on(
         "request",
@@ -43,7 +43,7 @@ def asked_by_htmx(page: Page) -> list[str]:
 
 
 def come_again(page: Page, panel: Locator, path: str, seconds: int) -> None:
-    """Put the clock forward until another panel is in the place of this one."""
+    """Advance the clock until the panel has been replaced."""
     panel.evaluate("panel => panel.classList.add('old')")
     with page.expect_response(lambda answer: asks_for(answer.request, path)):
         page.clock.fast_forward(seconds * 1000)
@@ -52,7 +52,7 @@ def come_again(page: Page, panel: Locator, path: str, seconds: int) -> None:
 
 @pytest.fixture
 def timed(plane, chromium, open_page):
-    """`timed(person)`: a page whose clock can be put forward; no other test gets its browser context."""
+    """`timed(person)`: a page with a controllable clock; its browser context is not reused."""
     contexts = []
 
     def make(person: str) -> Page:
@@ -92,7 +92,7 @@ def test_the_overview_is_fresh_by_itself(open_page):
     with page.expect_response(lambda answer: asks_for(answer.request, "/")):
         pass
     expect(fresh).not_to_have_attribute("datetime", before)
-    expect(fresh).to_have_text("fresh just now")
+    expect(fresh).to_have_text("Updated just now")
     expect(line).to_be_focused()
 
 
@@ -102,7 +102,7 @@ def test_what_loads_later_is_fresh_too(timed_page, name, seconds):
     panel = timed_page.locator(f"#panel-{name}")
     expect(panel.locator(".fresh")).to_contain_text("fresh")
     come_again(timed_page, panel, f"/overview/{name}", seconds)
-    expect(panel.locator(".fresh")).to_have_text("fresh just now")
+    expect(panel.locator(".fresh")).to_have_text("Updated just now")
 
 
 def test_a_part_that_does_not_come_again_says_that_it_is_late_and_nothing_else(timed_page):
@@ -112,7 +112,7 @@ def test_a_part_that_does_not_come_again_says_that_it_is_late_and_nothing_else(t
     timed_page.clock.run_for(8_000)
     expect(fresh).to_have_text("fresh 8 s ago")
     timed_page.clock.run_for(90_000)
-    expect(fresh).to_have_text("last fresh 1 min ago")
+    expect(fresh).to_have_text("Stale, updated 1 min ago")
     expect(fresh).to_contain_class("is-late")
     expect(timed_page.locator(".toast")).to_have_count(0)
 
@@ -209,13 +209,13 @@ def test_times_are_shown_in_the_zone_a_person_chose(open_page):
     page = open_page("viewer", "/profile")
     page.get_by_label("Time zone").select_option("Asia/Tokyo")
     page.get_by_role("button", name="Save profile").click()
-    expect(page.locator(".toast")).to_contain_text("Your profile is saved")
+    expect(page.locator(".toast")).to_contain_text("Profile saved")
     page.goto("/changes/")
     expect(page.locator("td time").first).to_have_attribute("title", re.compile("JST"))
     page.goto("/profile")
     page.get_by_label("Time zone").select_option("")
     page.get_by_role("button", name="Save profile").click()
-    expect(page.locator(".toast")).to_contain_text("Your profile is saved")
+    expect(page.locator(".toast")).to_contain_text("Profile saved")
 
 
 def test_an_admin_gives_and_takes_a_role_in_a_dialog(open_page):

@@ -1,4 +1,4 @@
-"""The queue with a mouse: why a session waits, and what would help it."""
+"""The queue in a browser: wait reasons and remedies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who gets into the admin."""
+"""Access to the admin."""
 
 import pytest
 from django.apps import apps

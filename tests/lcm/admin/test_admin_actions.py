@@ -1,4 +1,4 @@
-"""Statuses are changed by actions, and those call the services."""
+"""Admin actions change statuses by calling services."""
 
 import re
 
@@ -79,7 +79,7 @@ def test_many_refusals_are_summed_up(client_of_fixer, session_in, monkeypatch):
     monkeypatch.setattr("lcm.admin.actions.REFUSALS_SHOWN", 1)
     ended = [session_in(S.CANCELLED) for _ in range(3)]
     page = act(client_of_fixer, "cancel", *ended, apply="yes", reason="again")
-    assert said(page)[1:] == ["2 more were refused."]
+    assert said(page)[1:] == ["2 more were rejected."]
 
 
 def test_more_than_a_page_can_tell_about_are_not_taken_at_once(
@@ -87,7 +87,7 @@ def test_more_than_a_page_can_tell_about_are_not_taken_at_once(
 ):
     monkeypatch.setattr("lcm.admin.actions.AT_ONCE", 1)
     page = act(client_of_fixer, "cancel", session, session_in(S.PENDING), apply="yes", reason="all")
-    assert said(page) == ["Choose 1 at most at a time; nothing has been changed."]
+    assert said(page) == ["Select at most 1 objects at a time. Nothing was changed."]
     assert status_of(session) == S.PENDING
 
 

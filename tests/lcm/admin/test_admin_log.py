@@ -1,4 +1,4 @@
-"""Whatever is saved or deleted in the admin is in the change log."""
+"""Every save and deletion in the admin is recorded in the change log."""
 
 import re
 
@@ -205,7 +205,7 @@ def test_a_password_set_for_someone_is_logged_without_it(client_of_fixer, viewer
 
 
 def test_saving_a_form_leaves_what_others_moved_meanwhile(client_of_fixer, session, viewer, monkeypatch):
-    """The form was read while the session was pending; only the edited column is written."""
+    """The form was loaded while the session was pending; only the edited column is saved."""
     save = SessionAdmin.save_model
 
     def moved_first(self, request, obj, form, change):

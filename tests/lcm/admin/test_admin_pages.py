@@ -1,4 +1,4 @@
-"""Every list, search and form of the admin."""
+"""Lists, searches and forms of the admin."""
 
 import re
 from urllib.parse import urlencode
@@ -33,7 +33,7 @@ def test_lists_forms_and_histories_answer(client_of_fixer, everything, model):
 
 @by_model
 def test_every_search_filter_and_order_of_a_list_answers(fixer, everything, rf, model):
-    """The page around the rows is the same for all, so only the rows are asked for."""
+    """The page around the rows is always the same, so only the rows are requested."""
     shown = django_admin.site._registry[model]
 
     def listed(query=""):
@@ -53,7 +53,7 @@ def test_every_search_filter_and_order_of_a_list_answers(fixer, everything, rf, 
 
 
 def check_history(client, model, obj):
-    """The history of an object is its part of the change log."""
+    """The history of an object shows its entries of the change log."""
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_history", args=[obj.pk])
     page = client.get(url, follow=True)
     assert page.status_code == 200
@@ -92,7 +92,7 @@ def test_what_is_made_elsewhere_cannot_be_added(client_of_fixer, everything, nam
 )
 def test_the_list_says_where_it_is_made(client_of_fixer, everything, name, page):
     text = client_of_fixer.get(list_url(everything[name])).content.decode()
-    assert f'<a href="{page}">Go there</a>' in text
+    assert f'<a href="{page}">Open page</a>' in text
 
 
 def test_a_tokens_hash_is_not_shown(client_of_fixer, everything):

@@ -1,4 +1,4 @@
-"""Who calls: a person by log-in or token, a controller by token, or nobody."""
+"""Authentication: a person by session or token, a controller by token, or anonymous."""
 
 from datetime import timedelta
 
@@ -30,7 +30,7 @@ def test_a_log_in_is_enough_to_read(logged_in):
 
 @pytest.fixture
 def browser(operator):
-    """A browser of the operator's that Django asks for its CSRF token."""
+    """The operator's browser, with CSRF checks."""
     made = Client(enforce_csrf_checks=True)
     made.force_login(operator)
     return made

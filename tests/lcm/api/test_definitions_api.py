@@ -1,4 +1,4 @@
-"""Definitions over the API."""
+"""API of definitions."""
 
 from decimal import Decimal
 from uuid import uuid4

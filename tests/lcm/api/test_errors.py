@@ -1,4 +1,4 @@
-"""Every error has one form: {code, message, details}, whatever went wrong."""
+"""Every error has the format {code, message, details}."""
 
 import pytest
 from django.db import InterfaceError, OperationalError
@@ -54,7 +54,7 @@ def test_400_for_json_that_is_no_object(text, api, operator, session):
 
 def test_400_for_a_filter(api, viewer):
     body = assert_error(api(viewer).get(SESSIONS, {"colour": "red"}), 400, "invalid")
-    assert body["details"] == {"colour": ["There is no such filter."]}
+    assert body["details"] == {"colour": ["Unknown filter."]}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_429_says_when_to_come_again(api, viewer, settings):
 
 @pytest.mark.parametrize("debug", [False, True])
 def test_500_tells_nothing_but_the_number_of_the_request(debug, api, viewer, monkeypatch, settings, caplog):
-    """The demo runs with DEBUG and answers in the same form; the trace is in the log."""
+    """The demo runs with DEBUG and uses the same format; the traceback is in the log."""
     settings.DEBUG = debug
 
     def fail():
@@ -160,7 +160,7 @@ def test_a_body_larger_than_five_megabytes_is_refused(api, admin):
 @pytest.mark.parametrize("error", [OperationalError("database is locked"), InterfaceError("closed")])
 @pytest.mark.parametrize("part", ["lcm.api.authentication.TokenAuthentication.authenticate", SESSION])
 def test_a_database_that_does_not_answer_is_503(part, error, api, viewer, monkeypatch):
-    """Raised by the API, or by the session that a page reads before its view."""
+    """Raised by the API, or by the session that a page loads before its view."""
 
     def fail(*args, **kwargs):
         raise error

@@ -1,4 +1,4 @@
-"""A POST with an Idempotency-Key is done once, however often it comes."""
+"""A POST with an Idempotency-Key is executed once."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ SESSIONS = "/api/lablet-sessions/"
 
 @pytest.fixture
 def asked(active_definition, project, operator, now):
-    """A request for a session by anyone, for the operator."""
+    """Request a session for the operator, as any caller."""
     return {
         "definition": str(active_definition.pk),
         "project": str(project.pk),

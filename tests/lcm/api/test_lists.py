@@ -100,7 +100,7 @@ def test_an_unknown_sort_is_refused(path, sort, api, admin):
 def test_an_unknown_filter_is_refused(path, api, admin):
     answer = api(admin).get(path, {"colour": "red"})
     assert answer.status_code == 400
-    assert answer.json()["details"] == {"colour": ["There is no such filter."]}
+    assert answer.json()["details"] == {"colour": ["Unknown filter."]}
 
 
 @pytest.mark.parametrize("path", LISTS)

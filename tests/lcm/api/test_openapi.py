@@ -1,4 +1,4 @@
-"""The OpenAPI document: without warnings, with every address."""
+"""The OpenAPI document is free of warnings and covers every URL."""
 
 import os
 import re
@@ -31,7 +31,7 @@ def addresses(patterns, prefix):
 
 
 def shape(route):
-    """An address with its variable parts as `{}`: from Django's regular expression or from OpenAPI."""
+    """Return a URL with its variable parts as `{}`, from Django's regular expression or from OpenAPI."""
     route = re.sub(r"\(\?P<\w+>[^()]*\)|<[^>]*>|\{\w+\}", "{}", route)
     return re.sub(r"/\?$", "/", re.sub(r"[\^$]|\\Z", "", route))
 
@@ -97,7 +97,7 @@ def test_an_empty_reason_is_not_allowed(document):
 
 
 def test_every_list_has_the_same_form(document):
-    """Except the list for Prometheus, whose service discovery reads a bare array."""
+    """The service discovery list of Prometheus is a bare array."""
     bare = [
         path
         for path, methods in document["paths"].items()

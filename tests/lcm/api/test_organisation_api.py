@@ -1,4 +1,4 @@
-"""Domains, projects, people, tokens and the change log over the API."""
+"""API of domains, projects, people, tokens and the change log."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A list costs the same number of queries for three rows and for thirty."""
+"""A list needs the same number of queries for three rows and for thirty."""
 
 import pytest
 from django.db import connection
@@ -24,7 +24,7 @@ LISTS = {
 
 @pytest.fixture
 def add_rows(project):
-    """`add_rows(n)`: n more of everything, with all different relations."""
+    """`add_rows(n)`: n more objects of every kind, each with relations of its own."""
     made = 0
 
     def add(count):
@@ -55,7 +55,7 @@ def cost(client, path):
 def test_a_list_of_thirty_costs_what_a_list_of_three_does(path, who, api, add_rows, project, request):
     client, path = api(request.getfixturevalue(who)), path.format(project=project.pk)
     add_rows(3)
-    cost(client, path)  # a token's first use is noted once
+    cost(client, path)  # the first use of a token is recorded once
     few, rows = cost(client, path)
     add_rows(27)
     many, more_rows = cost(client, path)

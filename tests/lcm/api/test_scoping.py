@@ -1,4 +1,4 @@
-"""One controller cannot see another's, and controllers and people have their own ways in."""
+"""Controllers cannot see each other's sessions; controllers and people use separate endpoints."""
 
 import pytest
 

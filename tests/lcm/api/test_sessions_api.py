@@ -1,4 +1,4 @@
-"""Sessions over the API: asking, reading, cancelling, extending, and a controller's steps."""
+"""API of sessions: requesting, reading, cancelling, extending, and a controller's transitions."""
 
 from datetime import timedelta
 

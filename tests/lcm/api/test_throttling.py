@@ -1,4 +1,4 @@
-"""How often a caller may call."""
+"""Rate limits of callers."""
 
 from datetime import timedelta
 from unittest.mock import Mock

@@ -1,6 +1,6 @@
-"""What depends on a state: in each state, as each role, what is offered works and the rest is refused.
+"""Actions by state: in each state and for each role, offered actions work and the others are refused.
 
-A thing is put into a state, its page is read by each role, then every action is tried by everyone.
+Each object is put into a state, each role reads its page, then everyone tries every action.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RANKS = ("viewer", "operator", "admin")
 
 @dataclass(frozen=True)
 class Action:
-    """What can be done to a thing of a kind, from which role on, in which states, with what filled in."""
+    """An action on one kind of object: lowest role, states and form values."""
 
     name: str
     role: str
@@ -96,7 +96,7 @@ def people(viewer, operator, admin) -> dict[str, Client]:
 def walk(
     people: Mapping[str, Client], actions: list[Action], state: str, page: str, place: Callable[[str], str]
 ) -> list[str]:
-    """What is wrong, in words."""
+    """Return the deviations from the table as text."""
     wrong = []
     for role, client in people.items():
         answer = client.get(page)
@@ -116,12 +116,12 @@ def walk(
 
 
 def tried(client: Client, address: str, form: Mapping[str, Any]) -> tuple[int, bool]:
-    """The answer, and whether something was done: all that is done is in the change log."""
+    """Return the response and whether anything changed, which the change log shows."""
     before = ChangeLog.objects.count()
     with transaction.atomic():
         answer = client.post(address, form)
         worked = ChangeLog.objects.count() > before
-        # The next one finds all as it was.
+        # Roll back, so that the next action finds the same state.
         transaction.set_rollback(True)
     return answer.status_code, worked
 

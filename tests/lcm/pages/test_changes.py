@@ -1,4 +1,4 @@
-"""The page of a change: words, units and times, never what the database keeps."""
+"""The page of a change: labels, units and times instead of raw database values."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_change_leads_to_its_object_while_that_is_there(client, viewer, sessio
     page = _page_of(client, f"tried {session.definition}")
     own = reverse("definition_detail", args=[session.definition_id])
     assert f'<a href="{own}">definition {session.definition}</a>' in page
-    assert f'?object_id={session.definition_id}">all changes of it</a>' in page
+    assert f'?object_id={session.definition_id}">All changes of this object</a>' in page
 
 
 def test_slots_and_pools_have_pages_too(client, viewer, session):
@@ -151,9 +151,9 @@ def test_a_change_says_when_exactly_and_that_no_reason_was_given(client, viewer,
     client.force_login(viewer)
     page = _page_of(client, "tried")
     assert ">2026-02-03 04:05:06 UTC</time>" in page
-    assert "Reason: none given." in page
+    assert "Reason: none." in page
     assert "Before and after" not in page
-    assert "none are kept with this change" in page
+    assert "none recorded" in page
 
 
 def _page_of(client, message: str) -> str:
@@ -163,7 +163,7 @@ def _page_of(client, message: str) -> str:
 
 @pytest.fixture
 def three_changes(session, operator, admin, now):
-    """By otto two days ago, by ada yesterday, by nobody an hour ago."""
+    """Changes by otto two days ago, by ada yesterday and by the system an hour ago."""
     for actor, ago in ((Actor.person(operator), 48), (Actor.person(admin), 24), (SYSTEM, 1)):
         log_change(
             session, actor=actor, event="tried", message=f"tried {ago}", now=now - timedelta(hours=ago)

@@ -1,4 +1,4 @@
-"""Importing many topologies as a job."""
+"""Bulk import of topologies as a job."""
 
 from __future__ import annotations
 

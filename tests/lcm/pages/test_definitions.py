@@ -1,4 +1,4 @@
-"""Pages of definitions: what they say and offer."""
+"""Definition pages: texts and actions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def as_(client):
 
 @pytest.fixture
 def revise(active_definition, now):
-    """`revise(3)`: so many more revisions."""
+    """`revise(3)`: create three more revisions."""
 
     def apply(count: int) -> LabletDefinition:
         for number in range(count):
@@ -118,15 +118,15 @@ def test_reverting_says_from_what_to_what(as_, admin, revise):
     text = as_(admin).get(page("definition_revert", definition, 1)).content.decode()
     text = text.replace("\N{NO-BREAK SPACE}", " ")
     assert "Revert to revision 1?" in text
-    assert "campus v1.0 asks for 10 cores, 3.5 GB memory and 7 GB storage now. " in text
-    assert "As revision 3 it asks for 4 cores, 3.5 GB memory and 7 GB storage again." in text
+    assert "campus v1.0 requires 10 cores, 3.5 GB memory and 7 GB storage now. " in text
+    assert "Revision 3 requires 4 cores, 3.5 GB memory and 7 GB storage again." in text
 
 
 def test_the_current_revision_asks_for_no_reason_to_revert_to_it(as_, admin, revise):
     definition = revise(1)
     answer = as_(admin).get(page("definition_revert", definition, 2))
     text = answer.content.decode()
-    assert "Revision 2 is the current one" in text
+    assert "Revision 2 is current" in text
     assert 'name="reason"' not in text
     posted = as_(admin).post(page("definition_revert", definition, 2), {"reason": "x", "based_on": "2"})
     assert posted.status_code == 422
@@ -142,11 +142,11 @@ def test_the_lead_says_how_long_it_has_asked_for_that(as_, viewer, active_defini
 def test_facts_say_whom_it_waits_for_and_where_it_runs(as_, viewer, active_definition):
     client, here = as_(viewer), page("definition_detail", active_definition)
     text = client.get(here).content.decode()
-    assert "No, it runs when it is ready" in text
-    assert "None, any slot will do" in text
+    assert "No, as soon as the lab is ready" in text
+    assert "None, any slot" in text
     LabletDefinition.objects.update(awaits_arrival=True, slot_labels={"gpu": "a10"}, pool="cml-us")
     text = client.get(here).content.decode()
-    assert "Yes, it runs when the user arrives" in text
+    assert "Yes" in text
     assert "gpu: a10" in text
     assert f'<a href="{reverse("pool_list")}?q=cml-us">cml-us</a>' in text
 
@@ -168,7 +168,7 @@ def test_neither_way_to_import_is_optional(as_, admin):
     assert "optional" not in text
     assert " required" not in text
     assert "Choose a file or paste the topology." in client.post(here, {}).content.decode()
-    assert "This is what LCM understood." in client.post(here, {"topology": LAB}).content.decode()
+    assert "Check the imported values, then save." in client.post(here, {"topology": LAB}).content.decode()
 
 
 def test_a_topology_over_a_limit_is_refused_alike_on_page_and_api(as_, api, admin):

@@ -1,4 +1,4 @@
-"""The overview: what needs a person, and the fleet."""
+"""The overview: items that need attention, and the fleet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pool(session):
 
 @pytest.fixture
 def on_time(db, now):
-    """Every observer and handler has run a moment ago."""
+    """Every observer and handler has just run."""
     from scheduling.coordination.coordinator import coordinator
 
     names = [*coordinator.observers, *coordinator.handlers]
@@ -56,9 +56,9 @@ def make_run(observer, started_at, **fields) -> ObserverRun:
 def test_a_quiet_fleet_needs_nobody(client, viewer, on_time, now):
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
-    assert "Nothing needs you." in page
-    assert "Nothing waits for a person." in page
-    assert "No session runs, nobody waits." in page
+    assert "No items need attention." in page
+    assert "No items need attention." in page
+    assert "0 running · nobody waits" in page
 
 
 def test_a_stopped_pool_is_named_with_its_reason(pool, on_time, now):
@@ -190,7 +190,7 @@ def test_sessions_are_counted_by_status(client, viewer, session, session_in):
     session_in(SessionStatus.RUNNING)
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
-    assert "1 session runs, 2 wait for a place." in page, "nobody placed the claim of the one that runs"
+    assert "1 running · 2 wait for a place" in page, "nobody placed the claim of the one that runs"
     assert f"{reverse('session_list')}?status=RUNNING" in page
 
 
@@ -198,7 +198,7 @@ def test_who_booked_ahead_is_told_beside_who_waits(client, viewer, session):
     Reservation.objects.update(turn_at=timezone.now() + timedelta(days=1))
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
-    assert "No session runs, nobody waits, 1 is booked ahead." in page
+    assert "0 running · nobody waits, 1 is booked ahead" in page
     assert '<small>sessions</small><div class="sub">1 booked ahead</div>' in page
 
 
@@ -206,8 +206,8 @@ def test_how_many_slots_there_may_be_is_said_as_the_most(client, viewer, pool, n
     make_slot(pool, now, 1, state=SlotState.READY)
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
-    assert f"1 ready, {pool.max_slots} at most" in page
-    assert re.search(r"<dt>Ready slots</dt><dd>1 <small>\d+ at most</small>", page)
+    assert f"1 ready of max {pool.max_slots}" in page
+    assert re.search(r"<dt>Ready slots</dt><dd>1 <small>of max \d+</small>", page)
 
 
 def test_htmx_gets_the_live_part_alone(client, viewer):
@@ -260,7 +260,7 @@ def test_the_ticks_are_drawn_with_their_numbers(client, viewer, pool):
     TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=70, counts={"placed": 2})
     client.force_login(viewer)
     page = client.get(reverse("overview_ticks")).content.decode()
-    assert "2 sessions were placed in this time. Quiet ticks in a row are drawn as one point." in page
+    assert "2 sessions placed. Consecutive idle cycles are merged into one point." in page
     assert "70 ms" in page
 
 

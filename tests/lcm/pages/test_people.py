@@ -72,7 +72,7 @@ def test_a_password_is_changed_and_this_browser_stays_logged_in(as_viewer, viewe
     [
         (passwords(present="wrong"), "This is not your current password."),
         (passwords(new="short"), "too short"),
-        (passwords(again="another-new-secret"), "The two new passwords differ."),
+        (passwords(again="another-new-secret"), "The two new passwords do not match."),
     ],
 )
 def test_a_wrong_change_is_told_at_its_field(form, words, as_viewer, viewer):
@@ -162,7 +162,7 @@ def test_the_profile_says_who_one_is(client, admin, viewer):
         client.force_login(person)
         page = client.get(reverse("profile")).content.decode()
         assert f"You are logged in as <strong>{person}</strong>, role {person.role.label}." in page
-        assert ("An Admin decides about roles." in page) == more
+        assert ("An Admin assigns roles." in page) == more
 
 
 def test_one_stays_logged_in_for_half_a_day_of_idling(client, viewer, time_machine, now):
@@ -182,7 +182,7 @@ def test_ten_wrong_passwords_from_an_address_are_enough(client, viewer):
     for _ in range(10):
         tries_to_log_in(client, "vera")
     page = tries_to_log_in(client, "vera", PASSWORD)
-    assert "Too many wrong passwords" in page.content.decode()
+    assert "Too many failed attempts" in page.content.decode()
 
 
 def test_guessing_one_persons_password_does_not_lock_out_others(client, viewer, operator, time_machine, now):
@@ -196,8 +196,8 @@ def test_guessing_for_many_names_is_stopped_too(client, viewer, settings, time_m
     time_machine.move_to(now, tick=False)
     settings.CONFIG["API_LOGIN_RATE"] = "2/min"
     for number in range(20):
-        assert "Check the name" in tries_to_log_in(client, f"nobody-{number}").content.decode()
-    assert "Too many wrong passwords" in tries_to_log_in(client, "vera", PASSWORD).content.decode()
+        assert "Wrong user name" in tries_to_log_in(client, f"nobody-{number}").content.decode()
+    assert "Too many failed attempts" in tries_to_log_in(client, "vera", PASSWORD).content.decode()
 
 
 def test_wrong_tokens_do_not_lock_people_out(client, viewer, settings):
@@ -209,7 +209,7 @@ def test_wrong_tokens_do_not_lock_people_out(client, viewer, settings):
 @pytest.mark.parametrize("name", ["set_theme", "login", "observer_run", "admin:login"])
 @pytest.mark.parametrize("target", ["http://testserver/sessions/", "https://testserver/sessions/"])
 def test_next_keeps_the_scheme(name, target, client, admin, monkeypatch):
-    """A secure page leads to secure pages only; an insecure one to both."""
+    """A secure page redirects to secure pages only, an insecure page to both."""
     monkeypatch.setattr("scheduling.pages.observers.enqueue_run", lambda *_: None)
     admin.is_staff = True
     admin.save()

@@ -1,4 +1,4 @@
-"""Domains with many projects, projects with many members, and who is added to them."""
+"""Domains with many projects, projects with many members, and adding members."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def as_admin_page(client, admin):
 
 @pytest.fixture
 def crowded(project):
-    """Three more members than the project's page shows, person-000 the first."""
+    """A project with three more members than its page shows; person-000 is the first."""
     people = User.objects.bulk_create(
         User(username=f"person-{number:03}", last_name=f"Number {number}")
         for number in range(MEMBERS_SHOWN + 3)
@@ -80,8 +80,8 @@ def test_pages_say_who_may_ask_and_what_runs(as_admin_page, project, session_in)
     for address, words in {
         place: f'running now.</p>\n      <p class="sub">{project.description}</p>',
         domain: "<strong>1 project with 2 people;</strong>",
-        whole: f"<strong>2 people may ask for sessions in {project.path}.</strong>",
-        reverse("domain_list"): "<strong>One domain has the fleet to itself.</strong>",
+        whole: f"<strong>2 people can request sessions in {project.path}.</strong>",
+        reverse("domain_list"): "<strong>One domain uses the whole fleet.</strong>",
         reverse("project_list"): "<strong>1 project in 1 domain.</strong>",
     }.items():
         assert words in as_admin_page.get(address).content.decode(), address

@@ -1,4 +1,4 @@
-"""A page costs the same number of queries whether it shows three rows or thirty."""
+"""A page needs the same number of queries for three rows and for thirty."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DETAIL_LIMIT = 20
 
 
 def fill(session, count: int) -> None:
-    """More rows of every kind, tied to the session's definition and project."""
+    """Add rows of every kind that refer to the session's definition and project."""
     start = ApiToken.objects.count()
     for number in range(start, start + count):
         owner = UserFactory()

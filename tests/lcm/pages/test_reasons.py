@@ -1,4 +1,4 @@
-"""Pages that end something or reach far ask why, and keep the answer."""
+"""Pages with far-reaching actions require a reason and record it."""
 
 import pytest
 from django.urls import reverse
@@ -26,7 +26,7 @@ def addresses(project, viewer, controller, active_definition) -> dict[str, str]:
 
 
 EDITED = {"system": "cml", "pool": "cml-us", "placement": "together", "max_duration": "08:00:00"}
-# What is filled in beside the reason.
+# Form values besides the reason.
 FORMS: dict[str, dict[str, str]] = {
     "domain_deleted": {},
     "project_deleted": {},
@@ -72,7 +72,7 @@ def test_the_reason_is_in_the_change_log(event, as_admin, addresses):
 
 
 def test_every_form_that_asks_why_wants_an_answer(as_admin, places):
-    """With all else as the form offers it."""
+    """All other fields keep their initial values."""
     asked = []
     for name, methods in PAGES.items():
         shown = as_admin.get(address_of(name, places)) if set(methods) == {"GET", "POST"} else None
@@ -94,7 +94,7 @@ def test_nothing_is_done_to_many_without_a_reason(as_admin, places):
         before = ChangeLog.objects.count()
         answer = as_admin.post(address_of(name, places), {"all": "1", "filter_query": "", "reason": " "})
         assert ChangeLog.objects.count() == before, name
-        if answer.status_code == 302:  # There is no such row here.
+        if answer.status_code == 302:  # No row of this kind exists here.
             continue
         assert (answer.status_code, "reason" in answer.context["form"].errors) == (422, True), name
         asked.append(name)

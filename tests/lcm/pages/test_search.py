@@ -1,4 +1,4 @@
-"""The global search: by name or id, few queries, for everybody with a role."""
+"""The global search: by name or id, with few queries, for every role."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMIT = 12
 
 @pytest.fixture
 def found(client, viewer):
-    """`found(text)`: the addresses that the page links to."""
+    """`found(text)`: the URLs that the page links to."""
     client.force_login(viewer)
 
     def look(text: str) -> str:
@@ -78,12 +78,12 @@ def test_admins_are_led_to_all_people_that_match(role, leads_on, client, request
     for number in range(MAX_HITS + 1):
         UserFactory(username=f"learner-{number}")
     page = client.get(reverse("search"), {"q": "learner"}).content.decode()
-    assert f"More than {MAX_HITS} things match “learner”." in page
+    assert f"More than {MAX_HITS} results for “learner”." in page
     assert (f"{reverse('person_list')}?q=learner" in page) is leads_on
 
 
 def test_how_many_match_is_said_first(found, active_definition):
-    assert "1 thing matches “campus”." in found("campus")
+    assert "1 result for “campus”." in found("campus")
 
 
 @pytest.mark.parametrize("text", ["cml-eu-07", "i-0abc", "cml-eu"])
@@ -92,7 +92,7 @@ def test_a_slot_is_found_by_its_name_and_its_instance(text, found, slot):
 
 
 def test_nothing_found_says_what_can_be_looked_for(found):
-    assert "Nothing is called “no-such-thing”" in found("no-such-thing")
+    assert "No results for “no-such-thing”" in found("no-such-thing")
 
 
 def test_text_is_shown_as_text(found):

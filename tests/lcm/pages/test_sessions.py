@@ -1,4 +1,4 @@
-"""The list of sessions, a session's page, asking for one and extending it."""
+"""The session list, a session's page, requesting a session and extending it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def said(client, operator):
-    """`said(name, …)`: what a page says to the operator, without its mark-up."""
+    """`said(name, …)`: the text of a page for the operator, without markup."""
     client.force_login(operator)
 
     def words(name: str, *args: object, **query: str) -> str:
@@ -78,7 +78,7 @@ def test_what_was_quick_did_not_take_nothing(seconds, text):
     [
         (S.PENDING, 2, 3, "starts in 2 h"),
         (S.RUNNING, -1, 3, "ends in 3 h"),
-        (S.RUNNING, -3, -1, "was to end 1 h ago"),
+        (S.RUNNING, -3, -1, "was due to end 1 h ago"),
         (S.TERMINATED, -3, 5, "ended just now"),
     ],
 )
@@ -157,20 +157,20 @@ def test_extending_says_when_it_ends_and_how_far_it_may(said, session_in, time_m
     hours = session.definition.max_duration // HOUR
     latest = f"{NOON + hours * HOUR:%H:%M}"
     text = said("session_extend", session.pk)
-    assert f"It ends in 5 min, at 12:05. It may run until {latest}, {hours} h from now." in text
+    assert f"The session ends in 5 min, at 12:05. It can run until {latest}, {hours} h from now." in text
     time_machine.move_to(NOON + timedelta(minutes=6), tick=False)
-    assert "It was to end 1 min ago, at 12:05." in said("session_extend", session.pk)
+    assert "The session was due to end 1 min ago, at 12:05." in said("session_extend", session.pk)
     time_machine.move_to(NOON + (hours + 1) * HOUR, tick=False)
-    assert "It may run no longer." in said("session_extend", session.pk)
+    assert "It cannot be extended further." in said("session_extend", session.pk)
 
 
 def test_asking_for_a_session_goes_from_what_to_when_to_where(said, client):
     text = said("session_create")
     labels = ("Definition", "Project", "Owner", "Priority", "Starts", "Ends", "Pool")
-    form = text[text.index("then its lab is started") :]
+    form = text[text.index("starts the lab when a slot is assigned") :]
     places = [form.index(f" {label} ") for label in labels]
     assert places == sorted(places)
-    assert "Left empty, the definition's pool is used." in form
+    assert "Default: the definition's pool." in form
     page = client.get(reverse("session_create")).content.decode()
     assert f'hx-get="{reverse("suggest", args=["pools"])}"' in page
 

@@ -1,4 +1,4 @@
-"""Pages of tokens: what they are for, in words, and whom it hits when one ends."""
+"""Token pages: purpose of a token, and who is affected when it expires."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def as_admin(client, admin):
 
 @pytest.fixture
 def create(as_admin, now):
-    """`create(field=value)`: what the page of a new token answers."""
+    """`create(field=value)`: the response of the page for a new token."""
 
     def post(**fields):
         expires = f"{now + timedelta(days=30):%Y-%m-%dT%H:%M}"
@@ -58,7 +58,7 @@ def test_a_persons_token_is_made_for_the_person(as_admin, create, viewer):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"kind": "controller"}, "Choose a pool that it serves, or Prometheus targets."),
+        ({"kind": "controller"}, "Choose at least one pool, or Prometheus targets."),
         ({"kind": "controller", "scopes": "pool:atlantis"}, "pool:atlantis is not one of the available"),
         ({"kind": "person"}, "This field is required."),
         ({"kind": "person", "user": "nobody"}, "There is no “nobody”."),
@@ -78,10 +78,10 @@ def test_whom_it_hits_is_told_before_a_token_ends(as_admin, viewer, now, name):
     used, unused = make_controller("c", "pool:cml-eu", "pool:cml-us").token, make_person_token(viewer).token
     ApiToken.objects.filter(pk=used.pk).update(last_used_at=now - timedelta(hours=3))
     page = as_admin.get(reverse(name, args=[used.pk])).content.decode()
-    assert "It is for cml-eu and cml-us and was last used 3 h ago." in page
+    assert "The token is for cml-eu and cml-us and was last used 3 h ago." in page
     assert ("shown once, on the next page, and lasts 30 days." in page) == (name == "token_rotate")
     page = as_admin.get(reverse(name, args=[unused.pk])).content.decode()
-    assert "It is for vera and has never been used." in page
+    assert "The token is for vera and has never been used." in page
 
 
 def test_the_list_says_how_many_are_valid_and_end_soon(as_admin, now):

@@ -224,13 +224,13 @@ def test_many_rows_become_a_job_whose_page_shows_the_progress(
         session_in(SessionStatus.PENDING)
     client.force_login(operator)
     asked = client.post(reverse("session_bulk_cancel"), {"all": "1", "filter_query": "status=PENDING"})
-    assert "a job does it in the background" in asked.content.decode()
+    assert "This runs as a background job." in asked.content.decode()
     form = {"all": "1", "filter_query": "status=PENDING", "reason": "power cut"}
     answer = client.post(reverse("session_bulk_cancel"), form)
     job = Job.objects.get()
     assert answer.url == reverse("job_detail", args=[job.pk])
     page = client.get(answer.url).content.decode()
-    assert "It waits for a worker." in page
+    assert "Waiting for a worker." in page
     assert 'hx-trigger="every 2s"' in page
     run(job)
     page = client.get(answer.url, headers={"HX-Request": "true"}).content.decode()
@@ -270,8 +270,8 @@ def test_a_job_that_refused_something_is_not_simply_done(client, viewer, job, no
     for text, kind in ((page, "badge"), (rows, "status")):
         (shown,) = re.findall(rf'class="{kind} ({look})"><svg.*?</svg>([^<]*)<', text)
         assert shown == (look, word)
-    assert ('id="notes">Refused<' in page) == bool(refused)
-    assert ("1 refused something." in rows) == bool(refused)
+    assert ('id="notes">Rejected<' in page) == bool(refused)
+    assert ("1 rejected rows." in rows) == bool(refused)
 
 
 def test_jobs_that_refused_something_are_found(client, viewer, job, now):
@@ -286,8 +286,8 @@ def test_the_list_says_how_long_jobs_are_kept(client, viewer, settings, db):
     settings.CONFIG["JOB_DAYS"] = 3
     client.force_login(viewer)
     page = client.get(reverse("job_list")).content.decode()
-    assert "<strong>No job is being worked on.</strong>" in page
-    assert "found here for 3 days after its end." in page
+    assert "<strong>No job is running.</strong>" in page
+    assert "Jobs are kept for 3 days after they end." in page
 
 
 def test_the_api_tells_how_far_a_job_is_and_goes_on(api, operator, job, counting):

@@ -1,4 +1,4 @@
-"""Doing something to many rows: the question names what will happen, and that happens."""
+"""Bulk actions: the confirmation page states the effect, and the action has that effect."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def by(client: Client) -> Callable[..., Client]:
 
 @pytest.fixture
 def drift(active_definition, now):
-    """`drift(kind)`: a deviation that is open."""
+    """`drift(kind)`: an open deviation."""
 
     def make(name: str, kind: str = "extra", **fields: object) -> DriftReview:
         return DriftReview.objects.create(
@@ -71,7 +71,7 @@ def buttons(page: HttpResponse) -> list[str]:
     return [re.sub("<[^>]+>", "", text) for text in found]
 
 
-# --- the question -------------------------------------------------------------------------------------
+# --- confirmation page --------------------------------------------------------------------------------
 
 
 def test_the_question_counts_what_can_be_done(by, operator, session_in):
@@ -79,7 +79,7 @@ def test_the_question_counts_what_can_be_done(by, operator, session_in):
     page = by(operator).post(reverse("session_bulk_cancel"), ticked(*rows))
     said = words(page)
     assert "Cancel 2 sessions?" in said
-    assert "2 of 3 sessions can be cancelled. Those that have ended" in said
+    assert "2 of 3 sessions can be cancelled. Sessions that have ended" in said
     assert "Cancel 2 sessions" in buttons(page)
 
 
@@ -113,12 +113,12 @@ def test_only_what_can_be_done_makes_it_a_job(by, operator, session_in, monkeypa
         session_in(status)
     asked = {"all": "1", "filter_query": ""}
     page = by(operator).post(reverse("session_bulk_cancel"), asked)
-    assert "in the background" not in words(page)
+    assert "as a background job" not in words(page)
     by(operator).post(reverse("session_bulk_cancel"), {**asked, "reason": "over"})
     assert not Job.objects.exists()
     session_in(S.PENDING)
     session_in(S.PENDING)
-    assert "in the background" in words(by(operator).post(reverse("session_bulk_cancel"), asked))
+    assert "as a background job" in words(by(operator).post(reverse("session_bulk_cancel"), asked))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_slots_are_counted_by_what_their_state_allows(by, operator, session, act
     assert "of 5 slots can be" in words(page)
 
 
-# --- who is offered what ------------------------------------------------------------------------------
+# --- offered actions by role --------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_operators_are_offered_to_do_something_to_many_and_viewers_not(
     assert 'class="select"' not in plain
 
 
-# --- what is done -------------------------------------------------------------------------------------
+# --- execution ----------------------------------------------------------------------------------------
 
 
 def test_deviations_are_acknowledged_together_and_conflicts_left_out(by, operator, drift, now):
@@ -227,7 +227,7 @@ def test_those_that_wait_there_already_are_no_move(by, operator, session_in):
     asked = {"pool": "cml-us", "reason": "nearer"}
     refused = client.post(address, {**ticked(rows[1]), **asked})
     assert refused.status_code == 422
-    assert "None of them can be moved like this." in words(refused)
+    assert "None of the selected rows can be moved with these values." in words(refused)
     done = client.post(address, {**ticked(*rows), **asked}, follow=True)
     assert "1 reservation in the queue moved." in words(done)
 
@@ -248,7 +248,7 @@ def test_a_pool_that_is_off_cannot_be_chosen(by, operator, session):
 
 
 def test_a_job_that_moves_counts_each_once(by, operator, session_in, monkeypatch):
-    """The claims it makes are as old as those it ends, so it comes across some of them."""
+    """New reservations are as old as the ones they replace, so the job encounters some of them."""
     monkeypatch.setattr(bulk_actions, "AT_ONCE", 1)
     monkeypatch.setattr(bulk_actions, "BATCH", 1)
     for _ in range(6):

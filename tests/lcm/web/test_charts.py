@@ -1,4 +1,4 @@
-"""Charts: where marks are, what axes and tables say."""
+"""Charts: positions of marks, texts of axes and tables."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_links_of_a_topology_are_told_by_the_labels_of_their_ends():
     assert picture_of(nodes, [{"n1": "n0", "n2": "n1"}]).ends == [("R1", "R2")]
 
 
-# What each is called by in its template.
+# Context name of each chart in its template.
 SHOWN = {
     "columns": {"chart": "column_chart"},
     "dots": {"chart": "dot_chart"},
@@ -177,7 +177,7 @@ def test_every_chart_has_a_name_and_its_numbers_in_words(name):
     (said,) = re.findall(r'<svg[^>]* role="(?:img|group)" aria-label="([^"]+)"', drawn)
     assert said.strip()
     assert "<title>" in drawn
-    # A bar says its numbers in its name; a spark is shown beside its numbers.
+    # A bar has its numbers in its title; a sparkline is shown beside its numbers.
     if name not in ("share_bar", "sparkline"):
         assert '<details class="more">' in drawn
 

@@ -1,4 +1,4 @@
-"""One is one: sentences with a number in them, when that number is 1."""
+"""Singular forms: texts with a count, when that count is 1."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_list_of_one_definition(definition):
     assert "**1 of 1 is worth fixing.** It held 5 core-hours" in observed_lists.DEFINITIONS.lead()
     LabletDefinition.objects.update(needs_review=True)
     make_definition("other")
-    assert lcm_lists.DEFINITIONS.lead() == "**1 of 2 needs your review.**"
+    assert lcm_lists.DEFINITIONS.lead() == "**1 of 2 definitions needs review.**"
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "1 of them a port that"), (2, "2 of them ports that")])
@@ -118,12 +118,12 @@ def test_a_pool_of_one_slot(db, slots, said):
 
 def test_a_definition_of_one_core(client, admin, one_core, now):
     client.force_login(admin)
-    assert "Asks for 1 core," in words(client.get(reverse("definition_detail", args=[one_core.pk])))
+    assert "Requires 1 core," in words(client.get(reverse("definition_detail", args=[one_core.pk])))
     more = {"cpu_cores": Decimal(2)}
     revise_definition(
         definition=one_core, requirements=more, based_on=2, reason="more", actor=SYSTEM, now=now
     )
-    assert "asks for 1 core, " in words(client.get(reverse("definition_revert", args=[one_core.pk, 2])))
+    assert "requires 1 core, " in words(client.get(reverse("definition_revert", args=[one_core.pk, 2])))
 
 
 def test_a_session_of_one_core(client, viewer, one_core, session):

@@ -1,4 +1,4 @@
-"""Exports have what the pages show, in the words of the pages."""
+"""Exports contain the values and labels of the pages."""
 
 from __future__ import annotations
 

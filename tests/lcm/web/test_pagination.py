@@ -1,4 +1,4 @@
-"""Walking through pages by key, in any order, over any rows."""
+"""Keyset pagination in any order, over any rows."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 in_a_test_database = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-# Few different times for many rows: ties are what goes wrong.
+# Few distinct times for many rows, so that there are ties.
 minutes = st.lists(st.integers(0, 4), max_size=25)
 sorts = st.sampled_from(["created_at", "-created_at", "name", "-name"])
 

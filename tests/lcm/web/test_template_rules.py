@@ -52,7 +52,7 @@ def test_no_template_has_styles_or_scripts_of_its_own():
 
 
 def test_what_opens_in_the_dialog_says_how_it_is_put_there():
-    """A link in a panel that is swapped whole would inherit that, and take the place of the dialog itself."""
+    """A link inside a panel with its own hx-swap would inherit it and replace the dialog element."""
     tag = re.compile(r"<(?:a|button|form)\b(?:\{%.*?%\}|\{\{.*?\}\}|[^>])*>", re.S)
     found = [
         (path.name, each)

@@ -51,7 +51,7 @@ def test_a_token_may_run_several_controllers(api, held):
     assert addresses() == {"eu-1": HIS, "eu-2": "10.0.0.10:9108"}
 
 
-# What happened to the former token, the pool of the new one, and whether the new one gets the name.
+# The former token's fate, the new token's pool, and whether the new token gets the name.
 TAKEOVERS = [
     ("valid", "pool:cml-eu", False),
     ("revoked", "pool:cml-eu", True),

@@ -1,4 +1,4 @@
-"""The change feed: written with the change, numbered after the commit, forgotten after a while."""
+"""The change feed: written with the change, numbered after the commit, pruned after a while."""
 
 from datetime import timedelta
 
@@ -156,7 +156,7 @@ def test_the_head_is_made_when_it_is_missing(session_in):
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_a_late_commit_is_never_skipped(session_in, now, at_once):
-    """One transaction writes first and commits last: who read in between still gets it."""
+    """One transaction writes first and commits last; a reader in between still gets its change."""
     from threading import Event
 
     first, second = session_in(S.SCHEDULED), session_in(S.SCHEDULED)

@@ -1,4 +1,4 @@
-"""The hub and its window: one look for all who wait, nobody missed, nobody woken for nothing."""
+"""The hub and its window: one query for all watchers, no missed changes, no needless wake-ups."""
 
 import asyncio
 from itertools import pairwise
@@ -26,7 +26,7 @@ def change(revision, pool="eu"):
 
 
 class Feed:
-    """A feed in memory in place of the database."""
+    """An in-memory feed that replaces the database."""
 
     def __init__(self):
         self.changes, self.forgotten, self.looks = [], 0, 0
@@ -56,7 +56,7 @@ def feed(monkeypatch, settings):
 
 
 def run(work):
-    """In a loop of its own, with nothing left over."""
+    """Run in a new event loop and check that no task is left."""
 
     async def wrapped():
         try:
@@ -91,7 +91,7 @@ def test_a_change_wakes_those_whom_it_concerns(feed):
         feed.add("eu")
         first, second = await mine, await other
         assert [each.revision for each in first.changes] == [2]
-        # It was not woken, and need not see that again.
+        # The watcher was not woken and does not need to see the change again.
         assert (second.revision, second.changes) == (2, [])
 
     run(scene)

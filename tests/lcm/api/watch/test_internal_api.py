@@ -1,4 +1,4 @@
-"""What controllers ask and tell: sessions on their slots, failures, leases, heartbeats, boot tokens."""
+"""Requests of controllers: sessions on their slots, failures, leases, heartbeats, boot tokens."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -45,7 +45,7 @@ def slot(active_definition):
 
 @pytest.fixture
 def on_slot(session_in, slot, now):
-    """`on_slot(status)`: a session that was placed on the slot and went on."""
+    """`on_slot(status)`: a session that was placed on the slot and reached the status."""
 
     def make(status=S.SCHEDULED, **fields):
         session = session_in(S.PENDING, **fields)

@@ -1,4 +1,4 @@
-"""The watch over the API: who may, what is refused; and a real server with many who wait."""
+"""The watch over the API: permissions and rejected requests, and a real server with many watchers."""
 
 import asyncio
 import os
@@ -68,7 +68,7 @@ class Watcher:
         return answer, time.monotonic() - begun
 
     async def hear(self, client, thing, since):
-        """All that is told from here on, up to the answer that tells of this thing."""
+        """Collect changes up to the response that contains this object."""
         told = []
         async with asyncio.timeout(30):
             while thing not in {each["id"] for each in told}:
@@ -153,7 +153,7 @@ class TestRealServer:
         assert {each["kind"] for each in told if each["id"] == slot} == {"slot"}
 
     def quiet(self, plane):
-        """The revision at which nothing has happened for a while."""
+        """The revision after a period without changes."""
         watcher, seen = Watcher(plane), []
 
         def still():

@@ -1,4 +1,4 @@
-"""The watch goes its own way through Django, and only the watch."""
+"""Only watch requests use the watch's own handler."""
 
 import asyncio
 import gc
@@ -67,7 +67,7 @@ def test_where_https_is_asked_for_plain_http_is_redirected_by_django(ways, setti
 
 @pytest.mark.parametrize("handler", [WatchHandler, LcmAsgiHandler])
 def test_who_goes_away_while_the_request_is_given_up_is_no_error(handler, caplog):
-    """The server gives up a request whose client has left: nobody asks any more what the listener saw."""
+    """The server cancels a request whose client has disconnected; the listener's result is not awaited."""
 
     async def leave():
         listening = asyncio.create_task(handler().listen_for_disconnect(AsyncMock(return_value=LEFT)))

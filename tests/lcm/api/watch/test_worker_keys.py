@@ -157,7 +157,7 @@ def test_while_a_controller_serves_the_pool_its_workers_stand_by(api, fleet, con
 
 
 def test_a_controller_of_the_pool_gets_the_pool_when_the_workers_have_stood_by(api, fleet, controller):
-    """Otherwise the key of one worker could keep the controller of the pool away for as long as it likes."""
+    """Otherwise a worker's key could block the controller of the pool indefinitely."""
 
     def hold(client, holder):
         return [row["held"] for row in client.post(HOLD, {"holder": holder}).json()]
@@ -180,7 +180,7 @@ def test_a_controller_of_the_pool_gets_the_pool_when_the_workers_have_stood_by(a
 
 @pytest.mark.parametrize("former", ["controller", "neighbour"])
 def test_the_key_never_takes_the_name_of_a_silent_controller(api, fleet, controller, now, former):
-    """Otherwise it could keep that controller from starting again, and register a scrape address for it."""
+    """Otherwise the key could prevent that controller from restarting, or register its scrape address."""
     other_slot = f"slot:{fleet.other_slot.pk}"
     if former == "neighbour":
         controller = make_controller("worker cml-eu-02 x", "pool:cml-eu", other_slot)

@@ -1,4 +1,4 @@
-"""Requests over ASGI: each is one piece of work for one of the process's threads."""
+"""Requests over ASGI: each runs in one thread of the process."""
 
 import asyncio
 import json
@@ -82,7 +82,7 @@ def handler(settings):
 
 @pytest.fixture
 def finished():
-    """The threads in which requests came to their end."""
+    """The threads in which requests ended."""
     ended: list[str] = []
 
     def end(**kwargs):
@@ -94,7 +94,7 @@ def finished():
 
 
 async def ask(handler, where, body=b"", method="POST"):
-    """Status and body of an answer."""
+    """Return status and body of a response."""
     sent = []
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -143,7 +143,7 @@ def test_who_leaves_before_all_was_sent_gets_no_answer(handler, finished):
 
 @pytest.fixture
 def database(monkeypatch):
-    """A database whose probes find the problem in `problem[0]`; requests wait 50 ms before they probe."""
+    """A database whose probes return `problem[0]`; requests wait 50 ms before they probe."""
     problem = ["it is away"]
 
     async def probe():
@@ -174,7 +174,7 @@ def test_requests_are_refused_while_the_database_is_away_and_never_run_later(han
         while database_health.health.is_away:
             await asyncio.sleep(0.01)
         assert (await ask(handler, "/note", b"back")) == (200, b"back")
-        # The refused request that no thread had taken up was dropped.
+        # The rejected request was dropped before a thread had started it.
         assert len(seen) == 1
 
     asyncio.run(scene())

@@ -1,4 +1,4 @@
-"""Wrong passwords are counted for the client's address, or for a browser that has signed in before."""
+"""Wrong passwords count against the client's address, or against a browser that has signed in before."""
 
 from ipaddress import ip_network
 
@@ -47,7 +47,7 @@ def test_behind_a_trusted_proxy_wrong_passwords_block_no_other_client(settings, 
 
     for _ in range(2):
         sign_in("wrong", "203.0.113.66")
-    assert "Too many wrong passwords" in sign_in("wrong", "203.0.113.66").content.decode()
+    assert "Too many failed attempts" in sign_in("wrong", "203.0.113.66").content.decode()
     assert sign_in(PASSWORD, "203.0.113.7").status_code == status
 
 

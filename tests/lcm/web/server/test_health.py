@@ -1,4 +1,4 @@
-"""Is it alive, is it ready."""
+"""Liveness and readiness."""
 
 from datetime import timedelta
 
@@ -38,7 +38,7 @@ def test_a_broker_that_is_down_is_named(address, client, beat_alive, settings):
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["ready"]) == (503, False)
     checks = answer.json()["checks"]
-    assert checks["broker"].startswith("the broker does not answer: ")
+    assert checks["broker"].startswith("the broker does not respond: ")
     assert (checks["database"], checks["beat"]) == ("ok", "ok")
 
 
@@ -66,7 +66,7 @@ def test_a_database_that_is_down_is_named(client, broker_up, monkeypatch, beat_a
         broken.setattr(connection, "cursor", fail)
         answer = client.get("/readyz")
     assert answer.status_code == 503
-    assert answer.json()["checks"]["database"] == "the database does not answer: connection refused"
+    assert answer.json()["checks"]["database"] == "the database does not respond: connection refused"
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])

@@ -1,11 +1,11 @@
-"""What every answer carries: its id and the content policy."""
+"""Headers of every response: request id and content security policy."""
 
 import pytest
 
 from lcm.config.logs import request_id
 from lcm.models import ChangeLog
 
-# page redirect, API, API error, page not found, public answers, a method that is not allowed
+# page redirect, API, API error, page not found, public responses, a method that is not allowed
 ANSWERS = [
     ("get", "/sessions/", 302),
     ("get", "/api/lablet-sessions/", 401),

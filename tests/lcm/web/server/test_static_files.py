@@ -1,4 +1,4 @@
-"""Static files under DEBUG: kept by browsers until they change."""
+"""Static files under DEBUG: cached by browsers until they change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a web process has done before its first request."""
+"""Preparation of a web process before its first request."""
 
 from __future__ import annotations
 
