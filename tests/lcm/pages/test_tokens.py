@@ -79,7 +79,7 @@ def test_whom_it_hits_is_told_before_a_token_ends(as_admin, viewer, now, name):
     ApiToken.objects.filter(pk=used.pk).update(last_used_at=now - timedelta(hours=3))
     page = as_admin.get(reverse(name, args=[used.pk])).content.decode()
     assert "The token is for cml-eu and cml-us and was last used 3 h ago." in page
-    assert ("shown once, on the next page, and lasts 30 days." in page) == (name == "token_rotate")
+    assert ("shown once, on the next page, and is valid for 30 days." in page) == (name == "token_rotate")
     page = as_admin.get(reverse(name, args=[unused.pk])).content.decode()
     assert "The token is for vera and has never been used." in page
 
