@@ -41,7 +41,7 @@ def confirm(page: Page, reason: str, button: str) -> None:
 
 
 @WITH_AND_WITHOUT
-def test_a_pool_is_made_edited_and_switched_off(script, open_page, complaints):
+def test_a_pool_is_created_edited_and_disabled(script, open_page, complaints):
     page = open_page("admin", java_script_enabled=script)
     name = make_pool(page)
     page.get_by_role("link", name="Edit", exact=True).click()
@@ -100,7 +100,7 @@ def test_slots_are_cordoned_together_and_drained(open_page):
 
 
 @WITH_AND_WITHOUT
-def test_weights_are_typed_in_place_and_saved_with_a_reason(script, open_page):
+def test_weights_are_edited_inline_and_saved_with_a_reason(script, open_page):
     page = open_page("admin", "/fair-share/?pool=cml-eu", java_script_enabled=script)
     weight = page.locator("input.weight").first
     told = str(uuid.uuid4().int % 80 + 10)
@@ -152,7 +152,7 @@ def test_many_topologies_become_drafts_and_are_activated_together(open_page):
     expect(page.locator("tbody tr")).to_have_count(2)
 
 
-def test_a_token_gets_another_key(open_page):
+def test_a_token_is_rotated(open_page):
     page = open_page("admin", "/tokens/new")
     name = fresh_name("token")
     page.get_by_label("Name").fill(name)

@@ -134,7 +134,7 @@ def test_dark_mode_is_switched_and_remembered(open_page):
     assert page.evaluate(background) == "rgb(246, 247, 248)"
 
 
-def test_keyboard_only_from_log_in_to_a_session(open_page):
+def test_a_session_is_requested_by_keyboard_only(open_page):
     page = open_page(None, "/login")
     page.keyboard.type("viewer")
     page.keyboard.press("Tab")
@@ -195,7 +195,7 @@ def is_whole(text: str) -> bool:
     return "<h1" in text and set(later) <= set(re.findall(r'href="([^"]+)"', text))
 
 
-def test_every_link_leads_to_a_page_that_needs_no_javascript_and_keeps_the_content_policy(
+def test_every_link_leads_to_a_page_that_works_without_javascript_and_complies_with_the_content_policy(
     paths, open_page, complaints
 ):
     """Follow every link that the highest role can reach; visit each kind of page once."""
@@ -221,7 +221,7 @@ def test_every_link_leads_to_a_page_that_needs_no_javascript_and_keeps_the_conte
     assert len(kinds) > 40
 
 
-def test_django_admin_keeps_to_the_content_policy(open_page):
+def test_the_admin_complies_with_the_content_policy(open_page):
     page = open_page("admin", "/admin/")
     expect(page.get_by_role("link", name="Back to LCM").first).to_be_visible()
     page.goto("/admin/lcm/labletsession/")
@@ -231,7 +231,7 @@ def test_django_admin_keeps_to_the_content_policy(open_page):
     expect(page.locator(".select2-results__option", has_text="ccna-spring-02")).to_be_visible()
 
 
-def test_the_api_documentation_works_under_its_policy(open_page):
+def test_the_api_documentation_works_under_its_content_policy(open_page):
     page = open_page("viewer", "/api/docs")
     expect(page.get_by_text("/api/lablet-sessions/", exact=True).first).to_be_visible()
 

@@ -42,7 +42,7 @@ def definition_page(page: Page, name: str) -> None:
     expect(page.locator("#review-form")).to_be_visible()
 
 
-def test_a_lab_that_asks_for_too_much_is_reviewed_applied_and_verified(open_page, live):
+def test_an_over_provisioned_lab_is_reviewed_applied_and_verified(open_page, live):
     live("observed", OVER, 12, 0.3, 0.4, 0.6)
     page = open_page("admin", "/definitions/")
     row = page.get_by_role("row").filter(has_text=OVER)
@@ -79,7 +79,7 @@ def test_a_lab_that_asks_for_too_much_is_reviewed_applied_and_verified(open_page
     expect(page.get_by_text("Revision 2 is verified: 5 of 5 sessions within.")).to_be_visible()
 
 
-def test_a_lab_that_asks_for_too_little_regresses_when_it_gets_less_and_is_reverted(open_page, live):
+def test_a_reduced_lab_regresses_and_is_reverted(open_page, live):
     live("observed", UNDER, 6, 1.2, 0.9, 0.6)
     page = open_page("admin", "/definitions/?class=under")
     expect(page.get_by_role("link", name=UNDER)).to_be_visible()
@@ -105,7 +105,7 @@ def test_a_lab_that_asks_for_too_little_regresses_when_it_gets_less_and_is_rever
     expect(page).to_have_url(re.compile("#review-form$"))
 
 
-def test_two_administrators_apply_at_once_and_one_is_told(open_page, complaints):
+def test_two_administrators_apply_at_once_and_one_gets_a_conflict(open_page, complaints):
     first, second = open_page("admin"), open_page("admin")
     for page in (first, second):
         definition_page(page, "ccna-ospf-basics")
@@ -190,9 +190,7 @@ def test_a_lab_edited_by_hand_is_observed_drifts_and_is_acknowledged(open_page, 
     expect(page.get_by_text("“A helper of the teacher”")).to_be_visible()
 
 
-def test_a_port_that_labs_have_joins_the_template_and_is_taken_out_by_hand(
-    open_page, live, plane, complaints
-):
+def test_an_observed_port_is_added_to_the_template_and_removed_by_hand(open_page, live, plane, complaints):
     name = "ccna-vlan-trunking"
     [[session, *pairs]] = live("running", name)
     ports = {each: int(port) for each, port in (pair.split("=") for pair in pairs)}

@@ -73,7 +73,7 @@ def timed_page(timed) -> Page:
     return timed("viewer")
 
 
-def test_the_overview_tells_what_needs_someone_and_leads_there(open_page):
+def test_the_overview_lists_items_that_need_attention_with_links(open_page):
     page = open_page("admin")
     expect(page.locator(".lead").first).to_contain_text("need")
     line = page.locator(".row-link", has_text="to review")
@@ -83,7 +83,7 @@ def test_the_overview_tells_what_needs_someone_and_leads_there(open_page):
     expect(page).to_have_url(re.compile("needs_review=true"))
 
 
-def test_the_overview_is_fresh_by_itself(open_page):
+def test_the_overview_updates_itself(open_page):
     page = open_page("viewer")
     fresh = page.locator("#live > header .fresh time")
     before = fresh.get_attribute("datetime")
@@ -97,7 +97,7 @@ def test_the_overview_is_fresh_by_itself(open_page):
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("ticks", 10), ("usage", 60)])
-def test_what_loads_later_is_fresh_too(timed_page, name, seconds):
+def test_lazy_panels_update_too(timed_page, name, seconds):
     timed_page.goto("/")
     panel = timed_page.locator(f"#panel-{name}")
     expect(panel.locator(".fresh")).to_contain_text("fresh")
@@ -105,7 +105,7 @@ def test_what_loads_later_is_fresh_too(timed_page, name, seconds):
     expect(panel.locator(".fresh")).to_have_text("Updated just now")
 
 
-def test_a_part_that_does_not_come_again_says_that_it_is_late_and_nothing_else(timed_page):
+def test_a_part_that_fails_to_reload_is_marked_as_stale_without_a_toast(timed_page):
     timed_page.goto("/")
     fresh = timed_page.locator("#live > header .fresh")
     timed_page.route("**/*", lambda route: route.abort())
@@ -117,7 +117,7 @@ def test_a_part_that_does_not_come_again_says_that_it_is_late_and_nothing_else(t
     expect(timed_page.locator(".toast")).to_have_count(0)
 
 
-def test_a_button_of_a_part_that_comes_again_keeps_the_focus(timed):
+def test_a_button_keeps_the_focus_when_its_part_reloads(timed):
     page = timed("operator")
     page.goto("/observers/")
     button = page.locator("button", has_text="Run now").nth(2)
@@ -127,7 +127,7 @@ def test_a_button_of_a_part_that_comes_again_keeps_the_focus(timed):
     assert page.evaluate("document.activeElement.form.action") == action
 
 
-def test_nothing_comes_again_behind_a_dialog(timed_page):
+def test_nothing_reloads_behind_a_dialog(timed_page):
     timed_page.goto("/")
     asked = asked_by_htmx(timed_page)
     timed_page.evaluate("document.getElementById('dialog').showModal()")
@@ -138,7 +138,7 @@ def test_nothing_comes_again_behind_a_dialog(timed_page):
         timed_page.clock.fast_forward(20_000)
 
 
-def test_what_loads_later_stays_when_the_rest_comes_again(timed_page):
+def test_lazy_panels_stay_when_the_live_part_reloads(timed_page):
     timed_page.goto("/")
     panel = timed_page.locator("#panel-ticks")
     expect(panel.locator(".fresh")).to_contain_text("fresh")
@@ -150,7 +150,7 @@ def test_what_loads_later_stays_when_the_rest_comes_again(timed_page):
     assert asked.count("/overview/ticks") == 1
 
 
-def test_what_is_unfolded_stays_so_when_its_panel_comes_again(timed_page):
+def test_open_details_stay_open_when_their_panel_reloads(timed_page):
     timed_page.goto("/")
     panel = timed_page.locator("#panel-ticks")
     panel.locator("summary").click()
@@ -158,7 +158,7 @@ def test_what_is_unfolded_stays_so_when_its_panel_comes_again(timed_page):
     expect(panel.locator("details")).to_have_attribute("open", "")
 
 
-def test_panels_load_in_a_tab_nobody_looks_at_and_polls_wait(timed_page):
+def test_panels_load_in_a_hidden_tab_and_polling_pauses(timed_page):
     timed_page.add_init_script(UNSEEN)
     timed_page.goto("/")
     expect(timed_page.locator("#panel-ticks .fresh")).to_be_visible()
@@ -176,7 +176,7 @@ def test_panels_load_in_a_tab_nobody_looks_at_and_polls_wait(timed_page):
     assert set(asked) >= POLLED
 
 
-def test_what_loads_and_is_polled_loads_once_unseen(timed_page):
+def test_a_polled_panel_loads_once_in_a_hidden_tab(timed_page):
     timed_page.add_init_script(UNSEEN)
     timed_page.goto("/profile")
     asked = asked_by_htmx(timed_page)
@@ -189,7 +189,7 @@ def test_what_loads_and_is_polled_loads_once_unseen(timed_page):
         timed_page.clock.fast_forward(11_000)
 
 
-def test_a_lab_is_found_from_anywhere(open_page):
+def test_the_global_search_finds_a_lab_from_any_page(open_page):
     page = open_page("viewer", "/projects/")
     page.keyboard.press("/")
     page.keyboard.type("soc-range")
@@ -198,14 +198,14 @@ def test_a_lab_is_found_from_anywhere(open_page):
     expect(page.get_by_role("heading", name=re.compile("soc-range-firewall"))).to_be_visible()
 
 
-def test_the_search_finds_while_typing(open_page):
+def test_the_search_updates_while_typing(open_page):
     page = open_page("viewer", "/search")
     page.get_by_label("Search for").fill("academy")
     expect(page.locator("#found")).to_contain_text("academy / ccna-spring")
     expect(page).to_have_url(re.compile("q=academy"))
 
 
-def test_times_are_shown_in_the_zone_a_person_chose(open_page):
+def test_times_are_shown_in_the_time_zone_of_the_profile(open_page):
     page = open_page("viewer", "/profile")
     page.get_by_label("Time zone").select_option("Asia/Tokyo")
     page.get_by_role("button", name="Save profile").click()
@@ -218,7 +218,7 @@ def test_times_are_shown_in_the_zone_a_person_chose(open_page):
     expect(page.locator(".toast")).to_contain_text("Profile saved")
 
 
-def test_an_admin_gives_and_takes_a_role_in_a_dialog(open_page):
+def test_an_admin_assigns_and_removes_a_role_in_a_dialog(open_page):
     page = open_page("admin", "/people/?q=ccnp-core-01")
     for role, told, word in (("Viewer", "the role Viewer", "Viewer"), ("None", "no role", "none")):
         page.get_by_role("link", name="Role…").click()

@@ -115,7 +115,7 @@ def test_each_role_is_offered_what_it_may_do_and_refused_the_rest(open_page):
     assert wrong == []
 
 
-def test_an_operator_looks_after_workers_and_observers(open_page):
+def test_an_operator_manages_workers_and_observers(open_page):
     page = open_page("operator", "/pools/")
     known = places(page)
     page.goto(f"/slots/{known['slot']}/")

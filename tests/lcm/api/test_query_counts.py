@@ -52,7 +52,9 @@ def cost(client, path):
 
 
 @pytest.mark.parametrize(("path", "who"), LISTS.items(), ids=list(LISTS))
-def test_a_list_of_thirty_costs_what_a_list_of_three_does(path, who, api, add_rows, project, request):
+def test_a_list_of_thirty_needs_as_many_queries_as_a_list_of_three(
+    path, who, api, add_rows, project, request
+):
     client, path = api(request.getfixturevalue(who)), path.format(project=project.pk)
     add_rows(3)
     cost(client, path)  # the first use of a token is recorded once
@@ -68,7 +70,7 @@ DETAILS = ["/api/lablet-sessions/{session}/", "/api/lablet-definitions/{definiti
 
 
 @pytest.mark.parametrize("path", DETAILS)
-def test_a_detail_costs_few_queries(path, api, admin, session, django_assert_max_num_queries):
+def test_a_detail_needs_few_queries(path, api, admin, session, django_assert_max_num_queries):
     path = path.format(session=session.pk, definition=session.definition.pk)
     client = api(admin)
     with django_assert_max_num_queries(MOST):

@@ -249,7 +249,7 @@ def body_of(response: Any) -> str:
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])
-def test_no_answer_below_admin_has_an_e_mail_or_a_role_and_none_for_viewers_a_configuration(
+def test_responses_hide_emails_and_roles_below_admin_and_configurations_from_viewers(
     role, secrets, request, client, operator
 ):
     client.force_login(request.getfixturevalue(role))
@@ -261,7 +261,7 @@ def test_no_answer_below_admin_has_an_e_mail_or_a_role_and_none_for_viewers_a_co
         assert [each for each in hidden if each in text] == [], address
 
 
-def test_operators_see_configurations_and_viewers_that_they_are_redacted(api, viewer, operator, secrets):
+def test_operators_see_configurations_and_viewers_a_redaction_notice(api, viewer, operator, secrets):
     for name in ("definition_detail", "api:definition-detail"):
         address = address_of(name, secrets)
         for who, shown in ((viewer, REDACTED), (operator, SECRET)):

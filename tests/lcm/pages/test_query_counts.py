@@ -46,7 +46,7 @@ def queries_for(client, address: str) -> int:
     return len(captured)
 
 
-def test_pages_ask_the_same_for_few_and_many_rows(client, admin, session):
+def test_pages_need_the_same_queries_for_few_and_many_rows(client, admin, session):
     client.force_login(admin)
     keys = {
         "session": session.pk,

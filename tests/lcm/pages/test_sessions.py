@@ -55,12 +55,12 @@ def planned(session, starts_at, ends_at) -> LabletSession:
     ],
     ids=["today", "yesterday", "over a day", "another year"],
 )
-def test_a_timeslot_says_a_date_once(starts_at, ends_at, text, time_machine):
+def test_a_timeslot_shows_a_shared_date_once(starts_at, ends_at, text, time_machine):
     time_machine.move_to(NOON, tick=False)
     assert plain(timeslot(starts_at, ends_at)) == text
 
 
-def test_a_clock_can_tell_the_seconds(time_machine):
+def test_a_clock_can_show_seconds(time_machine):
     time_machine.move_to(NOON, tick=False)
     moment = NOON + timedelta(seconds=7)
     assert (plain(clock(moment)), plain(clock(moment, "seconds"))) == ("12:00", "12:00:07")
@@ -69,7 +69,7 @@ def test_a_clock_can_tell_the_seconds(time_machine):
 @pytest.mark.parametrize(
     ("seconds", "text"), [(None, ""), (0, "under 1 s"), (0.9, "under 1 s"), (1, "1 s"), (75, "1 min 15 s")]
 )
-def test_what_was_quick_did_not_take_nothing(seconds, text):
+def test_a_short_duration_is_not_shown_as_zero(seconds, text):
     assert took(None if seconds is None else timedelta(seconds=seconds)) == text
 
 
@@ -82,7 +82,7 @@ def test_what_was_quick_did_not_take_nothing(seconds, text):
         (S.TERMINATED, -3, 5, "ended just now"),
     ],
 )
-def test_the_list_says_when_a_session_starts_or_ends(
+def test_the_list_shows_when_a_session_starts_or_ends(
     status, begins, ends, text, said, session_in, time_machine, now
 ):
     time_machine.move_to(now, tick=False)
@@ -110,7 +110,7 @@ def test_sessions_are_sorted_by_either_end_of_their_timeslot(sort, client, opera
     assert [row.pk for row in rows] == [early.pk, late.pk]
 
 
-def test_the_steps_to_come_have_the_times_that_are_planned(session, now):
+def test_future_steps_show_their_planned_times(session, now):
     planned(session, now + HOUR, now + 2 * HOUR)
     steps = {step.status: step.at for step in session_timeline(session, [], now=now) if step.at}
     assert steps == {S.RUNNING: now + HOUR, S.COLLECTING: now + 2 * HOUR}
@@ -118,7 +118,7 @@ def test_the_steps_to_come_have_the_times_that_are_planned(session, now):
     assert late == {S.COLLECTING: now + 2 * HOUR}, "when it gets to run is not known any more"
 
 
-def test_a_session_s_life_is_told_to_the_second(said, session_in, time_machine):
+def test_the_lifecycle_of_a_session_shows_seconds(said, session_in, time_machine):
     time_machine.move_to(NOON + timedelta(seconds=15), tick=False)
     session = planned(session_in(S.READY, now=NOON), NOON + HOUR, NOON + 2 * HOUR)
     for status, after in ((S.PENDING, 0), (S.SCHEDULED, 1), (S.INSTANTIATING, 1.5), (S.READY, 12)):
@@ -145,13 +145,13 @@ def test_a_session_s_page_names_its_pool_and_its_slot_once_it_has_one(client, op
     assert pool_link in page
 
 
-def test_what_is_planned_stands_on_a_session_s_page_once(said, session):
+def test_the_page_of_a_session_shows_its_plan_once(said, session):
     text = said("session_detail", session.pk)
     assert "Nodes 3 nodes" in text
     assert "Storage 7 GB" not in text, "the panel beside it has it, with what was observed"
 
 
-def test_extending_says_when_it_ends_and_how_far_it_may(said, session_in, time_machine):
+def test_the_extend_form_shows_the_current_and_the_latest_end(said, session_in, time_machine):
     time_machine.move_to(NOON, tick=False)
     session = planned(session_in(S.RUNNING, now=NOON), NOON, NOON + timedelta(minutes=5))
     hours = session.definition.max_duration // HOUR
@@ -164,7 +164,7 @@ def test_extending_says_when_it_ends_and_how_far_it_may(said, session_in, time_m
     assert "It cannot be extended further." in said("session_extend", session.pk)
 
 
-def test_asking_for_a_session_goes_from_what_to_when_to_where(said, client):
+def test_the_request_form_orders_its_fields_by_what_when_and_where(said, client):
     text = said("session_create")
     labels = ("Definition", "Project", "Owner", "Priority", "Starts", "Ends", "Pool")
     form = text[text.index("starts the lab when a slot is assigned") :]

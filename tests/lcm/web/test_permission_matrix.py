@@ -321,7 +321,7 @@ def got_in(response: HttpResponse) -> bool:
 
 
 @pytest.mark.parametrize("area", sorted(AREAS))
-def test_only_those_the_table_names_get_in(area, places, stranger, viewer, operator, admin, controller):
+def test_only_roles_in_the_table_have_access(area, places, stranger, viewer, operator, admin, controller):
     people = {"stranger": stranger, "viewer": viewer, "operator": operator, "admin": admin}
     clients: dict[str, Client] = {who: APIClient() for who in CAST}
     for who, person in people.items():
@@ -355,7 +355,7 @@ def test_pages_refuse_methods_they_do_not_have(client, admin, places):
                 assert response.status_code == 405, (name, method)
 
 
-def test_an_unknown_call_is_answered_in_the_form_of_the_api(client):
+def test_an_unknown_api_path_returns_the_error_format_of_the_api(client):
     for method in ("get", "post", "delete"):
         response = getattr(client, method)("/api/no/such/call")
         assert (response.status_code, response.json()["code"]) == (404, "not_found")

@@ -20,19 +20,19 @@ WATCH = "/api/internal/watch"
 @pytest.mark.parametrize(
     "query", ["since=x", "since=-1", "since=" + "9" * 30, "wait=31", "wait=-1", "wait=nan"]
 )
-def test_what_cannot_be_read_is_refused(api, controller, query):
+def test_invalid_parameters_are_rejected(api, controller, query):
     answer = api(controller).get(f"{WATCH}?{query}")
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_people_and_strangers_may_not(api, admin):
+def test_people_and_anonymous_callers_are_refused(api, admin):
     assert api(None).get(WATCH).status_code == 401
     assert api(admin).get(WATCH).status_code == 403
 
 
 @pytest.mark.django_db
-def test_only_get(api, controller):
+def test_only_get_is_allowed(api, controller):
     answer = api(controller).post(WATCH)
     assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
 
@@ -81,7 +81,7 @@ class Watcher:
 @pytest.mark.integration
 @pytest.mark.xdist_group("watch")
 class TestRealServer:
-    def test_a_change_is_heard_at_once_by_its_pool_only(self, plane):
+    def test_a_change_reaches_the_watchers_of_its_pool_immediately(self, plane):
         mine, other = Watcher(plane), Watcher(plane, "cml-us")
         plane.serving("cml-eu")
         plane.serving("cml-us")
@@ -105,7 +105,7 @@ class TestRealServer:
         assert silence.json()["changes"] == []
         assert waited >= 3.9
 
-    def test_waiting_holds_no_thread_and_no_connection(self, plane):
+    def test_waiting_uses_no_thread_and_no_connection(self, plane):
         watcher = Watcher(plane)
         settled = self.quiet(plane)
         (web,) = [pid for pid in plane.lcm.processes("gunicorn") if pid != plane.lcm.leader("gunicorn")]
@@ -128,12 +128,12 @@ class TestRealServer:
         assert threads < 45
         assert files < 45
 
-    def test_too_old_and_too_new_are_gone(self, plane):
+    def test_too_old_and_too_new_revisions_are_gone(self, plane):
         watcher = Watcher(plane)
         answer = watcher.get(since=watcher.revision() + 1000)
         assert (answer.status_code, answer.json()["code"]) == (410, "gone")
 
-    def test_without_a_broker_it_takes_a_moment_longer(self, plane):
+    def test_without_redis_changes_arrive_by_polling(self, plane):
         watcher = Watcher(plane)
         self.quiet(plane)
         Redis(unix_socket_path=str(embedded_valkey_socket(plane.lcm.data_dir))).shutdown(nosave=True)

@@ -85,7 +85,7 @@ def test_every_call_works_for_the_slot_of_the_key_and_for_no_other(fleet, now, m
     assert not SessionObservation.objects.filter(session=fleet.other).exists()
 
 
-def test_a_session_that_is_spread_over_other_slots_is_not_found(fleet):
+def test_a_session_spread_over_other_slots_is_not_found(fleet):
     claim = Reservation.objects.get(session=fleet.mine)
     amounts = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1}
     for slot in (fleet.slot, fleet.other_slot):
@@ -156,7 +156,7 @@ def test_while_a_controller_serves_the_pool_its_workers_stand_by(api, fleet, con
     assert fleet.client.post(HOLD, {"holder": "w1"}).json()[0]["held"]
 
 
-def test_a_controller_of_the_pool_gets_the_pool_when_the_workers_have_stood_by(api, fleet, controller):
+def test_a_controller_gets_the_pool_after_its_workers_stand_by(api, fleet, controller):
     """Otherwise a worker's key could block the controller of the pool indefinitely."""
 
     def hold(client, holder):
@@ -200,7 +200,7 @@ def test_the_shared_name_cannot_be_taken(api, fleet, controller, call):
     assert (row["held"], row["holder"]) == (False, "controllers on workers")
 
 
-def test_a_rotated_key_has_the_same_slot_and_ends_with_the_instance(fleet, now, as_admin):
+def test_a_rotated_key_has_the_same_slot_and_expires_with_the_instance(fleet, now, as_admin):
     rotated, _ = rotate_token(token=fleet.key.token, reason="leaked", actor=as_admin, now=now)
     assert rotated.scope == ControllerScope(("cml-eu",), fleet.slot.pk)
     Slot.objects.filter(pk=fleet.slot.pk).update(state=SlotState.TERMINATING, lease_count=0)

@@ -29,7 +29,7 @@ PROXIES = ["127.0.0.1", "10.0.0.0/24", "fd00::/8"]
         (PROXIES, "fd00::1", "[2001:db8::7]:443", "2001:db8::7"),
     ],
 )
-def test_the_right_most_address_that_no_trusted_proxy_has(settings, proxies, peer, forwarded, address):
+def test_the_client_address_is_the_right_most_untrusted_one(settings, proxies, peer, forwarded, address):
     settings.CONFIG["TRUSTED_PROXIES"] = [ip_network(each) for each in proxies]
     headers = {} if forwarded is None else {"X-Forwarded-For": forwarded}
     assert client_address(RequestFactory().get("/", headers=headers, REMOTE_ADDR=peer)) == address

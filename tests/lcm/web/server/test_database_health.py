@@ -160,7 +160,7 @@ def assert_answers_without_database(web: str) -> None:
     assert ready.result().json()["checks"]["database"].startswith("the database does not respond: ")
 
 
-def test_requests_are_refused_in_time_and_work_again_when_the_database_is_back(web, database, tmp_path):
+def test_requests_are_rejected_in_time_and_work_again_when_the_database_recovers(web, database, tmp_path):
     assert PATIENCE_SECONDS + PROBE_SECONDS < ANSWER
 
     def log() -> str:
