@@ -46,8 +46,8 @@ def respond_once(
     if len(key) > MAX_KEY:
         raise InvalidInput({HEADER: f"The key must not exceed {MAX_KEY} characters."})
     principal, fingerprint = principal_key(request), _fingerprint(request)
-    if kept := _kept(principal, key):
-        return _repeat(kept, fingerprint)
+    if stored := _stored(principal, key):
+        return _replay(stored, fingerprint)
     try:
         with transaction.atomic():
             # A second request with this key blocks here until the first one commits.
@@ -57,19 +57,19 @@ def respond_once(
             row.save(update_fields=["status", "body"])
             return response
     except IntegrityError:
-        if kept := _kept(principal, key):
-            return _repeat(kept, fingerprint)
+        if stored := _stored(principal, key):
+            return _replay(stored, fingerprint)
         raise
 
 
-def _kept(principal: str, key: str) -> IdempotentResponse | None:
+def _stored(principal: str, key: str) -> IdempotentResponse | None:
     return IdempotentResponse.objects.filter(principal=principal, key=key).first()
 
 
-def _repeat(kept: IdempotentResponse, fingerprint: str) -> Response:
-    if kept.fingerprint != fingerprint:
+def _replay(stored: IdempotentResponse, fingerprint: str) -> Response:
+    if stored.fingerprint != fingerprint:
         raise IdempotencyKeyReused(f"This {HEADER} was used for another request. Use a new key.")
-    return Response(kept.body, status=kept.status, headers={"Idempotency-Replayed": "true"})
+    return Response(stored.body, status=stored.status, headers={"Idempotency-Replayed": "true"})
 
 
 def _fingerprint(request: Request) -> str:
@@ -81,6 +81,6 @@ def _fingerprint(request: Request) -> str:
 
 def _plain(data: Any, secrets: Sequence[str]) -> Any:
     hidden = {name: None for name in secrets if isinstance(data, dict) and name in data}
-    kept = {**data, **hidden} if hidden else data
+    public = {**data, **hidden} if hidden else data
     # DRF's encoder, as the renderer uses it: Django's encoder would truncate times to milliseconds.
-    return json.loads(json.dumps(kept, cls=JSONEncoder))
+    return json.loads(json.dumps(public, cls=JSONEncoder))

@@ -249,14 +249,14 @@ def members_list(project: Any) -> ListPage:
         search_hint="Name, log-in name",
         icon="users",
         empty_hint="Add people on the project's page. Members can request sessions.",
-        lead=lambda: f"**{_who_may(project.member_count)} request sessions in {project.path}.**",
+        lead=lambda: f"**{_requesters_text(project.member_count)} request sessions in {project.path}.**",
         actions=[add],
         row_actions=Role.VIEWER,
     )
 
 
-def _who_may(members: int) -> str:
-    return f"{count_text(members, 'person', 'people')} can" if members else "No one can"
+def _requesters_text(members: int) -> str:
+    return f"{count_text(members, 'person', 'people')} can" if members else "No members can"
 
 
 def _people_lead() -> str:

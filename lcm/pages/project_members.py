@@ -75,8 +75,8 @@ def member_add(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.add_member(project=project, user=data["person"], actor=actor_of(request))
-        said = f"{data['person']} is a member of {project.path} now."
-        return FormResult(said, reverse("project_detail", args=[pk]))
+        message = f"{data['person']} is a member of {project.path} now."
+        return FormResult(message, reverse("project_detail", args=[pk]))
 
     form = MemberForm(request.POST)
     done = save_form(form, save)

@@ -80,8 +80,8 @@ def token_list(request: HttpRequest) -> HttpResponseBase:
 def token_create(request: HttpRequest) -> HttpResponseBase:
     now = timezone.now()
     crumbs = [("Tokens", reverse("token_list")), ("New token", "")]
-    asked = request.POST if request.method == "POST" else request.GET
-    kind = TokenKind.PERSON if asked.get("kind") == TokenKind.PERSON else TokenKind.CONTROLLER
+    values = request.POST if request.method == "POST" else request.GET
+    kind = TokenKind.PERSON if values.get("kind") == TokenKind.PERSON else TokenKind.CONTROLLER
     made: list[tuple[ApiToken, str]] = []
 
     def save(data: Mapping[str, Any]) -> FormResult:
@@ -117,7 +117,7 @@ def token_rotate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     life = count_text((token.expires_at - token.created_at).days, "day")
     text = (
-        f"**The current key stops working immediately. Every client needs the new key.** {_used(token)} "
+        f"**The current key stops working immediately. Every client needs the new key.** {_use(token)} "
         f"The new key is shown once, on the next page, and is valid for {life}."
     )
     page = FormPage(
@@ -141,7 +141,7 @@ def token_revoke(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Revoke {token}?",
-        text=f"**Requests with this token are rejected from now on.** {_used(token)} This cannot be undone.",
+        text=f"**Requests with this token are rejected from now on.** {_use(token)} This cannot be undone.",
         form=ReasonForm,
         submit="Revoke token",
         danger=True,
@@ -158,12 +158,12 @@ def token_bulk_revoke(request: HttpRequest) -> HttpResponseBase:
     return bulk_page(request, REVOKE.name)
 
 
-def _used(token: ApiToken) -> str:
+def _use(token: ApiToken) -> str:
     """Return whom the token is for and when it was last used."""
-    whom = token.user.username if token.user else " and ".join(token.scope_labels)
+    holder = token.user.username if token.user else " and ".join(token.scope_labels)
     if token.last_used_at is None:
-        return f"The token is for {whom} and has never been used."
-    return f"The token is for {whom} and was last used {ago_text(token.last_used_at - timezone.now())}."
+        return f"The token is for {holder} and has never been used."
+    return f"The token is for {holder} and was last used {ago_text(token.last_used_at - timezone.now())}."
 
 
 def _show_once(request: HttpRequest, token: ApiToken, key: str) -> HttpResponseBase:

@@ -73,7 +73,7 @@ class BulkOperation:
         eligible = self.eligible_rows(rows)
         return self.filter_by_form(eligible, given) if self.filter_by_form else eligible
 
-    def asked(self, count: int, chosen: int) -> str:
+    def question(self, count: int, chosen: int) -> str:
         """Return the confirmation question with the number of eligible rows, or why there is none."""
         if count:
             return f"{self.verb} {self.counted(count)}?"
@@ -146,7 +146,7 @@ def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
         done = save_form(form, lambda data: _do(request, bulk, rows, how, data))
         if done:
             return redirect_with_message(request, done)
-    title = bulk.asked(count, chosen)
+    title = bulk.question(count, chosen)
     context = {
         "bulk": bulk,
         "form": form,

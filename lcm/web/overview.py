@@ -49,14 +49,14 @@ def register_overview_panel(part: OverviewPanel | LazyPanel) -> None:
         _later[part.name] = part
 
 
-def overview_panels(look: FleetSnapshot, column: Column) -> list[tuple[str, Mapping[str, Any]]]:
+def overview_panels(snapshot: FleetSnapshot, column: Column) -> list[tuple[str, Mapping[str, Any]]]:
     """Return template and context of each panel of a column."""
-    return [(part.template, part.read(look)) for part in _parts.values() if part.column == column]
+    return [(part.template, part.read(snapshot)) for part in _parts.values() if part.column == column]
 
 
-def lead_clauses(look: FleetSnapshot) -> list[str]:
+def lead_clauses(snapshot: FleetSnapshot) -> list[str]:
     """Return the panels' parts of the summary line."""
-    return [part.clause(look) for part in _parts.values() if part.clause]
+    return [part.clause(snapshot) for part in _parts.values() if part.clause]
 
 
 def render_lazy_panel(request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponseBase:

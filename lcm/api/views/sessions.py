@@ -64,8 +64,8 @@ class SessionViewSet(ScopedSessionViewSet):
     def create(self, request: Request) -> Response:
         data = self.taken(s.SessionRequestSerializer, request)
         now = self.now()
-        asked = {"owner": request.user, "starts_at": now, **data}
-        session = services.create_session(**asked, actor=self.actor, now=now)
+        values = {"owner": request.user, "starts_at": now, **data}
+        session = services.create_session(**values, actor=self.actor, now=now)
         return self.shown(session, status=201)
 
     @extend_schema(request=s.ReasonSerializer, responses=s.SessionDetailSerializer)

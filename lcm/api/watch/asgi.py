@@ -33,11 +33,11 @@ class WatchDispatcher:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         is_watch = scope["type"] == "http" and scope["path"].rstrip("/") == PATH
-        handler = self._watch if is_watch and _is_welcome(scope) else self._django
+        handler = self._watch if is_watch and _is_allowed_scheme(scope) else self._django
         await handler(scope, receive, send)
 
 
-def _is_welcome(scope: Any) -> bool:
+def _is_allowed_scheme(scope: Any) -> bool:
     """Return whether the request may be handled here; Django redirects plain HTTP if HTTPS is required."""
     if not settings.HTTPS:
         return True

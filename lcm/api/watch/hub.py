@@ -42,7 +42,7 @@ class FeedHub:
         self._window: FeedWindow | None = None
         self._is_current = False
         self._wake = asyncio.Event()
-        self._look = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     @contextmanager
@@ -64,9 +64,9 @@ class FeedHub:
         if self._task is None or self._task.done():
             self._is_current = False
             # In its own context, because the task outlives the request that started it.
-            self._task = asyncio.create_task(self._keep_looking(), context=contextvars.Context())
+            self._task = asyncio.create_task(self._poll_feed(), context=contextvars.Context())
         if self._window is None or not self._is_current:
-            async with self._look:
+            async with self._lock:
                 # Another watcher may have read the feed while this one waited for the lock.
                 if self._window is None or not self._is_current:
                     return await self._read()
@@ -74,12 +74,12 @@ class FeedHub:
 
     async def look(self) -> FeedWindow:
         """Read new changes and wake the watchers of their pools."""
-        async with self._look:
+        async with self._lock:
             return await self._read()
 
     async def _read(self) -> FeedWindow:
-        seen = self._window.bounds.revision if self._window else None
-        changes, reach = await while_database_answers(lambda: asyncio.to_thread(_read_after, seen))
+        revision = self._window.bounds.revision if self._window else None
+        changes, reach = await while_database_answers(lambda: asyncio.to_thread(_read_after, revision))
         if changes is None or self._window is None:
             self._window = FeedWindow(reach)
         else:
@@ -90,7 +90,7 @@ class FeedHub:
         self._is_current = True
         return self._window
 
-    async def _keep_looking(self) -> None:
+    async def _poll_feed(self) -> None:
         async with Subscription(self._wake.set) as subscription:
             idle = 0.0
             while idle < LINGER:

@@ -49,7 +49,7 @@ class Subscription:
         try:
             async with client.pubsub() as channel:
                 await channel.subscribe(FEED_CHANNEL)
-                _heed_cancellation()
+                _raise_if_cancelled()
                 self.is_live = True
                 # Messages published before the subscription were missed.
                 self._wake()
@@ -61,7 +61,7 @@ class Subscription:
             await client.aclose()
 
 
-def _heed_cancellation() -> None:
+def _raise_if_cancelled() -> None:
     """Re-raise a cancellation that redis-py swallows while connecting; otherwise the task would never end."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():

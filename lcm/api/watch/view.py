@@ -86,10 +86,10 @@ class WatchView(APIView):
     def as_view(cls, **initkwargs: Any) -> Any:
         async def answer(request: HttpRequest) -> HttpResponseBase:
             try:
-                asked = await while_database_answers(lambda: _in_thread(cls(**initkwargs).admit, request))
-                if isinstance(asked, HttpResponseBase):
-                    return asked
-                found = await watch(hub(), asked.scope, asked.since, asked.wait)
+                admitted = await while_database_answers(lambda: _in_thread(cls(**initkwargs).admit, request))
+                if isinstance(admitted, HttpResponseBase):
+                    return admitted
+                found = await watch(hub(), admitted.scope, admitted.since, admitted.wait)
             except LcmError as error:
                 return _refusal(error)
             changes = [vars(change) for change in found.changes]
@@ -109,7 +109,7 @@ class WatchView(APIView):
                 if request.method != "GET":
                     self.http_method_not_allowed(self.request)
                 self.initial(self.request)
-                return _asked(self.request)
+                return _parse_request(self.request)
             except Exception as error:
                 refused = self.handle_exception(error)
                 finished: HttpResponseBase = self.finalize_response(self.request, refused).render()
@@ -118,7 +118,7 @@ class WatchView(APIView):
             close_old_connections()
 
 
-def _asked(request: Request) -> WatchRequest:
+def _parse_request(request: Request) -> WatchRequest:
     principal: Any = request.user
     since, wait = request.query_params.get("since"), request.query_params.get("wait")
     if since is not None and not (since.isascii() and since.isdigit() and len(since) <= LONGEST_REVISION):

@@ -70,7 +70,7 @@ def times_along(moments: Sequence[datetime], left: float, right: float) -> list[
 
 
 def places_along(moments: Sequence[datetime], left: float, right: float) -> list[float]:
-    """Map each time to a coordinate between those of the first and the last."""
+    """Map each time to a coordinate, from `left` for the first to `right` for the last."""
     if not moments:
         return []
     first = min(moments)

@@ -43,11 +43,11 @@ class LcmAsgiHandler(ASGIHandler):
     async def listen_for_disconnect(self, receive: Any) -> None:
         task = asyncio.current_task()
         assert task is not None
-        task.add_done_callback(_take_note)
+        task.add_done_callback(_consume_exception)
         await super().listen_for_disconnect(receive)
 
 
-def _take_note(task: asyncio.Task[None]) -> None:
+def _consume_exception(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception():
         logger.debug("client_left")
 
@@ -75,27 +75,27 @@ class ThreadedAsgiHandler(LcmAsgiHandler):
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        response = await self._answered(scope, body)
+        response = await self._respond(scope, body)
         try:
             await self.send_response(response, send)
         finally:
             if response.streaming:
                 await sync_to_async(response.close)()
 
-    async def _answered(self, scope: Any, body: Any) -> HttpResponseBase:
+    async def _respond(self, scope: Any, body: Any) -> HttpResponseBase:
         """Return the response from a thread, which finishes its work even if the client disconnects."""
         if scope["path"] == ALIVE:
-            return self._answer(scope, body)
+            return self._run(scope, body)
         loop = asyncio.get_running_loop()
         if scope["path"].startswith(WITHOUT_DATABASE):
-            work = loop.run_in_executor(self._spare_threads, self._answer, scope, body)
+            work = loop.run_in_executor(self._spare_threads, self._run, scope, body)
             try:
                 return await asyncio.wait_for(work, READY_SECONDS if scope["path"] == READY else None)
             except TimeoutError:
                 return self._refuse(scope, self._not_ready)
         try:
             response = await while_database_answers(
-                lambda: loop.run_in_executor(self._threads, self._answer, scope, body)
+                lambda: loop.run_in_executor(self._threads, self._run, scope, body)
             )
         except DatabaseUnavailable:
             return self._refuse(scope, self._unavailable)
@@ -110,7 +110,7 @@ class ThreadedAsgiHandler(LcmAsgiHandler):
         assert response is not None
         return response
 
-    def _answer(self, scope: Any, body: Any) -> HttpResponseBase:
+    def _run(self, scope: Any, body: Any) -> HttpResponseBase:
         """Run the synchronous part of a request, then return the thread's connection to the pool."""
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=self.__class__, scope=scope)

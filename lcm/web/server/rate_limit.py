@@ -33,7 +33,7 @@ def parse_rate(text: str) -> tuple[int, int]:
 def count_call(name: str, setting: str) -> float | None:
     """Count a call; return the seconds to wait if the limit of this window is exceeded, else None."""
     limit, period = parse_rate(settings.CONFIG[setting])
-    used, left = _counted(name, period, step=1)
+    used, left = _count(name, period, step=1)
     return left if used > limit else None
 
 
@@ -41,7 +41,7 @@ def seconds_until_retry(request: HttpRequest, *, name: str | None = None) -> flo
     """Return the seconds to wait after too many wrong tokens, or passwords for a name, else None."""
     limit, period = parse_rate(settings.CONFIG["API_LOGIN_RATE"])
     for key, times in _failures(request, name).items():
-        used, left = _counted(key, period, step=0)
+        used, left = _count(key, period, step=0)
         if used >= limit * times:
             return left
     return None
@@ -60,11 +60,11 @@ def _failures(request: HttpRequest, name: str | None) -> dict[str, int]:
         return {f"login:{address}": 1}
     if browser := known_browser(request, name):
         return {f"password:browser:{browser}": 1}
-    whose = hashlib.sha256(name.encode()).hexdigest()
-    return {f"password:{address}:{whose}": 1, f"password:{address}": NAMES_PER_ADDRESS}
+    name_hash = hashlib.sha256(name.encode()).hexdigest()
+    return {f"password:{address}:{name_hash}": 1, f"password:{address}": NAMES_PER_ADDRESS}
 
 
-def _counted(name: str, period: int, *, step: int) -> tuple[int, float]:
+def _count(name: str, period: int, *, step: int) -> tuple[int, float]:
     """Return the number of calls in the current window and the seconds until it ends."""
     now = time.time()
     window = int(now // period)
@@ -73,13 +73,13 @@ def _counted(name: str, period: int, *, step: int) -> tuple[int, float]:
     try:
         if step == 0:
             return int(cache.get(key, 0)), left
-        return _increased(key, step, period), left
+        return _increment(key, step, period), left
     except (RedisError, OSError, ValueError) as error:
         logger.warning("throttle_unavailable", extra={"error": str(error)})
         return 0, left
 
 
-def _increased(key: str, step: int, period: int) -> int:
+def _increment(key: str, step: int, period: int) -> int:
     """Increment a counter; INCR comes first because most calls are not the first of their window."""
     try:
         return cache.incr(key, step)

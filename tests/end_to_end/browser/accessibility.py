@@ -57,7 +57,7 @@ def cut_off(page: Page) -> list[str]:
     return found
 
 
-def leave_one_of_each_look(page: Page) -> None:
+def keep_one_of_each_kind(page: Page) -> None:
     page.evaluate(LEAVE_ONE_OF_EACH_LOOK)
 
 

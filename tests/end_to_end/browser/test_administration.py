@@ -103,8 +103,8 @@ def test_slots_are_cordoned_together_and_drained(open_page):
 def test_weights_are_edited_inline_and_saved_with_a_reason(script, open_page):
     page = open_page("admin", "/fair-share/?pool=cml-eu", java_script_enabled=script)
     weight = page.locator("input.weight").first
-    told = str(uuid.uuid4().int % 80 + 10)
-    weight.fill(told)
+    new_weight = str(uuid.uuid4().int % 80 + 10)
+    weight.fill(new_weight)
     if script:
         weight.press("Tab")
         page.get_by_role("button", name="Who moves, save…").click()
@@ -112,7 +112,7 @@ def test_weights_are_edited_inline_and_saved_with_a_reason(script, open_page):
         page.get_by_role("button", name="Preview and save…").click()
     confirm(page, "A course begins", "Save weights")
     expect(page.get_by_text("1 weight saved")).to_be_visible()
-    expect(page.locator("input.weight").first).to_have_value(told)
+    expect(page.locator("input.weight").first).to_have_value(new_weight)
 
 
 @WITH_AND_WITHOUT

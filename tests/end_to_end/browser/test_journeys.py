@@ -76,7 +76,7 @@ def test_an_invalid_topology_is_rejected_with_the_locations(open_page, complaint
     complaints.clear()  # Chromium reports the 422 of the form as a failed resource
 
 
-def until_it_stands_still(page: Page) -> None:
+def wait_until_stable(page: Page) -> None:
     """Wait until the session stops changing: a tick during an open dialog would cause a conflict."""
     for _ in range(20):
         if page.locator(".badge", has_text="Scheduled").count():
@@ -88,7 +88,7 @@ def until_it_stands_still(page: Page) -> None:
 def test_request_a_session_and_cancel_it(open_page):
     page = open_page("operator")
     ask_for_session(page)
-    until_it_stands_still(page)
+    wait_until_stable(page)
     page.get_by_role("link", name="Cancel…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_be_visible()

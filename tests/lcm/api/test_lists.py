@@ -74,7 +74,7 @@ def test_a_page_has_fifty_rows_by_default(api, viewer, db):
 def test_an_invalid_page_size_is_rejected(size, path, api, viewer):
     answer = api(viewer, raise_request_exception=False).get(path, {"page_size": size})
     assert answer.status_code == 400
-    assert answer.json()["details"] == {"page_size": ["Ask for 1 to 500 rows."]}
+    assert answer.json()["details"] == {"page_size": ["Must be between 1 and 500."]}
 
 
 @pytest.mark.parametrize("size", ["1", "500", ""])

@@ -30,7 +30,7 @@ def numbered():
 
 
 @pytest.mark.parametrize(
-    ("status", "to", "told"),
+    ("status", "to", "in_feed"),
     [
         (S.PENDING, S.SCHEDULED, True),
         (S.PENDING, S.CANCELLED, False),
@@ -41,11 +41,11 @@ def numbered():
         (S.STOPPING, S.TERMINATED, True),
     ],
 )
-def test_a_transition_to_or_from_a_slot_is_in_the_feed(session_in, now, status, to, told):
+def test_a_transition_to_or_from_a_slot_is_in_the_feed(session_in, now, status, to, in_feed):
     session = session_in(status)
     FeedEntry.objects.all().delete()
     transition_session(session=session, to=to, actor=SYSTEM, now=now)
-    assert entries() == ([("session", session.pk, "cml-eu")] if told else [])
+    assert entries() == ([("session", session.pk, "cml-eu")] if in_feed else [])
 
 
 def test_an_extension_and_an_arrival_are_in_the_feed(session_in, now):

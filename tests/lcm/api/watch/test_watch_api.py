@@ -69,13 +69,13 @@ class Watcher:
 
     async def hear(self, client, thing, since):
         """Collect changes up to the response that contains this object."""
-        told = []
+        changes = []
         async with asyncio.timeout(30):
-            while thing not in {each["id"] for each in told}:
+            while thing not in {each["id"] for each in changes}:
                 answer, _ = await self.wait(client, since)
-                told += answer.json()["changes"]
+                changes += answer.json()["changes"]
                 since = answer.json()["revision"]
-        return told
+        return changes
 
 
 @pytest.mark.integration
@@ -94,14 +94,14 @@ class TestRealServer:
                 await asyncio.sleep(0.5)
                 session = await asyncio.to_thread(plane.ask)
                 (answer, woken), (silence, waited) = await heard, await deaf
-                told = answer.json()["changes"]
-                if session not in {each["id"] for each in told}:
-                    told += await mine.hear(client, session, answer.json()["revision"])
-                return told, woken, silence, waited
+                changes = answer.json()["changes"]
+                if session not in {each["id"] for each in changes}:
+                    changes += await mine.hear(client, session, answer.json()["revision"])
+                return changes, woken, silence, waited
 
-        told, woken, silence, waited = asyncio.run(scene())
+        changes, woken, silence, waited = asyncio.run(scene())
         assert woken < 20
-        assert all(each["pool"] == "cml-eu" for each in told)
+        assert all(each["pool"] == "cml-eu" for each in changes)
         assert silence.json()["changes"] == []
         assert waited >= 3.9
 
@@ -149,8 +149,8 @@ class TestRealServer:
                 await asyncio.to_thread(plane.call, "POST", f"internal/slots/{slot}/interruption", body, key)
                 return await heard
 
-        told = asyncio.run(scene())
-        assert {each["kind"] for each in told if each["id"] == slot} == {"slot"}
+        changes = asyncio.run(scene())
+        assert {each["kind"] for each in changes if each["id"] == slot} == {"slot"}
 
     def quiet(self, plane):
         """The revision after a period without changes."""
