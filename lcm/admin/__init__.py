@@ -1,1 +1,1 @@
-"""Django's admin, for data fixes. The package is loaded before the models, so it imports nothing itself."""
+"""Django admin for data fixes. The package is loaded before the models, so it imports nothing."""

@@ -1,4 +1,4 @@
-"""Who may do what in the admin: people with the role Admin, within what each model allows."""
+"""Permissions in the admin: the Admin role, within what each model allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admin actions that call services: for each object, with the refusals told, after a page that asks why."""
+"""Admin actions that call a service for each selected object, after a page that requires a reason."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ AT_ONCE = 1_000
 REFUSALS_SHOWN = 20
 
 
-@admin.action(description="Delete the chosen %(verbose_name_plural)s …", permissions=["delete"])
+@admin.action(description="Delete selected %(verbose_name_plural)s …", permissions=["delete"])
 def delete_selected_objects(
     modeladmin: AnyModelAdmin, request: HttpRequest, queryset: QuerySet[Any]
 ) -> TemplateResponse | None:
-    """As Django deletes what was chosen, once it is said why."""
+    """Delete the selected objects as Django does, after a reason is given."""
     form = confirmed_reason(request, said_yes="post" in request.POST)
     page = delete_selected(modeladmin, request, queryset)
     if page is not None:
@@ -44,7 +44,7 @@ def confirm_with_form(
     save: Callable[[Any, dict[str, Any]], object],
     done: str,
 ) -> TemplateResponse | None:
-    """Show a form before the action; once filled in, `save` is called with each object and its values."""
+    """Show a form before the action; once it is valid, call `save` with each object and the cleaned data."""
     if too_many(modeladmin, request, queryset):
         return None
     form = form_class(request.POST if "apply" in request.POST else None)
@@ -74,7 +74,7 @@ def apply_to_each(
     save: Callable[[Any], object],
     done: str,
 ) -> None:
-    """Call a service with each object; what it refuses is told in its words, and the others go on."""
+    """Call a service with each object; show its error for each rejected object and continue with the rest."""
     if too_many(modeladmin, request, queryset):
         return
     count, refusals = 0, []
@@ -90,19 +90,19 @@ def apply_to_each(
         modeladmin.message_user(request, text, messages.ERROR)
     if len(refusals) > REFUSALS_SHOWN:
         more = len(refusals) - REFUSALS_SHOWN
-        modeladmin.message_user(request, f"{more:,} more were refused.", messages.ERROR)
+        modeladmin.message_user(request, f"{more:,} more were rejected.", messages.ERROR)
 
 
 def too_many(modeladmin: AuditedModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
     if not queryset.order_by()[AT_ONCE : AT_ONCE + 1].exists():
         return False
-    text = f"Choose {AT_ONCE:,} at most at a time; nothing has been changed."
+    text = f"Select at most {AT_ONCE:,} objects at a time. Nothing was changed."
     modeladmin.message_user(request, text, messages.ERROR)
     return True
 
 
 def _form_used(request: HttpRequest) -> int:
-    """Actions can be chosen above and below a list; `index` says where."""
+    """Return which action form was submitted, the one above (0) or below (1) the list."""
     index = request.POST.get("index", "0")
     return int(index) if index.isdigit() and int(index) < len(request.POST.getlist("action")) else 0
 

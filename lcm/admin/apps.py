@@ -1,4 +1,4 @@
-"""Stands in INSTALLED_APPS in place of `django.contrib.admin`."""
+"""App config that replaces `django.contrib.admin` in INSTALLED_APPS."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""The base of every model's admin: whatever is saved or deleted is in the change log."""
+"""Base classes of model admins, which record every edit and deletion in the change log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ else:
 
 
 class CappedPaginator(AnyPaginator):
-    """Counts no further than a person would turn pages; what lies beyond is found by searching."""
+    """Counts up to a cap; objects beyond it are found by searching."""
 
     @cached_property
     def count(self) -> int:
@@ -49,7 +49,7 @@ else:
 
 
 class AuditedModelAdmin(AdminOnlyMixin, AnyModelAdmin):
-    """Edits and deletions say why; only edited columns are written, so a status moved meanwhile stays."""
+    """Requires a reason for edits and deletions; saves edited columns only, so concurrent changes persist."""
 
     list_per_page = 50
     show_full_result_count = False
@@ -58,7 +58,7 @@ class AuditedModelAdmin(AdminOnlyMixin, AnyModelAdmin):
     delete_confirmation_template = "admin/lcm/delete_confirmation.html"
     delete_selected_confirmation_template = "admin/lcm/delete_selected_confirmation.html"
     formfield_overrides = {models.JSONField: {"form_class": JsonField}}
-    # A sentence above the list and the form, with the page of LCM it speaks of.
+    # A sentence above the list and the form, with a link to the matching LCM page.
     note = ""
     note_page = ""
 
@@ -77,7 +77,7 @@ class AuditedModelAdmin(AdminOnlyMixin, AnyModelAdmin):
         )
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """The reason is no field of the model: it is added to the form of what is."""
+        """Add the reason, which is not a model field, to the form."""
         names = kwargs.get("fields", ())
         if names is None or not self._edits(request, obj):
             return super().get_form(request, obj, change=change, **kwargs)
@@ -93,7 +93,7 @@ class AuditedModelAdmin(AdminOnlyMixin, AnyModelAdmin):
         return obj is not None and self.has_change_permission(request, obj)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """An object's history is its part of the change log."""
+        """Show the object's entries of the change log."""
         query = urlencode({"object_id": object_id})
         return redirect(f"{reverse('admin:lcm_changelog_changelist')}?{query}")
 
@@ -123,7 +123,7 @@ class AuditedModelAdmin(AdminOnlyMixin, AnyModelAdmin):
             _log_addition(request, row)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What is referred to stays, and the page says by what: a few of them, were they a million."""
+        """List a few of the objects that prevent the deletion, and their number."""
         protected = [text for obj in objs for text in self.protecting_objects(obj)]
         return ([], {}, set(), protected) if protected else super().get_deleted_objects(objs, request)
 
@@ -144,7 +144,7 @@ class AuditedModelAdmin(AdminOnlyMixin, AnyModelAdmin):
             log_changes(_deletions(request, list(queryset)))
             super().delete_queryset(request, queryset)
 
-    # Django's own log of the admin would say the same with less in it.
+    # Skip Django's admin log, which would duplicate the change log with less detail.
     def log_addition(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:
         return None
 
@@ -159,7 +159,7 @@ class AuditedModelAdmin(AdminOnlyMixin, AnyModelAdmin):
 
 
 class ReadOnlyAdmin(AuditedModelAdmin):
-    """What is written once: to be looked at."""
+    """Admin of records that are written once."""
 
     may_add = may_change = may_delete = False
 
@@ -176,7 +176,7 @@ def actor_of(request: HttpRequest) -> Actor:
 
 
 def loggable_values(obj: models.Model) -> dict[str, Any]:
-    """An object's fields for the log; those with many values (groups) by their names."""
+    """Return an object's field values for the change log; many-to-many values by name."""
     many = {
         field.name: sorted(str(each) for each in getattr(obj, field.name).all())
         for field in obj._meta.many_to_many
@@ -194,7 +194,7 @@ def _fresh(obj: models.Model) -> models.Model:
 
 
 def _is_plain(field: models.ManyToManyField[Any, Any]) -> bool:
-    """Whether its rows have no model, and so no admin and log, of their own."""
+    """Return whether a many-to-many table has no model, and so no admin or log, of its own."""
     through = field.remote_field.through
     return through is not None and bool(through._meta.auto_created)
 
@@ -226,7 +226,7 @@ def _log_edit(request: HttpRequest, obj: models.Model, before: dict[str, Any]) -
 
 
 def _deletions(request: HttpRequest, objs: list[Any]) -> list[ChangeLog]:
-    """Entries for what is about to go, with all that goes with it."""
+    """Return change log entries for objects that will be deleted, with their dependents."""
     return [
         build_entry(
             obj,

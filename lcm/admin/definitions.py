@@ -1,4 +1,4 @@
-"""Definitions and their revisions."""
+"""Admin of definitions and their revisions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RevisionInline(ReadOnlyInline):
 class DefinitionAdmin(AuditedModelAdmin):
     note = (
         "Definitions are imported, revised and deleted on their own pages. "
-        "What one requires is changed by a revision, its status by the actions of this list."
+        "Change requirements with a revision, and the status with the actions of this list."
     )
     note_page = "definition_list"
     may_add = may_delete = False
@@ -80,7 +80,7 @@ class DefinitionAdmin(AuditedModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[LabletDefinition]:
         return super().get_queryset(request).defer(*LONG)
 
-    @admin.action(description="Activate the chosen %(verbose_name_plural)s")
+    @admin.action(description="Activate selected %(verbose_name_plural)s")
     def activate(self, request: HttpRequest, queryset: QuerySet[LabletDefinition]) -> None:
         def save(definition: LabletDefinition) -> None:
             status = DefinitionStatus.ACTIVE
@@ -88,7 +88,7 @@ class DefinitionAdmin(AuditedModelAdmin):
 
         apply_to_each(self, request, queryset, save=save, done="set to active")
 
-    @admin.action(description="Deprecate the chosen %(verbose_name_plural)s …")
+    @admin.action(description="Deprecate selected %(verbose_name_plural)s …")
     def deprecate(
         self, request: HttpRequest, queryset: QuerySet[LabletDefinition]
     ) -> TemplateResponse | None:
@@ -110,7 +110,7 @@ class DefinitionAdmin(AuditedModelAdmin):
 
 @admin.register(DefinitionRevision)
 class RevisionAdmin(ReadOnlyAdmin):
-    note = "A revision is written once. Apply or revert one on its definition's page."
+    note = "Revisions cannot be edited. Apply or revert one on the definition's page."
     note_page = "definition_list"
     list_display = ("__str__", "definition", *RESOURCES, "basis", "actor", "created_at", "outcome")
     list_filter = ("basis", "outcome")

@@ -1,4 +1,4 @@
-"""What goes with an object that is deleted, and what keeps it from being deleted."""
+"""Dependents that are deleted with an object, and references that prevent its deletion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXAMPLES = 5
 
 
 def protecting_objects(obj: models.Model) -> list[str]:
-    """Links to some of the rows that refer to an object and may not lose it, and how many more there are."""
+    """Return links to some of the rows that protect an object, and the number of the others."""
     return [
         text
         for relation in obj._meta.related_objects
@@ -39,7 +39,7 @@ def first_rows(rows: models.QuerySet[Any]) -> list[str]:
 
 
 def with_dependents(objs: list[Any]) -> Iterator[models.Model]:
-    """The objects and all that Django deletes with them, as far as it is shown in the admin."""
+    """Return the objects and the dependents that Django deletes with them, if the admin shows them."""
     if not objs:
         return
     collector = NestedObjects(using=router.db_for_write(type(objs[0])), origin=objs)

@@ -1,4 +1,4 @@
-"""Domains, projects and who belongs to them."""
+"""Admin of domains, projects and memberships."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DomainAdmin(AuditedModelAdmin):
 
 
 class MembershipInline(AdminOnlyMixin, AnyTabularInline):
-    """Members are added here; each is removed on a page of its own, which looks at their sessions first."""
+    """Adds members; removal has its own page, which checks the member's sessions first."""
 
     model = Membership
     may_change = may_delete = False
@@ -53,12 +53,12 @@ class ProjectAdmin(AuditedModelAdmin):
     inlines = (MembershipInline,)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """A project stays in its domain, where its usage has been counted."""
+        """Keep a project in its domain, because usage has been counted there."""
         own = super().get_readonly_fields(request, obj)
         return (*own, "domain") if obj else own
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
-        """A project with very many members has them in the list of memberships only."""
+        """Hide the inline for projects with very many members; the membership list shows them."""
         crowded = obj and obj.memberships.order_by()[MEMBERS_ON_PAGE : MEMBERS_ON_PAGE + 1].exists()
         return () if crowded else super().get_inlines(request, obj)
 
@@ -78,12 +78,12 @@ class MembershipAdmin(AuditedModelAdmin):
         return membership.project.domain.name
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """To move somebody, add one membership and delete the other."""
+        """Make existing memberships read-only; to move a person, add one membership and delete the other."""
         own = super().get_readonly_fields(request, obj)
         return (*own, "user", "project") if obj else own
 
     def protecting_objects(self, obj: Membership) -> list[str]:
-        """Sessions that have not ended keep their owner in the project."""
+        """Return the active sessions that keep their owner in the project."""
         return first_rows(
             LabletSession.objects.filter(project=obj.project_id, owner=obj.user_id, status__in=ACTIVE)
         )

@@ -1,4 +1,4 @@
-"""People and their roles."""
+"""Admin of people and their roles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ admin.site.unregister(Group)
 
 @admin.register(User)
 class PersonAdmin(AuditedModelAdmin, AnyUserAdmin):
-    """A person's role is their group; Django's single permissions are not used."""
+    """A person's role is their group; Django's individual permissions are not used."""
 
     fieldsets = (
         (None, {"fields": ("username", "password")}),
@@ -34,7 +34,7 @@ class PersonAdmin(AuditedModelAdmin, AnyUserAdmin):
             {
                 "fields": ("groups", "is_active", "is_staff", "is_superuser"),
                 "description": "The groups Viewer, Operator and Admin are the roles. "
-                "Data fixes need the role Admin and the staff status.",
+                "Data fixes require the role Admin and staff status.",
             },
         ),
         ("Dates", {"fields": ("last_login", "date_joined")}),
@@ -52,7 +52,7 @@ class PersonAdmin(AuditedModelAdmin, AnyUserAdmin):
         return own if _is_superuser(request) else (*own, "is_superuser")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """A superuser's account is changed by superusers only: its password is a key to everything."""
+        """Let only superusers change a superuser's account, because its password gives full access."""
         return super().has_change_permission(request, obj) and _may_touch(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -65,19 +65,19 @@ class PersonAdmin(AuditedModelAdmin, AnyUserAdmin):
             return super().user_change_password(request, id, form_url)
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Saving a form is logged with its fields already; this is for a new password."""
+        """Log password changes only; other edits are logged with their fields on save."""
         if request.resolver_match and request.resolver_match.url_name == "auth_user_password_change":
             log_password_change(request, obj)
 
 
 @admin.register(Group)
 class RoleAdmin(AuditedModelAdmin, GroupAdmin):
-    """The three groups that are roles stay as they are."""
+    """Shows the three groups that are roles, read-only."""
 
     fields = ("name",)
     filter_horizontal = ()
     search_fields = ("name",)
-    note = "Viewer, Operator and Admin are LCM's roles. Put people into them on a person's page."
+    note = "Viewer, Operator and Admin are LCM's roles. Assign them on a person's page."
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_change_permission(request, obj) and not _is_role(obj)

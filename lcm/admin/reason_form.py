@@ -1,4 +1,4 @@
-"""Why something is changed or deleted: asked for first, kept in the change log."""
+"""Form fields for the reason of a change or deletion, recorded in the change log."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ class AdminReasonForm(forms.Form):
     reason = forms.CharField(
         max_length=500,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 60}),
-        help_text="Kept in the change log with your name.",
+        help_text="Recorded in the change log under your name.",
     )
 
 
 def with_reason_field(form: type[Any]) -> type[Any]:
-    """The same form of a model with a field for the reason."""
+    """Return the model form with a field for the reason."""
     return type(form.__name__, (form, AdminReasonForm), {})
 
 
 def confirmed_reason(request: HttpRequest, *, said_yes: bool) -> AdminReasonForm:
-    """The reason for what is confirmed. Without one nothing is: the page that asks is shown again."""
+    """Return the reason of a confirmed deletion; without one, show the confirmation page again."""
     form = AdminReasonForm(request.POST if said_yes else None)
     if said_yes and not form.is_valid():
         request.POST = QueryDict()

@@ -1,4 +1,4 @@
-"""What LCM keeps about its own work."""
+"""Admin of the change log, tokens, idempotent responses, jobs, heartbeats and the change feed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOUND_AT_MOST = 200
 
 
 class ObjectKindFilter(admin.SimpleListFilter):
-    """The kinds of object come from the models: asking the log for them would read all of it."""
+    """Filter by kind of object; choices come from the models, because a DISTINCT would scan the log."""
 
     title = "kind of object"
     parameter_name = "object_type"
@@ -37,12 +37,12 @@ class ObjectKindFilter(admin.SimpleListFilter):
 
 @admin.register(ChangeLog)
 class ChangeAdmin(ReadOnlyAdmin):
-    note = "The change log is only ever added to."
+    note = "The change log is append-only."
     note_page = "change_list"
     list_display = ("at", "actor", "event", "object_type", "object_label", "message", "reason")
     list_filter = ("at", ObjectKindFilter)
     search_fields = ("object_id",)
-    search_help_text = "The whole id of an object, or the name of the person who made the change."
+    search_help_text = "Full id of an object, or name of the person who made the change."
     ordering = ("-at", "-id")
     sortable_by = ("at",)
     # The log outlives people: it shows the actor's name and does not follow `user`.
@@ -60,9 +60,7 @@ class ChangeAdmin(ReadOnlyAdmin):
 
 @admin.register(ApiToken)
 class TokenAdmin(AuditedModelAdmin):
-    note = (
-        "Tokens are made and replaced on the Tokens page, where a key is shown once. Here they are revoked."
-    )
+    note = "Create and rotate tokens on the Tokens page, which shows a key once. Revoke them here."
     note_page = "token_list"
     may_add = False
     list_display = ("name", "kind", "user", "hint", "state", "created_at", "expires_at", "last_used_at")
@@ -85,7 +83,7 @@ class TokenAdmin(AuditedModelAdmin):
     )
     readonly_fields = fields[1:]
 
-    @admin.action(description="Revoke the chosen %(verbose_name_plural)s …", permissions=["change"])
+    @admin.action(description="Revoke selected %(verbose_name_plural)s …", permissions=["change"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> TemplateResponse | None:
         def save(token: ApiToken, values: dict[str, Any]) -> None:
             revoke_token(token=token, actor=actor_of(request), now=timezone.now(), reason=values["reason"])
@@ -104,7 +102,7 @@ class TokenAdmin(AuditedModelAdmin):
 
 @admin.register(IdempotentResponse)
 class IdempotentAnswerAdmin(ReadOnlyAdmin):
-    """Without the answers themselves: they may hold what only the one who asked may see."""
+    """Hides the response bodies, which may contain data that only the requester may see."""
 
     list_display = ("key", "principal", "status", "created_at")
     list_filter = ("created_at",)
@@ -116,7 +114,7 @@ class IdempotentAnswerAdmin(ReadOnlyAdmin):
 
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
-    note = "Long work that people started; its own page shows how far it is. Kept for some days."
+    note = "Long-running jobs that people started; their pages show the progress. Deleted after some days."
     list_display = ("title", "state", "actor", "done", "total", "created_at")
     list_filter = ("state", "created_at")
     search_fields = ("title", "actor", "kind")
@@ -126,7 +124,7 @@ class JobAdmin(ReadOnlyAdmin):
 
 @admin.register(Heartbeat)
 class HeartbeatAdmin(AuditedModelAdmin):
-    note = "Heartbeats are written by the parts of LCM themselves; one of a part that is gone can be deleted."
+    note = "LCM's processes write heartbeats. Delete the heartbeat of a process that no longer exists."
     may_add = may_change = False
     list_display = ("name", "at")
     search_fields = ("name",)
@@ -135,7 +133,7 @@ class HeartbeatAdmin(AuditedModelAdmin):
 
 @admin.register(FeedEntry)
 class FeedEntryAdmin(ReadOnlyAdmin):
-    note = "What controllers watch: which sessions and slots changed. Kept for a while."
+    note = "Changes of sessions and slots that controllers watch. Deleted after a while."
     list_display = ("revision", "kind", "object_id", "pool", "at")
     list_filter = ("kind", "at")
     search_fields = ("object_id", "pool")
@@ -145,14 +143,14 @@ class FeedEntryAdmin(ReadOnlyAdmin):
 
 @admin.register(FeedHead)
 class FeedHeadAdmin(ReadOnlyAdmin):
-    note = "How far the change feed goes, and what of it has been forgotten."
+    note = "Newest and oldest revision of the change feed."
     list_display = ("revision", "forgotten")
     search_fields = ("revision",)
     ordering = ("pk",)
 
 
 def _full_id(text: str) -> str:
-    """Ids as the log keeps them, however they were written."""
+    """Normalise a UUID to the form that the log stores."""
     try:
         return str(UUID(text))
     except ValueError:

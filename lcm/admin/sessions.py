@@ -1,4 +1,4 @@
-"""Sessions, their history and their kernels."""
+"""Admin of sessions, their history and their kernels."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class KernelInline(ReadOnlyInline):
 @admin.register(LabletSession)
 class SessionAdmin(AuditedModelAdmin):
     note = (
-        "Sessions are asked for, and moved to another pool, on the Sessions page. "
-        "A status is changed by the actions of this list."
+        "Request sessions and move them to another pool on the Sessions page. "
+        "Change a status with the actions of this list."
     )
     note_page = "session_list"
     may_add = may_delete = False
@@ -65,7 +65,7 @@ class SessionAdmin(AuditedModelAdmin):
     list_filter = ("status", "priority", "created_at", "starts_at")
     list_select_related = ("definition", "owner", "project__domain", "revision")
     search_fields = ("id",)
-    search_help_text = "The start of an id, or the name of a definition, owner, project or domain."
+    search_help_text = "Start of an id, or name of a definition, owner, project or domain."
     ordering = ("-created_at", "-id")
     sortable_by = ("status", "priority", "starts_at", "created_at")
     autocomplete_fields = ("owner", "project")
@@ -76,7 +76,7 @@ class SessionAdmin(AuditedModelAdmin):
         ("Timeslot", {"fields": ("starts_at", "ends_at", "priority", "pool")}),
         ("Status", {"fields": ("status", "status_since", "attempt", "created_at")}),
     )
-    # A session's claim on capacity carries its pool and priority: they change together or not at all.
+    # The session's reservation copies its pool and priority, so both must change together.
     readonly_fields = (
         "id",
         "definition",
@@ -95,11 +95,11 @@ class SessionAdmin(AuditedModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[LabletSession], bool]:
-        """By index, as the Sessions page does: there may be a million."""
+        """Search by indexed columns, as the Sessions page does: there may be a million rows."""
         text = search_term.strip()
         return (search_sessions(queryset, text) if text else queryset), False
 
-    @admin.action(description="Cancel the chosen %(verbose_name_plural)s …", permissions=["change"])
+    @admin.action(description="Cancel selected %(verbose_name_plural)s …", permissions=["change"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[LabletSession]) -> TemplateResponse | None:
         def save(session: LabletSession, values: dict[str, Any]) -> None:
             cancel_session(
@@ -135,10 +135,10 @@ class SessionAdmin(AuditedModelAdmin):
 
 
 class SessionRelatedAdmin(AuditedModelAdmin):
-    """Rows of sessions, in the order of their index; found by finding the sessions first."""
+    """Rows that belong to sessions, in index order; a search finds the sessions first."""
 
     search_fields = ("session__id",)
-    search_help_text = "The start of a session's id, or the name of its definition, owner, project or domain."
+    search_help_text = "Start of a session's id, or name of its definition, owner, project or domain."
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -161,9 +161,9 @@ class TransitionAdmin(SessionRelatedAdmin):
 
 @admin.register(Kernel)
 class KernelAdmin(SessionRelatedAdmin):
-    """Kernels are made with their session and go with its status; moments can be corrected."""
+    """Kernels follow their session's status; only their times can be corrected."""
 
-    note = "A kernel's status goes with its session's, its amounts come from the session's revision."
+    note = "A kernel's status follows its session; its resources come from the session's revision."
     note_page = "session_list"
     may_add = may_delete = False
     list_display = (

@@ -1,4 +1,4 @@
-"""The admin site: for people on the staff whose role is Admin."""
+"""The admin site, for staff with the Admin role."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class LcmAdminSite(admin.AdminSite):
         return bool(user.is_active and user.is_staff) and is_admin(request)
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """People log in on LCM's own page; who is logged in and still sent here is told why."""
+        """Redirect to LCM's sign-in page; show signed-in people why they have no access."""
         after = request.GET.get("next", "")
         if not is_local_address(request, after):
             after = reverse("admin:index")
         if self.has_permission(request):
             return HttpResponseRedirect(after)
         if request.user.is_authenticated:
-            raise PermissionDenied("Data fixes are for members of the staff with the role Admin.")
+            raise PermissionDenied("Data fixes require staff status and the role Admin.")
         return redirect_to_login(after)
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
@@ -50,5 +50,5 @@ class LcmAdminSite(admin.AdminSite):
         return response
 
     def get_log_entries(self, request: HttpRequest) -> Any:
-        """There is one log, the change log, and the start page links to it."""
+        """Return nothing: the start page links to the change log instead of Django's log."""
         return []

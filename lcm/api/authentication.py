@@ -1,4 +1,4 @@
-"""Who calls the API: a person by log-in or token, or a controller by token."""
+"""Authentication of API requests: a person by session or token, a controller by token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lcm.web.server.rate_limit import record_failure, seconds_until_retry
 
 @dataclass(frozen=True)
 class ControllerPrincipal:
-    """The principal behind a controller's token: no person, sees only what its scopes name."""
+    """The principal of a controller's token; not a person, and limited to its scopes."""
 
     token: ApiToken
     is_authenticated = True
@@ -45,7 +45,7 @@ class TokenAuthentication(BaseAuthentication):
         if not parts or parts[0].lower() != self.keyword:
             return None
         if len(parts) != 2:
-            raise AuthenticationFailed("Send one token: “Authorization: Bearer lcm_…”.")
+            raise AuthenticationFailed("Send exactly one token: “Authorization: Bearer lcm_…”.")
         token = find_token(key=parts[1].decode(errors="replace"), now=timezone.now())
         if token is None:
             wait = seconds_until_retry(request)
@@ -63,11 +63,11 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class PersonSessionAuthentication(SessionAuthentication):
-    """The browser's log-in; changes need the CSRF token."""
+    """The browser's session; unsafe methods need the CSRF token."""
 
 
 def actor_of(request: Request) -> Actor:
-    """Who is behind an API request, for services and the change log."""
+    """Return the actor of an API request, for services and the change log."""
     principal: Any = request.user
     if isinstance(principal, ControllerPrincipal):
         return Actor.controller(principal.token.name, principal.token.pk)
@@ -76,5 +76,5 @@ def actor_of(request: Request) -> Actor:
 
 
 def principal_key(request: Request) -> str:
-    """A short name of the caller for throttling and idempotency."""
+    """Return a short key of the caller for throttling and idempotency."""
     return str(request.user.pk)

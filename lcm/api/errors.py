@@ -1,4 +1,4 @@
-"""Every error of the API has one form: {code, message, details}."""
+"""The format of all API errors: {code, message, details}."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's hook: our refusals and DRF's own, all in the same form."""
+    """DRF's hook: convert LCM's and DRF's exceptions to the same format."""
     if isinstance(error, DATABASE_ERRORS):
         logger.error("database_error", exc_info=error)
         error = DatabaseUnavailable()
@@ -41,12 +41,12 @@ def _answer(error: Exception) -> Response | None:
                 answer["Retry-After"] = str(RETRY_SECONDS)
             return answer
         case Http404():
-            return body(status.HTTP_404_NOT_FOUND, "not_found", "There is nothing here, or nothing for you.")
+            return body(status.HTTP_404_NOT_FOUND, "not_found", "Not found, or not accessible to you.")
         case PermissionDenied():
             return body(status.HTTP_403_FORBIDDEN, "permission_denied", str(error) or "This is not allowed.")
         case RequestDataTooBig():
             limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20
-            return body(413, "too_large", f"A request holds {limit} MB at most.")
+            return body(413, "too_large", f"The request body must not exceed {limit} MB.")
         case exceptions.ValidationError():
             fields = _fields(error.detail)
             return body(error.status_code, "invalid", _first(fields), fields)
@@ -74,13 +74,13 @@ def _fields(detail: Any) -> dict[str, Any]:
 
 
 def _first(detail: Any) -> str:
-    """The first sentence in a nest of field errors, with the name of its field."""
+    """Return the first message in nested field errors, with the name of its field."""
     if isinstance(detail, dict):
         for key, value in detail.items():
             text = _first(value)
             if text:
                 return text if key == "__all__" or ":" in text else f"{key}: {text}"
-        return "The input cannot be taken."
+        return "The input is not valid."
     if isinstance(detail, list):
         return next((text for text in map(_first, detail) if text), "")
     return str(detail)

@@ -1,4 +1,4 @@
-"""The API filters with the same FilterSets as the pages."""
+"""API filter backend that uses the FilterSets of the pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lcm.domain.errors import InvalidInput
 
 
 class SharedFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
-    """A filter that does not exist or cannot be read is an error, not everything."""
+    """Filters a list; an unknown or invalid filter is an error instead of being ignored."""
 
     paging = frozenset({"cursor", "page_size", "sort", "format"})
     of_deletions = frozenset({"reason"})
@@ -22,7 +22,7 @@ class SharedFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
         others = self.of_deletions if request.method == "DELETE" else self.paging
         unknown = set(request.query_params) - set(filterset.filters) - others
         if unknown:
-            raise InvalidInput(dict.fromkeys(sorted(unknown), "There is no such filter."))
+            raise InvalidInput(dict.fromkeys(sorted(unknown), "Unknown filter."))
         if not filterset.is_valid():
             raise InvalidInput({name: [str(e) for e in errors] for name, errors in filterset.errors.items()})
         return filterset.qs

@@ -1,4 +1,4 @@
-"""A POST with an Idempotency-Key is done once, however often it comes."""
+"""Idempotency-Key: a POST with the same key is executed once."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MAX_KEY = 200
 
 
 class IdempotentPostMixin:
-    """For API views: takes over `post` when the request carries a key."""
+    """Mixin for API views: wraps `post` if the request carries a key."""
 
-    shown_once: tuple[str, ...] = ()  # secrets of an answer, which are not kept for a repeat
+    shown_once: tuple[str, ...] = ()  # secrets in a response, which are not stored for replays
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)  # type: ignore[misc]
@@ -39,37 +39,37 @@ class IdempotentPostMixin:
 def respond_once(
     key: str, request: Request, answer: Callable[[], Response], *, shown_once: Sequence[str] = ()
 ) -> Response:
-    """The answer kept for this key, or a new one: it and what it did are committed together.
+    """Return the stored response for this key, or execute the request and store its response atomically.
 
-    An error changes nothing and is not kept: the same request may succeed later.
+    An error changes nothing and is not stored: the same request may succeed later.
     """
     if len(key) > MAX_KEY:
-        raise InvalidInput({HEADER: f"A key has at most {MAX_KEY} characters."})
+        raise InvalidInput({HEADER: f"The key must not exceed {MAX_KEY} characters."})
     principal, fingerprint = principal_key(request), _fingerprint(request)
-    if kept := _kept(principal, key):
-        return _repeat(kept, fingerprint)
+    if stored := _stored(principal, key):
+        return _replay(stored, fingerprint)
     try:
         with transaction.atomic():
-            # A second request with this key waits here until the first has been committed.
+            # A second request with this key blocks here until the first one commits.
             row = IdempotentResponse.objects.create(principal=principal, key=key, fingerprint=fingerprint)
             response = answer()
             row.status, row.body = response.status_code, _plain(response.data, shown_once)
             row.save(update_fields=["status", "body"])
             return response
     except IntegrityError:
-        if kept := _kept(principal, key):
-            return _repeat(kept, fingerprint)
+        if stored := _stored(principal, key):
+            return _replay(stored, fingerprint)
         raise
 
 
-def _kept(principal: str, key: str) -> IdempotentResponse | None:
+def _stored(principal: str, key: str) -> IdempotentResponse | None:
     return IdempotentResponse.objects.filter(principal=principal, key=key).first()
 
 
-def _repeat(kept: IdempotentResponse, fingerprint: str) -> Response:
-    if kept.fingerprint != fingerprint:
-        raise IdempotencyKeyReused(f"This {HEADER} was used for another request; take a new one.")
-    return Response(kept.body, status=kept.status, headers={"Idempotency-Replayed": "true"})
+def _replay(stored: IdempotentResponse, fingerprint: str) -> Response:
+    if stored.fingerprint != fingerprint:
+        raise IdempotencyKeyReused(f"This {HEADER} was used for another request. Use a new key.")
+    return Response(stored.body, status=stored.status, headers={"Idempotency-Replayed": "true"})
 
 
 def _fingerprint(request: Request) -> str:
@@ -81,6 +81,6 @@ def _fingerprint(request: Request) -> str:
 
 def _plain(data: Any, secrets: Sequence[str]) -> Any:
     hidden = {name: None for name in secrets if isinstance(data, dict) and name in data}
-    kept = {**data, **hidden} if hidden else data
-    # As the renderer writes it: Django's own encoder would cut times to milliseconds.
-    return json.loads(json.dumps(kept, cls=JSONEncoder))
+    public = {**data, **hidden} if hidden else data
+    # DRF's encoder, as the renderer uses it: Django's encoder would truncate times to milliseconds.
+    return json.loads(json.dumps(public, cls=JSONEncoder))

@@ -1,4 +1,4 @@
-"""Cursor pagination, the same as the pages'."""
+"""Cursor pagination, shared with the pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SIZE = 500
 
 
 class KeysetPagination(BasePagination):
-    """`?cursor=…&page_size=…&sort=…`; the answer has `next`, `previous` and `results`."""
+    """`?cursor=…&page_size=…&sort=…`; the response has `next`, `previous` and `results`."""
 
     page: RowPage[Any]
 
@@ -54,14 +54,12 @@ class KeysetPagination(BasePagination):
         sorts: tuple[str, ...] = getattr(view, "sorts", ("-created_at",))
         names = [sort.removeprefix("-") for sort in sorts]
         return [
-            _parameter("cursor", {"type": "string"}, "Where the page starts, from `next` or `previous`."),
-            _parameter(
-                "page_size", {"type": "integer", "minimum": 1, "maximum": MAX_SIZE}, "Rows on a page."
-            ),
+            _parameter("cursor", {"type": "string"}, "Start of the page, from `next` or `previous`."),
+            _parameter("page_size", {"type": "integer", "minimum": 1, "maximum": MAX_SIZE}, "Rows per page."),
             _parameter(
                 "sort",
                 {"type": "string", "enum": [*names, *(f"-{name}" for name in names)]},
-                f"`{sorts[0]}`, if left out; a leading `-` reverses the order.",
+                f"`{sorts[0]}` by default; a leading `-` reverses the order.",
             ),
         ]
 
@@ -72,7 +70,7 @@ class KeysetPagination(BasePagination):
 
 
 class SinglePage(KeysetPagination):
-    """The form of all lists, for a short list that is not stored: every row is on one page."""
+    """The list format for a short list that is not stored: every row is on one page."""
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
         self.page = RowPage(list(queryset), first=1, next=None, previous=None)
@@ -85,7 +83,7 @@ class SinglePage(KeysetPagination):
 def _size(request: Request) -> int:
     text = request.query_params.get("page_size") or str(DEFAULT_SIZE)
     if not re.fullmatch("[0-9]{1,3}", text) or not 1 <= int(text) <= MAX_SIZE:
-        raise InvalidInput({"page_size": f"Ask for 1 to {MAX_SIZE} rows."})
+        raise InvalidInput({"page_size": f"Must be between 1 and {MAX_SIZE}."})
     return int(text)
 
 

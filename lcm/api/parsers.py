@@ -1,4 +1,4 @@
-"""Reading what callers send."""
+"""JSON parser for request bodies."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rest_framework.utils import json
 from lcm.domain.errors import InvalidInput
 from lcm.domain.storable_text import UNSTORABLE, find_unstorable
 
-# How JSON can say what cannot be stored. Most never do, and need no walk through all their values.
+# Escapes and characters that the database cannot store; without a match, no value needs checking.
 _SUSPICIOUS = re.compile(r"\\u(?:0000|[dD][89a-fA-F])|[\ud800-\udfff]")
 LONGEST_NUMBER = 400  # characters
 
 
 class JsonParser(JSONParser):
-    """JSON of a sane depth, with text and numbers that can be stored.
+    """JSON of limited depth, with text and numbers that the database can store.
 
-    The request keeps it as `json_text`, to be stored as it came. What looks suspicious is not kept: of a key
-    that is there twice, only the last value was checked.
+    The request keeps the text as `json_text`, so that it can be stored verbatim. Suspicious text is not kept,
+    because only the last value of a duplicate key was checked.
     """
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
@@ -35,7 +35,7 @@ class JsonParser(JSONParser):
             where = find_unstorable(data) if is_suspicious else None
         except RecursionError as error:
             raise ParseError("This JSON is nested too deeply.") from error
-        except (ValueError, LookupError) as error:  # of a charset that is none of text
+        except (ValueError, LookupError) as error:  # LookupError: the charset is not a text encoding
             raise ParseError(f"JSON parse error - {error}") from error
         if where is not None:
             raise InvalidInput({where or "__all__": UNSTORABLE})
@@ -46,14 +46,14 @@ class JsonParser(JSONParser):
 
 
 def _is_suspicious(text: str) -> bool:
-    """Two looks that cost nothing settle it for most."""
+    """Return whether the text may be unstorable; two cheap checks settle most cases."""
     return ("\\u" in text or not text.isascii()) and _SUSPICIOUS.search(text) is not None
 
 
 def _storable_number(text: str) -> float:
-    """A number with a point or an exponent, unless a database could not hold it or would hold another."""
+    """Parse a decimal number; reject numbers that the database cannot store exactly."""
     number = float(text)
     lost = math.isinf(number) or (not number and text.lower().partition("e")[0].strip("-0."))
     if lost or len(text) > LONGEST_NUMBER:
-        raise ValueError(f"{text[:20]} is too large, too small or too long a number")
+        raise ValueError(f"{text[:20]} is out of range or has too many digits")
     return number

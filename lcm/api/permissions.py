@@ -1,4 +1,4 @@
-"""The one permission class: each view says its rule for each action."""
+"""The permission class of the API; each view declares a policy per action."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def access_policy_of(view: APIView) -> AccessPolicy:
-    """The rule for the action a request is about; an action without one is for nobody below Admin."""
+    """Return the policy of the requested action; an action without a policy is for Admins only."""
     access: dict[str, AccessPolicy] = getattr(view, "access", {})
     action = getattr(view, "action", None) or (view.request.method or "").lower()
     return access.get(action, ADMIN)
 
 
 class AccessPermission(BasePermission):
-    """Role for people, scope for controllers."""
+    """Checks the role of people and the scope of controllers."""
 
     message = "Your role does not allow this."
 

@@ -1,4 +1,4 @@
-"""The parts of the OpenAPI document that all calls share."""
+"""Parts of the OpenAPI document that all operations share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lcm.api.idempotency import HEADER, MAX_KEY
 
 
 class ErrorSerializer(serializers.Serializer[Any]):
-    """The form of every error."""
+    """The format of every error."""
 
     code = serializers.CharField()
     message = serializers.CharField()
@@ -22,20 +22,20 @@ class ErrorSerializer(serializers.Serializer[Any]):
 
 
 class LcmSchema(AutoSchema):
-    """Adds the error answers and, to every POST, the Idempotency-Key header."""
+    """Adds the error responses and, to every POST, the Idempotency-Key header."""
 
     errors = {
-        "400": "Wrong input",
-        "401": "Not logged in",
+        "400": "Invalid input",
+        "401": "Not authenticated",
         "403": "Not allowed",
         "404": "Not found",
         "429": "Too many requests",
     }
     post_errors = {
-        "409": "Does not fit the state",
+        "409": "Conflict with the current state",
         "413": "Request body too large",
         "415": "Request body is not JSON",
-        "422": "Cannot mean what it says",
+        "422": "Unprocessable content",
     }
 
     def get_override_parameters(self) -> list[Any]:
@@ -46,7 +46,7 @@ class LcmSchema(AutoSchema):
                 HEADER,
                 {"type": "string", "maxLength": MAX_KEY},
                 OpenApiParameter.HEADER,
-                description="The same key is answered once.",
+                description="Requests with the same key are executed once.",
             )
         ]
 
@@ -59,12 +59,12 @@ class LcmSchema(AutoSchema):
         return bodies
 
 
-# Name and type: the filter `since` of the change log is a time, and ignored when empty.
+# Name and type: the filter `since` of the change log is a time, which is ignored if empty.
 REFUSED_WHEN_EMPTY = {("revision", "integer"), ("since", "integer"), ("wait", "number")}
 
 
 def allow_empty_parameters(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-    """Document which query parameters LCM ignores when they are empty; a hook of drf-spectacular."""
+    """Document which query parameters are ignored if empty; a hook of drf-spectacular."""
     for path in result["paths"].values():
         for operation in path.values():
             for parameter in operation.get("parameters", ()):
@@ -74,14 +74,14 @@ def allow_empty_parameters(result: dict[str, Any], **kwargs: Any) -> dict[str, A
 
 
 def _is_ignored_when_empty(parameter: dict[str, Any]) -> bool:
-    """Each value of a parameter that may be repeated is checked, also an empty one."""
+    """Return whether an empty value is ignored; each value of a repeatable parameter is checked instead."""
     kind = parameter["schema"].get("type")
     refused = kind == "array" or (parameter["name"], kind) in REFUSED_WHEN_EMPTY
     return not (parameter.get("required") or refused)
 
 
 def close_request_bodies(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-    """Document that LCM refuses unknown keys of request bodies; a hook of drf-spectacular."""
+    """Document that unknown keys in request bodies are rejected; a hook of drf-spectacular."""
     schemas = result["components"]["schemas"]
     waiting = [
         each["requestBody"]
@@ -106,7 +106,7 @@ def close_request_bodies(result: dict[str, Any], **kwargs: Any) -> dict[str, Any
 
 
 class DecimalText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """The text of a decimal number; the pattern of drf-spectacular also matches an empty text."""
+    """A decimal number as text; the pattern of drf-spectacular also matches an empty text."""
 
     target_class = "rest_framework.fields.DecimalField"
     match_subclasses = True
@@ -122,7 +122,7 @@ class DecimalText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-c
 
 
 class DurationText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """The text of a duration, as Django writes it."""
+    """A duration as text, in Django's format."""
 
     target_class = "rest_framework.fields.DurationField"
 

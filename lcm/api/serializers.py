@@ -1,4 +1,4 @@
-"""What the API shows and takes. No rules: those are in the services."""
+"""Serializers of the API. Business rules are in the services."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
             "id", "name", "kind", "user", "scopes", "hint", "state",
             "created_at", "expires_at", "revoked_at", "last_used_at",
         ]  # fmt: skip
-        extra_kwargs = {"scopes": {"help_text": "What a controller may see: `pool:NAME`."}}
+        extra_kwargs = {"scopes": {"help_text": "Scopes of a controller: `pool:NAME`."}}
 
 
 class TokenRequestSerializer(serializers.Serializer[Any]):
@@ -126,7 +126,7 @@ class TokenRequestSerializer(serializers.Serializer[Any]):
 
 
 class NewTokenSerializer(TokenSerializer):
-    key = serializers.CharField(read_only=True, help_text="Shown this once.")
+    key = serializers.CharField(read_only=True, help_text="Shown only in this response.")
 
     class Meta(TokenSerializer.Meta):
         fields = [*TokenSerializer.Meta.fields, "key"]
@@ -184,13 +184,13 @@ class PortSerializer(serializers.Serializer[Any]):
 class ResourceBasisSerializer(serializers.Serializer[Any]):
     basis = serializers.ChoiceField(
         choices=[KEEP, *(each.value for each in RevisionBasis if each != RevisionBasis.MIXED)],
-        help_text="Where the number comes from. `keep`: not chosen in the review, or not changed by a manual "
+        help_text="Source of the value. `keep`: not chosen in the review, or not changed by a manual "
         "revision or a revert.",
     )
     source = serializers.ChoiceField(  # type: ignore[assignment]
         choices=["used", "allocated"],
         allow_null=True,
-        help_text="The figures of sessions it was taken from; null if it was not taken from sessions.",
+        help_text="Figures of the observed sessions; null if the value does not come from sessions.",
     )
 
 
@@ -207,7 +207,7 @@ class RevisionSerializer(serializers.ModelSerializer[DefinitionRevision]):
         child=ResourceBasisSerializer(), read_only=True, help_text="By resource: `cpu_cores`, `memory_gb` …"
     )
     port_changes = PortChangesSerializer(
-        read_only=True, help_text="Names of ports that differ from the revision before."
+        read_only=True, help_text="Names of ports that differ from the previous revision."
     )
     reverts = serializers.IntegerField(source="reverts.number", read_only=True, default=None, allow_null=True)
 
@@ -296,9 +296,11 @@ class DefinitionImportSerializer(DefinitionSettingsSerializer):
         trim_whitespace=False, help_text="The CML topology as YAML, 2 MB at most."
     )
     dry_run = serializers.BooleanField(
-        default=False, help_text="Only say what was understood; nothing is saved."
+        default=False, help_text="Return the imported values without saving them."
     )
-    name = serializers.CharField(max_length=63, required=False, help_text="Needed unless it is a dry run.")
+    name = serializers.CharField(
+        max_length=63, required=False, help_text="Required unless this is a dry run."
+    )
     requirements = RequirementsSerializer(required=False)
 
 
@@ -308,7 +310,7 @@ class NewRequirementsSerializer(RequirementsSerializer):
 
 
 class NewNodeSerializer(serializers.Serializer[Any]):
-    """A node. Sizes decide how the requirements are divided; a resource without sizes is divided equally."""
+    """A node. Sizes set its share of the requirements; a resource without sizes is divided equally."""
 
     label = serializers.CharField(max_length=MAX_NODE_NAME)  # type: ignore[assignment]
     node_definition = serializers.CharField(
@@ -327,7 +329,7 @@ class NewPortSerializer(serializers.Serializer[Any]):
     outside = serializers.IntegerField(
         min_value=1,
         max_value=MAX_PORT,
-        help_text="Unique in the definition; each session gets ports of its own.",
+        help_text="Unique in the definition; each session gets its own ports.",
     )
     inside = serializers.IntegerField(
         min_value=0,
@@ -338,7 +340,7 @@ class NewPortSerializer(serializers.Serializer[Any]):
     )
     transport = serializers.ChoiceField(choices=[TCP, UDP], default=TCP)
     name = serializers.CharField(
-        required=False, help_text="LCM derives it from node and protocol; another name is refused."
+        required=False, help_text="LCM derives it from node and protocol; any other name is rejected."
     )
 
 
@@ -353,13 +355,13 @@ class NewDefinitionSerializer(DefinitionSettingsSerializer):
         allow_empty=False,
         min_length=1,
         max_length=MAX_NODES,
-        help_text="One kernel each. Left out: one node with the name of the definition.",
+        help_text="One kernel per node. Default: one node with the name of the definition.",
     )
     port_template = NewPortSerializer(many=True, required=False)
 
 
 class TopologySummarySerializer(serializers.Serializer[Any]):
-    """What LCM read in a topology."""
+    """Summary of an imported topology."""
 
     title = serializers.CharField()
     description = serializers.CharField()
@@ -391,31 +393,31 @@ class DefinitionChangeSerializer(serializers.Serializer[Any]):
         required=False, min_value=timedelta(minutes=1), max_value=MAX_DURATION
     )
     reason = serializers.CharField(
-        max_length=500, allow_blank=True, required=False, help_text="Kept in the change log."
+        max_length=500, allow_blank=True, required=False, help_text="Recorded in the change log."
     )
 
 
 class StatusChangeSerializer(serializers.Serializer[Any]):
     status = serializers.ChoiceField(choices=DefinitionStatus.choices)
     reason = serializers.CharField(
-        max_length=500, allow_blank=True, default="", help_text="Needed to deprecate it."
+        max_length=500, allow_blank=True, default="", help_text="Required to deprecate the definition."
     )
 
 
 class ReviseSerializer(serializers.Serializer[Any]):
     requirements = RequirementsSerializer(default=dict)
     port_template = NewPortSerializer(
-        many=True, required=False, help_text="All ports of new sessions. Left out: the ports stay."
+        many=True, required=False, help_text="All ports of new sessions. Default: the current ports."
     )
     based_on = serializers.IntegerField(
-        min_value=1, help_text="The current revision, as the caller knows it."
+        min_value=1, help_text="The revision that the caller expects to be current."
     )
     reason = serializers.CharField(max_length=500)
 
 
 class RevertSerializer(serializers.Serializer[Any]):
     based_on = serializers.IntegerField(
-        min_value=1, help_text="The current revision, as the caller knows it."
+        min_value=1, help_text="The revision that the caller expects to be current."
     )
     reason = serializers.CharField(max_length=500)
 
@@ -463,17 +465,17 @@ class SessionDetailSerializer(SessionSerializer):
         child=serializers.IntegerField(),
         read_only=True,
         allow_null=True,
-        help_text="Planned, by name: the ports that the session holds, or held when it was observed last. "
-        "Null: ended, and its ports were never observed.",
+        help_text="Reserved ports by name: current ones, or the ones at the last observation. "
+        "Null if the session ended and its ports were never observed.",
     )
     observed_ports = serializers.DictField(
         child=serializers.IntegerField(),
         read_only=True,
         allow_null=True,
-        help_text="By name, as observed last; null: never observed.",
+        help_text="By name, from the last observation; null if never observed.",
     )
     observed_resources = serializers.DictField(
-        read_only=True, allow_null=True, help_text="The newest observation, whole; null: never observed."
+        read_only=True, allow_null=True, help_text="The complete last observation; null if never observed."
     )
 
     class Meta(SessionSerializer.Meta):
@@ -492,10 +494,10 @@ class SessionRequestSerializer(serializers.Serializer[Any]):
         queryset=LabletDefinition.objects.select_related("current_revision")
     )
     owner = serializers.PrimaryKeyRelatedField(
-        queryset=User.objects.filter(is_active=True), required=False, help_text="The caller, if left out."
+        queryset=User.objects.filter(is_active=True), required=False, help_text="Default: the caller."
     )
     project = serializers.PrimaryKeyRelatedField(queryset=Project.objects.select_related("domain"))
-    starts_at = serializers.DateTimeField(required=False, help_text="Now, if left out.")
+    starts_at = serializers.DateTimeField(required=False, help_text="Default: now.")
     ends_at = serializers.DateTimeField()
     priority = serializers.ChoiceField(choices=Priority.choices, default=Priority.NORMAL)
     pool = serializers.CharField(max_length=63, allow_blank=True, default="")
@@ -514,27 +516,27 @@ class TransitionRequestSerializer(serializers.Serializer[Any]):
     from_status = serializers.ChoiceField(
         choices=SessionStatus.choices,
         required=False,
-        help_text="Refused when the session has moved on.",
+        help_text="Rejected if the session's status has changed.",
     )
     to_status = serializers.ChoiceField(choices=SessionStatus.choices)
     attempt = serializers.IntegerField(
-        required=False, min_value=1, help_text="Refused when it is another one by now."
+        required=False, min_value=1, help_text="Rejected if the attempt has changed."
     )
     ends_at = serializers.DateTimeField(
         required=False,
-        help_text="The end of the timeslot that the step was decided on: refused when the session ends at "
+        help_text="End of the timeslot that the step is based on. Rejected if the session now ends at "
         "another time, because it was extended.",
     )
     reason = serializers.CharField(max_length=500, allow_blank=True, default="")
 
 
 class FailureSerializer(serializers.Serializer[Any]):
-    """What went wrong; LCM decides what follows."""
+    """A failure that a controller reports; LCM decides how to continue."""
 
     reason = serializers.CharField(max_length=500)
     from_status = serializers.ChoiceField(choices=SessionStatus.choices, required=False)
     attempt = serializers.IntegerField(required=False, min_value=1)
-    lab_is_gone = serializers.BooleanField(default=True, help_text="Nothing is left on the worker.")
+    lab_is_gone = serializers.BooleanField(default=True, help_text="The lab no longer exists on the worker.")
 
 
 class SessionSlotSerializer(serializers.Serializer[Any]):
@@ -545,12 +547,14 @@ class SessionSlotSerializer(serializers.Serializer[Any]):
 
 class SessionPartSerializer(serializers.Serializer[Any]):
     slot = SessionSlotSerializer()
-    nodes = serializers.ListField(child=serializers.CharField(), help_text="Labels of the nodes on it.")
-    topology = serializers.CharField(allow_null=True, help_text="CML's YAML of these nodes alone.")
+    nodes = serializers.ListField(
+        child=serializers.CharField(), help_text="Labels of the nodes on this slot."
+    )
+    topology = serializers.CharField(allow_null=True, help_text="CML's YAML of these nodes only.")
 
 
 class ControllerSessionSerializer(serializers.Serializer[Any]):
-    """A session with all that its controller needs."""
+    """A session with the data that its controller needs."""
 
     id = serializers.UUIDField()
     attempt = serializers.IntegerField()
@@ -559,24 +563,26 @@ class ControllerSessionSerializer(serializers.Serializer[Any]):
     starts_at = serializers.DateTimeField()
     ends_at = serializers.DateTimeField()
     arrived_at = serializers.DateTimeField(allow_null=True)
-    observed_at = serializers.DateTimeField(allow_null=True, help_text="When it was observed last.")
+    observed_at = serializers.DateTimeField(allow_null=True, help_text="Time of the last observation.")
     pool = serializers.CharField()
     definition = serializers.UUIDField()
     definition_name = serializers.CharField()
-    awaits_arrival = serializers.BooleanField(help_text="Runs only when its user has arrived.")
+    awaits_arrival = serializers.BooleanField(help_text="The session runs only after its user has arrived.")
     revision = serializers.IntegerField()
     port_template = PortSerializer(many=True)
     topology = serializers.CharField(
         allow_null=True,
         help_text="CML's YAML, until the lab is imported; empty if the definition has no topology.",
     )
-    kernels = serializers.DictField(child=serializers.UUIDField(), help_text="By the label of their node.")
+    kernels = serializers.DictField(child=serializers.UUIDField(), help_text="By node label.")
     slot = SessionSlotSerializer(allow_null=True)
-    parts = SessionPartSerializer(many=True, help_text="When it is on several slots: a lab for each.")
+    parts = SessionPartSerializer(
+        many=True, help_text="One lab per slot, if the session is on several slots."
+    )
     left_out = serializers.ListField(
         child=serializers.CharField(), help_text="Links between its slots, until the labs are imported."
     )
     allocated_ports = serializers.DictField(child=serializers.IntegerField(), help_text="By name.")
     requests = serializers.DictField(
-        child=serializers.DateTimeField(), help_text="What people asked for, and since when."
+        child=serializers.DateTimeField(), help_text="Pending requests of people, with their times."
     )

@@ -1,4 +1,4 @@
-"""How often a caller of the API may call."""
+"""Rate limits of the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PrincipalThrottle(BaseThrottle):
-    """A window of fixed length for each person or token."""
+    """A fixed window for each person or token."""
 
     left: float | None = None
 

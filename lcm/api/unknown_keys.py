@@ -1,4 +1,4 @@
-"""Keys of a request body that no serializer takes."""
+"""Detection of unknown keys in request bodies."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 from rest_framework.serializers import Serializer
 
-UNKNOWN = "This request has no such field."
+UNKNOWN = "Unknown field."
 
 
 def unknown_keys(field: Any, data: Any) -> dict[str, Any]:
-    """Return an error for each key that the serializer does not take, also in nested objects and lists."""
+    """Return an error for each key that the serializer does not accept, also in nested objects and lists."""
     if isinstance(field, Serializer):
         if not isinstance(data, dict):
             return {}

@@ -1,4 +1,4 @@
-"""The API's addresses."""
+"""URLs of the API."""
 
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularSwaggerSplitView
@@ -18,7 +18,7 @@ app_name = "api"
 
 
 class Router(SimpleRouter):
-    """Addresses with and without a slash at the end are the same."""
+    """Router that accepts URLs with and without a trailing slash."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ router.register("changes", ChangeViewSet, "change")
 internal = Router()
 internal.register("lablet-sessions", InternalSessionViewSet, "internal-session")
 
-# A page for people in a browser: who is not logged in is sent to do so.
+# A page for browsers: anonymous users are redirected to the sign-in page.
 docs = SpectacularSwaggerSplitView.as_view(url_name="api:schema", permission_classes=[])
 
 urlpatterns = [

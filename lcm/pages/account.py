@@ -1,4 +1,4 @@
-"""Log-in, theme, suggestions and the change log."""
+"""Sign-in, theme, suggestions and change log pages."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ A_YEAR = 365 * 24 * 3600
 
 
 class LoginForm(AuthenticationForm):
-    """Names the mistake in our words."""
+    """Sign-in form with LCM's error messages."""
 
     error_messages = {
-        "invalid_login": "Check the name and the password.",
+        "invalid_login": "Wrong user name or password.",
         "inactive": "This account has been closed.",
     }
 
@@ -43,12 +43,12 @@ class LoginForm(AuthenticationForm):
             field.widget.attrs["class"] = "input"
 
     def clean(self) -> dict[str, Any]:
-        """Refuse without looking once an address has guessed too often for this name."""
+        """Reject without checking the password once an address has failed too often for this name."""
         assert self.request is not None
         name = self.cleaned_data.get("username", "")
         wait = seconds_until_retry(self.request, name=name)
         if wait is not None:
-            raise ValidationError(f"Too many wrong passwords came from here. Try again in {wait:.0f} s.")
+            raise ValidationError(f"Too many failed attempts from this address. Try again in {wait:.0f} s.")
         try:
             return super().clean()
         except ValidationError:
@@ -57,7 +57,7 @@ class LoginForm(AuthenticationForm):
 
 
 class SignInView(LoginView):
-    """The sign-in page; it marks the browser of a person who has signed in."""
+    """The sign-in page; marks the browser as known after a sign-in."""
 
     form_class = LoginForm
     template_name = "login.html"
@@ -76,14 +76,14 @@ log_out = public(LogoutView.as_view())
 @require_GET
 @public
 def favicon(request: HttpRequest) -> HttpResponseBase:
-    """For pages that do not name our icon: django-admin and the API's documentation."""
+    """Serve the icon for pages that do not link it: the admin and the API documentation."""
     return redirect(static("icon.svg"), permanent=True)
 
 
 @require_POST
 @public
 def set_theme(request: HttpRequest) -> HttpResponseBase:
-    """Remember how this browser and this person want the pages."""
+    """Set the theme of this browser and of the signed-in person."""
     theme = request.POST.get("theme", "")
     back = request.POST.get("next", "")
     if not is_local_address(request, back):
@@ -97,11 +97,11 @@ def set_theme(request: HttpRequest) -> HttpResponseBase:
 
 
 def remember_theme(request: HttpRequest, response: HttpResponseBase, theme: str) -> None:
-    """This browser shows pages like that from now on."""
+    """Store the theme in a cookie of this browser."""
     response.set_cookie("lcm_theme", theme, max_age=A_YEAR, samesite="Lax", secure=request.is_secure())
 
 
-# By the kind of what is typed; apps add theirs when they start.
+# Suggestions by kind of input; apps add theirs when they start.
 SUGGESTERS: dict[str, Callable[[str], list[str]]] = {
     "definitions": names.suggest_definitions,
     "projects": names.suggest_projects,
@@ -112,12 +112,10 @@ SUGGESTERS: dict[str, Callable[[str], list[str]]] = {
 @require_GET
 @role_required(Role.OPERATOR)
 def suggest(request: HttpRequest, kind: str) -> HttpResponseBase:
-    """Names that match what is being typed, as options of a datalist."""
+    """Return names that match the input, as options of a datalist."""
     text = str(next(iter(request.GET.values()), ""))[:100].replace("\0", "")
     if kind not in SUGGESTERS:
-        return JsonResponse(
-            {"code": "not_found", "message": "There is nothing here.", "details": {}}, status=404
-        )
+        return JsonResponse({"code": "not_found", "message": "Page not found.", "details": {}}, status=404)
     return render(request, "components/options.html", {"options": SUGGESTERS[kind](text.strip())})
 
 

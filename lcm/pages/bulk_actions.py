@@ -1,4 +1,4 @@
-"""What can be done to many definitions, sessions or tokens at once."""
+"""Bulk actions on definitions, sessions and tokens."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ CANCEL = BulkOperation(
     verb="Cancel",
     past="cancelled or being stopped",
     can_be="cancelled",
-    effect="Those that wait leave the queue; those that run are stopped and lose unsaved work.",
-    rest="Those that have ended or are being stopped stay as they are.",
+    effect="Waiting sessions leave the queue. Running sessions stop and lose unsaved work.",
+    rest="Sessions that have ended or are stopping stay unchanged.",
     eligible_rows=lambda rows: rows.filter(status__in=list(lifecycle.CANCEL_TARGETS)),
     run=_cancel,
     danger=True,
@@ -53,8 +53,8 @@ ACTIVATE = BulkOperation(
     verb="Activate",
     past="made active",
     can_be="made active",
-    effect="They can be asked for.",
-    rest="Those that are active already stay as they are.",
+    effect="People can request sessions of them.",
+    rest="Definitions that are already active stay unchanged.",
     eligible_rows=lambda rows: rows.exclude(status=DefinitionStatus.ACTIVE),
     run=_set_status(DefinitionStatus.ACTIVE),
 )
@@ -65,8 +65,8 @@ DEPRECATE = BulkOperation(
     verb="Deprecate",
     past="made deprecated",
     can_be="made deprecated",
-    effect="They cannot be asked for any more. Sessions that exist are untouched.",
-    rest="Those that are deprecated already stay as they are.",
+    effect="People can no longer request sessions of them. Existing sessions are not affected.",
+    rest="Definitions that are already deprecated stay unchanged.",
     eligible_rows=lambda rows: rows.exclude(status=DefinitionStatus.DEPRECATED),
     run=_set_status(DefinitionStatus.DEPRECATED),
     danger=True,
@@ -78,8 +78,8 @@ REVOKE = BulkOperation(
     verb="Revoke",
     past="revoked",
     can_be="revoked",
-    effect="Whoever uses them is refused from now on. They cannot be brought back.",
-    rest="Those that are revoked already stay as they are.",
+    effect="Requests with these tokens are rejected from now on. This cannot be undone.",
+    rest="Tokens that are already revoked stay unchanged.",
     eligible_rows=lambda rows: rows.filter(revoked_at=None),
     run=for_each_row(_revoke),
     danger=True,

@@ -1,4 +1,4 @@
-"""A change in words: what was kept of an object before and after, as people say it."""
+"""Differences of a change log entry as text: values before and after."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lcm.templatetags.lcm import clock, words
 from lcm.web.object_links import model_of
 from lcm.web.wording import amount_text
 
-# What ends a field's name says the unit; the name is read without it.
+# Suffixes of field names that give the unit; the label omits them.
 UNITS = {"_cores": "cores", "_gb": "GB", "_mb": "MB", "_seconds": "s", "_days": "days"}
 ONE = {"cores": "core", "days": "day"}
 SECONDS = ("_timeout", "_wait")
@@ -28,7 +28,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 @dataclass(frozen=True)
 class FieldDifference:
-    """One field; a side that is None had nothing."""
+    """One field before and after; None means no value."""
 
     label: str
     before: str | None
@@ -72,7 +72,7 @@ def _pairs(value: Mapping[str, Any]) -> str:
 
 
 def _chosen(model: type[Model] | None, name: str, value: Any) -> str | None:
-    """The word of a choice, or the name of what a field refers to."""
+    """Return the label of a choice, or the name of a related object."""
     try:
         field: Any = model and model._meta.get_field(name)
     except FieldDoesNotExist:

@@ -1,4 +1,4 @@
-"""Importing a CML topology: paste or upload, see what was understood, save."""
+"""Import of a CML topology: paste or upload, check, save."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FilesInput(forms.ClearableFileInput):
 
 
 class FilesField(forms.FileField):
-    """Several files of one input."""
+    """Several files in one input."""
 
     widget = FilesInput(attrs={"multiple": True})
 
@@ -56,8 +56,8 @@ def definition_bulk_import(request: HttpRequest) -> HttpResponseBase:
     home = reverse("definition_import")
     page = FormPage(
         title="Import many definitions",
-        text="Each file becomes a draft with the requirements that its nodes ask for. "
-        "Look at the drafts and activate those that are right.",
+        text="Each file becomes a draft with the requirements of its nodes. "
+        "Check the drafts, then activate them.",
         form=BulkImportForm,
         submit="Import files",
         save=save,
@@ -68,7 +68,7 @@ def definition_bulk_import(request: HttpRequest) -> HttpResponseBase:
 
 
 class EitherFieldMixin:
-    """A field that is empty where the other is filled in: neither is optional, the form looks at both."""
+    """Two fields of which one is required; the form checks both."""
 
     def validate(self, value: Any) -> None:
         pass
@@ -83,7 +83,7 @@ class EitherText(EitherFieldMixin, forms.CharField):
 
 
 class TopologyForm(PageForm):
-    """The first step: the topology as text or file."""
+    """First step: the topology as text or file."""
 
     use_required_attribute = False
     file = EitherFile(label="YAML file", help_text="As CML exports it, 2 MB at most.")
@@ -105,7 +105,7 @@ class TopologyForm(PageForm):
 
 
 class ReviewForm(RequirementsForm, DefinitionForm):
-    """The second step: what was read, to be named and corrected."""
+    """Second step: the imported values, to be named and corrected."""
 
     name = forms.CharField(
         max_length=63, validators=[slug_name], help_text="Small letters, digits and hyphens."
@@ -114,7 +114,7 @@ class ReviewForm(RequirementsForm, DefinitionForm):
     status = forms.ChoiceField(
         choices=[(each.value, each.label) for each in (DefinitionStatus.DRAFT, DefinitionStatus.ACTIVE)],
         initial=DefinitionStatus.ACTIVE,
-        help_text="Only active definitions can be asked for.",
+        help_text="Sessions can be requested of active definitions only.",
     )
     topology = forms.CharField(widget=forms.HiddenInput, strip=False)
     field_order = ["name", "version", "status", "description", *RESOURCES, *services.EDITABLE_FIELDS[1:]]
@@ -123,7 +123,7 @@ class ReviewForm(RequirementsForm, DefinitionForm):
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def definition_import(request: HttpRequest) -> HttpResponseBase:
-    """Three answers: the empty form, the review, or the saved definition."""
+    """Show the empty form or the review, or save the definition."""
     if request.method == "GET":
         return _show(request, TopologyForm())
     if "name" in request.POST:
@@ -169,7 +169,7 @@ def _suggested(topology: Topology) -> dict[str, Any]:
 
 
 def _show_topology_errors(form: PageForm, error: InvalidInput) -> None:
-    """Say where in the YAML each problem is; they all belong to the one field."""
+    """Add the location of each problem in the YAML to the topology field."""
     texts = [
         f"{path.removeprefix('topology').removeprefix('.')}: {text}".removeprefix(": ")
         for path, found in error.fields.items()

@@ -83,12 +83,12 @@ def definition_revisions(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 
 class DefinitionForm(PageForm):
-    """What an Admin may change without making a revision."""
+    """Settings that an Admin may change without creating a revision."""
 
     description = forms.CharField(max_length=500, required=False, widget=forms.Textarea(attrs={"rows": 2}))
-    system = forms.CharField(max_length=30, initial="cml", help_text="The kind of worker it runs on.")
+    system = forms.CharField(max_length=30, initial="cml", help_text="Kind of worker that runs it.")
     pool = forms.CharField(
-        max_length=63, required=False, help_text="Where its sessions wait. Empty: chosen for each."
+        max_length=63, required=False, help_text="Pool of its sessions. Empty: chosen for each session."
     )
     placement = forms.ChoiceField(choices=Placement.choices, initial=Placement.TOGETHER)
     max_duration = forms.DurationField(
@@ -97,15 +97,15 @@ class DefinitionForm(PageForm):
     preemptible = forms.BooleanField(required=False, label="May be interrupted")
     awaits_arrival = forms.BooleanField(
         required=False,
-        label="Waits for its user",
-        help_text="Runs when the user arrives, not when it is ready.",
+        label="Start when the user arrives",
+        help_text="The session runs when the user arrives, not as soon as the lab is ready.",
     )
     slot_labels = forms.JSONField(
         required=False,
         label="Slot labels",
         initial=dict,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="What a slot must be labelled with to run it, as JSON: {} for any slot.",
+        help_text="Labels that a slot must have, as JSON: {} for any slot.",
     )
 
     def clean_slot_labels(self) -> Any:
@@ -123,12 +123,12 @@ class EditForm(DefinitionForm):
         max_length=500,
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Kept in the change log with your name.",
+        help_text="Recorded in the change log under your name.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["reason"].optional_word = "needed for all but the description"  # type: ignore[attr-defined]
+        self.fields["reason"].optional_word = "required unless only the description changes"  # type: ignore[attr-defined]
 
 
 @require_http_methods(["GET", "POST"])
@@ -188,7 +188,7 @@ def definition_revise(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Revise {definition}",
-        text="New sessions get the new requirements; sessions that were asked for already keep theirs.",
+        text="New sessions get the new requirements. Existing sessions keep theirs.",
         form=ReviseForm,
         submit="Apply revision",
         save=save,
@@ -222,7 +222,7 @@ class PortsForm(ReasonForm):
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def definition_ports(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Write a new port template by hand."""
+    """Edit the port template by hand."""
     definition = _get(pk)
     revision = definition.current_revision
     assert revision is not None
@@ -235,7 +235,7 @@ def definition_ports(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Edit ports of {definition}",
-        text="New sessions get ports by the new template. Sessions that exist keep their ports.",
+        text="New sessions get ports from the new template. Existing sessions keep their ports.",
         form=PortsForm,
         submit="Apply revision",
         save=save,
@@ -266,13 +266,12 @@ def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpRespon
         made = services.revert_definition(
             definition=definition, number=number, **data, actor=actor_of(request), now=timezone.now()
         )
-        return FormResult(f"Revision {made.number} asks for what revision {number} did.", _home(definition))
+        return FormResult(f"Reverted to revision {number} as revision {made.number}.", _home(definition))
 
     page = FormPage(
         title=f"Revert to revision {number}?",
-        text=f"{definition} asks for {_amounts(current)} now. "
-        f"As revision {current.number + 1} it asks for {_amounts(target)} again."
-        + _ports_change(current, target),
+        text=f"{definition} requires {_amounts(current)} now. "
+        f"Revision {current.number + 1} requires {_amounts(target)} again." + _ports_change(current, target),
         form=RevertForm,
         submit=f"Revert to revision {number}",
         save=save,
@@ -286,10 +285,10 @@ def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpRespon
 def _nothing_to_revert(
     request: HttpRequest, definition: LabletDefinition, revision: DefinitionRevision
 ) -> HttpResponseBase:
-    """Told before a reason is asked for; as of rows that nothing can be done to."""
+    """Return why nothing can be reverted, shown before a reason is requested, as for ineligible rows."""
     context = {
-        "title": f"Revision {revision.number} is the current one",
-        "left_out": f"{definition} asks for {_amounts(revision)} already.",
+        "title": f"Revision {revision.number} is current",
+        "left_out": f"{definition} already requires {_amounts(revision)}.",
         "back": _home(definition),
         "crumbs": _crumbs(definition, "Revert"),
     }
@@ -311,7 +310,7 @@ class StatusForm(PageForm):
     reason = forms.CharField(
         max_length=500,
         required=False,
-        help_text="Kept in the change log with your name. Needed to deprecate it.",
+        help_text="Recorded in the change log under your name. Required to deprecate the definition.",
     )
 
 
@@ -329,7 +328,7 @@ def definition_status(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Change the status of {definition}",
-        text="Only active definitions can be asked for. Sessions that exist are untouched.",
+        text="Sessions can be requested of active definitions only. Existing sessions are not affected.",
         form=StatusForm,
         submit="Change status",
         save=save,
@@ -351,7 +350,7 @@ def definition_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Delete {definition}?",
-        text="It and its revisions are removed. A definition that sessions refer to can only be deprecated.",
+        text="Deletes the definition and its revisions. A definition with sessions can only be deprecated.",
         form=ReasonForm,
         submit="Delete definition",
         danger=True,

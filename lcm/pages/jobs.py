@@ -1,4 +1,4 @@
-"""Long work: what runs, how far it is, what came out."""
+"""Pages of long-running jobs: progress and results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def job_list(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def job_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """The page, or for htmx its progress, which asks again until the job has ended."""
+    """Return the page, or for htmx its progress, which reloads until the job has ended."""
     job = get_object_or_404(Job, pk=pk)
     context = {
         "job": job,
@@ -53,4 +53,4 @@ def job_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     except LcmError as error:
         messages.error(request, error.message)
         return redirect_with_message(request, FormResult("", here))
-    return redirect_with_message(request, FormResult("It goes on where it stopped.", here))
+    return redirect_with_message(request, FormResult("Job resumed.", here))

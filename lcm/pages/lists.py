@@ -1,4 +1,4 @@
-"""What each of the lists shows."""
+"""Configuration of the lists in `lcm`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,19 @@ def _sessions_lead() -> str:
     counts = sessions.active_by_status()
     active, running = sum(counts.values()), counts[SessionStatus.RUNNING]
     if not active:
-        return "**No session is waiting or running.** Those that have ended are below."
-    verb = "session has" if active == 1 else "sessions have"
-    runs = f"{running:,} {'runs' if running == 1 else 'run'}" if running else "none runs"
-    return f"**{active:,} {verb} not ended**, {runs}."
+        return "**No active sessions.** Ended sessions are listed below."
+    return f"**{active:,} active** · {running:,} running"
 
 
 def _definitions_lead() -> str:
     review = LabletDefinition.objects.filter(needs_review=True).count()
     total = LabletDefinition.objects.count()
     if not total:
-        return "**There is no definition yet.** Import a CML topology to begin."
+        return "**No definitions yet.** Import a CML topology to begin."
     if review:
-        return f"**{review:,} of {total:,} {'needs' if review == 1 else 'need'} your review.**"
-    return f"**None of the {total:,} needs a review.**" if total > 1 else "**It needs no review.**"
+        verb = "needs" if review == 1 else "need"
+        return f"**{review:,} of {count_text(total, 'definition')} {verb} review.**"
+    return f"**{count_text(total, 'definition')}, none needs review.**"
 
 
 _SESSION_COLUMNS = [
@@ -46,19 +45,19 @@ _SESSION_COLUMNS = [
     Column("Project", lambda row: row.project.path),
     Column("Priority", lambda row: row.get_priority_display(), sort="-priority"),
 ]
-_ASKED_FOR = Column("Asked for", lambda row: row.created_at, sort="-created_at", numeric=True)
+_REQUESTED = Column("Requested", lambda row: row.created_at, sort="-created_at", numeric=True)
 SESSIONS = ListPage(
     title="Sessions",
     noun="session",
     plural="sessions",
     rows=sessions.sessions,
     filterset=filters.SessionFilter,
-    columns=[*_SESSION_COLUMNS, Column("Timeslot", lambda row: row.ends_at, sort="ends_at"), _ASKED_FOR],
+    columns=[*_SESSION_COLUMNS, Column("Timeslot", lambda row: row.ends_at, sort="ends_at"), _REQUESTED],
     export_columns=[
         *_SESSION_COLUMNS,
         Column("Starts", lambda row: row.starts_at, sort="starts_at"),
         Column("Ends", lambda row: row.ends_at, sort="ends_at"),
-        _ASKED_FOR,
+        _REQUESTED,
         Column("Port drift", lambda row: row.port_drift_detected),
         Column("Open port drift", lambda row: row.port_drift_open),
     ],
@@ -66,7 +65,7 @@ SESSIONS = ListPage(
     default_sort="-created_at",
     search_hint="Id, definition, owner, project",
     icon="play-circle",
-    empty_hint="Ask for a session of an active definition, or let a client do so through the API.",
+    empty_hint="Request a session of an active definition here or through the API.",
     lead=_sessions_lead,
     actions=[PageAction("New session", "session_create", Role.OPERATOR, "plus", primary=True)],
     bulk=[BulkAction("Cancel…", "session_bulk_cancel", Role.OPERATOR, danger=True)],
@@ -114,7 +113,7 @@ DEFINITIONS = ListPage(
     default_sort="name",
     search_hint="Name, description, version",
     icon="document-text",
-    empty_hint="Import a CML topology: LCM reads its nodes, links and ports and estimates what it needs.",
+    empty_hint="Import a CML topology: LCM reads its nodes, links and ports and estimates its requirements.",
     lead=_definitions_lead,
     actions=[PageAction("Import", "definition_import", Role.ADMIN, "arrow-up-tray", primary=True)],
     bulk=[
@@ -157,18 +156,16 @@ def revisions_list(definition: LabletDefinition) -> ListPage:
         default_sort="-number",
         search_hint="Why, who",
         icon="clock",
-        empty_hint="An import makes the first one.",
-        lead=lambda: (
-            "**What it asked for, and from when.** Sessions keep the revision they were asked for with."
-        ),
+        empty_hint="An import creates the first revision.",
+        lead=lambda: "**Requirement history.** Each session keeps the revision it was requested with.",
     )
 
 
 def _domains_lead() -> str:
     count = Domain.objects.count()
-    first = f"{count_text(count, 'domain')} share the fleet." if count else "There is no domain yet."
+    first = f"{count_text(count, 'domain')} share the fleet." if count else "No domains yet."
     if count == 1:
-        first = "One domain has the fleet to itself."
+        first = "One domain uses the whole fleet."
     return f"**{first}** Fair share divides between domains first, then between projects."
 
 
@@ -188,7 +185,7 @@ DOMAINS = ListPage(
     default_sort="name",
     search_hint="Name, description",
     icon="building-office-2",
-    empty_hint="A domain is the top of the tree: an organisation or a part of one.",
+    empty_hint="A domain is an organisation or a part of one.",
     lead=_domains_lead,
     actions=[PageAction("New domain", "domain_create", Role.ADMIN, "plus", primary=True)],
 )
@@ -198,8 +195,8 @@ def _projects_lead() -> str:
     projects, domains = organisation.project_counts()
     first = f"{count_text(projects, 'project')} in {count_text(domains, 'domain')}."
     if not projects:
-        first = "There is no project yet."
-    return f"**{first}** Sessions are asked for in a project, by its members."
+        first = "No projects yet."
+    return f"**{first}** Members of a project request sessions in it."
 
 
 PROJECTS = ListPage(
@@ -219,14 +216,14 @@ PROJECTS = ListPage(
     default_sort="name",
     search_hint="Name, description, domain",
     icon="folder",
-    empty_hint="Sessions are asked for in a project; it belongs to a domain and has members.",
+    empty_hint="A project belongs to a domain. Its members can request sessions.",
     lead=_projects_lead,
     actions=[PageAction("New project", "project_create", Role.ADMIN, "plus", primary=True)],
 )
 
 
 def members_list(project: Any) -> ListPage:
-    """Of a project with the number of its members."""
+    """Return the member list of a project with the given number of members."""
     add = PageAction(
         "Add member",
         "project_detail",
@@ -251,15 +248,15 @@ def members_list(project: Any) -> ListPage:
         default_sort="user__username",
         search_hint="Name, log-in name",
         icon="users",
-        empty_hint="People are added on the project's page; then they can ask for sessions in it.",
-        lead=lambda: f"**{_who_may(project.member_count)} ask for sessions in {project.path}.**",
+        empty_hint="Add people on the project's page. Members can request sessions.",
+        lead=lambda: f"**{_requesters_text(project.member_count)} request sessions in {project.path}.**",
         actions=[add],
         row_actions=Role.VIEWER,
     )
 
 
-def _who_may(members: int) -> str:
-    return f"{count_text(members, 'person', 'people')} may" if members else "Nobody may"
+def _requesters_text(members: int) -> str:
+    return f"{count_text(members, 'person', 'people')} can" if members else "No members can"
 
 
 def _people_lead() -> str:
@@ -269,8 +266,8 @@ def _people_lead() -> str:
     rest = f"{count_text(without, 'person has', 'people have')} no role" if without else ""
     first = "; ".join(filter(None, [", ".join(roles), rest]))
     return (
-        f"**{first}.** Viewers look, Operators look after sessions and slots, Admins decide everything. "
-        "Who has no role can own sessions, and opens no page."
+        f"**{first}.** Viewers read. Operators manage sessions and slots. Admins manage everything. "
+        "People without a role can own sessions but cannot open pages."
     )
 
 
@@ -292,12 +289,12 @@ PEOPLE = ListPage(
     default_sort="username",
     search_hint="Name, email",
     icon="users",
-    empty_hint="People are made in django-admin and given a role here.",
+    empty_hint="Create people in the admin, then assign a role here.",
     lead=_people_lead,
     row_actions=Role.ADMIN,
 )
 
-# Tokens that end this soon are named, so that they are rotated in time.
+# Tokens that expire this soon are highlighted, so that they are rotated in time.
 SOON = timedelta(days=30)
 
 
@@ -307,7 +304,9 @@ def _tokens_lead() -> str:
     if valid:
         soon = f"{ending or 'none'} {'expires' if ending < 2 else 'expire'} within {SOON.days} days"
         first = f"{count_text(valid, 'token is', 'tokens are')} valid; {soon}."
-    return f"**{first}** Controllers and programs log in with one. A key is shown once, when it is made."
+    return (
+        f"**{first}** Controllers and API clients authenticate with tokens. A key is shown once, on creation."
+    )
 
 
 TOKENS = ListPage(
@@ -329,7 +328,7 @@ TOKENS = ListPage(
     default_sort="-created_at",
     search_hint="Name, person",
     icon="key",
-    empty_hint="Controllers and clients of the API log in with a token.",
+    empty_hint="Controllers and API clients authenticate with a token.",
     lead=_tokens_lead,
     row_actions=Role.ADMIN,
     actions=[PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)],
@@ -339,14 +338,14 @@ TOKENS = ListPage(
 
 def _jobs_lead() -> str:
     counts = jobs.job_counts()
-    first = "No job is being worked on."
+    first = "No job is running."
     if counts.unfinished:
         first = f"{count_text(counts.unfinished, 'job is', 'jobs are')} not finished."
     ended = [f"{counts.failed:,} failed"] if counts.failed else []
-    ended += [f"{counts.refusing:,} refused something"] if counts.refusing else []
-    rest = f"Of those that ended {' and '.join(ended)}. " if ended else ""
+    ended += [f"{counts.refusing:,} rejected rows"] if counts.refusing else []
+    rest = f"Of the ended jobs, {' and '.join(ended)}. " if ended else ""
     days = count_text(settings.CONFIG["JOB_DAYS"], "day")
-    return f"**{first}** {rest}Long work that people start is found here for {days} after its end."
+    return f"**{first}** {rest}Jobs are kept for {days} after they end."
 
 
 JOBS = ListPage(
@@ -358,7 +357,7 @@ JOBS = ListPage(
     columns=[
         Column("Job", lambda row: row.title),
         Column("State", lambda row: row.outcome_word, sort="state"),
-        Column("Progress", lambda row: row.worked_on, export_label="Worked on"),
+        Column("Progress", lambda row: row.worked_on, export_label="Processed"),
         Column("Started by", lambda row: row.actor),
         Column("Started", lambda row: row.created_at, sort="-created_at", numeric=True),
     ],
@@ -366,7 +365,7 @@ JOBS = ListPage(
     default_sort="-created_at",
     search_hint="Title, person",
     icon="briefcase",
-    empty_hint="What is done to more than 500 rows at once, or takes long, runs here in the background.",
+    empty_hint="Bulk actions on more than 500 rows and other long tasks run here in the background.",
     lead=_jobs_lead,
 )
 
@@ -388,9 +387,9 @@ CHANGES = ListPage(
     default_sort="-at",
     search_hint="What, object, who, why",
     icon="list-bullet",
-    empty_hint="Whatever anyone does here is written down in this log.",
+    empty_hint="Every change is recorded here.",
     lead=lambda: (
-        "**Who did what, when and why.** Nobody can edit it. "
-        f"A search looks at the newest {filters.SEARCHED_CHANGES:,}."
+        "**Who changed what, when and why.** Entries cannot be edited. "
+        f"Searches cover the newest {filters.SEARCHED_CHANGES:,}."
     ),
 )

@@ -1,4 +1,4 @@
-"""Pages of domains and projects."""
+"""Domain and project pages."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def project_create(request: HttpRequest) -> HttpResponseBase:
     crumbs = [("Projects", home), ("New project", "")]
     page = FormPage(
         title="New project",
-        text="**Sessions are asked for in a project, by its members.** They are added on its page.",
+        text="**Members of a project request sessions in it.** Add members on the project's page.",
         form=ProjectForm,
         submit="Create project",
         save=save,
@@ -165,7 +165,7 @@ def project_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         services.delete_project(project=project, reason=data["reason"], actor=actor_of(request))
         return FormResult(f"Project {project.path} deleted.", reverse("project_list"))
 
-    text = "Only a project without sessions can be deleted. Its members stay people of LCM."
+    text = "Only a project without sessions can be deleted. Its members keep their accounts."
     crumbs = [("Projects", reverse("project_list")), (project.path, home), ("Delete", "")]
     page = FormPage(
         f"Delete {project.path}?", ReasonForm, "Delete project", save, home, text, True, crumbs=crumbs

@@ -1,4 +1,4 @@
-"""The overview: what needs a person, then the fleet."""
+"""The overview: items that need attention, then the fleet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from lcm.web.access import role_required
 from lcm.web.attention import AttentionItem, FleetSnapshot, attention_items
 from lcm.web.charts.bars import Share, share_bar
 from lcm.web.overview import lazy_panels, lead_clauses, overview_panels
-from lcm.web.wording import count_text
 
 ATTENTION_ITEMS_SHOWN = 12
 CHANGES_SHOWN = 6
@@ -29,20 +28,20 @@ ENDING = (SessionStatus.COLLECTING, SessionStatus.STOPPING)
 @require_GET
 @role_required(Role.VIEWER)
 def home(request: HttpRequest) -> HttpResponseBase:
-    """The whole page, or for htmx the part that is asked for again while someone looks."""
-    look = FleetSnapshot(timezone.now())
-    found, counts = attention_items(look), active_by_status()
+    """Return the page, or for htmx the part that reloads itself."""
+    snapshot = FleetSnapshot(timezone.now())
+    found, counts = attention_items(snapshot), active_by_status()
     context: dict[str, Any] = {
-        "now": look.now,
-        "sentence": _sentence(found, counts, lead_clauses(look)),
+        "now": snapshot.now,
+        "sentence": _sentence(found, counts, lead_clauses(snapshot)),
         "needs": found[:ATTENTION_ITEMS_SHOWN],
         "hidden_needs": max(len(found) - ATTENTION_ITEMS_SHOWN, 0),
         "active": sum(counts.values()),
         "sessions": share_bar(
             [Share(SessionStatus(status).label, count, status) for status, count in counts.items()]
         ),
-        "wide": overview_panels(look, "wide"),
-        "side": overview_panels(look, "side"),
+        "wide": overview_panels(snapshot, "wide"),
+        "side": overview_panels(snapshot, "side"),
         "later_wide": lazy_panels("wide"),
         "later_side": lazy_panels("side"),
         "changes": changes()[:CHANGES_SHOWN],
@@ -53,22 +52,22 @@ def home(request: HttpRequest) -> HttpResponseBase:
 
 
 def _sentence(found: list[AttentionItem], counts: Mapping[str, int], more: list[str]) -> str:
-    """“**7 things need you, 2 of them now.** 1,284 sessions run, 5 are starting, 37 wait for a place.”"""
+    """Return “**7 items need attention, 2 are urgent.** 1,284 running · 5 starting · 37 waiting”."""
     running = counts[SessionStatus.RUNNING]
-    said = [count_text(running, "session runs", "sessions run") if running else "No session runs"]
+    figures = [f"{running:,} running"]
     for statuses, word in ((STARTING, "starting"), (ENDING, "ending")):
         if count := sum(counts[status] for status in statuses):
-            said.append(f"{count_text(count, 'is', 'are')} {word}")
-    return f"**{_needed(found)}** {', '.join([*said, *more])}."
+            figures.append(f"{count:,} {word}")
+    return f"**{_attention_text(found)}** {' · '.join([*figures, *more])}"
 
 
-def _needed(found: list[AttentionItem]) -> str:
+def _attention_text(found: list[AttentionItem]) -> str:
     if not found:
-        return "Nothing needs you."
-    first = "1 thing needs you" if len(found) == 1 else f"{len(found)} things need you"
+        return "No items need attention."
+    first = "1 item needs attention" if len(found) == 1 else f"{len(found)} items need attention"
     urgent = sum(need.tone == "bad" for need in found)
     if not urgent:
         return f"{first}."
     if urgent == len(found):
         return f"{first} now."
-    return f"{first}, {urgent} of them now."
+    return f"{first}, {urgent} {'is' if urgent == 1 else 'are'} urgent."

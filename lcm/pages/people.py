@@ -1,4 +1,4 @@
-"""People: one's own profile and password, and the roles that Admins give."""
+"""People pages: the own profile and password, and roles."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ProfileForm(PageForm):
     time_zone = forms.ChoiceField(
         choices=_zones,
         required=False,
-        help_text="Times are shown in it; usage is counted in UTC days.",
+        help_text="Pages show times in this zone. Usage is counted in UTC days.",
         label="Time zone",
         widget=LongSelect,
     )
@@ -54,7 +54,7 @@ def profile(request: HttpRequest) -> HttpResponseBase:
     def save(data: Mapping[str, Any]) -> FormResult:
         services.update_profile(user=user, actor=actor_of(request), **data)
         saved.append(data["theme"])
-        return FormResult("Your profile is saved.", reverse("profile"))
+        return FormResult("Profile saved.", reverse("profile"))
 
     page = FormPage(
         title="Profile",
@@ -75,8 +75,8 @@ def profile(request: HttpRequest) -> HttpResponseBase:
 
 def _who(user: User) -> str:
     role = role_of(user)
-    said = f"You are logged in as **{user.username}**, role {role.label}."
-    return said if role == Role.ADMIN else f"{said} An Admin decides about roles."
+    text = f"You are logged in as **{user.username}**, role {role.label}."
+    return text if role == Role.ADMIN else f"{text} An Admin assigns roles."
 
 
 class PasswordForm(PageForm):
@@ -86,7 +86,7 @@ class PasswordForm(PageForm):
     new = forms.CharField(
         label="New password",
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text="At least eight characters, no common password, not like your name.",
+        help_text="At least eight characters, not a common password, not similar to your name.",
     )
     again = forms.CharField(
         label="New password again", widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
@@ -95,7 +95,7 @@ class PasswordForm(PageForm):
     def clean_again(self) -> str:
         again: str = self.cleaned_data["again"]
         if again != self.cleaned_data.get("new"):
-            raise forms.ValidationError("The two new passwords differ.")
+            raise forms.ValidationError("The two new passwords do not match.")
         return again
 
 
@@ -107,13 +107,11 @@ def password_change(request: HttpRequest) -> HttpResponseBase:
     def save(data: Mapping[str, Any]) -> FormResult:
         services.change_password(user=user, present=data["present"], new=data["new"], actor=actor_of(request))
         update_session_auth_hash(request, user)
-        return FormResult(
-            "Your password is changed. Other browsers have to log in again.", reverse("profile")
-        )
+        return FormResult("Password changed. Other browsers must log in again.", reverse("profile"))
 
     page = FormPage(
         title="Change password",
-        text="**Other browsers have to log in again with the new one.** You stay logged in here.",
+        text="**Other browsers must log in again.** You stay logged in here.",
         form=PasswordForm,
         submit="Change password",
         save=save,
@@ -125,7 +123,7 @@ def password_change(request: HttpRequest) -> HttpResponseBase:
 
 
 def _myself(request: HttpRequest) -> User:
-    """The person as a row of their own, to be changed."""
+    """Return the signed-in person, loaded again for editing."""
     assert isinstance(request.user, User)
     return User.objects.get(pk=request.user.pk)
 
@@ -140,10 +138,12 @@ class RoleForm(ReasonForm):
     role = forms.TypedChoiceField(
         choices=[(int(role), role.label if role else "None") for role in Role],
         coerce=lambda value: Role(int(value)),
-        help_text="Viewers look, Operators look after sessions and slots, Admins decide everything.",
+        help_text="Viewers read. Operators manage sessions and slots. Admins manage everything.",
     )
     is_active = forms.BooleanField(
-        required=False, label="Account open", help_text="Closed: no log-in, and their tokens are refused."
+        required=False,
+        label="Account open",
+        help_text="If closed, the person cannot log in and their tokens are rejected.",
     )
     field_order = ("role", "is_active", "reason")
 
@@ -161,7 +161,7 @@ def person_role(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         return FormResult(f"{person} has {role} now.", home)
 
     refusal = services.role_refusal(user=person, by=admin)
-    text = "It takes effect with their next click, and for their tokens with the next call."
+    text = "Takes effect with the person's next request, also for their tokens."
     page = FormPage(
         title=f"Role of {person}",
         text="" if refusal else text,

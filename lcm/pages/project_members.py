@@ -1,4 +1,4 @@
-"""A project's page, and its members."""
+"""Project page and member management."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SESSIONS_SHOWN = 8
 
 
 class MemberForm(PageForm):
-    person = NamedField(find=names.find_person, suggest="people", label="Log-in name")
+    person = NamedField(find=names.find_person, suggest="people", label="User name")
 
 
 def _get(pk: UUID) -> Any:
@@ -70,13 +70,13 @@ def member_list(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @role_required(Role.ADMIN)
 def member_add(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Add whom the form names; a name that is wrong stays in it, with what is wrong."""
+    """Add the person that the form names; an unknown name stays in the form with its error."""
     project = _get(pk)
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.add_member(project=project, user=data["person"], actor=actor_of(request))
-        said = f"{data['person']} is a member of {project.path} now."
-        return FormResult(said, reverse("project_detail", args=[pk]))
+        message = f"{data['person']} is a member of {project.path} now."
+        return FormResult(message, reverse("project_detail", args=[pk]))
 
     form = MemberForm(request.POST)
     done = save_form(form, save)
@@ -96,7 +96,7 @@ def member_remove(request: HttpRequest, pk: UUID, user_pk: UUID) -> HttpResponse
 
     page = FormPage(
         title=f"Remove {person} from {project.path}?",
-        text="They cannot ask for sessions in it any more. Someone whose session has not ended stays.",
+        text="They can no longer request sessions in it. People with active sessions cannot be removed.",
         form=ReasonForm,
         submit="Remove member",
         danger=True,

@@ -1,4 +1,4 @@
-"""The global search over what `lcm` itself has, and its page."""
+"""The global search page, and the finders for objects of `lcm`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lcm.web.access import role_required
 from lcm.web.search import Finder, SearchHit, register_finder, search
 
 LONGEST = 100
-# Shorter texts are looked for at the beginning of people's names only.
+# Shorter texts are only matched against the beginning of people's names.
 ANYWHERE_FROM = 3
 
 
 @require_GET
 @role_required(Role.VIEWER)
 def search_page(request: HttpRequest) -> HttpResponseBase:
-    """What was found, kind by kind; for htmx the findings alone."""
+    """Return the results by kind; for htmx without the page around them."""
     text = request.GET.get("q", "")[:LONGEST].replace("\0", "").strip()
     groups = search(text, role_of(request.user)) if text else []
     partial = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
@@ -39,7 +39,7 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
 
 
 def find_sessions(text: str, limit: int, role: Role) -> list[SearchHit]:
-    """By the start of their id; those of a person or definition are reached from there."""
+    """Find sessions by the start of their id; the pages of people and definitions link to their sessions."""
     rows = sessions().filter(by_id(text)).order_by("pk")[:limit]
     return [
         SearchHit(
@@ -76,7 +76,7 @@ def find_projects(text: str, limit: int, role: Role) -> list[SearchHit]:
 
 
 def find_people(text: str, limit: int, role: Role) -> list[SearchHit]:
-    """Those whose name begins so, which an index has, then those with it in any part of their names."""
+    """Find people whose name begins with the text (indexed), then people with the text inside their names."""
     found = list(User.objects.filter(Q(username__startswith=text) | by_id(text))[:limit])
     if len(found) < limit and len(text) >= ANYWHERE_FROM:
         parts = Q()

@@ -73,7 +73,7 @@ class SessionForm(PageForm):
     starts_at = LocalDateTimeField(label="Starts")
     ends_at = LocalDateTimeField(label="Ends")
     pool = SuggestedField(
-        suggest="pools", required=False, max_length=63, help_text="Left empty, the definition's pool is used."
+        suggest="pools", required=False, max_length=63, help_text="Default: the definition's pool."
     )
 
 
@@ -85,15 +85,15 @@ def session_create(request: HttpRequest) -> HttpResponseBase:
     def save(data: Mapping[str, Any]) -> FormResult:
         session = services.create_session(**data, actor=actor_of(request), now=now)
         return FormResult(
-            f"Session {session.short_id} asked for.", reverse("session_detail", args=[session.pk])
+            f"Session {session.short_id} requested.", reverse("session_detail", args=[session.pk])
         )
 
     start = now.replace(second=0, microsecond=0)
     page = FormPage(
         title="New session",
-        text="It waits until a worker has room, then its lab is started for the timeslot.",
+        text="LCM queues the session and starts the lab when a slot is assigned.",
         form=SessionForm,
-        submit="Ask for session",
+        submit="Request session",
         save=save,
         back=reverse("session_list"),
         initial={
@@ -115,17 +115,17 @@ def session_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     stops = lifecycle.CANCEL_TARGETS.get(SessionStatus(session.status)) == SessionStatus.STOPPING
     verb = "Stop" if stops else "Cancel"
     effect = (
-        "Its lab is torn down; unsaved work in it is lost."
+        "LCM tears down the lab. Unsaved work is lost."
         if stops
-        else "It leaves the queue; nothing was started."
+        else "The session leaves the queue. Its lab has not started."
     )
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.cancel_session(
             session=session, reason=data["reason"], actor=actor_of(request), now=timezone.now()
         )
-        said = "is being stopped" if stops else "cancelled"
-        return FormResult(f"Session {session.short_id} {said}.", here)
+        result = "is stopping" if stops else "cancelled"
+        return FormResult(f"Session {session.short_id} {result}.", here)
 
     page = FormPage(
         title=f"{verb} session {session.short_id}?",
@@ -143,7 +143,7 @@ def session_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 class ExtendForm(PageForm):
     ends_at = LocalDateTimeField(label="New end")
     reason = forms.CharField(
-        max_length=500, required=False, help_text="Kept in the change log with your name."
+        max_length=500, required=False, help_text="Recorded in the change log under your name."
     )
 
 
@@ -159,7 +159,7 @@ def session_extend(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Extend session {session.short_id}",
-        text=_how_long(session, timezone.now()),
+        text=_time_left_text(session, timezone.now()),
         form=ExtendForm,
         submit="Extend session",
         save=save,
@@ -170,15 +170,15 @@ def session_extend(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return form_page(request, page)
 
 
-def _how_long(session: LabletSession, now: datetime) -> str:
-    """“It ends in 5 min, at 03:59. It may run until 11:54, 8 h from now.”"""
+def _time_left_text(session: LabletSession, now: datetime) -> str:
+    """Return “The session ends in 5 min, at 03:59. It can run until 11:54, 8 h from now.”"""
     end, latest = session.ends_at, session.latest_end
-    ends = "ends" if end > now else "was to end"
-    text = f"It {ends} {ago_text(end - now)}, at {clock_text(end)}."
+    ends = "ends" if end > now else "was due to end"
+    text = f"The session {ends} {ago_text(end - now)}, at {clock_text(end)}."
     if latest <= now:
-        return f"{text} It may run no longer."
+        return f"{text} It cannot be extended further."
     left = duration_text(latest - now).replace(" ", NBSP)
-    return f"{text} It may run until {clock_text(latest)}, {left} from now."
+    return f"{text} It can run until {clock_text(latest)}, {left} from now."
 
 
 @require_POST

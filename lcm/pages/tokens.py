@@ -1,4 +1,4 @@
-"""Token pages: a key is shown once, when it is made."""
+"""Token pages; a token's key is shown once, on creation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lcm.web.wording import ago_text, count_text
 
 class TokenForm(PageForm):
     kind = forms.TypedChoiceField(choices=TokenKind.choices, coerce=TokenKind, widget=forms.HiddenInput)
-    name = forms.CharField(max_length=63, help_text="What it is for, for example “controller eu-1”.")
+    name = forms.CharField(max_length=63, help_text="Purpose of the token, for example “controller eu-1”.")
     expires_at = LocalDateTimeField(label="Expires")
 
 
@@ -41,16 +41,19 @@ class ControllerTokenForm(TokenForm):
     scopes = forms.MultipleChoiceField(
         choices=lambda: _scopes(),
         label="Pools or Prometheus",
-        help_text="The pools it serves; hold Ctrl or ⌘ to choose several. "
-        "With Prometheus targets alone it may read what there is to scrape, nothing else.",
-        error_messages={"required": "Choose a pool that it serves, or Prometheus targets."},
+        help_text="Pools that the controller serves; hold Ctrl or ⌘ to choose several. "
+        "With “Prometheus targets” only, the token can read the scrape targets and nothing else.",
+        error_messages={"required": "Choose at least one pool, or Prometheus targets."},
     )
     field_order = ("kind", "name", "expires_at", "scopes")
 
 
 class PersonTokenForm(TokenForm):
     user = NamedField(
-        find=names.find_person, suggest="people", label="Person", help_text="Whose role the token has."
+        find=names.find_person,
+        suggest="people",
+        label="Person",
+        help_text="The token has this person's role.",
     )
     field_order = ("kind", "user", "name", "expires_at")
 
@@ -77,8 +80,8 @@ def token_list(request: HttpRequest) -> HttpResponseBase:
 def token_create(request: HttpRequest) -> HttpResponseBase:
     now = timezone.now()
     crumbs = [("Tokens", reverse("token_list")), ("New token", "")]
-    asked = request.POST if request.method == "POST" else request.GET
-    kind = TokenKind.PERSON if asked.get("kind") == TokenKind.PERSON else TokenKind.CONTROLLER
+    values = request.POST if request.method == "POST" else request.GET
+    kind = TokenKind.PERSON if values.get("kind") == TokenKind.PERSON else TokenKind.CONTROLLER
     made: list[tuple[ApiToken, str]] = []
 
     def save(data: Mapping[str, Any]) -> FormResult:
@@ -86,8 +89,8 @@ def token_create(request: HttpRequest) -> HttpResponseBase:
         return FormResult("", "")
 
     text = (
-        "**Its key is shown once, on the next page.** "
-        "A controller's token is for the pools it serves; a person's may do what the person may."
+        "**The key is shown once, on the next page.** "
+        "A controller's token is limited to its pools. A person's token has the person's permissions."
     )
     page = FormPage("New token", FORMS[kind], "Create token", save, reverse("token_list"), text)
     form = page.form(
@@ -114,8 +117,8 @@ def token_rotate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     life = count_text((token.expires_at - token.created_at).days, "day")
     text = (
-        f"**Its key stops working at once; whoever uses it needs the new one.** {_used(token)} "
-        f"The new key is shown once, on the next page, and lasts {life}."
+        f"**The current key stops working immediately. Every client needs the new key.** {_use(token)} "
+        f"The new key is shown once, on the next page, and is valid for {life}."
     )
     page = FormPage(
         f"Rotate {token}?", ReasonForm, "Rotate token", save, reverse("token_list"), text, True, crumbs=crumbs
@@ -138,7 +141,7 @@ def token_revoke(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Revoke {token}?",
-        text=f"**Whoever uses it is refused from now on.** {_used(token)} It cannot be brought back.",
+        text=f"**Requests with this token are rejected from now on.** {_use(token)} This cannot be undone.",
         form=ReasonForm,
         submit="Revoke token",
         danger=True,
@@ -155,12 +158,12 @@ def token_bulk_revoke(request: HttpRequest) -> HttpResponseBase:
     return bulk_page(request, REVOKE.name)
 
 
-def _used(token: ApiToken) -> str:
-    """Whom it hits when a token ends."""
-    whom = token.user.username if token.user else " and ".join(token.scope_labels)
+def _use(token: ApiToken) -> str:
+    """Return whom the token is for and when it was last used."""
+    holder = token.user.username if token.user else " and ".join(token.scope_labels)
     if token.last_used_at is None:
-        return f"It is for {whom} and has never been used."
-    return f"It is for {whom} and was last used {ago_text(token.last_used_at - timezone.now())}."
+        return f"The token is for {holder} and has never been used."
+    return f"The token is for {holder} and was last used {ago_text(token.last_used_at - timezone.now())}."
 
 
 def _show_once(request: HttpRequest, token: ApiToken, key: str) -> HttpResponseBase:

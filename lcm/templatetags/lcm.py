@@ -1,4 +1,4 @@
-"""Small things templates need: statuses, times, amounts, fields."""
+"""Template tags and filters for statuses, times, amounts and form fields."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from lcm.web.wording import ago_text, amount_text, clock_text, count_text, durat
 
 register = template.Library()
 
-# Words that changes begin with; everything else may be a name.
+# First words of change messages that get a capital; any other first word may be a name.
 CAPITALIZED_WORDS = {
     "another", "cordon", "definition", "domain", "drain", "fair-share", "interruption", "job", "labels",
     "leaked", "password", "profile", "pool", "project", "reservation", "role", "session", "slot",
     "the", "token", "weight", "weights",
 }  # fmt: skip
 
-# Word, shape and colour of each status; the shapes are in components/shapes.html.
+# Label, shape and colour of each status; the shapes are in components/shapes.html.
 STATUS_STYLES: dict[str, tuple[str, str]] = {
     SessionStatus.PENDING: ("clock", "idle"),
     SessionStatus.SCHEDULED: ("ring", "busy"),
@@ -115,14 +115,14 @@ STATUS_STYLES: dict[str, tuple[str, str]] = {
 @register.simple_tag
 @lru_cache(maxsize=500)
 def icon(name: str, *, size: int = 16, stroke_width: float = 2) -> SafeString:
-    """An outlined icon; heroicons copies and writes its tree anew each time, and a page has thirty."""
+    """Return the SVG of an outlined icon, cached because heroicons copies its tree on every call."""
     return mark_safe(heroicon_outline(name, size=size, stroke_width=stroke_width))  # noqa: S308
 
 
 @register.simple_tag
 @lru_cache(maxsize=500)
 def shape(name: str) -> SafeString:
-    """A status shape; it says nothing by itself, so it is hidden from screen readers."""
+    """Render a status shape, hidden from screen readers because the label beside it carries the meaning."""
     return format_html('<svg aria-hidden="true"><use href="#s-{}"/></svg>', name)
 
 
@@ -141,21 +141,21 @@ def tone(status: str) -> str:
 
 @register.simple_tag
 def status(value: str, word: str = "", kind: str = "status") -> SafeString:
-    """A status in a row (`status`) or beside a title (`badge`)."""
+    """Render a status for a table row (`status`) or beside a title (`badge`)."""
     text = word or words(value).capitalize()
     return format_html('<span class="{} {}">{}{}</span>', kind, tone(value), shape_of(value), text)
 
 
 @register.inclusion_tag("components/panels.html")
 def panels(page: str, shown: Any) -> dict[str, Any]:
-    """What other apps show on a page of this object."""
+    """Render the panels that other apps registered for the page of this object."""
     found: list[Panel] = panels_of(page, shown)
     return {"panels": found, "pk": shown.pk}
 
 
 @register.filter
 def ago(moment: datetime | None) -> SafeString:
-    """How long ago or how soon, with the exact moment on hover."""
+    """Render a relative time such as `2 min ago`, with the exact time on hover."""
     if moment is None:
         return mark_safe('<span class="muted">never</span>')
     return _time(moment, ago_text(moment - timezone.now()))
@@ -163,9 +163,9 @@ def ago(moment: datetime | None) -> SafeString:
 
 @register.simple_tag
 def fresh(moment: datetime, *, every: int | str = "") -> SafeString:
-    """When a live part was read; with JavaScript it says how long ago that is, and when it is late.
+    """Render when a live part was updated; JavaScript keeps the age current and marks stale parts.
 
-    `every` says how many seconds it is read again after, where it stands outside of what is polled.
+    `every` is the polling interval in seconds, for labels outside the polled part.
     """
     local = timezone.localtime(moment)
     return format_html(
@@ -180,7 +180,7 @@ def fresh(moment: datetime, *, every: int | str = "") -> SafeString:
 
 @register.filter
 def age(moment: datetime, now: datetime) -> SafeString:
-    """How long something has been so, with its beginning on hover."""
+    """Render how long a state has lasted, with its start on hover."""
     local = timezone.localtime(moment)
     exact = f"since {local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
     text = duration_text(max(now - moment, timedelta(0)), units=1)
@@ -189,7 +189,7 @@ def age(moment: datetime, now: datetime) -> SafeString:
 
 @register.filter
 def clock(moment: datetime | None, to: str = "minutes") -> SafeString:
-    """A time of day to the minute, or to the `seconds`, with the date when it is not today's."""
+    """Render a time of day to the minute or to the `seconds`, with the date unless it is today."""
     if moment is None:
         return mark_safe('<span class="muted">not set</span>')
     return _time(moment, clock_text(moment, seconds=to == "seconds"))
@@ -197,7 +197,7 @@ def clock(moment: datetime | None, to: str = "minutes") -> SafeString:
 
 @register.simple_tag
 def timeslot(starts_at: datetime, ends_at: datetime) -> SafeString:
-    """`08:00 to 09:00`, `02 Jan 2035 08:00 to 09:00`: a date that both have is said once."""
+    """Render `08:00 to 09:00` or `02 Jan 2035 08:00 to 09:00`; a shared date appears once."""
     begin, end = timezone.localtime(starts_at), timezone.localtime(ends_at)
     if begin.date() == end.date():
         last = _time(ends_at, f"{end:%H:%M}")
@@ -215,7 +215,7 @@ def _time(moment: datetime, text: str) -> SafeString:
 
 @register.filter
 def moment(at: datetime) -> SafeString:
-    """The exact one: date, seconds and zone."""
+    """Render the exact time: date, seconds and time zone."""
     local = timezone.localtime(at)
     text = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
     return format_html('<time datetime="{}">{}</time>', at.isoformat(), text)
@@ -228,44 +228,44 @@ def duration(length: timedelta | None) -> str:
 
 @register.filter
 def took(length: timedelta | None) -> str:
-    """How long a step lasted; what was quick was not nothing."""
+    """Render the duration of a step; less than a second is shown as `under 1 s`."""
     return "under 1 s" if length is not None and length < timedelta(seconds=1) else duration(length)
 
 
 @register.filter
 def seconds(count: int) -> str:
-    """A length of time kept as seconds: `15 min`."""
+    """Render a duration given in seconds: `15 min`."""
     return duration_text(timedelta(seconds=count))
 
 
 @register.filter
 def amount(value: Decimal | float | str | None) -> str:
-    """A number without needless digits; what is not known is said so, never zero."""
+    """Render a number without trailing zeros; None is shown as unknown, not as zero."""
     return "not known" if value is None else amount_text(Decimal(str(value)))
 
 
 @register.filter
 def gigabytes(megabytes: int | str) -> str:
-    """Megabytes as the GB that all else is told in."""
+    """Convert megabytes to gigabytes, the unit that pages use."""
     return amount_text(Decimal(megabytes) / MB_PER_GB)
 
 
 @register.filter
 def words(name: str) -> str:
-    """A name of code as people write it."""
+    """Render an identifier as words."""
     return str(name).replace("_", " ")
 
 
 @register.filter
 def begun(text: str) -> str:
-    """With a capital, unless it begins with a name: `Pool created`, but `cml-eu-01 drains`."""
+    """Capitalise the text unless it begins with a name: `Pool created`, but `cml-eu-01 drains`."""
     first = text.partition(" ")[0].rstrip(",:;")
     return text[:1].upper() + text[1:] if first in CAPITALIZED_WORDS else text
 
 
 @register.filter
 def lead(text: str) -> SafeString:
-    """`**…**` becomes strong; everything else is escaped."""
+    """Render `**…**` as strong and escape the rest."""
     parts = re.split(r"\*\*(.+?)\*\*", text)
     shown = [
         format_html("<strong>{}</strong>", part) if i % 2 else conditional_escape(part)
@@ -282,7 +282,7 @@ def initials(user: Any) -> str:
 
 @register.filter
 def plural(count: int, forms: str) -> str:
-    """`{{ n|plural:"node,nodes" }}` → “1 node”, “3 nodes”."""
+    """Render a count with its noun: `{{ n|plural:"node,nodes" }}` → “1 node”, “3 nodes”."""
     return count_text(count, *forms.split(","))
 
 
@@ -293,7 +293,7 @@ def is_checkbox(bound: Any) -> bool:
 
 @register.filter
 def cores(value: Decimal | str | None) -> str:
-    """The unit after a number of cores; none after “not known”."""
+    """Return the unit for a number of cores; empty for an unknown number."""
     if value is None:
         return ""
     return "core" if Decimal(str(value)) == 1 else "cores"
@@ -301,5 +301,5 @@ def cores(value: Decimal | str | None) -> str:
 
 @register.filter
 def percent(part: float) -> str:
-    """`44.4 %`"""
+    """Render a share as `44.4 %`."""
     return f"{part * 100:.1f} %"

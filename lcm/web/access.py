@@ -1,4 +1,4 @@
-"""Rules on pages: a decorator that asks for a role and is found again by the permission matrix."""
+"""Access decorators for pages; the permission matrix test reads the roles they record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def role_required(role: Role) -> Callable[[View], View]:
-    """The page is for people of this role or above; others log in or are told."""
+    """Restrict a page to a role and above; redirect anonymous users to the sign-in page, refuse others."""
 
     def decorate(view: View) -> View:
         @wraps(view)
@@ -28,7 +28,7 @@ def role_required(role: Role) -> Callable[[View], View]:
             if not request.user.is_authenticated:
                 return _to_login(request)
             if role_of(request.user) < role:
-                raise PermissionDenied(f"This page is for the role {role.label} and above.")
+                raise PermissionDenied(f"This page requires the role {role.label} or higher.")
             return view(request, *args, **kwargs)
 
         guarded.rule = AccessPolicy(role)  # type: ignore[attr-defined]
@@ -38,7 +38,7 @@ def role_required(role: Role) -> Callable[[View], View]:
 
 
 def _to_login(request: HttpRequest) -> HttpResponseBase:
-    """To the log-in and back; for htmx the whole page goes there, not the part it asked for."""
+    """Redirect to the sign-in page and back; for htmx, redirect the whole page instead of the fragment."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect_to_login(request.get_full_path())
     here = request.htmx.current_url_abs_path or reverse("home")  # type: ignore[attr-defined]
@@ -51,6 +51,6 @@ def is_local_address(request: HttpRequest, address: str) -> bool:
 
 
 def public(view: View) -> View:
-    """The page is for everybody."""
+    """Mark a page as accessible without signing in."""
     view.rule = PUBLIC  # type: ignore[attr-defined]
     return view

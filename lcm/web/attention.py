@@ -1,4 +1,4 @@
-"""What needs a person: each app registers how to find its lines; the overview shows them together."""
+"""Items that need attention: each app registers a reader, the overview shows all items."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Found = TypeVar("Found")
 
 
 class FleetSnapshot:
-    """One look at the fleet: figures that several readers need are read once."""
+    """The fleet at one point in time; figures that several readers need are queried once."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
@@ -26,7 +26,7 @@ class FleetSnapshot:
 
 @dataclass(frozen=True)
 class AttentionItem:
-    """One line: what it is, where to go, since when, and how bad (`bad`, `warn`, `busy`).
+    """One item that needs attention: text, link, start time and severity (`bad`, `warn`, `busy`).
 
     `**…**` in the text is shown strong.
     """
@@ -44,12 +44,12 @@ _readers: dict[str, Reader] = {}
 
 
 def register_attention(name: str, reader: Reader) -> None:
-    """Called when an app is ready."""
+    """Register a reader of attention items; call it from `AppConfig.ready`."""
     _readers[name] = reader
 
 
-def attention_items(look: FleetSnapshot) -> list[AttentionItem]:
-    """Everything that waits for a person, the worst first, then the oldest."""
-    found = [need for reader in _readers.values() for need in reader(look)]
+def attention_items(snapshot: FleetSnapshot) -> list[AttentionItem]:
+    """Return the items that need attention, most severe first, then oldest first."""
+    found = [item for reader in _readers.values() for item in reader(snapshot)]
     order = {"bad": 0, "warn": 1, "busy": 2}
-    return sorted(found, key=lambda need: (order.get(need.tone, 3), need.since or look.now))
+    return sorted(found, key=lambda item: (order.get(item.tone, 3), item.since or snapshot.now))

@@ -1,4 +1,4 @@
-"""Doing something to many rows: first say what will happen, then do it, at once or as a job."""
+"""Bulk actions on list rows: confirmation page, then execution in the request or as a job."""
 
 from __future__ import annotations
 
@@ -23,58 +23,58 @@ from lcm.web.form_page import FormResult, actor_of, redirect_with_message, rende
 from lcm.web.forms import ReasonForm
 from lcm.web.list_page import ListPage, resolve_list, selected_rows
 
-# More than this are left to a worker, so that nobody waits for the page.
+# Larger selections run as a job, so that the request does not block.
 AT_ONCE = 500
 BATCH = 200
 
 
 @dataclass(frozen=True)
 class BulkResult:
-    """How many rows it was done to, and how many had changed meanwhile or cannot be."""
+    """Numbers of processed and rejected rows."""
 
     done: int
     refused: int = 0
 
 
-# The rows, what the form held, who wants it and when.
+# Arguments: rows, cleaned form data, actor and time.
 Work: TypeAlias = Callable[[Sequence[Any], Mapping[str, Any], Actor, datetime], BulkResult]
 
 
 @dataclass(frozen=True)
 class BulkOperation:
-    """Something that is done to many rows of a list; registered, so that a worker can do it as well."""
+    """A bulk action of a list, registered by name so that a job can run it too."""
 
     name: str
     page: ListPage
     list_url: str
     verb: str
-    # As in “3 sessions cancelled”.
+    # For example “3 sessions cancelled”.
     past: str
-    # As in “2 of 3 sessions can be cancelled”.
+    # For example “2 of 3 sessions can be cancelled”.
     can_be: str
     effect: str
-    # Which rows it cannot be done to.
+    # Explains which rows are not eligible.
     rest: str
-    # Of the rows chosen, those it can be done to.
+    # Narrows the selected rows to the eligible ones.
     eligible_rows: Callable[[QuerySet[Any]], QuerySet[Any]]
     run: Work
-    # What is named of them beside their number.
+    # Describes the eligible rows beyond their number.
     describe_extent: Callable[[QuerySet[Any]], str] | None = None
     form: type[ReasonForm] = ReasonForm
-    # Of those able, the ones it can be done to with what the form holds, when that matters.
+    # Narrows the eligible rows further by the submitted form.
     filter_by_form: Callable[[QuerySet[Any], Mapping[str, Any]], QuerySet[Any]] | None = None
     danger: bool = False
-    # More than this are left to a worker; by default as many as cheap actions may be.
+    # Larger selections run as a job; defaults to AT_ONCE.
     at_once: int | None = None
-    # When a row came to be: a job leaves alone what is newer than itself.
+    # Creation time of a row: a job skips rows created after it started.
     created_field: str = "created_at"
 
     def rows_for(self, rows: QuerySet[Any], given: Mapping[str, Any]) -> QuerySet[Any]:
-        able = self.eligible_rows(rows)
-        return self.filter_by_form(able, given) if self.filter_by_form else able
+        eligible = self.eligible_rows(rows)
+        return self.filter_by_form(eligible, given) if self.filter_by_form else eligible
 
-    def asked(self, count: int, chosen: int) -> str:
-        """The question, with the number it will be done to; what is instead of it when that is none."""
+    def question(self, count: int, chosen: int) -> str:
+        """Return the confirmation question with the number of eligible rows, or why there is none."""
         if count:
             return f"{self.verb} {self.counted(count)}?"
         if chosen == 1:
@@ -82,7 +82,7 @@ class BulkOperation:
         return f"None of the {self.counted(chosen)} can be {self.can_be}"
 
     def effect_text(self, rows: QuerySet[Any]) -> str:
-        """What will happen, and to how much."""
+        """Describe what the action does, with the extent of the eligible rows."""
         return (
             f"{self.describe_extent(self.eligible_rows(rows))} {self.effect}"
             if self.describe_extent
@@ -90,15 +90,14 @@ class BulkOperation:
         )
 
     def left_out(self, count: int, chosen: int) -> str:
-        """That it is not for all that were chosen, if so."""
+        """Explain why some selected rows are excluded; empty if none is."""
         if count == chosen:
             return ""
         some = f"{count:,} of {self.counted(chosen)} can be {self.can_be}. " if count else ""
         return f"{some}{self.rest}"
 
     def result_text(self, handled: BulkResult) -> str:
-        was = "was" if handled.refused == 1 else "were"
-        rest = f"; {handled.refused:,} {was} refused" if handled.refused else ""
+        rest = f", {handled.refused:,} rejected" if handled.refused else ""
         return f"{self.counted(handled.done)} {self.past}{rest}."
 
     def counted(self, count: int) -> str:
@@ -106,7 +105,7 @@ class BulkOperation:
 
 
 def for_each_row(do: Callable[[Any, Mapping[str, Any], Actor, datetime], Any]) -> Work:
-    """A row after the other; those whose state does not allow it are counted."""
+    """Apply a function to each row and count the rows it rejects."""
 
     def work(rows: Sequence[Any], given: Mapping[str, Any], actor: Actor, now: datetime) -> BulkResult:
         refused = 0
@@ -124,12 +123,12 @@ _actions: dict[str, BulkOperation] = {}
 
 
 def register_bulk(action: BulkOperation) -> None:
-    """Called when an app is ready."""
+    """Register a bulk action; call it from `AppConfig.ready`."""
     _actions[action.name] = action
 
 
 def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Ask with the number of rows; with the reason given, do it."""
+    """Show the confirmation page; if a reason is submitted, run the action."""
     bulk = _actions[name]
     back = reverse(bulk.list_url)
     try:
@@ -147,7 +146,7 @@ def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
         done = save_form(form, lambda data: _do(request, bulk, rows, how, data))
         if done:
             return redirect_with_message(request, done)
-    title = bulk.asked(count, chosen)
+    title = bulk.question(count, chosen)
     context = {
         "bulk": bulk,
         "form": form,
@@ -173,11 +172,11 @@ def _is_long(bulk: BulkOperation, how: str, count: int) -> bool:
 def _do(
     request: HttpRequest, bulk: BulkOperation, rows: QuerySet[Any], how: str, data: Mapping[str, Any]
 ) -> FormResult:
-    given = {name: _kept(value) for name, value in data.items()}
-    able, actor, now = bulk.rows_for(rows, given), actor_of(request), timezone.now()
-    count = able.count()
+    given = {name: _to_json(value) for name, value in data.items()}
+    eligible, actor, now = bulk.rows_for(rows, given), actor_of(request), timezone.now()
+    count = eligible.count()
     if not count:
-        raise InvalidInput({"__all__": f"None of them can be {bulk.can_be} like this."})
+        raise InvalidInput({"__all__": f"None of the selected rows can be {bulk.can_be} with these values."})
     if _is_long(bulk, how, count):
         query = request.POST.get("filter_query", "")
         job = start_job(
@@ -195,16 +194,16 @@ def _do(
             now=now,
         )
         return FormResult("", reverse("job_detail", args=[job.pk]))
-    return FormResult(bulk.result_text(bulk.run(list(able), given, actor, now)), reverse(bulk.list_url))
+    return FormResult(bulk.result_text(bulk.run(list(eligible), given, actor, now)), reverse(bulk.list_url))
 
 
-def _kept(value: Any) -> Any:
-    """As a job keeps it."""
+def _to_json(value: Any) -> Any:
+    """Convert a form value to JSON for the job's arguments."""
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 def bulk_step(job: Job, now: datetime) -> JobStep:
-    """The next rows that matched the filters when the job was started, in the order of their keys."""
+    """Process the next batch of rows that matched the filters when the job started, in key order."""
     with use_filter_time(job.created_at, job.arguments.get("time_zone", "UTC")):
         return _next_rows(job, now)
 
@@ -214,7 +213,9 @@ def _next_rows(job: Job, now: datetime) -> JobStep:
     page = resolve_list(bulk.page)
     filters = page.filterset(QueryDict(job.arguments["filter_query"]), queryset=page.rows())
     if not filters.is_valid():
-        raise InvalidInput({"filter_query": "The filters of this selection cannot be read any more."})
+        raise InvalidInput(
+            {"filter_query": "The filters of this selection are no longer valid. Select the rows again."}
+        )
     rows = bulk.rows_for(filters.qs, job.arguments)
     if after := job.cursor.get("after"):
         rows = rows.filter(pk__gt=UUID(after))

@@ -1,4 +1,4 @@
-"""What every page's layout shows."""
+"""Context of the page layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lcm.web.pagination import capped_counts
 
 
 def layout(request: HttpRequest) -> dict[str, Any]:
-    """Theme, navigation and role; the counts are asked only when a full page is shown."""
+    """Return theme, navigation and role; counts are queried only for full pages."""
     user = getattr(request, "user", None)
     role = role_of(user) if user and user.is_authenticated else Role.NONE
     return {
@@ -30,7 +30,7 @@ def layout(request: HttpRequest) -> dict[str, Any]:
 
 
 def theme_of(request: HttpRequest) -> str:
-    """The cookie is what this browser chose last; the person's setting is what others start with."""
+    """Return the theme: the browser's cookie first, then the person's setting."""
     chosen = request.COOKIES.get("lcm_theme", "")
     if chosen in Theme.values:
         return chosen
@@ -38,7 +38,7 @@ def theme_of(request: HttpRequest) -> str:
 
 
 def navigation(request: HttpRequest, role: Role) -> list[tuple[NavGroup, list[tuple[NavEntry, str, bool]]]]:
-    """Groups of entries with their counts, as far as this role may see them."""
+    """Return the navigation groups that this role may see, with counts."""
     counts = _counts()
     return [
         (
@@ -58,7 +58,7 @@ def _is_here(path: str, entry: NavEntry) -> bool:
 
 
 def _counts() -> dict[str, str]:
-    """Counted in one query, and each no further than people read."""
+    """Count the entries in one query, each up to a cap."""
     sessions = LabletSession.objects.filter(status__in=ACTIVE)
     counts = capped_counts(
         {"sessions": sessions, "definitions": LabletDefinition.objects.all(), "jobs": unfinished_jobs()}

@@ -1,4 +1,4 @@
-"""Pages for when something is wrong, in the same look; the API keeps its own form."""
+"""Error pages in the layout of the site; API errors keep the API's format."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from lcm.web.access import public
 
 logger = logging.getLogger(__name__)
 
-# The database is away, refuses connections, is locked or ended the connection.
+# The database is unreachable, refuses connections, is locked or closed the connection.
 DATABASE_ERRORS = (OperationalError, InterfaceError)
 FOREIGN_KEY_VIOLATION = "23503"  # SQLSTATE
 
 
 def is_failed_foreign_key(error: BaseException | None) -> bool:
-    """Return whether an error of PostgreSQL or SQLite is a failed foreign key."""
+    """Return whether a PostgreSQL or SQLite error is a foreign key violation."""
     if not isinstance(error, IntegrityError):
         return False
     return getattr(error.__cause__, "sqlstate", "") == FOREIGN_KEY_VIOLATION or "FOREIGN KEY" in str(error)
 
 
 def bad_request(request: HttpRequest, exception: Any = None) -> HttpResponse:
-    return _page(request, 400, "bad_request", "That request cannot be read", "Go back and try once more.")
+    return _page(request, 400, "bad_request", "Invalid request", "Go back and try again.")
 
 
 def forbidden(request: HttpRequest, exception: Any = None) -> HttpResponse:
     text = str(exception) or "Your role does not allow this."
-    return _page(request, 403, "permission_denied", "This is not for you", text)
+    return _page(request, 403, "permission_denied", "Access denied", text)
 
 
 def not_found(request: HttpRequest, exception: Any = None) -> HttpResponse:
-    text = "The address may be wrong, or what was here has been deleted."
-    return _page(request, 404, "not_found", "There is nothing here", text)
+    text = "The address may be wrong, or the object was deleted."
+    return _page(request, 404, "not_found", "Page not found", text)
 
 
 @csrf_exempt
 @public
 def unknown_call(request: HttpRequest) -> HttpResponse:
-    """An address of the API that is none: in the API's form, also where Django would show its own page."""
+    """Return the API's 404 for an unknown path, also where Django would show its debug page."""
     return not_found(request)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    text = "The page was open for too long, or cookies are blocked. Go back, load it again and repeat."
-    return _page(request, 403, "csrf_failed", "This form could not be trusted", text)
+    text = "The page was open for too long, or cookies are blocked. Go back, reload the page and try again."
+    return _page(request, 403, "csrf_failed", "The form has expired", text)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Nothing here may fail in turn: no database, no context processors."""
+    """Render the 500 page without database or context processors, which may be what failed."""
     error = sys.exception()
     if isinstance(error, DATABASE_ERRORS):
         logger.error("database_error", exc_info=error)
@@ -65,14 +65,14 @@ def server_error(request: HttpRequest) -> HttpResponse:
         logger.warning("foreign_key_failed", exc_info=error)
         gone = ReferenceGone()
         return _bare_page(request, gone.status, gone.code, "The change was not saved", gone.message, {})
-    text = "It has been written down. Try again; if it stays, tell an administrator the number below."
+    text = "The error was logged. Try again; if it persists, give an administrator the request ID below."
     return _bare_page(request, 500, "server_error", "Something went wrong", text, {"id": request_id.get()})
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
-    """503 without a query; the session and the signed-in user cannot be read now."""
+    """Render the 503 page without a query: neither the session nor the user can be read."""
     away = DatabaseUnavailable()
-    response = _bare_page(request, away.status, away.code, "LCM is not available now", away.message, {})
+    response = _bare_page(request, away.status, away.code, "LCM is unavailable", away.message, {})
     response["Retry-After"] = str(RETRY_SECONDS)
     return response
 

@@ -1,4 +1,4 @@
-"""Lists as CSV or JSON, streamed page by page so that a million rows need no memory."""
+"""CSV and JSON export of lists, streamed page by page so that memory use stays constant."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from lcm.web.list_page import ListPage
 
 CHUNK = 1_000
-# A cell that starts like this is run as a formula by spreadsheets.
+# Spreadsheets run a cell that starts with one of these as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def export(page: ListPage, queryset: QuerySet[Any], *, sort: str, wanted: str) -> StreamingHttpResponse:
-    """All rows of a list in the order shown."""
+    """Stream all rows of a list in the order shown."""
     columns = page.export_columns or page.columns
     labels = [column.export_label or column.label for column in columns]
     body = _csv if wanted == "csv" else _json

@@ -1,4 +1,4 @@
-"""Filters by what a person types: a moment, or who did it."""
+"""Filters with a text input: a time or a user name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lcm.models import User
 
 
 class TypedInputMixin:
-    """A filter that may have an input on the page: in the menu of the filter that `menu` names."""
+    """A filter with an input in the menu of the filter that `menu` names."""
 
     input_type = "text"
 
@@ -24,7 +24,7 @@ class TypedInputMixin:
         self.menu = menu
 
     def as_typed(self, value: Any) -> str:
-        """What the input shows of a value."""
+        """Return the text that the input shows for a value."""
         return str(value)
 
     def as_said(self, value: Any) -> str:
@@ -32,14 +32,14 @@ class TypedInputMixin:
 
 
 class MomentField(IsoDateTimeField):  # type: ignore[misc]
-    """A moment in UTC; some at the ends of the calendar are not in it."""
+    """A time in UTC; rejects times that overflow the calendar in UTC."""
 
     def clean(self, value: Any) -> datetime | None:
         moment: datetime | None = super().clean(value)
         try:
             return moment.astimezone(UTC) if moment else None
         except OverflowError as error:
-            raise ValidationError("This moment is too far away.") from error
+            raise ValidationError("This time is out of range.") from error
 
 
 class MomentFilter(TypedInputMixin, df.IsoDateTimeFilter):  # type: ignore[misc]
@@ -54,7 +54,7 @@ class MomentFilter(TypedInputMixin, df.IsoDateTimeFilter):  # type: ignore[misc]
 
 
 class UsernameField(forms.CharField):
-    """The person of a log-in name, whether or not they may still log in."""
+    """A person by user name, including deactivated people."""
 
     def clean(self, value: Any) -> User | None:
         name = super().clean(value)

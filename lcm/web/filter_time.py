@@ -1,4 +1,4 @@
-"""What filters count from: this moment and time zone, or those in which a job was asked for."""
+"""Reference time and time zone of relative filters: the current ones, or the ones a job was started with."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _asked_at: ContextVar[datetime | None] = ContextVar("asked_at", default=None)
 
 
 def filter_now() -> datetime:
-    """What “late” or “in the last hour” is measured by."""
+    """Return the time that filters such as “late” or “in the last hour” refer to."""
     return _asked_at.get() or timezone.now()
 
 
 @contextmanager
 def use_filter_time(moment: datetime, zone: str) -> Iterator[None]:
-    """Filters find what they found then: for the steps of a job that were confirmed for those rows."""
+    """Evaluate filters as of a time and time zone, so that each step of a job finds the confirmed rows."""
     token = _asked_at.set(moment)
     try:
         with timezone.override(zone):

@@ -1,4 +1,4 @@
-"""One FilterSet a list, for its page and its API alike."""
+"""One FilterSet per list, shared by its page and its API."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _LENGTH = {
 
 
 class SearchFilter(df.CharFilter):  # type: ignore[misc]
-    """`q`: the search box. Looks for the text in some columns."""
+    """The search box `q`: find the text in a set of columns."""
 
     def __init__(self, *columns: str, **kwargs: Any) -> None:
         super().__init__(label="Search", max_length=100, **kwargs)
@@ -65,7 +65,7 @@ class SearchFilter(df.CharFilter):  # type: ignore[misc]
 
 
 class ChoicesFilter(df.MultipleChoiceFilter):  # type: ignore[misc]
-    """Any of the chosen values: one `IN`, no joins, so nothing to make distinct."""
+    """Match any of the chosen values with one `IN`; without joins, no DISTINCT is needed."""
 
     def filter(self, qs: QuerySet[Any], value: list[str]) -> QuerySet[Any]:
         return qs.filter(**{f"{self.field_name}__in": value}) if value else qs
@@ -73,7 +73,7 @@ class ChoicesFilter(df.MultipleChoiceFilter):  # type: ignore[misc]
 
 @extend_schema_field({"type": "boolean"})
 class FlagFilter(df.ChoiceFilter):  # type: ignore[misc]
-    """Yes or no; anything else is an error, not everything."""
+    """A boolean; any other value is an error instead of being ignored."""
 
     def __init__(self, *, yes: str = "Yes", no: str = "No", **kwargs: Any) -> None:
         super().__init__(choices=[("true", yes), ("false", no)], **kwargs)
@@ -84,7 +84,7 @@ class FlagFilter(df.ChoiceFilter):  # type: ignore[misc]
 
 @extend_schema_field({"type": "boolean"})
 class EndedFilter(df.ChoiceFilter):  # type: ignore[misc]
-    """Whether it is over. Its address asks the other way round: `active=true` for what is not."""
+    """Whether an object has ended; inverted, so that `active=true` finds objects that have not ended."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(choices=[("false", "Yes"), ("true", "No")], label="Ended", **kwargs)
@@ -92,7 +92,7 @@ class EndedFilter(df.ChoiceFilter):  # type: ignore[misc]
 
 @extend_schema_field({"type": "string", "enum": list(PERIODS)})
 class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
-    """Not longer ago than the chosen period."""
+    """Match rows no older than the chosen period."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(choices=list(PERIODS.items()), **kwargs)
@@ -102,7 +102,7 @@ class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
 
 
 class ObjectFilter(df.UUIDFilter):  # type: ignore[misc]
-    """One object of another kind, by its id; links set it, and the chip shows its name."""
+    """One related object by id; links set this filter, and its chip shows the object's name."""
 
     def __init__(self, model: type[Model], **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -116,7 +116,7 @@ class ObjectFilter(df.UUIDFilter):  # type: ignore[misc]
 
 
 class DomainChoices(df.FilterSet):  # type: ignore[misc]
-    """The domains to choose from are read once, not for each look at the form."""
+    """Domain choices, queried once per form."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -135,7 +135,7 @@ class SessionFilter(DomainChoices):
     pool = df.CharFilter(label="Pool")
     drift = FlagFilter(field_name="port_drift_detected", label="Port drift")
     drift_open = FlagFilter(field_name="port_drift_open", label="Open port drift")
-    created = PeriodFilter(field_name="created_at", label="Asked for")
+    created = PeriodFilter(field_name="created_at", label="Requested")
     starts_after = MomentFilter(field_name="starts_at", lookup_expr="gte", label="Starts after")
     starts_before = MomentFilter(field_name="starts_at", lookup_expr="lt", label="Starts before")
 
@@ -147,7 +147,7 @@ class SessionFilter(DomainChoices):
         return search_sessions(qs, value)
 
     def in_domains(self, qs: QuerySet[LabletSession], name: str, value: list[str]) -> QuerySet[LabletSession]:
-        """By the ids of the domains' projects: an index on sessions, where a join would read them all."""
+        """Match by the ids of the domains' projects, which uses an index on sessions; a join would not."""
         if not value:
             return qs
         return qs.filter(
@@ -159,13 +159,13 @@ class SessionFilter(DomainChoices):
 
 
 def register_filter(filterset: type[df.FilterSet], name: str, each: df.Filter) -> None:
-    """Let a list be filtered by what another app knows; called when that app is ready."""
+    """Add another app's filter to a list; call it from `AppConfig.ready`."""
     each.field_name = each.field_name or name
     filterset.base_filters[name] = each
 
 
 class ControllerSessionFilter(SessionFilter):
-    """The same for controllers, who also ask for some by their ids."""
+    """The session filter for controllers, which can also select sessions by id."""
 
     most_ids = 200
     ids = df.CharFilter(label="Ids", method="with_ids")
@@ -176,11 +176,11 @@ class ControllerSessionFilter(SessionFilter):
     def with_ids(self, qs: QuerySet[LabletSession], name: str, value: str) -> QuerySet[LabletSession]:
         texts = value.split(",")
         if len(texts) > self.most_ids:
-            raise InvalidInput({name: f"Ask for {self.most_ids} sessions at most."})
+            raise InvalidInput({name: f"Request at most {self.most_ids} sessions."})
         try:
             return qs.filter(pk__in=[UUID(text) for text in texts])
         except ValueError as error:
-            raise InvalidInput({name: "These are not ids, with commas between them."}) from error
+            raise InvalidInput({name: "Enter ids separated by commas."}) from error
 
 
 class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
@@ -254,7 +254,7 @@ class PersonFilter(UserFilter):
 class JobFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("title", "actor")
     state = ChoicesFilter(choices=JobState.choices, label="State")
-    refused = FlagFilter(label="Refused something", method="with_refusals")
+    refused = FlagFilter(label="Rejected rows", method="with_refusals")
     created = PeriodFilter(field_name="created_at", label="Started")
 
     class Meta:
@@ -303,7 +303,7 @@ OBJECT_TYPES = [
 
 
 class RecentSearchFilter(SearchFilter):
-    """Looks through the newest rows only: a search for nothing must not read a log of years."""
+    """Search the newest rows only: a search without a match must not read years of log."""
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
         newest = ChangeLog.objects.aggregate(Max("pk"))["pk__max"] if value else None

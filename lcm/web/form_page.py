@@ -1,4 +1,4 @@
-"""The one form page: a page of its own, or the dialog htmx opens over another."""
+"""The form page: a full page, or a dialog that htmx opens over another page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lcm.web.forms import PageForm, add_errors
 
 @dataclass(frozen=True)
 class FormResult:
-    """What was done, for the toast, and where to go."""
+    """Toast message and redirect target after a form was saved."""
 
     message: str
     url: str
@@ -36,16 +36,16 @@ class FormPage:
     danger: bool = False
     initial: Mapping[str, Any] = field(default_factory=dict)
     crumbs: list[tuple[str, str]] = field(default_factory=list)
-    # Where one can go from here, shown above the form.
+    # Links shown above the form.
     links: list[tuple[str, str]] = field(default_factory=list)
     template: str = "form.html"
-    # Why it cannot be done at all; stands instead of the form.
+    # Why the action is impossible; replaces the form.
     refusal: str = ""
     one_column: bool = False
 
 
 def form_page(request: HttpRequest, page: FormPage) -> HttpResponseBase:
-    """Show the form, or save and say so; what a service refuses is shown at the field it is about."""
+    """Show the form or save it; errors raised by the service appear at their fields."""
     data = request.POST if request.method == "POST" and not page.refusal else None
     form = page.form(data, request.FILES or None, initial=dict(page.initial))
     status = 422 if page.refusal and request.method == "POST" else 200
@@ -60,7 +60,7 @@ def form_page(request: HttpRequest, page: FormPage) -> HttpResponseBase:
 
 
 def save_form(form: PageForm, save: Callable[[Mapping[str, Any]], FormResult]) -> FormResult | None:
-    """Call the service with what the form holds; nothing when the form or the service refuses."""
+    """Call the service with the cleaned data; return None if the form or the service rejects it."""
     if not form.is_valid():
         return None
     try:
@@ -75,13 +75,13 @@ def save_form(form: PageForm, save: Callable[[Mapping[str, Any]], FormResult]) -
 def render_page(
     request: HttpRequest, template: str, context: Mapping[str, Any], *, status: int = 200
 ) -> HttpResponse:
-    """The page, or only its dialog for htmx."""
+    """Render the page, or only its dialog for htmx."""
     name = f"{template}#dialog" if request.htmx else template  # type: ignore[attr-defined]
     return render(request, name, dict(context), status=status)
 
 
 def redirect_with_message(request: HttpRequest, done: FormResult) -> HttpResponseBase:
-    """To another page, where the toast tells what happened."""
+    """Redirect to a page that shows the result as a toast."""
     if done.message:
         messages.success(request, done.message)
     if request.htmx:  # type: ignore[attr-defined]

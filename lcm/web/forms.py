@@ -1,4 +1,4 @@
-"""Forms in our mark-up."""
+"""Base form, fields and widgets of pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _names: dict[str, Callable[[], Sequence[str]]] = {}
 
 
 def register_names(kind: str, read: Callable[[], Sequence[str]]) -> None:
-    """Let forms offer the names of what another app has; called when that app is ready."""
+    """Register names that forms suggest; call it from `AppConfig.ready`."""
     _names[kind] = read
 
 
@@ -29,7 +29,7 @@ def registered_names(kind: str) -> Sequence[str]:
 
 
 def add_errors(form: forms.BaseForm, error: InvalidInput) -> None:
-    """Show a service's field errors at the fields; those of no field stand above the form."""
+    """Add a service's errors to their fields, and errors without a field above the form."""
     for name, texts in error.fields.items():
         field = name if name in form.fields else None
         for text in texts:
@@ -38,7 +38,7 @@ def add_errors(form: forms.BaseForm, error: InvalidInput) -> None:
 
 
 class PageForm(forms.Form):
-    """A form whose inputs carry our classes."""
+    """A form whose inputs carry LCM's CSS classes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"label_suffix": "", **kwargs})
@@ -52,23 +52,23 @@ class PageForm(forms.Form):
                 field.empty_label = "Choose one"
 
     def get_initial_for_field(self, field: forms.Field, field_name: str) -> Any:
-        """Amounts as people write them: 48, not 48.00."""
+        """Format numbers without trailing zeros: 48, not 48.00."""
         value = super().get_initial_for_field(field, field_name)
         return f"{value.normalize():f}" if isinstance(value, Decimal) else value
 
 
 class ReasonForm(PageForm):
-    """Far-reaching actions ask why."""
+    """A form that requires a reason."""
 
     reason = forms.CharField(
         max_length=500,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Kept in the change log with your name.",
+        help_text="Recorded in the change log under your name.",
     )
 
 
 class LocalDateTimeField(forms.DateTimeField):
-    """A moment in the person's time zone, with the browser's own picker."""
+    """A time in the person's time zone, with the browser's own picker."""
 
     widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 
@@ -77,7 +77,7 @@ class LocalDateTimeField(forms.DateTimeField):
 
 
 class LongSelect(forms.Select):
-    """A choice of hundreds, written at once: Django fills a template for each option."""
+    """A select with hundreds of options, rendered in one go: Django renders a template per option."""
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         chosen = str(value or "")
@@ -91,7 +91,7 @@ class LongSelect(forms.Select):
 
 
 class JsonField(forms.JSONField):
-    """JSON with text that can be stored; what is refused is shown again as it was typed."""
+    """JSON with text that can be stored; rejected input is shown again as typed."""
 
     def to_python(self, value: Any) -> Any:
         found = super().to_python(value)
@@ -105,14 +105,14 @@ class JsonField(forms.JSONField):
 
 
 class ObjectField(JsonField):
-    """Names and values; an object without any is an empty box."""
+    """A JSON object; an empty object is shown as an empty box."""
 
     def prepare_value(self, value: Any) -> Any:
         return "" if value in (None, {}) else super().prepare_value(value)
 
 
 class SuggestedField(forms.CharField):
-    """A name, with suggestions while typing; works as a plain text field as well."""
+    """A name with suggestions while typing; without JavaScript a plain text field."""
 
     def __init__(self, *, suggest: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -120,7 +120,7 @@ class SuggestedField(forms.CharField):
 
 
 class NamedField(SuggestedField):
-    """An object by its name."""
+    """An object, selected by its name."""
 
     def __init__(self, *, find: Any, suggest: str, **kwargs: Any) -> None:
         super().__init__(suggest=suggest, **kwargs)

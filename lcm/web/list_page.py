@@ -1,4 +1,4 @@
-"""The one list page: search, filters, sort, paging, selection, bulk actions, export."""
+"""The list page: search, filters, sorting, paging, selection, bulk actions and export."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOT_FILTERS = ("cursor", "sort", "size", "format")
 
 @dataclass(frozen=True)
 class Column:
-    """A head of the table, and what the column is in an export."""
+    """A table column with its header, and its value in an export."""
 
     label: str
     value: Callable[[Any], Any]
@@ -37,7 +37,7 @@ class Column:
 
 @dataclass(frozen=True)
 class BulkAction:
-    """Something that can be done to many rows: its button and the address that asks and does it."""
+    """The button of a bulk action and the URL of its confirmation page."""
 
     label: str
     url_name: str
@@ -53,7 +53,7 @@ class PageAction:
     icon: str
     primary: bool = False
     args: Sequence[Any] = ()
-    # Where on the page it leads.
+    # Fragment of the target URL.
     anchor: str = ""
 
     @property
@@ -63,7 +63,7 @@ class PageAction:
 
 @dataclass(frozen=True)
 class ListPage:
-    """All that one list differs in from the others."""
+    """Configuration of one list."""
 
     title: str
     noun: str
@@ -76,25 +76,25 @@ class ListPage:
     search_hint: str
     icon: str
     empty_hint: str
-    # What the default order is by, where no head of the table says so: as in “what is worth fixing”.
+    # Describes the default order if no column header shows it, for example “review priority”.
     sorted_by: str = ""
-    # What the figures of the table are of, in a sentence.
+    # Explains the figures in the table, in one sentence.
     note: str = ""
-    # What an empty list says first; by default that there is none yet.
+    # Title of an empty list; by default “No … yet”.
     empty_text: str = ""
     lead: Callable[[], str] = lambda: ""
     actions: Sequence[PageAction] = ()
     bulk: Sequence[BulkAction] = ()
-    # What an export has, when that is more than is shown.
+    # Columns of an export, if it has more than the page.
     export_columns: Sequence[Column] = ()
-    # An order that no column has: the keys of the rows in it.
+    # Returns the keys of the rows in an order that no column has.
     order: Callable[[QuerySet[Any]], Sequence[Any]] | None = None
-    # What the rows of one page are given on top, a query or two for all.
+    # Adds related data to the rows of one page, in a query or two.
     enrich_rows: Callable[[Sequence[Any]], None] | None = None
-    # From which role on rows end with a cell for what can be done to one.
+    # Lowest role that sees the cell with row actions.
     row_actions: Role | None = None
     template: str = "list.html"
-    # Asked for again every few seconds, as long as nobody is choosing among its rows.
+    # Reloads every few seconds unless rows are selected.
     live: bool = False
 
     def page_of(self, queryset: QuerySet[Any], *, sort: str, size: int, cursor: str = "") -> RowPage[Any]:
@@ -108,7 +108,7 @@ class ListPage:
 
     @property
     def empty_title(self) -> str:
-        return self.empty_text or f"There is no {self.noun} yet"
+        return self.empty_text or f"No {self.plural} yet"
 
     def named(self, count: int) -> str:
         return self.noun if count == 1 else self.plural
@@ -118,7 +118,7 @@ _replaced: dict[str, ListPage] = {}
 
 
 def replace_list(page: ListPage, by: ListPage) -> None:
-    """Show a list with what another app knows of its rows; called when that app is ready."""
+    """Replace a list by one with another app's columns; call it from `AppConfig.ready`."""
     _replaced[page.title] = by
 
 
@@ -129,7 +129,7 @@ def resolve_list(page: ListPage) -> ListPage:
 def list_page(
     request: HttpRequest, page: ListPage, *, crumbs: Sequence[tuple[str, str]] = ()
 ) -> HttpResponseBase:
-    """Answer a list: the whole page, its results for htmx, or an export."""
+    """Return a list as a full page, as its results for htmx, or as an export."""
     page = resolve_list(page)
     filterset = page.filterset(request.GET, queryset=page.rows())
     filtered = filterset.qs if filterset.is_valid() else page.rows().none()
@@ -177,18 +177,20 @@ def list_page(
 
 
 def selected_rows(request: HttpRequest, page: ListPage) -> tuple[QuerySet[Any], str]:
-    """The rows a bulk action is for: those ticked, or all that match the filters; and how to say it."""
+    """Return the rows of a bulk action and how they were selected: `ticked`, or `all` rows that match."""
     if request.POST.get("all"):
         filterset = page.filterset(QueryDict(request.POST.get("filter_query", "")), queryset=page.rows())
         if not filterset.is_valid():
-            raise InvalidInput({"__all__": "The filters of this selection cannot be read any more."})
+            raise InvalidInput(
+                {"__all__": "The filters of this selection are no longer valid. Select the rows again."}
+            )
         return filterset.qs, "all"
     keys = request.POST.getlist("pk")
     known = page.rows().model._meta.pk
     try:
         return page.rows().filter(pk__in=[known.to_python(key) for key in keys]), "ticked"
     except Exception as error:
-        raise InvalidInput({"pk": "The selection cannot be read."}) from error
+        raise InvalidInput({"pk": "The selection is not valid. Select the rows again."}) from error
 
 
 def _rows(
@@ -201,15 +203,15 @@ def _rows(
 
 
 def _sort(request: HttpRequest, page: ListPage) -> str:
-    asked = request.GET.get("sort", "")
+    requested = request.GET.get("sort", "")
     columns = (*page.columns, *page.export_columns)
     known = {column.sort.removeprefix("-") for column in columns if column.sort}
-    return asked if asked.removeprefix("-") in known else page.default_sort
+    return requested if requested.removeprefix("-") in known else page.default_sort
 
 
 def _size(request: HttpRequest) -> int:
-    asked = request.GET.get("size", "")
-    return next((size for size in PAGE_SIZES if str(size) == asked), PAGE_SIZES[0])
+    requested = request.GET.get("size", "")
+    return next((size for size in PAGE_SIZES if str(size) == requested), PAGE_SIZES[0])
 
 
 def _query(request: HttpRequest, *, drop: Sequence[str] = (), set_to: dict[str, Any] | None = None) -> str:
@@ -222,7 +224,7 @@ def _query(request: HttpRequest, *, drop: Sequence[str] = (), set_to: dict[str, 
 
 
 def _head(request: HttpRequest, column: Column, sort: str) -> dict[str, Any]:
-    """A sortable head turns its order round when it is the one sorted by."""
+    """Return the context of a column header; the header of the current sort column reverses the order."""
     name = column.sort.removeprefix("-")
     is_current = bool(name) and sort.removeprefix("-") == name
     if is_current:
@@ -238,7 +240,7 @@ def _head(request: HttpRequest, column: Column, sort: str) -> dict[str, Any]:
 
 
 def _menus(filterset: FilterSet) -> list[dict[str, Any]]:
-    """The filters people set: each a menu of boxes or of one choice, with inputs for what is typed."""
+    """Return the filter menus: check boxes or a single choice, and inputs for typed values."""
     menus: dict[str, dict[str, Any]] = {}
     for name, each in filterset.filters.items():
         if isinstance(each, MultipleChoiceFilter | ChoiceFilter):
@@ -262,21 +264,21 @@ def _options(filterset: FilterSet, name: str) -> list[tuple[Any, str, bool]]:
 
 
 def _input(filterset: FilterSet, name: str, each: TypedInputMixin) -> dict[str, str]:
-    """As the browser takes it; what cannot be read stays as it was typed."""
+    """Return the context of an input; a value that cannot be parsed stays as typed."""
     value = filterset.form.cleaned_data.get(name) if filterset.form.is_valid() else None
     typed = each.as_typed(value) if value else filterset.data.get(name, "")
     return {"name": name, "label": each.label, "type": each.input_type, "value": typed}  # type: ignore[attr-defined]
 
 
 def _kept(request: HttpRequest, menus: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """What the filter form has no input for and must not lose: filters that only links set."""
+    """Return filters without an input, which only links set, so that the form keeps them."""
     shown = {menu["name"] for menu in menus} | {"q", "cursor", "format", "sort", "size"}
     shown |= {each["name"] for menu in menus for each in menu["inputs"]}
     return [(name, value) for name, values in request.GET.lists() if name not in shown for value in values]
 
 
 def _chips(request: HttpRequest, filterset: FilterSet) -> list[dict[str, str]]:
-    """What is filtered by, each with the address without it."""
+    """Return a chip for each active filter, with the query that removes it."""
     chips = []
     for name, each in filterset.filters.items():
         if name == "q":

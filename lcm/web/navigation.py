@@ -1,4 +1,4 @@
-"""The side bar."""
+"""Entries of the navigation bar."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lcm.domain.roles import Role
 
 @dataclass(frozen=True)
 class NavEntry:
-    """An entry is current on its own address, and on those that begin with its prefix."""
+    """A navigation entry, current on its own URL and on URLs that begin with its prefix."""
 
     key: str
     label: str
@@ -54,7 +54,7 @@ GROUPS = (
 
 
 def add_prefix(key: str, prefix: str) -> None:
-    """Let an entry be current on addresses of another app as well; called when that app is ready."""
+    """Mark an entry as current on another app's URLs too; call it from `AppConfig.ready`."""
     for group in GROUPS:
         for place, entry in enumerate(group.entries):
             if entry.key == key:
@@ -63,7 +63,7 @@ def add_prefix(key: str, prefix: str) -> None:
 
 
 def register_entry(group: str, entry: NavEntry, *, after: str = "") -> None:
-    """Add an app's entry to a group, behind another one or at the end; called when the app is ready."""
+    """Add an entry to a group, after another entry or at the end; call it from `AppConfig.ready`."""
     entries = next(each.entries for each in GROUPS if each.title == group)
     keys = [each.key for each in entries]
     if entry.key not in keys:

@@ -1,4 +1,4 @@
-"""The objects of the change log: what they are called, and which page is theirs."""
+"""Names and page URLs of the objects in the change log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.urls import reverse
 from lcm.models import ChangeLog
 from lcm.web.filters import OBJECT_TYPES
 
-# The page of each kind that has one; other apps add theirs.
+# URL name of each kind that has a page; other apps add theirs.
 OBJECT_PAGES = {
     "labletsession": "session_detail",
     "labletdefinition": "definition_detail",
@@ -24,14 +24,14 @@ OBJECT_PAGES = {
 
 
 def object_name(change: ChangeLog) -> str:
-    """With its kind: `slot cml-us-01`."""
+    """Return the name with its kind: `slot cml-us-01`."""
     kind, label = _kind(change.object_type), change.object_label
     named = kind.split()[-1:] == label.lower().split()[:1]
     return label if named or not kind else f"{kind} {label}"
 
 
 def link_objects(changes: Sequence[Any]) -> None:
-    """Give each change the address of its object, empty when there is none any more; one query for all."""
+    """Set the URL of each change's object, empty if the object no longer exists; one query for all."""
     wanted: dict[str, set[UUID]] = {}
     for change in changes:
         if change.object_type in OBJECT_PAGES:

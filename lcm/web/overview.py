@@ -1,4 +1,4 @@
-"""What the overview shows of the fleet: each app registers its parts."""
+"""Panels of the overview, registered by each app."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from django.shortcuts import render
 from lcm.web.attention import FleetSnapshot
 
 Column = Literal["wide", "side"]
-# The part of a page that asks for itself again.
+# Id of the element that reloads itself.
 LIVE = "live"
 
 
 @dataclass(frozen=True)
 class OverviewPanel:
-    """A panel that is fresh with every look: its template, what that shows, what it adds to the lead."""
+    """A panel rendered with every load: template, context and its part of the summary line."""
 
     name: str
     column: Column
@@ -29,7 +29,7 @@ class OverviewPanel:
 
 @dataclass(frozen=True)
 class LazyPanel:
-    """A panel that comes after the page, from an address of its own, and again; without JavaScript a link."""
+    """A panel that loads after the page from its own URL and reloads; without JavaScript a link."""
 
     name: str
     column: Column
@@ -42,25 +42,25 @@ _later: dict[str, LazyPanel] = {}
 
 
 def register_overview_panel(part: OverviewPanel | LazyPanel) -> None:
-    """Called when an app is ready."""
+    """Register an overview panel; call it from `AppConfig.ready`."""
     if isinstance(part, OverviewPanel):
         _parts[part.name] = part
     else:
         _later[part.name] = part
 
 
-def overview_panels(look: FleetSnapshot, column: Column) -> list[tuple[str, Mapping[str, Any]]]:
-    """The fresh parts of a column: template and context each."""
-    return [(part.template, part.read(look)) for part in _parts.values() if part.column == column]
+def overview_panels(snapshot: FleetSnapshot, column: Column) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return template and context of each panel of a column."""
+    return [(part.template, part.read(snapshot)) for part in _parts.values() if part.column == column]
 
 
-def lead_clauses(look: FleetSnapshot) -> list[str]:
-    """What the fresh parts add to the sentence at the top."""
-    return [part.clause(look) for part in _parts.values() if part.clause]
+def lead_clauses(snapshot: FleetSnapshot) -> list[str]:
+    """Return the panels' parts of the summary line."""
+    return [part.clause(snapshot) for part in _parts.values() if part.clause]
 
 
 def render_lazy_panel(request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponseBase:
-    """The panel for the overview; without JavaScript a page of its own, which is fresh by itself too."""
+    """Render a panel for the overview; without JavaScript, as a page that reloads itself."""
     htmx = request.htmx  # type: ignore[attr-defined]
     alone = not htmx or htmx.target == LIVE
     part = "" if not htmx else f"#{LIVE}" if alone else "#panel"

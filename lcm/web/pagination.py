@@ -1,4 +1,4 @@
-"""Paging by key: a page starts where the last one ended, so deep pages cost what the first one does."""
+"""Keyset pagination: a page starts after the last row of the previous one, so deep pages cost no more."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LARGEST = 2**63
 
 @dataclass(frozen=True)
 class RowPage(Generic[M]):
-    """Some rows, how many stand before them, and where the neighbours are."""
+    """One page of rows, the number of rows before it, and the cursors of its neighbours."""
 
     rows: list[M]
     first: int
     next: str | None
     previous: str | None
-    # How many there are, where that is known without counting.
+    # Total number of rows, if known without a COUNT.
     total: int | None = None
 
     @property
@@ -38,7 +38,7 @@ class RowPage(Generic[M]):
 
 
 def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") -> RowPage[M]:
-    """One page, sorted by a column that is never null (`-name` for descending) and then by id."""
+    """Return one page, sorted by a non-null column (`-name` for descending) and then by id."""
     column, descending = sort.removeprefix("-"), sort.startswith("-")
     position = _decode(queryset.model, column, cursor) if cursor else None
     backwards = position is not None and position.backwards
@@ -69,9 +69,9 @@ def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") ->
 
 
 def page_of_keys(queryset: QuerySet[M], keys: Sequence[Any], *, size: int, cursor: str = "") -> RowPage[M]:
-    """One page of rows in an order that no column has: that of the keys. The cursor counts them."""
+    """Return one page of rows in the order of `keys`; the cursor is an offset."""
     if cursor and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
-        raise InvalidInput({"cursor": "This page address is not valid; start from the first page."})
+        raise InvalidInput({"cursor": "The cursor is not valid. Start from the first page."})
     start = int(cursor or 0)
     found = queryset.in_bulk(keys[start : start + size])
     return RowPage(
@@ -84,7 +84,7 @@ def page_of_keys(queryset: QuerySet[M], keys: Sequence[Any], *, size: int, curso
 
 
 def capped_count(queryset: QuerySet[Any], cap: int = COUNT_CAP) -> tuple[int, bool]:
-    """How many rows there are, counted no further than needed to say “more than the cap”."""
+    """Count rows up to the cap; return the count and whether there are more."""
     count = queryset.order_by().values("pk")[: cap + 1].count()
     return min(count, cap), count > cap
 
@@ -92,7 +92,7 @@ def capped_count(queryset: QuerySet[Any], cap: int = COUNT_CAP) -> tuple[int, bo
 def capped_counts(
     querysets: Mapping[str, QuerySet[Any]], cap: int = COUNT_CAP
 ) -> dict[str, tuple[int, bool]]:
-    """`capped_count` of several, by name, in one query."""
+    """Return `capped_count` of several querysets by name, in one query."""
     selects, values = [], []
     for queryset in querysets.values():
         rows = queryset.order_by().values("pk")[: cap + 1]
@@ -108,7 +108,7 @@ def capped_counts(
 def _keys_first(
     rows: QuerySet[M], column: str, position: _Position | None, *, down: bool, size: int
 ) -> QuerySet[M]:
-    """The same page for SQLite's planner: it would sort wide rows, and does not see where the page begins."""
+    """Select keys first on SQLite, whose planner would otherwise sort whole rows and scan from the start."""
     if position is not None:
         rows = rows.filter(**{f"{column}__{'lte' if down else 'gte'}": position.values[0]})
     return rows.filter(pk__in=rows.values("pk")[: size + 1])
@@ -139,13 +139,11 @@ def _decode(model: type[Model], column: str, cursor: str) -> _Position:
             raise ValueError("out of range")
         return _Position(values, skipped, bool(backwards))
     except (ValueError, TypeError, OverflowError, RecursionError, ValidationError) as error:
-        raise InvalidInput(
-            {"cursor": "This page address is not valid; start from the first page."}
-        ) from error
+        raise InvalidInput({"cursor": "The cursor is not valid. Start from the first page."}) from error
 
 
 def _value(field: Field[Any, Any], text: Any) -> Any:
-    """What stands in a cursor as the column's own type; refuses what no row can hold."""
+    """Parse a cursor value as the column's type; reject values that no row can hold."""
     value = field.to_python(text)
     if isinstance(value, datetime):
         value = value.astimezone(UTC) if value.tzinfo else None

@@ -1,4 +1,4 @@
-"""Parts of a page that other apps bring: each has its own address and loads by htmx after the page."""
+"""Panels that other apps add to a page; each loads by htmx from its own URL."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Panel:
-    """Its address takes the id of what the page shows; without JavaScript it is a page of its own."""
+    """A panel whose URL takes the id of the page's object; without JavaScript it is a page of its own."""
 
     name: str
     title: str
     url_name: str
-    # For which of the objects the page can show; all when not given.
+    # Limits the objects that show the panel; default: all.
     when: Callable[[Any], bool] | None = None
 
 
@@ -24,14 +24,14 @@ _panels: dict[str, dict[str, Panel]] = {}
 def register_panel(
     *, page: str, name: str, title: str, url_name: str, when: Callable[[Any], bool] | None = None
 ) -> None:
-    """Show a panel on a page, called when an app is ready.
+    """Add a panel to a page; call it from `AppConfig.ready`.
 
-    Pages are `definition`, `slot` and `session`; on the last also `session-first`, above the rest, and
-    `session-wide`, under its life.
+    Pages are `definition`, `slot` and `session`. A session also has `session-first`, at the top, and
+    `session-wide`, below its lifecycle.
     """
     _panels.setdefault(page, {})[name] = Panel(name, title, url_name, when)
 
 
 def panels_of(page: str, shown: Any) -> list[Panel]:
-    """Those that are for what the page shows."""
+    """Return the panels that apply to the page's object."""
     return [panel for panel in _panels.get(page, {}).values() if panel.when is None or panel.when(shown)]

@@ -1,4 +1,4 @@
-"""The global search: each app registers how to find its things by name or by the start of their id."""
+"""The global search: each app registers a finder for its objects, by name or by start of id."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_HITS = 8
 
 @dataclass(frozen=True)
 class SearchHit:
-    """One thing that was found; `look` is its status, with the word for it."""
+    """One search result; `look` is its status with its label."""
 
     title: str
     url: str
@@ -21,13 +21,13 @@ class SearchHit:
     word: str = ""
 
 
-# What is looked for, at most how many, and for whom.
+# Arguments: search text, maximum number of results and user.
 Find = Callable[[str, int, Role], Sequence[SearchHit]]
 
 
 @dataclass(frozen=True)
 class Finder:
-    """One kind of things: its heading, how to find them, and the list that has all, with who may see it."""
+    """One kind of object: heading, search function, list URL and the role that may see it."""
 
     title: str
     find: Find
@@ -47,12 +47,12 @@ _finders: dict[str, Finder] = {}
 
 
 def register_finder(name: str, finder: Finder) -> None:
-    """Called when an app is ready."""
+    """Register a finder; call it from `AppConfig.ready`."""
     _finders[name] = finder
 
 
 def search(text: str, role: Role) -> list[SearchGroup]:
-    """What is called so, kind by kind, a query or two each."""
+    """Return the results by kind, in a query or two per kind."""
     groups = []
     for finder in _finders.values():
         hits = finder.find(text, MAX_HITS + 1, role)

@@ -1,4 +1,4 @@
-"""Where a session is: the app that places sessions says so, for the first sentence of their page."""
+"""Location of a session for its page, provided by the app that places sessions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lcm.models import LabletSession
 
 @dataclass(frozen=True)
 class SessionLocation:
-    """The page of its pool, and its slot once it has one."""
+    """The page of the session's pool, and of its slot if it has one."""
 
     pool_url: str
     slot: str = ""
@@ -22,7 +22,7 @@ _readers: list[Reader] = []
 
 
 def register_session_location(reader: Reader) -> None:
-    """Called when an app is ready."""
+    """Register the location provider; call it from `AppConfig.ready`."""
     _readers.append(reader)
 
 

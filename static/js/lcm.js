@@ -1,11 +1,11 @@
-// What pages do more quickly with JavaScript. Everything works without it.
+// Progressive enhancement: every page also works without JavaScript.
 "use strict";
 
 document.documentElement.classList.add("js");
 
 const dialog = () => document.getElementById("dialog");
 
-// "/" puts the cursor into the search box.
+// "/" moves the focus to the search box.
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, [contenteditable]");
   if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
@@ -19,7 +19,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") closeMenus();
 });
 
-// Menus close when the click or the focus goes elsewhere.
+// Close menus on a click or focus outside.
 function closeMenus(except) {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (menu !== except) menu.open = false;
@@ -28,14 +28,14 @@ function closeMenus(except) {
 document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
 document.addEventListener("focusin", (event) => closeMenus(event.target.closest("details.menu")));
 
-// Enter in a menu's input sets that filter: leaving it does, and sending the form as well would ask twice.
+// Enter in a menu's input applies the filter by blurring it; submitting the form too would send two requests.
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !event.target.matches(".menu-input input")) return;
   event.preventDefault();
   event.target.blur();
 });
 
-// What is polled waits while nobody looks. What loads once does not: the page may be read later.
+// Pause polling while the page is hidden. Requests that load once are not paused.
 const loaded = new WeakSet();
 function isPoll({ elt, triggeringEvent }) {
   const triggers = (elt.getAttribute("hx-trigger") || "").split(",").map((each) => each.trim());
@@ -45,7 +45,7 @@ function isPoll({ elt, triggeringEvent }) {
   return false;
 }
 const polls = new WeakSet();
-// Nor does a list change under someone who has ticked rows of it or stands in it with the keyboard.
+// Do not reload a list while rows are selected or it has the focus.
 function isInUse(target) {
   return target.matches("form.results") && (target.contains(document.activeElement) || target.querySelector("input:checked"));
 }
@@ -56,14 +56,14 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   if (document.hidden || dialog().open || isInUse(target)) event.preventDefault();
 });
 
-// Live parts say how long ago they came, by this clock alone; one that misses three turns is late.
+// Show the age of live parts, by the browser's clock; a part is stale after three missed polls.
 const arrived = new WeakMap();
 function age(seconds) {
   if (seconds < 5) return "just now";
   if (seconds < 60) return `${seconds} s ago`;
   return seconds < 3600 ? `${Math.floor(seconds / 60)} min ago` : `${Math.floor(seconds / 3600)} h ago`;
 }
-function tellAges() {
+function updateAges() {
   for (const each of document.querySelectorAll(".fresh > [data-fresh]")) {
     if (!arrived.has(each)) arrived.set(each, Date.now());
     const part = each.closest("[hx-trigger*='every ']");
@@ -73,14 +73,14 @@ function tellAges() {
     const late = seconds > 3 * every;
     each.parentElement.classList.toggle("is-late", late);
     each.parentElement.querySelector("use").setAttribute("href", late ? "#s-tri" : "#s-dot");
-    each.textContent = `${late ? "last fresh" : "fresh"} ${age(seconds)}`;
+    each.textContent = `${late ? "Stale, updated" : "Updated"} ${age(seconds)}`;
   }
 }
-setInterval(tellAges, 1000);
-document.addEventListener("DOMContentLoaded", tellAges);
-document.addEventListener("htmx:afterSettle", tellAges);
+setInterval(updateAges, 1000);
+document.addEventListener("DOMContentLoaded", updateAges);
+document.addEventListener("htmx:afterSettle", updateAges);
 
-// What someone has unfolded stays so when its panel comes again, and what has the focus keeps it.
+// Keep open details and the focus when a panel reloads.
 const kept = new WeakMap();
 const reachable = (part) => [...part.querySelectorAll("a[href], button, summary, input, select, textarea")];
 function likeness(each) {
@@ -117,7 +117,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
   if (focus) focusAgain(event.target, focus);
 });
 
-// The dialog opens when htmx has put something into it, and gives the focus back when it closes.
+// Open the dialog when htmx has filled it, and restore the focus when it closes.
 let opener = null;
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (event.detail.target === dialog() && !dialog().open) opener = document.activeElement;
@@ -140,7 +140,7 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const input of document.querySelectorAll("[data-select-text]")) input.select();
 });
 
-// Selection: all rows of the page at once, and how many there are.
+// Select all rows of the page, and count the selected rows.
 function countSelection(form) {
   const boxes = [...form.querySelectorAll(".select")];
   const chosen = boxes.filter((box) => box.checked).length;
@@ -164,22 +164,22 @@ document.addEventListener("reset", (event) => {
   if (event.target.matches("form.results")) setTimeout(() => countSelection(event.target));
 });
 
-// Typing a number of one's own chooses it.
+// Typing a custom value selects its option.
 document.addEventListener("input", (event) => {
   const choice = event.target.dataset.picks && document.getElementById(event.target.dataset.picks);
   if (choice) choice.checked = true;
 });
 
-// Tell those who cannot see it how many rows a search or filter has left.
+// Announce the number of results to screen readers.
 document.addEventListener("htmx:afterSettle", (event) => {
   const count = document.querySelector("#results [data-count]");
   const config = event.detail.requestConfig;
   if (event.target.id === "results" && !(config && isPoll(config))) {
-    document.getElementById("announcer").textContent = count ? count.textContent : "Nothing found";
+    document.getElementById("announcer").textContent = count ? count.textContent : "No results";
   }
 });
 
-// The export takes the filters that are set now.
+// Export with the current filters.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("[data-export]");
   if (!link) return;
@@ -189,7 +189,7 @@ document.addEventListener("click", (event) => {
   link.href = `?${query}`;
 });
 
-// Toasts can be dismissed; errors of htmx requests become one. Live parts say themselves that they are late.
+// Dismiss toasts, and show htmx errors as toasts. Live parts show by themselves that they are stale.
 function toast(text) {
   const shown = [...document.querySelectorAll("#toasts .toast > span")];
   if (shown.some((each) => each.textContent === text)) return;
@@ -207,17 +207,17 @@ document.addEventListener("htmx:responseError", (event) => {
   const status = event.detail.xhr.status;
   if (status >= 500 && polls.has(event.detail.requestConfig)) return;
   const text = {
-    403: "That is not allowed, or you were logged out. Load the page again.",
-    404: "What this was about is gone. Load the page again.",
-    409: "Someone changed this a moment ago. Load the page again.",
+    403: "Access denied, or you were logged out. Reload the page.",
+    404: "The object no longer exists. Reload the page.",
+    409: "Someone else changed this object. Reload the page.",
   }[status];
-  toast(text || `The server answered with an error (${status}). Try again.`);
+  toast(text || `The server returned error ${status}. Try again.`);
 });
 document.addEventListener("htmx:sendError", (event) => {
   if (!polls.has(event.detail.requestConfig)) toast("The server cannot be reached. Try again.");
 });
 
-// The theme changes at once; the server remembers it.
+// Apply the theme immediately; the server stores it.
 document.addEventListener("submit", (event) => {
   const form = event.target.closest(".theme-switch");
   if (!form) return;

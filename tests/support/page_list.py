@@ -144,7 +144,7 @@ def ask_for_session(page: Page, definition: str = "ccna-ospf-basics v1.0", *, fa
     if far_off:
         page.get_by_label(re.compile("^Starts")).fill("2035-01-02T08:00")
         page.get_by_label(re.compile("^Ends")).fill("2035-01-02T09:00")
-    page.get_by_role("button", name="Ask for session").click()
+    page.get_by_role("button", name="Request session").click()
     expect(page.get_by_role("heading", name=re.compile("^Session "))).to_be_visible()
 
 

@@ -1,4 +1,4 @@
-"""What every API view is made of."""
+"""Base classes of API views."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ deletion_schema = extend_schema(
             "reason",
             {"type": "string", "minLength": 1, "maxLength": 500},
             required=True,
-            description="Why, for the change log. A JSON body with `reason` may replace it.",
+            description="Reason for the change log. Alternatively send it as `reason` in a JSON body.",
         )
     ],
     responses={204: None},
@@ -34,7 +34,7 @@ deletion_schema = extend_schema(
 
 
 class LcmViewSet(IdempotentPostMixin, viewsets.GenericViewSet[M]):
-    """Rules by action, services for changes, cursor paging; ids are UUIDs."""
+    """Base view set: policy per action, services for changes, cursor pagination, UUID keys."""
 
     access: dict[str, AccessPolicy]
     sorts: tuple[str, ...] = ("-created_at",)
@@ -47,7 +47,7 @@ class LcmViewSet(IdempotentPostMixin, viewsets.GenericViewSet[M]):
     def taken(
         self, serializer: type[serializers.Serializer[Any]], request: Request, *, partial: bool = False
     ) -> dict[str, Any]:
-        """Return the checked body of a request; refuse keys that the serializer does not take."""
+        """Return the validated body of a request; reject keys that the serializer does not accept."""
         form = serializer(data=request.data, partial=partial, context=self.get_serializer_context())
         if unknown := unknown_keys(form, request.data):
             raise serializers.ValidationError(unknown)
@@ -56,15 +56,15 @@ class LcmViewSet(IdempotentPostMixin, viewsets.GenericViewSet[M]):
         return data
 
     def given(self, serializer: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
-        """Return only the fields that the body of a PATCH contains, checked."""
+        """Return only the fields that the body of a PATCH contains, validated."""
         return self.taken(serializer, request, partial=True)
 
     def refuse_fields(self, request: Request) -> None:
-        """Refuse a body with fields, for a request that takes none."""
+        """Reject a body with fields, for a request that takes none."""
         self.taken(serializers.Serializer, request)
 
     def deletion_reason(self, request: Request) -> str:
-        """Return the reason from the body or from the address."""
+        """Return the reason from the body or from the query string."""
         if request.data:
             return str(self.taken(ReasonSerializer, request)["reason"])
         form = ReasonSerializer(data=request.query_params)
@@ -76,4 +76,4 @@ class LcmViewSet(IdempotentPostMixin, viewsets.GenericViewSet[M]):
 
 
 class ReadViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, LcmViewSet[M]):
-    """A list and its items."""
+    """List and retrieve."""

@@ -1,4 +1,4 @@
-"""Definitions over the API."""
+"""API views of definitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lcm.web.filters import DefinitionFilter
 
 @extend_schema(tags=["definitions"])
 class DefinitionViewSet(ReadViewSet[LabletDefinition]):
-    """Labs that people can ask for."""
+    """Lab definitions that people can request sessions of."""
 
     queryset = LabletDefinition.objects.none()
     filterset_class = DefinitionFilter
@@ -49,7 +49,7 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
 
     @extend_schema(request=s.NewDefinitionSerializer, responses={201: s.DefinitionDetailSerializer})
     def create(self, request: Request) -> Response:
-        """Create a definition without a topology; `import` reads one."""
+        """Create a definition without a topology; use `import` to create one from a topology."""
         data = self.taken(s.NewDefinitionSerializer, request)
         definition = services.create_definition(**data, actor=self.actor, now=self.now())
         return Response(self.get_serializer(definition).data, status=201)
@@ -70,7 +70,7 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
         request=s.DefinitionImportSerializer,
         responses={
             201: s.ImportResultSerializer,
-            200: OpenApiResponse(s.ImportResultSerializer, description="A dry run: nothing was saved."),
+            200: OpenApiResponse(s.ImportResultSerializer, description="Dry run: nothing was saved."),
         },
     )
     @action(detail=False, methods=["post"], url_path="import", url_name="import", filterset_class=None)
@@ -107,7 +107,7 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
     @extend_schema(request=s.ReviseSerializer, responses={201: s.RevisionSerializer})
     @action(detail=True, methods=["post"])
     def revise(self, request: Request, pk: str) -> Response:
-        """Set requirements, the port template or both by hand; `apply` takes them from observations."""
+        """Set requirements, the port template or both by hand; use `apply` to apply a recommendation."""
         data = self.taken(s.ReviseSerializer, request)
         revision = services.revise_definition(
             definition=self.get_object(), **data, actor=self.actor, now=self.now()

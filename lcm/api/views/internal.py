@@ -1,4 +1,4 @@
-"""Sessions as controllers see them: those on their slots, the next steps, and what failed."""
+"""API views for controllers: sessions on their slots, status transitions and failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lcm.web.filters import ControllerSessionFilter
 
 @extend_schema(tags=["for controllers"])
 class InternalSessionViewSet(LcmViewSet[LabletSession]):
-    """The sessions on a controller's slots. Sessions outside its scope are not found."""
+    """Sessions on a controller's slots. Sessions outside its scope are not found."""
 
     queryset = LabletSession.objects.none()
     serializer_class = s.ControllerSessionSerializer
@@ -64,7 +64,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
     @extend_schema(request=s.FailureSerializer, responses=s.ControllerSessionSerializer)
     @action(detail=True, methods=["post"])
     def failures(self, request: Request, pk: str) -> Response:
-        """LCM decides what follows: another attempt, stopping what is left, or the end."""
+        """Report a failure; LCM decides whether to retry, stop the remaining work or end the session."""
         data = self.taken(s.FailureSerializer, request)
         session = report_failure(
             session=self._expected_session(data),
@@ -76,7 +76,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
         return self._shown(session)
 
     def _expected_session(self, data: dict[str, Any]) -> LabletSession:
-        """The session as the controller believes it to be: refused when it has moved on."""
+        """Return the session in the state that the controller expects; raise a conflict if it has changed."""
         session = self.get_object()
         session.status = data.get("from_status", session.status)
         session.attempt = data.get("attempt", session.attempt)

@@ -1,4 +1,4 @@
-"""Long work over the API: how far it is, and going on with what failed."""
+"""API views of jobs: progress and retry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lcm.web.filters import JobFilter
 
 @extend_schema(tags=["jobs"])
 class JobViewSet(ReadViewSet[Job]):
-    """What people started that takes long; kept for some days."""
+    """Long-running jobs that people started; deleted after some days."""
 
     queryset = Job.objects.none()
     serializer_class = s.JobSerializer

@@ -1,4 +1,4 @@
-"""Domains, projects, people, tokens and the change log over the API."""
+"""API views of domains, projects, people, tokens and the change log."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ProjectViewSet(ReadViewSet[Project]):
     @extend_schema(responses=s.PersonNameSerializer(many=True), filters=False)
     @action(detail=True, filterset_class=None, sorts=("username", "date_joined"))
     def members(self, request: Request, pk: str) -> Response:
-        """List the ids and names of the members, such as the possible owners of a session."""
+        """List the ids and names of the members, for example as possible owners of a session."""
         people: Any = selectors.people().filter(memberships__project=self.get_object())
         rows: Any = self.paginate_queryset(people)
         return self.get_paginated_response(s.PersonNameSerializer(rows, many=True).data)

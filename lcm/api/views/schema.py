@@ -1,4 +1,4 @@
-"""The OpenAPI document."""
+"""View of the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _generating = Lock()
 
 
 class SchemaView(SpectacularAPIView):
-    """Generates one document at a time: DRF's inspectors keep the view they describe, for all threads."""
+    """Generates one document at a time, because DRF's inspectors share their current view across threads."""
 
     access = {"get": VIEWER}
 

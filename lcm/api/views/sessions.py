@@ -1,4 +1,4 @@
-"""Sessions over the API."""
+"""API views of sessions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lcm.web.filters import SessionFilter
 
 
 class ScopedSessionViewSet(ReadViewSet[LabletSession]):
-    """People see all sessions, a controller those in its scope."""
+    """Base of session views: people see all sessions, a controller the ones in its scope."""
 
     queryset = LabletSession.objects.none()
     filterset_class = SessionFilter
@@ -49,7 +49,7 @@ class ScopedSessionViewSet(ReadViewSet[LabletSession]):
 
 @extend_schema(tags=["sessions"])
 class SessionViewSet(ScopedSessionViewSet):
-    """Labs that people asked for."""
+    """Lab sessions that people requested."""
 
     access = {
         "list": VIEWER_OR_CONTROLLER,
@@ -64,8 +64,8 @@ class SessionViewSet(ScopedSessionViewSet):
     def create(self, request: Request) -> Response:
         data = self.taken(s.SessionRequestSerializer, request)
         now = self.now()
-        asked = {"owner": request.user, "starts_at": now, **data}
-        session = services.create_session(**asked, actor=self.actor, now=now)
+        values = {"owner": request.user, "starts_at": now, **data}
+        session = services.create_session(**values, actor=self.actor, now=now)
         return self.shown(session, status=201)
 
     @extend_schema(request=s.ReasonSerializer, responses=s.SessionDetailSerializer)
@@ -87,7 +87,7 @@ class SessionViewSet(ScopedSessionViewSet):
     @extend_schema(request=None, responses=s.SessionDetailSerializer)
     @action(detail=True, methods=["post"])
     def arrive(self, request: Request, pk: str) -> Response:
-        """The user is there; saying so twice is fine."""
+        """Report that the user has arrived; repeated calls have no effect."""
         self.refuse_fields(request)
         session = record_arrival(session=self.get_object(), actor=self.actor, now=self.now())
         return self.shown(session)

@@ -1,4 +1,4 @@
-"""The watch's own way through Django: without middleware that it does not need and that costs threads."""
+"""ASGI handler of the watch, without middleware that it does not need and that would use threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATH = "/api/internal/watch"
 
 
 class WatchHandler(LcmAsgiHandler):
-    """No log-ins, forms or messages: request id, log and metrics, then the view."""
+    """Runs the view with request id, log and metrics, but without sessions, forms or messages."""
 
     def load_middleware(self, is_async: bool = False) -> None:
         self._view_middleware: list[Any] = []
@@ -25,7 +25,7 @@ class WatchHandler(LcmAsgiHandler):
 
 
 class WatchDispatcher:
-    """The watch to its own handler, everything else to Django as a whole."""
+    """Sends watch requests to their own handler and all other requests to Django."""
 
     def __init__(self, django: Any) -> None:
         self._django = django
@@ -33,12 +33,12 @@ class WatchDispatcher:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         is_watch = scope["type"] == "http" and scope["path"].rstrip("/") == PATH
-        handler = self._watch if is_watch and _is_welcome(scope) else self._django
+        handler = self._watch if is_watch and _is_allowed_scheme(scope) else self._django
         await handler(scope, receive, send)
 
 
-def _is_welcome(scope: Any) -> bool:
-    """With HTTPS asked for, what comes without is redirected by Django."""
+def _is_allowed_scheme(scope: Any) -> bool:
+    """Return whether the request may be handled here; Django redirects plain HTTP if HTTPS is required."""
     if not settings.HTTPS:
         return True
     forwarded = dict(scope["headers"]).get(b"x-forwarded-proto", b"")

@@ -1,7 +1,7 @@
-"""One hub a web process: it looks at the feed for all who wait there.
+"""The hub of a web process, which reads the change feed for all of its watchers.
 
-Waiting costs no thread and no database connection: only the hub reads, in a thread that it gives back.
-It is woken by Redis, and looks by itself every `WATCH_POLL` seconds while Redis says nothing.
+A waiting watcher uses no thread and no database connection. Only the hub reads, in a thread that it releases.
+Redis wakes the hub; without Redis it polls every `WATCH_POLL` seconds.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from lcm.web.server.database_health import while_database_answers
 logger = logging.getLogger(__name__)
 
 READ_AT_ONCE = 5_000
-# With Redis to wake it, the hub need not look often; without waiters it stops after a while.
+# Polling interval while Redis works; without watchers the hub stops after LINGER seconds.
 QUIET_POLL = 5.0
 LINGER = 60.0
-# Changes that come together are read together.
+# Delay that batches changes which arrive together.
 GATHER = 0.01
 
 
 class FeedHub:
-    """`waiting` holds, by pool, an event for each watcher."""
+    """Reads the feed and wakes watchers; `waiting` holds an event for each watcher, by pool."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, set[asyncio.Event]] = {}
         self._window: FeedWindow | None = None
         self._is_current = False
         self._wake = asyncio.Event()
-        self._look = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     @contextmanager
     def waiter(self, pools: Collection[str]) -> Iterator[asyncio.Event]:
-        """An event that is set when something changes in one of the pools."""
+        """Yield an event that is set when something changes in one of the pools."""
         event = asyncio.Event()
         for pool in pools:
             self.waiting.setdefault(pool, set()).add(event)
@@ -60,26 +60,26 @@ class FeedHub:
                     del self.waiting[pool]
 
     async def window(self) -> FeedWindow:
-        """The feed as this process knows it; read anew when nobody has kept it up to date."""
+        """Return the newest part of the feed; read it first if it is out of date."""
         if self._task is None or self._task.done():
             self._is_current = False
-            # In a context of its own: it outlives the request that started it.
-            self._task = asyncio.create_task(self._keep_looking(), context=contextvars.Context())
+            # In its own context, because the task outlives the request that started it.
+            self._task = asyncio.create_task(self._poll_feed(), context=contextvars.Context())
         if self._window is None or not self._is_current:
-            async with self._look:
-                # Another watcher may have read the feed while this one waited for its turn.
+            async with self._lock:
+                # Another watcher may have read the feed while this one waited for the lock.
                 if self._window is None or not self._is_current:
                     return await self._read()
         return self._window
 
     async def look(self) -> FeedWindow:
-        """Read what is new and wake those whom it concerns."""
-        async with self._look:
+        """Read new changes and wake the watchers of their pools."""
+        async with self._lock:
             return await self._read()
 
     async def _read(self) -> FeedWindow:
-        seen = self._window.bounds.revision if self._window else None
-        changes, reach = await while_database_answers(lambda: asyncio.to_thread(_read_after, seen))
+        revision = self._window.bounds.revision if self._window else None
+        changes, reach = await while_database_answers(lambda: asyncio.to_thread(_read_after, revision))
         if changes is None or self._window is None:
             self._window = FeedWindow(reach)
         else:
@@ -90,7 +90,7 @@ class FeedHub:
         self._is_current = True
         return self._window
 
-    async def _keep_looking(self) -> None:
+    async def _poll_feed(self) -> None:
         async with Subscription(self._wake.set) as subscription:
             idle = 0.0
             while idle < LINGER:
@@ -115,7 +115,7 @@ async def _woken(event: asyncio.Event, seconds: float) -> None:
 
 
 def _read_after(revision: int | None) -> tuple[list[FeedChange] | None, FeedBounds]:
-    """In a thread: number what was committed, read what follows; None when that cannot be told any more."""
+    """Number committed changes and return the ones after the revision, or None if that is out of range."""
     try:
         while change_feed_reader.has_unnumbered():
             assign_revisions()
@@ -142,7 +142,7 @@ _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, FeedHub] = WeakKeyDictionary
 
 
 def hub() -> FeedHub:
-    """The hub of this process's event loop."""
+    """Return the hub of the running event loop."""
     loop = asyncio.get_running_loop()
     if loop not in _hubs:
         _hubs[loop] = FeedHub()

@@ -1,4 +1,4 @@
-"""What a watcher is answered: changes, nothing yet, or that it has to list again."""
+"""Responses to watchers: changes, no changes yet, or that the revision is gone."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ MAX_CHANGES = 1_000
 
 @dataclass(frozen=True)
 class WatchResponse:
-    """Where the watcher is now, and what led there."""
+    """The changes since the watcher's revision, and the revision it has now."""
 
     revision: int
     changes: list[FeedChange]
 
 
 async def watch(hub: FeedHub, scope: ControllerScope, since: int | None, seconds: float) -> WatchResponse:
-    """Changes after `since` in this scope, waiting for one. Without `since`: where the feed is."""
+    """Wait for changes after `since` in this scope; without `since`, return the current revision."""
     if since is None:
         return WatchResponse((await hub.look()).bounds.revision, [])
     deadline = asyncio.get_running_loop().time() + seconds
     with hub.waiter(scope.pools) as changed:
         window = await hub.window()
         if since > window.bounds.revision:
-            # Another process may be ahead of this one; a feed that was restored from a backup is not.
+            # Another process may have read further than this one; a feed restored from a backup has not.
             window = await hub.look()
         while True:
             changed.clear()
@@ -56,7 +56,7 @@ async def _answer(window: FeedWindow, scope: ControllerScope, since: int) -> Wat
     reach = window.bounds
     if since < reach.forgotten or since > reach.revision:
         raise Gone(
-            f"The feed goes from {reach.forgotten} to {reach.revision}, not from {since}: list again.",
+            f"Revision {since} is not in the feed ({reach.forgotten} to {reach.revision}). List again.",
             details={"revision": reach.revision},
         )
     if window.holds(since):

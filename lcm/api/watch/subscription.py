@@ -1,4 +1,4 @@
-"""Hearing from Redis that the feed has something new; a broken connection is made again."""
+"""Redis subscription that reports new changes in the feed and reconnects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RETRY_SECONDS = 2.0
 
 
 class Subscription:
-    """While open, calls `wake` for each word from Redis; `is_live` says whether Redis can be heard."""
+    """While open, calls `wake` for each message from Redis; `is_live` says whether it is connected."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.is_live = False
@@ -49,9 +49,9 @@ class Subscription:
         try:
             async with client.pubsub() as channel:
                 await channel.subscribe(FEED_CHANNEL)
-                _heed_cancellation()
+                _raise_if_cancelled()
                 self.is_live = True
-                # What was said before the subscription was not heard.
+                # Messages published before the subscription were missed.
                 self._wake()
                 async for message in channel.listen():
                     if message["type"] == "message":
@@ -61,8 +61,8 @@ class Subscription:
             await client.aclose()
 
 
-def _heed_cancellation() -> None:
-    """While it connects, redis-py loses a cancellation; we would listen for ever."""
+def _raise_if_cancelled() -> None:
+    """Re-raise a cancellation that redis-py swallows while connecting; otherwise the task would never end."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError

@@ -40,13 +40,13 @@ class FeedChangeSerializer(serializers.Serializer[Any]):
 
 
 class WatchSerializer(serializers.Serializer[Any]):
-    revision = serializers.IntegerField(help_text="Where to go on: the next `since`.")
+    revision = serializers.IntegerField(help_text="Pass this as the next `since`.")
     changes = FeedChangeSerializer(many=True)
 
 
 @dataclass(frozen=True)
 class WatchRequest:
-    """A request that may be answered."""
+    """A validated watch request."""
 
     scope: ControllerScope
     since: int | None
@@ -54,9 +54,9 @@ class WatchRequest:
 
 
 class WatchView(APIView):
-    """What changed in a controller's pools; waits up to 30 s for something to change.
+    """Changes in a controller's pools; waits up to 30 s for a change.
 
-    DRF admits the request (token, rule, rate) in a thread that is shared; waiting needs none.
+    DRF checks token, policy and rate limit in a shared thread; waiting needs no thread.
     """
 
     access = {"get": CONTROLLER}
@@ -68,39 +68,39 @@ class WatchView(APIView):
             OpenApiParameter(
                 "since",
                 {"type": "integer", "format": "int64", "minimum": 0, "maximum": 10**LONGEST_REVISION - 1},
-                description="Left out: answers at once where the feed is.",
+                description="Default: return the current revision immediately.",
             ),
             OpenApiParameter(
                 "wait",
                 {"type": "number", "minimum": 0, "maximum": MAX_WAIT},
-                description="Seconds; 25 if left out.",
+                description="Seconds; default 25.",
             ),
         ],
         responses={200: WatchSerializer, 410: ErrorSerializer},
     )
     def get(self, request: Request) -> Response:
-        """For the schema, and for synchronous servers: without waiting there is nothing to hold."""
+        """Serve the schema and synchronous servers, without waiting."""
         raise NotImplementedError
 
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Any:
         async def answer(request: HttpRequest) -> HttpResponseBase:
             try:
-                asked = await while_database_answers(lambda: _in_thread(cls(**initkwargs).admit, request))
-                if isinstance(asked, HttpResponseBase):
-                    return asked
-                found = await watch(hub(), asked.scope, asked.since, asked.wait)
+                admitted = await while_database_answers(lambda: _in_thread(cls(**initkwargs).admit, request))
+                if isinstance(admitted, HttpResponseBase):
+                    return admitted
+                found = await watch(hub(), admitted.scope, admitted.since, admitted.wait)
             except LcmError as error:
                 return _refusal(error)
             changes = [vars(change) for change in found.changes]
             return _json({"revision": found.revision, "changes": changes})
 
-        # How the schema finds it.
+        # The schema generator finds the view class by this attribute.
         vars(answer).update(cls=cls, initkwargs=initkwargs)
         return csrf_exempt(answer)
 
     def admit(self, request: HttpRequest) -> WatchRequest | HttpResponseBase:
-        """Who asks and for what; a refusal is a finished response."""
+        """Return the validated request, or a finished error response."""
         try:
             self.args, self.kwargs = (), {}
             self.request = self.initialize_request(request)
@@ -109,7 +109,7 @@ class WatchView(APIView):
                 if request.method != "GET":
                     self.http_method_not_allowed(self.request)
                 self.initial(self.request)
-                return _asked(self.request)
+                return _parse_request(self.request)
             except Exception as error:
                 refused = self.handle_exception(error)
                 finished: HttpResponseBase = self.finalize_response(self.request, refused).render()
@@ -118,11 +118,11 @@ class WatchView(APIView):
             close_old_connections()
 
 
-def _asked(request: Request) -> WatchRequest:
+def _parse_request(request: Request) -> WatchRequest:
     principal: Any = request.user
     since, wait = request.query_params.get("since"), request.query_params.get("wait")
     if since is not None and not (since.isascii() and since.isdigit() and len(since) <= LONGEST_REVISION):
-        raise InvalidInput({"since": "This must be the revision of an earlier answer."})
+        raise InvalidInput({"since": "Must be the revision of an earlier response."})
     return WatchRequest(principal.scope, None if since is None else int(since), _seconds(wait))
 
 
@@ -132,7 +132,7 @@ def _seconds(text: str | None) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= MAX_WAIT:
-        raise InvalidInput({"wait": f"Wait from 0 to {MAX_WAIT:.0f} seconds."})
+        raise InvalidInput({"wait": f"Must be between 0 and {MAX_WAIT:.0f} seconds."})
     return seconds
 
 
@@ -151,10 +151,10 @@ def _json(body: dict[str, Any], status: int = 200) -> JsonResponse:
 
 
 async def _in_thread(admit: Callable[[HttpRequest], T], request: HttpRequest) -> T:
-    """In one of a few threads that all requests share.
+    """Run the function in one of a few threads that all requests share.
 
-    Django keeps a thread for each request, for synchronous code: it is given back, and should such code
-    follow, it gets another. Outside of a server there is only the caller's.
+    Django reserves a thread per request for synchronous code. It is released here; later synchronous code
+    gets another one. Outside a server only the caller's thread exists.
     """
     context = SyncToAsync.thread_sensitive_context.get(None)
     if context is None:

@@ -1,4 +1,4 @@
-"""The newest part of the feed in memory, so that a thousand watchers cost one look at the database."""
+"""The newest part of the feed in memory, so that a thousand watchers cost one query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WINDOW_SIZE = 20_000
 
 
 class FeedWindow:
-    """Everything after `start`, up to `reach.revision`."""
+    """All changes after `start`, up to `bounds.revision`."""
 
     def __init__(self, reach: FeedBounds) -> None:
         self.bounds = reach
@@ -19,7 +19,7 @@ class FeedWindow:
         self._changes: list[FeedChange] = []
 
     def add(self, changes: Sequence[FeedChange], reach: FeedBounds) -> None:
-        """The next changes in their order; `reach` is what has been read up to."""
+        """Append the next changes in order; `reach` says how far the feed has been read."""
         self._changes.extend(changes)
         self.bounds = reach
         surplus = len(self._changes) - WINDOW_SIZE
@@ -31,7 +31,7 @@ class FeedWindow:
         return self.start <= since <= self.bounds.revision
 
     def after(self, since: int, pools: Collection[str], limit: int) -> list[FeedChange]:
-        """What a watcher who is at `since` has not seen."""
+        """Return the changes after `since`."""
         first = bisect_right(self._changes, since, key=lambda change: change.revision)
         found = []
         for change in self._changes[first:]:

@@ -1,4 +1,4 @@
-"""Parts of a whole as one bar."""
+"""A single bar that shows shares of a whole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WIDTH = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """A part with its number; `look` is a status, which gives shape and tone."""
+    """A share with its number; `look` is a status that sets shape and tone."""
 
     label: str
     count: int
@@ -33,7 +33,7 @@ class ShareBar:
 
 
 def share_bar(shares: Sequence[Share], *, of: int | None = None) -> ShareBar:
-    """Segments as wide as their numbers, of their sum or of a larger whole; what is none is not drawn."""
+    """Return segments proportional to their numbers, relative to their sum or `of`; omit zero segments."""
     present = [share for share in shares if share.count]
     whole = max(of or 0, sum(share.count for share in present), 1)
     segments, x = [], 0.0

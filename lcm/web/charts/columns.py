@@ -1,4 +1,4 @@
-"""Stacked columns, a column a day."""
+"""Stacked columns, one per day."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from datetime import date
 from lcm.web.charts.scales import format_number
 from lcm.web.charts.tables import ChartTable
 
-# From top to bottom in pixels, from left to right in percent: columns get wider, texts do not.
+# Heights are pixels, widths are percent: columns stretch with the page, texts do not.
 TOP, BOTTOM, HEIGHT = 24.0, 206.0, 228
-# Days that have a label, and how many of them on a phone.
+# Number of labelled days, on a wide screen and on a phone.
 LABELS, FEW_LABELS = 14, 6
-# More days than this are drawn without gaps and may be scrolled.
+# With more days, columns have no gaps and the chart scrolls.
 MANY = 62
-# Times a power of ten: where the axis may end.
+# Axis ends are these numbers times a power of ten.
 TOPS = (1.2, 1.5, 2.4, 3.0, 4.5, 6.0, 7.5, 9.0, 12.0)
 
 
 @dataclass(frozen=True)
 class Series:
-    """One subject's numbers, one a day, and their sum."""
+    """The daily numbers of one subject and their sum."""
 
     name: str
     values: list[float]
@@ -34,7 +34,7 @@ class Series:
 
 @dataclass(frozen=True)
 class ByDay:
-    """Days and the subjects that used most by name, the rest together at the end."""
+    """Days with their subjects: the largest by name, the rest summed at the end."""
 
     days: list[date]
     series: list[Series]
@@ -57,7 +57,7 @@ class ChartColumn:
 
 @dataclass(frozen=True)
 class AxisLabel:
-    """Under a column; `look` says whether a wide chart shows it, or a narrow one, which shows few."""
+    """Label of a column; `look` says whether wide or narrow charts show it."""
 
     x: float
     look: str
@@ -66,7 +66,7 @@ class AxisLabel:
 
 @dataclass(frozen=True)
 class ColumnChart:
-    """Everything that is drawn."""
+    """Data of a column chart for its template."""
 
     title: str
     unit: str
@@ -84,7 +84,7 @@ class ColumnChart:
 
 
 def stacked(found: ByDay, *, unit: str) -> ColumnChart:
-    """Columns from zero, grid lines at round numbers, the same numbers as a table."""
+    """Return stacked columns from zero, with grid lines at round numbers and a data table."""
     top = _round_up(
         max((sum(values) for values in zip(*(s.values for s in found.series), strict=True)), default=0.0)
     )
@@ -117,7 +117,7 @@ def _columns(found: ByDay, scale: float, unit: str) -> list[ChartColumn]:
 
 
 def _labels(days: Sequence[date], look: str, most: int) -> Iterator[AxisLabel]:
-    """Some days, evenly apart; the first, and the first in each month, with its month."""
+    """Return evenly spaced day labels; the first one, and the first of each month, include the month."""
     step = 100 / len(days)
     month = None
     for number in range(0, len(days), math.ceil(len(days) / most)):
@@ -145,7 +145,7 @@ def _segments(found: ByDay, number: int, scale: float, unit: str) -> list[Column
 
 
 def _round_up(value: float) -> float:
-    """The next number that three divides into round ones."""
+    """Round up to a number whose thirds are round."""
     if value <= 0:
         return 3.0
     power = 10.0 ** math.floor(math.log10(value))

@@ -1,4 +1,4 @@
-"""A dot for each of many things over time, with lines across for the values that matter."""
+"""Scatter charts over time with reference lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = 100
 
 @dataclass(frozen=True)
 class ChartDot:
-    """One thing; `look` is `dot`, `over` (drawn red, a link) or `out` (a cross)."""
+    """One data point; `look` is `dot`, `over` (red, with a link) or `out` (a cross)."""
 
     at: datetime
     value: float
@@ -42,7 +42,7 @@ class DotMark:
 
 @dataclass(frozen=True)
 class ReferenceLine:
-    """A value across the chart, with its words at the end."""
+    """A horizontal reference line with its label."""
 
     kind: str
     y: float
@@ -52,7 +52,7 @@ class ReferenceLine:
 
 @dataclass(frozen=True)
 class DotChart:
-    """What is drawn; dots and marks are mark-up already, as there may be thousands."""
+    """Data of a scatter chart; dots and marks are rendered already, as there may be thousands."""
 
     grid: list[tuple[float, str]]
     times: list[tuple[float, str, str]]
@@ -74,7 +74,7 @@ class DotChart:
 
     @property
     def role(self) -> str:
-        """An image has no parts; one with links in it is a group, so that they can be reached."""
+        """Return `img`, or `group` if the chart contains links, so that screen readers can reach them."""
         return "group" if any(mark.url for mark in self.marks) else "img"
 
     @property
@@ -92,7 +92,10 @@ def dot_chart(
     least: float,
     band: tuple[float, float] | None = None,
 ) -> DotChart:
-    """`levels` are the lines by their kind; `text` says a value, `said` with its unit; `band` is shaded."""
+    """Return a scatter chart; `levels` are reference lines by kind, `band` is shaded.
+
+    `text` formats a value without its unit, `said` with it.
+    """
     scale = scale_over([*levels.values(), *(dot.value for dot in dots)], bottom=BOTTOM, top=TOP, least=least)
     marks = _marks(dots, scale, said)
     edges = sorted(scale.place(value) for value in band) if band else None
@@ -109,7 +112,7 @@ def dot_chart(
 
 
 def _lines(levels: Mapping[str, float], scale: Scale, text: Callable[[float], str]) -> list[ReferenceLine]:
-    """Labels that would stand in each other are moved apart; the order stays."""
+    """Return the reference lines with overlapping labels moved apart, in order."""
     kinds = list(levels)
     order = sorted(kinds, key=lambda kind: (-levels[kind], kinds.index(kind)))
     places: list[float] = []
@@ -134,7 +137,7 @@ def _marks(dots: Sequence[ChartDot], scale: Scale, said: Callable[[float], str])
 
 
 def _joined(parts: Iterable[str]) -> SafeString:
-    """Numbers of our own, and texts that were escaped."""
+    """Join markup; the numbers are computed here and the texts are escaped already."""
     return mark_safe("".join(parts))  # noqa: S308
 
 

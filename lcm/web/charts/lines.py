@@ -1,4 +1,4 @@
-"""Values over time, a line for each thing that has them."""
+"""Line charts of values over time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from django.utils import timezone
 from lcm.web.charts.scales import Scale, format_number, places_along, scale_over, times_along
 from lcm.web.charts.tables import ChartTable
 
-# From top to bottom in pixels, from left to right in thousandths: lines get longer, texts do not.
+# Heights are pixels, widths are thousandths: lines stretch with the page, texts do not.
 TOP, BOTTOM, HEIGHT, WIDTH = 24, 136, 156, 1000
-# As many lines have a colour of their own.
+# Number of lines with a colour of their own.
 KINDS = 4
 LABELS = 5
 MARKED = 120
@@ -30,7 +30,7 @@ class Point:
 
 @dataclass(frozen=True)
 class ChartLine:
-    """What one thing had; `kind` is its colour."""
+    """The values of one series; `kind` is its colour."""
 
     name: str
     kind: int
@@ -40,7 +40,7 @@ class ChartLine:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Everything that is drawn; `figures` are said in words under it."""
+    """Data of a line chart; `figures` are listed below it as text."""
 
     title: str
     unit: str
@@ -58,7 +58,7 @@ class LineChart:
 
     @property
     def named(self) -> list[ChartLine]:
-        """The lines that have a colour of their own."""
+        """Return the lines that have a colour of their own."""
         return self.lines[:KINDS]
 
     @property
@@ -67,7 +67,7 @@ class LineChart:
 
 
 def line_chart(points: Sequence[Point], *, title: str, unit: str) -> LineChart | None:
-    """A line for each thing, by name, through its points in the order of time; nothing without points."""
+    """Return a chart with one line per series, or None if there are no points."""
     if not points:
         return None
     shown = sorted(points, key=lambda point: point.at)
@@ -101,7 +101,7 @@ def _lines(placed: Sequence[tuple[float, float, Point]], unit: str) -> list[Char
     lines = []
     for number, (name, found) in enumerate(by_name, 1):
         mine = list(found)
-        # A line needs two ends, also where they are the same.
+        # A path needs two ends, even if they coincide.
         points = " ".join(f"{x},{y}" for x, y, _ in (mine if len(mine) > 1 else mine * 2))
         lines.append(
             ChartLine(name, min(number, KINDS + 1), points, f"{format_number(mine[-1][2].value)} {unit}")
@@ -110,7 +110,7 @@ def _lines(placed: Sequence[tuple[float, float, Point]], unit: str) -> list[Char
 
 
 def _labelled(scale: Scale) -> list[float]:
-    """Every tick, or every other one where that leaves both ends."""
+    """Return every tick, or every other tick if that keeps both ends."""
     crowded = len(scale.ticks) > LABELS and len(scale.ticks) % 2
     return scale.ticks[::2] if crowded else scale.ticks
 

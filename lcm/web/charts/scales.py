@@ -1,4 +1,4 @@
-"""Axes: round numbers for values, dates or times of day for moments."""
+"""Axes: round ticks for values, dates or times of day for timestamps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-# Three times that are closer would read the same.
+# Below this span, three labels would read the same.
 TO_THE_SECOND = timedelta(minutes=2)
 STEPS = (1, 2, 2.5, 5, 10)
 TICKS = 6
@@ -17,7 +17,7 @@ TICKS = 6
 
 @dataclass(frozen=True)
 class Scale:
-    """A range of values with round ticks, and where each value is between two places."""
+    """A range of values with round ticks, mapped to a range of coordinates."""
 
     low: float
     high: float
@@ -33,7 +33,7 @@ class Scale:
 def scale_over(
     values: Sequence[float], *, bottom: float, top: float, from_zero: bool = False, least: float = 0.0
 ) -> Scale:
-    """With a little room at both ends, never below zero; `least` is the smallest room and step."""
+    """Return a scale with padding at both ends, never below zero; `least` is the minimum padding and step."""
     smallest, largest = min(values, default=0), max(values, default=1)
     if from_zero:
         smallest = 0
@@ -52,7 +52,7 @@ def _round_step(wanted: float) -> float:
 
 
 def times_along(moments: Sequence[datetime], left: float, right: float) -> list[tuple[float, str, str]]:
-    """First, middle and last moment as dates, or as times when they are close: place, anchor and text."""
+    """Return coordinate, anchor and text for the first, middle and last time, as dates or times of day."""
     if not moments:
         return []
     first, last = timezone.localtime(min(moments)), timezone.localtime(max(moments))
@@ -70,7 +70,7 @@ def times_along(moments: Sequence[datetime], left: float, right: float) -> list[
 
 
 def places_along(moments: Sequence[datetime], left: float, right: float) -> list[float]:
-    """Where each moment is between the places of the first and the last."""
+    """Map each time to a coordinate, from `left` for the first to `right` for the last."""
     if not moments:
         return []
     first = min(moments)
@@ -80,7 +80,7 @@ def places_along(moments: Sequence[datetime], left: float, right: float) -> list
 
 
 def format_number(value: float) -> str:
-    """Three digits that matter: `12.3 k`, `146`, `68.4`, `0.75`."""
+    """Format with three significant digits: `12.3 k`, `146`, `68.4`, `0.75`."""
     if value >= 10_000:
         return f"{value / 1000:,.1f} k"
     if value >= 100 or value == int(value):

@@ -1,4 +1,4 @@
-"""A small line without axes: how something went, in one glance."""
+"""Sparklines: small line charts without axes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Place = tuple[float, float]
 
 @dataclass(frozen=True)
 class Sparkline:
-    """`strokes` and `areas` are lines and what is under them, one for each piece; `rows` are its numbers."""
+    """Data of a sparkline; `strokes` and `areas` have one path per segment, `rows` are the numbers."""
 
     title: str
     strokes: list[str]
@@ -31,10 +31,10 @@ def sparkline(
     most: float | None = None,
     rows: Sequence[tuple[datetime, str]] = (),
 ) -> Sparkline | None:
-    """Values from left to right, up to `most` or their own highest; nothing for fewer than two.
+    """Return a sparkline scaled to `most` or to the highest value; None for fewer than two values.
 
-    `span` is what lies at the two ends, else the first and the last point. Between points further apart than
-    `gap` nothing was measured, and nothing is drawn.
+    `span` is the time range, by default from the first to the last point. The line breaks between points
+    that are more than `gap` apart.
     """
     if len(points) < 2:
         return None

@@ -1,4 +1,4 @@
-"""The numbers of a chart for those who cannot see it."""
+"""Data tables of charts, for screen readers and for reading exact numbers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from django.utils.safestring import SafeString, mark_safe
 
 @dataclass(frozen=True)
 class ChartTable:
-    """A head for the first column and one for each number; rows begin with their name."""
+    """A header for the first column and one per number; each row begins with its name."""
 
     first: str
     heads: Sequence[str]
     rows: Sequence[tuple[str, Sequence[str]]]
-    # What is not in the rows, when there would be too many.
+    # Note about rows that are left out because there are too many.
     note: str = ""
 
     @property
     def body(self) -> SafeString:
-        """The rows as text at once: there are hundreds on some pages."""
+        """Render the rows in one go: some pages have hundreds."""
         return mark_safe("".join(map(_row, self.rows)))  # noqa: S308  (escaped below)
 
 

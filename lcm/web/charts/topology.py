@@ -1,4 +1,4 @@
-"""A topology as a picture: nodes where CML has them, scaled to fit."""
+"""A picture of a topology, with the nodes at their CML coordinates, scaled to fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PictureNode:
 class Picture:
     nodes: list[PictureNode]
     links: list[tuple[float, float, float, float]]
-    # The links again, as the labels of their two ends.
+    # The links as pairs of node labels.
     ends: list[tuple[str, str]]
     width: int = WIDTH
     height: int = HEIGHT
@@ -35,7 +35,7 @@ class Picture:
 
 
 def picture_of(nodes: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]]) -> Picture:
-    """Places in the picture for nodes and links, whatever coordinates the topology uses."""
+    """Scale the coordinates of nodes and links to the picture."""
     xs = _scaled([node["x"] for node in nodes], MARGIN_X, WIDTH - MARGIN_X)
     ys = _scaled([node["y"] for node in nodes], MARGIN_Y, HEIGHT - MARGIN_Y)
     labels = {node["id"]: node["label"] for node in nodes}
@@ -48,7 +48,7 @@ def picture_of(nodes: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]])
 
 
 def _scaled(values: Sequence[float], low: float, high: float) -> list[float]:
-    """Values spread over a range; in its middle when they are all the same."""
+    """Spread values over a range; equal values are placed in its middle."""
     least, most = min(values), max(values)
     if least == most:
         return [(low + high) / 2] * len(values)

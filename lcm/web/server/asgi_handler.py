@@ -1,4 +1,4 @@
-"""Django behind an ASGI server: one way into a thread and out again, no word about those who do not wait."""
+"""ASGI handlers: one thread per request, and no error log for clients that disconnect."""
 
 from __future__ import annotations
 
@@ -27,35 +27,37 @@ from lcm.web.server.middleware import RequestContextMiddleware
 logger = logging.getLogger(__name__)
 
 ALIVE, READY = "/healthz", "/readyz"
-# These answer while all request threads wait for the database.
+# These respond even while all request threads wait for the database.
 WITHOUT_DATABASE = ("/static/", READY)
-# Less than the 3 s that LCM promises: the pool may keep a thread waiting for a connection for longer.
+# Below the promised 3 s, because a thread may wait longer for a pooled connection.
 READY_SECONDS = 2.5
 
 
 class LcmAsgiHandler(ASGIHandler):
-    """Django listens for a disconnect in a task of its own and forgets that task when the server gives the
-    request up at the same moment; asyncio would log what it raises as an error.
+    """ASGI handler that consumes the exceptions of Django's disconnect listener.
+
+    Django drops the listener task if the server cancels the request at the same time, and asyncio would
+    log the task's exception as an error.
     """
 
     async def listen_for_disconnect(self, receive: Any) -> None:
         task = asyncio.current_task()
         assert task is not None
-        task.add_done_callback(_take_note)
+        task.add_done_callback(_consume_exception)
         await super().listen_for_disconnect(receive)
 
 
-def _take_note(task: asyncio.Task[None]) -> None:
+def _consume_exception(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception():
         logger.debug("client_left")
 
 
 class ThreadedAsgiHandler(LcmAsgiHandler):
-    """A request is one piece of work for one of the process's threads, from its first signal to its last.
+    """ASGI handler that runs each request, from first to last signal, in one thread of a pool.
 
-    Django's own way makes a thread for each request, with a connection and a cache of its own, and goes
-    there and back for every signal and middleware: that costs more than most views. Only the watch waits
-    without a thread, and it has a handler of its own.
+    Django's own handler creates a thread per request, with its own connection and cache, and switches
+    threads for every signal and middleware, which costs more than most views. The watch waits without a
+    thread and has its own handler.
     """
 
     def __init__(self) -> None:
@@ -73,27 +75,27 @@ class ThreadedAsgiHandler(LcmAsgiHandler):
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        response = await self._answered(scope, body)
+        response = await self._respond(scope, body)
         try:
             await self.send_response(response, send)
         finally:
             if response.streaming:
                 await sync_to_async(response.close)()
 
-    async def _answered(self, scope: Any, body: Any) -> HttpResponseBase:
-        """The answer from a thread; if the caller leaves meanwhile, the thread still finishes its work."""
+    async def _respond(self, scope: Any, body: Any) -> HttpResponseBase:
+        """Return the response from a thread, which finishes its work even if the client disconnects."""
         if scope["path"] == ALIVE:
-            return self._answer(scope, body)
+            return self._run(scope, body)
         loop = asyncio.get_running_loop()
         if scope["path"].startswith(WITHOUT_DATABASE):
-            work = loop.run_in_executor(self._spare_threads, self._answer, scope, body)
+            work = loop.run_in_executor(self._spare_threads, self._run, scope, body)
             try:
                 return await asyncio.wait_for(work, READY_SECONDS if scope["path"] == READY else None)
             except TimeoutError:
                 return self._refuse(scope, self._not_ready)
         try:
             response = await while_database_answers(
-                lambda: loop.run_in_executor(self._threads, self._answer, scope, body)
+                lambda: loop.run_in_executor(self._threads, self._run, scope, body)
             )
         except DatabaseUnavailable:
             return self._refuse(scope, self._unavailable)
@@ -102,14 +104,14 @@ class ThreadedAsgiHandler(LcmAsgiHandler):
         return response
 
     def _refuse(self, scope: Any, view: RequestContextMiddleware) -> HttpResponseBase:
-        """503 without a thread, with the headers and the log line of every answer."""
+        """Return a 503 without a thread, with the usual headers and log line."""
         request, refusal = self.create_request(scope, BytesIO())
         response: HttpResponseBase | None = view(request) if request else refusal
         assert response is not None
         return response
 
-    def _answer(self, scope: Any, body: Any) -> HttpResponseBase:
-        """All that is synchronous, with the thread's connection given back at the end."""
+    def _run(self, scope: Any, body: Any) -> HttpResponseBase:
+        """Run the synchronous part of a request, then return the thread's connection to the pool."""
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=self.__class__, scope=scope)
         request, refusal = self.create_request(scope, body)

@@ -12,10 +12,10 @@ Address = IPv4Address | IPv6Address
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the client's address, or an empty text when the server does not know it.
+    """Return the client's address, or an empty string if the server does not know it.
 
     This is the address of the peer. If the peer is in `TRUSTED_PROXIES`, it is the right-most address of
-    `X-Forwarded-For` that is not: each proxy appends its own peer, so anything further left may be forged.
+    `X-Forwarded-For` that is not: each proxy appends its own peer, so addresses further left may be forged.
     """
     peer = request.META.get("REMOTE_ADDR", "")
     address = _parse(peer)
@@ -35,7 +35,7 @@ def _is_trusted(address: Address) -> bool:
 
 
 def _parse(text: str) -> Address | None:
-    """Read an address; some proxies append a port, and a dual-stack socket reports IPv4 as IPv6."""
+    """Parse an address; some proxies append a port, and a dual-stack socket reports IPv4 as IPv6."""
     text = text.strip()
     try:
         address = ip_address(text)

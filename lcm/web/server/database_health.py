@@ -1,4 +1,4 @@
-"""Whether the database answers. LCM probes it only if a request has waited longer than usual."""
+"""Database health. LCM probes the database only if a request has waited longer than usual."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lcm.domain.errors import DatabaseUnavailable
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# Together less than the 2 s within which LCM promises an answer.
+# Together below the promised response time of 2 s.
 PATIENCE_SECONDS = 1.0
 PROBE_SECONDS = 0.8
 PROBE_STEPS = 16
@@ -23,10 +23,10 @@ RECOVERY_SECONDS = 0.5
 
 
 class DatabaseHealth:
-    """The state of the database, as far as this process knows it.
+    """The state of the database as this process knows it.
 
-    A probe is a connection of its own, made when a request has waited for a second. After a failed probe the
-    database is away until a later probe succeeds.
+    A probe opens its own connection when a request has waited for a second. After a failed probe the database
+    counts as unavailable until a later probe succeeds.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class DatabaseHealth:
         return _is_running(self._recovery)
 
     async def answers(self) -> bool:
-        """Return whether the database answers; callers that ask at the same time share one probe."""
+        """Return whether the database responds; concurrent callers share one probe."""
         if self.is_away:
             return False
         if self._probe is None or self._probe.done():
@@ -47,7 +47,7 @@ class DatabaseHealth:
         return await asyncio.shield(self._probe)
 
     def repair_pool_soon(self) -> None:
-        """Replace pooled connections that broke, after a request met one."""
+        """Replace broken pooled connections, after a request used one."""
         if not self.is_away and not _is_running(self._repair):
             self._repair = _start(self._repair_pool())
 
@@ -73,7 +73,7 @@ health = DatabaseHealth()
 
 
 async def while_database_answers(start: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of the started work; raise DatabaseAway as soon as the database is known to be away.
+    """Return the result of the started work; raise DatabaseUnavailable as soon as a probe fails.
 
     Work that has not begun by then is cancelled. Work in a thread cannot be stopped; its result is dropped.
     """
@@ -89,10 +89,10 @@ async def while_database_answers(start: Callable[[], Awaitable[T]]) -> T:
 
 
 async def probe_database() -> str:
-    """Connect to PostgreSQL and return what went wrong, or nothing. SQLite is always there.
+    """Connect to PostgreSQL and return the error, if any. SQLite is always available.
 
-    The time limit is counted in steps of the event loop: if busy request threads keep the loop from running,
-    the probe gets more time, and a database that answers is not taken for one that is away.
+    The time limit is counted in steps of the event loop: if busy request threads block the loop, the probe
+    gets more time, and a database that responds is not reported as unavailable.
     """
     if connection.vendor != "postgresql":
         return ""
@@ -117,14 +117,14 @@ async def _connect() -> str:
 
 
 def _probe_parameters() -> dict[str, Any]:
-    """The parameters of Django's connections; the probe has a time limit of its own."""
+    """Return the parameters of Django's connections with the probe's own time limit."""
     left_out = ("cursor_factory", "context", "connect_timeout")
     parameters = connection.get_connection_params()
     return {name: value for name, value in parameters.items() if name not in left_out}
 
 
 def _check_pool() -> None:
-    """Have the pool, if there is one, drop connections that broke."""
+    """Make the connection pool, if any, drop broken connections."""
     pool = getattr(connection, "pool", None)
     if pool is not None:
         pool.open()
@@ -136,5 +136,5 @@ def _is_running(task: asyncio.Task[Any] | None) -> bool:
 
 
 def _start(work: Any) -> asyncio.Task[Any]:
-    """Start a task in a context of its own: it may outlive the request that needed it."""
+    """Start a task in its own context, because it may outlive the request that needed it."""
     return asyncio.create_task(work, context=contextvars.Context())

@@ -1,4 +1,4 @@
-"""Is it alive, is it ready, what does it measure."""
+"""Liveness, readiness and metrics endpoints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lcm.monitoring.scrape_access import scrape_refusal
 from lcm.web.access import public
 from lcm.web.server.database_health import probe_database
 
-# One attempt of a second: /readyz answers within three.
+# One attempt with a limit of one second, because /readyz must respond within three.
 BROKER_LIMITS: dict[str, Any] = {
     "socket_timeout": 1,
     "socket_connect_timeout": 1,
@@ -35,31 +35,31 @@ BROKER_LIMITS: dict[str, Any] = {
 @require_safe
 @public
 def healthz(request: HttpRequest) -> HttpResponse:
-    """The process answers."""
+    """Liveness: the process responds."""
     return HttpResponse("ok", content_type="text/plain")
 
 
 @require_safe
 @public
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Everything a request or task needs is there; 503 names what is not."""
+    """Readiness: all dependencies are available; otherwise a 503 that names the missing ones."""
     problems = {name: check() for name, check in CHECKS.items()}
-    problems["beat"] = "unknown: the database does not answer" if problems["database"] else beat_problem()
+    problems["beat"] = "unknown: the database does not respond" if problems["database"] else beat_problem()
     ready = not any(problems.values())
     parts = {name: problem or "ok" for name, problem in problems.items()}
     return JsonResponse({"ready": ready, "checks": parts}, status=200 if ready else 503)
 
 
 def not_ready_in_time(request: HttpRequest) -> HttpResponse:
-    """503 for a check that takes longer than promised."""
-    checks = {"web": "the checks take too long: no database connection is free, or the machine is busy"}
+    """Return the 503 for a readiness check that exceeds its time limit."""
+    checks = {"web": "the checks timed out: no free database connection, or the host is overloaded"}
     return JsonResponse({"ready": False, "checks": checks}, status=503)
 
 
 @require_safe
 @public
 def prometheus(request: HttpRequest) -> HttpResponse:
-    """Metrics for Prometheus, with METRICS_TOKEN or from this machine."""
+    """Prometheus metrics, for requests with METRICS_TOKEN or from localhost."""
     if refusal := scrape_refusal(request.META):
         status, reason = refusal
         headers = {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}
@@ -75,7 +75,7 @@ def database_problem() -> str:
                 cursor.execute("SELECT 1")
         except DatabaseError as error:
             problem = _first_line(error)
-    return f"the database does not answer: {problem}" if problem else ""
+    return f"the database does not respond: {problem}" if problem else ""
 
 
 def broker_problem() -> str:
@@ -83,7 +83,7 @@ def broker_problem() -> str:
         with Redis.from_url(settings.REDIS_URL, **BROKER_LIMITS) as broker:
             broker.ping()
     except (RedisError, OSError) as error:
-        return f"the broker does not answer: {_first_line(error)}"
+        return f"the broker does not respond: {_first_line(error)}"
     return ""
 
 

@@ -1,7 +1,7 @@
 """A signed cookie that marks a browser in which a person has signed in before.
 
-Wrong passwords from such a browser are counted for the browser, not for its address. Others who share the
-address, as all do behind a proxy, cannot block the person with wrong passwords of their own.
+Wrong passwords from such a browser count against the browser, not its address. Other clients at the same
+address, for example behind a proxy, cannot lock the person out with wrong passwords.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def remember_browser(request: HttpRequest, response: HttpResponseBase, name: str
 
 
 def known_browser(request: HttpRequest, name: str) -> str:
-    """Return the id of the browser if this person has signed in with it before, else an empty text."""
+    """Return the browser's id if this person has signed in with it before, else an empty string."""
     try:
         known, key = signing.loads(request.COOKIES.get(COOKIE, ""), salt=COOKIE, max_age=MAX_AGE)
     except signing.BadSignature:

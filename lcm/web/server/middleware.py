@@ -1,4 +1,4 @@
-"""What happens around every request: id, log line, metrics, content policy, time zone."""
+"""Middleware for request ids, request log, metrics, content security policy and time zone."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ SELF_ONLY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# Swagger UI writes styles of its own and draws its icons from data: addresses.
+# Swagger UI uses inline styles and loads its icons from data: URLs.
 FOR_API_DOCS = SELF_ONLY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace(
     "img-src 'self'", "img-src 'self' data:"
 )
 
 
 class RequestContextMiddleware:
-    """Request id, request log, metrics and the content policy, in a thread or around the watch that waits."""
+    """Set request id and content security policy, log and measure the request, in sync and async stacks."""
 
     sync_capable = True
     async_capable = True
@@ -67,7 +67,7 @@ class RequestContextMiddleware:
     def after(self, request: HttpRequest, response: HttpResponseBase, before: float) -> HttpResponseBase:
         response["X-Request-ID"] = request_id.get()
         if request.path.startswith("/api/"):
-            # Controllers go by LCM's time.
+            # Controllers use LCM's clock instead of their own.
             response["X-LCM-Time"] = datetime.now(UTC).isoformat()
         is_docs = request.path == "/api/docs"
         response.headers.setdefault("Content-Security-Policy", FOR_API_DOCS if is_docs else SELF_ONLY)
@@ -78,7 +78,7 @@ class RequestContextMiddleware:
         return response
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Answer API clients in the documented form where Django would show its debug page."""
+        """Return the API's error format where Django would show its debug page."""
         if not settings.DEBUG or not request.path.startswith("/api/"):
             return None
         logger.error("server_error", extra={"path": request.path}, exc_info=error)
@@ -102,13 +102,13 @@ class RequestContextMiddleware:
 
 
 class PreferencesMiddleware:
-    """Pages are shown in the person's time zone, the API speaks UTC; neither is kept in shared caches."""
+    """Activate the person's time zone for pages and UTC for the API; keep both out of shared caches."""
 
     def __init__(self, get_response: Any) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        # The API reads the log-in itself. Probes must not wait for the database because of a cookie.
+        # The API authenticates by itself. Probes must not wait for the database because of a cookie.
         zone = UTC if request.path.startswith(("/api/", *_QUIET)) else zone_of(request.user)
         with timezone.override(zone):
             response: HttpResponseBase = self.get_response(request)
@@ -120,7 +120,7 @@ class PreferencesMiddleware:
 
 
 def zone_of(user: Any) -> zoneinfo.ZoneInfo:
-    """The zone a person chose, else the installation's."""
+    """Return the person's time zone, else the installation's."""
     name = getattr(user, "time_zone", "") or settings.TIME_ZONE
     try:
         return zoneinfo.ZoneInfo(name)

@@ -1,4 +1,4 @@
-"""Counting calls in windows of time. Counted in Redis; when that is down, nobody is locked out."""
+"""Rate limits with fixed windows, counted in Redis. Without Redis there is no limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lcm.web.server.client_address import client_address
 from lcm.web.server.known_browser import known_browser
 
 logger = logging.getLogger(__name__)
-# How many names one address may guess the passwords of at a time: behind a proxy it is everybody's.
+# Number of user names with failures per address: behind a proxy, all users share one address.
 NAMES_PER_ADDRESS = 10
 _SECONDS = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
 
@@ -31,41 +31,41 @@ def parse_rate(text: str) -> tuple[int, int]:
 
 
 def count_call(name: str, setting: str) -> float | None:
-    """Count a call; the seconds to wait when there were too many in this window, else nothing."""
+    """Count a call; return the seconds to wait if the limit of this window is exceeded, else None."""
     limit, period = parse_rate(settings.CONFIG[setting])
-    used, left = _counted(name, period, step=1)
+    used, left = _count(name, period, step=1)
     return left if used > limit else None
 
 
 def seconds_until_retry(request: HttpRequest, *, name: str | None = None) -> float | None:
-    """The seconds to wait after too many wrong tokens, or passwords for that name, from this address."""
+    """Return the seconds to wait after too many wrong tokens, or passwords for a name, else None."""
     limit, period = parse_rate(settings.CONFIG["API_LOGIN_RATE"])
     for key, times in _failures(request, name).items():
-        used, left = _counted(key, period, step=0)
+        used, left = _count(key, period, step=0)
         if used >= limit * times:
             return left
     return None
 
 
 def record_failure(request: HttpRequest, *, name: str | None = None) -> None:
-    """A wrong token, or a wrong password for that name, came from this address."""
+    """Count a wrong token, or a wrong password for that name, from this address."""
     for key in _failures(request, name):
         count_call(key, "API_LOGIN_RATE")
 
 
 def _failures(request: HttpRequest, name: str | None) -> dict[str, int]:
-    """What a failure counts for, and how many times the rate that may have."""
+    """Return the counters of a failure, each with its multiple of the rate."""
     address = client_address(request)
     if name is None:
         return {f"login:{address}": 1}
     if browser := known_browser(request, name):
         return {f"password:browser:{browser}": 1}
-    whose = hashlib.sha256(name.encode()).hexdigest()
-    return {f"password:{address}:{whose}": 1, f"password:{address}": NAMES_PER_ADDRESS}
+    name_hash = hashlib.sha256(name.encode()).hexdigest()
+    return {f"password:{address}:{name_hash}": 1, f"password:{address}": NAMES_PER_ADDRESS}
 
 
-def _counted(name: str, period: int, *, step: int) -> tuple[int, float]:
-    """Calls in the present window, and the seconds until it ends."""
+def _count(name: str, period: int, *, step: int) -> tuple[int, float]:
+    """Return the number of calls in the current window and the seconds until it ends."""
     now = time.time()
     window = int(now // period)
     left = (window + 1) * period - now
@@ -73,14 +73,14 @@ def _counted(name: str, period: int, *, step: int) -> tuple[int, float]:
     try:
         if step == 0:
             return int(cache.get(key, 0)), left
-        return _increased(key, step, period), left
+        return _increment(key, step, period), left
     except (RedisError, OSError, ValueError) as error:
         logger.warning("throttle_unavailable", extra={"error": str(error)})
         return 0, left
 
 
-def _increased(key: str, step: int, period: int) -> int:
-    """Most calls are not the first of their window."""
+def _increment(key: str, step: int, period: int) -> int:
+    """Increment a counter; INCR comes first because most calls are not the first of their window."""
     try:
         return cache.incr(key, step)
     except ValueError:

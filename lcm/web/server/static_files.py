@@ -1,4 +1,4 @@
-"""Static files: answers that are sent at once, and addresses that change with their file."""
+"""Static files: unstreamed responses, and URLs that change with the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IMMUTABLE = f"max-age={365 * 24 * 3600}, public, immutable"
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """WhiteNoise streams files from a synchronous iterator, which Django would read on another thread."""
+    """WhiteNoise with complete responses; Django would read its synchronous iterator in another thread."""
 
     def __call__(self, request: HttpRequest) -> Any:
         path = request.path_info
@@ -32,7 +32,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
 
 
 class VersionedStorage(StaticFilesStorage):
-    """Under DEBUG, where nothing is collected: browsers keep a file without asking until it changes."""
+    """Versioned URLs for uncollected files (DEBUG), so that browsers cache a file until it changes."""
 
     def url(self, name: str | None, *args: Any, **kwargs: Any) -> str:
         address = str(super().url(name))

@@ -1,4 +1,4 @@
-"""One style sheet from a readable tree: a page asks for one file instead of one after the other."""
+"""Bundles the style sheets into one file, so that a page needs one request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IMPORT = re.compile(r'@import url\("(?P<file>[^"]+)"\) layer\((?P<layer>\w+)\);
 
 
 class StyleSheetFinder(BaseFinder):
-    """Finds `css/lcm.css`, made anew from what `css/index.css` imports when one of those has changed."""
+    """Finds `css/lcm.css` and rebuilds it from the imports of `css/index.css` when one of them changed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -46,7 +46,7 @@ class StyleSheetFinder(BaseFinder):
         text = bundle(index)
         if not path.exists() or path.read_text() != text:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Several processes may do so at once, and others read meanwhile.
+            # Several processes may write at the same time while others read.
             with NamedTemporaryFile("w", dir=path.parent, delete=False) as new:
                 new.write(text)
             Path(new.name).replace(path)
@@ -60,7 +60,7 @@ def _version(path: Path) -> tuple[int, int]:
 
 
 def bundle(index: Path) -> str:
-    """The text of a style sheet with each import replaced by the file in its layer."""
+    """Return the text of a style sheet with each import replaced by the file in its layer."""
 
     def imported(found: re.Match[str]) -> str:
         return f"@layer {found['layer']} {{\n{(index.parent / found['file']).read_text()}}}\n"

@@ -1,1 +1,1 @@
-"""In a browser: a package, so that its control plane ends with its last test."""
+"""Browser tests; a package, so that their control plane ends with its last test."""

@@ -1,19 +1,19 @@
-"""What axe finds serious on a page, without looking twice at what looks the same."""
+"""Accessibility checks with axe, which skip repeated elements of the same kind."""
 
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-# Without reading style sheets on its own: the content policy would not let it.
+# axe must not load style sheets itself: the content security policy blocks it.
 ALL_RULES = {"resultTypes": ["violations"], "preload": False}
 CONTRAST = {**ALL_RULES, "runOnly": ["color-contrast"]}
 # The same on every page.
 AROUND = {"exclude": [[".sidebar"], [".topbar"]]}
-# It is in the page already.
+# axe is already loaded in the page.
 STILL_THERE = Axe("0")
 
-# Rows, entries and dots that are made of the same elements with the same classes.
+# Rows, entries and dots with the same elements and classes are checked once.
 LEAVE_ONE_OF_EACH_LOOK = """() => {
     const name = each => each.tagName + "." + each.getAttribute("class");
     const seen = new Set();
@@ -29,8 +29,8 @@ REPEATED_IDS = """() => {
     return ids.filter((id, place) => ids.indexOf(id) !== place);
 }"""
 
-# Hints wider than their field, tiles wider than their cell, tables wider than their panel, words of the brand
-# under each other.
+# Hints wider than their field, tiles wider than their cell, tables wider than their panel, a wrapped brand
+# name.
 CUT_OFF = """() => {
     const pen = document.createElement("canvas").getContext("2d");
     const wide = each => {
@@ -52,12 +52,12 @@ CUT_OFF = """() => {
 
 
 def cut_off(page: Page) -> list[str]:
-    """What does not fit where it stands."""
+    """Return elements that overflow their container."""
     found: list[str] = page.evaluate(CUT_OFF)
     return found
 
 
-def leave_one_of_each_look(page: Page) -> None:
+def keep_one_of_each_kind(page: Page) -> None:
     page.evaluate(LEAVE_ONE_OF_EACH_LOOK)
 
 
@@ -67,12 +67,12 @@ def repeated_ids(page: Page) -> list[str]:
 
 
 def serious(page: Page, *, around: bool = True) -> list[str]:
-    """All rules; `around` looks at the side bar and the top of the page as well."""
+    """Return serious violations of all rules; `around` includes the navigation and the top bar."""
     return _found(Axe().run(page, None if around else AROUND, ALL_RULES).response)
 
 
 def low_contrast(page: Page, *, around: bool = False) -> list[str]:
-    """Of what the page is for, after `serious`; `around` as there."""
+    """Return contrast violations in the main content, after `serious`; `around` as there."""
     return _found(STILL_THERE.run(page, None if around else "main", CONTRAST).response)
 
 

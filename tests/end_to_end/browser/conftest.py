@@ -1,4 +1,4 @@
-"""A real Chromium on a real control plane with the demo fleet, shared by all browser tests of a worker."""
+"""Chromium on a control plane with the demo fleet, shared by all browser tests of a worker."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from tests.support.control_plane import ControlPlane, control_plane, free_address
 from tests.support.page_list import FLAGS, log_in
 
-# Milliseconds. What comes at all comes in one; a busy machine is no reason to fail.
+# Milliseconds. Elements usually appear within one second; the rest is for a busy host.
 PATIENCE = 30_000
 expect.set_options(timeout=PATIENCE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Modules say `xdist_group("browser")` themselves: all are on one worker and share a control plane."""
+    """Mark browser tests; modules declare `xdist_group("browser")` to share a control plane."""
     for item in items:
         if "/browser/" in item.path.as_posix():
             item.add_marker(pytest.mark.browser)
@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def plain_settings() -> None:
-    """The server under test is another process: nothing of Django is changed in this one."""
+    """Leave Django's settings alone: the server under test is another process."""
 
 
 @pytest.fixture(scope="package")
@@ -44,7 +44,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Ends with the module: while it lives, no other test of this worker could start an event loop."""
+    """Chromium for one module: while it runs, no other test of this worker can start an event loop."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=FLAGS)
         yield browser
@@ -53,19 +53,19 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def complaints() -> list[str]:
-    """What the browser's console said: errors and violations of the content policy."""
+    """Console messages of the browser: errors and violations of the content security policy."""
     return []
 
 
 @pytest.fixture(scope="package")
 def logged_in() -> dict[str | None, list[Any]]:
-    """The cookies of everyone who has logged in, for the next browser."""
+    """Cookies of each user who has logged in, reused by later contexts."""
     return {}
 
 
 @pytest.fixture(scope="module")
 def spare() -> dict[str, list[BrowserContext]]:
-    """Contexts that no test uses any more, by their settings; to make one costs more than most tests do."""
+    """Unused browser contexts by their settings; creating one takes longer than most tests."""
     return defaultdict(list)
 
 
@@ -77,7 +77,7 @@ def open_page(
     logged_in: dict[str | None, list[Any]],
     spare: dict[str, list[BrowserContext]],
 ) -> Iterator[Callable[..., Page]]:
-    """`open_page("admin", "/sessions/")`: a page without a past, logged in; fails on console errors."""
+    """`open_page("admin", "/sessions/")`: a new, logged-in page; fails on console errors."""
     used: list[tuple[str, BrowserContext]] = []
 
     def make(person: str | None, path: str = "/", **options: Any) -> Page:
@@ -98,14 +98,14 @@ def open_page(
     def new_context(settings: dict[str, Any]) -> BrowserContext:
         context = chromium.new_context(base_url=f"http://{plane.address}", **settings)
         context.set_default_timeout(PATIENCE)
-        # Stays open, and the window with it.
+        # The context and its window stay open.
         context.new_page()
         return context
 
     yield make
     for settings, context in used:
         for page in context.pages[1:]:
-            # One that is on its way to another page may never be closed.
+            # A page that is navigating may never close.
             page.wait_for_load_state()
             page.close()
         context.clear_cookies()

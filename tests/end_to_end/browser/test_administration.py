@@ -1,4 +1,4 @@
-"""What administrators set up and look after: pools, slots, shares, tokens, imports, the change log."""
+"""Administration in a browser: pools, slots, shares, tokens, imports and the change log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fresh_name(kind: str) -> str:
 
 
 def make_pool(page: Page) -> str:
-    """Ends on the page of a pool with one slot."""
+    """Create a pool with one slot and end on its page."""
     name = fresh_name("pool")
     page.goto("/pools/new")
     page.get_by_label("Name", exact=True).fill(name)
@@ -35,13 +35,13 @@ def make_pool(page: Page) -> str:
 
 
 def confirm(page: Page, reason: str, button: str) -> None:
-    """In the dialog, or on its page without JavaScript."""
+    """Confirm in the dialog, or on its page without JavaScript."""
     page.get_by_label("Reason").fill(reason)
     page.get_by_role("button", name=button).click()
 
 
 @WITH_AND_WITHOUT
-def test_a_pool_is_made_edited_and_switched_off(script, open_page, complaints):
+def test_a_pool_is_created_edited_and_disabled(script, open_page, complaints):
     page = open_page("admin", java_script_enabled=script)
     name = make_pool(page)
     page.get_by_role("link", name="Edit", exact=True).click()
@@ -100,11 +100,11 @@ def test_slots_are_cordoned_together_and_drained(open_page):
 
 
 @WITH_AND_WITHOUT
-def test_weights_are_typed_in_place_and_saved_with_a_reason(script, open_page):
+def test_weights_are_edited_inline_and_saved_with_a_reason(script, open_page):
     page = open_page("admin", "/fair-share/?pool=cml-eu", java_script_enabled=script)
     weight = page.locator("input.weight").first
-    told = str(uuid.uuid4().int % 80 + 10)
-    weight.fill(told)
+    new_weight = str(uuid.uuid4().int % 80 + 10)
+    weight.fill(new_weight)
     if script:
         weight.press("Tab")
         page.get_by_role("button", name="Who moves, save…").click()
@@ -112,7 +112,7 @@ def test_weights_are_typed_in_place_and_saved_with_a_reason(script, open_page):
         page.get_by_role("button", name="Preview and save…").click()
     confirm(page, "A course begins", "Save weights")
     expect(page.get_by_text("1 weight saved")).to_be_visible()
-    expect(page.locator("input.weight").first).to_have_value(told)
+    expect(page.locator("input.weight").first).to_have_value(new_weight)
 
 
 @WITH_AND_WITHOUT
@@ -152,14 +152,14 @@ def test_many_topologies_become_drafts_and_are_activated_together(open_page):
     expect(page.locator("tbody tr")).to_have_count(2)
 
 
-def test_a_token_gets_another_key(open_page):
+def test_a_token_is_rotated(open_page):
     page = open_page("admin", "/tokens/new")
     name = fresh_name("token")
     page.get_by_label("Name").fill(name)
     page.get_by_label("Pools").select_option("cml-eu")
     page.get_by_role("button", name="Create token").click()
     old = page.get_by_label("Key").input_value()
-    page.get_by_role("link", name="I have copied it").click()
+    page.get_by_role("link", name="Done").click()
     page.get_by_role("row", name=name).get_by_role("link", name="Rotate…").click()
     confirm(page, "It was in a mail", "Rotate")
     new = page.get_by_label("Key").input_value()

@@ -1,4 +1,4 @@
-"""What holds on every page: themes, keyboard, phones, no JavaScript, accessibility, content policy."""
+"""Checks of every page: themes, keyboard, phones, no JavaScript, accessibility, content security policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.end_to_end.browser.accessibility import (
     cut_off,
-    leave_one_of_each_look,
+    keep_one_of_each_kind,
     low_contrast,
     repeated_ids,
     serious,
@@ -20,13 +20,13 @@ from tests.support.page_list import PAGES, PANELS, ask_for_session, filled, log_
 
 pytestmark = pytest.mark.xdist_group("browser")
 
-# Each part is one test, so that none takes long.
+# Each part is a test of its own, so that none takes long.
 PARTS = 6
 
 
 @pytest.fixture(scope="module")
 def paths(plane, chromium) -> list[str]:
-    """Every page with ids of things that exist, and what comes later as pages of their own."""
+    """URLs of every page with ids of existing objects, including lazy panels as pages."""
     context = chromium.new_context(base_url=f"http://{plane.address}")
     page = context.new_page()
     log_in(page, "admin")
@@ -40,7 +40,7 @@ def paths(plane, chromium) -> list[str]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(part, paths, open_page):
-    """One load of each for all: axe in light, contrast in dark, a phone's width, weight, the console."""
+    """One load per page: axe in light, contrast in dark, phone width, weight and console."""
     page = open_page("admin", color_scheme="light", reduced_motion="reduce")
     found = {}
     for path in paths[part::PARTS]:
@@ -55,7 +55,7 @@ def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(part, paths, o
             wrong += [f"{each} on a phone" for each in serious(page)]
         page.set_viewport_size({"width": 1280, "height": 900})
         wrong += [f"cut off: {each}" for each in cut_off(page)]
-        leave_one_of_each_look(page)
+        keep_one_of_each_kind(page)
         wrong += serious(page, around=is_first)
         page.emulate_media(color_scheme="dark")
         wrong += [f"{each} in dark" for each in low_contrast(page, around=is_first)]
@@ -66,7 +66,7 @@ def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(part, paths, o
 
 
 def in_both_themes(page) -> list[str]:
-    """What is serious in light, and what can hardly be read in dark."""
+    """Return serious violations in the light theme and contrast violations in the dark theme."""
     page.emulate_media(color_scheme="light")
     found = serious(page)
     page.emulate_media(color_scheme="dark")
@@ -134,7 +134,7 @@ def test_dark_mode_is_switched_and_remembered(open_page):
     assert page.evaluate(background) == "rgb(246, 247, 248)"
 
 
-def test_keyboard_only_from_log_in_to_a_session(open_page):
+def test_a_session_is_requested_by_keyboard_only(open_page):
     page = open_page(None, "/login")
     page.keyboard.type("viewer")
     page.keyboard.press("Tab")
@@ -185,20 +185,20 @@ def test_everything_works_without_javascript(open_page):
 
 
 def kind_of(path: str) -> str:
-    """An address without what differs between two of a kind."""
+    """Return a URL without ids and query."""
     return re.sub(r"[0-9a-f-]{36}|\d+|[?].*", "*", path)
 
 
 def is_whole(text: str) -> bool:
-    """There is a title, and what htmx would load later is a link to a page of its own."""
+    """The page has a title, and lazy panels are links to pages of their own."""
     later = re.findall(r'hx-get="([^"]+)" hx-trigger="load"', text)
     return "<h1" in text and set(later) <= set(re.findall(r'href="([^"]+)"', text))
 
 
-def test_every_link_leads_to_a_page_that_needs_no_javascript_and_keeps_the_content_policy(
+def test_every_link_leads_to_a_page_that_works_without_javascript_and_complies_with_the_content_policy(
     paths, open_page, complaints
 ):
-    """Follow every link that the highest role can reach; each kind that is not walked above is shown once."""
+    """Follow every link that the highest role can reach; visit each kind of page once."""
     page = open_page("admin", "/")
     page.context.on("weberror", lambda error: complaints.append(str(error.error)))
     walked = {kind_of(path) for path in paths}
@@ -221,7 +221,7 @@ def test_every_link_leads_to_a_page_that_needs_no_javascript_and_keeps_the_conte
     assert len(kinds) > 40
 
 
-def test_django_admin_keeps_to_the_content_policy(open_page):
+def test_the_admin_complies_with_the_content_policy(open_page):
     page = open_page("admin", "/admin/")
     expect(page.get_by_role("link", name="Back to LCM").first).to_be_visible()
     page.goto("/admin/lcm/labletsession/")
@@ -231,20 +231,20 @@ def test_django_admin_keeps_to_the_content_policy(open_page):
     expect(page.locator(".select2-results__option", has_text="ccna-spring-02")).to_be_visible()
 
 
-def test_the_api_documentation_works_under_its_policy(open_page):
+def test_the_api_documentation_works_under_its_content_policy(open_page):
     page = open_page("viewer", "/api/docs")
     expect(page.get_by_text("/api/lablet-sessions/", exact=True).first).to_be_visible()
 
 
 def test_errors_have_pages(open_page, complaints):
     page = open_page("viewer", "/no/such/page")
-    expect(page.get_by_role("heading", name="There is nothing here")).to_be_visible()
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     page.goto("/tokens/")
-    expect(page.get_by_role("heading", name="This is not for you")).to_be_visible()
+    expect(page.get_by_role("heading", name="Access denied")).to_be_visible()
     page.goto("/sessions/")
     page.context.clear_cookies(name="lcm_csrf")
     page.get_by_role("button", name="Log out").click()
-    expect(page.get_by_role("heading", name="This form could not be trusted")).to_be_visible()
+    expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
     assert all("Failed to load resource" in text for text in complaints)
     complaints.clear()
 

@@ -1,4 +1,4 @@
-"""What people do, in a real browser."""
+"""User journeys in a browser."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def import_definition(page: Page, name: str) -> None:
     page.goto("/definitions/import")
     page.get_by_label("Or paste it").fill(TOPOLOGY)
     page.get_by_role("button", name="Read topology").click()
-    expect(page.get_by_text("This is what LCM understood.")).to_be_visible()
+    expect(page.get_by_text("Check the imported values, then save.")).to_be_visible()
     page.get_by_label("Name").fill(name)
     page.get_by_role("button", name="Save definition").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
 
 
-def test_a_wrong_password_is_said_at_the_form(open_page, complaints):
+def test_a_wrong_password_is_reported_in_the_form(open_page, complaints):
     page = open_page(None, "/sessions/")
     expect(page).to_have_url(re.compile(r"/login\?next=/sessions/"))
     page.get_by_label("Name").fill("admin")
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("alert")).to_contain_text("Check the name and the password")
+    expect(page.get_by_role("alert")).to_contain_text("Wrong user name or password")
 
 
-def test_after_logging_in_one_is_where_one_wanted_to_go(open_page):
+def test_login_redirects_to_the_requested_page(open_page):
     page = open_page(None, "/definitions/?q=ospf")
     page.get_by_label("Name").fill("viewer")
     page.get_by_label("Password").fill("demo-viewer")
@@ -62,10 +62,10 @@ def test_import_a_definition(open_page):
     expect(page.get_by_role("cell", name="R1_serial")).to_be_visible()
     needs = parse_topology(TOPOLOGY).requirements
     lead = page.locator(".page-head .lead").first
-    expect(lead).to_contain_text(f"Asks for {needs.cpu_cores.normalize()} cores")
+    expect(lead).to_contain_text(f"Requires {needs.cpu_cores.normalize()} cores")
 
 
-def test_a_bad_topology_is_refused_with_the_places(open_page, complaints):
+def test_an_invalid_topology_is_rejected_with_the_locations(open_page, complaints):
     page = open_page("admin", "/definitions/import")
     page.get_by_label("Or paste it").fill(
         "nodes:\n- {id: a, label: R1}\n- {id: a, label: R1, node_definition: iosv}"
@@ -76,8 +76,8 @@ def test_a_bad_topology_is_refused_with_the_places(open_page, complaints):
     complaints.clear()  # Chromium reports the 422 of the form as a failed resource
 
 
-def until_it_stands_still(page: Page) -> None:
-    """A tick that places the session while a dialog is open would have the dialog refused."""
+def wait_until_stable(page: Page) -> None:
+    """Wait until the session stops changing: a tick during an open dialog would cause a conflict."""
     for _ in range(20):
         if page.locator(".badge", has_text="Scheduled").count():
             return
@@ -85,21 +85,21 @@ def until_it_stands_still(page: Page) -> None:
         page.reload()
 
 
-def test_ask_for_a_session_and_cancel_it(open_page):
+def test_request_a_session_and_cancel_it(open_page):
     page = open_page("operator")
     ask_for_session(page)
-    until_it_stands_still(page)
+    wait_until_stable(page)
     page.get_by_role("link", name="Cancel…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_be_visible()
     expect(dialog.get_by_label("Reason")).to_be_focused()
-    dialog.get_by_label("Reason").fill("Asked for the wrong lab")
+    dialog.get_by_label("Reason").fill("Requested the wrong lab")
     dialog.get_by_role("button", name="Cancel session").click()
     expect(page.locator(".badge", has_text="Cancelled")).to_be_visible()
-    expect(page.locator(".steps", has_text="Asked for the wrong lab").first).to_be_visible()
+    expect(page.locator(".steps", has_text="Requested the wrong lab").first).to_be_visible()
 
 
-def test_a_dialog_gives_the_focus_back(open_page):
+def test_a_closed_dialog_restores_the_focus(open_page):
     page = open_page("operator")
     ask_for_session(page)
     button = page.get_by_role("link", name="Extend…")
@@ -111,7 +111,7 @@ def test_a_dialog_gives_the_focus_back(open_page):
     expect(button).to_be_focused()
 
 
-def test_a_service_refusal_is_shown_in_the_dialog(open_page, complaints):
+def test_an_error_of_a_service_is_shown_in_the_dialog(open_page, complaints):
     page = open_page("operator")
     ask_for_session(page)
     page.get_by_role("link", name="Extend…").click()
@@ -122,7 +122,7 @@ def test_a_service_refusal_is_shown_in_the_dialog(open_page, complaints):
     complaints.clear()  # Chromium reports the 422 of the form as a failed resource
 
 
-def test_suggestions_come_while_typing(open_page):
+def test_suggestions_appear_while_typing(open_page):
     page = open_page("operator", "/sessions/new")
     page.get_by_label("Definition").press_sequentially("vxlan")
     expect(page.locator("#id_definition_names option[value^='dc-vxlan-fabric']")).to_have_count(1)
@@ -155,14 +155,14 @@ def test_filter_search_sort_and_page(open_page):
     expect(page.locator("tbody tr", has_not_text="ccnp-bgp-policy")).not_to_have_count(0)
 
 
-def test_nothing_found_says_what_to_do(open_page):
+def test_an_empty_result_explains_what_to_do(open_page):
     page = open_page("viewer", "/sessions/?q=no-such-thing")
     expect(page.get_by_role("heading", name="No session matches")).to_be_visible()
     page.get_by_role("link", name="Clear filters").click()
     expect(page.locator("tbody tr")).not_to_have_count(0)
 
 
-def test_bulk_cancel_of_what_is_ticked(open_page):
+def test_bulk_cancel_of_selected_rows(open_page):
     page = open_page("admin")
     name = fresh_name()
     import_definition(page, name)
@@ -183,7 +183,7 @@ def test_bulk_cancel_of_what_is_ticked(open_page):
     expect(page.locator("tbody tr")).to_have_count(2)
 
 
-def test_bulk_actions_take_all_that_match_when_asked(open_page):
+def test_bulk_actions_can_include_all_matching_rows(open_page):
     page = open_page("operator", "/sessions/?status=TERMINATED")
     page.locator("tbody .select").first.check()
     page.get_by_label(re.compile("All .* matches")).check()
@@ -195,7 +195,7 @@ def test_bulk_actions_take_all_that_match_when_asked(open_page):
     expect(dialog).to_be_hidden()
 
 
-def test_the_change_log_of_a_person_since_a_moment(open_page):
+def test_the_change_log_is_filtered_by_person_and_time(open_page):
     page = open_page("admin")
     name = fresh_name()
     import_definition(page, name)
@@ -212,7 +212,7 @@ def test_the_change_log_of_a_person_since_a_moment(open_page):
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
-def test_export_what_the_list_shows(kind, open_page):
+def test_export_the_rows_of_a_list(kind, open_page):
     page = open_page("viewer", "/sessions/?status=TERMINATED")
     page.locator("summary", has_text="Export").click()
     with page.expect_download() as download:
@@ -224,7 +224,7 @@ def test_export_what_the_list_shows(kind, open_page):
     assert {row[key] for row in rows} == {"Terminated"}
 
 
-def test_revise_a_definition_and_go_back(open_page):
+def test_revise_a_definition_and_revert_it(open_page):
     page = open_page("admin")
     name = fresh_name()
     import_definition(page, name)
@@ -233,26 +233,26 @@ def test_revise_a_definition_and_go_back(open_page):
     dialog.get_by_label("CPU (cores)").fill("9")
     dialog.get_by_label("Reason").fill("Measured more")
     dialog.get_by_role("button", name="Apply revision").click()
-    expect(page.locator(".lead").first).to_contain_text("Asks for 9 cores")
+    expect(page.locator(".lead").first).to_contain_text("Requires 9 cores")
     page.get_by_role("link", name="Revert…").click()
     dialog.get_by_label("Reason").fill("It was a mistake")
     dialog.get_by_role("button", name="Revert to revision 1").click()
     expect(page.locator(".lead").first).to_contain_text("Revision 3")
 
 
-def test_make_a_project_with_a_member(open_page):
+def test_create_a_project_with_a_member(open_page):
     page = open_page("admin", "/projects/new")
     name = fresh_name()
     page.get_by_label("Domain").select_option("research")
     page.get_by_label("Name").fill(name)
     page.get_by_role("button", name="Create project").click()
-    page.get_by_label("Log-in name").fill("viewer")
+    page.get_by_label("User name").fill("viewer")
     page.get_by_role("button", name="Add").click()
     expect(page.locator(".member", has_text="viewer")).to_be_visible()
     page.get_by_role("link", name="Remove viewer…").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("Joined by mistake")
     page.get_by_role("button", name="Remove member").click()
-    expect(page.locator(".member", has_text="Nobody is a member yet")).to_be_visible()
+    expect(page.locator(".member", has_text="No members yet")).to_be_visible()
 
 
 def test_a_token_is_shown_once(open_page):
@@ -266,7 +266,7 @@ def test_a_token_is_shown_once(open_page):
     answer = page.request.get("/api/lablet-sessions/", headers={"Authorization": f"Bearer {key}"})
     assert answer.ok
     assert {row["pool"] for row in answer.json()["results"]} == {"cml-eu"}
-    page.get_by_role("link", name="I have copied it").click()
+    page.get_by_role("link", name="Done").click()
     assert key not in page.content()
     page.get_by_role("row", name=name).get_by_role("link", name="Revoke…").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("Not needed")
@@ -276,7 +276,7 @@ def test_a_token_is_shown_once(open_page):
     assert answer.status == 401
 
 
-def test_a_row_stays_ticked_after_a_search(open_page):
+def test_a_row_stays_selected_after_a_search(open_page):
     page = open_page("operator", "/sessions/")
     page.get_by_label("Search sessions").fill("ccna")
     expect(page).to_have_url(re.compile("q=ccna"))
@@ -294,7 +294,7 @@ def test_a_sort_survives_a_filter_set_after_it(open_page):
     expect(page.locator("th[aria-sort]")).to_contain_text("Timeslot")
 
 
-def test_an_expired_log_in_sends_the_whole_page_to_the_log_in(open_page):
+def test_an_expired_login_redirects_the_whole_page(open_page):
     page = open_page("viewer", "/sessions/?status=RUNNING")
     page.context.clear_cookies(name="lcm_session")
     page.get_by_label("Search sessions").fill("ccna")

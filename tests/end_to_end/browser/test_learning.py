@@ -1,4 +1,4 @@
-"""From live back to the definition: flagged, reviewed, previewed, applied, verified, reverted."""
+"""From observations back to the definition: flag, review, preview, apply, verify, revert."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OVER, UNDER = "sdwan-edge-lab", "soc-range-firewall"
 
 @pytest.fixture
 def live(plane: ControlPlane):
-    """`live("observed", name, 10, …)`: let sessions have lived; answers what the seed printed."""
+    """`live("observed", name, 10, …)`: seed observed sessions and return the output of the seed."""
 
     def run(*arguments: object) -> list[list[str]]:
         command = [sys.executable, "-m", "tests.support.observation_seed", *map(str, arguments)]
@@ -42,7 +42,7 @@ def definition_page(page: Page, name: str) -> None:
     expect(page.locator("#review-form")).to_be_visible()
 
 
-def test_a_lab_that_asks_for_too_much_is_reviewed_applied_and_verified(open_page, live):
+def test_an_over_provisioned_lab_is_reviewed_applied_and_verified(open_page, live):
     live("observed", OVER, 12, 0.3, 0.4, 0.6)
     page = open_page("admin", "/definitions/")
     row = page.get_by_role("row").filter(has_text=OVER)
@@ -53,7 +53,7 @@ def test_a_lab_that_asks_for_too_much_is_reviewed_applied_and_verified(open_page
     answer = impact.locator(".answer").first
     expect(answer).to_contain_text("none of 12")
 
-    # The preview changes with the choice, the chart with it, and typing keeps the focus.
+    # The preview and the chart change with the choice, and typing keeps the focus.
     page.get_by_label("CPU: Avg").check()
     expect(trail).to_contain_text("average")
     value = page.get_by_label("CPU, custom value in cores")
@@ -79,7 +79,7 @@ def test_a_lab_that_asks_for_too_much_is_reviewed_applied_and_verified(open_page
     expect(page.get_by_text("Revision 2 is verified: 5 of 5 sessions within.")).to_be_visible()
 
 
-def test_a_lab_that_asks_for_too_little_regresses_when_it_gets_less_and_is_reverted(open_page, live):
+def test_a_reduced_lab_regresses_and_is_reverted(open_page, live):
     live("observed", UNDER, 6, 1.2, 0.9, 0.6)
     page = open_page("admin", "/definitions/?class=under")
     expect(page.get_by_role("link", name=UNDER)).to_be_visible()
@@ -96,7 +96,7 @@ def test_a_lab_that_asks_for_too_little_regresses_when_it_gets_less_and_is_rever
     page.get_by_role("link", name="Revert to revision 1…").click()
     page.locator("dialog").get_by_label("Reason").fill("It ran out of memory")
     page.get_by_role("button", name="Revert to revision 1").click()
-    expect(page.get_by_text("Revision 3 asks for what revision 1 did.")).to_be_visible()
+    expect(page.get_by_text("Reverted to revision 1 as revision 3.")).to_be_visible()
     live("observed", UNDER, 1, 1.2, 1.2, 0.6)
     page.reload()
     expect(page.get_by_text("Revision 3 has regressed:")).to_be_visible()
@@ -105,7 +105,7 @@ def test_a_lab_that_asks_for_too_little_regresses_when_it_gets_less_and_is_rever
     expect(page).to_have_url(re.compile("#review-form$"))
 
 
-def test_two_administrators_apply_at_once_and_one_is_told(open_page, complaints):
+def test_two_administrators_apply_at_once_and_one_gets_a_conflict(open_page, complaints):
     first, second = open_page("admin"), open_page("admin")
     for page in (first, second):
         definition_page(page, "ccna-ospf-basics")
@@ -175,7 +175,7 @@ def test_a_lab_edited_by_hand_is_observed_drifts_and_is_acknowledged(open_page, 
     line = page.get_by_role("row").filter(has_text="by-hand_vnc")
     expect(line.get_by_text("Leaked")).to_be_visible()
 
-    # The port is held back on its worker.
+    # The port stays reserved on its worker.
     here = page.url
     page.locator("#panel-capacity").get_by_role("link", name=re.compile("^cml-")).click()
     expect(page.locator(".port.is-leaked, .key-port.is-leaked").first).to_be_visible()
@@ -190,9 +190,7 @@ def test_a_lab_edited_by_hand_is_observed_drifts_and_is_acknowledged(open_page, 
     expect(page.get_by_text("“A helper of the teacher”")).to_be_visible()
 
 
-def test_a_port_that_labs_have_joins_the_template_and_is_taken_out_by_hand(
-    open_page, live, plane, complaints
-):
+def test_an_observed_port_is_added_to_the_template_and_removed_by_hand(open_page, live, plane, complaints):
     name = "ccna-vlan-trunking"
     [[session, *pairs]] = live("running", name)
     ports = {each: int(port) for each, port in (pair.split("=") for pair in pairs)}

@@ -1,4 +1,4 @@
-"""The live panel of a session in a real browser, without a Prometheus."""
+"""The live panel of a session in a browser, without Prometheus."""
 
 import pytest
 from playwright.sync_api import expect
@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 pytestmark = pytest.mark.xdist_group("browser")
 
 
-def test_a_running_session_says_what_live_statistics_need(open_page):
+def test_a_running_session_explains_what_live_statistics_require(open_page):
     page = open_page("viewer", "/sessions/?status=RUNNING")
     page.locator("#results tbody tr a").first.click()
     panel = page.locator("#panel-live")

@@ -1,4 +1,4 @@
-"""From README's first command to a flagged definition, reviewed and applied, by what README and pages say."""
+"""From README's first command to a reviewed and applied definition, following README and pages only."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ README = " ".join((ROOT / "README.md").read_text().split())
 
 
 def in_readme(words: str) -> str:
-    """Words on the page that README names in italics."""
+    """Return a page text after checking that README mentions it in italics."""
     assert f"*{words}*" in README, words
     return words
 
 
 def log_in_as_in_readme(page: Page, output: str) -> None:
-    """LCM prints its address, README has the names and passwords of the demo."""
+    """Log in at the URL that LCM prints, with the demo's credentials from README."""
     page.goto(re.search(r"LCM runs at (\S+)", output)[1])
-    page.get_by_label("Name").fill("admin")
+    page.get_by_label("User name").fill("admin")
     page.get_by_label("Password").fill(re.search(r"\| `admin` \| `(\S+)` \|", README)[1])
     page.get_by_role("button", name="Log in").click()
 
 
 def choose(page: Page, choice: Locator) -> None:
-    """Press it and wait until the preview has answered."""
+    """Select an option and wait for the preview."""
     token = page.locator("#review-apply [name=token]")
     before = token.input_value()
     if not choice.is_checked():
@@ -40,7 +40,7 @@ def choose(page: Page, choice: Locator) -> None:
 def test_a_newcomer_finds_a_flagged_definition_and_corrects_it(open_page, plane: ControlPlane):
     page = open_page(None)
     log_in_as_in_readme(page, plane.output)
-    needs = page.get_by_role("region", name=in_readme("Needs you"))
+    needs = page.get_by_role("region", name=in_readme("Needs attention"))
     needs.get_by_role("link").filter(has_text=in_readme("to review")).click()
     page.locator("tbody").get_by_role("link").first.click()
     expect(page.locator(".badge", has_text="Needs review")).to_be_visible()
@@ -52,7 +52,7 @@ def test_a_newcomer_finds_a_flagged_definition_and_corrects_it(open_page, plane:
         choose(page, choice)
     expect(page.locator("#review-impact")).to_contain_text("would have exceeded")
     review.get_by_label(in_readme("Reason")).fill("Past sessions say so")
-    # The first one of a fresh demo; other tests may have applied some to this one.
+    # The first revision in a fresh demo; other tests may have applied some here.
     in_readme("Apply as revision 2")
     review.get_by_role("button", name="Apply as revision").click()
     expect(page.get_by_text(re.compile(r"Revision \d+ applied\."))).to_be_visible()

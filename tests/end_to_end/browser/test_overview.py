@@ -1,4 +1,4 @@
-"""The overview, the search, jobs and the profile, as people use them."""
+"""The overview, search, jobs and profile in a browser."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LOADED_AND_POLLED = """() => {
 }"""
 
 
-def asks_for(request: Request, path: str) -> bool:
-    """Whether htmx has asked for exactly this."""
+def has_requested(request: Request, path: str) -> bool:
+    """Return whether htmx has requested exactly this URL."""
     return is_from_htmx(request) and urlsplit(request.url).path == path
 
 
@@ -32,8 +32,8 @@ def is_from_htmx(request: Request) -> bool:
     return request.headers.get("hx-request") == "true"
 
 
-def asked_by_htmx(page: Page) -> list[str]:
-    """What htmx asks for from now on; grows."""
+def htmx_requests(page: Page) -> list[str]:
+    """Record htmx requests from now on; the list grows."""
     asked: list[str] = []
     page.on(
         "request",
@@ -42,17 +42,17 @@ def asked_by_htmx(page: Page) -> list[str]:
     return asked
 
 
-def come_again(page: Page, panel: Locator, path: str, seconds: int) -> None:
-    """Put the clock forward until another panel is in the place of this one."""
+def wait_for_reload(page: Page, panel: Locator, path: str, seconds: int) -> None:
+    """Advance the clock until the panel has been replaced."""
     panel.evaluate("panel => panel.classList.add('old')")
-    with page.expect_response(lambda answer: asks_for(answer.request, path)):
+    with page.expect_response(lambda answer: has_requested(answer.request, path)):
         page.clock.fast_forward(seconds * 1000)
     expect(panel).not_to_contain_class("old")
 
 
 @pytest.fixture
 def timed(plane, chromium, open_page):
-    """`timed(person)`: a page whose clock can be put forward; no other test gets its browser context."""
+    """`timed(person)`: a page with a controllable clock; its browser context is not reused."""
     contexts = []
 
     def make(person: str) -> Page:
@@ -73,7 +73,7 @@ def timed_page(timed) -> Page:
     return timed("viewer")
 
 
-def test_the_overview_tells_what_needs_someone_and_leads_there(open_page):
+def test_the_overview_lists_items_that_need_attention_with_links(open_page):
     page = open_page("admin")
     expect(page.locator(".lead").first).to_contain_text("need")
     line = page.locator(".row-link", has_text="to review")
@@ -83,87 +83,87 @@ def test_the_overview_tells_what_needs_someone_and_leads_there(open_page):
     expect(page).to_have_url(re.compile("needs_review=true"))
 
 
-def test_the_overview_is_fresh_by_itself(open_page):
+def test_the_overview_updates_itself(open_page):
     page = open_page("viewer")
     fresh = page.locator("#live > header .fresh time")
     before = fresh.get_attribute("datetime")
     line = page.locator(".row-link").first
     line.focus()
-    with page.expect_response(lambda answer: asks_for(answer.request, "/")):
+    with page.expect_response(lambda answer: has_requested(answer.request, "/")):
         pass
     expect(fresh).not_to_have_attribute("datetime", before)
-    expect(fresh).to_have_text("fresh just now")
+    expect(fresh).to_have_text("Updated just now")
     expect(line).to_be_focused()
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("ticks", 10), ("usage", 60)])
-def test_what_loads_later_is_fresh_too(timed_page, name, seconds):
+def test_lazy_panels_update_too(timed_page, name, seconds):
     timed_page.goto("/")
     panel = timed_page.locator(f"#panel-{name}")
     expect(panel.locator(".fresh")).to_contain_text("fresh")
-    come_again(timed_page, panel, f"/overview/{name}", seconds)
-    expect(panel.locator(".fresh")).to_have_text("fresh just now")
+    wait_for_reload(timed_page, panel, f"/overview/{name}", seconds)
+    expect(panel.locator(".fresh")).to_have_text("Updated just now")
 
 
-def test_a_part_that_does_not_come_again_says_that_it_is_late_and_nothing_else(timed_page):
+def test_a_part_that_fails_to_reload_is_marked_as_stale_without_a_toast(timed_page):
     timed_page.goto("/")
     fresh = timed_page.locator("#live > header .fresh")
     timed_page.route("**/*", lambda route: route.abort())
     timed_page.clock.run_for(8_000)
-    expect(fresh).to_have_text("fresh 8 s ago")
+    expect(fresh).to_have_text("Updated 8 s ago")
     timed_page.clock.run_for(90_000)
-    expect(fresh).to_have_text("last fresh 1 min ago")
+    expect(fresh).to_have_text("Stale, updated 1 min ago")
     expect(fresh).to_contain_class("is-late")
     expect(timed_page.locator(".toast")).to_have_count(0)
 
 
-def test_a_button_of_a_part_that_comes_again_keeps_the_focus(timed):
+def test_a_button_keeps_the_focus_when_its_part_reloads(timed):
     page = timed("operator")
     page.goto("/observers/")
     button = page.locator("button", has_text="Run now").nth(2)
     action = button.evaluate("each => each.form.action")
     button.focus()
-    come_again(page, page.locator("#live"), "/observers/board", 10)
+    wait_for_reload(page, page.locator("#live"), "/observers/board", 10)
     assert page.evaluate("document.activeElement.form.action") == action
 
 
-def test_nothing_comes_again_behind_a_dialog(timed_page):
+def test_nothing_reloads_behind_a_dialog(timed_page):
     timed_page.goto("/")
-    asked = asked_by_htmx(timed_page)
+    asked = htmx_requests(timed_page)
     timed_page.evaluate("document.getElementById('dialog').showModal()")
     timed_page.clock.fast_forward(20_000)
     assert asked == []
     timed_page.evaluate("document.getElementById('dialog').close()")
-    with timed_page.expect_response(lambda answer: asks_for(answer.request, "/")):
+    with timed_page.expect_response(lambda answer: has_requested(answer.request, "/")):
         timed_page.clock.fast_forward(20_000)
 
 
-def test_what_loads_later_stays_when_the_rest_comes_again(timed_page):
+def test_lazy_panels_stay_when_the_live_part_reloads(timed_page):
     timed_page.goto("/")
     panel = timed_page.locator("#panel-ticks")
     expect(panel.locator(".fresh")).to_contain_text("fresh")
     panel.evaluate("panel => panel.classList.add('old')")
-    asked = asked_by_htmx(timed_page)
-    come_again(timed_page, timed_page.locator("#live"), "/", 7)
+    asked = htmx_requests(timed_page)
+    wait_for_reload(timed_page, timed_page.locator("#live"), "/", 7)
     expect(panel).to_contain_class("old")
-    come_again(timed_page, panel, "/overview/ticks", 10)
+    wait_for_reload(timed_page, panel, "/overview/ticks", 10)
     assert asked.count("/overview/ticks") == 1
 
 
-def test_what_is_unfolded_stays_so_when_its_panel_comes_again(timed_page):
+def test_open_details_stay_open_when_their_panel_reloads(timed_page):
     timed_page.goto("/")
     panel = timed_page.locator("#panel-ticks")
     panel.locator("summary").click()
-    come_again(timed_page, panel, "/overview/ticks", 10)
+    wait_for_reload(timed_page, panel, "/overview/ticks", 10)
     expect(panel.locator("details")).to_have_attribute("open", "")
 
 
-def test_panels_load_in_a_tab_nobody_looks_at_and_polls_wait(timed_page):
+def test_panels_load_in_a_hidden_tab_and_polling_pauses(timed_page):
     timed_page.add_init_script(UNSEEN)
     timed_page.goto("/")
     expect(timed_page.locator("#panel-ticks .fresh")).to_be_visible()
     expect(timed_page.locator("#panel-usage .fresh")).to_be_visible()
-    asked = asked_by_htmx(timed_page)
+    asked = htmx_requests(timed_page)
     for _ in range(3):
         timed_page.clock.fast_forward(61_000)
     assert asked == []
@@ -176,10 +176,10 @@ def test_panels_load_in_a_tab_nobody_looks_at_and_polls_wait(timed_page):
     assert set(asked) >= POLLED
 
 
-def test_what_loads_and_is_polled_loads_once_unseen(timed_page):
+def test_a_polled_panel_loads_once_in_a_hidden_tab(timed_page):
     timed_page.add_init_script(UNSEEN)
     timed_page.goto("/profile")
-    asked = asked_by_htmx(timed_page)
+    asked = htmx_requests(timed_page)
     timed_page.evaluate(LOADED_AND_POLLED)
     expect(timed_page.locator("#both")).to_contain_text("Tick duration")
     timed_page.clock.fast_forward(11_000)
@@ -189,7 +189,7 @@ def test_what_loads_and_is_polled_loads_once_unseen(timed_page):
         timed_page.clock.fast_forward(11_000)
 
 
-def test_a_lab_is_found_from_anywhere(open_page):
+def test_the_global_search_finds_a_lab_from_any_page(open_page):
     page = open_page("viewer", "/projects/")
     page.keyboard.press("/")
     page.keyboard.type("soc-range")
@@ -198,35 +198,35 @@ def test_a_lab_is_found_from_anywhere(open_page):
     expect(page.get_by_role("heading", name=re.compile("soc-range-firewall"))).to_be_visible()
 
 
-def test_the_search_finds_while_typing(open_page):
+def test_the_search_updates_while_typing(open_page):
     page = open_page("viewer", "/search")
     page.get_by_label("Search for").fill("academy")
     expect(page.locator("#found")).to_contain_text("academy / ccna-spring")
     expect(page).to_have_url(re.compile("q=academy"))
 
 
-def test_times_are_shown_in_the_zone_a_person_chose(open_page):
+def test_times_are_shown_in_the_time_zone_of_the_profile(open_page):
     page = open_page("viewer", "/profile")
     page.get_by_label("Time zone").select_option("Asia/Tokyo")
     page.get_by_role("button", name="Save profile").click()
-    expect(page.locator(".toast")).to_contain_text("Your profile is saved")
+    expect(page.locator(".toast")).to_contain_text("Profile saved")
     page.goto("/changes/")
     expect(page.locator("td time").first).to_have_attribute("title", re.compile("JST"))
     page.goto("/profile")
     page.get_by_label("Time zone").select_option("")
     page.get_by_role("button", name="Save profile").click()
-    expect(page.locator(".toast")).to_contain_text("Your profile is saved")
+    expect(page.locator(".toast")).to_contain_text("Profile saved")
 
 
-def test_an_admin_gives_and_takes_a_role_in_a_dialog(open_page):
+def test_an_admin_assigns_and_removes_a_role_in_a_dialog(open_page):
     page = open_page("admin", "/people/?q=ccnp-core-01")
-    for role, told, word in (("Viewer", "the role Viewer", "Viewer"), ("None", "no role", "none")):
+    for role, role_text, word in (("Viewer", "the role Viewer", "Viewer"), ("None", "no role", "none")):
         page.get_by_role("link", name="Role…").click()
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Role").select_option(label=role)
         dialog.get_by_label("Reason").fill("Helps in the course")
         dialog.get_by_role("button", name="Save role").click()
-        expect(page.locator(".toast")).to_contain_text(f"has {told} now")
+        expect(page.locator(".toast")).to_contain_text(f"has {role_text} now")
         page.goto("/people/?q=ccnp-core-01")
         expect(page.locator("td[data-label=Role]")).to_have_text(word)
 

@@ -1,4 +1,4 @@
-"""The queue with a mouse: why a session waits, and what would help it."""
+"""The queue in a browser: wait reasons and remedies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.page_list import ask_for_session
 pytestmark = pytest.mark.xdist_group("browser")
 
 
-def test_a_session_says_why_it_waits_and_can_be_tried_in_the_dry_run(open_page):
+def test_a_session_shows_its_wait_reason_and_can_be_simulated(open_page):
     page = open_page("operator", "/sessions/")
     ask_for_session(page, far_off=True)
     panel = page.locator("#panel-why")
@@ -36,7 +36,7 @@ def test_the_queue_is_filtered_in_place_and_shows_the_last_ticks(open_page):
     expect(page).to_have_url(re.compile("q=nobody"))
 
 
-def test_on_a_phone_the_place_in_the_queue_stands_beside_the_box(open_page):
+def test_on_a_phone_the_queue_position_is_beside_the_check_box(open_page):
     page = open_page("operator", "/sessions/")
     ask_for_session(page, far_off=True)
     page.goto("/queue/")
@@ -48,7 +48,7 @@ def test_on_a_phone_the_place_in_the_queue_stands_beside_the_box(open_page):
     assert place["x"] + place["width"] <= 390
 
 
-def test_the_queue_comes_again_unless_someone_has_ticked_a_row(open_page):
+def test_the_queue_reloads_unless_a_row_is_selected(open_page):
     page = open_page("operator", "/sessions/")
     ask_for_session(page, far_off=True)
     page.clock.install()

@@ -1,4 +1,4 @@
-"""The same pages as each role: what one may do is offered and works, the rest is refused."""
+"""Pages by role: allowed actions are offered and work, the others are refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLES = ["admin", "operator", "viewer"]
 
 @dataclass(frozen=True)
 class Stop:
-    """A page, a heading that everyone reads there, and what it offers from a role on."""
+    """A page, a heading that every role sees, and the actions it offers by role."""
 
     path: str
     heading: str
@@ -28,12 +28,12 @@ class Stop:
 
     @property
     def roles(self) -> list[str]:
-        """The least role that is offered everything, then those below it."""
+        """Return the lowest role that is offered everything, then the roles below it."""
         return ROLES[ROLES.index("admin" if self.admin else "operator" if self.operator else "viewer") :]
 
 
 STOPS = (
-    Stop("/", "Needs you", admin=("People", "Tokens")),
+    Stop("/", "Needs attention", admin=("People", "Tokens")),
     Stop("/definitions/", "Definitions", admin=("Import", "Activate…", "Deprecate…")),
     Stop(
         "/definitions/{definition}/",
@@ -43,7 +43,7 @@ STOPS = (
     ),
     Stop("/definitions/{definition}/review", "Review", admin=("Apply as revision", "Exclude…")),
     Stop("/sessions/", "Sessions", operator=("New session", "Cancel…")),
-    Stop("/sessions/{session}/", "Life", operator=("Extend…", "Stop…")),
+    Stop("/sessions/{session}/", "Lifecycle", operator=("Extend…", "Stop…")),
     Stop("/sessions/{session}/observed", "Planned and observed", operator=("Observe now",)),
     Stop("/sessions/{waiting}/why", "Why is it waiting?", operator=("Try something in the dry run",)),
     Stop("/drift/", "Port drift", operator=("Acknowledge…",)),
@@ -64,7 +64,7 @@ STOPS = (
     Stop("/projects/{project}/", "Members", admin=("Edit…", "Delete…", "Add")),
     Stop("/changes/", "Change log"),
 )
-# What is pressed → how and where it is asked for.
+# Button → method and URL of its request.
 Offered = dict[str, tuple[str, str]]
 READ = """() => ({
     headings: [...document.querySelectorAll("h1, h2")].map(each => each.textContent.trim()),
@@ -77,7 +77,7 @@ READ = """() => ({
 
 
 def offered(page: Page, stop: Stop, path: str) -> Offered:
-    """What can be pressed on a page."""
+    """Return the labels of all buttons and links on a page."""
     page.goto(path)
     found = page.evaluate(READ)
     assert stop.heading in found["headings"], path
@@ -85,14 +85,14 @@ def offered(page: Page, stop: Stop, path: str) -> Offered:
 
 
 def is_refused(page: Page, method: str, address: str) -> bool:
-    """As a form that stayed open would ask for it: with a good token, and without the role."""
+    """Submit as an open form would: with a valid CSRF token, but without the role."""
     token = next(each["value"] for each in page.context.cookies() if each["name"] == "lcm_csrf")
     answer = page.request.fetch(address, method=method, headers={"X-CSRFToken": token, "Referer": page.url})
-    return answer.status == 403 and "This is not for you" in answer.text()
+    return answer.status == 403 and "Access denied" in answer.text()
 
 
 def test_each_role_is_offered_what_it_may_do_and_refused_the_rest(open_page):
-    """Without JavaScript, so that each panel is a page that is there at once."""
+    """Without JavaScript, so that panels are pages that load immediately."""
     people = {role: open_page(role, java_script_enabled=False) for role in ROLES}
     ask_for_session(people["operator"], far_off=True)
     known = places(people["viewer"])
@@ -115,7 +115,7 @@ def test_each_role_is_offered_what_it_may_do_and_refused_the_rest(open_page):
     assert wrong == []
 
 
-def test_an_operator_looks_after_workers_and_observers(open_page):
+def test_an_operator_manages_workers_and_observers(open_page):
     page = open_page("operator", "/pools/")
     known = places(page)
     page.goto(f"/slots/{known['slot']}/")

@@ -1,4 +1,4 @@
-"""What a page makes the browser fetch."""
+"""Weight of a page: the files that the browser fetches."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ ASKED = """() => [
 
 
 def too_heavy(page: Page) -> list[str]:
-    """What is wrong with what a page fetched: more than it may weigh, too many files, or from elsewhere.
+    """Return problems with a page's files: too large, too many, or from another host.
 
-    One style sheet, not one after the other; the rest is a script or a panel that comes later.
+    One bundled style sheet; other files are scripts or lazy panels.
     """
     asked: list[dict[str, Any]] = page.evaluate(ASKED)
     size = sum(each["size"] for each in asked)

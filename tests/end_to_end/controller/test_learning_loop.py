@@ -158,4 +158,4 @@ def test_live_usage_is_flagged_reviewed_applied_verified_and_reverted(learning: 
     page.get_by_role("link", name="Revert to revision 1…").click()
     page.locator("dialog").get_by_label("Reason").fill("It ran out of memory")
     page.get_by_role("button", name="Revert to revision 1").click()
-    shown(page.get_by_text("Revision 3 asks for what revision 1 did."))
+    shown(page.get_by_text("Reverted to revision 1 as revision 3."))

@@ -126,7 +126,7 @@ def crowd(page: Page) -> None:
         page.goto("/sessions/new")
         page.get_by_label("Definition").fill(BIG_LAB)
         page.get_by_label("Project").fill("partners / sdwan-enable")
-        page.get_by_role("button", name="Ask for session").click()
+        page.get_by_role("button", name="Request session").click()
         page.wait_for_url(lambda url: "/new" not in url)
 
 

@@ -1,4 +1,4 @@
-"""Using the admin as a browser does."""
+"""Helpers that use the admin like a browser."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def delete_url(obj: Model) -> str:
 
 
 def act(client: Client, action: str, *objs: Model, **values: Any) -> Any:
-    """Choose an action for some objects of a list, as the browser would."""
+    """Run an action on some objects of a list."""
     chosen = {"action": action, "_selected_action": [str(obj.pk) for obj in objs]}
     first = {"index": 0} if not values else {}
     return client.post(list_url(objs[0]), {**chosen, **first, **values}, follow=True)
 
 
 def edit(client: Client, obj: Model, **values: Any) -> Any:
-    """Open an object's form, change some values, say why and save, as the browser would."""
+    """Open an object's form, change some values, enter a reason and save."""
     sent = {**form_values(client.get(change_url(obj))), "reason": "put right", **values}
     return client.post(change_url(obj), sent)
 
 
 def delete(client: Client, obj: Model, reason: str = "not needed") -> Any:
-    """Open the page that asks, say why and confirm."""
+    """Open the confirmation page, enter a reason and confirm."""
     return client.post(delete_url(obj), {"post": "yes", "reason": reason})
 
 
 def form_values(page: Any) -> dict[str, Any]:
-    """What a browser would send when nothing is changed."""
+    """Return the values that a browser would submit for an unchanged form."""
     forms = [page.context["adminform"].form]
     for formset in page.context["inline_admin_formsets"]:
         forms += [formset.formset.management_form]

@@ -1,4 +1,4 @@
-"""Someone who may use the admin, and one of everything it shows."""
+"""A person who may use the admin, and one object of every model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from tests.support.factories import make_person, make_person_token
 
 @pytest.fixture
 def fixer(db: None) -> User:
-    """An Admin on the staff, not a superuser."""
+    """A staff member with the Admin role, not a superuser."""
     return make_person("fay", Role.ADMIN, is_staff=True)
 
 
@@ -85,7 +85,7 @@ def everything(session: LabletSession, viewer: User, now: datetime) -> dict[str,
 
 
 def make_capacity(session: LabletSession, now: datetime) -> None:
-    """A slot of the session's pool, with one of everything that can belong to it."""
+    """A slot of the session's pool, with one object of every related model."""
     pool = Pool.objects.get(name=session.pool)
     slot = Slot.objects.create(
         pool=pool, number=1, state=SlotState.READY, max_leases=5, cpu_cores=16, memory_gb=64, storage_gb=500
@@ -100,7 +100,7 @@ def make_capacity(session: LabletSession, now: datetime) -> None:
 
 
 def make_decision(pool: Pool, slot: Slot, reservation: Reservation, now: datetime) -> None:
-    """What the scheduler keeps of one reservation."""
+    """Scheduler records of one reservation."""
     amounts = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1}
     ReservationPart.objects.create(reservation=reservation, slot=slot, kernels=["r1"], **amounts)
     QueueOrder.objects.create(pool=pool, at=now, ids=reservation.pk.bytes)
@@ -113,7 +113,7 @@ def make_decision(pool: Pool, slot: Slot, reservation: Reservation, now: datetim
 
 
 def make_usage(session: LabletSession, now: datetime) -> None:
-    """One row of everything that usage and fair share keep."""
+    """One row of every usage and fair-share model."""
     pool, day = Pool.objects.get(name=session.pool), now.date()
     amounts = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1, "gpu": 0}
     of_session = {"session_id": session.pk, "user_id": session.owner_id, "project_id": session.project_id}
@@ -136,7 +136,7 @@ def make_usage(session: LabletSession, now: datetime) -> None:
 
 
 def make_observations(session: LabletSession, now: datetime) -> None:
-    """One row of everything that is kept of what was seen."""
+    """One row of every observation model."""
     seen = {"definition": session.definition, "revision": session.revision, "epoch": "e1"}
     moments = {"observed_at": now, "recorded_at": now}
     SessionObservation.objects.create(

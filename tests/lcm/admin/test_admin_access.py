@@ -1,4 +1,4 @@
-"""Who gets into the admin."""
+"""Access to the admin."""
 
 import pytest
 from django.apps import apps
@@ -21,7 +21,7 @@ def logged_in(person):
     return client
 
 
-def test_every_model_of_lcm_is_there():
+def test_every_model_of_lcm_is_registered():
     ours = {
         model
         for app in ("lcm", "scheduling", "fairshare", "observations")
@@ -41,7 +41,7 @@ def test_every_model_of_lcm_is_there():
         (Role.OPERATOR, True),
     ],
 )
-def test_people_without_both_staff_status_and_the_role_admin_are_told_so(db, role, is_staff):
+def test_people_without_staff_status_or_the_admin_role_get_an_explanation(db, role, is_staff):
     client = logged_in(make_person("somebody", role, is_staff=is_staff))
     for url in (reverse("admin:index"), *map(list_url, MODELS)):
         page = client.get(url, follow=True)
@@ -49,19 +49,19 @@ def test_people_without_both_staff_status_and_the_role_admin_are_told_so(db, rol
         assert "role Admin" in page.content.decode()
 
 
-def test_who_is_not_logged_in_is_sent_to_the_log_in_page_of_lcm(db):
+def test_anonymous_users_are_redirected_to_the_login_page(db):
     page = Client().get(reverse("admin:index"), follow=True)
     assert page.redirect_chain[-1][0] == "/login?next=/admin/"
 
 
-def test_who_is_closed_out_stays_out(db):
+def test_a_closed_account_has_no_access(db):
     person = make_person("gone", Role.ADMIN, is_staff=True)
     client = logged_in(person)
     User.objects.filter(pk=person.pk).update(is_active=False)
     assert client.get(reverse("admin:index")).status_code == 302
 
 
-def test_the_way_back_after_the_log_in_stays_on_this_site(client_of_fixer):
+def test_the_redirect_after_login_stays_on_this_site(client_of_fixer):
     login = reverse("admin:login")
     assert client_of_fixer.get(f"{login}?next=/admin/lcm/").url == "/admin/lcm/"
     assert client_of_fixer.get(f"{login}?next=https://evil.example/").url == "/admin/"
@@ -79,13 +79,13 @@ def test_admins_on_the_staff_and_superusers_see_the_start_page(db, kind):
     assert all(list_url(model) in text for model in MODELS)
 
 
-def test_only_superusers_make_superusers(client_of_fixer, fixer):
+def test_only_superusers_can_create_superusers(client_of_fixer, fixer):
     edit(client_of_fixer, fixer, is_superuser="on")
     fixer.refresh_from_db()
     assert not fixer.is_superuser
 
 
-def test_a_superusers_account_is_left_to_superusers(client_of_fixer):
+def test_only_superusers_can_change_a_superuser(client_of_fixer):
     boss = make_person("boss", is_superuser=True, is_staff=True)
     password = reverse("admin:auth_user_password_change", args=[boss.pk])
     assert client_of_fixer.get(password).status_code == 403
@@ -93,17 +93,17 @@ def test_a_superusers_account_is_left_to_superusers(client_of_fixer):
     assert client_of_fixer.get(delete_url(boss)).status_code == 403
 
 
-def test_nobody_deletes_their_own_account(client_of_fixer, fixer):
+def test_people_cannot_delete_their_own_account(client_of_fixer, fixer):
     assert client_of_fixer.get(delete_url(fixer)).status_code == 403
 
 
-def test_the_groups_that_are_roles_stay(client_of_fixer):
+def test_role_groups_cannot_be_changed(client_of_fixer):
     role = Group.objects.get(name="Viewer")
     assert client_of_fixer.post(change_url(role), {"name": "Guests"}).status_code == 403
     assert client_of_fixer.get(delete_url(role)).status_code == 403
 
 
-def test_a_new_password_of_ones_own_is_in_the_change_log(client_of_fixer, fixer):
+def test_changing_ones_own_password_is_logged(client_of_fixer, fixer):
     new = "another long passphrase"
     sent = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
     client_of_fixer.post(reverse("admin:password_change"), sent)

@@ -1,4 +1,4 @@
-"""Statuses are changed by actions, and those call the services."""
+"""Admin actions change statuses by calling services."""
 
 import re
 
@@ -25,7 +25,7 @@ def test_a_status_cannot_be_posted(client_of_fixer, session, viewer):
 
 
 @pytest.mark.parametrize(("action", "field"), [("cancel", "reason"), ("move", "to")])
-def test_an_action_asks_first(client_of_fixer, session, action, field):
+def test_an_action_shows_a_form_first(client_of_fixer, session, action, field):
     page = act(client_of_fixer, action, session)
     text = page.content.decode()
     assert page.status_code == 200
@@ -36,13 +36,13 @@ def test_an_action_asks_first(client_of_fixer, session, action, field):
 
 
 @pytest.mark.parametrize("action", ["cancel", "move"])
-def test_an_action_without_a_reason_asks_again(client_of_fixer, session, action):
+def test_an_action_without_a_reason_shows_the_form_again(client_of_fixer, session, action):
     page = act(client_of_fixer, action, session, apply="yes", to="SCHEDULED", reason=" ")
     assert "This field is required." in page.content.decode()
     assert status_of(session) == S.PENDING
 
 
-def test_cancelling_goes_through_the_service(client_of_fixer, session, session_in):
+def test_cancelling_calls_the_service(client_of_fixer, session, session_in):
     running = session_in(S.RUNNING)
     page = act(client_of_fixer, "cancel", session, running, apply="yes", reason="wrong lab")
     assert said(page) == ["2 sessions cancelled or being stopped."]
@@ -56,7 +56,7 @@ def test_cancelling_goes_through_the_service(client_of_fixer, session, session_i
 @pytest.mark.parametrize(
     ("old", "new"), [(old, new) for old, following in TRANSITIONS.items() for new in following]
 )
-def test_every_step_of_the_table_can_be_taken(client_of_fixer, session_in, old, new):
+def test_every_transition_of_the_table_is_allowed(client_of_fixer, session_in, old, new):
     session = session_in(old)
     page = act(client_of_fixer, "move", session, apply="yes", to=new.value, reason="stuck")
     assert said(page) == ["1 session moved."]
@@ -65,7 +65,7 @@ def test_every_step_of_the_table_can_be_taken(client_of_fixer, session_in, old, 
     assert session.kernels.exists()
 
 
-def test_a_refused_step_is_told_and_the_others_go_on(client_of_fixer, session, session_in):
+def test_a_rejected_transition_is_reported_and_the_others_continue(client_of_fixer, session, session_in):
     ended = session_in(S.CANCELLED)
     page = act(client_of_fixer, "move", session, ended, apply="yes", to="SCHEDULED", reason="by hand")
     assert sorted(said(page)) == sorted(
@@ -75,19 +75,17 @@ def test_a_refused_step_is_told_and_the_others_go_on(client_of_fixer, session, s
     assert log_of(ended)[-1].after == {"status": "CANCELLED"}
 
 
-def test_many_refusals_are_summed_up(client_of_fixer, session_in, monkeypatch):
+def test_many_rejections_are_summarised(client_of_fixer, session_in, monkeypatch):
     monkeypatch.setattr("lcm.admin.actions.REFUSALS_SHOWN", 1)
     ended = [session_in(S.CANCELLED) for _ in range(3)]
     page = act(client_of_fixer, "cancel", *ended, apply="yes", reason="again")
-    assert said(page)[1:] == ["2 more were refused."]
+    assert said(page)[1:] == ["2 more were rejected."]
 
 
-def test_more_than_a_page_can_tell_about_are_not_taken_at_once(
-    client_of_fixer, session, session_in, monkeypatch
-):
+def test_too_many_objects_at_once_are_rejected(client_of_fixer, session, session_in, monkeypatch):
     monkeypatch.setattr("lcm.admin.actions.AT_ONCE", 1)
     page = act(client_of_fixer, "cancel", session, session_in(S.PENDING), apply="yes", reason="all")
-    assert said(page) == ["Choose 1 at most at a time; nothing has been changed."]
+    assert said(page) == ["Select at most 1 objects at a time. Nothing was changed."]
     assert status_of(session) == S.PENDING
 
 
@@ -116,7 +114,7 @@ def test_tokens_are_revoked_with_a_reason(client_of_fixer, db):
     assert said(again) == ["The token controller-eu has been revoked already."]
 
 
-def test_an_action_chosen_below_the_list_is_the_one_asked_about(client_of_fixer, session):
+def test_an_action_selected_below_the_list_is_used(client_of_fixer, session):
     chosen = {"action": ["", "move"], "index": 1, "_selected_action": [str(session.pk)]}
     page = client_of_fixer.post(list_url(session), chosen)
     assert page.context["action"] == "move"

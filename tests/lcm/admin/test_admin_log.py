@@ -1,4 +1,4 @@
-"""Whatever is saved or deleted in the admin is in the change log."""
+"""Every save and deletion in the admin is recorded in the change log."""
 
 import re
 
@@ -63,7 +63,7 @@ def test_a_deletion_is_logged_with_what_was_there(client_of_fixer, db):
     assert entry.reason == "not needed"
 
 
-def test_deleting_the_chosen_ones_logs_each(client_of_fixer, db):
+def test_deleting_selected_objects_logs_each(client_of_fixer, db):
     domains = [Domain.objects.create(name=name) for name in ("one", "two")]
     act(client_of_fixer, "delete_selected", *domains, post="yes", reason="both are empty")
     assert not Domain.objects.exists()
@@ -72,7 +72,7 @@ def test_deleting_the_chosen_ones_logs_each(client_of_fixer, db):
 
 
 @pytest.mark.parametrize("sent", [{}, {"post": "yes"}, {"post": "yes", "reason": " \n"}])
-def test_a_deletion_without_a_reason_asks_again(client_of_fixer, db, sent):
+def test_a_deletion_without_a_reason_shows_the_form_again(client_of_fixer, db, sent):
     domain = Domain.objects.create(name="empty")
     sent = {"csrfmiddlewaretoken": "x", **sent}
     page = client_of_fixer.post(delete_url(domain), sent)
@@ -83,7 +83,7 @@ def test_a_deletion_without_a_reason_asks_again(client_of_fixer, db, sent):
 
 
 @pytest.mark.parametrize("reason", ["", " "])
-def test_deleting_the_chosen_ones_without_a_reason_asks_again(client_of_fixer, db, reason):
+def test_deleting_selected_objects_without_a_reason_shows_the_form_again(client_of_fixer, db, reason):
     domains = [Domain.objects.create(name=name) for name in ("one", "two")]
     page = act(client_of_fixer, "delete_selected", *domains, post="yes", reason=reason)
     text = page.content.decode()
@@ -93,7 +93,7 @@ def test_deleting_the_chosen_ones_without_a_reason_asks_again(client_of_fixer, d
     assert not ChangeLog.objects.filter(event="admin_deleted").exists()
 
 
-def test_the_pages_that_ask_have_a_field_for_the_reason_and_no_error_yet(client_of_fixer, db):
+def test_confirmation_pages_have_a_reason_field_without_an_error(client_of_fixer, db):
     domain = Domain.objects.create(name="empty")
     for page in (client_of_fixer.get(delete_url(domain)), act(client_of_fixer, "delete_selected", domain)):
         text = page.content.decode()
@@ -104,7 +104,7 @@ def test_the_pages_that_ask_have_a_field_for_the_reason_and_no_error_yet(client_
 
 
 @pytest.mark.parametrize("reason", ["", " "])
-def test_an_edit_without_a_reason_is_refused_at_its_field(client_of_fixer, project, reason):
+def test_an_edit_without_a_reason_is_rejected_at_its_field(client_of_fixer, project, reason):
     page = edit(client_of_fixer, project.domain, description="The academy", reason=reason)
     assert page.status_code == 200
     assert page.context["adminform"].form.errors == {"reason": ["This field is required."]}
@@ -112,13 +112,13 @@ def test_an_edit_without_a_reason_is_refused_at_its_field(client_of_fixer, proje
     assert project.domain.description == ""
 
 
-def test_what_is_only_looked_at_or_added_asks_for_no_reason(client_of_fixer, session):
+def test_viewing_and_adding_require_no_reason(client_of_fixer, session):
     looked_at = change_url(session.transitions.get())
     for url in (looked_at, add_url(Domain)):
         assert 'name="reason"' not in client_of_fixer.get(url).content.decode()
 
 
-def test_what_goes_with_a_deleted_object_is_logged_too(client_of_fixer, viewer, project):
+def test_dependents_of_a_deleted_object_are_logged_too(client_of_fixer, viewer, project):
     holder = make_person_token(viewer, "laptop")
     membership = Membership.objects.get(user=viewer)
     delete(client_of_fixer, viewer)
@@ -129,7 +129,7 @@ def test_what_goes_with_a_deleted_object_is_logged_too(client_of_fixer, viewer, 
     assert log_of(viewer)[-1].before["groups"] == ["Viewer"]
 
 
-def test_what_is_referred_to_is_not_deleted_and_the_page_says_by_what(client_of_fixer, session):
+def test_a_protected_object_is_not_deleted_and_the_page_lists_its_references(client_of_fixer, session):
     for obj in (session.project.domain, session.project, session.owner):
         page = delete(client_of_fixer, obj)
         assert "would require deleting the following protected related objects" in page.content.decode()
@@ -140,7 +140,7 @@ def test_what_is_referred_to_is_not_deleted_and_the_page_says_by_what(client_of_
     assert str(session) in page.content.decode()
 
 
-def test_of_very_many_that_refer_to_it_the_page_names_a_few(client_of_fixer, session_in):
+def test_the_page_lists_only_a_few_of_many_references(client_of_fixer, session_in):
     sessions = [session_in(SessionStatus.CANCELLED) for _ in range(7)]
     page = client_of_fixer.get(delete_url(sessions[0].project))
     assert page.content.decode().count("Session: <a href") == 5
@@ -148,7 +148,7 @@ def test_of_very_many_that_refer_to_it_the_page_names_a_few(client_of_fixer, ses
 
 
 @pytest.mark.parametrize("status", [SessionStatus.PENDING, SessionStatus.CANCELLED])
-def test_members_stay_while_they_have_a_session_that_has_not_ended(client_of_fixer, session_in, status):
+def test_members_with_active_sessions_cannot_be_removed(client_of_fixer, session_in, status):
     session = session_in(status)
     membership = Membership.objects.get(user=session.owner)
     page = delete(client_of_fixer, membership)
@@ -204,8 +204,8 @@ def test_a_password_set_for_someone_is_logged_without_it(client_of_fixer, viewer
     assert (entry.event, entry.actor, entry.before, entry.after) == ("password_changed", "fay", None, None)
 
 
-def test_saving_a_form_leaves_what_others_moved_meanwhile(client_of_fixer, session, viewer, monkeypatch):
-    """The form was read while the session was pending; only the edited column is written."""
+def test_saving_a_form_keeps_concurrent_changes(client_of_fixer, session, viewer, monkeypatch):
+    """The form was loaded while the session was pending; only the edited column is saved."""
     save = SessionAdmin.save_model
 
     def moved_first(self, request, obj, form, change):
@@ -220,7 +220,7 @@ def test_saving_a_form_leaves_what_others_moved_meanwhile(client_of_fixer, sessi
     assert list(log_of(session)[-1].after) == ["owner"]
 
 
-def test_a_session_keeps_the_pool_and_priority_of_its_claim(client_of_fixer, session):
+def test_pool_and_priority_of_a_session_cannot_be_edited(client_of_fixer, session):
     before = (session.pool, session.priority)
     edit(client_of_fixer, session, pool="cml-us", priority="90")
     session.refresh_from_db()
@@ -228,7 +228,7 @@ def test_a_session_keeps_the_pool_and_priority_of_its_claim(client_of_fixer, ses
     assert not [entry for entry in log_of(session) if entry.event == "admin_edited"]
 
 
-def test_a_projects_domain_is_chosen_once(client_of_fixer, project):
+def test_the_domain_of_a_project_cannot_be_changed(client_of_fixer, project):
     other = Domain.objects.create(name="other")
     edit(client_of_fixer, project, domain=other.pk, description="New")
     project.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Every list, search and form of the admin."""
+"""Lists, searches and forms of the admin."""
 
 import re
 from urllib.parse import urlencode
@@ -22,7 +22,7 @@ by_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model._met
 
 
 @by_model
-def test_lists_forms_and_histories_answer(client_of_fixer, everything, model):
+def test_lists_forms_and_histories_load(client_of_fixer, everything, model):
     obj = everything[model._meta.model_name]
     for url in (list_url(model), f"{list_url(model)}?q=abcd", change_url(obj)):
         page = client_of_fixer.get(url)
@@ -32,8 +32,8 @@ def test_lists_forms_and_histories_answer(client_of_fixer, everything, model):
 
 
 @by_model
-def test_every_search_filter_and_order_of_a_list_answers(fixer, everything, rf, model):
-    """The page around the rows is the same for all, so only the rows are asked for."""
+def test_every_search_filter_and_order_of_a_list_works(fixer, everything, rf, model):
+    """The page around the rows is always the same, so only the rows are requested."""
     shown = django_admin.site._registry[model]
 
     def listed(query=""):
@@ -53,7 +53,7 @@ def test_every_search_filter_and_order_of_a_list_answers(fixer, everything, rf, 
 
 
 def check_history(client, model, obj):
-    """The history of an object is its part of the change log."""
+    """The history of an object shows its entries of the change log."""
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_history", args=[obj.pk])
     page = client.get(url, follow=True)
     assert page.status_code == 200
@@ -72,7 +72,7 @@ def test_lists_are_searchable_and_do_not_count_everything(model):
 
 
 @pytest.mark.parametrize("name", WRITTEN_ONCE)
-def test_what_is_written_once_is_only_looked_at(client_of_fixer, everything, name):
+def test_records_are_read_only(client_of_fixer, everything, name):
     obj = everything[name]
     assert client_of_fixer.post(change_url(obj), {"actor": "someone else"}).status_code == 403
     assert client_of_fixer.post(delete_url(obj), {"post": "yes"}).status_code == 403
@@ -82,7 +82,7 @@ def test_what_is_written_once_is_only_looked_at(client_of_fixer, everything, nam
 
 
 @pytest.mark.parametrize("name", MADE_ELSEWHERE)
-def test_what_is_made_elsewhere_cannot_be_added(client_of_fixer, everything, name):
+def test_objects_created_elsewhere_cannot_be_added(client_of_fixer, everything, name):
     assert client_of_fixer.get(add_url(type(everything[name]))).status_code == 403
 
 
@@ -90,9 +90,9 @@ def test_what_is_made_elsewhere_cannot_be_added(client_of_fixer, everything, nam
     ("name", "page"),
     [("apitoken", "/tokens/"), ("labletdefinition", "/definitions/"), ("labletsession", "/sessions/")],
 )
-def test_the_list_says_where_it_is_made(client_of_fixer, everything, name, page):
+def test_the_list_links_to_the_page_that_creates_its_objects(client_of_fixer, everything, name, page):
     text = client_of_fixer.get(list_url(everything[name])).content.decode()
-    assert f'<a href="{page}">Go there</a>' in text
+    assert f'<a href="{page}">Open page</a>' in text
 
 
 def test_a_tokens_hash_is_not_shown(client_of_fixer, everything):
@@ -124,7 +124,7 @@ def test_the_change_log_is_found_by_object_and_by_person(client_of_fixer, sessio
     assert not found(fixer.username)
 
 
-def test_a_list_costs_the_same_number_of_queries_however_long_it_is(client_of_fixer, session_in):
+def test_a_list_needs_the_same_number_of_queries_for_any_length(client_of_fixer, session_in):
     def queries():
         counts = {}
         for model in (LabletSession, SessionTransition, Kernel, ChangeLog):
@@ -150,7 +150,7 @@ def test_a_project_with_very_many_members_does_not_list_them_on_its_page(
     assert not client_of_fixer.get(change_url(project)).context["inline_admin_formsets"]
 
 
-def test_long_lists_are_counted_no_further_than_the_cap(client_of_fixer, monkeypatch):
+def test_long_lists_are_counted_up_to_the_cap(client_of_fixer, monkeypatch):
     for number in range(4):
         make_person(f"person{number}")
     monkeypatch.setattr("lcm.admin.base.capped_count", lambda rows: (min(rows.count(), 3), True))

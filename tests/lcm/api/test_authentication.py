@@ -1,4 +1,4 @@
-"""Who calls: a person by log-in or token, a controller by token, or nobody."""
+"""Authentication: a person by session or token, a controller by token, or anonymous."""
 
 from datetime import timedelta
 
@@ -24,13 +24,13 @@ def bearer(text):
     return {"HTTP_AUTHORIZATION": text}
 
 
-def test_a_log_in_is_enough_to_read(logged_in):
+def test_a_login_is_enough_to_read(logged_in):
     assert logged_in.get(SESSIONS).status_code == 200
 
 
 @pytest.fixture
 def browser(operator):
-    """A browser of the operator's that Django asks for its CSRF token."""
+    """The operator's browser, with CSRF checks."""
     made = Client(enforce_csrf_checks=True)
     made.force_login(operator)
     return made
@@ -41,7 +41,7 @@ def cancel(client, session, **headers):
     return client.post(path, '{"reason": "done"}', content_type="application/json", **headers)
 
 
-def test_a_change_by_log_in_needs_the_csrf_token(browser, session):
+def test_a_change_by_login_needs_the_csrf_token(browser, session):
     answer = cancel(browser, session)
     assert answer.status_code == 403
     assert answer.json()["code"] == "permission_denied"
@@ -50,7 +50,7 @@ def test_a_change_by_log_in_needs_the_csrf_token(browser, session):
     assert session.status == "PENDING"
 
 
-def test_a_change_by_log_in_with_the_csrf_token(browser, session):
+def test_a_change_by_login_with_the_csrf_token_works(browser, session):
     browser.cookies["lcm_csrf"] = "a" * 32
     assert cancel(browser, session, HTTP_X_CSRFTOKEN="a" * 32).status_code == 200
 
@@ -74,16 +74,16 @@ def test_the_change_log_names_the_person_and_the_token(api, operator, session):
     assert (entry.actor, entry.user_id, entry.token_id) == ("otto", operator.pk, holder.token.pk)
 
 
-def test_a_controller_s_token_is_let_in(api, controller):
+def test_a_controller_s_token_is_accepted(api, controller):
     assert api(controller).get("/api/internal/lablet-sessions/").status_code == 200
 
 
 @pytest.mark.parametrize("word", ["Bearer", "bearer", "BEARER"])
-def test_the_word_bearer_may_be_written_in_any_case(word, client, controller):
+def test_the_bearer_keyword_is_case_insensitive(word, client, controller):
     assert client.get(SESSIONS, **bearer(f"{word} {controller.key}")).status_code == 200
 
 
-def test_an_expired_token_is_refused(api, viewer, now):
+def test_an_expired_token_is_rejected(api, viewer, now):
     holder = make_person_token(viewer)
     ApiToken.objects.update(expires_at=now - timedelta(seconds=1))
     answer = api(holder).get(SESSIONS)
@@ -91,19 +91,19 @@ def test_an_expired_token_is_refused(api, viewer, now):
     assert answer.json()["message"] == "This token is unknown, expired or revoked."
 
 
-def test_a_revoked_token_is_refused(api, controller, now):
+def test_a_revoked_token_is_rejected(api, controller, now):
     revoke_token(token=controller.token, reason="lost", actor=SYSTEM, now=now)
     assert api(controller).get(SESSIONS).status_code == 401
 
 
-def test_the_token_of_someone_who_may_not_log_in_is_refused(api, viewer):
+def test_the_token_of_a_closed_account_is_rejected(api, viewer):
     holder = make_person_token(viewer)
     viewer.is_active = False
     viewer.save()
     assert api(holder).get(SESSIONS).status_code == 401
 
 
-def test_someone_without_a_role_is_logged_in_and_may_nothing(api, stranger):
+def test_a_person_without_a_role_is_authenticated_but_has_no_permissions(api, stranger):
     assert api(stranger).get(SESSIONS).status_code == 403
 
 
@@ -124,23 +124,23 @@ def test_someone_without_a_role_is_logged_in_and_may_nothing(api, stranger):
         "",
     ],
 )
-def test_a_header_that_makes_no_sense_is_a_401(header, client, controller):
+def test_a_malformed_header_returns_401(header, client, controller):
     answer = client.get(SESSIONS, **bearer(header))
     assert answer.status_code == 401
     assert answer.json()["code"] in ("not_authenticated", "authentication_failed")
     assert answer["WWW-Authenticate"] == 'Bearer realm="lcm"'
 
 
-def test_a_wrong_token_beside_a_good_log_in_is_refused(logged_in):
+def test_a_wrong_token_with_a_valid_login_is_rejected(logged_in):
     assert logged_in.get(SESSIONS, **bearer("Bearer lcm_wrong")).status_code == 401
 
 
-def test_a_key_in_the_address_does_not_count(client, controller):
+def test_a_key_in_the_url_is_ignored(client, controller):
     assert client.get(SESSIONS, {"token": controller.key}).status_code == 401
 
 
 @pytest.mark.usefixtures("one_window")
-def test_guessing_tokens_is_stopped(client, controller, settings):
+def test_guessing_tokens_is_rate_limited(client, controller, settings):
     settings.CONFIG["API_LOGIN_RATE"] = "3/min"
     for _ in range(3):
         assert client.get(SESSIONS, **bearer("Bearer lcm_wrong")).status_code == 401
@@ -150,7 +150,7 @@ def test_guessing_tokens_is_stopped(client, controller, settings):
 
 
 @pytest.mark.usefixtures("one_window")
-def test_guessing_from_one_address_does_not_stop_another(client, controller, settings):
+def test_guessing_from_one_address_does_not_block_another(client, controller, settings):
     settings.CONFIG["API_LOGIN_RATE"] = "1/min"
     client.get(SESSIONS, **bearer("Bearer lcm_wrong"))
     wrong = bearer("Bearer lcm_also_wrong")
@@ -158,20 +158,20 @@ def test_guessing_from_one_address_does_not_stop_another(client, controller, set
     assert client.get(SESSIONS, **wrong, REMOTE_ADDR="10.0.0.2").status_code == 401
 
 
-def test_guessing_does_not_lock_out_those_who_know_their_token(client, controller, settings):
+def test_guessing_does_not_block_valid_tokens(client, controller, settings):
     settings.CONFIG["API_LOGIN_RATE"] = "1/min"
     for _ in range(3):
         client.get(SESSIONS, **bearer("Bearer lcm_wrong"))
     assert client.get(SESSIONS, **bearer(f"Bearer {controller.key}")).status_code == 200
 
 
-def test_good_tokens_are_not_counted_as_guesses(client, controller, settings):
+def test_valid_tokens_are_not_counted_as_guesses(client, controller, settings):
     settings.CONFIG["API_LOGIN_RATE"] = "1/min"
     for _ in range(3):
         assert client.get(SESSIONS, **bearer(f"Bearer {controller.key}")).status_code == 200
 
 
-def test_the_key_is_never_answered(api, admin):
+def test_responses_never_contain_the_key(api, admin):
     holder = make_person_token(admin, "mine")
     listed = api(holder).get("/api/tokens/").content.decode()
     assert "mine" in listed
@@ -179,7 +179,7 @@ def test_the_key_is_never_answered(api, admin):
     assert holder.token.hash not in listed
 
 
-def test_last_use_is_noted(api, viewer):
+def test_last_use_is_recorded(api, viewer):
     holder: TokenHolder = make_person_token(viewer)
     assert holder.token.last_used_at is None
     api(holder).get(SESSIONS)

@@ -1,4 +1,4 @@
-"""Definitions over the API."""
+"""API of definitions."""
 
 from decimal import Decimal
 from uuid import uuid4
@@ -36,7 +36,7 @@ def nothing_is_saved():
     return not any(model.objects.exists() for model in (LabletDefinition, DefinitionRevision, ChangeLog))
 
 
-def test_a_dry_run_says_what_was_understood_and_saves_nothing(api, admin):
+def test_a_dry_run_returns_the_imported_values_and_saves_nothing(api, admin):
     answer = api(admin).post(IMPORT, {"topology": LAB, "dry_run": True})
     assert answer.status_code == 200
     assert answer.json()["definition"] is None
@@ -48,7 +48,7 @@ def test_a_dry_run_says_what_was_understood_and_saves_nothing(api, admin):
     assert nothing_is_saved()
 
 
-def test_a_dry_run_names_what_was_assumed(api, admin):
+def test_a_dry_run_lists_assumptions(api, admin):
     text = LAB.replace("ram: 512, ", "")
     understood = api(admin).post(IMPORT, {"topology": text, "dry_run": True}).json()["understood"]
     assert understood["assumptions"] == [
@@ -56,7 +56,7 @@ def test_a_dry_run_names_what_was_assumed(api, admin):
     ]
 
 
-def test_a_good_topology_is_saved(api, admin):
+def test_a_valid_topology_is_saved(api, admin):
     answer = api(admin).post(IMPORT, {"topology": LAB, "name": "branch-office", "max_duration": "04:00:00"})
     assert answer.status_code == 201
     made = answer.json()["definition"]
@@ -91,7 +91,7 @@ def test_requirements_may_be_given(api, admin):
     ],
 )
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_bad_topology_is_refused_with_the_place_of_the_fault(text, field, dry_run, api, admin):
+def test_an_invalid_topology_is_rejected_with_the_location(text, field, dry_run, api, admin):
     answer = api(admin).post(IMPORT, {"topology": text, "name": "bad", "dry_run": dry_run})
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
     assert field in answer.json()["details"]
@@ -112,7 +112,7 @@ def test_a_bad_topology_is_refused_with_the_place_of_the_fault(text, field, dry_
         ({"requirements": {"cpu_cores": "NaN"}}, "requirements"),
     ],
 )
-def test_a_bad_field_is_refused_and_nothing_is_saved(change, field, api, admin):
+def test_an_invalid_field_is_rejected_and_nothing_is_saved(change, field, api, admin):
     client = api(admin, raise_request_exception=False)
     answer = client.post(IMPORT, {"topology": LAB, "name": "branch-office"} | change)
     assert answer.status_code == 400
@@ -120,7 +120,7 @@ def test_a_bad_field_is_refused_and_nothing_is_saved(change, field, api, admin):
     assert nothing_is_saved()
 
 
-def test_a_name_is_needed_to_save(api, admin):
+def test_a_name_is_required_to_save(api, admin):
     answer = api(admin).post(IMPORT, {"topology": LAB})
     assert (answer.status_code, list(answer.json()["details"])) == (400, ["name"])
 
@@ -132,26 +132,26 @@ def test_the_detail_has_everything(api, operator, path):
     assert body["requirements"]["storage_gb"] == "7.00"
 
 
-def test_the_list_leaves_out_the_long_parts(api, viewer, definition):
+def test_the_list_omits_long_fields(api, viewer, definition):
     (row,) = api(viewer).get(DEFINITIONS).json()["results"]
     assert row["name"] == "branch-office"
     assert not {"topology_yaml", "nodes", "links", "port_template"} & set(row)
 
 
-def test_an_edit_changes_what_it_names(api, admin, definition, path):
+def test_an_edit_changes_only_the_given_fields(api, admin, definition, path):
     answer = api(admin).patch(path, {"pool": "cml-us", "preemptible": True})
     assert (answer.status_code, answer.json()["pool"]) == (200, "cml-us")
     definition.refresh_from_db()
     assert (definition.pool, definition.preemptible, definition.system) == ("cml-us", True, "cml")
 
 
-def test_the_reason_of_an_edit_is_kept_where_it_is_given(api, admin, path):
+def test_the_reason_of_an_edit_is_recorded_if_given(api, admin, path):
     assert api(admin).patch(path, {"pool": "cml-us", "reason": "EU is full"}).status_code == 200
     assert ChangeLog.objects.get(event="definition_edited").reason == "EU is full"
 
 
 @pytest.mark.parametrize(("field", "value"), [("max_duration", "0"), ("placement", "x"), ("pool", "p" * 64)])
-def test_an_edit_that_cannot_be(field, value, api, admin, path):
+def test_an_invalid_edit_is_rejected(field, value, api, admin, path):
     answer = api(admin).patch(path, {field: value})
     assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
 
@@ -177,7 +177,7 @@ def test_a_change_of_requirements_is_applied(api, admin, path):
     assert api(admin).get(path).json()["revision"] == 2
 
 
-def test_a_change_thought_out_for_an_older_revision_is_a_conflict(api, admin, path, second_revision):
+def test_a_change_based_on_an_older_revision_is_a_conflict(api, admin, path, second_revision):
     asked = {"requirements": {"cpu_cores": "6"}, "based_on": 1, "reason": "labs were slow"}
     answer = api(admin).post(f"{path}revise/", asked)
     assert answer.status_code == 409
@@ -185,7 +185,7 @@ def test_a_change_thought_out_for_an_older_revision_is_a_conflict(api, admin, pa
 
 
 @pytest.mark.parametrize("missing", ["requirements", "based_on", "reason"])
-def test_a_change_needs_all_its_parts(missing, api, admin, path):
+def test_a_change_requires_all_fields(missing, api, admin, path):
     asked = {"requirements": {"cpu_cores": "8"}, "based_on": 1, "reason": "labs were slow"}
     del asked[missing]
     answer = api(admin).post(f"{path}revise/", asked)
@@ -193,7 +193,7 @@ def test_a_change_needs_all_its_parts(missing, api, admin, path):
     assert DefinitionRevision.objects.count() == 1
 
 
-def test_a_change_that_changes_nothing_is_refused(api, admin, path):
+def test_a_change_without_a_difference_is_rejected(api, admin, path):
     asked = {"requirements": {"cpu_cores": "4"}, "based_on": 1, "reason": "labs were slow"}
     answer = api(admin).post(f"{path}revise/", asked)
     assert (answer.status_code, list(answer.json()["details"])) == (400, ["requirements"])
@@ -215,7 +215,7 @@ def test_a_revision_is_reverted_by_a_new_one(api, admin, path, second_revision):
 
 
 @pytest.mark.parametrize(("number", "based_on", "status"), [(7, 2, 404), (1, 1, 409), (2, 2, 400)])
-def test_a_revert_that_cannot_be(number, based_on, status, api, admin, path, second_revision):
+def test_an_invalid_revert_is_rejected(number, based_on, status, api, admin, path, second_revision):
     answer = api(admin).post(f"{path}revisions/{number}/revert/", {"based_on": based_on, "reason": "x"})
     assert answer.status_code == status
     assert DefinitionRevision.objects.count() == 2
@@ -238,7 +238,7 @@ def test_a_definition_without_sessions_is_deleted(api, admin, path):
     assert api(admin).get(path).status_code == 404
 
 
-def test_a_definition_with_sessions_is_not(api, admin, session):
+def test_a_definition_with_sessions_is_not_deleted(api, admin, session):
     answer = api(admin).delete(f"{DEFINITIONS}{session.definition.pk}/?reason=old")
     assert answer.status_code == 409
     assert "1 session" in answer.json()["message"]
@@ -309,7 +309,7 @@ def test_a_definition_without_nodes_has_one_with_its_name(api, admin):
         ({"name": "Not a name"}, "name", ""),
     ],
 )
-def test_a_wrong_definition_without_a_topology_is_refused_by_field(change, field, text, api, admin):
+def test_an_invalid_definition_without_a_topology_is_rejected_by_field(change, field, text, api, admin):
     answer = api(admin).post(DEFINITIONS, {**NEW, **change})
     assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
     assert text in str(answer.json()["details"])

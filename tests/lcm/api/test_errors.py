@@ -1,4 +1,4 @@
-"""Every error has one form: {code, message, details}, whatever went wrong."""
+"""Every error has the format {code, message, details}."""
 
 import pytest
 from django.db import InterfaceError, OperationalError
@@ -36,7 +36,7 @@ def test_400_for_a_rule_of_a_service(api, operator, definition, project, now):
 
 
 @pytest.mark.parametrize("text", ["{", "", "nonsense", '{"reason": NaN}', "\x00"])
-def test_400_for_a_body_that_is_no_json(text, api, operator, session):
+def test_400_for_a_body_that_is_not_json(text, api, operator, session):
     answer = api(operator).generic(
         "POST", f"{SESSIONS}{session.pk}/cancel/", text, content_type="application/json"
     )
@@ -44,7 +44,7 @@ def test_400_for_a_body_that_is_no_json(text, api, operator, session):
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "3", '"text"', "[{}]"])
-def test_400_for_json_that_is_no_object(text, api, operator, session):
+def test_400_for_json_that_is_not_an_object(text, api, operator, session):
     answer = api(operator).generic(
         "POST", f"{SESSIONS}{session.pk}/cancel/", text, content_type="application/json"
     )
@@ -54,18 +54,18 @@ def test_400_for_json_that_is_no_object(text, api, operator, session):
 
 def test_400_for_a_filter(api, viewer):
     body = assert_error(api(viewer).get(SESSIONS, {"colour": "red"}), 400, "invalid")
-    assert body["details"] == {"colour": ["There is no such filter."]}
+    assert body["details"] == {"colour": ["Unknown filter."]}
 
 
 @pytest.mark.parametrize(
     "path", ["/api/pools/{}/dry-run", "/api/pools/{}/", "/api/lablet-sessions/{}/cancel/"]
 )
-def test_404_for_36_characters_that_are_no_uuid(path, api, admin):
+def test_404_for_36_characters_that_are_not_a_uuid(path, api, admin):
     for text in ("-" * 36, "a" * 36, "0-" * 18):
         assert_error(api(admin).post(path.format(text), {}), 404, "not_found")
 
 
-def test_401_says_how_to_log_in(api, db):
+def test_401_states_how_to_authenticate(api, db):
     answer = api().get(SESSIONS)
     assert_error(answer, 401, "not_authenticated")
     assert answer["WWW-Authenticate"] == 'Bearer realm="lcm"'
@@ -85,11 +85,11 @@ def test_403_for_a_role(api, viewer):
         "/api/changes/99999999999999999999999999/",
     ],
 )
-def test_404_for_what_is_not_there(path, api, viewer):
+def test_404_for_a_missing_object(path, api, viewer):
     assert_error(api(viewer).get(path), 404, "not_found")
 
 
-def test_405_says_what_is_allowed(api, admin):
+def test_405_lists_allowed_methods(api, admin):
     answer = api(admin).delete("/api/users/")
     assert_error(answer, 405, "method_not_allowed")
     assert "GET" in answer["Allow"]
@@ -100,14 +100,14 @@ def test_405_with_an_idempotency_key(api, admin):
     assert_error(answer, 405, "method_not_allowed")
 
 
-def test_409_says_what_is_allowed(api, operator, session_in):
+def test_409_lists_allowed_transitions(api, operator, session_in):
     session = session_in(SessionStatus.STOPPING)
     answer = api(operator).post(f"{SESSIONS}{session.pk}/cancel/", {"reason": "late"})
     body = assert_error(answer, 409, "state_conflict")
     assert body["details"] == {"status": "STOPPING", "allowed": ["TERMINATED", "FAILED"]}
 
 
-def test_409_for_what_is_in_use(api, admin, session):
+def test_409_for_an_object_in_use(api, admin, session):
     answer = api(admin).delete(f"/api/lablet-definitions/{session.definition.pk}/?reason=old")
     assert_error(answer, 409, "in_use")
 
@@ -126,7 +126,7 @@ def test_422_for_a_key_used_for_something_else(api, operator, session_in):
 
 
 @pytest.mark.usefixtures("one_window")
-def test_429_says_when_to_come_again(api, viewer, settings):
+def test_429_states_when_to_retry(api, viewer, settings):
     settings.CONFIG["API_RATE"] = "1/min"
     client = api(viewer)
     assert client.get(SESSIONS).status_code == 200
@@ -136,8 +136,8 @@ def test_429_says_when_to_come_again(api, viewer, settings):
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_500_tells_nothing_but_the_number_of_the_request(debug, api, viewer, monkeypatch, settings, caplog):
-    """The demo runs with DEBUG and answers in the same form; the trace is in the log."""
+def test_500_contains_only_the_request_id(debug, api, viewer, monkeypatch, settings, caplog):
+    """The demo runs with DEBUG and uses the same format; the traceback is in the log."""
     settings.DEBUG = debug
 
     def fail():
@@ -151,7 +151,7 @@ def test_500_tells_nothing_but_the_number_of_the_request(debug, api, viewer, mon
     assert "the secret of the house" in caplog.text
 
 
-def test_a_body_larger_than_five_megabytes_is_refused(api, admin):
+def test_a_body_larger_than_five_megabytes_is_rejected(api, admin):
     huge = {"topology": "x" * (6 * 1024 * 1024), "name": "huge"}
     answer = api(admin).post("/api/lablet-definitions/import/", huge)
     assert_error(answer, 413, "too_large")
@@ -159,8 +159,8 @@ def test_a_body_larger_than_five_megabytes_is_refused(api, admin):
 
 @pytest.mark.parametrize("error", [OperationalError("database is locked"), InterfaceError("closed")])
 @pytest.mark.parametrize("part", ["lcm.api.authentication.TokenAuthentication.authenticate", SESSION])
-def test_a_database_that_does_not_answer_is_503(part, error, api, viewer, monkeypatch):
-    """Raised by the API, or by the session that a page reads before its view."""
+def test_an_unavailable_database_returns_503(part, error, api, viewer, monkeypatch):
+    """Raised by the API, or by the session that a page loads before its view."""
 
     def fail(*args, **kwargs):
         raise error

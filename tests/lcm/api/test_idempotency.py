@@ -1,4 +1,4 @@
-"""A POST with an Idempotency-Key is done once, however often it comes."""
+"""A POST with an Idempotency-Key is executed once."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ SESSIONS = "/api/lablet-sessions/"
 
 @pytest.fixture
 def asked(active_definition, project, operator, now):
-    """A request for a session by anyone, for the operator."""
+    """Request a session for the operator, as any caller."""
     return {
         "definition": str(active_definition.pk),
         "project": str(project.pk),
@@ -27,7 +27,7 @@ def post(client, path, body, key="key-1"):
     return client.post(path, body, HTTP_IDEMPOTENCY_KEY=key)
 
 
-def test_the_same_request_twice_makes_one_session_and_the_same_answer(api, operator, asked):
+def test_the_same_request_twice_creates_one_session_and_the_same_response(api, operator, asked):
     client = api(operator)
     first, second = post(client, SESSIONS, asked), post(client, SESSIONS, asked)
     assert (first.status_code, second.status_code) == (201, 201)
@@ -35,13 +35,13 @@ def test_the_same_request_twice_makes_one_session_and_the_same_answer(api, opera
     assert LabletSession.objects.count() == 1
 
 
-def test_only_a_repeat_says_that_it_is_one(api, operator, asked):
+def test_only_a_replay_is_marked_as_replayed(api, operator, asked):
     client = api(operator)
     assert "Idempotency-Replayed" not in post(client, SESSIONS, asked)
     assert post(client, SESSIONS, asked)["Idempotency-Replayed"] == "true"
 
 
-def test_a_repeat_shows_the_answer_of_then_not_the_state_of_now(api, operator, asked):
+def test_a_replay_returns_the_original_response_not_the_current_state(api, operator, asked):
     client = api(operator)
     post(client, SESSIONS, asked)
     LabletSession.objects.update(status=SessionStatus.EXPIRED)
@@ -55,7 +55,7 @@ def test_the_order_of_the_fields_does_not_matter(api, operator, asked):
     assert LabletSession.objects.count() == 1
 
 
-def test_without_a_key_the_same_request_makes_two(api, operator, asked):
+def test_without_a_key_the_same_request_creates_two_sessions(api, operator, asked):
     client = api(operator)
     for _ in range(2):
         assert client.post(SESSIONS, asked).status_code == 201
@@ -63,7 +63,7 @@ def test_without_a_key_the_same_request_makes_two(api, operator, asked):
     assert not IdempotentResponse.objects.exists()
 
 
-def test_another_key_makes_another(api, operator, asked):
+def test_another_key_creates_another_session(api, operator, asked):
     client = api(operator)
     post(client, SESSIONS, asked, "key-1")
     post(client, SESSIONS, asked, "key-2")
@@ -71,7 +71,7 @@ def test_another_key_makes_another(api, operator, asked):
 
 
 @pytest.mark.parametrize("change", [{"priority": 90}, {"pool": "cml-us"}, {"unknown": 1}])
-def test_the_same_key_with_another_body_is_refused(change, api, operator, asked):
+def test_the_same_key_with_another_body_is_rejected(change, api, operator, asked):
     client = api(operator)
     post(client, SESSIONS, asked)
     answer = post(client, SESSIONS, asked | change)
@@ -79,7 +79,7 @@ def test_the_same_key_with_another_body_is_refused(change, api, operator, asked)
     assert LabletSession.objects.count() == 1
 
 
-def test_the_same_key_for_another_address_is_refused(api, operator, session_in):
+def test_the_same_key_for_another_url_is_rejected(api, operator, session_in):
     client = api(operator)
     one, two = session_in(SessionStatus.PENDING), session_in(SessionStatus.PENDING)
     assert post(client, f"{SESSIONS}{one.pk}/cancel/", {"reason": "x"}).status_code == 200
@@ -95,20 +95,20 @@ def test_another_caller_with_the_same_key_is_independent(api, operator, admin, a
     assert post(api(admin), SESSIONS, asked | {"priority": 90}).status_code == 422
 
 
-def test_a_person_is_the_same_by_log_in_and_by_token(api, operator, asked):
+def test_login_and_token_of_a_person_share_keys(api, operator, asked):
     first = post(api(operator), SESSIONS, asked)
     second = post(api(make_person_token(operator)), SESSIONS, asked)
     assert first.json() == second.json()
 
 
-def test_a_repeated_cancel_is_no_conflict(api, operator, session):
+def test_a_repeated_cancel_is_not_a_conflict(api, operator, session):
     client, path = api(operator), f"{SESSIONS}{session.pk}/cancel/"
     statuses = [post(client, path, {"reason": "late"}).status_code for _ in range(2)]
     assert statuses == [200, 200]
     assert session.transitions.count() == 2
 
 
-def test_a_controller_s_repeated_step_is_no_conflict(api, controller, session_in):
+def test_a_controller_s_repeated_transition_is_not_a_conflict(api, controller, session_in):
     session = session_in(SessionStatus.RUNNING)
     path = f"/api/internal/lablet-sessions/{session.pk}/transitions/"
     statuses = [post(api(controller), path, {"to_status": "COLLECTING"}).status_code for _ in range(2)]
@@ -116,7 +116,9 @@ def test_a_controller_s_repeated_step_is_no_conflict(api, controller, session_in
     assert SessionTransition.objects.filter(to_status="COLLECTING").count() == 1
 
 
-def test_an_error_is_not_kept_and_the_same_request_may_succeed_later(api, operator, asked, active_definition):
+def test_an_error_is_not_stored_and_the_same_request_may_succeed_later(
+    api, operator, asked, active_definition
+):
     client = api(operator)
     type(active_definition).objects.update(status="draft")
     assert post(client, SESSIONS, asked).status_code == 400
@@ -125,33 +127,33 @@ def test_an_error_is_not_kept_and_the_same_request_may_succeed_later(api, operat
     assert post(client, SESSIONS, asked).status_code == 201
 
 
-def test_a_request_that_is_not_allowed_keeps_nothing(api, viewer, asked):
+def test_a_forbidden_request_stores_nothing(api, viewer, asked):
     assert post(api(viewer), SESSIONS, asked).status_code == 403
     assert not IdempotentResponse.objects.exists()
 
 
-def test_an_answer_without_a_body_is_repeated_too(api, admin, project, stranger):
+def test_a_response_without_a_body_is_replayed_too(api, admin, project, stranger):
     path = f"/api/projects/{project.pk}/members/"
     answers = [post(api(admin), path, {"user": str(stranger.pk)}) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [204, 204]
     assert answers[1]["Idempotency-Replayed"] == "true"
 
 
-def test_a_key_that_is_too_long_is_refused_and_nothing_is_done(api, operator, asked):
+def test_a_too_long_key_is_rejected_and_nothing_is_executed(api, operator, asked):
     answer = post(api(operator), SESSIONS, asked, "k" * 201)
     assert (answer.status_code, list(answer.json()["details"])) == (400, ["Idempotency-Key"])
     assert not LabletSession.objects.exists()
     assert post(api(operator), SESSIONS, asked, "k" * 200).status_code == 201
 
 
-def test_a_get_takes_no_notice_of_a_key(api, viewer):
+def test_a_get_ignores_a_key(api, viewer):
     client = api(viewer)
     for path in (SESSIONS, "/api/domains/"):
         assert client.get(path, HTTP_IDEMPOTENCY_KEY="key-1").status_code == 200
     assert not IdempotentResponse.objects.exists()
 
 
-def test_the_key_of_a_new_token_is_not_kept_for_a_repeat(api, admin):
+def test_the_key_of_a_new_token_is_not_stored_for_a_replay(api, admin):
     asked = {"name": "worker-1", "kind": "controller", "scopes": ["pool:cml-eu"]}
     client = api(admin)
     first, second = post(client, "/api/tokens/", asked), post(client, "/api/tokens/", asked)
@@ -164,7 +166,7 @@ def test_the_key_of_a_new_token_is_not_kept_for_a_repeat(api, admin):
     assert key not in stored
 
 
-def test_a_repeated_revocation_has_the_same_answer(api, admin, controller):
+def test_a_repeated_revocation_has_the_same_response(api, admin, controller):
     path = f"/api/tokens/{controller.token.pk}/revoke/"
     first, second = (post(api(admin), path, {"reason": "lost"}) for _ in range(2))
     assert (first.status_code, second.status_code) == (200, 200)
@@ -174,7 +176,7 @@ def test_a_repeated_revocation_has_the_same_answer(api, admin, controller):
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("again", range(3))
-def test_two_at_once_with_the_same_key_make_one_session(again, api, operator, asked, at_once):
+def test_two_concurrent_requests_with_the_same_key_create_one_session(again, api, operator, asked, at_once):
     clients = [api(operator), api(operator)]
     work = [lambda client=client: post(client, SESSIONS, asked) for client in clients]
     first, second = at_once(*work)
@@ -185,7 +187,7 @@ def test_two_at_once_with_the_same_key_make_one_session(again, api, operator, as
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_of_two_bodies_at_once_with_the_same_key_one_is_refused(api, operator, asked, at_once):
+def test_of_two_concurrent_bodies_with_the_same_key_one_is_rejected(api, operator, asked, at_once):
     bodies = [asked, asked | {"priority": 90}]
     clients = [api(operator), api(operator)]
     work = [

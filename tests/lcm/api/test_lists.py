@@ -44,7 +44,7 @@ def follow(client, link):
     return client.get(f"{parts.path}?{parts.query}")
 
 
-def test_pages_follow_each_other_and_lead_back(api, viewer, seven_domains):
+def test_pages_link_to_the_next_and_previous_page(api, viewer, seven_domains):
     client = api(viewer)
     first = client.get(DOMAINS, {"page_size": 3})
     second = follow(client, first.json()["next"])
@@ -62,7 +62,7 @@ def test_a_link_keeps_filters_sort_and_size(api, viewer, seven_domains):
     assert (query["page_size"], query["sort"], query["q"]) == (["2"], ["-name"], ["domain"])
 
 
-def test_a_list_starts_with_fifty(api, viewer, db):
+def test_a_page_has_fifty_rows_by_default(api, viewer, db):
     DomainFactory.create_batch(51)
     answer = api(viewer).get(DOMAINS)
     assert len(names(answer)) == 50
@@ -71,14 +71,14 @@ def test_a_list_starts_with_fifty(api, viewer, db):
 
 @pytest.mark.parametrize("size", ["0", "-1", "501", "ten", "1.5", "²", "9" * 5000])
 @pytest.mark.parametrize("path", [DOMAINS])
-def test_a_page_size_that_cannot_be(size, path, api, viewer):
+def test_an_invalid_page_size_is_rejected(size, path, api, viewer):
     answer = api(viewer, raise_request_exception=False).get(path, {"page_size": size})
     assert answer.status_code == 400
-    assert answer.json()["details"] == {"page_size": ["Ask for 1 to 500 rows."]}
+    assert answer.json()["details"] == {"page_size": ["Must be between 1 and 500."]}
 
 
 @pytest.mark.parametrize("size", ["1", "500", ""])
-def test_a_page_size_that_can_be(size, api, viewer):
+def test_a_valid_page_size_is_used(size, api, viewer):
     assert api(viewer).get(DOMAINS, {"page_size": size}).status_code == 200
 
 
@@ -90,21 +90,21 @@ def test_a_list_is_sorted_both_ways(api, viewer, seven_domains):
 
 @pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize("sort", ["colour", "--name", "password", "name,id", "?"])
-def test_an_unknown_sort_is_refused(path, sort, api, admin):
+def test_an_unknown_sort_is_rejected(path, sort, api, admin):
     answer = api(admin).get(path, {"sort": sort})
     assert answer.status_code == 400
     assert list(answer.json()["details"]) == ["sort"]
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_an_unknown_filter_is_refused(path, api, admin):
+def test_an_unknown_filter_is_rejected(path, api, admin):
     answer = api(admin).get(path, {"colour": "red"})
     assert answer.status_code == 400
-    assert answer.json()["details"] == {"colour": ["There is no such filter."]}
+    assert answer.json()["details"] == {"colour": ["Unknown filter."]}
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_bad_cursor_is_refused_in_every_list(path, api, admin):
+def test_an_invalid_cursor_is_rejected_in_every_list(path, api, admin):
     answer = api(admin).get(path, {"cursor": "nonsense"})
     assert answer.status_code == 400
     assert list(answer.json()["details"]) == ["cursor"]
@@ -159,13 +159,13 @@ def test_every_sort_pages_through_all_rows_once(path, sorts, api, admin, session
         ("pool", "a\x00b"),
     ],
 )
-def test_a_filter_value_that_cannot_be(name, value, api, viewer):
+def test_an_invalid_filter_value_is_rejected(name, value, api, viewer):
     answer = api(viewer, raise_request_exception=False).get(SESSIONS, {name: value})
     assert answer.status_code == 400
     assert list(answer.json()["details"]) == [name]
 
 
-def test_several_statuses_are_one_or_the_other(api, viewer, session_in):
+def test_several_statuses_match_any_of_them(api, viewer, session_in):
     rows = {status: str(session_in(status).pk) for status in (S.PENDING, S.READY, S.FAILED)}
     client = api(viewer)
     assert ids(client, status="PENDING") == {rows[S.PENDING]}
@@ -174,7 +174,7 @@ def test_several_statuses_are_one_or_the_other(api, viewer, session_in):
     assert ids(client, active="false") == {rows[S.FAILED]}
 
 
-def test_sessions_are_found_by_what_they_belong_to(api, viewer, operator, session, now):
+def test_sessions_are_filtered_by_related_objects(api, viewer, operator, session, now):
     paul = make_person("paul")
     project = make_project("university", "physics", paul)
     definition = make_definition("quantum", pool="cml-us")
@@ -204,13 +204,13 @@ def test_sessions_are_found_by_what_they_belong_to(api, viewer, operator, sessio
     assert ids(client, q="%") == set()
 
 
-def test_the_domain_filter_takes_every_domain_there_is(api, viewer, session):
+def test_the_domain_filter_accepts_every_domain(api, viewer, session):
     DomainFactory.create_batch(120)
     make_project("zoo", "lions")
     assert api(viewer).get(SESSIONS, {"domain": "zoo"}).status_code == 200
 
 
-def test_sessions_of_the_last_hour(api, viewer, session_in, now):
+def test_sessions_are_filtered_by_the_last_hour(api, viewer, session_in, now):
     new = session_in(S.PENDING)
     session_in(S.PENDING, now=now - timedelta(hours=2))
     assert ids(api(viewer), created="1h") == {str(new.pk)}

@@ -1,4 +1,4 @@
-"""The OpenAPI document: without warnings, with every address."""
+"""The OpenAPI document is free of warnings and covers every URL."""
 
 import os
 import re
@@ -31,16 +31,16 @@ def addresses(patterns, prefix):
 
 
 def shape(route):
-    """An address with its variable parts as `{}`: from Django's regular expression or from OpenAPI."""
+    """Return a URL with its variable parts as `{}`, from Django's regular expression or from OpenAPI."""
     route = re.sub(r"\(\?P<\w+>[^()]*\)|<[^>]*>|\{\w+\}", "{}", route)
     return re.sub(r"/\?$", "/", re.sub(r"[\^$]|\\Z", "", route))
 
 
-def test_there_is_nothing_to_warn_about():
+def test_the_document_has_no_warnings():
     call_command("spectacular", "--validate", "--fail-on-warn", "--file", os.devnull)
 
 
-def test_every_address_of_the_api_is_in_it(document):
+def test_every_url_of_the_api_is_in_the_document(document):
     routes = {shape(route) for route in addresses(get_resolver().url_patterns, "/")}
     ours = {route for route in routes if route.startswith("/api/")} - ABOUT_ITSELF
     assert len(ours) > 20
@@ -51,7 +51,7 @@ def test_every_path_ends_with_a_slash(document):
     assert [path for path in document["paths"] if not path.endswith("/")] == []
 
 
-def test_every_operation_has_a_name_of_its_own_and_the_form_of_errors(document):
+def test_every_operation_has_a_unique_name_and_the_error_format(document):
     operations = [each for path in document["paths"].values() for each in path.values()]
     names = [each["operationId"] for each in operations]
     assert len(set(names)) == len(names)
@@ -68,7 +68,7 @@ def test_every_post_takes_an_idempotency_key_and_nothing_else_does(document):
             assert headers == ({"Idempotency-Key"} if method == "post" else set())
 
 
-def test_filters_and_paging_of_a_list_are_in_it(document):
+def test_filters_and_paging_of_a_list_are_documented(document):
     parts = document["paths"]["/api/lablet-sessions/"]["get"]["parameters"]
     names = {part["name"] for part in parts}
     assert {"cursor", "page_size", "sort", "status", "owner", "pool", "q"} <= names
@@ -83,7 +83,7 @@ def test_filters_and_paging_of_a_list_are_in_it(document):
         ("/api/domains/", "sort", {"type": "string", "enum": ["name", "created_at", "-name", "-created_at"]}),
     ],
 )
-def test_a_filter_is_described_as_it_is(path, name, schema, document):
+def test_a_filter_is_documented_with_its_type(path, name, schema, document):
     found = {part["name"]: part for part in document["paths"][path]["get"]["parameters"]}
     assert found[name]["schema"] == schema
     assert found[name]["allowEmptyValue"]
@@ -96,8 +96,8 @@ def test_an_empty_reason_is_not_allowed(document):
     assert (cancel["required"], cancel["properties"]["reason"]["minLength"]) == (["reason"], 1)
 
 
-def test_every_list_has_the_same_form(document):
-    """Except the list for Prometheus, whose service discovery reads a bare array."""
+def test_every_list_has_the_same_format(document):
+    """The service discovery list of Prometheus is a bare array."""
     bare = [
         path
         for path, methods in document["paths"].items()
@@ -107,7 +107,7 @@ def test_every_list_has_the_same_form(document):
     assert bare == ["/api/internal/prometheus-targets/"]
 
 
-def test_explain_may_answer_409(document):
+def test_explain_may_return_409(document):
     assert "409" in document["paths"]["/api/lablet-sessions/{id}/explain/"]["get"]["responses"]
 
 
@@ -122,13 +122,13 @@ def test_explain_may_answer_409(document):
         ("/api/live-stats/", {"$ref": "#/components/schemas/BatchLive"}),
     ],
 )
-def test_a_post_that_makes_nothing_answers_200_with_what_it_says(path, answer, document):
+def test_a_post_that_creates_nothing_returns_200(path, answer, document):
     responses = document["paths"][path]["post"]["responses"]
     assert [code for code in responses if code.startswith("2")] == ["200"]
     assert responses["200"]["content"]["application/json"]["schema"] == answer
 
 
-def test_both_ways_to_log_in_are_in_it(document):
+def test_both_authentication_schemes_are_documented(document):
     assert set(document["components"]["securitySchemes"]) == {"token", "login"}
 
 
@@ -141,7 +141,7 @@ def test_the_document_is_for_people_with_a_role(who, schema, docs, api, db, requ
     assert api(caller).get("/api/docs").status_code == docs
 
 
-def test_threads_that_generate_the_document_at_once_do_not_disturb_each_other():
+def test_concurrent_threads_generate_the_document_independently():
     view = SchemaView.as_view(authentication_classes=[], permission_classes=[], throttle_classes=[])
     request = RequestFactory().get("/api/schema?format=json")
     with ThreadPoolExecutor(4) as threads:
@@ -149,7 +149,7 @@ def test_threads_that_generate_the_document_at_once_do_not_disturb_each_other():
     assert all(document["paths"].keys() == made[0]["paths"].keys() for document in made)
 
 
-def test_the_docs_need_nothing_from_elsewhere(api, viewer):
+def test_the_docs_load_nothing_from_other_hosts(api, viewer):
     page = api(viewer).get("/api/docs").content.decode()
     assert "swagger-ui" in page
     assert not re.search(r"(src|href)=\"(https?:)?//", page)

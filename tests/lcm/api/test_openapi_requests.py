@@ -1,6 +1,6 @@
-"""The OpenAPI document is true: schemathesis makes requests from it and checks every response.
+"""The OpenAPI document is accurate: schemathesis generates requests from it and checks every response.
 
-The coverage phase sends the boundary values of every parameter and field, and values just outside of them.
+The coverage phase sends boundary values of every parameter and field, and values just outside.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ CONFIG: dict[str, Any] = {
     "generation": {
         "deterministic": True,
         "database": "none",
-        # A request has the token of the test, or none where a check leaves it out.
+        # A request carries the test's token, or none where a check omits it.
         "with-security-parameters": False,
     },
     "checks": {
-        # Like 409, 412 and 422 say that a well-formed request does not fit what is stored.
+        # Like 409, 412 and 422: a well-formed request that conflicts with stored data.
         "positive_data_acceptance": {"expected-statuses": ["2xx", 401, 403, 404, 409, 412, 422]},
         "negative_data_rejection": {"expected-statuses": [400, 401, 403, 404, 405, 409, 412, 415, 422]},
     },
 }
-# A request may follow the document and still be refused: a schema cannot state the rules for these fields.
+# A request may match the schema and still be rejected: a schema cannot state the rules of these fields.
 RULES = {
     # Several fields together.
     "__all__",
-    # The name or id of something that exists.
+    # The name or id of an existing object.
     *("definition", "domain", "owner", "person", "pool", "port_template", "project", "runtime", "scopes"),
     *("user", "weights"),
-    # A time or an amount that depends on the clock, on another field or on what is stored.
+    # A time or an amount that depends on the clock, another field or stored data.
     *("deadline", "ends_at", "expires_at", "max_duration", "requirements", "resources", "resource_weights"),
     *("spot_policy", "starts_at", "until"),
-    # Text with a grammar of its own.
+    # Text with its own grammar.
     *("cursor", "labels", "name", "runtime_settings", "scheduler", "slot_labels", "topology"),
 }
 RULES_OF = {
-    # Labels of nodes and outside ports are unique, and a port names a node.
+    # Node labels and outside ports are unique, and a port names a node.
     "POST /api/lablet-definitions/": {"nodes", "port_template"},
-    # A change of some fields needs a reason.
+    # Changing some fields requires a reason.
     "PATCH /api/fair-share-policies/{id}/": {"reason"},
     "PATCH /api/pools/{id}/": {"reason"},
     "POST /api/lablet-definitions/{id}/status/": {"reason"},
@@ -77,7 +77,7 @@ def handler() -> WSGIHandler:
 
 
 def rolled_back(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """LCM as a WSGI application that undoes every request, so that no request depends on an earlier one."""
+    """LCM as a WSGI application that rolls back every request, so that requests are independent."""
     with transaction.atomic():
         response = b"".join(handler()(environ, start_response))
         transaction.set_rollback(True)
@@ -105,7 +105,7 @@ def admin_key(kept_connection: None, settings: Any) -> str:
 
 
 def document(admin_key: str, key: str) -> Any:
-    """The document, for requests with a token."""
+    """The document, for authenticated requests."""
     config = schemathesis.Config.from_dict({**CONFIG, "auth": {"openapi": {"token": {"bearer": key}}}})
     headers = {"Authorization": f"Bearer {admin_key}"}
     return schemathesis.openapi.from_wsgi(
@@ -125,7 +125,7 @@ def for_controller(admin_key: str) -> Any:
 
 @pytest.fixture
 def stored(admin_key: str) -> dict[str, Any]:
-    """Stored objects for requests: ids by the first part of an address, values by the name of a field."""
+    """Stored objects for requests: ids by first URL segment, values by field name."""
     running = LabletSession.objects.filter(status=SessionStatus.RUNNING)[0]
     rows = {
         "changes": ChangeLog.objects.all(),
@@ -169,7 +169,7 @@ def aim(case: schemathesis.Case, stored: dict[str, Any]) -> None:
 
 
 def excused(case: schemathesis.Case, response: schemathesis.Response) -> list[Any]:
-    """The checks that do not hold for this response, though the document is true."""
+    """Return the checks that do not apply to this response although the document is accurate."""
     if response.status_code == 400:
         refused = {name.partition(".")[0] for name in response.json()["details"]}
         rules = RULES | RULES_OF.get(case.operation.label, set())
@@ -193,7 +193,7 @@ def test_responses_to_an_admin_are_as_documented(case, stored):
 
 
 # Elsewhere a controller gets 403, which the permission matrix tests. The watch needs the event loop of an
-# ASGI server: tests/watch tests it.
+# ASGI server: tests/lcm/api/watch tests it.
 OF_CONTROLLERS = "^/api/(internal(?!/watch)|lablet-sessions|slots)/"
 
 

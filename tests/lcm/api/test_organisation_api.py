@@ -1,4 +1,4 @@
-"""Domains, projects, people, tokens and the change log over the API."""
+"""API of domains, projects, people, tokens and the change log."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ from tests.support.factories import DomainFactory, make_person_token, make_proje
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
-def test_a_domain_from_start_to_end(api, admin):
+def test_the_lifecycle_of_a_domain(api, admin):
     client = api(admin)
     made = client.post("/api/domains/", {"name": "academy", "description": "Students"})
     assert made.status_code == 201
@@ -28,7 +28,7 @@ def test_a_domain_from_start_to_end(api, admin):
     ]
 
 
-def test_a_project_from_start_to_end(api, admin):
+def test_the_lifecycle_of_a_project(api, admin):
     client, domain = api(admin), DomainFactory(name="academy")
     made = client.post("/api/projects/", {"domain": str(domain.pk), "name": "ccna"})
     assert (made.status_code, made.json()["domain_name"]) == (201, "academy")
@@ -39,7 +39,7 @@ def test_a_project_from_start_to_end(api, admin):
     assert not Project.objects.exists()
 
 
-def test_lists_count_what_belongs_to_a_row(api, viewer, project):
+def test_lists_count_related_objects(api, viewer, project):
     make_project("academy", "ccnp")
     client = api(viewer)
     assert [row["project_count"] for row in client.get("/api/domains/").json()["results"]] == [2]
@@ -58,25 +58,25 @@ def test_lists_count_what_belongs_to_a_row(api, viewer, project):
         ("/api/projects/", {"name": "ccnp", "domain": NOBODY}, "domain"),
     ],
 )
-def test_what_cannot_be_made(path, body, field, api, admin, project):
+def test_invalid_objects_are_rejected(path, body, field, api, admin, project):
     answer = api(admin).post(path, body)
     assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
 
 
-def test_a_project_s_name_is_taken_once_in_a_domain(api, admin, project):
+def test_a_project_s_name_is_unique_in_a_domain(api, admin, project):
     answer = api(admin).post("/api/projects/", {"domain": str(project.domain.pk), "name": "ccna"})
     assert answer.status_code == 400
     assert answer.json()["message"] == "This domain already has a project with this name."
 
 
-def test_what_is_used_is_not_deleted(api, admin, session):
+def test_objects_in_use_are_not_deleted(api, admin, session):
     for path in (f"/api/domains/{session.project.domain.pk}/", f"/api/projects/{session.project.pk}/"):
         answer = api(admin).delete(path, {"reason": "over"})
         assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
     assert Domain.objects.count() == Project.objects.count() == 1
 
 
-def test_members_come_and_go(api, admin, project, stranger):
+def test_members_are_added_and_removed(api, admin, project, stranger):
     client, path = api(admin), f"/api/projects/{project.pk}/members/"
     assert client.post(path, {"user": str(stranger.pk)}).status_code == 204
     assert [row["username"] for row in client.get(path).json()["results"]] == ["otto", "stan", "vera"]
@@ -84,7 +84,7 @@ def test_members_come_and_go(api, admin, project, stranger):
     assert [row["username"] for row in client.get(path).json()["results"]] == ["otto", "vera"]
 
 
-def test_members_come_in_pages_by_name(api, viewer):
+def test_members_are_paged_by_name(api, viewer):
     project = make_project("academy", "big")
     people = [User(username=f"student-{number:02}") for number in range(51)]
     User.objects.bulk_create(people)
@@ -95,7 +95,7 @@ def test_members_come_in_pages_by_name(api, viewer):
     assert ([row["username"] for row in last["results"]], last["next"]) == (["student-50"], None)
 
 
-def test_a_member_with_a_session_stays(api, admin, session):
+def test_a_member_with_a_session_cannot_be_removed(api, admin, session):
     path = f"/api/projects/{session.project.pk}/members/remove/"
     answer = api(admin).post(path, {"user": str(session.owner.pk), "reason": "left"})
     assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
@@ -113,7 +113,7 @@ def test_people_are_listed_with_their_role_for_admins(api, viewer, operator, adm
     assert not any("password" in row for row in rows)
 
 
-def test_people_of_a_project(api, admin, project):
+def test_people_are_filtered_by_project(api, admin, project):
     rows = api(admin).get("/api/users/", {"project": project.pk}).json()["results"]
     assert [row["username"] for row in rows] == ["otto", "vera"]
 
@@ -124,7 +124,7 @@ def test_an_operator_finds_the_owner_of_a_session_among_the_members(api, operato
     assert str(viewer.pk) in [row["id"] for row in rows]
 
 
-def test_a_controller_s_token_is_made_and_works(api, admin, now):
+def test_a_controller_s_token_is_created_and_works(api, admin, now):
     asked = {"name": "worker-1", "kind": "controller", "scopes": ["pool:cml-eu"]}
     answer = api(admin).post("/api/tokens/", asked)
     body = answer.json()
@@ -154,7 +154,7 @@ def test_the_key_is_shown_once(api, admin, viewer):
         ({"expires_at": "2999-01-01T00:00:00Z"}, "expires_at"),
     ],
 )
-def test_a_token_that_cannot_be(change, field, api, admin):
+def test_an_invalid_token_is_rejected(change, field, api, admin):
     asked = {"name": "worker-1", "kind": "controller", "scopes": ["pool:cml-eu"]}
     answer = api(admin).post("/api/tokens/", asked | change)
     assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
@@ -201,14 +201,14 @@ def test_the_change_log_is_read_and_filtered(api, viewer, session, project):
     assert len(client.get("/api/changes/", {"q": "campus"}).json()["results"]) == 2
 
 
-def test_the_change_log_keeps_the_request_s_id(api, admin):
+def test_the_change_log_records_the_request_id(api, admin):
     api(admin).post("/api/domains/", {"name": "academy"}, HTTP_X_REQUEST_ID="my-request-0001")
     assert ChangeLog.objects.get().request_id == "my-request-0001"
 
 
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
 @pytest.mark.parametrize("path", ["/api/changes/", "/api/users/"])
-def test_the_change_log_and_people_are_only_read(method, path, api, admin):
+def test_the_change_log_and_people_are_read_only(method, path, api, admin):
     assert getattr(api(admin), method)(path, {}).status_code == 405
 
 
@@ -224,7 +224,7 @@ NEED_A_REASON = [
 
 @pytest.mark.parametrize("body", [{}, {"reason": " "}, {"reason": "x" * 501}])
 @pytest.mark.parametrize(("method", "path"), NEED_A_REASON)
-def test_what_ends_something_needs_a_reason(
+def test_destructive_requests_require_a_reason(
     method, path, body, api, admin, project, definition, controller, viewer
 ):
     path = path.format(

@@ -1,4 +1,4 @@
-"""A list costs the same number of queries for three rows and for thirty."""
+"""A list needs the same number of queries for three rows and for thirty."""
 
 import pytest
 from django.db import connection
@@ -24,7 +24,7 @@ LISTS = {
 
 @pytest.fixture
 def add_rows(project):
-    """`add_rows(n)`: n more of everything, with all different relations."""
+    """`add_rows(n)`: n more objects of every kind, each with relations of its own."""
     made = 0
 
     def add(count):
@@ -52,10 +52,12 @@ def cost(client, path):
 
 
 @pytest.mark.parametrize(("path", "who"), LISTS.items(), ids=list(LISTS))
-def test_a_list_of_thirty_costs_what_a_list_of_three_does(path, who, api, add_rows, project, request):
+def test_a_list_of_thirty_needs_as_many_queries_as_a_list_of_three(
+    path, who, api, add_rows, project, request
+):
     client, path = api(request.getfixturevalue(who)), path.format(project=project.pk)
     add_rows(3)
-    cost(client, path)  # a token's first use is noted once
+    cost(client, path)  # the first use of a token is recorded once
     few, rows = cost(client, path)
     add_rows(27)
     many, more_rows = cost(client, path)
@@ -68,7 +70,7 @@ DETAILS = ["/api/lablet-sessions/{session}/", "/api/lablet-definitions/{definiti
 
 
 @pytest.mark.parametrize("path", DETAILS)
-def test_a_detail_costs_few_queries(path, api, admin, session, django_assert_max_num_queries):
+def test_a_detail_needs_few_queries(path, api, admin, session, django_assert_max_num_queries):
     path = path.format(session=session.pk, definition=session.definition.pk)
     client = api(admin)
     with django_assert_max_num_queries(MOST):

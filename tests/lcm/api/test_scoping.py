@@ -1,4 +1,4 @@
-"""One controller cannot see another's, and controllers and people have their own ways in."""
+"""Controllers cannot see each other's sessions; controllers and people use separate endpoints."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_a_controller_lists_the_sessions_of_its_pools_only(path, api, controller
 
 
 @pytest.mark.parametrize("path", [INTERNAL, SHARED])
-def test_a_filter_does_not_widen_what_is_seen(path, api, controller, eu, us):
+def test_a_filter_does_not_widen_the_scope(path, api, controller, eu, us):
     client = api(controller)
     assert listed(client, path, pool="cml-us") == set()
     assert listed(client, path, q=us.pk.hex[:8]) == set()
@@ -43,24 +43,24 @@ def test_a_controller_of_two_pools_sees_both(api, eu, us):
     assert listed(api(both), INTERNAL) == {str(eu.pk), str(us.pk)}
 
 
-def test_a_token_of_another_kind_of_scope_is_no_controller_s(api, eu, us):
+def test_a_token_with_another_kind_of_scope_is_not_a_controller_s(api, eu, us):
     answer = api(make_controller("site", "site:cml-eu")).get(INTERNAL)
     assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied")
 
 
-def test_a_session_in_no_pool_is_no_controller_s(api, controller, session_in, eu):
+def test_a_session_without_a_pool_is_visible_to_no_controller(api, controller, session_in, eu):
     LabletSession.objects.filter(pk=eu.pk).update(pool="")
     assert listed(api(controller), INTERNAL) == set()
 
 
 @pytest.mark.parametrize("path", [INTERNAL, SHARED])
-def test_another_s_session_is_not_there(path, api, controller, other_controller, eu):
+def test_a_session_of_another_controller_is_not_found(path, api, controller, other_controller, eu):
     assert api(controller).get(f"{path}{eu.pk}/").status_code == 200
     answer = api(other_controller).get(f"{path}{eu.pk}/")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-def test_another_s_session_cannot_be_moved(api, other_controller, eu):
+def test_a_session_of_another_controller_cannot_be_moved(api, other_controller, eu):
     steps = SessionTransition.objects.count()
     answer = api(other_controller).post(f"{INTERNAL}{eu.pk}/transitions/", {"to_status": "COLLECTING"})
     assert answer.status_code == 404
@@ -68,7 +68,7 @@ def test_another_s_session_cannot_be_moved(api, other_controller, eu):
     assert (eu.status, SessionTransition.objects.count()) == ("RUNNING", steps)
 
 
-def test_a_controller_moves_its_own_and_is_named(api, controller, eu):
+def test_a_controller_moves_its_own_session_and_is_recorded(api, controller, eu):
     path = f"{INTERNAL}{eu.pk}/transitions/"
     answer = api(controller).post(path, {"to_status": "COLLECTING", "reason": "timeslot over"})
     assert (answer.status_code, answer.json()["status"]) == (200, "COLLECTING")
@@ -95,7 +95,7 @@ PEOPLES = [
 
 
 @pytest.mark.parametrize(("method", "path"), PEOPLES)
-def test_a_controller_may_not_use_what_is_for_people(method, path, api, controller):
+def test_a_controller_may_not_use_endpoints_for_people(method, path, api, controller):
     assert getattr(api(controller), method)(path).status_code == 403
 
 
@@ -105,7 +105,7 @@ def test_a_controller_may_not_cancel_or_extend(step, api, controller, eu):
 
 
 @pytest.mark.parametrize("who", ["viewer", "operator", "admin"])
-def test_people_may_not_use_what_is_for_controllers(who, api, eu, request):
+def test_people_may_not_use_endpoints_for_controllers(who, api, eu, request):
     client = api(request.getfixturevalue(who))
     assert client.get(INTERNAL).status_code == 403
     assert client.get(f"{INTERNAL}{eu.pk}/").status_code == 403

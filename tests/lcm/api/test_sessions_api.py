@@ -1,4 +1,4 @@
-"""Sessions over the API: asking, reading, cancelling, extending, and a controller's steps."""
+"""API of sessions: requesting, reading, cancelling, extending, and a controller's transitions."""
 
 from datetime import timedelta
 
@@ -22,7 +22,7 @@ def asked(active_definition, project, now):
     }
 
 
-def test_a_session_is_asked_for_by_and_for_the_caller_from_now_on(api, operator, asked, now):
+def test_a_session_defaults_to_the_caller_and_to_now(api, operator, asked, now):
     answer = api(operator).post(SESSIONS, asked)
     assert answer.status_code == 201
     body = answer.json()
@@ -37,7 +37,7 @@ def test_a_session_is_asked_for_by_and_for_the_caller_from_now_on(api, operator,
     assert abs(session.starts_at - now) < timedelta(minutes=1)
 
 
-def test_the_answer_has_kernels_requirements_and_history(api, operator, asked):
+def test_the_response_has_kernels_requirements_and_history(api, operator, asked):
     body = api(operator).post(SESSIONS, asked).json()
     assert body["requirements"]["cpu_cores"] == "4.00"
     assert {kernel["node_label"]: kernel["cpu_cores"] for kernel in body["kernels"]} == {
@@ -50,7 +50,9 @@ def test_the_answer_has_kernels_requirements_and_history(api, operator, asked):
     ]
 
 
-def test_a_session_is_asked_for_someone_else_later_with_a_priority(api, operator, viewer, asked, now):
+def test_a_session_is_requested_for_another_person_with_a_later_start_and_a_priority(
+    api, operator, viewer, asked, now
+):
     later = now + timedelta(days=1)
     timeslot = {"starts_at": later.isoformat(), "ends_at": (later + timedelta(hours=1)).isoformat()}
     body = api(operator).post(SESSIONS, asked | timeslot | {"owner": str(viewer.pk), "priority": 90}).json()
@@ -73,13 +75,13 @@ def test_a_session_is_asked_for_someone_else_later_with_a_priority(api, operator
         ({"pool": "a\x00b"}, "pool"),
     ],
 )
-def test_a_request_that_cannot_be(change, field, api, operator, asked):
+def test_an_invalid_request_is_rejected(change, field, api, operator, asked):
     answer = api(operator).post(SESSIONS, asked | change)
     assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
     assert not LabletSession.objects.exists()
 
 
-def test_the_owner_has_to_be_a_member(api, operator, asked):
+def test_the_owner_must_be_a_member(api, operator, asked):
     answer = api(operator).post(SESSIONS, asked | {"project": str(make_project("academy", "ccnp").pk)})
     assert answer.json()["details"] == {"owner": ["otto is not a member of academy / ccnp."]}
 
@@ -87,11 +89,11 @@ def test_the_owner_has_to_be_a_member(api, operator, asked):
 @pytest.mark.parametrize(
     ("who", "status"), [("viewer", 403), ("stranger", 403), ("operator", 201), ("admin", 400)]
 )
-def test_asking_is_for_operators(who, status, api, asked, request):
+def test_requesting_requires_an_operator(who, status, api, asked, request):
     assert api(request.getfixturevalue(who)).post(SESSIONS, asked).status_code == status
 
 
-def test_a_viewer_reads(api, viewer, session):
+def test_a_viewer_can_read(api, viewer, session):
     client = api(viewer)
     assert [row["id"] for row in client.get(SESSIONS).json()["results"]] == [str(session.pk)]
     assert client.get(f"{SESSIONS}{session.pk}/").json()["id"] == str(session.pk)
@@ -105,7 +107,7 @@ def test_a_session_is_cancelled_with_a_reason(api, operator, session):
 
 
 @pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": "  "}, {"reason": "x" * 501}])
-def test_cancelling_needs_a_reason(body, api, operator, session):
+def test_cancelling_requires_a_reason(body, api, operator, session):
     answer = api(operator).post(f"{SESSIONS}{session.pk}/cancel/", body)
     assert (answer.status_code, list(answer.json()["details"])) == (400, ["reason"])
 
@@ -125,12 +127,12 @@ def test_a_session_is_extended(api, operator, session, now):
 
 
 @pytest.mark.parametrize(("hours", "status"), [(1, 400), (9, 400), (3, 200)])
-def test_an_extension_has_its_bounds(hours, status, api, operator, session, now):
+def test_an_extension_is_checked_against_its_limits(hours, status, api, operator, session, now):
     later = (now + timedelta(hours=hours)).isoformat()
     assert api(operator).post(f"{SESSIONS}{session.pk}/extend/", {"ends_at": later}).status_code == status
 
 
-def test_what_has_ended_is_not_extended(api, operator, session_in, now):
+def test_an_ended_session_is_not_extended(api, operator, session_in, now):
     session = session_in(S.TERMINATED)
     later = (now + timedelta(hours=3)).isoformat()
     assert api(operator).post(f"{SESSIONS}{session.pk}/extend/", {"ends_at": later}).status_code == 409
@@ -138,13 +140,13 @@ def test_what_has_ended_is_not_extended(api, operator, session_in, now):
 
 @pytest.mark.parametrize("step", ["cancel", "extend"])
 @pytest.mark.parametrize("who", ["viewer", "stranger"])
-def test_changing_is_for_operators(step, who, api, session, request):
+def test_changes_require_an_operator(step, who, api, session, request):
     client = api(request.getfixturevalue(who))
     assert client.post(f"{SESSIONS}{session.pk}/{step}/", {"reason": "x"}).status_code == 403
 
 
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", ""])
-def test_times_are_in_utc_whatever_zone_is_set(zone, api, viewer, session, settings):
+def test_times_are_in_utc_for_any_time_zone_setting(zone, api, viewer, session, settings):
     settings.TIME_ZONE = "Europe/Berlin"
     viewer.time_zone = zone
     viewer.save()
@@ -157,7 +159,7 @@ def step(client, session, to, **more):
     return client.post(f"{INTERNAL}{session.pk}/transitions/", {"to_status": to, **more})
 
 
-def test_a_controller_takes_a_session_through_its_life(api, controller, session):
+def test_a_controller_takes_a_session_through_its_lifecycle(api, controller, session):
     client = api(controller)
     for status in ("SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING", "TERMINATED"):
         answer = step(client, session, status)
@@ -166,7 +168,9 @@ def test_a_controller_takes_a_session_through_its_life(api, controller, session)
 
 
 @pytest.mark.parametrize("status", S)
-def test_a_step_out_of_the_table_is_a_conflict_that_says_what_is_allowed(status, api, controller, session_in):
+def test_a_transition_outside_the_table_is_a_conflict_that_lists_allowed_ones(
+    status, api, controller, session_in
+):
     session = session_in(status)
     steps = SessionTransition.objects.count()
     refused = [to for to in S if to not in TRANSITIONS[status]]
@@ -177,7 +181,7 @@ def test_a_step_out_of_the_table_is_a_conflict_that_says_what_is_allowed(status,
     assert SessionTransition.objects.count() == steps
 
 
-def test_a_step_from_where_the_session_is_no_more_is_a_conflict(api, controller, session_in):
+def test_a_transition_from_an_outdated_status_is_a_conflict(api, controller, session_in):
     session = session_in(S.COLLECTING)
     answer = step(api(controller), session, "STOPPING", from_status="RUNNING")
     assert answer.status_code == 409
@@ -186,7 +190,7 @@ def test_a_step_from_where_the_session_is_no_more_is_a_conflict(api, controller,
     assert session.status == S.COLLECTING
 
 
-def test_a_step_decided_on_an_end_that_was_extended_is_a_conflict(api, controller, session_in):
+def test_a_transition_based_on_an_extended_end_is_a_conflict(api, controller, session_in):
     session = session_in(S.RUNNING)
     end, client = session.ends_at, api(controller)
     LabletSession.objects.filter(pk=session.pk).update(ends_at=end + timedelta(minutes=5))
@@ -199,7 +203,7 @@ def test_a_step_decided_on_an_end_that_was_extended_is_a_conflict(api, controlle
     assert step(client, session, "COLLECTING", ends_at=shown["ends_at"]).status_code == 200
 
 
-def test_a_repeated_step_has_the_end_to_the_microsecond(api, controller, session_in):
+def test_a_repeated_transition_has_the_end_to_the_microsecond(api, controller, session_in):
     session = session_in(S.RUNNING)
     LabletSession.objects.filter(pk=session.pk).update(ends_at=session.ends_at.replace(microsecond=123456))
     address = f"{INTERNAL}{session.pk}/transitions/"
@@ -211,18 +215,18 @@ def test_a_repeated_step_has_the_end_to_the_microsecond(api, controller, session
     assert second.json() == first.json()
 
 
-def test_a_refusal_does_not_offer_what_it_refuses(api, controller, session_in):
+def test_a_conflict_does_not_list_the_rejected_transition_as_allowed(api, controller, session_in):
     answer = step(api(controller), session_in(S.COLLECTING), "STOPPING", from_status="RUNNING")
     assert "Allowed: stopping" not in answer.json()["message"]
 
 
-def test_a_refusal_says_where_the_session_is_not_where_it_was_believed(api, controller, session_in):
+def test_a_conflict_reports_the_actual_status_not_the_expected_one(api, controller, session_in):
     answer = step(api(controller), session_in(S.READY), "RUNNING", from_status="PENDING")
     assert answer.status_code == 409
     assert answer.json()["details"] == {"status": "READY", "allowed": ["RUNNING", "STOPPING"]}
 
 
-def test_a_step_from_where_the_session_is_goes_through(api, controller, session_in):
+def test_a_transition_from_the_current_status_succeeds(api, controller, session_in):
     session = session_in(S.RUNNING)
     assert step(api(controller), session, "STOPPING", from_status="RUNNING").status_code == 200
 
@@ -237,6 +241,6 @@ def test_a_step_from_where_the_session_is_goes_through(api, controller, session_
         ({"to_status": "SCHEDULED", "reason": "x" * 501}, "reason"),
     ],
 )
-def test_a_step_that_cannot_be_read(body, field, api, controller, session):
+def test_an_invalid_transition_is_rejected(body, field, api, controller, session):
     answer = api(controller).post(f"{INTERNAL}{session.pk}/transitions/", body)
     assert (answer.status_code, list(answer.json()["details"])) == (400, [field])

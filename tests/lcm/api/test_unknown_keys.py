@@ -1,4 +1,4 @@
-"""Every request of the OpenAPI document refuses keys that it does not take, by name."""
+"""Every request of the OpenAPI document rejects unknown keys by name."""
 
 from uuid import uuid4
 
@@ -7,7 +7,7 @@ from drf_spectacular.generators import SchemaGenerator
 
 from lcm.api.unknown_keys import UNKNOWN
 
-# A parser of its own reads this body and reports errors by dotted places; test_adr_body tests it.
+# This body has its own parser, which reports errors by dotted paths; test_adr_body tests it.
 READ_BY_A_SERVICE = "/api/internal/lablet-sessions/{id}/resource-observations/"
 AT_THE_TOP = ({"surprise": 1}, {"surprise": [UNKNOWN]})
 
@@ -18,7 +18,7 @@ def document():
 
 
 def places(schema, schemas):
-    """For each object in a schema: a body with an unknown key there, and the error that names the key."""
+    """For each object in a schema: a body with an unknown key in it, and the error that names the key."""
     if "$ref" in schema:
         schema = schemas[schema["$ref"].rpartition("/")[2]]
         if schema.get("type") == "object":
@@ -32,7 +32,7 @@ def places(schema, schemas):
 
 
 def requests(document):
-    """Each operation that changes something, with bodies that it must refuse."""
+    """Each operation that changes something, with bodies that it must reject."""
     schemas = document["components"]["schemas"]
     for path, operations in document["paths"].items():
         for method in operations.keys() - {"get"}:
@@ -42,7 +42,7 @@ def requests(document):
                 yield method, path, *wrong
 
 
-def test_an_unknown_key_is_refused_by_name_wherever_it_is(document, api, admin, controller):
+def test_an_unknown_key_is_rejected_by_name_at_any_depth(document, api, admin, controller):
     people, controllers = api(admin), api(controller)
     accepted, places_tried = [], 0
     for method, path, body, error in requests(document):
@@ -58,7 +58,7 @@ def test_an_unknown_key_is_refused_by_name_wherever_it_is(document, api, admin, 
     assert places_tried > 60
 
 
-def test_the_document_says_so(document):
+def test_the_document_forbids_unknown_keys(document):
     schemas = document["components"]["schemas"]
     closed = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
     nested = {"RequirementsRequest", "LeakedPortRequest", "ChoiceRequest"}

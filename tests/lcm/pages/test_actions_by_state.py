@@ -1,6 +1,6 @@
-"""What depends on a state: in each state, as each role, what is offered works and the rest is refused.
+"""Actions by state: in each state and for each role, offered actions work and the others are refused.
 
-A thing is put into a state, its page is read by each role, then every action is tried by everyone.
+Each object is put into a state, each role reads its page, then everyone tries every action.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RANKS = ("viewer", "operator", "admin")
 
 @dataclass(frozen=True)
 class Action:
-    """What can be done to a thing of a kind, from which role on, in which states, with what filled in."""
+    """An action on one kind of object: lowest role, states and form values."""
 
     name: str
     role: str
@@ -93,10 +93,10 @@ def people(viewer, operator, admin) -> dict[str, Client]:
     return clients
 
 
-def walk(
+def deviations(
     people: Mapping[str, Client], actions: list[Action], state: str, page: str, place: Callable[[str], str]
 ) -> list[str]:
-    """What is wrong, in words."""
+    """Return the deviations from the table as text."""
     wrong = []
     for role, client in people.items():
         answer = client.get(page)
@@ -107,7 +107,7 @@ def walk(
             due = each.is_for(role, state)
             if (f'="{address}"' in shown) != due:
                 wrong.append(f"{role} is {'not ' if due else ''}offered {each.name} in {state}")
-            status, worked = tried(client, address, each.form)
+            status, worked = try_action(client, address, each.form)
             if worked != due:
                 wrong.append(f"{each.name} by {role} in {state} {'failed' if due else 'worked'}: {status}")
             if not each.is_for(role, next(iter(each.states))) and status != 403:
@@ -115,13 +115,13 @@ def walk(
     return wrong
 
 
-def tried(client: Client, address: str, form: Mapping[str, Any]) -> tuple[int, bool]:
-    """The answer, and whether something was done: all that is done is in the change log."""
+def try_action(client: Client, address: str, form: Mapping[str, Any]) -> tuple[int, bool]:
+    """Return the response and whether anything changed, which the change log shows."""
     before = ChangeLog.objects.count()
     with transaction.atomic():
         answer = client.post(address, form)
         worked = ChangeLog.objects.count() > before
-        # The next one finds all as it was.
+        # Roll back, so that the next action finds the same state.
         transaction.set_rollback(True)
     return answer.status_code, worked
 
@@ -147,7 +147,7 @@ def test_a_slot(people, session, state):
     base, _, more = state.partition("+")
     pool = Pool.objects.get(name="cml-eu")
     slot = make_slot(pool, 1, base, cordoned=more == "cordoned", lease_count=int(more == "lease"))
-    assert walk(people, SLOT, state, reverse("slot_detail", args=[slot.pk]), placed(slot.pk)) == []
+    assert deviations(people, SLOT, state, reverse("slot_detail", args=[slot.pk]), placed(slot.pk)) == []
 
 
 @pytest.mark.parametrize("state", S.values)
@@ -155,16 +155,16 @@ def test_a_session(people, session_in, state):
     session = session_in(S(state))
     actions = with_moment(SESSION, "ends_at", session.ends_at + timedelta(hours=1))
     place = placed(session.pk)
-    assert walk(people, actions, state, reverse("session_detail", args=[session.pk]), place) == []
-    assert walk(people, WAITING, state, reverse("session_why", args=[session.pk]), place) == []
-    assert walk(people, OBSERVED, state, reverse("session_observed", args=[session.pk]), place) == []
+    assert deviations(people, actions, state, reverse("session_detail", args=[session.pk]), place) == []
+    assert deviations(people, WAITING, state, reverse("session_why", args=[session.pk]), place) == []
+    assert deviations(people, OBSERVED, state, reverse("session_observed", args=[session.pk]), place) == []
 
 
 @pytest.mark.parametrize("state", JobState.values)
 def test_a_job(people, state, now):
     finished = now if state in (JobState.DONE, JobState.FAILED) else None
     job = Job.objects.create(kind="bulk", title="Cancel", actor="otto", state=state, finished_at=finished)
-    assert walk(people, JOB, state, reverse("job_detail", args=[job.pk]), placed(job.pk)) == []
+    assert deviations(people, JOB, state, reverse("job_detail", args=[job.pk]), placed(job.pk)) == []
 
 
 @pytest.mark.parametrize("state", [*ReviewState.values, "conflict"])
@@ -181,7 +181,7 @@ def test_port_drift(people, active_definition, state, now):
         **until,
     )
     page = reverse("definition_drift", args=[active_definition.pk])
-    assert walk(people, until_next_week(DRIFT, now), state, page, placed(drift.pk)) == []
+    assert deviations(people, until_next_week(DRIFT, now), state, page, placed(drift.pk)) == []
 
 
 @pytest.mark.parametrize("state", ["flagged", "regressed", "fine"])
@@ -200,7 +200,7 @@ def test_a_review(people, active_definition, state, now):
     )
     page = reverse("definition_review", args=[active_definition.pk])
     actions = until_next_week(REVIEW, now)
-    assert walk(people, actions, state, page, placed(active_definition.pk)) == []
+    assert deviations(people, actions, state, page, placed(active_definition.pk)) == []
 
 
 @pytest.mark.parametrize("state", ["counts", "too_short", "excluded"])
@@ -210,7 +210,7 @@ def test_an_observed_session(people, active_definition, project, operator, state
     post(session, seen(now), now)
     if state == "excluded":
         exclude_session(session=session, reason="By hand", actor=SYSTEM, now=now)
-    assert walk(people, EVIDENCE, state, reverse("evidence_list"), placed(session.pk)) == []
+    assert deviations(people, EVIDENCE, state, reverse("evidence_list"), placed(session.pk)) == []
 
 
 @pytest.mark.parametrize("state", ["older", "current"])
@@ -222,4 +222,4 @@ def test_a_revision(people, active_definition, state, now):
     )
     number = 1 if state == "older" else 2
     page = reverse("definition_revisions", args=[definition.pk])
-    assert walk(people, REVISION, state, page, placed(definition.pk, number)) == []
+    assert deviations(people, REVISION, state, page, placed(definition.pk, number)) == []

@@ -1,4 +1,4 @@
-"""The page of a change: words, units and times, never what the database keeps."""
+"""The page of a change: labels, units and times instead of raw database values."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def said(obj, before, after):
         ),
     ],
 )
-def test_a_difference_in_words(name, before, after, words, session):
+def test_differences_are_shown_as_text(name, before, after, words, session):
     assert said(session, {name: before}, {name: after}) == words
 
 
-def test_a_time_is_a_clock_and_an_id_a_name(session, project):
+def test_times_and_ids_are_shown_as_clock_times_and_names(session, project):
     _, _, ends = said(session, None, {"ends_at": session.ends_at})
     assert ends.startswith("<time ")
     assert said(project, None, {"domain": project.domain_id}) == ("Domain", None, project.domain.name)
@@ -67,7 +67,7 @@ def test_the_page_has_no_raw_status(client, viewer, session_in):
         assert raw not in page
 
 
-def test_who_leads_to_all_that_person_did(client, viewer, operator, admin, session):
+def test_the_actor_links_to_all_changes_of_that_person(client, viewer, operator, admin, session):
     for person in (operator, admin):
         log_change(session, actor=Actor.person(person), event="tried", message=f"tried by {person}")
     log_change(session, actor=SYSTEM, event="tried", message="tried by nobody")
@@ -84,7 +84,7 @@ def test_who_leads_to_all_that_person_did(client, viewer, operator, admin, sessi
     assert chip == {"text": f"Who: {operator}", "query": ""}
 
 
-def test_a_change_leads_to_its_object_while_that_is_there(client, viewer, session, project, now):
+def test_a_change_links_to_its_object_while_it_exists(client, viewer, session, project, now):
     gone, job = (
         make_project("academy", "gone"),
         start_job(kind="bulk", title="Cancel all", arguments={}, actor=SYSTEM, now=now),
@@ -107,7 +107,7 @@ def test_a_change_leads_to_its_object_while_that_is_there(client, viewer, sessio
     page = _page_of(client, f"tried {session.definition}")
     own = reverse("definition_detail", args=[session.definition_id])
     assert f'<a href="{own}">definition {session.definition}</a>' in page
-    assert f'?object_id={session.definition_id}">all changes of it</a>' in page
+    assert f'?object_id={session.definition_id}">All changes of this object</a>' in page
 
 
 def test_slots_and_pools_have_pages_too(client, viewer, session):
@@ -121,7 +121,7 @@ def test_slots_and_pools_have_pages_too(client, viewer, session):
     assert f'href="{reverse("slot_detail", args=[slot.pk])}">slot cml-eu-01</a>' in rows
 
 
-def test_objects_of_all_kinds_cost_one_query(session, project, now, django_assert_num_queries):
+def test_objects_of_all_kinds_need_one_query(session, project, now, django_assert_num_queries):
     start_job(kind="bulk", title="Cancel", arguments={}, actor=SYSTEM, now=now)
     for each in (project, project.domain, session.definition, Pool.objects.first()):
         log_change(each, actor=SYSTEM, event="tried", message="tried")
@@ -141,19 +141,19 @@ def test_objects_of_all_kinds_cost_one_query(session, project, now, django_asser
         ("unknown", "something", "something"),
     ],
 )
-def test_an_object_is_called_by_its_kind_and_name(kind, label, name):
+def test_an_object_is_shown_with_its_kind_and_name(kind, label, name):
     assert object_name(ChangeLog(object_type=kind, object_label=label)) == name
 
 
-def test_a_change_says_when_exactly_and_that_no_reason_was_given(client, viewer, session):
+def test_a_change_shows_its_exact_time_and_the_missing_reason(client, viewer, session):
     when = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
     log_change(session, actor=SYSTEM, event="tried", message="tried", now=when)
     client.force_login(viewer)
     page = _page_of(client, "tried")
     assert ">2026-02-03 04:05:06 UTC</time>" in page
-    assert "Reason: none given." in page
+    assert "Reason: none." in page
     assert "Before and after" not in page
-    assert "none are kept with this change" in page
+    assert "none recorded" in page
 
 
 def _page_of(client, message: str) -> str:
@@ -163,7 +163,7 @@ def _page_of(client, message: str) -> str:
 
 @pytest.fixture
 def three_changes(session, operator, admin, now):
-    """By otto two days ago, by ada yesterday, by nobody an hour ago."""
+    """Changes by otto two days ago, by ada yesterday and by the system an hour ago."""
     for actor, ago in ((Actor.person(operator), 48), (Actor.person(admin), 24), (SYSTEM, 1)):
         log_change(
             session, actor=actor, event="tried", message=f"tried {ago}", now=now - timedelta(hours=ago)
@@ -175,7 +175,7 @@ def found(client, **query):
     return answer, [row.message for row in answer.context["rows"].rows]
 
 
-def test_what_a_person_did_is_found_by_their_name(client, viewer, three_changes):
+def test_changes_are_found_by_the_name_of_the_person(client, viewer, three_changes):
     client.force_login(viewer)
     answer, rows = found(client, person="otto")
     assert rows == ["tried 48"]
@@ -188,7 +188,7 @@ def test_what_a_person_did_is_found_by_their_name(client, viewer, three_changes)
     assert 'name="person" value="nobody"' in answer.content.decode()
 
 
-def test_what_was_done_is_found_by_time(client, viewer, three_changes, now):
+def test_changes_are_found_by_time(client, viewer, three_changes, now):
     viewer.time_zone = "America/New_York"
     viewer.save()
     client.force_login(viewer)
@@ -222,7 +222,7 @@ def test_the_api_takes_the_same_filters(api, viewer, three_changes, now):
     assert (answer.status_code, list(answer.json()["details"])) == (400, ["person"])
 
 
-def test_jobs_can_be_filtered_by(client, viewer, session, now):
+def test_changes_can_be_filtered_by_jobs(client, viewer, session, now):
     job = start_job(kind="bulk", title="Cancel", arguments={}, actor=SYSTEM, now=now)
     client.force_login(viewer)
     answer = client.get(reverse("change_list"), {"object_type": "job"})
@@ -241,5 +241,5 @@ def test_jobs_can_be_filtered_by(client, viewer, session, now):
         ("", ""),
     ],
 )
-def test_a_change_begins_with_a_capital_unless_it_begins_with_a_name(message, shown):
+def test_a_change_starts_with_a_capital_unless_it_starts_with_a_name(message, shown):
     assert begun(message) == shown

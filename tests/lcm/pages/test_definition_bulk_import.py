@@ -1,4 +1,4 @@
-"""Importing many topologies as a job."""
+"""Bulk import of topologies as a job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def send(client, *files: tuple[str, bytes]):
     return client.post(reverse("definition_import_many"), {"topologies": uploads})
 
 
-def test_each_file_becomes_a_draft_and_the_others_are_told(client, admin):
+def test_each_valid_file_becomes_a_draft_and_the_others_are_reported(client, admin):
     client.force_login(admin)
     answer = upload(client, good=LAB, same=LAB, bad="nodes: 3", other=LAB.replace("Branch office", "Campus"))
     job = Job.objects.get()
@@ -36,7 +36,7 @@ def test_each_file_becomes_a_draft_and_the_others_are_told(client, admin):
     assert list(found) == [("branch-office", "draft"), ("campus", "draft")]
 
 
-def test_a_job_that_imports_nothing_says_so(client, admin):
+def test_a_job_that_imports_nothing_reports_it(client, admin):
     client.force_login(admin)
     upload(client, bad="nodes: 3")
     job = Job.objects.get()
@@ -45,7 +45,7 @@ def test_a_job_that_imports_nothing_says_so(client, admin):
     assert job.result == "0 definitions imported as drafts, 1 file rejected."
 
 
-def test_a_title_that_says_nothing_leaves_the_name_to_the_file(client, admin):
+def test_a_title_without_letters_is_replaced_by_the_file_name(client, admin):
     client.force_login(admin)
     upload(client, my_lab=LAB.replace("Branch office", '"?"'))
     run_job(str(Job.objects.get().pk))
@@ -62,7 +62,7 @@ def test_a_title_that_says_nothing_leaves_the_name_to_the_file(client, admin):
     ],
     ids=["UTF-16", "Latin-1", "UTF-16 without a mark", "NUL"],
 )
-def test_a_file_that_is_not_text_is_refused_as_one_alone_is(client, admin, content):
+def test_a_binary_file_is_rejected_as_in_a_single_import(client, admin, content):
     client.force_login(admin)
     with pytest.raises(InvalidInput) as alone:
         read_topology(text=content)
@@ -75,7 +75,7 @@ def test_a_file_that_is_not_text_is_refused_as_one_alone_is(client, admin, conte
     assert job.notes == [f"odd.yaml: {said}"]
 
 
-def test_two_files_of_one_name_both_count(client, admin):
+def test_two_files_with_the_same_name_are_both_imported(client, admin):
     client.force_login(admin)
     other = LAB.replace("Branch office", "Campus")
     send(client, ("lab.yaml", LAB.encode()), ("lab.yaml", other.encode()))
@@ -85,14 +85,14 @@ def test_two_files_of_one_name_both_count(client, admin):
     assert sorted(LabletDefinition.objects.values_list("name", flat=True)) == ["branch-office", "campus"]
 
 
-def test_no_file_is_told_at_the_field(client, admin):
+def test_a_missing_file_is_reported_at_the_field(client, admin):
     client.force_login(admin)
     answer = client.post(reverse("definition_import_many"), {})
     assert answer.status_code == 422
     assert not Job.objects.exists()
 
 
-def test_too_many_files_are_refused(client, admin):
+def test_too_many_files_are_rejected(client, admin):
     client.force_login(admin)
     answer = upload(client, **{f"lab{number}": "x" for number in range(51)})
     assert answer.status_code == 422

@@ -1,4 +1,4 @@
-"""Pages of definitions: what they say and offer."""
+"""Definition pages: texts and actions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def as_(client):
 
 @pytest.fixture
 def revise(active_definition, now):
-    """`revise(3)`: so many more revisions."""
+    """`revise(3)`: create three more revisions."""
 
     def apply(count: int) -> LabletDefinition:
         for number in range(count):
@@ -65,7 +65,7 @@ def test_revisions_are_a_list_with_search_and_pages(as_, viewer, revise):
     assert "No revision matches" in judged
 
 
-def test_page_and_api_have_the_same_words_for_revisions(as_, api, viewer, revise):
+def test_page_and_api_use_the_same_labels_for_revisions(as_, api, viewer, revise):
     definition = revise(0)
     path = f"/api/lablet-definitions/{definition.pk}/revisions/"
     (row,) = api(viewer).get(path).json()["results"]
@@ -88,7 +88,7 @@ def test_page_and_api_have_the_same_words_for_revisions(as_, api, viewer, revise
 
 
 @pytest.mark.django_db(transaction=True)
-def test_revisions_are_exported_in_the_words_of_the_page(as_, viewer, revise):
+def test_revisions_are_exported_with_the_labels_of_the_page(as_, viewer, revise):
     answer = as_(viewer).get(page("definition_revisions", revise(1)), {"format": "csv"})
 
     async def join() -> bytes:
@@ -103,7 +103,7 @@ def test_revisions_are_exported_in_the_words_of_the_page(as_, viewer, revise):
 
 
 @pytest.mark.parametrize("name", ["definition_detail", "definition_revisions"])
-def test_there_is_a_column_for_actions_where_there_are_any(name, as_, admin, viewer, revise):
+def test_the_action_column_exists_only_if_there_are_actions(name, as_, admin, viewer, revise):
     definition, head = revise(0), '<span class="visually-hidden">Actions</span>'
     assert head not in as_(admin).get(page(name, definition)).content.decode()
     revise(1)
@@ -113,45 +113,45 @@ def test_there_is_a_column_for_actions_where_there_are_any(name, as_, admin, vie
     assert head not in as_(viewer).get(page(name, definition)).content.decode()
 
 
-def test_reverting_says_from_what_to_what(as_, admin, revise):
+def test_the_revert_page_shows_both_requirements(as_, admin, revise):
     definition = revise(1)
     text = as_(admin).get(page("definition_revert", definition, 1)).content.decode()
     text = text.replace("\N{NO-BREAK SPACE}", " ")
     assert "Revert to revision 1?" in text
-    assert "campus v1.0 asks for 10 cores, 3.5 GB memory and 7 GB storage now. " in text
-    assert "As revision 3 it asks for 4 cores, 3.5 GB memory and 7 GB storage again." in text
+    assert "campus v1.0 requires 10 cores, 3.5 GB memory and 7 GB storage now. " in text
+    assert "Revision 3 requires 4 cores, 3.5 GB memory and 7 GB storage again." in text
 
 
-def test_the_current_revision_asks_for_no_reason_to_revert_to_it(as_, admin, revise):
+def test_reverting_to_the_current_revision_requests_no_reason(as_, admin, revise):
     definition = revise(1)
     answer = as_(admin).get(page("definition_revert", definition, 2))
     text = answer.content.decode()
-    assert "Revision 2 is the current one" in text
+    assert "Revision 2 is current" in text
     assert 'name="reason"' not in text
     posted = as_(admin).post(page("definition_revert", definition, 2), {"reason": "x", "based_on": "2"})
     assert posted.status_code == 422
 
 
-def test_the_lead_says_how_long_it_has_asked_for_that(as_, viewer, active_definition, now, time_machine):
+def test_the_lead_shows_the_age_of_the_current_revision(as_, viewer, active_definition, now, time_machine):
     active_definition.revisions.update(created_at=now - timedelta(days=27))
     time_machine.move_to(now, tick=False)
     text = as_(viewer).get(page("definition_detail", active_definition)).content.decode()
     assert re.search(r"Revision 1 has been current for <time[^>]*>27 d</time>\.", text)
 
 
-def test_facts_say_whom_it_waits_for_and_where_it_runs(as_, viewer, active_definition):
+def test_facts_show_arrival_and_placement(as_, viewer, active_definition):
     client, here = as_(viewer), page("definition_detail", active_definition)
     text = client.get(here).content.decode()
-    assert "No, it runs when it is ready" in text
-    assert "None, any slot will do" in text
+    assert "No, as soon as the lab is ready" in text
+    assert "None, any slot" in text
     LabletDefinition.objects.update(awaits_arrival=True, slot_labels={"gpu": "a10"}, pool="cml-us")
     text = client.get(here).content.decode()
-    assert "Yes, it runs when the user arrives" in text
+    assert "Yes" in text
     assert "gpu: a10" in text
     assert f'<a href="{reverse("pool_list")}?q=cml-us">cml-us</a>' in text
 
 
-def test_nodes_have_their_memory_in_gb_and_nothing_is_muted(as_, viewer, active_definition):
+def test_node_memory_is_in_gb_and_zero_is_muted(as_, viewer, active_definition):
     node = {"label": "r1", "node_definition": "iosv", "cpu_cores": "1", "memory_mb": 512, "storage_gb": "2"}
     none = {"label": "mgmt", "node_definition": "external_connector", "cpu_cores": "0", "memory_mb": 0}
     places = [{"id": str(number), "x": number, "y": 0} for number in range(2)]
@@ -162,16 +162,16 @@ def test_nodes_have_their_memory_in_gb_and_nothing_is_muted(as_, viewer, active_
     assert '<td class="num muted" data-label="Memory">0 <span class="sub">GB</span></td>' in text
 
 
-def test_neither_way_to_import_is_optional(as_, admin):
+def test_neither_import_field_is_marked_optional(as_, admin):
     client, here = as_(admin), reverse("definition_import")
     text = client.get(here).content.decode()
     assert "optional" not in text
     assert " required" not in text
     assert "Choose a file or paste the topology." in client.post(here, {}).content.decode()
-    assert "This is what LCM understood." in client.post(here, {"topology": LAB}).content.decode()
+    assert "Check the imported values, then save." in client.post(here, {"topology": LAB}).content.decode()
 
 
-def test_a_topology_over_a_limit_is_refused_alike_on_page_and_api(as_, api, admin):
+def test_a_topology_over_a_limit_is_rejected_by_page_and_api(as_, api, admin):
     text = LAB.replace("serial:5041", "x" * 65)
     sentence = f'tags[0] is longer than 64 characters: it has 65 and starts with "{"x" * 40}…".'
     shown = as_(admin).post(reverse("definition_import"), {"topology": text}).content.decode()

@@ -1,4 +1,4 @@
-"""The overview: what needs a person, and the fleet."""
+"""The overview: items that need attention, and the fleet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pool(session):
 
 @pytest.fixture
 def on_time(db, now):
-    """Every observer and handler has run a moment ago."""
+    """Every observer and handler has just run."""
     from scheduling.coordination.coordinator import coordinator
 
     names = [*coordinator.observers, *coordinator.handlers]
@@ -53,12 +53,12 @@ def make_run(observer, started_at, **fields) -> ObserverRun:
     return ObserverRun.objects.create(observer=observer, started_at=started_at, duration_ms=1, **fields)
 
 
-def test_a_quiet_fleet_needs_nobody(client, viewer, on_time, now):
+def test_a_healthy_fleet_needs_no_attention(client, viewer, on_time, now):
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
-    assert "Nothing needs you." in page
-    assert "Nothing waits for a person." in page
-    assert "No session runs, nobody waits." in page
+    assert "No items need attention." in page
+    assert "No items need attention." in page
+    assert "0 running · nobody waits" in page
 
 
 def test_a_stopped_pool_is_named_with_its_reason(pool, on_time, now):
@@ -71,7 +71,7 @@ def test_a_stopped_pool_is_named_with_its_reason(pool, on_time, now):
     assert attention_items(FleetSnapshot(now)) == [need], "the first reason stays, and so does its time"
 
 
-def test_a_pool_that_backs_off_says_when_it_goes_on(pool, on_time, now):
+def test_a_pool_that_backs_off_shows_when_it_retries(pool, on_time, now):
     since, until = now - timedelta(minutes=15), now + timedelta(minutes=5)
     Pool.objects.filter(pk=pool.pk).update(backoff_since=since, backoff_until=until, failures=3)
     (need,) = attention_items(FleetSnapshot(now))
@@ -79,7 +79,7 @@ def test_a_pool_that_backs_off_says_when_it_goes_on(pool, on_time, now):
     assert need.since == since
 
 
-def test_slots_in_error_overdue_and_silent(pool, on_time, now):
+def test_slots_in_error_overdue_and_silent_need_attention(pool, on_time, now):
     make_slot(pool, now, 1, state=SlotState.ERROR, state_deadline=now - timedelta(hours=1))
     make_slot(pool, now, 2, state=SlotState.BOOTING, state_deadline=now - timedelta(minutes=1))
     make_slot(pool, now, 3, state=SlotState.DRAINING, state_deadline=now - timedelta(days=1), lease_count=1)
@@ -97,7 +97,7 @@ def test_slots_in_error_overdue_and_silent(pool, on_time, now):
     ]
 
 
-def test_a_line_about_slots_leads_to_those_it_counts(client, viewer, pool, on_time):
+def test_an_item_about_slots_links_to_the_slots_it_counts(client, viewer, pool, on_time):
     now = timezone.now()
     past = {"state_deadline": now - timedelta(hours=1)}
     make_slot(pool, now, 1, state=SlotState.ERROR, **past)
@@ -123,7 +123,7 @@ def test_a_line_about_slots_leads_to_those_it_counts(client, viewer, pool, on_ti
 
 
 @pytest.mark.parametrize("flag", ["overdue", "silent"])
-def test_the_others_are_all_the_rest(client, viewer, pool, flag):
+def test_a_negated_slot_filter_finds_the_remaining_slots(client, viewer, pool, flag):
     now = timezone.now()
     long_ago = now - timedelta(hours=1)
     make_slot(pool, now, 1, state=SlotState.BOOTING, state_deadline=long_ago)
@@ -134,7 +134,7 @@ def test_the_others_are_all_the_rest(client, viewer, pool, flag):
     assert sorted(slot.number for slot in rest) == ([2, 3] if flag == "overdue" else [1, 3])
 
 
-def test_a_pool_that_breaks_its_promise_is_named(pool, on_time, now):
+def test_a_pool_that_misses_its_wait_target_is_named(pool, on_time, now):
     ObserverRun.objects.update(started_at=now + timedelta(minutes=15))
     assert texts(now + timedelta(minutes=15)) == []
     later = now + timedelta(minutes=16)
@@ -153,7 +153,7 @@ def test_late_and_failed_observers_are_named(on_time, now):
     assert texts(later) == ["Observer **usage-aggregation** is late"]
 
 
-def test_an_observer_that_stopped_long_ago_says_since_when(on_time, now):
+def test_an_observer_that_stopped_long_ago_shows_since_when(on_time, now):
     stopped = now - timedelta(days=2)
     ObserverRun.objects.filter(observer="usage-record").update(started_at=stopped)
     make_run("usage-record", stopped - timedelta(minutes=1))
@@ -161,7 +161,7 @@ def test_an_observer_that_stopped_long_ago_says_since_when(on_time, now):
     assert (need.text, need.since) == ("Observer **usage-record** is late", stopped)
 
 
-def test_an_observer_that_fails_says_since_when_and_its_newest_error(on_time, now):
+def test_a_failing_observer_shows_since_when_and_its_latest_error(on_time, now):
     ObserverRun.objects.filter(observer="usage-record").delete()
     for minutes, error in ((40, "zeroth"), (30, ""), (20, "no disk"), (10, "slow disk"), (0, "a full disk")):
         make_run("usage-record", now - timedelta(minutes=minutes), error=error)
@@ -172,7 +172,7 @@ def test_an_observer_that_fails_says_since_when_and_its_newest_error(on_time, no
     assert need.since == now - timedelta(minutes=40), "it was never well"
 
 
-def test_usage_that_does_not_add_up_is_told(on_time, now):
+def test_inconsistent_usage_needs_attention(on_time, now):
     day = now.date()
     UsageCheck.objects.create(
         checked_at=now, first_day=day, last_day=day, record_count=9, difference_count=2, differences=["x"]
@@ -180,7 +180,7 @@ def test_usage_that_does_not_add_up_is_told(on_time, now):
     assert texts(now) == ["**2 usage buckets differ** from the records"]
 
 
-def test_the_worst_comes_first_then_the_oldest(pool, on_time, now):
+def test_items_are_sorted_by_severity_then_by_age(pool, on_time, now):
     make_slot(pool, now - timedelta(hours=2), 1, state=SlotState.READY)
     make_slot(pool, now, 2, state=SlotState.ERROR)
     assert [need.tone for need in attention_items(FleetSnapshot(now))] == ["bad", "warn"]
@@ -190,27 +190,27 @@ def test_sessions_are_counted_by_status(client, viewer, session, session_in):
     session_in(SessionStatus.RUNNING)
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
-    assert "1 session runs, 2 wait for a place." in page, "nobody placed the claim of the one that runs"
+    assert "1 running · 2 wait for a place" in page, "nobody placed the claim of the one that runs"
     assert f"{reverse('session_list')}?status=RUNNING" in page
 
 
-def test_who_booked_ahead_is_told_beside_who_waits(client, viewer, session):
+def test_advance_bookings_are_counted_beside_waiting_sessions(client, viewer, session):
     Reservation.objects.update(turn_at=timezone.now() + timedelta(days=1))
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
-    assert "No session runs, nobody waits, 1 is booked ahead." in page
+    assert "0 running · nobody waits, 1 is booked ahead" in page
     assert '<small>sessions</small><div class="sub">1 booked ahead</div>' in page
 
 
-def test_how_many_slots_there_may_be_is_said_as_the_most(client, viewer, pool, now):
+def test_the_maximum_number_of_slots_is_shown(client, viewer, pool, now):
     make_slot(pool, now, 1, state=SlotState.READY)
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
-    assert f"1 ready, {pool.max_slots} at most" in page
-    assert re.search(r"<dt>Ready slots</dt><dd>1 <small>\d+ at most</small>", page)
+    assert f"1 ready of max {pool.max_slots}" in page
+    assert re.search(r"<dt>Ready slots</dt><dd>1 <small>of max \d+</small>", page)
 
 
-def test_htmx_gets_the_live_part_alone(client, viewer):
+def test_htmx_gets_only_the_live_part(client, viewer):
     client.force_login(viewer)
     page = client.get(reverse("home"), headers={"HX-Request": "true"}).content.decode()
     assert 'id="live"' in page
@@ -220,7 +220,7 @@ def test_htmx_gets_the_live_part_alone(client, viewer):
     )
 
 
-def test_a_large_fleet_costs_as_many_queries_as_a_small_one(client, viewer, session, pool, project):
+def test_a_large_fleet_needs_as_many_queries_as_a_small_one(client, viewer, session, pool, project):
     now = timezone.now()
     client.force_login(viewer)
     make_slot(pool, now, 1, state=SlotState.READY)
@@ -242,7 +242,7 @@ def test_a_large_fleet_costs_as_many_queries_as_a_small_one(client, viewer, sess
 
 
 @pytest.mark.parametrize(("name", "every"), [("overview_ticks", "10s"), ("overview_usage", "60s")])
-def test_what_loads_later_is_a_panel_and_a_page_and_stays_fresh(name, every, client, viewer, pool):
+def test_lazy_panels_are_panels_and_pages_that_reload(name, every, client, viewer, pool):
     TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=70, counts={"placed": 2})
     client.force_login(viewer)
     with CaptureQueriesContext(connection) as captured:
@@ -256,16 +256,16 @@ def test_what_loads_later_is_a_panel_and_a_page_and_stays_fresh(name, every, cli
     assert len(captured) <= LIMIT
 
 
-def test_the_ticks_are_drawn_with_their_numbers(client, viewer, pool):
+def test_the_tick_chart_has_a_data_table(client, viewer, pool):
     TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=70, counts={"placed": 2})
     client.force_login(viewer)
     page = client.get(reverse("overview_ticks")).content.decode()
-    assert "2 sessions were placed in this time. Quiet ticks in a row are drawn as one point." in page
+    assert "2 sessions placed. Consecutive idle cycles are merged into one point." in page
     assert "70 ms" in page
 
 
 @pytest.mark.parametrize("name", ["overview_ticks", "overview_usage"])
-def test_a_panel_that_is_a_page_asks_for_its_lead_too(name, client, viewer, pool):
+def test_a_panel_shown_as_a_page_reloads_its_lead_too(name, client, viewer, pool):
     client.force_login(viewer)
     asked = {"HX-Request": "true", "HX-Target": "live"}
     page, again = client.get(reverse(name)), client.get(reverse(name), headers=asked)
@@ -276,7 +276,7 @@ def test_a_panel_that_is_a_page_asks_for_its_lead_too(name, client, viewer, pool
         assert '<p class="lead"><strong>N' in body
 
 
-def test_a_panel_that_is_a_page_belongs_to_the_overview(client, viewer, pool):
+def test_a_panel_shown_as_a_page_belongs_to_the_overview(client, viewer, pool):
     client.force_login(viewer)
     for name in ("home", "overview_ticks", "overview_usage"):
         body = client.get(reverse(name)).content.decode()
@@ -284,7 +284,7 @@ def test_a_panel_that_is_a_page_belongs_to_the_overview(client, viewer, pool):
         assert current == reverse("home")
 
 
-def test_ticks_of_pools_are_lines_of_their_own_and_the_slowest_is_told(client, viewer, pool):
+def test_each_pool_has_a_tick_line_and_the_slowest_is_named(client, viewer, pool):
     now = timezone.now()
     other = create_pool(name="cml-asia", actor=SYSTEM, **HUGE)
     for each, ms, age in ((pool, 185, 2), (other, 20, 1), (pool, 7, 0)):

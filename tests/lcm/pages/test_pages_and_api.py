@@ -1,4 +1,4 @@
-"""A page and the API call that does the same have one rule, and hide the same values."""
+"""A page and the matching API call have the same policy and hide the same values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lcm.services import people
 from tests.lcm.web.test_permission_matrix import API, PAGES, address_of
 from tests.support.factories import LAB, make_definition, make_session
 
-# Each page with the API calls that show or change the same thing.
+# Each page with the API calls that show or change the same object.
 COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "session_list": ("GET api:session-list",),
     "session_create": ("POST api:session-list",),
@@ -174,12 +174,12 @@ CALLS_WITHOUT_A_PAGE = {
 
 
 def least_role(rule: str) -> str:
-    """The role that people need; controllers are limited by their scopes."""
+    """Return the lowest role for people; controllers are limited by their scopes."""
     return rule.removesuffix(" + controller")
 
 
 def calls() -> Iterator[tuple[str, str]]:
-    """Every API call for people, with its rule."""
+    """Return every API call for people with its policy."""
     for name, methods in API.items():
         for method, rule in methods.items():
             if rule != "controller":
@@ -212,7 +212,7 @@ CONFIGURED = LAB.replace("label: r1,", f"label: r1, configuration: 'enable secre
 
 @pytest.fixture
 def secrets(places: dict[str, Any], viewer, operator, admin, project, now) -> dict[str, dict[str, Any]]:
-    """The addresses lead to a definition with passwords and to a person whose e-mail and role changed."""
+    """URL arguments of a definition with passwords and of a person whose e-mail and role changed."""
     definition = make_definition("secrets", topology=CONFIGURED, pool="cml-eu", now=now)
     session = make_session(definition, project, operator, now=now)
     people.update_profile(user=viewer, email="vera.new@example.org", actor=Actor.person(viewer))
@@ -228,7 +228,7 @@ def secrets(places: dict[str, Any], viewer, operator, admin, project, now) -> di
 
 
 def readable(role: str, places: dict[str, Any]) -> Iterator[str]:
-    """Every address whose GET needs exactly this role; lists also as exports and with a search."""
+    """Return every URL whose GET requires exactly this role; lists also as exports and with a search."""
     for name, methods in (PAGES | API).items():
         if least_role(methods.get("GET", "")) == role and name not in ("profile", "api:docs"):
             address = address_of(name, places)
@@ -237,7 +237,7 @@ def readable(role: str, places: dict[str, Any]) -> Iterator[str]:
                 yield from (f"{address}?format=csv", f"{address}?format=json")
     if role == "operator":
         return
-    # A part only: pages repeat the search text.
+    # Only part of the secret: pages repeat the search text.
     for text in (SECRET[:-1], "example.org", "secrets"):
         yield f"{reverse('search')}?q={text}"
         yield f"/api/lablet-definitions/?q={text}"
@@ -249,7 +249,7 @@ def body_of(response: Any) -> str:
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])
-def test_no_answer_below_admin_has_an_e_mail_or_a_role_and_none_for_viewers_a_configuration(
+def test_responses_hide_emails_and_roles_below_admin_and_configurations_from_viewers(
     role, secrets, request, client, operator
 ):
     client.force_login(request.getfixturevalue(role))
@@ -261,13 +261,13 @@ def test_no_answer_below_admin_has_an_e_mail_or_a_role_and_none_for_viewers_a_co
         assert [each for each in hidden if each in text] == [], address
 
 
-def test_operators_see_configurations_and_viewers_that_they_are_redacted(api, viewer, operator, secrets):
+def test_operators_see_configurations_and_viewers_a_redaction_notice(api, viewer, operator, secrets):
     for name in ("definition_detail", "api:definition-detail"):
         address = address_of(name, secrets)
         for who, shown in ((viewer, REDACTED), (operator, SECRET)):
             response = api(who).get(address)
             assert shown in body_of(response), (name, who)
-            # The answer depends on the role, so no cache may share it.
+            # The response depends on the role, so no cache may share it.
             assert "private" in response["Cache-Control"], name
 
 

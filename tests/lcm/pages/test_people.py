@@ -22,14 +22,14 @@ def as_viewer(client, viewer):
     return client
 
 
-def test_times_are_shown_in_the_zone_of_the_profile(as_viewer, viewer, session):
+def test_times_are_shown_in_the_time_zone_of_the_profile(as_viewer, viewer, session):
     as_viewer.post(reverse("profile"), PROFILE)
     page = as_viewer.get(reverse("session_detail", args=[session.pk])).content.decode()
     assert " JST" in page
     assert " UTC" not in page
 
 
-def test_the_theme_of_the_profile_is_used_at_once(as_viewer):
+def test_the_theme_of_the_profile_applies_immediately(as_viewer):
     as_viewer.post(reverse("set_theme"), {"theme": "light"})
     as_viewer.post(reverse("profile"), PROFILE)
     assert 'data-theme="dark"' in as_viewer.get(reverse("profile")).content.decode()
@@ -42,14 +42,14 @@ def test_the_chosen_zone_is_selected(as_viewer):
     assert page.count(" selected>") == 2
 
 
-def test_an_unknown_zone_is_refused_at_its_field(as_viewer, viewer):
+def test_an_unknown_time_zone_is_rejected_at_its_field(as_viewer, viewer):
     answer = as_viewer.post(reverse("profile"), {**PROFILE, "time_zone": "Mars/Olympus"})
     assert answer.status_code == 422
     viewer.refresh_from_db()
     assert viewer.time_zone == ""
 
 
-def test_a_profile_changes_nothing_but_itself(as_viewer, viewer):
+def test_saving_a_profile_changes_only_the_profile(as_viewer, viewer):
     as_viewer.post(reverse("profile"), {**PROFILE, "is_superuser": "1", "username": "root"})
     viewer.refresh_from_db()
     assert (viewer.username, viewer.is_superuser, viewer.first_name) == ("vera", False, "Vera")
@@ -72,10 +72,10 @@ def test_a_password_is_changed_and_this_browser_stays_logged_in(as_viewer, viewe
     [
         (passwords(present="wrong"), "This is not your current password."),
         (passwords(new="short"), "too short"),
-        (passwords(again="another-new-secret"), "The two new passwords differ."),
+        (passwords(again="another-new-secret"), "The two new passwords do not match."),
     ],
 )
-def test_a_wrong_change_is_told_at_its_field(form, words, as_viewer, viewer):
+def test_an_invalid_password_change_is_reported_at_its_field(form, words, as_viewer, viewer):
     page = as_viewer.post(reverse("password_change"), form)
     assert page.status_code == 422
     assert words in page.content.decode()
@@ -83,7 +83,7 @@ def test_a_wrong_change_is_told_at_its_field(form, words, as_viewer, viewer):
     assert viewer.check_password(PASSWORD)
 
 
-def test_an_admin_gives_a_role_with_a_reason(client, admin, viewer):
+def test_an_admin_assigns_a_role_with_a_reason(client, admin, viewer):
     client.force_login(admin)
     form = {"role": "2", "is_active": "on", "reason": "looks after the night shift"}
     client.post(reverse("person_role", args=[viewer.pk]), form)
@@ -99,18 +99,18 @@ def test_a_closed_account_is_logged_out(client, admin, viewer):
     assert client.get(reverse("home")).status_code == 302
 
 
-def test_nobody_changes_their_own_role(admin):
+def test_people_cannot_change_their_own_role(admin):
     with pytest.raises(StateConflict, match="own role"):
         set_role(user=admin, role=Role.VIEWER, is_active=True, reason="tired", by=admin)
 
 
-def test_a_superuser_is_out_of_reach_of_an_admin(admin):
+def test_an_admin_cannot_change_a_superuser(admin):
     root = make_person("root", is_superuser=True)
     with pytest.raises(StateConflict, match="superusers"):
         set_role(user=root, role=Role.NONE, is_active=False, reason="coup", by=admin)
 
 
-def test_a_role_needs_a_reason(admin, viewer):
+def test_a_role_change_requires_a_reason(admin, viewer):
     with pytest.raises(InvalidInput, match="Enter a reason"):
         set_role(user=viewer, role=Role.ADMIN, is_active=True, reason=" ", by=admin)
 
@@ -139,7 +139,7 @@ def test_people_are_found_by_the_role_that_the_list_shows(client, admin, viewer,
 
 
 @pytest.mark.parametrize("name", ["ada", "root"])
-def test_a_role_that_cannot_be_changed_has_a_sentence_and_no_form(client, admin, viewer, name):
+def test_a_role_that_cannot_be_changed_shows_an_explanation_without_a_form(client, admin, viewer, name):
     make_person("root", is_superuser=True)
     client.force_login(admin)
     address = reverse("person_role", args=[User.objects.get(username=name).pk])
@@ -157,15 +157,15 @@ def test_a_role_that_cannot_be_changed_has_a_sentence_and_no_form(client, admin,
     assert User.objects.get(username=name).role == Role.ADMIN
 
 
-def test_the_profile_says_who_one_is(client, admin, viewer):
+def test_the_profile_shows_user_name_and_role(client, admin, viewer):
     for person, more in ((admin, False), (viewer, True)):
         client.force_login(person)
         page = client.get(reverse("profile")).content.decode()
         assert f"You are logged in as <strong>{person}</strong>, role {person.role.label}." in page
-        assert ("An Admin decides about roles." in page) == more
+        assert ("An Admin assigns roles." in page) == more
 
 
-def test_one_stays_logged_in_for_half_a_day_of_idling(client, viewer, time_machine, now):
+def test_a_login_lasts_half_a_day_without_activity(client, viewer, time_machine, now):
     for hours, status in ((11, 200), (13, 302)):
         time_machine.move_to(now, tick=False)
         client.force_login(viewer)
@@ -178,11 +178,11 @@ def tries_to_log_in(client, name, password="guess"):
 
 
 @pytest.mark.usefixtures("one_window")
-def test_ten_wrong_passwords_from_an_address_are_enough(client, viewer):
+def test_ten_wrong_passwords_block_an_address(client, viewer):
     for _ in range(10):
         tries_to_log_in(client, "vera")
     page = tries_to_log_in(client, "vera", PASSWORD)
-    assert "Too many wrong passwords" in page.content.decode()
+    assert "Too many failed attempts" in page.content.decode()
 
 
 def test_guessing_one_persons_password_does_not_lock_out_others(client, viewer, operator, time_machine, now):
@@ -192,12 +192,12 @@ def test_guessing_one_persons_password_does_not_lock_out_others(client, viewer, 
     assert tries_to_log_in(client, "otto", PASSWORD).status_code == 302
 
 
-def test_guessing_for_many_names_is_stopped_too(client, viewer, settings, time_machine, now):
+def test_guessing_for_many_names_is_blocked_too(client, viewer, settings, time_machine, now):
     time_machine.move_to(now, tick=False)
     settings.CONFIG["API_LOGIN_RATE"] = "2/min"
     for number in range(20):
-        assert "Check the name" in tries_to_log_in(client, f"nobody-{number}").content.decode()
-    assert "Too many wrong passwords" in tries_to_log_in(client, "vera", PASSWORD).content.decode()
+        assert "Wrong user name" in tries_to_log_in(client, f"nobody-{number}").content.decode()
+    assert "Too many failed attempts" in tries_to_log_in(client, "vera", PASSWORD).content.decode()
 
 
 def test_wrong_tokens_do_not_lock_people_out(client, viewer, settings):
@@ -209,7 +209,7 @@ def test_wrong_tokens_do_not_lock_people_out(client, viewer, settings):
 @pytest.mark.parametrize("name", ["set_theme", "login", "observer_run", "admin:login"])
 @pytest.mark.parametrize("target", ["http://testserver/sessions/", "https://testserver/sessions/"])
 def test_next_keeps_the_scheme(name, target, client, admin, monkeypatch):
-    """A secure page leads to secure pages only; an insecure one to both."""
+    """A secure page redirects to secure pages only, an insecure page to both."""
     monkeypatch.setattr("scheduling.pages.observers.enqueue_run", lambda *_: None)
     admin.is_staff = True
     admin.save()

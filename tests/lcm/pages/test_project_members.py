@@ -1,4 +1,4 @@
-"""Domains with many projects, projects with many members, and who is added to them."""
+"""Domains with many projects, projects with many members, and adding members."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def as_admin_page(client, admin):
 
 @pytest.fixture
 def crowded(project):
-    """Three more members than the project's page shows, person-000 the first."""
+    """A project with three more members than its page shows; person-000 is the first."""
     people = User.objects.bulk_create(
         User(username=f"person-{number:03}", last_name=f"Number {number}")
         for number in range(MEMBERS_SHOWN + 3)
@@ -29,7 +29,7 @@ def crowded(project):
     return project
 
 
-def test_a_domain_counts_all_its_projects_and_leads_to_them(as_admin_page, project):
+def test_a_domain_counts_and_links_all_its_projects(as_admin_page, project):
     domain = project.domain
     Project.objects.filter(domain=domain).delete()
     Project.objects.bulk_create(
@@ -44,7 +44,7 @@ def test_a_domain_counts_all_its_projects_and_leads_to_them(as_admin_page, proje
     assert "of 102 projects" in as_admin_page.get(whole).content.decode()
 
 
-def test_a_member_that_the_project_does_not_show_is_found_and_removed(as_admin_page, crowded):
+def test_a_member_beyond_the_first_page_is_found_and_removed(as_admin_page, crowded):
     here, whole = reverse("project_detail", args=[crowded.pk]), reverse("member_list", args=[crowded.pk])
     page = as_admin_page.get(here).content.decode()
     assert "person-101" not in page
@@ -59,7 +59,7 @@ def test_a_member_that_the_project_does_not_show_is_found_and_removed(as_admin_p
     assert not Membership.objects.filter(project=crowded, user=last).exists()
 
 
-def test_the_members_are_paged_and_of_this_project_alone(as_admin_page, crowded, stranger):
+def test_members_are_paged_and_limited_to_the_project(as_admin_page, crowded, stranger):
     other = Project.objects.create(domain=crowded.domain, name="other")
     Membership.objects.create(project=other, user=stranger)
     whole = reverse("member_list", args=[crowded.pk])
@@ -71,7 +71,7 @@ def test_the_members_are_paged_and_of_this_project_alone(as_admin_page, crowded,
     assert [row.user.username for row in latest[:2]] == ["person-102", "person-101"]
 
 
-def test_pages_say_who_may_ask_and_what_runs(as_admin_page, project, session_in):
+def test_pages_show_who_can_request_and_how_many_sessions_run(as_admin_page, project, session_in):
     session_in(SessionStatus.RUNNING)
     project.description = "Autumn term"
     project.save()
@@ -80,8 +80,8 @@ def test_pages_say_who_may_ask_and_what_runs(as_admin_page, project, session_in)
     for address, words in {
         place: f'running now.</p>\n      <p class="sub">{project.description}</p>',
         domain: "<strong>1 project with 2 people;</strong>",
-        whole: f"<strong>2 people may ask for sessions in {project.path}.</strong>",
-        reverse("domain_list"): "<strong>One domain has the fleet to itself.</strong>",
+        whole: f"<strong>2 people can request sessions in {project.path}.</strong>",
+        reverse("domain_list"): "<strong>One domain uses the whole fleet.</strong>",
         reverse("project_list"): "<strong>1 project in 1 domain.</strong>",
     }.items():
         assert words in as_admin_page.get(address).content.decode(), address
@@ -107,7 +107,7 @@ def test_a_viewer_sees_the_members_and_cannot_remove_them(client, viewer, crowde
     assert "Remove…" not in page
 
 
-def test_a_wrong_name_stays_in_the_form_with_what_is_wrong(as_admin_page, project):
+def test_an_unknown_name_stays_in_the_form_with_its_error(as_admin_page, project):
     answer = as_admin_page.post(reverse("member_add", args=[project.pk]), {"person": "nobbody"})
     page = answer.content.decode()
     assert answer.status_code == 422
@@ -118,7 +118,7 @@ def test_a_wrong_name_stays_in_the_form_with_what_is_wrong(as_admin_page, projec
     assert "nobbody" not in later
 
 
-def test_a_right_name_is_added_and_told(as_admin_page, project, stranger):
+def test_a_known_name_is_added_and_confirmed(as_admin_page, project, stranger):
     address = reverse("member_add", args=[project.pk])
     page = as_admin_page.post(address, {"person": stranger.username}, follow=True).content.decode()
     assert f"{stranger} is a member of {project.path} now." in page

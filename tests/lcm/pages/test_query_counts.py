@@ -1,4 +1,4 @@
-"""A page costs the same number of queries whether it shows three rows or thirty."""
+"""A page needs the same number of queries for three rows and for thirty."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DETAIL_LIMIT = 20
 
 
 def fill(session, count: int) -> None:
-    """More rows of every kind, tied to the session's definition and project."""
+    """Add rows of every kind that refer to the session's definition and project."""
     start = ApiToken.objects.count()
     for number in range(start, start + count):
         owner = UserFactory()
@@ -46,7 +46,7 @@ def queries_for(client, address: str) -> int:
     return len(captured)
 
 
-def test_pages_ask_the_same_for_few_and_many_rows(client, admin, session):
+def test_pages_need_the_same_queries_for_few_and_many_rows(client, admin, session):
     client.force_login(admin)
     keys = {
         "session": session.pk,

@@ -1,4 +1,4 @@
-"""Pages that end something or reach far ask why, and keep the answer."""
+"""Pages with far-reaching actions require a reason and record it."""
 
 import pytest
 from django.urls import reverse
@@ -26,7 +26,7 @@ def addresses(project, viewer, controller, active_definition) -> dict[str, str]:
 
 
 EDITED = {"system": "cml", "pool": "cml-us", "placement": "together", "max_duration": "08:00:00"}
-# What is filled in beside the reason.
+# Form values besides the reason.
 FORMS: dict[str, dict[str, str]] = {
     "domain_deleted": {},
     "project_deleted": {},
@@ -54,7 +54,7 @@ def as_admin(client, admin):
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_the_page_asks_first(event, as_admin, addresses):
+def test_the_page_shows_a_form_first(event, as_admin, addresses):
     assert 'name="reason"' in as_admin.get(addresses[event]).content.decode()
     assert not ChangeLog.objects.filter(event=event).exists()
 
@@ -71,8 +71,8 @@ def test_the_reason_is_in_the_change_log(event, as_admin, addresses):
     assert ChangeLog.objects.get(event=event).reason == "over"
 
 
-def test_every_form_that_asks_why_wants_an_answer(as_admin, places):
-    """With all else as the form offers it."""
+def test_every_form_with_a_reason_requires_it(as_admin, places):
+    """All other fields keep their initial values."""
     asked = []
     for name, methods in PAGES.items():
         shown = as_admin.get(address_of(name, places)) if set(methods) == {"GET", "POST"} else None
@@ -88,13 +88,13 @@ def test_every_form_that_asks_why_wants_an_answer(as_admin, places):
     assert len(asked) > 20, asked
 
 
-def test_nothing_is_done_to_many_without_a_reason(as_admin, places):
+def test_bulk_actions_require_a_reason(as_admin, places):
     asked = []
     for name in (name for name in PAGES if "_bulk_" in name):
         before = ChangeLog.objects.count()
         answer = as_admin.post(address_of(name, places), {"all": "1", "filter_query": "", "reason": " "})
         assert ChangeLog.objects.count() == before, name
-        if answer.status_code == 302:  # There is no such row here.
+        if answer.status_code == 302:  # No row of this kind exists here.
             continue
         assert (answer.status_code, "reason" in answer.context["form"].errors) == (422, True), name
         asked.append(name)
@@ -119,7 +119,7 @@ def test_other_statuses_need_no_reason(as_admin, definition):
         ({"max_duration": "04:00:00"}, 422),
     ],
 )
-def test_a_definition_is_edited_with_a_reason_but_for_its_description(
+def test_editing_a_definition_requires_a_reason_except_for_its_description(
     changed, status, as_admin, active_definition
 ):
     address = reverse("definition_edit", args=[active_definition.pk])
@@ -136,7 +136,7 @@ def test_a_token_is_rotated_with_a_reason(as_admin, controller):
     assert ChangeLog.objects.get(event="token_revoked").reason == "yearly"
 
 
-def test_a_member_whose_session_goes_on_stays(as_admin, session):
+def test_a_member_with_an_active_session_cannot_be_removed(as_admin, session):
     address = reverse("member_remove", args=[session.project.pk, session.owner.pk])
     page = as_admin.post(address, {"reason": "over"})
     assert page.status_code == 422

@@ -1,4 +1,4 @@
-"""The global search: by name or id, few queries, for everybody with a role."""
+"""The global search: by name or id, with few queries, for every role."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMIT = 12
 
 @pytest.fixture
 def found(client, viewer):
-    """`found(text)`: the addresses that the page links to."""
+    """`found(text)`: the URLs that the page links to."""
     client.force_login(viewer)
 
     def look(text: str) -> str:
@@ -33,7 +33,7 @@ def slot(session):
 
 
 @pytest.mark.parametrize("kind", ["session", "definition", "slot", "pool", "project", "person"])
-def test_things_are_found_by_the_start_of_their_id(kind, found, session, slot):
+def test_objects_are_found_by_the_start_of_their_id(kind, found, session, slot):
     owner = f"{reverse('session_list')}?owner={session.owner_id}"
     pages = {
         "session": (session.pk, reverse("session_detail", args=[session.pk])),
@@ -65,7 +65,7 @@ def test_a_person_is_found_by_the_beginning_or_a_part_of_the_name(found, operato
     assert "Ottokar" in found("tokar")
 
 
-def test_people_whose_names_begin_so_come_before_those_that_have_it_anywhere(found):
+def test_people_whose_names_start_with_the_text_come_first(found):
     UserFactory(username="anna", last_name="Tokarz")
     UserFactory(username="tokarz")
     page = found("tokar")
@@ -73,17 +73,17 @@ def test_people_whose_names_begin_so_come_before_those_that_have_it_anywhere(fou
 
 
 @pytest.mark.parametrize(("role", "leads_on"), [("viewer", False), ("admin", True)])
-def test_admins_are_led_to_all_people_that_match(role, leads_on, client, request):
+def test_admins_get_a_link_to_all_matching_people(role, leads_on, client, request):
     client.force_login(request.getfixturevalue(role))
     for number in range(MAX_HITS + 1):
         UserFactory(username=f"learner-{number}")
     page = client.get(reverse("search"), {"q": "learner"}).content.decode()
-    assert f"More than {MAX_HITS} things match “learner”." in page
+    assert f"More than {MAX_HITS} results for “learner”." in page
     assert (f"{reverse('person_list')}?q=learner" in page) is leads_on
 
 
-def test_how_many_match_is_said_first(found, active_definition):
-    assert "1 thing matches “campus”." in found("campus")
+def test_the_number_of_results_comes_first(found, active_definition):
+    assert "1 result for “campus”." in found("campus")
 
 
 @pytest.mark.parametrize("text", ["cml-eu-07", "i-0abc", "cml-eu"])
@@ -91,11 +91,11 @@ def test_a_slot_is_found_by_its_name_and_its_instance(text, found, slot):
     assert reverse("slot_detail", args=[slot.pk]) in found(text)
 
 
-def test_nothing_found_says_what_can_be_looked_for(found):
-    assert "Nothing is called “no-such-thing”" in found("no-such-thing")
+def test_an_empty_result_explains_what_can_be_searched(found):
+    assert "No results for “no-such-thing”" in found("no-such-thing")
 
 
-def test_text_is_shown_as_text(found):
+def test_the_search_text_is_escaped(found):
     assert "<script>alert" not in found("<script>alert(1)</script>")
 
 
@@ -103,7 +103,7 @@ def test_an_empty_search_finds_nothing(found, session):
     assert reverse("session_detail", args=[session.pk]) not in found("")
 
 
-def test_htmx_gets_the_findings_alone(client, viewer, active_definition):
+def test_htmx_gets_only_the_results(client, viewer, active_definition):
     client.force_login(viewer)
     page = client.get(reverse("search"), {"q": "campus"}, headers={"HX-Request": "true"}).content.decode()
     assert 'id="found"' in page
@@ -112,7 +112,7 @@ def test_htmx_gets_the_findings_alone(client, viewer, active_definition):
 
 
 @pytest.mark.parametrize("text", ["lab", "abcd"])
-def test_a_search_costs_the_same_for_few_and_many(text, client, viewer, session, slot):
+def test_a_search_needs_the_same_queries_for_few_and_many_rows(text, client, viewer, session, slot):
     client.force_login(viewer)
     counts = []
     for more in (1, 12):

@@ -1,4 +1,4 @@
-"""The list of sessions, a session's page, asking for one and extending it."""
+"""The session list, a session's page, requesting a session and extending it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def said(client, operator):
-    """`said(name, …)`: what a page says to the operator, without its mark-up."""
+    """`said(name, …)`: the text of a page for the operator, without markup."""
     client.force_login(operator)
 
     def words(name: str, *args: object, **query: str) -> str:
@@ -55,12 +55,12 @@ def planned(session, starts_at, ends_at) -> LabletSession:
     ],
     ids=["today", "yesterday", "over a day", "another year"],
 )
-def test_a_timeslot_says_a_date_once(starts_at, ends_at, text, time_machine):
+def test_a_timeslot_shows_a_shared_date_once(starts_at, ends_at, text, time_machine):
     time_machine.move_to(NOON, tick=False)
     assert plain(timeslot(starts_at, ends_at)) == text
 
 
-def test_a_clock_can_tell_the_seconds(time_machine):
+def test_a_clock_can_show_seconds(time_machine):
     time_machine.move_to(NOON, tick=False)
     moment = NOON + timedelta(seconds=7)
     assert (plain(clock(moment)), plain(clock(moment, "seconds"))) == ("12:00", "12:00:07")
@@ -69,7 +69,7 @@ def test_a_clock_can_tell_the_seconds(time_machine):
 @pytest.mark.parametrize(
     ("seconds", "text"), [(None, ""), (0, "under 1 s"), (0.9, "under 1 s"), (1, "1 s"), (75, "1 min 15 s")]
 )
-def test_what_was_quick_did_not_take_nothing(seconds, text):
+def test_a_short_duration_is_not_shown_as_zero(seconds, text):
     assert took(None if seconds is None else timedelta(seconds=seconds)) == text
 
 
@@ -78,11 +78,11 @@ def test_what_was_quick_did_not_take_nothing(seconds, text):
     [
         (S.PENDING, 2, 3, "starts in 2 h"),
         (S.RUNNING, -1, 3, "ends in 3 h"),
-        (S.RUNNING, -3, -1, "was to end 1 h ago"),
+        (S.RUNNING, -3, -1, "was due to end 1 h ago"),
         (S.TERMINATED, -3, 5, "ended just now"),
     ],
 )
-def test_the_list_says_when_a_session_starts_or_ends(
+def test_the_list_shows_when_a_session_starts_or_ends(
     status, begins, ends, text, said, session_in, time_machine, now
 ):
     time_machine.move_to(now, tick=False)
@@ -110,7 +110,7 @@ def test_sessions_are_sorted_by_either_end_of_their_timeslot(sort, client, opera
     assert [row.pk for row in rows] == [early.pk, late.pk]
 
 
-def test_the_steps_to_come_have_the_times_that_are_planned(session, now):
+def test_future_steps_show_their_planned_times(session, now):
     planned(session, now + HOUR, now + 2 * HOUR)
     steps = {step.status: step.at for step in session_timeline(session, [], now=now) if step.at}
     assert steps == {S.RUNNING: now + HOUR, S.COLLECTING: now + 2 * HOUR}
@@ -118,7 +118,7 @@ def test_the_steps_to_come_have_the_times_that_are_planned(session, now):
     assert late == {S.COLLECTING: now + 2 * HOUR}, "when it gets to run is not known any more"
 
 
-def test_a_session_s_life_is_told_to_the_second(said, session_in, time_machine):
+def test_the_lifecycle_of_a_session_shows_seconds(said, session_in, time_machine):
     time_machine.move_to(NOON + timedelta(seconds=15), tick=False)
     session = planned(session_in(S.READY, now=NOON), NOON + HOUR, NOON + 2 * HOUR)
     for status, after in ((S.PENDING, 0), (S.SCHEDULED, 1), (S.INSTANTIATING, 1.5), (S.READY, 12)):
@@ -145,32 +145,32 @@ def test_a_session_s_page_names_its_pool_and_its_slot_once_it_has_one(client, op
     assert pool_link in page
 
 
-def test_what_is_planned_stands_on_a_session_s_page_once(said, session):
+def test_the_page_of_a_session_shows_its_plan_once(said, session):
     text = said("session_detail", session.pk)
     assert "Nodes 3 nodes" in text
     assert "Storage 7 GB" not in text, "the panel beside it has it, with what was observed"
 
 
-def test_extending_says_when_it_ends_and_how_far_it_may(said, session_in, time_machine):
+def test_the_extend_form_shows_the_current_and_the_latest_end(said, session_in, time_machine):
     time_machine.move_to(NOON, tick=False)
     session = planned(session_in(S.RUNNING, now=NOON), NOON, NOON + timedelta(minutes=5))
     hours = session.definition.max_duration // HOUR
     latest = f"{NOON + hours * HOUR:%H:%M}"
     text = said("session_extend", session.pk)
-    assert f"It ends in 5 min, at 12:05. It may run until {latest}, {hours} h from now." in text
+    assert f"The session ends in 5 min, at 12:05. It can run until {latest}, {hours} h from now." in text
     time_machine.move_to(NOON + timedelta(minutes=6), tick=False)
-    assert "It was to end 1 min ago, at 12:05." in said("session_extend", session.pk)
+    assert "The session was due to end 1 min ago, at 12:05." in said("session_extend", session.pk)
     time_machine.move_to(NOON + (hours + 1) * HOUR, tick=False)
-    assert "It may run no longer." in said("session_extend", session.pk)
+    assert "It cannot be extended further." in said("session_extend", session.pk)
 
 
-def test_asking_for_a_session_goes_from_what_to_when_to_where(said, client):
+def test_the_request_form_orders_its_fields_by_what_when_and_where(said, client):
     text = said("session_create")
     labels = ("Definition", "Project", "Owner", "Priority", "Starts", "Ends", "Pool")
-    form = text[text.index("then its lab is started") :]
+    form = text[text.index("starts the lab when a slot is assigned") :]
     places = [form.index(f" {label} ") for label in labels]
     assert places == sorted(places)
-    assert "Left empty, the definition's pool is used." in form
+    assert "Default: the definition's pool." in form
     page = client.get(reverse("session_create")).content.decode()
     assert f'hx-get="{reverse("suggest", args=["pools"])}"' in page
 

@@ -1,4 +1,4 @@
-"""Pages of tokens: what they are for, in words, and whom it hits when one ends."""
+"""Token pages: purpose of a token, and who is affected when it expires."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def as_admin(client, admin):
 
 @pytest.fixture
 def create(as_admin, now):
-    """`create(field=value)`: what the page of a new token answers."""
+    """`create(field=value)`: the response of the page for a new token."""
 
     def post(**fields):
         expires = f"{now + timedelta(days=30):%Y-%m-%dT%H:%M}"
@@ -29,7 +29,7 @@ def create(as_admin, now):
     return post
 
 
-def test_scopes_are_told_in_words(as_admin):
+def test_scopes_are_shown_as_text(as_admin):
     both = make_controller("both", "pool:cml-eu", "prometheus:targets").token
     assert both.scope_labels == ["cml-eu", "Prometheus targets"]
     page = as_admin.get(reverse("token_list")).content.decode()
@@ -37,7 +37,7 @@ def test_scopes_are_told_in_words(as_admin):
     assert "pool:" not in page
 
 
-def test_a_controllers_token_is_made_for_pools_that_exist(as_admin, create):
+def test_a_controllers_token_is_created_for_existing_pools(as_admin, create):
     page = as_admin.get(reverse("token_create")).content.decode()
     assert '<option value="pool:cml-eu">cml-eu</option>' in page
     assert 'name="user"' not in page
@@ -47,7 +47,7 @@ def test_a_controllers_token_is_made_for_pools_that_exist(as_admin, create):
     assert ApiToken.objects.get().scopes == ["pool:cml-eu", "pool:cml-us"]
 
 
-def test_a_persons_token_is_made_for_the_person(as_admin, create, viewer):
+def test_a_persons_token_is_created_for_the_person(as_admin, create, viewer):
     page = as_admin.get(reverse("token_create"), {"kind": "person"}).content.decode()
     assert 'name="scopes"' not in page
     assert "optional" not in page
@@ -58,13 +58,13 @@ def test_a_persons_token_is_made_for_the_person(as_admin, create, viewer):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"kind": "controller"}, "Choose a pool that it serves, or Prometheus targets."),
+        ({"kind": "controller"}, "Choose at least one pool, or Prometheus targets."),
         ({"kind": "controller", "scopes": "pool:atlantis"}, "pool:atlantis is not one of the available"),
         ({"kind": "person"}, "This field is required."),
         ({"kind": "person", "user": "nobody"}, "There is no “nobody”."),
     ],
 )
-def test_what_is_missing_is_told_at_its_field(create, fields, words):
+def test_a_missing_value_is_reported_at_its_field(create, fields, words):
     answer = create(**fields)
     assert answer.status_code == 422
     page = answer.content.decode()
@@ -74,17 +74,17 @@ def test_what_is_missing_is_told_at_its_field(create, fields, words):
 
 
 @pytest.mark.parametrize("name", ["token_rotate", "token_revoke"])
-def test_whom_it_hits_is_told_before_a_token_ends(as_admin, viewer, now, name):
+def test_the_revoke_page_shows_who_is_affected(as_admin, viewer, now, name):
     used, unused = make_controller("c", "pool:cml-eu", "pool:cml-us").token, make_person_token(viewer).token
     ApiToken.objects.filter(pk=used.pk).update(last_used_at=now - timedelta(hours=3))
     page = as_admin.get(reverse(name, args=[used.pk])).content.decode()
-    assert "It is for cml-eu and cml-us and was last used 3 h ago." in page
-    assert ("shown once, on the next page, and lasts 30 days." in page) == (name == "token_rotate")
+    assert "The token is for cml-eu and cml-us and was last used 3 h ago." in page
+    assert ("shown once, on the next page, and is valid for 30 days." in page) == (name == "token_rotate")
     page = as_admin.get(reverse(name, args=[unused.pk])).content.decode()
-    assert "It is for vera and has never been used." in page
+    assert "The token is for vera and has never been used." in page
 
 
-def test_the_list_says_how_many_are_valid_and_end_soon(as_admin, now):
+def test_the_list_counts_valid_and_soon_expiring_tokens(as_admin, now):
     def lead():
         return as_admin.get(reverse("token_list")).content.decode()
 

@@ -222,13 +222,13 @@ def test_an_action_on_many_rows_starts_a_job_whose_page_shows_progress(
         session_in(SessionStatus.PENDING)
     client.force_login(operator)
     confirmation = client.post(reverse("session_bulk_cancel"), {"all": "1", "filter_query": "status=PENDING"})
-    assert "a job does it in the background" in confirmation.content.decode()
+    assert "This runs as a background job." in confirmation.content.decode()
     form = {"all": "1", "filter_query": "status=PENDING", "reason": "power cut"}
     response = client.post(reverse("session_bulk_cancel"), form)
     job = Job.objects.get()
     assert response.url == reverse("job_detail", args=[job.pk])
     page = client.get(response.url).content.decode()
-    assert "It waits for a worker." in page
+    assert "Waiting for a worker." in page
     assert 'hx-trigger="every 2s"' in page
     run(job)
     page = client.get(response.url, headers={"HX-Request": "true"}).content.decode()
@@ -270,8 +270,8 @@ def test_a_job_with_rejected_items_is_not_shown_as_done(
     for text, kind in ((page, "badge"), (rows, "status")):
         (shown,) = re.findall(rf'class="{kind} ({css_class})"><svg.*?</svg>([^<]*)<', text)
         assert shown == (css_class, label)
-    assert ('id="notes">Refused<' in page) == bool(refused)
-    assert ("1 refused something." in rows) == bool(refused)
+    assert ('id="notes">Rejected<' in page) == bool(refused)
+    assert ("1 rejected rows." in rows) == bool(refused)
 
 
 def test_jobs_with_rejected_items_can_be_filtered(client, viewer, job, now):
@@ -286,8 +286,8 @@ def test_the_list_states_how_long_jobs_are_kept(client, viewer, settings, db):
     settings.CONFIG["JOB_DAYS"] = 3
     client.force_login(viewer)
     page = client.get(reverse("job_list")).content.decode()
-    assert "<strong>No job is being worked on.</strong>" in page
-    assert "found here for 3 days after its end." in page
+    assert "<strong>No job is running.</strong>" in page
+    assert "Jobs are kept for 3 days after they end." in page
 
 
 def test_the_api_returns_the_progress_of_a_job_and_retries_it(api, operator, job, counting):

@@ -1,4 +1,4 @@
-"""Doing something to many rows: the question names what will happen, and that happens."""
+"""Bulk actions: the confirmation page states the effect, and the action has that effect."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def by(client: Client) -> Callable[..., Client]:
 
 @pytest.fixture
 def drift(active_definition, now):
-    """`drift(kind)`: a deviation that is open."""
+    """`drift(kind)`: an open deviation."""
 
     def make(name: str, kind: str = "extra", **fields: object) -> DriftReview:
         return DriftReview.objects.create(
@@ -71,26 +71,26 @@ def buttons(page: HttpResponse) -> list[str]:
     return [re.sub("<[^>]+>", "", text) for text in found]
 
 
-# --- the question -------------------------------------------------------------------------------------
+# --- confirmation page --------------------------------------------------------------------------------
 
 
-def test_the_question_counts_what_can_be_done(by, operator, session_in):
+def test_the_confirmation_counts_eligible_rows(by, operator, session_in):
     rows = [session_in(S.PENDING), session_in(S.RUNNING), session_in(S.TERMINATED)]
     page = by(operator).post(reverse("session_bulk_cancel"), ticked(*rows))
     said = words(page)
     assert "Cancel 2 sessions?" in said
-    assert "2 of 3 sessions can be cancelled. Those that have ended" in said
+    assert "2 of 3 sessions can be cancelled. Sessions that have ended" in said
     assert "Cancel 2 sessions" in buttons(page)
 
 
-def test_nothing_is_said_of_others_when_there_are_none(by, operator, session_in):
+def test_no_exclusion_is_mentioned_if_all_rows_are_eligible(by, operator, session_in):
     said = words(by(operator).post(reverse("session_bulk_cancel"), ticked(session_in(S.PENDING))))
     assert "Cancel 1 session?" in said
     assert "can be cancelled" not in said
 
 
 @pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}])
-def test_with_nothing_to_do_there_is_no_button(by, operator, session_in, headers):
+def test_without_eligible_rows_there_is_no_button(by, operator, session_in, headers):
     client, rows = by(operator), [session_in(S.TERMINATED), session_in(S.FAILED)]
     page = client.post(reverse("session_bulk_cancel"), ticked(*rows), headers=headers)
     assert "None of the 2 sessions can be cancelled" in words(page)
@@ -100,25 +100,25 @@ def test_with_nothing_to_do_there_is_no_button(by, operator, session_in, headers
     assert "This session cannot be cancelled" in words(one)
 
 
-def test_what_ended_while_someone_wrote_the_reason_is_told(by, operator, session_in):
+def test_rows_that_ended_before_confirmation_are_reported(by, operator, session_in):
     asked = {**ticked(session_in(S.TERMINATED)), "reason": "over"}
     page = by(operator).post(reverse("session_bulk_cancel"), asked)
     assert page.status_code == 422
     assert "This session cannot be cancelled" in words(page)
 
 
-def test_only_what_can_be_done_makes_it_a_job(by, operator, session_in, monkeypatch):
+def test_only_eligible_rows_count_towards_the_job_threshold(by, operator, session_in, monkeypatch):
     monkeypatch.setattr(bulk_actions, "AT_ONCE", 1)
     for status in (S.PENDING, S.TERMINATED, S.TERMINATED):
         session_in(status)
     asked = {"all": "1", "filter_query": ""}
     page = by(operator).post(reverse("session_bulk_cancel"), asked)
-    assert "in the background" not in words(page)
+    assert "as a background job" not in words(page)
     by(operator).post(reverse("session_bulk_cancel"), {**asked, "reason": "over"})
     assert not Job.objects.exists()
     session_in(S.PENDING)
     session_in(S.PENDING)
-    assert "in the background" in words(by(operator).post(reverse("session_bulk_cancel"), asked))
+    assert "as a background job" in words(by(operator).post(reverse("session_bulk_cancel"), asked))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_slots_are_counted_by_what_their_state_allows(by, operator, session, act
     assert "of 5 slots can be" in words(page)
 
 
-# --- who is offered what ------------------------------------------------------------------------------
+# --- offered actions by role --------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -153,9 +153,7 @@ def full_lists(session, drift):
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_operators_are_offered_to_do_something_to_many_and_viewers_not(
-    by, viewer, operator, full_lists, name
-):
+def test_operators_are_offered_bulk_actions_and_viewers_are_not(by, viewer, operator, full_lists, name):
     offered = by(operator).get(reverse(name)).content.decode()
     plain = by(viewer).get(reverse(name)).content.decode()
     for action in LISTS[name]:
@@ -165,10 +163,10 @@ def test_operators_are_offered_to_do_something_to_many_and_viewers_not(
     assert 'class="select"' not in plain
 
 
-# --- what is done -------------------------------------------------------------------------------------
+# --- execution ----------------------------------------------------------------------------------------
 
 
-def test_deviations_are_acknowledged_together_and_conflicts_left_out(by, operator, drift, now):
+def test_deviations_are_acknowledged_together_and_conflicts_excluded(by, operator, drift, now):
     rows = [drift("a"), drift("b", "missing"), drift("c", "conflict"), drift("d", state="resolved")]
     client, address = by(operator), reverse("drift_bulk_acknowledge")
     page = client.post(address, ticked(*rows))
@@ -183,7 +181,7 @@ def test_deviations_are_acknowledged_together_and_conflicts_left_out(by, operato
     assert {row.reason for row in ChangeLog.objects.filter(event="drift_acknowledged")} == {"known"}
 
 
-def test_an_acknowledgement_that_is_too_long_is_told_at_its_field(by, operator, drift, now):
+def test_a_too_long_acknowledgement_is_reported_at_its_field(by, operator, drift, now):
     until = (now + timedelta(days=100)).strftime("%Y-%m-%dT%H:%M")
     asked = {**ticked(drift("a")), "reason": "known", "until": until}
     page = by(operator).post(reverse("drift_bulk_acknowledge"), asked)
@@ -207,7 +205,7 @@ def test_many_deviations_are_acknowledged_by_a_job(by, operator, drift, now, mon
     assert {row.acknowledged_until.strftime("%Y-%m-%dT%H:%M") for row in DriftReview.objects.all()} == {until}
 
 
-def test_those_that_wait_are_moved_to_another_pool(by, operator, session_in, now):
+def test_waiting_sessions_are_moved_to_another_pool(by, operator, session_in, now):
     rows = [session_in(S.PENDING).reservations.get() for _ in range(2)]
     bare = reserve(pool_named("cml-eu"), now)
     client, address = by(operator), reverse("queue_bulk_move")
@@ -220,14 +218,14 @@ def test_those_that_wait_are_moved_to_another_pool(by, operator, session_in, now
     assert {row.reason for row in ChangeLog.objects.filter(event="session_moved_to_pool")} == {"nearer"}
 
 
-def test_those_that_wait_there_already_are_no_move(by, operator, session_in):
+def test_sessions_already_waiting_in_the_pool_are_not_moved(by, operator, session_in):
     here, there = session_in(S.PENDING), session_in(S.PENDING, pool="cml-us")
     rows = [here.reservations.get(), there.reservations.get()]
     client, address = by(operator), reverse("queue_bulk_move")
     asked = {"pool": "cml-us", "reason": "nearer"}
     refused = client.post(address, {**ticked(rows[1]), **asked})
     assert refused.status_code == 422
-    assert "None of them can be moved like this." in words(refused)
+    assert "None of the selected rows can be moved with these values." in words(refused)
     done = client.post(address, {**ticked(*rows), **asked}, follow=True)
     assert "1 reservation in the queue moved." in words(done)
 
@@ -239,7 +237,7 @@ def test_a_pool_has_to_be_chosen(by, operator, session):
     assert list(page.context["form"].errors) == ["pool"]
 
 
-def test_a_pool_that_is_off_cannot_be_chosen(by, operator, session):
+def test_a_disabled_pool_cannot_be_chosen(by, operator, session):
     pool_named("off", enabled=False)
     asked = {**ticked(session.reservations.get()), "pool": "off", "reason": "nearer"}
     page = by(operator).post(reverse("queue_bulk_move"), asked)
@@ -247,8 +245,8 @@ def test_a_pool_that_is_off_cannot_be_chosen(by, operator, session):
     assert "pool" in page.context["form"].errors
 
 
-def test_a_job_that_moves_counts_each_once(by, operator, session_in, monkeypatch):
-    """The claims it makes are as old as those it ends, so it comes across some of them."""
+def test_a_move_job_counts_each_row_once(by, operator, session_in, monkeypatch):
+    """New reservations are as old as the ones they replace, so the job encounters some of them."""
     monkeypatch.setattr(bulk_actions, "AT_ONCE", 1)
     monkeypatch.setattr(bulk_actions, "BATCH", 1)
     for _ in range(6):
@@ -262,7 +260,7 @@ def test_a_job_that_moves_counts_each_once(by, operator, session_in, monkeypatch
     assert Reservation.objects.filter(phase=Phase.PENDING, pool__name="cml-us").count() == 6
 
 
-def test_those_that_wait_are_cancelled_with_their_sessions(by, operator, session, now):
+def test_waiting_reservations_are_cancelled_with_their_sessions(by, operator, session, now):
     rows = [session.reservations.get(), reserve(pool_named("cml-eu"), now)]
     asked = {**ticked(*rows), "reason": "course moved"}
     done = by(operator).post(reverse("queue_bulk_cancel"), asked, follow=True)
@@ -272,7 +270,7 @@ def test_those_that_wait_are_cancelled_with_their_sessions(by, operator, session
     assert not Reservation.objects.filter(phase=Phase.PENDING).exists()
 
 
-def test_bare_reservations_are_cancelled_and_those_of_sessions_left(by, operator, session, now):
+def test_reservations_without_a_session_are_cancelled_and_others_kept(by, operator, session, now):
     pool = pool_named("cml-eu")
     bare, ended = reserve(pool, now, "build-1"), reserve(pool, now, "build-2")
     Reservation.objects.filter(pk=ended.pk).update(phase=Phase.EXPIRED, released_at=now)

@@ -1,4 +1,4 @@
-"""Charts: where marks are, what axes and tables say."""
+"""Charts: positions of marks, texts of axes and tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEMPLATES = Path(__file__).parents[3] / "templates" / "charts"
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=20), st.booleans())
-def test_every_value_has_a_place_between_the_ends(values, from_zero):
+def test_every_value_is_placed_between_the_ends(values, from_zero):
     scale = scale_over(values, bottom=200, top=10, from_zero=from_zero)
     assert all(9.9 <= scale.place(value) <= 200.1 for value in values)
     assert scale.ticks[0] == scale.low <= min(values)
@@ -40,7 +40,7 @@ def test_ticks_are_round_numbers():
     assert scale_over([400, 420], bottom=1, top=0).ticks == [395, 400, 405, 410, 415, 420, 425]
 
 
-def test_moments_of_a_day_are_told_as_times_and_others_as_dates():
+def test_labels_within_a_day_are_times_and_others_are_dates():
     assert [text for _, _, text in times_along([NOON, NOON + 2 * MINUTE], 0, 10)] == [
         "12:00",
         "12:01",
@@ -59,7 +59,7 @@ def test_moments_of_a_day_are_told_as_times_and_others_as_dates():
     assert times_along([], 0, 10) == []
 
 
-def test_a_lone_moment_is_in_the_middle():
+def test_a_single_time_is_in_the_middle():
     assert places_along([NOON], 10, 30) == [20]
 
 
@@ -75,7 +75,7 @@ def test_a_lone_moment_is_in_the_middle():
         (12_345, "12.3 k"),
     ],
 )
-def test_numbers_are_told_with_the_digits_that_matter(value, text):
+def test_numbers_have_three_significant_digits(value, text):
     assert format_number(value) == text
 
 
@@ -86,7 +86,7 @@ def test_a_line_goes_through_its_points_in_order_of_time():
     assert chart.area.startswith("0.0,136 ")
 
 
-def test_each_thing_has_a_line_of_its_own_and_says_its_last_value():
+def test_each_series_has_its_own_line_and_shows_its_last_value():
     points = [Point(NOON + MINUTE, 100, "cml-eu"), Point(NOON, 50)]
     chart = line_chart(points, title="Tick duration", unit="ms")
     assert chart.area == ""
@@ -123,7 +123,7 @@ def test_the_ends_of_an_axis_have_their_numbers(most):
         (21, "all", ["29 Mar", "31", "2 Apr", "4", "6", "8", "10", "12", "14", "16", "18"]),
     ],
 )
-def test_days_are_told_with_the_month_where_it_begins(days, look, texts):
+def test_day_labels_include_the_month_where_it_begins(days, look, texts):
     found = [date(2026, 3, 29) + timedelta(days=number) for number in range(days)]
     chart = stacked(ByDay(found, [Series("academy", [1.0] * days)]), unit="core-hours")
     assert [label.text for label in chart.labels if look in label.look.split()] == texts
@@ -149,7 +149,7 @@ def test_the_table_of_a_chart_has_its_unit():
     assert (chart.table.first, chart.table.heads) == ("Day, UTC", ["academy, core-hours"])
 
 
-def test_links_of_a_topology_are_told_by_the_labels_of_their_ends():
+def test_links_of_a_topology_are_listed_by_node_labels():
     nodes = [
         {"id": f"n{number}", "label": name, "node_definition": "iosv", "x": number, "y": 0}
         for number, name in enumerate(("R1", "R2"))
@@ -157,7 +157,7 @@ def test_links_of_a_topology_are_told_by_the_labels_of_their_ends():
     assert picture_of(nodes, [{"n1": "n0", "n2": "n1"}]).ends == [("R1", "R2")]
 
 
-# What each is called by in its template.
+# Context name of each chart in its template.
 SHOWN = {
     "columns": {"chart": "column_chart"},
     "dots": {"chart": "dot_chart"},
@@ -170,36 +170,36 @@ CHARTS = sorted({path.stem for path in TEMPLATES.glob("*.html")} - {"table"})
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_every_chart_has_a_name_and_its_numbers_in_words(name):
+def test_every_chart_has_a_title_and_a_data_table(name):
     found = sample_charts()
     context = {key: found[sample] for key, sample in SHOWN[name].items()}
     drawn = render_to_string(f"charts/{name}.html", {**context, "sentence": "CPU of 12 sessions"})
     (said,) = re.findall(r'<svg[^>]* role="(?:img|group)" aria-label="([^"]+)"', drawn)
     assert said.strip()
     assert "<title>" in drawn
-    # A bar says its numbers in its name; a spark is shown beside its numbers.
+    # A bar has its numbers in its title; a sparkline is shown beside its numbers.
     if name not in ("share_bar", "sparkline"):
         assert '<details class="more">' in drawn
 
 
-def test_a_chart_of_nothing_is_none():
+def test_a_chart_without_points_is_none():
     assert line_chart([], title="t", unit="ms") is None
     assert sparkline([(0, 3)], title="t") is None
 
 
-def test_a_long_table_says_what_it_leaves_out():
+def test_a_long_table_notes_the_rows_it_omits():
     chart = line_chart([Point(NOON + n * MINUTE, n) for n in range(150)], title="t", unit="ms")
     assert len(chart.table.rows) == 100
     assert chart.table.note == "The newest 100 of 150."
 
 
-def test_a_spark_reaches_the_top_where_it_is_highest():
+def test_a_sparkline_reaches_the_top_at_its_maximum():
     spark = sparkline([(0, 0), (1, 10), (2, 5)], title="t")
     assert spark.strokes == ["0.0,34.0 120.0,2.0 240.0,18.0"]
     assert spark.areas == ["0.0,36 0.0,34.0 120.0,2.0 240.0,18.0 240.0,36"]
 
 
-def test_a_spark_has_a_gap_where_points_are_far_apart_and_a_scale_that_is_given():
+def test_a_sparkline_breaks_at_gaps_and_uses_the_given_scale():
     spark = sparkline([(10, 5), (11, 5), (18, 5)], title="t", span=(0, 20), gap=1.5, most=10)
     assert spark.strokes == ["120.0,18.0 132.0,18.0", "216.0,18.0"]
 
@@ -215,7 +215,7 @@ def test_segments_are_as_wide_as_their_numbers():
     assert bar.title == "3 ready, 1 booting"
 
 
-def test_a_bar_of_nothing_says_none():
+def test_an_empty_bar_is_titled_none():
     assert share_bar([]).title == "none"
 
 

@@ -1,4 +1,4 @@
-"""One is one: sentences with a number in them, when that number is 1."""
+"""Singular forms: texts with a count, when that count is 1."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def one_core(active_definition, now) -> LabletDefinition:
         (quota_said("lab", "sessions", 0, 1, 0), "lab may have no session."),
     ],
 )
-def test_a_few_words(said, text):
+def test_counts_use_singular_and_plural(said, text):
     assert said == text
 
 
@@ -76,7 +76,7 @@ def test_a_few_words(said, text):
         (2, "optimized", "** 2 sessions say so, 1 of them with revision 3."),
     ],
 )
-def test_what_one_session_says(n, verdict, said):
+def test_texts_for_one_session(n, verdict, said):
     preview = SimpleNamespace(
         evidence=SimpleNamespace(
             assessment=SimpleNamespace(flags={}, verdict=verdict),
@@ -94,11 +94,11 @@ def test_the_list_of_one_definition(definition):
     assert "**1 of 1 is worth fixing.** It held 5 core-hours" in observed_lists.DEFINITIONS.lead()
     LabletDefinition.objects.update(needs_review=True)
     make_definition("other")
-    assert lcm_lists.DEFINITIONS.lead() == "**1 of 2 needs your review.**"
+    assert lcm_lists.DEFINITIONS.lead() == "**1 of 2 definitions needs review.**"
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "1 of them a port that"), (2, "2 of them ports that")])
-def test_one_port_that_two_sessions_have(definition, now, count, said):
+def test_one_port_in_two_sessions(definition, now, count, said):
     for name in ("r1", "r2")[:count]:
         DriftReview.objects.create(
             definition=definition, fingerprint=name, name=name, kind="conflict", first_seen=now, last_seen=now
@@ -118,12 +118,12 @@ def test_a_pool_of_one_slot(db, slots, said):
 
 def test_a_definition_of_one_core(client, admin, one_core, now):
     client.force_login(admin)
-    assert "Asks for 1 core," in words(client.get(reverse("definition_detail", args=[one_core.pk])))
+    assert "Requires 1 core," in words(client.get(reverse("definition_detail", args=[one_core.pk])))
     more = {"cpu_cores": Decimal(2)}
     revise_definition(
         definition=one_core, requirements=more, based_on=2, reason="more", actor=SYSTEM, now=now
     )
-    assert "asks for 1 core, " in words(client.get(reverse("definition_revert", args=[one_core.pk, 2])))
+    assert "requires 1 core, " in words(client.get(reverse("definition_revert", args=[one_core.pk, 2])))
 
 
 def test_a_session_of_one_core(client, viewer, one_core, session):
@@ -148,14 +148,14 @@ def test_one_weight(client, admin, session):
     assert "1 weight saved; it counts from the next calculation on." in words(page)
 
 
-def test_one_of_what_a_change_counts(session):
+def test_one_item_counted_in_a_change(session):
     for name, said in (("cpu_cores", "1 core"), ("half_life_days", "1 day"), ("memory_gb", "1 GB")):
         log_change(session, actor=SYSTEM, event="tried", message="tried", after={name: "1.00"})
         [row] = field_differences(ChangeLog.objects.order_by("pk").last())
         assert row.after == said
 
 
-def test_one_session_that_a_revision_was_too_small_for():
+def test_one_session_above_a_revision():
     assert RevisionProgress({"memory_gb": 1}, {"memory_gb": 1}).words == "memory exceeded by 1 of 1 session"
 
 
@@ -166,7 +166,7 @@ def test_one_hour(session, now):
 
 
 @pytest.mark.parametrize("name", ["tick_list", "queue_ticks"])
-def test_a_step_that_failed_is_named_in_words(client, viewer, session, now, name):
+def test_a_failed_step_is_shown_as_text(client, viewer, session, now, name):
     pool = Pool.objects.get(name="cml-eu")
     TickRun.objects.create(pool=pool, started_at=now, duration_ms=1, errors={"scale_down": "no answer"})
     client.force_login(viewer)

@@ -1,4 +1,4 @@
-"""Exports have what the pages show, in the words of the pages."""
+"""Exports contain the values and labels of the pages."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def test_slots_say_whether_they_are_cordoned_or_spot(exported, now):
     assert (row["cordoned"], row["spot"], row["taken_away"][:10]) == (True, True, now.isoformat()[:10])
 
 
-def test_definitions_are_in_words(exported, definition):
+def test_definitions_are_exported_with_labels(exported, definition):
     DefinitionAssessment.objects.update(verdict="over")
     sheet, [row] = exported("definition_list")
     assert (sheet[0]["Class"], sheet[0]["Status"]) == ("Over", "Draft")
     assert (row["class"], row["status"]) == ("Over", "Draft")
 
 
-def test_a_failed_step_of_a_tick_is_in_words(exported, now):
+def test_a_failed_step_of_a_tick_is_exported_as_text(exported, now):
     errors = {"scale_down": "no answer"}
     TickRun.objects.create(pool=pool_named("cml-eu"), started_at=now, duration_ms=1, errors=errors)
     sheet, _ = exported("tick_list")

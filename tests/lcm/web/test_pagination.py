@@ -1,4 +1,4 @@
-"""Walking through pages by key, in any order, over any rows."""
+"""Keyset pagination in any order, over any rows."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 in_a_test_database = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-# Few different times for many rows: ties are what goes wrong.
+# Few distinct times for many rows, so that there are ties.
 minutes = st.lists(st.integers(0, 4), max_size=25)
 sorts = st.sampled_from(["created_at", "-created_at", "name", "-name"])
 
@@ -93,7 +93,7 @@ def test_a_page_knows_its_first_and_last_row(db, ages, sort, size):
 
 
 @pytest.mark.django_db
-def test_a_row_that_comes_in_between_is_not_shown_twice_nor_hides_another():
+def test_a_row_inserted_between_pages_neither_repeats_nor_hides_rows():
     fill([1, 3, 5])
     first = page_of(Domain.objects.all(), sort="created_at", size=2)
     DomainFactory(name="early", created_at=START)
@@ -143,7 +143,7 @@ BAD = {
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("model", "sort", "cursor"), BAD.values(), ids=BAD)
-def test_a_bad_cursor_is_refused_by_its_name(model, sort, cursor):
+def test_an_invalid_cursor_is_rejected_by_name(model, sort, cursor):
     with pytest.raises(InvalidInput) as caught:
         page_of(model.objects.all(), sort=sort, size=5, cursor=cursor)
     assert list(caught.value.fields) == ["cursor"]
@@ -158,7 +158,7 @@ def test_a_bad_cursor_is_refused_by_its_name(model, sort, cursor):
     ),
     sort=st.sampled_from(["name", "-created_at"]),
 )
-def test_random_text_is_refused_or_a_page_never_anything_else(db, cursor, sort):
+def test_random_cursors_are_rejected_or_return_a_page(db, cursor, sort):
     with suppress(InvalidInput):
         page_of(Domain.objects.all(), sort=sort, size=5, cursor=cursor)
 
@@ -173,7 +173,7 @@ def test_rows_are_counted_up_to_a_cap(rows, cap, counted):
 
 
 @pytest.mark.django_db
-def test_a_deep_page_costs_one_query_like_the_first(django_assert_num_queries):
+def test_a_deep_page_needs_one_query_like_the_first(django_assert_num_queries):
     fill([1] * 25)
     pages = walk_forward("created_at", 5)
     with django_assert_num_queries(1):

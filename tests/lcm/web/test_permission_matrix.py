@@ -1,6 +1,6 @@
-"""Every address, every method, every role: who gets in and who does not.
+"""Permission matrix: every URL, every method, every role.
 
-The table is written by hand. An address that is not in it fails, whatever its view says.
+The table is written by hand. A URL that is not in it fails, whatever its view declares.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.factories import make_person_token
 CAST = ("anonymous", "stranger", "viewer", "operator", "admin", "controller")
 RANK = {"anonymous": 0, "stranger": 1, "viewer": 2, "operator": 3, "admin": 4}
 
-# The least role for each method; "public" is for everybody, "controller" for controllers alone.
+# The lowest role for each method; "public" needs no login, "controller" is for controllers only.
 PAGES: dict[str, dict[str, str]] = {
     "home": {"GET": "viewer"},
     "search": {"GET": "viewer"},
@@ -250,9 +250,9 @@ API: dict[str, dict[str, str]] = {
     "api:docs": {"GET": "viewer"},
 }
 TABLE = PAGES | API
-# What would wait is asked for something that cannot be.
+# Long polls get parameters that are rejected immediately.
 QUERIES = {"api:internal-watch": "?wait=x"}
-# Answers everybody with 404.
+# Returns 404 to everyone.
 NO_CALL = "unknown_call"
 # Its threads see committed rows only; tests/lcm/api/watch/test_watch_api.py tests it.
 ELSEWHERE = {"api:internal-watch"}
@@ -264,7 +264,7 @@ for name, methods in TABLE.items():
 
 
 def addresses(patterns: Any, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
-    """All named addresses of LCM. The rules of django-admin are tested with it."""
+    """Return all named URLs of LCM. The admin's permissions are tested with the admin."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             if pattern.namespace != "admin":
@@ -276,7 +276,7 @@ def addresses(patterns: Any, prefix: str = "") -> Iterator[tuple[str, URLPattern
 
 
 def methods_of(pattern: URLPattern) -> set[str]:
-    """The methods an API view answers, from its router; pages refuse others with 405."""
+    """Return the methods of an API view, from its router; pages refuse others with 405."""
     actions = getattr(pattern.callback, "actions", None) or {"get": "get"}
     return {method.upper() for method in actions} - {"HEAD", "OPTIONS"}
 
@@ -321,7 +321,7 @@ def got_in(response: HttpResponse) -> bool:
 
 
 @pytest.mark.parametrize("area", sorted(AREAS))
-def test_only_those_the_table_names_get_in(area, places, stranger, viewer, operator, admin, controller):
+def test_only_roles_in_the_table_have_access(area, places, stranger, viewer, operator, admin, controller):
     people = {"stranger": stranger, "viewer": viewer, "operator": operator, "admin": admin}
     clients: dict[str, Client] = {who: APIClient() for who in CAST}
     for who, person in people.items():
@@ -334,7 +334,7 @@ def test_only_those_the_table_names_get_in(area, places, stranger, viewer, opera
                 continue
             with transaction.atomic():
                 response = client.generic(method, address, "{}", content_type="application/json")
-                # Who got in may have changed something; the next one finds all as it was.
+                # Roll back, because an admitted request may have changed something.
                 transaction.set_rollback(True)
             assert got_in(response) == may(who, rule), (name, method, who)
 
@@ -355,7 +355,7 @@ def test_pages_refuse_methods_they_do_not_have(client, admin, places):
                 assert response.status_code == 405, (name, method)
 
 
-def test_an_unknown_call_is_answered_in_the_form_of_the_api(client):
+def test_an_unknown_api_path_returns_the_error_format_of_the_api(client):
     for method in ("get", "post", "delete"):
         response = getattr(client, method)("/api/no/such/call")
         assert (response.status_code, response.json()["code"]) == (404, "not_found")

@@ -17,7 +17,7 @@ TEMPLATES = ROOT / "templates"
 @pytest.mark.parametrize(
     "mark", ['class="chart sparkline', "<progress", 'class="empty', 'class="toast ', 'class="bulk{']
 )
-def test_a_part_is_written_in_one_place(mark):
+def test_a_component_is_written_in_one_place(mark):
     written = [path for path in TEMPLATES.rglob("*.html") if mark in path.read_text()]
     assert [path.parent.name in ("components", "charts") for path in written] == [True], written
 
@@ -45,14 +45,14 @@ def test_the_style_sheet_follows_its_files(tmp_path, settings):
     assert finder.find("css/other.css") == []
 
 
-def test_no_template_has_styles_or_scripts_of_its_own():
+def test_no_template_has_inline_styles_or_scripts():
     wrong = re.compile(r"\sstyle=|<style|<script(?![^>]*\bsrc=)|\son[a-z]+=")
     found = [path.name for path in (ROOT / "templates").rglob("*.html") if wrong.search(path.read_text())]
     assert found == []
 
 
-def test_what_opens_in_the_dialog_says_how_it_is_put_there():
-    """A link in a panel that is swapped whole would inherit that, and take the place of the dialog itself."""
+def test_links_that_open_the_dialog_set_their_own_swap():
+    """A link inside a panel with its own hx-swap would inherit it and replace the dialog element."""
     tag = re.compile(r"<(?:a|button|form)\b(?:\{%.*?%\}|\{\{.*?\}\}|[^>])*>", re.S)
     found = [
         (path.name, each)

@@ -148,7 +148,7 @@ def test_what_is_left_of_the_nodes_that_drive_the_maximum_is_told(as_, viewer, a
 def test_a_definition_nobody_observed_says_so(as_, viewer, definition):
     text = as_(viewer).get(page("definition_review", definition)).content.decode()
     assert "No session has been observed to its end yet." in text
-    assert "No session has measured this yet" in text
+    assert "No session has been measured yet" in text
 
 
 def test_the_preview_answers_with_the_parts_a_choice_changes(as_, admin, known):

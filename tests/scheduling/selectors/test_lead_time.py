@@ -115,10 +115,10 @@ def test_the_page_of_a_session_tells_who_waits_from_who_booked_ahead(
         time_machine.move_to(at, tick=False)
         return client.get(f"/sessions/{session.pk}/").content.decode()
 
-    assert "Waiting for a place for 0 s." in said(now, start)
+    assert "Waiting for a slot for 0 s." in said(now, start)
     for ahead in (DAY, HOUR, MINUTE):
-        assert "; it has no place yet." in said(later, start + DAY - ahead)
-    assert "Waiting for a place; its timeslot began" in said(later, start + DAY + MINUTE)
+        assert " No slot assigned yet." in said(later, start + DAY - ahead)
+    assert "Waiting for a slot. The timeslot started" in said(later, start + DAY + MINUTE)
 
 
 def test_the_queue_shows_when_a_turn_comes(fleet, booked, lab, client, viewer, time_machine):

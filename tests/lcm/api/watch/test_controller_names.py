@@ -37,7 +37,7 @@ def holders():
 
 @pytest.mark.parametrize("pool", ["pool:cml-us", "pool:cml-eu"])
 @pytest.mark.parametrize(("path", "body"), [(HOLD, {"metrics_address": FORGED}), (HOLD, {}), (RELEASE, {})])
-def test_a_name_that_another_token_holds_is_refused(api, held, pool, path, body):
+def test_a_name_held_by_another_token_is_rejected(api, held, pool, path, body):
     answer = api(make_controller("rival", pool)).post(path, {"holder": "eu-1", **body})
     assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
     assert "The name “eu-1” belongs to the token of another controller." in answer.json()["message"]
@@ -51,7 +51,7 @@ def test_a_token_may_run_several_controllers(api, held):
     assert addresses() == {"eu-1": HIS, "eu-2": "10.0.0.10:9108"}
 
 
-# What happened to the former token, the pool of the new one, and whether the new one gets the name.
+# The former token's fate, the new token's pool, and whether the new token gets the name.
 TAKEOVERS = [
     ("valid", "pool:cml-eu", False),
     ("revoked", "pool:cml-eu", True),
@@ -65,7 +65,7 @@ TAKEOVERS = [
 
 
 @pytest.mark.parametrize(("former", "pool", "taken"), TAKEOVERS)
-def test_a_new_token_takes_the_name_over_when_the_former_one_is_done(api, held, now, former, pool, taken):
+def test_a_new_token_takes_over_the_name_of_an_inactive_token(api, held, now, former, pool, taken):
     changes = {"revoked": {"revoked_at": now}, "expired": {"expires_at": now - timedelta(seconds=1)}}
     ApiToken.objects.filter(pk=held.token.pk).update(**changes.get(former, {"last_used_at": now}))
     if former == "silent":
@@ -106,7 +106,7 @@ def test_a_metrics_address_is_a_host_and_a_port(api, controller, address, status
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_tokens_that_claim_a_name_at_once_do_not_both_get_it(api, at_once, held, now):
+def test_of_two_tokens_that_claim_a_name_concurrently_only_one_gets_it(api, at_once, held, now):
     Presence.objects.update(seen_at=now - timedelta(minutes=5))
     rivals = [make_controller(name, "pool:cml-eu") for name in ("left", "right")]
     answers = at_once(

@@ -1,4 +1,4 @@
-"""The change feed: written with the change, numbered after the commit, forgotten after a while."""
+"""The change feed: written with the change, numbered after the commit, pruned after a while."""
 
 from datetime import timedelta
 
@@ -30,7 +30,7 @@ def numbered():
 
 
 @pytest.mark.parametrize(
-    ("status", "to", "told"),
+    ("status", "to", "in_feed"),
     [
         (S.PENDING, S.SCHEDULED, True),
         (S.PENDING, S.CANCELLED, False),
@@ -41,14 +41,14 @@ def numbered():
         (S.STOPPING, S.TERMINATED, True),
     ],
 )
-def test_a_step_to_or_from_a_slot_is_told(session_in, now, status, to, told):
+def test_a_transition_to_or_from_a_slot_is_in_the_feed(session_in, now, status, to, in_feed):
     session = session_in(status)
     FeedEntry.objects.all().delete()
     transition_session(session=session, to=to, actor=SYSTEM, now=now)
-    assert entries() == ([("session", session.pk, "cml-eu")] if told else [])
+    assert entries() == ([("session", session.pk, "cml-eu")] if in_feed else [])
 
 
-def test_an_extension_and_an_arrival_are_told(session_in, now):
+def test_an_extension_and_an_arrival_are_in_the_feed(session_in, now):
     session = session_in(S.RUNNING)
     FeedEntry.objects.all().delete()
     extend_session(session=session, ends_at=session.ends_at + timedelta(hours=1), actor=SYSTEM, now=now)
@@ -57,7 +57,7 @@ def test_an_extension_and_an_arrival_are_told(session_in, now):
     assert len(entries()) == 2
 
 
-def test_what_is_undone_is_not_told(session_in, now):
+def test_a_rolled_back_change_is_not_in_the_feed(session_in, now):
     session = session_in(S.SCHEDULED)
     before = entries()
     with transaction.atomic():
@@ -66,7 +66,7 @@ def test_what_is_undone_is_not_told(session_in, now):
     assert entries() == before
 
 
-def test_many_sessions_are_told_in_one_statement(session_in, now, django_assert_max_num_queries):
+def test_many_sessions_are_written_in_one_statement(session_in, now, django_assert_max_num_queries):
     sessions = [session_in(S.PENDING) for _ in range(30)]
     ids = [session.pk for session in sessions]
     with django_assert_max_num_queries(3):
@@ -75,13 +75,13 @@ def test_many_sessions_are_told_in_one_statement(session_in, now, django_assert_
     assert FeedEntry.objects.count() == 30
 
 
-def test_moving_many_tells_of_each(session_in, now):
+def test_moving_many_sessions_writes_one_entry_each(session_in, now):
     sessions = [session_in(S.PENDING) for _ in range(5)]
     transition_sessions(sessions=sessions, old=S.PENDING, to=S.SCHEDULED, actor=SYSTEM, now=now)
     assert {key for _, key, _ in entries()} == {session.pk for session in sessions}
 
 
-def test_slots_are_told_too(session, now):
+def test_slot_changes_are_in_the_feed(session, now):
     from scheduling.models import Pool
 
     pool = Pool.objects.get(name="cml-eu")
@@ -122,7 +122,7 @@ def test_a_controller_reads_its_pools_only(session_in, active_definition):
     assert [each.id for each in selectors.changes_after(0, pools=["cml-eu"], limit=9)] == [mine.pk]
 
 
-def test_what_is_old_is_forgotten_and_the_feed_says_so(session_in, now, settings):
+def test_old_entries_are_pruned_and_the_feed_reports_it(session_in, now, settings):
     settings.CONFIG["FEED_HOURS"] = 1
     session_in(S.INSTANTIATING, now=now - timedelta(hours=3))
     session_in(S.SCHEDULED, now=now)
@@ -132,7 +132,7 @@ def test_what_is_old_is_forgotten_and_the_feed_says_so(session_in, now, settings
     assert [change.revision for change in selectors.changes_after(0, limit=9)] == [3]
 
 
-def test_the_feed_is_bounded_however_young_it_is(session_in, now, monkeypatch):
+def test_the_feed_is_bounded_in_size_regardless_of_age(session_in, now, monkeypatch):
     monkeypatch.setattr(change_feed, "MAX_ENTRIES", 2)
     session_in(S.RUNNING)
     prune_change_feed()
@@ -140,14 +140,14 @@ def test_the_feed_is_bounded_however_young_it_is(session_in, now, monkeypatch):
     assert FeedEntry.objects.count() == 2
 
 
-def test_forgetting_all_keeps_the_count(session_in, now):
+def test_pruning_everything_keeps_the_revision(session_in, now):
     session_in(S.SCHEDULED)
     change_feed.prune_entries(now=now + timedelta(days=9))
     session_in(S.SCHEDULED)
     assert [change.revision for change in numbered()] == [2]
 
 
-def test_the_head_is_made_when_it_is_missing(session_in):
+def test_a_missing_feed_head_is_created(session_in):
     session_in(S.SCHEDULED)
     FeedHead.objects.all().delete()
     assert change_feed.assign_revisions() == 1
@@ -156,7 +156,7 @@ def test_the_head_is_made_when_it_is_missing(session_in):
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_a_late_commit_is_never_skipped(session_in, now, at_once):
-    """One transaction writes first and commits last: who read in between still gets it."""
+    """One transaction writes first and commits last; a reader in between still gets its change."""
     from threading import Event
 
     first, second = session_in(S.SCHEDULED), session_in(S.SCHEDULED)
@@ -187,7 +187,7 @@ def test_a_late_commit_is_never_skipped(session_in, now, at_once):
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_two_who_number_at_once_give_each_number_once(session_in, now, at_once):
+def test_concurrent_numbering_assigns_each_revision_once(session_in, now, at_once):
     sessions = [session_in(S.PENDING) for _ in range(40)]
 
     def write(part):

@@ -1,4 +1,4 @@
-"""The hub and its window: one look for all who wait, nobody missed, nobody woken for nothing."""
+"""The hub and its window: one query for all watchers, no missed changes, no needless wake-ups."""
 
 import asyncio
 from itertools import pairwise
@@ -26,7 +26,7 @@ def change(revision, pool="eu"):
 
 
 class Feed:
-    """A feed in memory in place of the database."""
+    """An in-memory feed that replaces the database."""
 
     def __init__(self):
         self.changes, self.forgotten, self.looks = [], 0, 0
@@ -56,7 +56,7 @@ def feed(monkeypatch, settings):
 
 
 def run(work):
-    """In a loop of its own, with nothing left over."""
+    """Run in a new event loop and check that no task is left."""
 
     async def wrapped():
         try:
@@ -68,20 +68,20 @@ def run(work):
     return asyncio.run(wrapped())
 
 
-def test_without_a_place_the_answer_is_where_the_feed_is(feed):
+def test_without_since_the_response_is_the_current_revision(feed):
     feed.add()
     answer = run(lambda: watch(FeedHub(), EU, None, 5))
     assert (answer.revision, answer.changes) == (1, [])
 
 
-def test_what_is_there_is_answered_at_once(feed):
+def test_existing_changes_are_returned_immediately(feed):
     for pool in ("eu", "us", "eu"):
         feed.add(pool)
     answer = run(lambda: watch(FeedHub(), EU, 1, 5))
     assert (answer.revision, [each.revision for each in answer.changes]) == (3, [3])
 
 
-def test_a_change_wakes_those_whom_it_concerns(feed):
+def test_a_change_wakes_the_watchers_of_its_pool(feed):
     async def scene():
         hub = FeedHub()
         feed.add()
@@ -91,19 +91,19 @@ def test_a_change_wakes_those_whom_it_concerns(feed):
         feed.add("eu")
         first, second = await mine, await other
         assert [each.revision for each in first.changes] == [2]
-        # It was not woken, and need not see that again.
+        # The watcher was not woken and does not need to see the change again.
         assert (second.revision, second.changes) == (2, [])
 
     run(scene)
 
 
-def test_nothing_is_answered_when_the_time_is_over(feed):
+def test_an_empty_response_is_returned_after_the_wait(feed):
     feed.add()
     answer = run(lambda: watch(FeedHub(), EU, 1, 0.2))
     assert (answer.revision, answer.changes) == (1, [])
 
 
-def test_many_who_wait_cost_one_look(feed):
+def test_many_watchers_cost_one_query(feed):
     async def scene():
         hub = FeedHub()
         feed.add()
@@ -120,7 +120,7 @@ def test_many_who_wait_cost_one_look(feed):
     run(scene)
 
 
-def test_the_first_change_of_all_wakes_too(feed):
+def test_the_very_first_change_wakes_watchers(feed):
     async def scene():
         hub = FeedHub()
         mine = asyncio.create_task(watch(hub, EU, 0, 5))
@@ -132,7 +132,7 @@ def test_the_first_change_of_all_wakes_too(feed):
 
 
 @pytest.mark.parametrize(("since", "forgotten"), [(2, 3), (9, 0), (0, 1)])
-def test_a_place_that_is_not_in_the_feed_is_gone(feed, since, forgotten):
+def test_a_revision_outside_the_feed_is_gone(feed, since, forgotten):
     for _ in range(5):
         feed.add()
     feed.forgotten = forgotten
@@ -140,7 +140,7 @@ def test_a_place_that_is_not_in_the_feed_is_gone(feed, since, forgotten):
         run(lambda: watch(FeedHub(), EU, since, 1))
 
 
-def test_a_process_that_lags_behind_another_looks_before_it_says_gone(feed):
+def test_a_lagging_process_reads_the_feed_before_it_returns_gone(feed):
     async def scene():
         hub = FeedHub()
         feed.add()
@@ -152,7 +152,7 @@ def test_a_process_that_lags_behind_another_looks_before_it_says_gone(feed):
     assert run(scene).revision == 3
 
 
-def test_what_the_window_has_forgotten_is_read_from_the_database(feed, monkeypatch):
+def test_changes_before_the_window_are_read_from_the_database(feed, monkeypatch):
     monkeypatch.setattr(window, "WINDOW_SIZE", 3)
 
     async def scene():
@@ -167,7 +167,7 @@ def test_what_the_window_has_forgotten_is_read_from_the_database(feed, monkeypat
     assert [each.revision for each in run(scene).changes] == [3, 4, 5, 6, 7, 8, 9]
 
 
-def test_an_answer_is_bounded_and_goes_on_where_it_ended(feed, monkeypatch):
+def test_a_response_is_bounded_and_the_next_one_continues(feed, monkeypatch):
     monkeypatch.setattr(long_poll, "MAX_CHANGES", 3)
 
     async def scene():
@@ -185,7 +185,7 @@ def test_an_answer_is_bounded_and_goes_on_where_it_ended(feed, monkeypatch):
     assert run(scene) == list(range(2, 10))
 
 
-def test_a_hub_that_nobody_used_looks_again(feed, monkeypatch):
+def test_an_idle_hub_reads_the_feed_again(feed, monkeypatch):
     monkeypatch.setattr(hub_module, "LINGER", 0.1)
 
     async def scene():
@@ -199,7 +199,7 @@ def test_a_hub_that_nobody_used_looks_again(feed, monkeypatch):
     assert [each.revision for each in run(scene).changes] == [2]
 
 
-def test_a_subscription_that_is_given_up_while_it_connects_ends():
+def test_a_subscription_cancelled_while_connecting_ends():
     async def scene():
         for moment in range(30):
             async with Subscription(lambda: None):
@@ -214,7 +214,7 @@ def test_a_subscription_that_is_given_up_while_it_connects_ends():
     cuts=st.lists(st.integers(0, 40), max_size=5),
     mine=st.sets(st.sampled_from(["eu", "us"]), min_size=1),
 )
-def test_a_window_shows_what_the_feed_has_or_says_that_it_does_not_hold_it(pools, kept, cuts, mine):
+def test_a_window_returns_the_feed_or_reports_that_it_does_not_hold_the_revision(pools, kept, cuts, mine):
     whole = [change(number + 1, pool) for number, pool in enumerate(pools)]
     found = FeedWindow(FeedBounds())
     edges = sorted({0, len(whole), *(cut for cut in cuts if cut <= len(whole))})

@@ -1,4 +1,4 @@
-"""What controllers ask and tell: sessions on their slots, failures, leases, heartbeats, boot tokens."""
+"""Requests of controllers: sessions on their slots, failures, leases, heartbeats, boot tokens."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -45,7 +45,7 @@ def slot(active_definition):
 
 @pytest.fixture
 def on_slot(session_in, slot, now):
-    """`on_slot(status)`: a session that was placed on the slot and went on."""
+    """`on_slot(status)`: a session that was placed on the slot and reached the status."""
 
     def make(status=S.SCHEDULED, **fields):
         session = session_in(S.PENDING, **fields)
@@ -65,7 +65,7 @@ def listed(client, **params):
     return answer.json()["results"]
 
 
-def test_a_session_comes_with_all_that_a_controller_needs(api, controller, on_slot, slot):
+def test_a_session_contains_the_data_its_controller_needs(api, controller, on_slot, slot):
     session = on_slot()
     (row,) = listed(api(controller))
     assert row["id"] == str(session.pk)
@@ -113,7 +113,7 @@ def test_a_definition_without_a_topology_runs_on_a_controller_that_knows_it(
         assert moved.status_code == 200, moved.json()
 
 
-def test_a_session_that_is_spread_comes_in_parts(api, controller, active_definition, on_slot, slot):
+def test_a_spread_session_has_one_part_per_slot(api, controller, active_definition, on_slot, slot):
     active_definition.placement = "spread"
     active_definition.save()
     session = on_slot()
@@ -158,19 +158,19 @@ def test_only_sessions_on_a_slot_are_listed(api, controller, on_slot, status, th
     assert [bool(row["topology"]) for row in rows] == [topology] * there
 
 
-def test_some_can_be_asked_for_by_id(api, controller, on_slot):
+def test_sessions_can_be_selected_by_id(api, controller, on_slot):
     first, second, _ = on_slot(), on_slot(), on_slot()
     rows = listed(api(controller), ids=f"{first.pk},{second.pk}")
     assert {row["id"] for row in rows} == {str(first.pk), str(second.pk)}
 
 
 @pytest.mark.parametrize("ids", ["x", "1,2", ",".join(["00000000-0000-0000-0000-000000000000"] * 201)])
-def test_ids_that_cannot_be_read_are_refused(api, controller, ids):
+def test_invalid_ids_are_rejected(api, controller, ids):
     answer = api(controller).get(SESSIONS, {"ids": ids})
     assert (answer.status_code, list(answer.json()["details"])) == (400, ["ids"])
 
 
-def test_what_people_asked_for_is_told(api, controller, on_slot, now, monkeypatch):
+def test_requests_of_people_are_returned(api, controller, on_slot, now, monkeypatch):
     session = on_slot(S.RUNNING)
     monkeypatch.setitem(controller_sessions.OPEN_REQUESTS, "observe", lambda ids: dict.fromkeys(ids, now))
     (row,) = listed(api(controller))
@@ -178,14 +178,14 @@ def test_what_people_asked_for_is_told(api, controller, on_slot, now, monkeypatc
     assert row["id"] == str(session.pk)
 
 
-def test_many_sessions_cost_as_many_queries_as_few(api, controller, on_slot, django_assert_max_num_queries):
+def test_many_sessions_need_as_many_queries_as_few(api, controller, on_slot, django_assert_max_num_queries):
     for _ in range(5):
         on_slot()
     with django_assert_max_num_queries(8):
         assert len(listed(api(controller))) == 5
 
 
-def test_a_step_for_an_earlier_attempt_is_refused(api, controller, on_slot):
+def test_a_transition_for_an_earlier_attempt_is_rejected(api, controller, on_slot):
     session = on_slot(S.INSTANTIATING)
     address = f"{SESSIONS}{session.pk}/transitions"
     body = {"from_status": "INSTANTIATING", "to_status": "READY", "attempt": 7}
@@ -225,7 +225,7 @@ def test_lcm_decides_what_follows_a_failure(api, controller, on_slot, settings, 
 
 
 @pytest.mark.parametrize("status", [S.PENDING, S.TERMINATED, S.FAILED])
-def test_what_has_no_lab_cannot_fail(api, controller, session_in, status):
+def test_a_session_without_a_lab_cannot_fail(api, controller, session_in, status):
     session = session_in(status)
     answer = api(controller).post(f"{SESSIONS}{session.pk}/failures", {"reason": "x"})
     assert answer.status_code == 409
@@ -262,7 +262,7 @@ def beat(client, slot, **body):
     slot.refresh_from_db()
 
 
-def test_a_heartbeat_brings_version_and_capacity(api, controller, slot):
+def test_a_heartbeat_updates_version_and_capacity(api, controller, slot):
     beat(api(controller), slot, version="2.10.0+build.3", capacity={"cpu_cores": "40", "memory_gb": "128.00"})
     assert slot.last_heartbeat is not None
     assert slot.version == "2.10.0+build.3"
@@ -274,7 +274,7 @@ def leaked(slot):
     return list(PortAllocation.objects.filter(slot=slot, leaked=True).values_list("port", flat=True))
 
 
-def test_leaked_ports_are_kept_off_until_they_are_seen_clean(api, controller, slot, on_slot):
+def test_leaked_ports_stay_reserved_until_observed_free(api, controller, slot, on_slot):
     session, client = on_slot(), api(controller)
     given = set(PortAllocation.objects.filter(session=session).values_list("port", flat=True))
     ports = [{"port": port, "name": "old lab r1"} for port in (3000, 3001, min(given))]
@@ -290,7 +290,9 @@ def test_leaked_ports_are_kept_off_until_they_are_seen_clean(api, controller, sl
     assert ChangeLog.objects.filter(event="slot_leaked_ports").count() == 3
 
 
-def test_an_old_look_gives_back_no_port_held_since(api, controller, slot, on_slot, time_machine, now):
+def test_an_old_observation_does_not_release_a_port_reserved_since(
+    api, controller, slot, on_slot, time_machine, now
+):
     session, client = on_slot(S.STOPPING), api(controller)
     given = sorted(PortAllocation.objects.filter(session=session).values_list("port", flat=True))
     failed = {"reason": "stuck", "lab_is_gone": False}
@@ -302,7 +304,7 @@ def test_an_old_look_gives_back_no_port_held_since(api, controller, slot, on_slo
     assert leaked(slot) == []
 
 
-def test_a_leaked_port_is_not_given_out(api, controller, slot, on_slot):
+def test_a_leaked_port_is_not_allocated(api, controller, slot, on_slot):
     first = slot.pool.first_port
     beat(api(controller), slot, leaked_ports=[{"port": first, "name": "x"}, {"port": first + 1, "name": "y"}])
     session = on_slot()
@@ -322,7 +324,7 @@ def test_a_leaked_port_is_not_given_out(api, controller, slot, on_slot):
         {"load": 3},
     ],
 )
-def test_a_heartbeat_that_cannot_be_read_changes_nothing(api, controller, slot, body):
+def test_an_invalid_heartbeat_changes_nothing(api, controller, slot, body):
     answer = api(controller).post(f"/api/internal/slots/{slot.pk}/heartbeat", body, format="json")
     assert answer.status_code == 400
     slot.refresh_from_db()
@@ -345,7 +347,7 @@ def test_one_controller_serves_a_pool(api, controller, slot):
     assert hold(client, "one") == {"cml-eu": (True, "one")}
 
 
-def test_a_lease_that_ran_out_can_be_taken(api, controller, slot, now):
+def test_an_expired_lease_can_be_acquired(api, controller, slot, now):
     client = api(controller)
     hold(client, "one")
     ProcessLease.objects.update(expires_at=now - timedelta(seconds=1))
@@ -353,7 +355,7 @@ def test_a_lease_that_ran_out_can_be_taken(api, controller, slot, now):
     assert hold(client, "one") == {"cml-eu": (False, "two")}
 
 
-def test_a_lease_that_was_given_back_can_be_taken_at_once(api, controller, slot):
+def test_a_released_lease_can_be_acquired_immediately(api, controller, slot):
     client = api(controller)
     hold(client, "one")
     assert client.post("/api/internal/leases/release", {"holder": "two"}).status_code == 204
@@ -362,7 +364,7 @@ def test_a_lease_that_was_given_back_can_be_taken_at_once(api, controller, slot)
     assert hold(client, "two") == {"cml-eu": (True, "two")}
 
 
-def test_pools_are_leased_apart(api, controller, other_controller, slot):
+def test_pools_are_leased_independently(api, controller, other_controller, slot):
     hold(api(controller), "one")
     assert hold(api(other_controller), "two") == {"cml-us": (True, "two")}
 
@@ -380,7 +382,7 @@ def redeem(api, slot, token):
     return api(None).post("/api/internal/boot", {"slot_id": str(slot.pk), "token": token})
 
 
-def test_a_boot_token_is_worth_a_controller_s_key_once(api, slot, launched):
+def test_a_boot_token_is_exchanged_for_a_key_once(api, slot, launched):
     answer = redeem(api, slot, boot_token(launched))
     assert answer.status_code == 200, answer.json()
     key = answer.json()["key"]
@@ -392,7 +394,7 @@ def test_a_boot_token_is_worth_a_controller_s_key_once(api, slot, launched):
     assert ApiToken.objects.filter(launch_attempts=launched).count() == 1
 
 
-def test_the_key_ends_with_the_instance(api, slot, launched, now):
+def test_the_key_expires_with_the_instance(api, slot, launched, now):
     redeem(api, slot, boot_token(launched))
     slot.refresh_from_db()
     move_slot(slot=slot, to=SlotState.EMPTY, now=now)
@@ -400,17 +402,17 @@ def test_the_key_ends_with_the_instance(api, slot, launched, now):
 
 
 @pytest.mark.parametrize("wrong", ["", "t" * 32, "0" * 64, "tök€n", "\N{SNOWMAN}" * 64])
-def test_a_wrong_boot_token_gets_nothing(api, slot, launched, wrong):
+def test_a_wrong_boot_token_is_rejected(api, slot, launched, wrong):
     assert redeem(api, slot, wrong).status_code in (400, 404)
     assert not ApiToken.objects.exists()
 
 
-def test_half_a_character_is_no_boot_token(api, slot, launched):
+def test_a_lone_surrogate_is_not_a_boot_token(api, slot, launched):
     body = f'{{"slot_id": "{slot.pk}", "token": "\\ud800"}}'
     assert api(None).generic("POST", "/api/internal/boot", body, "application/json").status_code == 400
 
 
-def test_the_token_of_an_earlier_launch_gets_nothing(api, slot, launched, now):
+def test_the_token_of_an_earlier_launch_is_rejected(api, slot, launched, now):
     LaunchAttempt.objects.create(
         slot=slot, token="u" * 32, requested_at=now + timedelta(seconds=9), outcome="launched"
     )
@@ -442,6 +444,6 @@ def test_the_first_arrival_counts(api, operator, controller, on_slot, time_machi
     assert listed(api(controller))[0]["arrived_at"] == first
 
 
-def test_nobody_arrives_at_what_has_ended(api, operator, session_in):
+def test_an_ended_session_accepts_no_arrival(api, operator, session_in):
     session = session_in(S.CANCELLED)
     assert api(operator).post(f"/api/lablet-sessions/{session.pk}/arrive").status_code == 409

@@ -1,4 +1,4 @@
-"""The watch over the API: who may, what is refused; and a real server with many who wait."""
+"""The watch over the API: permissions and rejected requests, and a real server with many watchers."""
 
 import asyncio
 import os
@@ -20,19 +20,19 @@ WATCH = "/api/internal/watch"
 @pytest.mark.parametrize(
     "query", ["since=x", "since=-1", "since=" + "9" * 30, "wait=31", "wait=-1", "wait=nan"]
 )
-def test_what_cannot_be_read_is_refused(api, controller, query):
+def test_invalid_parameters_are_rejected(api, controller, query):
     answer = api(controller).get(f"{WATCH}?{query}")
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_people_and_strangers_may_not(api, admin):
+def test_people_and_anonymous_callers_are_refused(api, admin):
     assert api(None).get(WATCH).status_code == 401
     assert api(admin).get(WATCH).status_code == 403
 
 
 @pytest.mark.django_db
-def test_only_get(api, controller):
+def test_only_get_is_allowed(api, controller):
     answer = api(controller).post(WATCH)
     assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
 
@@ -68,20 +68,20 @@ class Watcher:
         return answer, time.monotonic() - begun
 
     async def hear(self, client, thing, since):
-        """All that is told from here on, up to the answer that tells of this thing."""
-        told = []
+        """Collect changes up to the response that contains this object."""
+        changes = []
         async with asyncio.timeout(30):
-            while thing not in {each["id"] for each in told}:
+            while thing not in {each["id"] for each in changes}:
                 answer, _ = await self.wait(client, since)
-                told += answer.json()["changes"]
+                changes += answer.json()["changes"]
                 since = answer.json()["revision"]
-        return told
+        return changes
 
 
 @pytest.mark.integration
 @pytest.mark.xdist_group("watch")
 class TestRealServer:
-    def test_a_change_is_heard_at_once_by_its_pool_only(self, plane):
+    def test_a_change_reaches_the_watchers_of_its_pool_immediately(self, plane):
         mine, other = Watcher(plane), Watcher(plane, "cml-us")
         plane.serving("cml-eu")
         plane.serving("cml-us")
@@ -94,18 +94,18 @@ class TestRealServer:
                 await asyncio.sleep(0.5)
                 session = await asyncio.to_thread(plane.ask)
                 (answer, woken), (silence, waited) = await heard, await deaf
-                told = answer.json()["changes"]
-                if session not in {each["id"] for each in told}:
-                    told += await mine.hear(client, session, answer.json()["revision"])
-                return told, woken, silence, waited
+                changes = answer.json()["changes"]
+                if session not in {each["id"] for each in changes}:
+                    changes += await mine.hear(client, session, answer.json()["revision"])
+                return changes, woken, silence, waited
 
-        told, woken, silence, waited = asyncio.run(scene())
+        changes, woken, silence, waited = asyncio.run(scene())
         assert woken < 20
-        assert all(each["pool"] == "cml-eu" for each in told)
+        assert all(each["pool"] == "cml-eu" for each in changes)
         assert silence.json()["changes"] == []
         assert waited >= 3.9
 
-    def test_waiting_holds_no_thread_and_no_connection(self, plane):
+    def test_waiting_uses_no_thread_and_no_connection(self, plane):
         watcher = Watcher(plane)
         settled = self.quiet(plane)
         (web,) = [pid for pid in plane.lcm.processes("gunicorn") if pid != plane.lcm.leader("gunicorn")]
@@ -128,12 +128,12 @@ class TestRealServer:
         assert threads < 45
         assert files < 45
 
-    def test_too_old_and_too_new_are_gone(self, plane):
+    def test_too_old_and_too_new_revisions_are_gone(self, plane):
         watcher = Watcher(plane)
         answer = watcher.get(since=watcher.revision() + 1000)
         assert (answer.status_code, answer.json()["code"]) == (410, "gone")
 
-    def test_without_a_broker_it_takes_a_moment_longer(self, plane):
+    def test_without_redis_changes_arrive_by_polling(self, plane):
         watcher = Watcher(plane)
         self.quiet(plane)
         Redis(unix_socket_path=str(embedded_valkey_socket(plane.lcm.data_dir))).shutdown(nosave=True)
@@ -149,11 +149,11 @@ class TestRealServer:
                 await asyncio.to_thread(plane.call, "POST", f"internal/slots/{slot}/interruption", body, key)
                 return await heard
 
-        told = asyncio.run(scene())
-        assert {each["kind"] for each in told if each["id"] == slot} == {"slot"}
+        changes = asyncio.run(scene())
+        assert {each["kind"] for each in changes if each["id"] == slot} == {"slot"}
 
     def quiet(self, plane):
-        """The revision at which nothing has happened for a while."""
+        """The revision after a period without changes."""
         watcher, seen = Watcher(plane), []
 
         def still():

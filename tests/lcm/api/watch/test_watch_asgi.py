@@ -1,4 +1,4 @@
-"""The watch goes its own way through Django, and only the watch."""
+"""Only watch requests use the watch's own handler."""
 
 import asyncio
 import gc
@@ -43,11 +43,11 @@ def ways(monkeypatch):
         ("/", "django"),
     ],
 )
-def test_only_the_watch_is_taken_out(ways, path, way):
+def test_only_watch_requests_get_the_watch_handler(ways, path, way):
     assert ways(path) == way
 
 
-def test_what_is_not_http_is_django_s(ways):
+def test_other_protocols_are_handled_by_django(ways):
     assert ways(PATH, kind="websocket") == "django"
 
 
@@ -60,14 +60,14 @@ def test_what_is_not_http_is_django_s(ways):
         ("http", [(b"x-forwarded-proto", b"http")], "django"),
     ],
 )
-def test_where_https_is_asked_for_plain_http_is_redirected_by_django(ways, settings, scheme, headers, way):
+def test_django_redirects_plain_http_if_https_is_required(ways, settings, scheme, headers, way):
     settings.HTTPS = True
     assert ways(PATH, scheme=scheme, headers=headers) == way
 
 
 @pytest.mark.parametrize("handler", [WatchHandler, LcmAsgiHandler])
-def test_who_goes_away_while_the_request_is_given_up_is_no_error(handler, caplog):
-    """The server gives up a request whose client has left: nobody asks any more what the listener saw."""
+def test_a_disconnect_during_cancellation_is_not_an_error(handler, caplog):
+    """The server cancels a request whose client has disconnected; the listener's result is not awaited."""
 
     async def leave():
         listening = asyncio.create_task(handler().listen_for_disconnect(AsyncMock(return_value=LEFT)))

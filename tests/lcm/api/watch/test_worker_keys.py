@@ -85,7 +85,7 @@ def test_every_call_works_for_the_slot_of_the_key_and_for_no_other(fleet, now, m
     assert not SessionObservation.objects.filter(session=fleet.other).exists()
 
 
-def test_a_session_that_is_spread_over_other_slots_is_not_found(fleet):
+def test_a_session_spread_over_other_slots_is_not_found(fleet):
     claim = Reservation.objects.get(session=fleet.mine)
     amounts = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1}
     for slot in (fleet.slot, fleet.other_slot):
@@ -156,8 +156,8 @@ def test_while_a_controller_serves_the_pool_its_workers_stand_by(api, fleet, con
     assert fleet.client.post(HOLD, {"holder": "w1"}).json()[0]["held"]
 
 
-def test_a_controller_of_the_pool_gets_the_pool_when_the_workers_have_stood_by(api, fleet, controller):
-    """Otherwise the key of one worker could keep the controller of the pool away for as long as it likes."""
+def test_a_controller_gets_the_pool_after_its_workers_stand_by(api, fleet, controller):
+    """Otherwise a worker's key could block the controller of the pool indefinitely."""
 
     def hold(client, holder):
         return [row["held"] for row in client.post(HOLD, {"holder": holder}).json()]
@@ -180,7 +180,7 @@ def test_a_controller_of_the_pool_gets_the_pool_when_the_workers_have_stood_by(a
 
 @pytest.mark.parametrize("former", ["controller", "neighbour"])
 def test_the_key_never_takes_the_name_of_a_silent_controller(api, fleet, controller, now, former):
-    """Otherwise it could keep that controller from starting again, and register a scrape address for it."""
+    """Otherwise the key could prevent that controller from restarting, or register its scrape address."""
     other_slot = f"slot:{fleet.other_slot.pk}"
     if former == "neighbour":
         controller = make_controller("worker cml-eu-02 x", "pool:cml-eu", other_slot)
@@ -200,7 +200,7 @@ def test_the_shared_name_cannot_be_taken(api, fleet, controller, call):
     assert (row["held"], row["holder"]) == (False, "controllers on workers")
 
 
-def test_a_rotated_key_has_the_same_slot_and_ends_with_the_instance(fleet, now, as_admin):
+def test_a_rotated_key_has_the_same_slot_and_expires_with_the_instance(fleet, now, as_admin):
     rotated, _ = rotate_token(token=fleet.key.token, reason="leaked", actor=as_admin, now=now)
     assert rotated.scope == ControllerScope(("cml-eu",), fleet.slot.pk)
     Slot.objects.filter(pk=fleet.slot.pk).update(state=SlotState.TERMINATING, lease_count=0)

@@ -1,4 +1,4 @@
-"""Requests over ASGI: each is one piece of work for one of the process's threads."""
+"""Requests over ASGI: each runs in one thread of the process."""
 
 import asyncio
 import json
@@ -82,7 +82,7 @@ def handler(settings):
 
 @pytest.fixture
 def finished():
-    """The threads in which requests came to their end."""
+    """The threads in which requests ended."""
     ended: list[str] = []
 
     def end(**kwargs):
@@ -94,7 +94,7 @@ def finished():
 
 
 async def ask(handler, where, body=b"", method="POST"):
-    """Status and body of an answer."""
+    """Return status and body of a response."""
     sent = []
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -119,18 +119,18 @@ def test_requests_share_the_threads_of_the_process(handler, finished):
     assert finished == seen
 
 
-def test_a_stream_is_sent_whole_and_comes_to_its_end(handler, finished):
+def test_a_stream_is_sent_completely_and_closed(handler, finished):
     assert asyncio.run(ask(handler, "/stream")) == (200, b"ab")
     assert len(finished) == 1
 
 
-def test_an_error_is_an_answer_and_the_thread_goes_on(handler, finished):
+def test_an_error_is_a_response_and_the_thread_continues(handler, finished):
     assert asyncio.run(ask(handler, "/fail"))[0] == 500
     assert asyncio.run(ask(handler, "/note"))[0] == 200
     assert len(finished) == 2
 
 
-def test_who_leaves_before_all_was_sent_gets_no_answer(handler, finished):
+def test_a_client_that_disconnects_early_gets_no_response(handler, finished):
     async def left():
         async def receive():
             return {"type": "http.disconnect"}
@@ -143,7 +143,7 @@ def test_who_leaves_before_all_was_sent_gets_no_answer(handler, finished):
 
 @pytest.fixture
 def database(monkeypatch):
-    """A database whose probes find the problem in `problem[0]`; requests wait 50 ms before they probe."""
+    """A database whose probes return `problem[0]`; requests wait 50 ms before they probe."""
     problem = ["it is away"]
 
     async def probe():
@@ -158,7 +158,7 @@ def database(monkeypatch):
     blocked.set()
 
 
-def test_requests_are_refused_while_the_database_is_away_and_never_run_later(handler, database):
+def test_requests_are_rejected_while_the_database_is_unavailable_and_never_run_later(handler, database):
     async def scene():
         waiting = [asyncio.create_task(ask(handler, path)) for path in ("/block", "/note")]
         refused = [await each for each in waiting]
@@ -174,13 +174,13 @@ def test_requests_are_refused_while_the_database_is_away_and_never_run_later(han
         while database_health.health.is_away:
             await asyncio.sleep(0.01)
         assert (await ask(handler, "/note", b"back")) == (200, b"back")
-        # The refused request that no thread had taken up was dropped.
+        # The rejected request was dropped before a thread had started it.
         assert len(seen) == 1
 
     asyncio.run(scene())
 
 
-def test_a_long_request_is_not_cut_while_the_database_answers(handler, database):
+def test_a_long_request_is_not_cancelled_while_the_database_responds(handler, database):
     async def scene():
         database[0] = ""
         waiting = asyncio.create_task(ask(handler, "/block"))
@@ -207,7 +207,7 @@ def test_a_database_error_is_503_and_a_failed_foreign_key_409(handler, database,
     assert (answered, text in body) == (status, True)
 
 
-def test_readiness_is_answered_in_time_whatever_the_checks_wait_for(handler, database, monkeypatch):
+def test_readiness_responds_in_time_even_if_checks_block(handler, database, monkeypatch):
     monkeypatch.setattr(module, "READY_SECONDS", 0.05)
     status, body = asyncio.run(ask(handler, "/readyz", method="GET"))
     assert (status, json.loads(body)["ready"]) == (503, False)

@@ -1,4 +1,4 @@
-"""Wrong passwords are counted for the client's address, or for a browser that has signed in before."""
+"""Wrong passwords count against the client's address, or against a browser that has signed in before."""
 
 from ipaddress import ip_network
 
@@ -29,7 +29,7 @@ PROXIES = ["127.0.0.1", "10.0.0.0/24", "fd00::/8"]
         (PROXIES, "fd00::1", "[2001:db8::7]:443", "2001:db8::7"),
     ],
 )
-def test_the_right_most_address_that_no_trusted_proxy_has(settings, proxies, peer, forwarded, address):
+def test_the_client_address_is_the_right_most_untrusted_one(settings, proxies, peer, forwarded, address):
     settings.CONFIG["TRUSTED_PROXIES"] = [ip_network(each) for each in proxies]
     headers = {} if forwarded is None else {"X-Forwarded-For": forwarded}
     assert client_address(RequestFactory().get("/", headers=headers, REMOTE_ADDR=peer)) == address
@@ -47,7 +47,7 @@ def test_behind_a_trusted_proxy_wrong_passwords_block_no_other_client(settings, 
 
     for _ in range(2):
         sign_in("wrong", "203.0.113.66")
-    assert "Too many wrong passwords" in sign_in("wrong", "203.0.113.66").content.decode()
+    assert "Too many failed attempts" in sign_in("wrong", "203.0.113.66").content.decode()
     assert sign_in(PASSWORD, "203.0.113.7").status_code == status
 
 

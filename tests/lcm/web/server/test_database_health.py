@@ -1,4 +1,4 @@
-"""A web process whose PostgreSQL is silent or refuses: it answers 503 in time and recovers by itself."""
+"""A web process whose PostgreSQL is silent or refuses connections returns 503 in time and recovers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOADED = 3
 
 BEARER = {"Authorization": "Bearer unknown"}
 COOKIE = {"Cookie": "lcm_session=" + "x" * 32}
-# Each needs the database: path, headers, status when the database answers.
+# Each request needs the database: path, headers, status when the database responds.
 REQUESTS = [
     ("/sessions/", COOKIE, 302),
     ("/api/users/", BEARER, 401),
@@ -56,11 +56,11 @@ class Proxy:
             threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
 
     def freeze(self) -> None:
-        """As a server in SIGSTOP: connections are accepted, and no byte is answered."""
+        """Behave like a server in SIGSTOP: accept connections and send nothing."""
         self.flowing.clear()
 
     def refuse(self) -> None:
-        """As a server that is stopped: connections end, and new ones are refused."""
+        """Behave like a stopped server: close connections and refuse new ones."""
         assert self.listener is not None
         listener, self.listener = self.listener, None
         for each in [listener, *self.sockets]:
@@ -101,7 +101,7 @@ def database(transactional_db: None) -> Iterator[Proxy]:
 
 @pytest.fixture
 def web(database: Proxy, tmp_path: Path) -> Iterator[str]:
-    """The address of one web process with two request threads, on the proxied database."""
+    """URL of one web process with two request threads, on the proxied database."""
     where = {**connection.settings_dict, "HOST": "127.0.0.1", "PORT": database.port}
     address = free_address()
     env = clean_environment(
@@ -140,7 +140,7 @@ def works(web: str) -> bool:
 
 
 def assert_answers_without_database(web: str) -> None:
-    """More requests than threads, and the probes beside them."""
+    """Send more requests than there are threads, and probes besides."""
     with ThreadPoolExecutor(10) as callers:
         refused = [callers.submit(get, web, path, headers) for path, headers, _ in REQUESTS * 2]
         alive, ready = callers.submit(get, web, "/healthz"), callers.submit(get, web, "/readyz")
@@ -157,10 +157,10 @@ def assert_answers_without_database(web: str) -> None:
     assert alive.result().elapsed.total_seconds() < ANSWER
     assert ready.result().elapsed.total_seconds() < READINESS * LOADED
     assert ready.result().status_code == 503
-    assert ready.result().json()["checks"]["database"].startswith("the database does not answer: ")
+    assert ready.result().json()["checks"]["database"].startswith("the database does not respond: ")
 
 
-def test_requests_are_refused_in_time_and_work_again_when_the_database_is_back(web, database, tmp_path):
+def test_requests_are_rejected_in_time_and_work_again_when_the_database_recovers(web, database, tmp_path):
     assert PATIENCE_SECONDS + PROBE_SECONDS < ANSWER
 
     def log() -> str:

@@ -1,4 +1,4 @@
-"""Is it alive, is it ready."""
+"""Liveness and readiness."""
 
 from datetime import timedelta
 
@@ -20,13 +20,13 @@ def beat_alive(db, now):
 
 
 @pytest.mark.parametrize("cookie", ["", "x" * 32])
-def test_alive_needs_no_database(client, settings, cookie):
+def test_liveness_needs_no_database(client, settings, cookie):
     client.cookies[settings.SESSION_COOKIE_NAME] = cookie
     answer = client.get("/healthz")
     assert (answer.status_code, answer.content) == (200, b"ok")
 
 
-def test_ready_when_all_is_fine(client, broker_up, beat_alive):
+def test_readiness_is_ok_when_all_dependencies_respond(client, broker_up, beat_alive):
     answer = client.get("/readyz")
     assert answer.status_code == 200
     assert answer.json() == {"ready": True, "checks": {"database": "ok", "broker": "ok", "beat": "ok"}}
@@ -38,7 +38,7 @@ def test_a_broker_that_is_down_is_named(address, client, beat_alive, settings):
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["ready"]) == (503, False)
     checks = answer.json()["checks"]
-    assert checks["broker"].startswith("the broker does not answer: ")
+    assert checks["broker"].startswith("the broker does not respond: ")
     assert (checks["database"], checks["beat"]) == ("ok", "ok")
 
 
@@ -66,17 +66,17 @@ def test_a_database_that_is_down_is_named(client, broker_up, monkeypatch, beat_a
         broken.setattr(connection, "cursor", fail)
         answer = client.get("/readyz")
     assert answer.status_code == 503
-    assert answer.json()["checks"]["database"] == "the database does not answer: connection refused"
+    assert answer.json()["checks"]["database"] == "the database does not respond: connection refused"
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-def test_they_need_no_log_in_and_are_only_read(path, client, broker_up, beat_alive):
+def test_probes_need_no_login_and_are_read_only(path, client, broker_up, beat_alive):
     assert client.get(path).status_code == 200
     assert client.post(path).status_code == 405
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-def test_they_are_not_sent_to_https(path, client, broker_up, beat_alive, settings):
+def test_probes_are_not_redirected_to_https(path, client, broker_up, beat_alive, settings):
     settings.SECURE_SSL_REDIRECT = True
     assert client.get(path).status_code == 200
     assert client.get("/login").status_code == 301

@@ -1,11 +1,11 @@
-"""What every answer carries: its id and the content policy."""
+"""Headers of every response: request id and content security policy."""
 
 import pytest
 
 from lcm.config.logs import request_id
 from lcm.models import ChangeLog
 
-# page redirect, API, API error, page not found, public answers, a method that is not allowed
+# page redirect, API, API error, page not found, public responses, a method that is not allowed
 ANSWERS = [
     ("get", "/sessions/", 302),
     ("get", "/api/lablet-sessions/", 401),
@@ -19,7 +19,7 @@ ANSWERS = [
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("method", "path", "status"), ANSWERS)
-def test_every_answer_has_the_content_policy(method, path, status, client):
+def test_every_response_has_the_content_policy(method, path, status, client):
     answer = getattr(client, method)(path)
     assert answer.status_code == status
     policy = answer["Content-Security-Policy"].split("; ")
@@ -31,7 +31,7 @@ def test_every_answer_has_the_content_policy(method, path, status, client):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("method", "path", "status"), ANSWERS)
-def test_every_answer_has_an_id_of_its_own(method, path, status, client):
+def test_every_response_has_its_own_request_id(method, path, status, client):
     first, second = (getattr(client, method)(path)["X-Request-ID"] for _ in range(2))
     assert len(first) == 32
     assert first != second
@@ -39,7 +39,7 @@ def test_every_answer_has_an_id_of_its_own(method, path, status, client):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("method", "path", "status"), ANSWERS)
-def test_every_answer_has_the_other_protective_headers(method, path, status, client):
+def test_every_response_has_the_other_security_headers(method, path, status, client):
     answer = getattr(client, method)(path)
     assert answer["X-Content-Type-Options"] == "nosniff"
     assert answer["X-Frame-Options"] == "DENY"
@@ -47,7 +47,7 @@ def test_every_answer_has_the_other_protective_headers(method, path, status, cli
     assert "camera=()" in answer["Permissions-Policy"]
 
 
-def test_an_error_of_ours_has_them_as_well(client, monkeypatch):
+def test_an_internal_error_has_the_security_headers(client, monkeypatch):
     def fail():
         raise RuntimeError("oh")
 
@@ -59,7 +59,7 @@ def test_an_error_of_ours_has_them_as_well(client, monkeypatch):
     assert answer["X-Request-ID"]
 
 
-def test_only_the_api_s_docs_may_have_styles_of_their_own(api, viewer):
+def test_only_the_api_documentation_may_use_inline_styles(api, viewer):
     policy = api(viewer).get("/api/docs")["Content-Security-Policy"]
     assert "style-src 'self' 'unsafe-inline'" in policy
     assert "script-src 'self';" in policy
@@ -67,7 +67,7 @@ def test_only_the_api_s_docs_may_have_styles_of_their_own(api, viewer):
 
 
 @pytest.mark.parametrize("given", ["abcd1234", "my-request.0001_A", "x" * 64, "12345678-1234-1234"])
-def test_an_id_that_came_with_the_request_is_kept(given, client):
+def test_a_request_id_from_the_client_is_kept(given, client):
     assert client.get("/healthz", HTTP_X_REQUEST_ID=given)["X-Request-ID"] == given
 
 
@@ -75,25 +75,25 @@ def test_an_id_that_came_with_the_request_is_kept(given, client):
     "given",
     ["", "short", "x" * 65, "with space inside", "new\nline-12345", "<script>alert</script>", "idähnlich"],
 )
-def test_an_id_that_is_malformed_is_replaced(given, client):
+def test_a_malformed_request_id_is_replaced(given, client):
     answer = client.get("/healthz", HTTP_X_REQUEST_ID=given)["X-Request-ID"]
     assert answer != given
     assert len(answer) == 32
 
 
-def test_a_change_is_logged_with_the_id_the_answer_has(api, admin):
+def test_a_change_is_logged_with_the_request_id_of_the_response(api, admin):
     answer = api(admin).post("/api/domains/", {"name": "academy"})
     assert ChangeLog.objects.get().request_id == answer["X-Request-ID"]
 
 
-def test_the_id_does_not_outlive_its_request(client):
+def test_the_request_id_is_reset_after_the_request(client):
     client.get("/healthz", HTTP_X_REQUEST_ID="my-request-0001")
     assert request_id.get() == ""
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", ["/api/lablet-sessions/", "/sessions/"])
-def test_answers_stay_out_of_shared_caches(path, client):
+def test_responses_stay_out_of_shared_caches(path, client):
     answer = client.get(path)
     assert "private" in answer["Cache-Control"] or "no-store" in answer["Cache-Control"]
     assert "Cookie" in answer["Vary"]

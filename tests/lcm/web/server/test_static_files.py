@@ -1,4 +1,4 @@
-"""Static files under DEBUG: kept by browsers until they change."""
+"""Static files under DEBUG: cached by browsers until they change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def a_file(tmp_path, settings):
     finders.get_finder.cache_clear()
 
 
-def test_an_address_changes_with_its_file(a_file):
+def test_a_static_url_changes_with_its_file(a_file):
     storage = VersionedStorage()
     first = storage.url("notes.js")
     assert first.startswith("/static/notes.js?v=")
@@ -31,7 +31,7 @@ def test_an_address_changes_with_its_file(a_file):
     assert storage.url("not-there.js") == "/static/not-there.js"
 
 
-def test_what_has_such_an_address_is_kept_and_the_rest_is_asked_for_again(a_file, rf, db):
+def test_versioned_files_are_cached_and_other_files_revalidated(a_file, rf, db):
     answer = StaticFilesMiddleware(lambda _: HttpResponse(status=404))
     kept = answer(rf.get(VersionedStorage().url("notes.js")))
     assert (kept.status_code, kept.content) == (200, b"'one'")

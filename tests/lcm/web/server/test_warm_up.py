@@ -1,4 +1,4 @@
-"""What a web process has done before its first request."""
+"""Preparation of a web process before its first request."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ print(Ring.most < 130_000)
 
 
 @pytest.mark.once
-def test_a_warm_process_has_its_pages_loaded_and_collects_cycles_before_they_are_many(tmp_path):
+def test_a_warm_process_has_loaded_its_pages_and_limits_uncollected_cycles(tmp_path):
     env = clean_environment(DATA_DIR=str(tmp_path))
     done = subprocess.run([sys.executable, "-c", WARM], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True", "True", "True", "True"]
 
 
-def test_an_icon_is_that_of_the_package_however_often_it_is_drawn():
+def test_a_cached_icon_equals_the_icon_of_the_package():
     drawn = heroicon_outline("server", size=24, stroke_width=1.5)
     assert icon("server", size=24, stroke_width=1.5) == drawn
     assert icon("server", size=24, stroke_width=1.5) == drawn

@@ -99,7 +99,7 @@ WRONG = [
     ({"name": "new", "runtime_settings": [1]}, "runtime_settings", "dictionary"),
     ({"name": "new", "runtime_settings": {"boot_seconds": -1}}, "runtime_settings.boot_seconds", "from 0"),
     ({"name": "new", "spot_policy": "sometimes"}, "spot_policy", "not a valid choice"),
-    ({"name": "new", "max_slot": 3}, "max_slot", "This request has no such field."),
+    ({"name": "new", "max_slot": 3}, "max_slot", "Unknown field."),
     ({"name": "new", "first_port": 9000}, "__all__", "Ports go from 1024 to 65535"),
 ]
 

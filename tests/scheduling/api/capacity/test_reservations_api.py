@@ -63,7 +63,7 @@ WRONG = [
     ({"resources": {"cpu_cores": 0}}, "resources", "Ask for something."),
     ({"priority": 7}, "priority", "not a valid choice"),
     ({"holder": "x" * 101}, "holder", "100 characters"),
-    ({"time_to_live": 60}, "time_to_live", "This request has no such field."),
+    ({"time_to_live": 60}, "time_to_live", "Unknown field."),
 ]
 
 
@@ -78,7 +78,7 @@ def test_bad_input_is_refused_and_stores_nothing(api, operator, pool, change, fi
 def test_an_unknown_resource_is_refused(api, operator, pool):
     answer = api(operator).post(PATH, {**ASKED, "resources": {"cores": 2}})
     assert answer.status_code == 400
-    assert answer.json()["details"] == {"resources": {"cores": ["This request has no such field."]}}
+    assert answer.json()["details"] == {"resources": {"cores": ["Unknown field."]}}
 
 
 def test_a_pool_that_is_off_takes_none(api, operator, pool):
