@@ -1,4 +1,4 @@
-"""What Prometheus sees of capacity."""
+"""Prometheus metrics of scheduling."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def count_run(kind: RunKind, name: str, *, duration_ms: int, result: Any) -> Non
 
 
 class TickMetrics:
-    """Passed to the tick, so that tests and simulations can pass something else."""
+    """Metrics of a tick; tests and simulations pass a replacement."""
 
     def observe(self, pool: Pool, report: TickReport) -> None:
         TICK_SECONDS.labels(pool=pool.name).observe(sum(report.step_ms.values()) / 1000)
@@ -61,7 +61,8 @@ class TickMetrics:
 
 
 def capacity_figures() -> Iterator[Metric]:
-    """Read from the database at each scrape, so that they are right whoever changed the rows."""
+    """Metrics read from the database at each scrape, so that they are correct whichever process wrote the
+    rows."""
     yield _by(
         "lcm_slots", "Slots by state.", ["pool", "state"], Slot.objects.values_list("pool__name", "state")
     )
@@ -85,7 +86,8 @@ def _by(name: str, text: str, labels: list[str], rows: Any) -> Metric:
 
 
 def _queues() -> Iterator[Metric]:
-    """Those who booked ahead wait from their turn on. A pool that is not looked at has no newer demand."""
+    """Yield queue metrics. Advance bookings count from their queue entry; a disabled pool has no newer
+    demand."""
     oldest = GaugeMetricFamily(
         "lcm_oldest_pending_seconds", "How long the oldest whose turn it is waits.", labels=["pool"]
     )
@@ -121,7 +123,7 @@ def _leases() -> Iterator[Metric]:
 
 
 def _ticks() -> Metric:
-    """Of pools that are to be looked at; one that never was has no figure."""
+    """Yield tick metrics of enabled pools; a pool without a tick has no sample."""
     family = GaugeMetricFamily(
         "lcm_last_tick_timestamp_seconds", "When a pool was last looked at.", labels=["pool"]
     )

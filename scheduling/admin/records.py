@@ -1,4 +1,4 @@
-"""What scheduling keeps about its own work."""
+"""Read-only admin of decisions, ticks, runs and leases."""
 
 from __future__ import annotations
 

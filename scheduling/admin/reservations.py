@@ -1,4 +1,4 @@
-"""Reservations: looked at, released and cancelled."""
+"""Admin of reservations: view, release and cancel."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ReservationAdmin(AuditedModelAdmin):
     actions = ("release", "cancel")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Actions need the permission; a single one is only looked at."""
+        """Allow the bulk actions; a single reservation is read-only."""
         return super().has_change_permission(request, obj) and obj is None
 
     def get_search_results(

@@ -1,4 +1,4 @@
-"""Slots, what was tried to fill them, and their ports."""
+"""Admin of slots, launch attempts and ports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SIZE = ("cpu_cores", "memory_gb", "storage_gb", "gpu", "max_leases")
 
 
 class LabelsField(JsonField):
-    """An empty object is an answer, no labels; nothing at all is none."""
+    """A JSON field that accepts an empty object (no labels) but not an empty input."""
 
     empty_values = [None, ""]
 
@@ -95,7 +95,7 @@ class SlotAdmin(AuditedModelAdmin):
     )
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Actions need the permission; a single one is only looked at."""
+        """Allow the bulk actions; a single slot is read-only."""
         return super().has_change_permission(request, obj) and obj is None
 
     @admin.action(description="Cordon the chosen %(verbose_name_plural)s …", permissions=["change"])
@@ -108,7 +108,7 @@ class SlotAdmin(AuditedModelAdmin):
 
     @admin.action(description="Label the chosen %(verbose_name_plural)s …", permissions=["change"])
     def label(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        """The form begins with what the chosen ones have, where that is the same."""
+        """Ask for labels; the form starts with the labels that all selected slots have in common."""
         kept = list(queryset.values_list("labels", flat=True)[:AT_ONCE])
         same = kept[0] if kept and all(each == kept[0] for each in kept) else None
         form = partial(LabelsAdminForm, initial={"labels": same})

@@ -1,4 +1,4 @@
-"""What the API shows of decisions, explanations and dry runs."""
+"""Serializers of decisions, explanations and dry runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduling.selectors.dry_run import MOST_NEW_SLOTS
 
 
 class ReasonCountSerializer(serializers.Serializer[Any]):
-    """One reason over the slots."""
+    """One reason and the slots it applies to."""
 
     code = serializers.CharField()
     plugin = serializers.CharField()
@@ -60,7 +60,7 @@ class SlotReasonsSerializer(serializers.Serializer[Any]):
 
 
 class ExplanationSerializer(serializers.Serializer[Any]):
-    """Why a session waits."""
+    """Wait reasons of a session."""
 
     reservation = serializers.UUIDField(source="reservation.pk")
     pool = serializers.CharField(source="reservation.pool.name")
@@ -89,7 +89,7 @@ class RequirementSerializer(serializers.Serializer[Any]):
 
 
 class DryRunSerializer(serializers.Serializer[Any]):
-    """What would be different."""
+    """Changes that a dry run assumes."""
 
     drain = serializers.ListField(
         child=serializers.UUIDField(), default=list, help_text="READY slots that would be drained."

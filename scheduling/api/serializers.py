@@ -1,4 +1,4 @@
-"""What the API of capacity shows and takes. No rules: those are in the services."""
+"""Serializers of pools, slots, reservations and ticks. The rules are in the services."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduling.services.reservations import DEFAULT_TTL, MAX_TTL
 
 
 def limits_of(name: str) -> dict[str, Any]:
-    """Return the smallest and the largest value of a whole number of a pool."""
+    """Return the minimum and maximum of an integer field of a pool."""
     field: Any = Pool._meta.get_field(name)
     least = [each.limit_value for each in field.validators if isinstance(each, MinValueValidator)]
     largest = [each.limit_value for each in field.validators if isinstance(each, MaxValueValidator)]
@@ -72,7 +72,7 @@ class SavedPoolSerializer(PoolSerializer):
 
 
 class PoolChangeSerializer(serializers.Serializer[Any]):
-    """What an Admin may change. How much each may be is the pool's own rule."""
+    """Fields of a pool that an Admin may change. The limits are those of the model."""
 
     description = serializers.CharField(max_length=300, allow_blank=True, required=False)
     enabled = serializers.BooleanField(required=False)
@@ -203,7 +203,7 @@ class HeartbeatSerializer(serializers.Serializer[Any]):
 
 
 class ControllerSlotSerializer(serializers.ModelSerializer[Slot]):
-    """A slot as its controller needs it."""
+    """A slot with the fields that its controller needs."""
 
     name = serializers.CharField(read_only=True)
     pool = serializers.CharField(source="pool.name", read_only=True)
@@ -213,7 +213,7 @@ class ControllerSlotSerializer(serializers.ModelSerializer[Slot]):
         fields = ["id", "name", "pool", "state", "endpoint", "version", "interruption_deadline"]
 
 
-# A host name, an IPv4 address or an IPv6 address in brackets, and a port: no other part of a URL.
+# A host name, an IPv4 address or an IPv6 address in brackets, and a port; no other URL component.
 METRICS_ADDRESS = (
     r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])"
     r":([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"
@@ -282,7 +282,7 @@ class ReservationSerializer(serializers.ModelSerializer[Reservation]):
 
 @extend_schema_field({"type": "integer", "minimum": 1, "maximum": MAX_TTL})
 class TtlField(serializers.IntegerField):
-    """Seconds; the service refuses others."""
+    """Time to live in seconds; the service validates the range."""
 
 
 class ReservationRequestSerializer(serializers.Serializer[Any]):

@@ -54,7 +54,7 @@ class HeldLease:
 
 @contextmanager
 def lease(name: str, *, length: timedelta) -> Iterator[HeldLease | None]:
-    """HeldLease the lease for the block and renew it meanwhile; None if another holder has it."""
+    """Hold the lease for the block and renew it meanwhile; None if another holder has it."""
     hold = HeldLease(name, length)
     if not take_or_renew(name, holder=hold.holder, length=length, now=Now()):
         yield None
@@ -71,7 +71,7 @@ def lease(name: str, *, length: timedelta) -> Iterator[HeldLease | None]:
 
 
 def take_or_renew(name: str, *, holder: str, length: timedelta, now: datetime | Now) -> bool:
-    """HeldLease the lease for another `length`; False if another holder has it."""
+    """Take or renew the lease for another `length`; False if another holder has it."""
     mine_or_over = ProcessLease.objects.filter(Q(holder=holder) | Q(expires_at__lte=now), name=name)
     if mine_or_over.update(holder=holder, expires_at=now + length):
         return True

@@ -26,7 +26,7 @@ def _seconds(default: int) -> models.PositiveIntegerField[Any, Any]:
 
 
 class Pool(DatedModel):
-    """A kind of worker: how many there may be, what each can hold, and where they come from."""
+    """A kind of worker: number of slots, capacity of each, and runtime."""
 
     name = models.CharField(max_length=63, unique=True, validators=[slug_name])
     description = models.CharField(max_length=300, blank=True)
@@ -119,16 +119,16 @@ class Pool(DatedModel):
 
     @property
     def floor(self) -> int:
-        """Slots that are kept even when nobody asks."""
+        """Return the number of slots to keep without demand."""
         return max(self.min_slots, self.warm_slots)
 
     @property
     def port_count(self) -> int:
-        """Ports of one slot that sessions can have."""
+        """Return the number of ports per slot that sessions can use."""
         return self.last_port - self.first_port + 1
 
     def timeout_of(self, state: str) -> timedelta | None:
-        """How long a slot may stay in a state; none for those that wait for something to do."""
+        """Return how long a slot may stay in a state; None for states without a time limit."""
         seconds = {
             "LAUNCHING": self.launch_timeout,
             "BOOTING": self.boot_timeout,

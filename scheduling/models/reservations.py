@@ -1,4 +1,4 @@
-"""Reservations: claims on capacity, of a session or of a bare holder."""
+"""Reservations: claims on capacity by a session or another holder."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Reservation(IdModel):
 
     @property
     def verdict(self) -> str:
-        """What the last cycle said: outcome, and why it waits; nothing when none looked at it yet."""
+        """Return the last cycle's verdict: outcome and wait reason; None before the first cycle."""
         if self.assigned_at:
             return "placed"
         found = getattr(self, "last_verdict", None)
@@ -110,10 +110,10 @@ class Reservation(IdModel):
 
 
 class LastVerdict(models.Model):
-    """What the last cycle said of a reservation that it did not place.
+    """The last cycle's verdict on a reservation that it did not place.
 
-    Beside the reservation, because all that wait may hear something new at once: these rows are small and
-    have one index. Written by the tick alone, so the database need not look for each reservation again.
+    A table of its own, because all waiting reservations may change at once: these rows are small and have one
+    index. Only the tick writes them, so the database need not check each reservation.
     """
 
     reservation = models.OneToOneField(
@@ -130,7 +130,7 @@ class LastVerdict(models.Model):
 
 
 class ReservationPart(IdModel):
-    """What a reservation that is spread has on one of its slots; gone when it ends."""
+    """The share of a spread reservation on one of its slots; deleted when it ends."""
 
     reservation = models.ForeignKey(
         Reservation, on_delete=models.CASCADE, related_name="parts", db_index=False

@@ -1,4 +1,4 @@
-"""Slots: places for worker instances, and what was tried to fill them."""
+"""Slots: places for worker instances, their launch attempts and ports."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class SlotState(models.TextChoices):
 IN_FLIGHT = (SlotState.LAUNCHING, SlotState.BOOTING, SlotState.BINDING)
 LIVE = (*IN_FLIGHT, SlotState.READY, SlotState.DRAINING)
 DRAINABLE = (SlotState.BOOTING, SlotState.BINDING, SlotState.READY)
-# What counts against a pool's maximum: an instance runs, or is on its way in or out.
+# States that count against a pool's maximum: an instance runs, starts or terminates.
 OCCUPIED = (*LIVE, SlotState.TERMINATING)
 
 
 def readable_labels(kept: Any) -> dict[str, str]:
-    """A slot's labels; none where what is kept is not names with a text each, which no service writes."""
+    """Return a slot's labels; empty if the stored value is not a mapping of names to texts."""
     is_map = isinstance(kept, dict) and all(isinstance(text, str) for text in kept.values())
     return kept if is_map else {}
 
@@ -115,7 +115,7 @@ class AttemptOutcome(models.TextChoices):
 
 
 class LaunchAttempt(IdModel):
-    """One try to fill a slot; written before anything is asked for outside."""
+    """One attempt to fill a slot; written before the provider is called."""
 
     slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="attempts", db_index=False)
     token = models.CharField(max_length=64, unique=True)
@@ -156,7 +156,7 @@ class LaunchAttempt(IdModel):
 
 
 class PortAllocation(IdModel):
-    """A port of a worker that is taken: by a session, or by something found there."""
+    """A reserved port of a worker: held by a session, or leaked."""
 
     slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="ports", db_index=False)
     port = models.PositiveIntegerField()

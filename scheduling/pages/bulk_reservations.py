@@ -1,4 +1,4 @@
-"""What can be done to many claims on capacity at once: those that wait, and those without a session."""
+"""Bulk actions on reservations: waiting ones, and those without a session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scheduling.services.reservations import cancel_reservation
 
 
 class BulkMoveForm(ReasonForm):
-    """A choice for people; whom the pool will do for is for the service to say."""
+    """Choose a pool; the service decides whether it suits each session."""
 
     pool = forms.ChoiceField(
         choices=lambda: [("", "Choose a pool"), *((name, name) for name in enabled_pools())]
@@ -31,7 +31,7 @@ class BulkMoveForm(ReasonForm):
 
 
 def _elsewhere(rows: QuerySet[Reservation], given: Mapping[str, Any]) -> QuerySet[Reservation]:
-    """Those that wait in another pool; a job so leaves alone the claims it has made."""
+    """Return sessions that wait in another pool; a job therefore skips the ones it has moved."""
     return rows.exclude(pool__name=given["pool"])
 
 
@@ -45,7 +45,7 @@ def _cancel_one(row: Reservation, given: Mapping[str, Any], actor: Actor, now: d
 
 
 def _cancel(rows: Sequence[Reservation], given: Mapping[str, Any], actor: Actor, now: datetime) -> BulkResult:
-    """Sessions with their claims, and claims that have none."""
+    """Cancel the sessions with their reservations, and reservations without a session."""
     sessions = [row.session for row in rows if row.session]
     cancelled, refused = cancel_sessions(sessions=sessions, reason=given["reason"], actor=actor, now=now)
     bare = for_each_row(_cancel_one)([row for row in rows if not row.session], given, actor, now)

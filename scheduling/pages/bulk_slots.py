@@ -1,4 +1,4 @@
-"""What can be done to many slots at once."""
+"""Bulk actions on slots."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _in(*states: SlotState, **fields: Any) -> Callable[[QuerySet[Slot]], QuerySe
 
 
 def _leases_on(rows: QuerySet[Slot]) -> str:
-    """“12 leases are in use on them.”"""
+    """Format the number of leases on the selected slots."""
     leases: int = rows.order_by().aggregate(sum=Sum("lease_count", default=0))["sum"]
     if not leases:
         return "Nobody is on them."

@@ -1,4 +1,4 @@
-"""The dry run: what the next tick would do if something were different."""
+"""Dry run page: simulate the next scheduling cycle with changed input."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _amount(label: str) -> forms.DecimalField:
 
 
 class DryRunForm(PageForm):
-    """What would be different; the pool decides which slots and sessions there are."""
+    """Changes that the dry run assumes; the pool determines the slots and sessions."""
 
     drain = forms.MultipleChoiceField(
         label="These slots drained", required=False, widget=forms.SelectMultiple(attrs={"size": 6})
@@ -93,7 +93,7 @@ class DryRunForm(PageForm):
         return data
 
     def clean_session(self) -> UUID | None:
-        """By its id or the start of it, among those that wait here."""
+        """Find a waiting session by its id or the start of it."""
         text = self.cleaned_data["session"].strip()
         if not text:
             return None
@@ -155,7 +155,7 @@ def _what_if(data: Mapping[str, Any], pool: Pool) -> DryRunInput:
 
 
 def _shown(found: DryRunResult) -> dict[str, Any]:
-    """The lists of a rehearsal, each with the rows that the page has room for."""
+    """Return the lists of a dry run, each cut to the rows that the page shows."""
     lists = {
         "Newly placed": found.newly_placed,
         "No longer placed": found.no_longer_placed,

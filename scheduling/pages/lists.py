@@ -1,4 +1,4 @@
-"""What each of the lists of capacity shows, and the list of sessions as it is with capacity."""
+"""Lists of pools, slots and reservations, and the session list with its scheduling columns."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _oldest_wait(row: Any) -> str:
 
 
 def _annotate_allocation_and_supply(rows: Sequence[Any]) -> None:
-    """The fullest resource of each pool, and what it may ask for, from its settings."""
+    """Add the fullest resource and the offerings of each pool."""
     now, uses = timezone.now(), capacity.pool_allocations(rows)
     for row in rows:
         row.supply = supply_text(supply_of(row, now=now))

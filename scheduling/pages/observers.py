@@ -1,4 +1,4 @@
-"""Observers and lifecycle handlers: how they do, and running one now."""
+"""Pages of observers and lifecycle handlers: status, runs, and running one now."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from scheduling.services.observer_runs import enqueue_run
 
 
 def _kept() -> str:
-    """“15 runs are kept, none failed.”"""
+    """Format the number of recorded runs and failures."""
     rows = ObserverRun.objects.all()
     counts = capped_counts({"all": rows, "failed": rows.filter(has_failed())})
     (count, more), (failed, more_failed) = counts["all"], counts["failed"]
@@ -94,7 +94,7 @@ def observer_list(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def observer_board(request: HttpRequest) -> HttpResponseBase:
-    """The part of the page that is asked for again while it is looked at."""
+    """The live part of the page."""
     return render(request, "observers/board.html", _live())
 
 
@@ -123,7 +123,7 @@ def observer_detail(request: HttpRequest, name: str) -> HttpResponseBase:
 @require_POST
 @role_required(Role.OPERATOR)
 def observer_run(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Have a worker run it soon, and go back to where one was."""
+    """Enqueue a run and return to the previous page."""
     wanted = request.POST.get("next", "")
     back = wanted if is_local_address(request, wanted) else reverse("observer_list")
     try:
@@ -138,7 +138,7 @@ def observer_run(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def _sentence_of(found: ObserverStatus) -> str:
-    """“**It ran 55 s ago and did well.**” and what it is for."""
+    """Format the last run and the purpose of an observer."""
     if found.running:
         first = "It is running now."
     elif found.last is None:
@@ -163,7 +163,7 @@ def _live() -> dict[str, object]:
 
 
 def _sentence(rows: list[ObserverStatus]) -> str:
-    """“**All 9 do well.**” or who does not."""
+    """Format the number of healthy and failing observers."""
     failed = [row.name for row in rows if row.state == "failed"]
     late = [row.name for row in rows if row.state in ("late", "never ran")]
     if not failed and not late:

@@ -1,4 +1,4 @@
-"""What capacity shows on the overview: what needs a person, the pools, the queue."""
+"""Scheduling on the overview: items that need attention, pools, and the queue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_TICKS = 600
 
 
 def capacity_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
-    """Pools that launch nothing, slots in error or overdue, silent workers, long waits, late observers."""
+    """Return stopped pools, slots in error or overdue, silent workers, long waits and failing observers."""
     lines = look.read_once(pool_overviews)
     for line in lines:
         yield from _of_pool(line, look.now)
@@ -62,7 +62,7 @@ def queue_part(look: FleetSnapshot) -> Mapping[str, Any]:
 
 
 def waiting_clause(look: FleetSnapshot) -> str:
-    """Who booked ahead does not wait yet, and is told apart."""
+    """Format the number of waiting sessions; advance bookings are counted separately."""
     waiting, ahead = _waiting(look), _ahead(look)
     waits = f"{waiting:,} {'waits' if waiting == 1 else 'wait'} for a place" if waiting else "nobody waits"
     return f"{waits}, {ahead:,} {'is' if ahead == 1 else 'are'} booked ahead" if ahead else waits
@@ -79,7 +79,7 @@ def _ahead(look: FleetSnapshot) -> int:
 @require_GET
 @role_required(Role.VIEWER)
 def overview_ticks(request: HttpRequest) -> HttpResponseBase:
-    """How long ticks took: a panel of the overview; without JavaScript a page of its own."""
+    """Panel of tick durations; without JavaScript a page of its own."""
     now = timezone.now()
     ticks = ticks_since(now - TICKS_SHOWN, limit=MOST_TICKS)
     points = [Point(at, ms, pool) for at, ms, pool, _ in ticks]

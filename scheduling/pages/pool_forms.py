@@ -1,4 +1,4 @@
-"""The forms of a pool: its fields are the model's, in groups."""
+"""Forms of a pool: the fields of the model, in groups."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ NOT_JSON = "This is not JSON. Write an object of names and values in double quot
 
 
 class PoolFields(PageForm):
-    """The model's fields; the rules are the service's."""
+    """The fields of the model; the service validates them."""
 
     leading: tuple[str, ...] = ()
 
@@ -80,7 +80,7 @@ class PoolFields(PageForm):
         return settings
 
     def groups(self) -> Iterator[tuple[str, list[Any]]]:
-        """The fields as the page shows them."""
+        """Return the fields in the groups of the page."""
         for title, names in GROUPS.items():
             first = self.leading if title == "Pool" else ()
             yield title, [self[name] for name in (*first, *names)]
@@ -89,7 +89,7 @@ class PoolFields(PageForm):
 
 
 class PoolForm(PoolFields):
-    """What an Admin may change."""
+    """The fields that an Admin may change."""
 
     reason = forms.CharField(
         max_length=500,
@@ -104,7 +104,7 @@ class PoolForm(PoolFields):
 
 
 class SchedulerForm(ReasonForm):
-    """The scheduler of a pool as a document."""
+    """The scheduler document of a pool."""
 
     scheduler = forms.CharField(
         label="Actions and plugins",

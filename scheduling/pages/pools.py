@@ -56,7 +56,7 @@ def pool_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def pool_board(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """The part of a pool's page that is asked for again while it is looked at."""
+    """The live part of a pool's page."""
     return render(request, "capacity/board.html", _live(request, pk))
 
 
@@ -96,7 +96,7 @@ def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
 
 
 def _page(request: HttpRequest) -> int:
-    """Which page of the board is looked at; what is no page is the first."""
+    """Return the requested page of the board; the first if the number is invalid."""
     asked = request.GET.get("page", "")
     return int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 7 else 1
 
@@ -215,7 +215,7 @@ def _definitions_that_name(pool: Pool) -> str:
 
 
 def at_form_fields(error: InvalidInput) -> InvalidInput:
-    """A setting of the runtime is shown at the field in which all of them are written."""
+    """Show the error of a runtime setting at the field that holds all of them."""
     fields: dict[str, list[str]] = {}
     for name, texts in error.fields.items():
         fields.setdefault(name.split(".", 1)[0], []).extend(texts)

@@ -1,4 +1,4 @@
-"""What the lists of the queue, of ticks and of decisions show."""
+"""Lists of the queue, of ticks and of decisions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduling import filters
 from scheduling.pages.ticks import annotate_ticks
 from scheduling.selectors import capacity, queue
 
-# What the leads of ticks and decisions look back over.
+# Period that the leads of ticks and decisions summarize.
 LATELY = timedelta(hours=1)
 
 
@@ -54,7 +54,7 @@ def _decisions_lead() -> str:
 
 
 def factors_text(row: Any) -> str:
-    """“0.603 · 0.526 · 0.610”: domain, project and person."""
+    """Format the factors of domain, project and user: “0.603 · 0.526 · 0.610”."""
     if row.standing is None:
         return ""
     return " · ".join(f"{factor:.3f}" for factor in row.standing[:3])

@@ -1,4 +1,4 @@
-"""Moving a session that waits to another pool."""
+"""Page that moves a waiting session to another pool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from scheduling.services.pool_transfer import move_to_pool
 
 
 class SessionPoolForm(ReasonForm):
-    """A choice for people; whether the pool will do is for the service to say."""
+    """Choose a pool; the service decides whether it suits the session."""
 
     pool = forms.CharField(max_length=63, widget=forms.Select)
     field_order = ("pool", "reason")

@@ -1,4 +1,4 @@
-"""Slot pages: the list, one slot, and what an Operator may do to it."""
+"""Slot pages: the list, the detail page and the actions of an Operator."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def slot_drain(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 
 class LabelsForm(ReasonForm):
-    """What is special about a worker."""
+    """The labels of a worker."""
 
     labels = ObjectField(
         required=False,
@@ -204,7 +204,7 @@ def _ask(
     work: Callable[..., Slot],
     danger: bool = False,
 ) -> HttpResponseBase:
-    """The dialog of one action: says what will happen and asks why."""
+    """Dialog of an action: explains the effect and asks for a reason."""
     home = reverse("slot_detail", args=[slot.pk])
 
     def save(data: Mapping[str, Any]) -> FormResult:

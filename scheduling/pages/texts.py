@@ -1,4 +1,4 @@
-"""What a pool's and a slot's pages say first."""
+"""Lead sentences, notices and status texts of pool and slot pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduling.models import IN_FLIGHT, OCCUPIED, Pool, Slot, SlotState
 from scheduling.pages.supply import PoolSupply
 from scheduling.selectors.capacity import PoolFigures, SlotOccupancy
 
-# What ticks count, in the order in which they do it; a database does not keep it.
+# Counts of a tick in the order of its steps; JSON in the database does not keep the order.
 COUNT_ORDER = (
     "expired", "interrupted", "taken_away", "placed", "told", "displaced", "unmet", "launched_for_demand",
     "launched_to_keep", "drained", "gave_way",
@@ -24,7 +24,7 @@ COUNT_ORDER = (
 
 @dataclass(frozen=True)
 class PoolNotice:
-    """Something to know about a pool or slot, and what to do about it."""
+    """A condition of a pool or slot, and the action it needs."""
 
     tone: str
     shape: str
@@ -33,7 +33,7 @@ class PoolNotice:
 
 
 def pool_sentence(pool: Pool, figures: PoolFigures, *, now: datetime) -> str:
-    """“**3 slots are ready, 2 more may be launched; 2 sessions wait.** 1 slot is on the way.”"""
+    """Format the slots and the queue of a pool as a lead sentence."""
     more = max(pool.max_slots - figures.in_states(OCCUPIED), 0) if may_launch(pool, now) else 0
     first = f"**{ready_text(figures.ready, more)}; {_queue(figures, now)}.**"
     coming = figures.in_states(IN_FLIGHT)
@@ -43,7 +43,7 @@ def pool_sentence(pool: Pool, figures: PoolFigures, *, now: datetime) -> str:
 
 
 def ready_text(ready: int, more: int) -> str:
-    """“3 slots are ready, 2 more may be launched”; of slots that nothing would fill now, nothing."""
+    """Format the number of ready and launchable slots; no launchable slots while the pool cannot launch."""
     slots = (
         f"{count_text(ready, 'slot')} {'is' if ready == 1 else 'are'} ready" if ready else "No slot is ready"
     )
@@ -51,7 +51,7 @@ def ready_text(ready: int, more: int) -> str:
 
 
 def pool_notices(pool: Pool, supply: PoolSupply, *, now: datetime) -> Iterator[PoolNotice]:
-    """Why nothing is launched, or not everything that is on offer."""
+    """Return notices about why the pool launches nothing, or not every offering."""
     if not pool.enabled:
         text = "It takes no new sessions and launches nothing; what it holds runs on. Edit it to change that."
         yield PoolNotice("warn", "tri", "The pool is switched off.", text)
@@ -65,7 +65,7 @@ def pool_notices(pool: Pool, supply: PoolSupply, *, now: datetime) -> Iterator[P
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """What a tick did, in its order: “placed 3, told 1 why it waits, launched for demand 1”."""
+    """Format the counts of a tick in the order of its steps."""
     names = [
         *(name for name in COUNT_ORDER if name in counts),
         *(name for name in counts if name not in COUNT_ORDER),
@@ -81,7 +81,7 @@ def _done(name: str, count: int) -> str:
 
 
 def place_text(position: int | None, waiting: int, pool: str) -> str:
-    """“It is first of 3 in the queue of cml-eu.”"""
+    """Format a position in the queue of a pool."""
     if position is None:
         return f"It waits in {pool}; no tick has looked at it yet."
     if waiting == 1:
@@ -91,7 +91,7 @@ def place_text(position: int | None, waiting: int, pool: str) -> str:
 
 
 def slot_sentence(slot: Slot, *, now: datetime) -> str:
-    """What the slot is doing and what happens next."""
+    """Return what the slot is doing and what happens next."""
     since = duration_text(now - slot.last_state_change)
     leases = f"{slot.lease_count} of {count_text(slot.max_leases, 'lease')}"
     used = f"{leases} {'is' if slot.lease_count == 1 else 'are'} in use."
@@ -115,7 +115,7 @@ def slot_sentence(slot: Slot, *, now: datetime) -> str:
 
 
 def occupants_text(on_it: SlotOccupancy) -> str:
-    """“6 sessions are on it, the last until 04:05”; “Nobody is on it”."""
+    """Format the number of sessions on a slot and the end of the last one."""
     if not on_it.count:
         return "Nobody is on it"
     noun = "reservation" if on_it.without_session else "session"
@@ -150,14 +150,14 @@ def slot_notices(slot: Slot, *, now: datetime) -> Iterator[PoolNotice]:
 
 
 def overdue(slot: Slot, *, now: datetime) -> bool:
-    """Past its deadline; one that drains may take as long as its leases."""
+    """Return whether the slot is past its deadline; a draining slot may wait for its leases."""
     if slot.state_deadline is None or slot.state_deadline >= now:
         return False
     return slot.state != SlotState.ERROR and not (slot.state == SlotState.DRAINING and slot.lease_count)
 
 
 def countdown(left: timedelta) -> str:
-    """`01:42`"""
+    """Format a countdown: `01:42`."""
     seconds = max(int(left.total_seconds()), 0)
     return f"{seconds // 60:02}:{seconds % 60:02}"
 
@@ -167,7 +167,7 @@ def _sentence(text: str) -> str:
 
 
 def waiting_noun(figures: PoolFigures) -> str:
-    """What to call those that wait: “sessions”, unless some are for none."""
+    """Return the noun for waiting reservations: “sessions”, unless some have none."""
     noun = "reservation" if figures.waiting_without_session else "session"
     return noun if figures.waiting == 1 else f"{noun}s"
 
@@ -188,7 +188,7 @@ def _waits(figures: PoolFigures, now: datetime) -> str:
 
 
 def _refusal_notice(supply: PoolSupply, now: datetime) -> PoolNotice:
-    """One for all of them: the table of offerings has each with its time."""
+    """Return one notice for all refusals; the table of offerings lists each with its time."""
     soonest = min(each.refused_until for each in supply.refused if each.refused_until)
     again = f"asked for again in {duration_text(soonest - now)}."
     if supply.workers:

@@ -1,4 +1,4 @@
-"""What happens next to a session that waits, and what would help it."""
+"""Next steps of a waiting session, and actions that would help it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from scheduling.selectors.new_slots import new_slots_of
 
 @dataclass(frozen=True)
 class NextStep:
-    """Something that will happen, or that someone could do: a sentence, with the slot and the moment."""
+    """An expected event or a possible action: a sentence, with the slot and the time."""
 
     kind: str
     text: str
@@ -36,19 +36,19 @@ class NextStep:
 
 @dataclass(frozen=True)
 class EvaluatedReservation:
-    """A reservation, and what a cycle says about it alone."""
+    """A reservation, and the result of a cycle over it alone."""
 
     claim: Reservation
     job: Job
     verdict: Verdict
     cycle: Cycle
     alone: Snapshot
-    # With everybody who waits, where they are few enough to be asked as well.
+    # With all waiting reservations, if they are few enough to simulate.
     queue: Snapshot | None
     configuration: Configuration
-    # Slots on their way, as they will be.
+    # Incoming slots as they will be.
     coming: Sequence[tuple[Slot, Node]]
-    # How many slots count against the pool's maximum, and how many of them will be free by themselves.
+    # The number of slots that count against the pool's maximum, and how many become free without action.
     occupied: int
     leaving: int
 
@@ -86,7 +86,7 @@ def _its_turn(found: EvaluatedReservation) -> NextStep:
 
 
 def _impossible(found: EvaluatedReservation) -> NextStep:
-    """Said of the slots as they would be with nobody on them."""
+    """Explain why the session fits no slot even if the slot were empty."""
     ideal = SchedulingSession(replace(found.alone, nodes=found.cycle.ssn.empty_node_kinds.rows, jobs=[]))
     ideal.open(found.configuration.opened())
     task = found.verdict.stuck.task if found.verdict.stuck else found.job.whole
@@ -100,7 +100,7 @@ def _impossible(found: EvaluatedReservation) -> NextStep:
 
 
 def _on_the_way(found: EvaluatedReservation) -> Iterator[NextStep]:
-    """Slots that boot, told apart by whether those ahead leave something of them."""
+    """Return the incoming slots, by whether the sessions ahead leave space on them."""
     nodes = [node for _, node in found.coming]
     fits = _taken_by(replace(found.alone, nodes=nodes), found)
     if fits is None:
@@ -119,7 +119,7 @@ def _on_the_way(found: EvaluatedReservation) -> Iterator[NextStep]:
 
 
 def _taken_by(snapshot: Snapshot, found: EvaluatedReservation) -> str | None:
-    """The node that the job gets in a cycle over this."""
+    """Return the node that the job gets in a cycle over this snapshot."""
     cycle = run_cycle(snapshot, found.configuration, keep_scores=False)
     placed = (verdict for verdict in cycle.placed if verdict.job.id == found.job.id)
     return next((verdict.parts[0].node for verdict in placed), None)
@@ -140,7 +140,7 @@ def _smaller(found: EvaluatedReservation) -> Iterator[NextStep]:
 
 
 def _launching(found: EvaluatedReservation, now: datetime) -> NextStep | None:
-    """Why no slot can be launched, for whomever."""
+    """Return why no slot can be launched for any session."""
     pool = found.claim.pool
     if not pool.enabled:
         return NextStep("off", f"{pool} is switched off: no slot is launched.")
@@ -159,7 +159,7 @@ def _launching(found: EvaluatedReservation, now: datetime) -> NextStep | None:
 
 
 def _launch(found: EvaluatedReservation, now: datetime) -> NextStep:
-    """A slot is launched for it, unless none that suits it can be had now."""
+    """Return the launch for the session, or why no suitable slot can be launched now."""
     pool = found.claim.pool
     prospects = new_slots_of(pool)
     any_way = NextStep("launch", f"{pool} may have more slots: what does not fit is launched for.")

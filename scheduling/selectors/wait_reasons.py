@@ -1,4 +1,4 @@
-"""Why a session waits: asked of the code that decides, over the pool as it is now."""
+"""Wait reasons of a session, computed by the scheduler's own code over the pool as it is now."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from scheduling.selectors.next_steps import EvaluatedReservation, NextStep, next
 from scheduling.selectors.queue import queue_snapshot
 from scheduling.selectors.snapshots import snapshot_of
 
-# A queue up to this long is rehearsed whole, to tell who gets what is on its way.
+# A queue up to this length is simulated as a whole, to find who gets the incoming slots.
 MAX_QUEUE = 500
 SLOTS_SHOWN = 200
 
 
 @dataclass(frozen=True)
 class SlotReasons:
-    """Everything that speaks against one slot."""
+    """All reasons against one slot."""
 
     id: UUID
     name: str
@@ -43,7 +43,7 @@ class SlotReasons:
 
 @dataclass(frozen=True)
 class WaitExplanation:
-    """What keeps a session waiting, and what happens next."""
+    """Wait reasons and next steps of a session."""
 
     reservation: Reservation
     outcome: str
@@ -63,12 +63,12 @@ class WaitExplanation:
 
     @property
     def judged(self) -> bool:
-        """Whether slots were held against it at all: not when it may be placed nowhere now."""
+        """Return whether slots were evaluated; False if the session may not be placed on any slot now."""
         return self.outcome != VerdictOutcome.REFUSED
 
 
 def explain_session(session: LabletSession, *, now: datetime, by_slot: bool = False) -> WaitExplanation:
-    """Refused for a session that does not wait."""
+    """Return the wait reasons; raise if the session is not waiting."""
     claims = Reservation.objects.select_related("pool__queue_order", "held_slot__pool")
     claim = claims.filter(session=session, phase=Phase.PENDING).first()
     if session.status != SessionStatus.PENDING or claim is None:
@@ -154,7 +154,7 @@ def _sentence(claim: Reservation, verdict: Verdict, cycle: Cycle, *, ahead: int)
 
 
 def _by_slot(cycle: Cycle, verdict: Verdict, job: Job) -> list[SlotReasons]:
-    """For the task that finds no node, as the sentence says it: with those before it in their places."""
+    """Return reasons by slot for the task that fits no node, with the tasks before it placed."""
     ssn = cycle.ssn
     if verdict.stuck is None:
         return _reasons_by_slot(ssn, job.whole, job)

@@ -1,4 +1,4 @@
-"""What plugins say, as people read it: scores and reasons."""
+"""Template filters for scores and reasons."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TITLES = {
 
 @register.filter
 def score(value: float) -> SafeString:
-    """`0.53`; a score of a higher band is told by it, and says so on hover."""
+    """Format a score: `0.53`; a score of a higher band shows the band on hover."""
     lowest, *higher = sorted(Band)
     band = lowest
     if abs(value) > MOST * lowest:
@@ -46,6 +46,6 @@ def score(value: float) -> SafeString:
 
 @register.filter
 def reason_title(reason: Any) -> str:
-    """What a reason against slots is called; one of a plugin of others by that plugin's name."""
+    """Return the title of a reason; for an installed plugin the plugin's name."""
     kept = reason if isinstance(reason, dict) else {"code": reason.code, "plugin": reason.plugin}
     return TITLES.get(kept["code"], words(kept["plugin"]).capitalize())

@@ -1,4 +1,4 @@
-"""Step 2: slots that will be taken away."""
+"""Step 2: drain slots with an interruption notice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py installation`: the id that instances are tagged with; `--new` is for copies of a database."""
+"""`manage.py installation`: show the id in instance tags; `--new` is for copies of a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py scheduler_replay FILE`: a cycle over a snapshot, anywhere, without a database."""
+"""`manage.py scheduler_replay FILE`: run a cycle over a snapshot, without a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py scheduler_snapshot POOL`: the input of the pool's next cycle as JSON."""
+"""`manage.py scheduler_snapshot POOL`: print the input of the pool's next cycle as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would help a job that found no node."""
+"""Suggestion of a smaller request for a job that fits no node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduling.placement.framework.plugin_calls import call_predicate
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
-# What can be asked for in smaller amounts; half a GPU is another GPU.
+# Resources that can be reduced; half a GPU is a different request.
 DIVISIBLE = (CPU, MEMORY, STORAGE)
 
 
@@ -30,7 +30,7 @@ class SmallerRequest:
 
 
 def smaller_request(ssn: SchedulingSession, task: Task, job: Job) -> SmallerRequest | None:
-    """The least that has to be given up so that a node takes the task; None where that does not help."""
+    """Return the smallest reduction that lets the task fit a node; None if a reduction does not help."""
     open_to = _open_but_for_amounts(ssn, task, job)
     wanted = [which for which in DIVISIBLE if task.request[which]]
     if not open_to.any() or not wanted:

@@ -1,4 +1,4 @@
-"""Enough ports of the worker's range."""
+"""Plugin that requires enough free ports on the worker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.placement.framework.session import SchedulingSession
 @register_plugin("ports")
 @dataclass(frozen=True)
 class PortsPlugin(Plugin):
-    """All ports of a job must be free; leaked ones are not."""
+    """Require all ports of a job to be free; leaked ports are not free."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         ssn.add_predicate_fn(

@@ -1,4 +1,4 @@
-"""What a domain, a project or a person may hold at most."""
+"""Plugin that limits what a domain, project or user may hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITED = (*RESOURCES, SESSIONS)
 
 
 def limits() -> Any:
-    """Queue → resource → the most it may have."""
+    """Declare a mapping of queue to resource to maximum."""
 
     def read(key: str, value: Any) -> Mapping[str, Mapping[str, int]]:
         if not isinstance(value, Mapping) or not all(isinstance(each, Mapping) for each in value.values()):
@@ -42,7 +42,7 @@ def _limit(key: str, amounts: Mapping[str, Any]) -> dict[str, int]:
 @register_plugin("quota")
 @dataclass(frozen=True)
 class QuotaPlugin(Plugin):
-    """A job that would take its queue, or one above it, over the limit waits."""
+    """Keep a job waiting that would exceed the limit of its queue or of a parent queue."""
 
     owns = ("quota gate",)
 
@@ -56,7 +56,7 @@ class QuotaPlugin(Plugin):
 
 
 class _Held:
-    """What each limited queue holds, kept up with every placement."""
+    """Amounts held by each limited queue, updated by every placement."""
 
     def __init__(self, ssn: SchedulingSession, configured: Mapping[str, Mapping[str, int]]) -> None:
         self._queues = ssn.queues

@@ -1,4 +1,4 @@
-"""Enough of every resource."""
+"""Plugin that requires enough of every resource."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from scheduling.placement.framework.session import SchedulingSession
 @register_plugin("resources")
 @dataclass(frozen=True)
 class ResourcesPlugin(Plugin):
-    """CPU, memory and storage must be free; GPUs must be free as devices, whole ones whole."""
+    """Require free CPU, memory and storage, and free GPU devices: whole GPUs for whole units."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         for which in (CPU, MEMORY, STORAGE):
@@ -92,7 +92,7 @@ def lacking_gpus(task: Task, job: Job, nodes: Nodes) -> str:
 
 
 def biggest_first(task: Task) -> tuple[int, ...]:
-    """Large tasks of a gang first: the small ones find room more easily."""
+    """Order large tasks of a gang first: small ones fit more easily."""
     return tuple(-amount for amount in task.request)
 
 
