@@ -145,7 +145,7 @@ def _open_to_others(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: dateti
 
 
 def _has_alternative(error: RuntimeFailure, offering: Offering, others: Sequence[Offering]) -> bool:
-    """Return whether another offering may work: always after a refusal, after a quota in the other market."""
+    """Return whether another offering may work: always after a refusal, in the other market after a quota."""
     if isinstance(error, QuotaExceeded):
         return any(each.market != offering.market for each in others)
     return isinstance(error, CapacityRefused)

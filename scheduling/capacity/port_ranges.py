@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def ranges(numbers: Sequence[int], *, most: int | None = None) -> str:
-    """Format sorted numbers as `2000–2003, 2010`; with more ranges than `limit`, the first ones and `…`."""
+    """Format sorted numbers as `2000–2003, 2010`; with more ranges than `most`, the first ones and `…`."""
     texts: list[str] = []
     start = None
     for index, number in enumerate(numbers):

@@ -102,7 +102,7 @@ class Reservation(IdModel):
 
     @property
     def verdict(self) -> str:
-        """Return the last cycle's verdict: outcome and wait reason; None before the first cycle."""
+        """Return the last cycle's verdict: outcome and wait reason; empty before the first cycle."""
         if self.assigned_at:
             return "placed"
         found = getattr(self, "last_verdict", None)
