@@ -98,7 +98,7 @@ class ReservationFilter(PoolChoices):
     slot = ObjectFilter(Slot, field_name="slot_id", label="Slot")
     session = ObjectFilter(LabletSession, field_name="session_id", label="Session")
     holder = df.CharFilter(label="Holder", max_length=100)
-    created = PeriodFilter(field_name="created_at", label="Asked for")
+    created = PeriodFilter(field_name="created_at", label="Requested")
 
     class Meta:
         model = Reservation
@@ -121,7 +121,7 @@ class QueueFilter(PoolChoices):
         method="decided",
     )
     definition = ObjectFilter(LabletDefinition, field_name="session__definition_id", label="Definition")
-    created = PeriodFilter(field_name="created_at", label="Asked for")
+    created = PeriodFilter(field_name="created_at", label="Requested")
 
     class Meta:
         model = Reservation

@@ -66,7 +66,7 @@ def _groups() -> Iterator[tuple[str, Any]]:
 
 @admin.register(Pool)
 class PoolAdmin(AuditedModelAdmin):
-    note = "Pools are made and edited on the Capacity page, which shows what a change does."
+    note = "Create and edit pools on the Capacity page, which shows the effect of a change."
     note_page = "pool_list"
     may_add = False
     form = PoolAdminForm

@@ -99,7 +99,7 @@ def backoff(failures: int) -> timedelta:
 
 
 def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock, hold: HeldLease) -> None:
-    refusal: RuntimeFailure = CapacityRefused("every offering was refused a moment ago")
+    refusal: RuntimeFailure = CapacityRefused("every offering was recently refused")
     try:
         offerings = _offerings_for(attempt, runtime, clock())
     except RuntimeFailure as error:
@@ -295,8 +295,8 @@ def _waits_since(now: datetime) -> Case:
 def _cancel_attempt(attempt: LaunchAttempt, now: datetime) -> None:
     """Cancel the attempt because the pool stopped launching; nothing is requested, demand stays."""
     pool = attempt.slot.pool
-    why = pool.stopped_reason or ("it backs off" if pool.enabled else "it was switched off")
-    _end_unlaunched(attempt, now, f"not asked for: {why}")
+    why = pool.stopped_reason or ("the pool is backing off" if pool.enabled else "the pool is disabled")
+    _end_unlaunched(attempt, now, f"not requested: {why}")
 
 
 def _end_unlaunched(attempt: LaunchAttempt, now: datetime, reason: str) -> None:

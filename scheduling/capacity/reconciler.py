@@ -161,14 +161,14 @@ def tag_own_instances(world: ReconcilePass) -> None:
     Other untagged instances may belong to another installation. A refusal stops nothing; the next pass tries
     again.
     """
-    nobodys = [instance for instance in world.instances.values() if not instance.claimed]
-    if not nobodys:
+    unclaimed = [instance for instance in world.instances.values() if not instance.claimed]
+    if not unclaimed:
         return
-    tokens = LaunchAttempt.objects.filter(slot__pool=world.pool, token__in=[each.token for each in nobodys])
-    slots = Slot.objects.filter(pool=world.pool, instance_id__in=[each.id for each in nobodys])
+    tokens = LaunchAttempt.objects.filter(slot__pool=world.pool, token__in=[each.token for each in unclaimed])
+    slots = Slot.objects.filter(pool=world.pool, instance_id__in=[each.id for each in unclaimed])
     launched = set(tokens.values_list("token", flat=True))
     owned = set(slots.values_list("instance_id", flat=True))
-    own = [each.id for each in nobodys if each.token in launched or each.id in owned]
+    own = [each.id for each in unclaimed if each.token in launched or each.id in owned]
     if own:
         try:
             world.runtime.claim(own)
@@ -179,11 +179,11 @@ def tag_own_instances(world: ReconcilePass) -> None:
 
 def _probe_all(world: ReconcilePass, slots: list[Slot], hold: HeldLease) -> dict[object, Health]:
     """Probe workers that are about to become READY, several at a time, and keep the lease meanwhile."""
-    asked = [(slot.pk, instance) for slot in slots if (instance := world.instance_of(slot)) is not None]
+    probes = [(slot.pk, instance) for slot in slots if (instance := world.instance_of(slot)) is not None]
     found: dict[object, Health] = {}
     with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
-        for start in range(0, len(asked), PROBES_AT_ONCE):
-            keys, instances = zip(*asked[start : start + PROBES_AT_ONCE], strict=True)
+        for start in range(0, len(probes), PROBES_AT_ONCE):
+            keys, instances = zip(*probes[start : start + PROBES_AT_ONCE], strict=True)
             found |= zip(keys, threads.map(partial(_probe, world), instances), strict=True)
             if not hold.renew():
                 break
@@ -194,7 +194,7 @@ def _probe(world: ReconcilePass, instance: Instance) -> Health:
     try:
         return world.runtime.probe(instance)
     except Exception as error:
-        return Health(False, f"{instance.id} cannot be asked: {type(error).__name__}: {error}")
+        return Health(False, f"{instance.id} cannot be probed: {type(error).__name__}: {error}")
 
 
 def _check_silent(
@@ -241,11 +241,13 @@ def _end_overdue(world: ReconcilePass, slot: Slot, why: str = "") -> None:
             reason = f"its worker did not answer in time{f': {why}' if why else ''}"
             _end(world, slot, SlotState.TERMINATING, reason)
         case SlotState.DRAINING if not slot.lease_count:
-            reason = "nobody is on it and it did not end in time"
+            reason = "it has no lease and did not drain in time"
             move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=reason, unleased=True)
         case SlotState.TERMINATING:
             until = world.now + backoff(1)
-            reason = remove_unstorable(f"its instance did not end in time{f': {why}' if why else ''}")[:500]
+            reason = remove_unstorable(f"its instance did not terminate in time{f': {why}' if why else ''}")[
+                :500
+            ]
             move_slot(slot=slot, to=SlotState.ERROR, now=world.now, reason=reason, state_deadline=until)
         case SlotState.ERROR:
             if slot.lease_count:
@@ -326,7 +328,7 @@ def _draining(world: ReconcilePass, slot: Slot) -> None:
 def _terminating(world: ReconcilePass, slot: Slot) -> None:
     """Request termination at every pass until the instance is gone."""
     if slot.lease_count:
-        fail_sessions_on_slot(slot=slot, reason="its worker was ended", now=world.now)
+        fail_sessions_on_slot(slot=slot, reason="its worker was terminated", now=world.now)
     instance = world.instance_of(slot)
     if instance is None or not world.runtime.launches:
         move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, worker_stays=instance is not None)
@@ -348,8 +350,8 @@ def _expect_instance(world: ReconcilePass, slot: Slot) -> Instance | None:
 
 
 def _switched_off(world: ReconcilePass, slot: Slot) -> None:
-    fail_sessions_on_slot(slot=slot, reason="its worker was switched off", now=world.now)
-    _end(world, slot, SlotState.TERMINATING, "its instance was switched off")
+    fail_sessions_on_slot(slot=slot, reason="its worker was stopped", now=world.now)
+    _end(world, slot, SlotState.TERMINATING, "its instance was stopped")
 
 
 def _vanished(world: ReconcilePass, slot: Slot) -> None:

@@ -49,7 +49,7 @@ class Resources:
             "storage": (self.storage_gb, room.storage_gb),
             "GPUs": (self.gpu, room.gpu),
         }
-        return [name for name, (asked, free) in pairs.items() if asked > free]
+        return [name for name, (requested, free) in pairs.items() if requested > free]
 
 
 def resources_of(row: object) -> Resources:

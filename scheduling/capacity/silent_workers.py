@@ -1,4 +1,4 @@
-"""Workers without heartbeat: LCM probes them and gives up those that stay unreachable."""
+"""Workers without heartbeat: LCM probes them and gives up unreachable ones."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ UNREACHABLE = timedelta(minutes=30)
 
 def is_silent(slot: Slot, now: datetime) -> bool:
     """Return whether the slot is READY and has had no heartbeat for too long."""
-    heard = slot.last_heartbeat or slot.last_state_change
-    return slot.state == SlotState.READY and heard <= now - SILENCE
+    last_contact = slot.last_heartbeat or slot.last_state_change
+    return slot.state == SlotState.READY and last_contact <= now - SILENCE
 
 
 def is_pool_unreachable(asked: Collection[Health]) -> bool:
@@ -57,7 +57,7 @@ def check_silent_worker(slot: Slot, health: Health | None, *, together: bool, no
 
 def _give_up(slot: Slot, health: Health, now: datetime) -> bool:
     """Give up the slot unless a heartbeat arrived meanwhile, then fail its sessions."""
-    reason = remove_unstorable(f"its worker does not answer any more: {health.reason}")[:500]
+    reason = remove_unstorable(f"its worker no longer answers: {health.reason}")[:500]
     still = {"last_heartbeat": slot.last_heartbeat}
     if not move_slot(slot=slot, to=SlotState.TERMINATING, now=now, reason=reason, still=still):
         return False

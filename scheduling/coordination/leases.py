@@ -37,11 +37,11 @@ class HeldLease:
 
     def renew(self) -> bool:
         """Extend the lease; False if another holder took it: then stop working."""
-        asked = monotonic()
+        started = monotonic()
         mine = ProcessLease.objects.filter(name=self.name, holder=self.holder)
         if mine.update(expires_at=Now() + self.length) != 1:
             return False
-        self._confirmed = asked
+        self._confirmed = started
         return True
 
     def still_mine(self) -> bool:

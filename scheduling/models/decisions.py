@@ -27,10 +27,10 @@ class Explanation(models.Model):
     dominant = models.CharField(max_length=40)
     sentence = models.CharField(max_length=500)
     reasons = models.JSONField(
-        default=list, help_text="Each with code, plugin, text, slots and some of them."
+        default=list, help_text="Each with code, plugin, text, number of slots and sample names."
     )
-    slots = models.PositiveIntegerField(help_text="How many READY slots were looked at.")
-    used_at = models.DateTimeField(default=timezone.now, help_text="When a cycle last gave it.")
+    slots = models.PositiveIntegerField(help_text="Number of READY slots evaluated.")
+    used_at = models.DateTimeField(default=timezone.now, help_text="When a cycle last used it.")
 
     def __str__(self) -> str:
         return self.sentence
@@ -68,7 +68,7 @@ class Decision(models.Model):
         related_name="decisions",
         db_index=False,
     )
-    scores = models.JSONField(default=dict, blank=True, help_text="What each plugin gave the chosen slot.")
+    scores = models.JSONField(default=dict, blank=True, help_text="Score of the chosen slot by plugin.")
 
     class Meta:
         ordering = ["-at", "position"]

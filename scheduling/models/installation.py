@@ -1,4 +1,4 @@
-"""Identity of this LCM installation, among those that may share a provider account."""
+"""Identity of this LCM installation; several may share a provider account."""
 
 from __future__ import annotations
 

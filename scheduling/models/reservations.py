@@ -30,7 +30,7 @@ class Reservation(IdModel):
     session = models.ForeignKey(
         LabletSession, on_delete=models.CASCADE, null=True, blank=True, related_name="reservations"
     )
-    holder = models.CharField(max_length=100, blank=True, help_text="Who holds it, when no session does.")
+    holder = models.CharField(max_length=100, blank=True, help_text="The holder, if it has no session.")
     slot = models.ForeignKey(
         Slot, on_delete=models.PROTECT, null=True, blank=True, related_name="reservations", db_index=False
     )
@@ -44,11 +44,11 @@ class Reservation(IdModel):
     preemptible = models.BooleanField(default=False)
     attempt = models.PositiveSmallIntegerField(default=1)
     ttl_seconds = models.PositiveIntegerField(
-        null=True, blank=True, help_text="A bare holder renews within this time."
+        null=True, blank=True, help_text="A holder without a session must renew within this time."
     )
     created_at = models.DateTimeField()
     turn_at = models.DateTimeField(
-        null=True, blank=True, help_text="When its turn comes, if it was booked ahead: it waits from then on."
+        null=True, blank=True, help_text="When an advance booking joins the queue."
     )
     assigned_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -56,8 +56,8 @@ class Reservation(IdModel):
     reason = models.CharField(max_length=500, blank=True)
 
     spread = models.BooleanField(default=False, help_text="Its kernels may be on several slots.")
-    labels = models.JSONField(default=dict, blank=True, help_text="What a slot must be labelled with.")
-    devices = models.JSONField(default=list, blank=True, help_text="GPUs it has: [device, amount] each.")
+    labels = models.JSONField(default=dict, blank=True, help_text="Labels that a slot must have.")
+    devices = models.JSONField(default=list, blank=True, help_text="GPUs as [device, amount] pairs.")
     held_slot = models.ForeignKey(
         Slot, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", db_index=False,
         help_text="The slot that is being cleared for it.",

@@ -28,7 +28,7 @@ class TickRun(IdModel):
     step_ms = models.JSONField(default=dict)
     counts = models.JSONField(default=dict)
     errors = models.JSONField(default=dict)
-    plugins = models.JSONField(default=dict, help_text="Milliseconds of each plugin, and what failed in it.")
+    plugins = models.JSONField(default=dict, help_text="Milliseconds and failures by plugin.")
 
     class Meta:
         ordering = ["-started_at", "-id"]

@@ -159,14 +159,18 @@ def _trouble(slot: Slot, now: datetime) -> tuple[str, str, str]:
     """Return the problem of a slot: a title, a sentence and a countdown; empty if there is none."""
     if slot.interruption_deadline:
         left = slot.interruption_deadline - now
-        gone = "Gone in" if left > timedelta(0) else "Its time is over."
+        gone = "Terminates in" if left > timedelta(0) else "The deadline has passed."
         return "Interrupted by the provider.", gone, countdown(left) if left > timedelta(0) else ""
     if slot.state == SlotState.ERROR:
         wait = slot.state_deadline - now if slot.state_deadline else timedelta(0)
-        again = f"Tried again in {duration_text(wait)}" if wait > timedelta(0) else "Tried again soon"
+        again = f"Retries in {duration_text(wait)}" if wait > timedelta(0) else "Retries soon"
         return f"{(slot.reason or 'Failed').rstrip('.')}.", again, ""
     if overdue(slot, now=now) and slot.state_deadline:
-        return f"Overdue by {duration_text(now - slot.state_deadline)}.", "Ended at the next look", ""
+        return (
+            f"Overdue by {duration_text(now - slot.state_deadline)}.",
+            "Ends at the next reconciliation",
+            "",
+        )
     return "", "", ""
 
 

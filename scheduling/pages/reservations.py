@@ -73,7 +73,7 @@ def reservation_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Cancel reservation {reservation.short_id}?",
-        text=f"{reservation.holder or 'Its session'} loses its claim in {reservation.pool}.",
+        text=f"{reservation.holder or 'Its session'} loses its reserved capacity in {reservation.pool}.",
         form=ReasonForm,
         submit="Cancel reservation",
         danger=True,

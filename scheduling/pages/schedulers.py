@@ -82,11 +82,11 @@ def plugin_notices(ticks: Sequence[TickRun]) -> Iterator[PoolNotice]:
     tick = _last_asked(ticks)
     for name, found in tick.plugins.items() if tick else ():
         if "error" in found:
-            text = f"{found['error']}. Cycles go on without its answer."
+            text = f"{found['error']}. Cycles continue without it."
             yield PoolNotice("bad", "oct", f"The plugin {name} failed.", text)
         if "warning" in found:
             yield PoolNotice(
-                "warn", "tri", f"The plugin {name} gave a wrong score.", found["warning"].capitalize()
+                "warn", "tri", f"The plugin {name} returned an invalid score.", found["warning"].capitalize()
             )
 
 

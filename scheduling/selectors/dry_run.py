@@ -189,7 +189,7 @@ def _where(verdict: Verdict, names: Mapping[str, str]) -> str:
     if verdict.outcome not in (VerdictOutcome.PLACED, VerdictOutcome.HELD):
         return ""
     found = ", ".join(sorted(names.get(part.node, part.node) for part in verdict.parts))
-    return found if verdict.outcome is VerdictOutcome.PLACED else f"{found}, once room is made"
+    return found if verdict.outcome is VerdictOutcome.PLACED else f"{found}, after evictions"
 
 
 def _victims(evictions: Sequence[Eviction]) -> int:

@@ -46,7 +46,7 @@ class LaunchableSlots:
 
     @property
     def lacks_on_demand(self) -> bool:
-        """Return whether the pool allows on-demand capacity and all of it was recently refused."""
+        """Return whether the pool allows on-demand offerings and all were recently refused."""
         return self._chooses and not self._on_demand
 
     def supplies(self, *, refused: bool = False) -> list[SlotSupply]:

@@ -69,7 +69,7 @@ def next_steps(found: EvaluatedReservation, *, now: datetime) -> list[NextStep]:
 
 def _held(found: EvaluatedReservation) -> list[NextStep]:
     slot = found.claim.held_slot
-    text = f"It gets its place on {slot} when they are gone; until then the room is held for it."
+    text = f"It is placed on {slot} when they have stopped. The space is held for it until then."
     return [NextStep("held", text, slot, found.claim.held_until)] if slot else []
 
 
@@ -78,9 +78,13 @@ def _its_turn(found: EvaluatedReservation) -> NextStep:
     code = why.dominant if why else ""
     if code == TOO_EARLY:
         at = datetime.fromtimestamp(found.job.starts, UTC) - configured_lead_time(found.configuration)
-        return NextStep("turn", "When its turn comes, it is placed as soon as there is room.", at=at)
+        return NextStep(
+            "turn", "It is placed as soon as it has joined the queue and a slot has space.", at=at
+        )
     if code == "quota":
-        text = "Sessions of the same queue have to end first, or its limit in the pool's scheduler is raised."
+        text = (
+            "Sessions of the same queue must end first, or an Admin raises the limit in the pool's scheduler."
+        )
         return NextStep("quota", text)
     return NextStep("refused", why.sentence if why else "It may not be placed now.")
 
@@ -92,10 +96,10 @@ def _impossible(found: EvaluatedReservation) -> NextStep:
     task = found.verdict.stuck.task if found.verdict.stuck else found.job.whole
     counts = explain(ideal, task, found.job).counts
     if not counts:
-        text = f"Nothing in {found.claim.pool} can ever hold it: its kernels need more than all slots have."
+        text = f"No slot of {found.claim.pool} can ever hold it: its kernels need more than all slots have."
         return NextStep("impossible", text)
     reasons = ", and ".join(f"{'a slot' if each.nodes == 1 else 'slots'} {each.text}" for each in counts)
-    text = f"Nothing in {found.claim.pool} can ever hold it: even when empty, {reasons}."
+    text = f"No slot of {found.claim.pool} can ever hold it: even when empty, {reasons}."
     return NextStep("impossible", text)
 
 
@@ -113,9 +117,11 @@ def _on_the_way(found: EvaluatedReservation) -> Iterator[NextStep]:
     slot.pool = found.claim.pool
     state = f"{slot} is {slot.get_state_display().lower()}"
     if gets in slots:
-        yield NextStep("booting", f"{state} and will take it.", slot, slot.state_deadline)
+        yield NextStep("booting", f"{state} and will hold it.", slot, slot.state_deadline)
     else:
-        yield NextStep("booting", f"{state} and fits it, after those ahead.", slot, slot.state_deadline)
+        yield NextStep(
+            "booting", f"{state} and fits it, after the sessions ahead.", slot, slot.state_deadline
+        )
 
 
 def _taken_by(snapshot: Snapshot, found: EvaluatedReservation) -> str | None:
@@ -131,8 +137,8 @@ def _smaller(found: EvaluatedReservation) -> Iterator[NextStep]:
     if stuck is None or smaller is None:
         return
     less = " and ".join(
-        f"{amount_text(amount, name)} of {WORDS[name]} instead of {asked / UNIT:g}"
-        for name, amount, asked in zip(RESOURCES, smaller.request, stuck.task.request, strict=True)
+        f"{amount_text(amount, name)} of {WORDS[name]} instead of {requested / UNIT:g}"
+        for name, amount, requested in zip(RESOURCES, smaller.request, stuck.task.request, strict=True)
         if name in smaller.changed
     )
     slots = "1 slot" if smaller.nodes == 1 else f"{smaller.nodes:,} slots"
@@ -143,18 +149,18 @@ def _launching(found: EvaluatedReservation, now: datetime) -> NextStep | None:
     """Return why no slot can be launched for any session."""
     pool = found.claim.pool
     if not pool.enabled:
-        return NextStep("off", f"{pool} is switched off: no slot is launched.")
+        return NextStep("off", f"{pool} is disabled: no slot is launched.")
     if pool.stopped_reason:
         return NextStep("stopped", f"{pool} launches nothing: {pool.stopped_reason.rstrip('.')}.")
     if pool.backoff_until and pool.backoff_until > now:
-        text = f"{pool} launches nothing for a while after failures."
+        text = f"{pool} is backing off after failures."
         return NextStep("backoff", text, at=pool.backoff_until)
     if found.occupied >= pool.max_slots:
-        slots = "the only slot" if pool.max_slots == 1 else f"all {pool.max_slots:,} slots"
-        has = f"{pool} has {slots} it may have"
+        slots = "1 slot" if pool.max_slots == 1 else f"{pool.max_slots:,} slots"
+        has = f"{pool} is at its maximum of {slots}"
         if found.occupied - found.leaving < pool.max_slots:
-            return NextStep("full", f"{has}, and makes room: a slot that nobody is on ends.")
-        return NextStep("full", f"{has}: what is on one of them has to end.")
+            return NextStep("full", f"{has}. An idle slot terminates to make room.")
+        return NextStep("full", f"{has}. A running session must end first.")
     return None
 
 
@@ -162,7 +168,7 @@ def _launch(found: EvaluatedReservation, now: datetime) -> NextStep:
     """Return the launch for the session, or why no suitable slot can be launched now."""
     pool = found.claim.pool
     prospects = new_slots_of(pool)
-    any_way = NextStep("launch", f"{pool} may have more slots: what does not fit is launched for.")
+    any_way = NextStep("launch", f"{pool} can launch more slots for sessions that do not fit.")
     try:
         runtime = runtime_for(pool)
     except RuntimeFailure:
@@ -171,8 +177,8 @@ def _launch(found: EvaluatedReservation, now: datetime) -> NextStep:
     if slots_needed([found.job], (), stock.supplies(), limit=1).new:
         return any_way
     if prospects.workers:
-        return NextStep("workers", f"Every worker of {pool} that suits it has a slot already.")
+        return NextStep("workers", f"Every worker of {pool} that suits it is already in use.")
     if len(prospects.markets) == 1:
         return any_way
-    text = "It cannot be on spot slots, and others were refused a moment ago: they are asked for again."
+    text = "It needs an on-demand slot, which the provider refused a moment ago. LCM requests it again."
     return NextStep("on-demand", text, at=next_retry_at(pool, runtime, Market.ON_DEMAND))

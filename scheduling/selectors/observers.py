@@ -111,7 +111,7 @@ def _lag(each: ObserverHandler[Any], now: datetime) -> timedelta | None:
 class FailingObserver:
     """An observer or handler that is late, or whose newest run failed.
 
-    `since` is its last run, or the first of those that failed in a row; None when it never ran.
+    `since` is its last run, or the first of consecutive failures; None when it never ran.
     """
 
     name: str
@@ -136,7 +136,7 @@ def failing_observers(now: datetime) -> list[FailingObserver]:
     failed = {name: newest[name] for name in others if newest[name].error or newest[name].failure_count}
     since = _failing_since(failed) if failed else {}
     failing = [
-        FailingObserver(name, intervals[name], since[name], run.error or "Some of what it looked at failed.")
+        FailingObserver(name, intervals[name], since[name], run.error or "Some targets failed.")
         for name, run in failed.items()
         # Observers that are missing here ran successfully a moment ago.
         if name in since

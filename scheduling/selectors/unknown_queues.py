@@ -31,7 +31,7 @@ def unknown_queues_text(names: list[str]) -> str:
         return ""
     listed = ", ".join(f"“{name}”" for name in names)
     there = "There is no queue" if len(names) == 1 else "There are no queues"
-    return f"{there} {listed}: such a limit limits nobody."
+    return f"{there} {listed}: the limit has no effect."
 
 
 def _last(names: set[str]) -> set[str]:

@@ -73,13 +73,13 @@ def explain_session(session: LabletSession, *, now: datetime, by_slot: bool = Fa
     claim = claims.filter(session=session, phase=Phase.PENDING).first()
     if session.status != SessionStatus.PENDING or claim is None:
         word = SessionStatus(session.status).label.lower()
-        raise StateConflict(f"Session {session.short_id} is {word}: it waits for no slot.")
+        raise StateConflict(f"Session {session.short_id} is {word}: it is not waiting for a slot.")
     order = queue_snapshot(claim.pool)
     place = (order.position_of(claim.pk), len(order), order.at)
     try:
         configuration = read_configuration(claim.pool.scheduler)
     except InvalidConfiguration as error:
-        text = f"The scheduler of {claim.pool} cannot be used, so nothing is placed. {error}"
+        text = f"The scheduler of {claim.pool} is invalid, so nothing is placed. {error}"
         return WaitExplanation(claim, VerdictOutcome.WAITING, text, *place)
     return _explained(claim, configuration, place, now=now, by_slot=by_slot)
 
@@ -139,17 +139,19 @@ def _sentence(claim: Reservation, verdict: Verdict, cycle: Cycle, *, ahead: int)
     if verdict.outcome is VerdictOutcome.PLACED:
         where = node_name(cycle.ssn.snapshot, verdict.parts[0].node)
         if ahead:
-            those = "The one ahead of it comes" if ahead == 1 else f"The {ahead:,} ahead of it come"
-            return f"There is room for it on {where}. {those} first."
-        return f"There is room for it on {where}: the next tick places it."
+            those = (
+                "The session ahead of it comes" if ahead == 1 else f"The {ahead:,} sessions ahead of it come"
+            )
+            return f"It fits on {where}. {those} first."
+        return f"It fits on {where}: the next tick places it."
     if verdict.outcome is VerdictOutcome.HELD:
         if claim.held_slot is not None:
-            return f"Room is being made for it on {claim.held_slot}: sessions there were asked to stop."
-        return f"The next tick asks {_sessions(len(cycle.evictions))} to stop, to make room for it."
+            return f"Space is being cleared for it on {claim.held_slot}: sessions there are stopping."
+        return f"The next tick stops {_sessions(len(cycle.evictions))} to make room for it."
     assert verdict.why is not None
     text = verdict.why.sentence
     if verdict.stuck is not None and verdict.job.is_spread:
-        text = f"Its node {verdict.stuck.task.name} finds no place: {text[:1].lower()}{text[1:]}"
+        text = f"Its node {verdict.stuck.task.name} fits no slot: {text[:1].lower()}{text[1:]}"
     return text
 
 

@@ -43,7 +43,7 @@ class LockedReservation(NamedTuple):
 
 
 def assign_slots(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> list[Verdict]:
-    """Assign slots to reservations; return those that were assigned.
+    """Assign slots to reservations; return the assigned ones.
 
     Reservations whose plan is outdated are left to the next tick. Rows are locked in the order session,
     reservation, slot, the same as in a cancellation.
@@ -141,16 +141,16 @@ class _FreeSpace:
         self.left, self.devices = left, devices
 
     def takes(self, part: JobPart) -> bool:
-        enough = all(free >= asked for free, asked in zip(self.left, _asked(part), strict=True))
+        enough = all(free >= requested for free, requested in zip(self.left, _requested(part), strict=True))
         return enough and all(self.devices.get(device, 0) + held <= UNIT for device, held in part.devices)
 
     def take(self, part: JobPart) -> None:
-        self.left = [free - asked for free, asked in zip(self.left, _asked(part), strict=True)]
+        self.left = [free - requested for free, requested in zip(self.left, _requested(part), strict=True)]
         for device, held in part.devices:
             self.devices[device] = self.devices.get(device, 0) + held
 
 
-def _asked(part: JobPart) -> tuple[int, ...]:
+def _requested(part: JobPart) -> tuple[int, ...]:
     return (*part.request, 1, part.ports)
 
 

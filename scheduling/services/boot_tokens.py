@@ -20,7 +20,7 @@ from scheduling.capacity.launcher import boot_token
 from scheduling.models import LIVE, AttemptOutcome, LaunchAttempt, Slot
 from scheduling.services.worker_keys import key_name
 
-REFUSED = "This boot token is unknown, was used, or is over."
+REFUSED = "This boot token is unknown, used or expired."
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def evict_victims(pool: Pool, cycle: Cycle, *, now: datetime) -> int:
 
     The hold expires: a crash between the two steps blocks the slot only for a while.
     """
-    asked = 0
+    stopped = 0
     held = {verdict.job.id: verdict for verdict in cycle.verdicts if verdict.outcome is VerdictOutcome.HELD}
     by_job: dict[str, list[tuple[UUID, str]]] = {}
     for eviction in cycle.evictions:
@@ -37,8 +37,8 @@ def evict_victims(pool: Pool, cycle: Cycle, *, now: datetime) -> int:
             _still_held_on(verdict.job.held_on, now), pk=UUID(job_id), phase=Phase.PENDING
         )
         if claim.update(held_slot_id=UUID(slot), held_until=now + HOLD):
-            asked += sum(_stop(victim, reason, now) for victim, reason in by_job.get(job_id, ()))
-    return asked
+            stopped += sum(_stop(victim, reason, now) for victim, reason in by_job.get(job_id, ()))
+    return stopped
 
 
 def _still_held_on(slot: str, now: datetime) -> Q:

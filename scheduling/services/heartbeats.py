@@ -69,11 +69,11 @@ def _update_leaked_ports(
         ignore_conflicts=True,
     )
     if new or gone:
-        message = _told(new, sorted(gone))
+        message = _leak_message(new, sorted(gone))
         log_change(slot, actor=actor, event="slot_leaked_ports", message=message, now=now)
 
 
-def _told(new: Sequence[int], gone: Sequence[int]) -> str:
+def _leak_message(new: Sequence[int], gone: Sequence[int]) -> str:
     parts = [
         f"{word} {ranges(ports, most=20)}"
         for word, ports in (("found taken:", new), ("free again:", gone))

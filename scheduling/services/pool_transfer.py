@@ -32,7 +32,7 @@ def move_to_pool(
         raise _refused(session)
     old = session.pool
     if not pool:
-        raise InvalidInput({"pool": "Name the pool it should wait in."})
+        raise InvalidInput({"pool": "Choose a pool."})
     if pool == old:
         raise InvalidInput({"pool": f"It waits in {pool} already."})
     target = choose_pool_for_session(session, name=pool, now=now)
@@ -64,9 +64,11 @@ def _refused(session: LabletSession) -> StateConflict:
     """Return the error by the current state: the session may have been placed, cancelled or moved."""
     status, pool = LabletSession.objects.values_list("status", "pool").get(pk=session.pk)
     if status == SessionStatus.PENDING:
-        return StateConflict(f"{session} was changed a moment ago; look at it again.", details={"pool": pool})
+        return StateConflict(
+            f"{session} was changed a moment ago. Reload and try again.", details={"pool": pool}
+        )
     label = SessionStatus(status).label.lower()
     return StateConflict(
-        f"{session} is {label}; only one that is pending can be moved to another pool.",
+        f"{session} is {label}; only pending sessions can be moved to another pool.",
         details={"status": status},
     )

@@ -53,11 +53,11 @@ def update_queue_entry_times(pool: Pool) -> None:
         waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).exclude(session=None)
         list(waiting.select_for_update().order_by("pk").values_list("pk"))
         changed: list[tuple[UUID, datetime | None]] = []
-        for key, told, created, starts in waiting.values_list(
+        for key, old_turn, created, starts in waiting.values_list(
             "pk", "turn_at", "created_at", "session__starts_at"
         ):
             turn = starts - lead if starts - lead > created else None
-            if turn != told:
+            if turn != old_turn:
                 changed.append((key, turn))
         update_rows(Reservation, ["turn_at"], changed)
 
@@ -232,7 +232,7 @@ def stop_pool(*, pool: Pool, reason: str, now: datetime) -> None:
         running = Pool.objects.filter(pk=pool.pk, stopped_reason="")
         if running.update(stopped_reason=reason, stopped_at=now):
             pool.stopped_reason, pool.stopped_at = reason, now
-            message = f"pool {pool} stopped: nothing can be launched like this"
+            message = f"pool {pool} stopped: its configuration does not allow launches"
             log_change(pool, actor=SYSTEM, event="pool_stopped", message=message, reason=reason, now=now)
 
 
@@ -274,7 +274,7 @@ def choose_pool(
 def _no_pool_message(system: str, problems: Collection[str]) -> str:
     """Return the message if no pool fits; mentions if only spot capacity is the obstacle."""
     if not problems:
-        return f"No pool for {system} is switched on."
+        return f"No pool for {system} is enabled."
     spot = (problem for problem in problems if SPOT_ONLY in problem)
     return " ".join([f"No pool for {system} can hold this.", *islice(spot, 1)])
 
@@ -282,7 +282,7 @@ def _no_pool_message(system: str, problems: Collection[str]) -> str:
 def _problem_with(pool: Pool, system: str, asked: Resources, ports: int, preemptible: bool) -> str:
     """Return why a pool can never hold a reservation; empty if it can."""
     if not pool.enabled:
-        return f"The pool {pool} is switched off."
+        return f"The pool {pool} is disabled."
     if system and pool.system != system:
         return f"The pool {pool} is for {pool.system}, not for {system}."
     lacking = asked.lacking_in(resources_of(pool))
@@ -290,9 +290,9 @@ def _problem_with(pool: Pool, system: str, asked: Resources, ports: int, preempt
         return f"No slot of {pool} can ever hold this: too little {' and '.join(lacking)}."
     if ports > pool.port_count:
         asked_for = "1 port" if ports == 1 else f"{ports} ports"
-        return f"No slot of {pool} can ever hold this: {asked_for} asked for, a slot has {pool.port_count}."
+        return f"No slot of {pool} can ever hold this: {asked_for} requested, a slot has {pool.port_count}."
     if not preemptible and is_spot_only(pool):
-        return f"The pool {pool} {SPOT_ONLY}, which can be taken away, and this may not be interrupted."
+        return f"The pool {pool} {SPOT_ONLY}, and this session is not preemptible."
     return ""
 
 

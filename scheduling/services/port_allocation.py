@@ -38,7 +38,7 @@ def choose_ports(pool: Pool, taken: set[int], count: int) -> list[int]:
         if port not in taken:
             chosen.append(port)
     if len(chosen) < count:
-        raise ValueError(f"{count} ports asked for, {len(chosen)} free")
+        raise ValueError(f"{count} ports requested, {len(chosen)} free")
     taken.update(chosen)
     return chosen
 

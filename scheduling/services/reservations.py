@@ -43,7 +43,7 @@ def create_reservation(
     """Reserve capacity without a session; the holder must renew it."""
     _check_ttl(ttl)
     if not holder.strip():
-        raise InvalidInput({"holder": "Say who holds it."})
+        raise InvalidInput({"holder": "Enter a holder."})
     asked = _checked(resources)
     found = choose_pool(name=pool, system=system, asked=asked, now=now)
     reservation = Reservation(
@@ -58,7 +58,7 @@ def create_reservation(
     clean_model(reservation)
     with transaction.atomic():
         reservation.save(force_insert=True)
-        message = f"{reservation} made by {holder} in {found}"
+        message = f"{reservation} created by {holder} in {found}"
         log_change(reservation, actor=actor, event="reservation_created", message=message, now=now)
         trigger_tick(found)
     return reservation
@@ -245,7 +245,7 @@ def _claim(session: LabletSession, pool: Pool) -> Reservation:
 
 def _check_ttl(ttl: int) -> None:
     if not 1 <= ttl <= MAX_TTL:
-        raise InvalidInput({"ttl": f"A reservation lives from 1 to {MAX_TTL} seconds before it is renewed."})
+        raise InvalidInput({"ttl": f"The TTL must be between 1 and {MAX_TTL} seconds."})
 
 
 def _checked(resources: Mapping[str, Decimal]) -> Resources:
@@ -254,9 +254,9 @@ def _checked(resources: Mapping[str, Decimal]) -> Resources:
         raise InvalidInput({f"resources.{name}": "This is not a resource." for name in sorted(unknown)})
     wrong = [name for name, value in resources.items() if not value.is_finite() or value < 0]
     if wrong:
-        raise InvalidInput({f"resources.{name}": "This must be zero or more." for name in wrong})
+        raise InvalidInput({f"resources.{name}": "Must be 0 or more." for name in wrong})
     if not any(resources.values()):
-        raise InvalidInput({"resources": "Ask for something."})
+        raise InvalidInput({"resources": "Request at least one resource."})
     return Resources(**{name: Decimal(value) for name, value in resources.items()})
 
 

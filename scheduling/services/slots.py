@@ -202,7 +202,7 @@ def record_interruption(*, slot: Slot, deadline: datetime, now: datetime, actor:
             return False
         slot.interruption_deadline = deadline
         left = max(deadline - now, timedelta(0)).total_seconds()
-        message = f"{slot} will be taken away in {left:.0f} s"
+        message = f"{slot} terminates in {left:.0f} s: interruption notice"
         log_change(slot, actor=actor, event="slot_interruption", message=message, now=now)
         append_slot_changes([(slot.pk, slot.pool.name)], now=now)
         trigger_tick(slot.pool)

@@ -22,10 +22,10 @@ TITLES = {
     "ports": "Not enough ports",
     "leases": "No lease left",
     "cordon": "Cordoned",
-    "system": "Another system",
-    "labels": "Without its labels",
-    "spot": "Can be taken away",
-    "timeslot": "Gone before its end",
+    "system": "System does not match",
+    "labels": "Labels do not match",
+    "spot": "Spot slot",
+    "timeslot": "Ends before the timeslot",
 }
 
 

@@ -47,7 +47,7 @@ class ObserverSerializer(serializers.Serializer[Any]):
 
 
 class ObserverDetailSerializer(ObserverSerializer):
-    runs = serializers.SerializerMethodField(help_text="The newest runs; quiet ones in a row are one.")
+    runs = serializers.SerializerMethodField(help_text="The newest runs; consecutive idle runs are merged.")
 
     @extend_schema_field(ObserverRunSerializer(many=True))
     def get_runs(self, row: ObserverStatus) -> Any:

@@ -60,7 +60,7 @@ class Ec2Offering:
 
     def problems(self) -> dict[str, str]:
         if self.zone and self.subnet_id:
-            return {"subnet_id": "A subnet is in a zone already: name either the zone or the subnet."}
+            return {"subnet_id": "A subnet already determines the zone: set either the zone or the subnet."}
         return {}
 
     def as_offering(self) -> Offering:
@@ -112,7 +112,9 @@ class Ec2Options:
             return {"tags": f"There are {len(self.tags)} tags; at most {MOST_TAGS} are allowed."}
         for key, value in self.tags.items():
             if key == "Name" or key.startswith(("lcm:", "aws:")):
-                return {"tags": f"The tag “{key}” is not free: Name and those with lcm: or aws: are taken."}
+                return {
+                    "tags": f"The tag “{key}” is reserved, like Name and tags that start with lcm: or aws:."
+                }
             if not 0 < len(key) <= 128 or len(value) > 256:
                 return {"tags": "A tag's name has 1 to 128 characters, its value at most 256."}
         return {}
@@ -237,7 +239,7 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
         tags = _tags_of(raw)
         state = raw["State"]["Name"]
         if state not in STATES:
-            raise RuntimeFailure(f"{raw['InstanceId']} is in a state that is not known: {state}")
+            raise RuntimeFailure(f"{raw['InstanceId']} is in an unknown state: {state}")
         return Instance(
             id=raw["InstanceId"],
             state=STATES[state],

@@ -31,7 +31,7 @@ def probe_cml(endpoint: str, ca: str = "", *, timeout: float = TIMEOUT) -> Healt
     except _Unhealthy as error:
         return Health(False, f"{error}")
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-        return Health(False, f"{endpoint} cannot be asked: {error or type(error).__name__}"[:500])
+        return Health(False, f"{endpoint} cannot be probed: {error or type(error).__name__}"[:500])
     return _health(endpoint, body)
 
 
@@ -79,4 +79,4 @@ def _health(endpoint: str, body: bytes) -> Health:
     if not isinstance(version, str) or "ready" not in answer:
         return Health(False, f"{endpoint} does not answer like CML.")
     ready = answer["ready"] is True
-    return Health(ready, "" if ready else "CML says that it is not ready.", version[:60])
+    return Health(ready, "" if ready else "CML reports that it is not ready.", version[:60])

@@ -178,12 +178,12 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         if self.options.broken:
             raise Misconfigured("The simulated runtime is set to “broken”.")
         if _draw("throttle", request) < self.options.throttle_percent:
-            raise Throttled("The simulated runtime had too many calls.")
+            raise Throttled("The simulated runtime is rate limited.")
         if (
             offering in self.options.refuse_offerings
             or _draw("refuse", request) < self.options.refuse_percent
         ):
-            raise CapacityRefused(f"There is no {offering} to be had at the moment.")
+            raise CapacityRefused(f"There is no capacity for {offering} at the moment.")
 
     def _simulator(self) -> dict[str, object]:
         """Return a CML slightly larger than the pool's worker size, so that LCM is the one that limits it."""

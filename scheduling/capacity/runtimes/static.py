@@ -97,7 +97,7 @@ class StaticRuntime(ConfiguredRuntime[StaticOptions]):
         """Do nothing: LCM does not own the worker."""
 
     def labels_of(self, instance_id: str) -> dict[str, str]:
-        """Return the pool's labels, overridden by those of the worker."""
+        """Return the pool's labels, overridden by the worker's labels."""
         own = next((worker.labels for worker in self.options.workers if worker.name == instance_id), {})
         return {**super().labels_of(instance_id), **own}
 

@@ -49,9 +49,9 @@ def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
     if changed:
         works.append(partial(_record_wait_reasons, tick, changed))
     results, errors = run_in_parallel(works)
-    for placed_now, told in results:
+    for placed_now, new_reasons in results:
         tick.count("placed", placed_now)
-        tick.count("told", told)
+        tick.count("told", new_reasons)
     if errors:
         raise errors[0]
     # Another process holds the lease now and makes its own plan.
@@ -77,9 +77,9 @@ def _record_wait_reasons(tick: TickContext, changed: Sequence[Verdict]) -> tuple
     if not tick.still_mine():
         return 0, 0
     with transaction.atomic():
-        told = record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
+        new_reasons = record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
         save_verdicts(changed)
-    return 0, told
+    return 0, new_reasons
 
 
 def _of_plugins(cycle: Cycle) -> dict[str, dict[str, float | str]]:

@@ -42,7 +42,7 @@ def drain_for_on_demand(tick: TickContext) -> None:
     idle = list(_idle(tick).filter(is_spot=True).exclude(pk__in=cleared.values("held_slot")))
     if idle:
         for slot in idle[: _blocking_count(tick, len(idle))]:
-            tick.count("gave_way", _drain(slot, tick, "makes room for what cannot be interrupted"))
+            tick.count("gave_way", _drain(slot, tick, "makes room for non-preemptible work"))
 
 
 def _blocking_count(tick: TickContext, idle: int) -> int:
@@ -67,8 +67,8 @@ def _to_try(pool: Pool, free: int) -> int:
     """
     slots = Slot.objects.filter(pool=pool)
     granted = slots.filter(state__in=(SlotState.BOOTING, SlotState.BINDING), is_spot=False).count()
-    asked = slots.filter(state=SlotState.LAUNCHING).count()
-    return max(1 + granted - asked - max(free, 0), 0)
+    launching = slots.filter(state=SlotState.LAUNCHING).count()
+    return max(1 + granted - launching - max(free, 0), 0)
 
 
 def _idle(tick: TickContext) -> QuerySet[Slot]:

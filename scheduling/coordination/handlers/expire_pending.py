@@ -36,5 +36,5 @@ class ExpirePending(SessionLifecycleHandler):
 
 def _why(session: LabletSession, now: datetime) -> str:
     if session.ends_at <= now:
-        return "its timeslot was over before it got a place"
-    return "it got no place within the grace after its start"
+        return "its timeslot ended before it was placed"
+    return "it was not placed within the grace period after its start"

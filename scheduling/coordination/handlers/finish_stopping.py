@@ -30,4 +30,4 @@ class FinishStopping(SessionLifecycleHandler):
         return skip_all(sessions)
 
     def stale_reason(self, session: LabletSession) -> str:
-        return f"{super().stale_reason(session)}: nobody reported its end"
+        return f"{super().stale_reason(session)}: no controller reported its end"

@@ -29,5 +29,5 @@ class NoShowReady(SessionLifecycleHandler):
 
     def execute(self, sessions: Sequence[LabletSession], now: datetime) -> HandlerOutcome:
         minutes = settings.CONFIG["NO_SHOW_AFTER"] / 60
-        reason = f"nobody came within {minutes:g} min, or before the timeslot was over"
+        reason = f"the user did not arrive within {minutes:g} min or before the timeslot ended"
         return HandlerOutcome(successes={session.pk: reason for session in sessions})

@@ -36,4 +36,4 @@ class RequeueScheduled(SessionLifecycleHandler):
         return max(session.status_since, session.starts_at) <= now - self.timeout
 
     def stale_reason(self, session: LabletSession) -> str:
-        return f"{super().stale_reason(session)}: no controller took it up"
+        return f"{super().stale_reason(session)}: no controller started it"

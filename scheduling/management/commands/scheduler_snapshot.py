@@ -15,7 +15,7 @@ from scheduling.selectors.snapshots import snapshot_of
 
 
 class Command(BaseCommand):
-    help = "Write what the pool's next cycle would look at, for scheduler_replay. Nothing is changed."
+    help = "Print the input of the pool's next cycle, for scheduler_replay. Nothing is changed."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("pool", help="the name of the pool")

@@ -35,9 +35,9 @@ def smaller_request(ssn: SchedulingSession, task: Task, job: Job) -> SmallerRequ
     wanted = [which for which in DIVISIBLE if task.request[which]]
     if not open_to.any() or not wanted:
         return None
-    asked: Ints = np.array([task.request[which] for which in wanted])
-    left: Ints = np.minimum(ssn.nodes.free[:, wanted], asked)
-    given_up: Floats = ((asked - left) / asked).sum(axis=1)
+    requested: Ints = np.array([task.request[which] for which in wanted])
+    left: Ints = np.minimum(ssn.nodes.free[:, wanted], requested)
+    given_up: Floats = ((requested - left) / requested).sum(axis=1)
     given_up[~open_to | (left <= 0).any(axis=1)] = np.inf
     best = int(given_up.argmin())
     if not 0 < given_up[best] < np.inf:

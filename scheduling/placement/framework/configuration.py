@@ -27,12 +27,12 @@ _OPENING = (
 _CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
 DEFAULT_CONFIGURATION = """\
-# What happens in a tick, in this order.
-# Reclaim and preempt stop labs of others: off unless named here.
+# Actions of a tick, in this order.
+# Reclaim and preempt stop running labs: off unless listed here.
 actions: [allocate]
 
-# Who is asked, in this order.
-# Orders before fairshare make bands, those after it sort within a person's jobs.
+# Plugins, in this order.
+# Job orders before fairshare make bands; later ones sort the jobs of a user.
 plugins:
   - name: cordon
   - name: system

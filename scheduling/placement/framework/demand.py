@@ -145,6 +145,6 @@ class _NewSlot:
         )
 
     def take(self, task: Task) -> None:
-        self.free = [left - asked for left, asked in zip(self.free, task.request, strict=True)]
+        self.free = [left - requested for left, requested in zip(self.free, task.request, strict=True)]
         self.leases -= 1
         self.ports -= task.ports

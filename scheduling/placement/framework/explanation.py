@@ -57,7 +57,7 @@ class PlacementExplanation:
     @property
     def _reasons(self) -> str:
         if not self.counts:
-            return "No slot is ready." if not self.nodes else "Every slot was taken by those ahead."
+            return "No slot is ready." if not self.nodes else "Sessions ahead in the queue take every slot."
         first, *rest = self.counts
         if not first.nodes:
             return " ".join(each.text for each in self.counts)
@@ -117,7 +117,7 @@ def allowed_by_all(ssn: SchedulingSession, task: Task, job: Job, nodes: Nodes) -
 def failed_plugins(ssn: SchedulingSession) -> tuple[ReasonCount, ...]:
     """Return plugins that failed, and plugins whose scores were clipped."""
     failed = (
-        ReasonCount(FAILED, plugin, 0, f"The plugin {plugin} failed and was not heard: {error}")
+        ReasonCount(FAILED, plugin, 0, f"The plugin {plugin} failed and was ignored: {error}")
         for plugin, error in sorted(ssn.failures.by_plugin.items())
     )
     clipped = (

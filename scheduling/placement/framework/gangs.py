@@ -160,8 +160,8 @@ def could_hold(ssn: SchedulingSession, job: Job) -> bool:
         most = max(most, snapshot.max_nodes)
         kinds.update(dict.fromkeys(more, most))
     rows = [(node, kinds[kind_of(node)]) for node in ssn.empty_node_kinds.rows]
-    asked = [sum(amounts) for amounts in zip(*map(_asked, job.tasks), strict=True)]
-    for which, amount in enumerate(asked):
+    requested = [sum(amounts) for amounts in zip(*map(_requested, job.tasks), strict=True)]
+    for which, amount in enumerate(requested):
         if _best(most, ((_there(node)[which], count) for node, count in rows)) < amount:
             return False
     return all(
@@ -179,15 +179,15 @@ def _rooms(
 
 
 def _times(task: Task, node: Node) -> int:
-    pairs = zip(_there(node), _asked(task), strict=True)
-    return min((there // asked for there, asked in pairs if asked), default=UNLIMITED)
+    pairs = zip(_there(node), _requested(task), strict=True)
+    return min((there // requested for there, requested in pairs if requested), default=UNLIMITED)
 
 
 def _there(node: Node) -> tuple[int, ...]:
     return (*node.capacity, node.ports)
 
 
-def _asked(task: Task) -> tuple[int, ...]:
+def _requested(task: Task) -> tuple[int, ...]:
     return (*task.request, task.ports)
 
 

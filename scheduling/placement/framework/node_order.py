@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Nodes checked one by one before all are checked together.
 HEAD = 48
-# With more changed nodes than this, sorting all of them again is cheaper.
+# With more changed nodes than this, sorting every node again is cheaper.
 MANY = 500
 NO_ROOM = -np.inf
 Entry = tuple[float, int]

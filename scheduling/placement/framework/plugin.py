@@ -54,7 +54,7 @@ def register_plugin(name: str) -> Callable[[Kind], Kind]:
 
 
 def plugins() -> Mapping[str, type[Plugin]]:
-    """Return all known plugins: built-in ones and those of installed packages."""
+    """Return all known plugins: built-in and installed ones."""
     _load()
     return _registered
 

@@ -72,8 +72,8 @@ def as_lines(cycle: Cycle) -> Iterator[str]:
     counts = dict.fromkeys(VerdictOutcome, 0)
     for verdict in cycle.verdicts:
         counts[verdict.outcome] += 1
-    said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-    yield f"{said or 'nobody waits'}; {len(cycle.evictions)} to stop"
+    summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+    yield f"{summary or '0 waiting'}; {len(cycle.evictions)} to stop"
 
 
 def _outcome(cycle: Cycle, verdict: Verdict) -> str:

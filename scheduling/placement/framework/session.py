@@ -52,7 +52,7 @@ VictimFilter = Callable[[Job, Sequence[Job]], Sequence[Job]]
 GpuOrder = Callable[[Task, NodeState, int], float]
 OnChange = Callable[[Job, JobPart], None]
 
-# Limit of node orders per node: every change of a node updates all of them.
+# Limit of node orders per node: every change of a node updates each order.
 MAX_NODE_ORDERS = 32
 
 

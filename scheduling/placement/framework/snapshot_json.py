@@ -128,10 +128,10 @@ class _SnapshotDocument:
         ]
         for path, node in named:
             if node.devices and gpu_sum(node) != node.capacity[GPU] / UNIT:
-                asked = node.capacity[GPU] / UNIT
+                capacity = node.capacity[GPU] / UNIT
                 yield (
                     f"{path}.devices",
-                    f"The devices make {gpu_sum(node):g} GPUs, but the capacity says {asked:g}.",
+                    f"The devices make {gpu_sum(node):g} GPUs, but the capacity says {capacity:g}.",
                 )
             yield from _beyond(f"{path}.taken_devices", node.taken_devices, _node(node))
 
@@ -168,7 +168,7 @@ def _find_cycle(name: str, parents: Mapping[str, str]) -> list[str]:
 def _wrong_tasks(path: str, job: JobRow, nodes: Mapping[str, Node]) -> Problems:
     running = {task.node for task in job.tasks}
     if "" in running and len(running) > 1:
-        yield f"{path}.tasks", "Some tasks run and others do not: all of them have a node, or none."
+        yield f"{path}.tasks", "Some tasks run and others do not: either every task has a node, or none."
     elif len(running) > 1 and job.gang is Gang.TOGETHER:
         yield f"{path}.tasks", "The tasks run on several nodes, but the gang is “together”."
     for number_, task in enumerate(job.tasks):

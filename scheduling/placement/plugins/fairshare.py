@@ -155,7 +155,7 @@ class _CycleFactors:
         found = self._dominant.get(amounts)
         if found is None:
             found = max(
-                (asked / there for asked, there in zip(amounts, self._total, strict=True) if there),
+                (held / there for held, there in zip(amounts, self._total, strict=True) if there),
                 default=0.0,
             )
             self._dominant[amounts] = found

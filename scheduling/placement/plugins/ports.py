@@ -25,9 +25,9 @@ class PortsPlugin(Plugin):
 def enough(task: Task, job: Job, node: NodeState) -> Reason | None:
     if not task.ports or task.ports <= node.free_ports:
         return None
-    return Reason("ports", f"ports: {task.ports} asked, {max(node.free_ports, 0)} free")
+    return Reason("ports", f"ports: {task.ports} requested, {max(node.free_ports, 0)} free")
 
 
 def lacking(task: Task, job: Job, nodes: Nodes) -> str:
     most = max(int(nodes.free_ports.max()), 0)
-    return f"{verb_for(nodes, 'lacks', 'lack')} ports: {task.ports} asked, at most {most} free"
+    return f"{verb_for(nodes, 'lacks', 'lack')} ports: {task.ports} requested, at most {most} free"

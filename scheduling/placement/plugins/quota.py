@@ -70,12 +70,12 @@ class _Held:
                     self.add(job, part)
 
     def over(self, job: Job) -> Reason | None:
-        asked = {**dict(zip(RESOURCES, job.request, strict=True)), SESSIONS: 1}
+        requested = {**dict(zip(RESOURCES, job.request, strict=True)), SESSIONS: 1}
         for queue in self._limited_above(job):
             for name, limit in self.limits[queue].items():
                 held = self._held[queue][name]
-                if held + asked[name] > limit and asked[name]:
-                    return Reason("quota", _said(queue, name, held, asked[name], limit))
+                if held + requested[name] > limit and requested[name]:
+                    return Reason("quota", _quota_text(queue, name, held, requested[name], limit))
         return None
 
     def add(self, job: Job, part: JobPart) -> None:
@@ -110,9 +110,9 @@ def _of_sessions(held: int, limit: int) -> str:
     return "has the only session it may have at once" if limit else "may have no session"
 
 
-def _said(queue: str, name: str, held: int, asked: int, limit: int) -> str:
+def _quota_text(queue: str, name: str, held: int, requested: int, limit: int) -> str:
     if name == SESSIONS:
         return f"{queue} {_of_sessions(held, limit)}."
     of = f" of {WORDS[name]}" if UNITS[name] == "GB" else ""
     most = amount_text(limit, name)
-    return f"{queue} may hold {most}{of}: it holds {held / UNIT:g}, {asked / UNIT:g} more asked."
+    return f"{queue} may hold {most}{of}: it holds {held / UNIT:g}, {requested / UNIT:g} more requested."

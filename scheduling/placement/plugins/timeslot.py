@@ -33,7 +33,7 @@ class TimeslotPlugin(Plugin):
     def on_session_open(self, ssn: SchedulingSession) -> None:
         now, lead = ssn.now, self.lead_minutes * 60
         # The same text for all advance bookings, without the time: pages and the API show it per session.
-        early = Reason(TOO_EARLY, f"It is booked ahead; its turn comes {self.turn}.")
+        early = Reason(TOO_EARLY, f"Advance booking. It joins the queue {self.turn}.")
 
         def in_time(task: Task, job: Job) -> Reason | None:
             if job.starts - lead > now:
