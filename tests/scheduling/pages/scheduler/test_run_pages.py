@@ -56,7 +56,7 @@ def test_the_list_of_runs_starts_with_the_number_of_failures(by, viewer, runs):
     ObserverRun.objects.filter(observer="end-running").delete()
     assert "runs kept, none failed." in client.get(reverse("run_list")).content.decode()
     ObserverRun.objects.all().delete()
-    assert "Nothing has run yet." in client.get(reverse("run_list")).content.decode()
+    assert "<strong>No runs yet.</strong>" in client.get(reverse("run_list")).content.decode()
 
 
 @pytest.mark.parametrize(
