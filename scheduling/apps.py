@@ -16,7 +16,7 @@ class SchedulingConfig(AppConfig):
         metrics.FLEET_COLLECTORS.append(capacity_figures)
         for handler in BUILT_IN:
             register_handler(handler())
-        # Each process loads other packages at its start, so that a broken one is named then.
+        # Load plugins and observers of other packages at start, so that a broken package is reported at once.
         plugins()
         coordinator.load_observers()
         _add_controller_fields()
@@ -24,7 +24,7 @@ class SchedulingConfig(AppConfig):
 
 
 def _add_controller_fields() -> None:
-    """Where the sessions are that a controller works on, and which ports they have."""
+    """Add slots and allocated ports to the sessions that the controller API returns."""
     from lcm.selectors import controller_sessions
     from scheduling.selectors import controller_assignments as capacity
 
@@ -38,7 +38,7 @@ def _add_controller_fields() -> None:
 
 
 def _show_on_pages() -> None:
-    """What capacity adds to the side bar, the list and page of sessions and the change log's filter."""
+    """Register navigation entries, session columns and panels, and change log filters."""
     from lcm.domain.lifecycle import SessionStatus
     from lcm.pages.account import SUGGESTERS
     from lcm.pages.lists import SESSIONS

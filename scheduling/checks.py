@@ -1,4 +1,4 @@
-"""Warnings at the start of LCM: installed plugins and observers that cannot be used."""
+"""System checks: warn about installed plugins and observers that cannot be used."""
 
 from __future__ import annotations
 

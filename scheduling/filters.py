@@ -1,4 +1,4 @@
-"""One FilterSet a list of capacity, for its page and its API alike."""
+"""One FilterSet per list, used by its page and its API."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PoolFilter(df.FilterSet):  # type: ignore[misc]
 
 
 class PoolChoices(df.FilterSet):  # type: ignore[misc]
-    """The pools to choose from are read once, not for each look at the form."""
+    """A choice of pools that is queried once per form."""
 
     pool = ChoicesFilter(label="Pool", method="in_pools")
 
@@ -56,7 +56,7 @@ class PoolChoices(df.FilterSet):  # type: ignore[misc]
         self.filters["pool"].extra["choices"] = [(name, name) for name in pool_names()]
 
     def in_pools(self, qs: QuerySet[Any], name: str, value: list[str]) -> QuerySet[Any]:
-        """By the pools' ids, which indexes begin with."""
+        """Filter by pool ids, the first column of the indexes."""
         if not value:
             return qs
         return qs.filter(pool__in=list(Pool.objects.filter(name__in=value).values_list("pk", flat=True)))
@@ -98,14 +98,14 @@ class ReservationFilter(PoolChoices):
     slot = ObjectFilter(Slot, field_name="slot_id", label="Slot")
     session = ObjectFilter(LabletSession, field_name="session_id", label="Session")
     holder = df.CharFilter(label="Holder", max_length=100)
-    created = PeriodFilter(field_name="created_at", label="Asked for")
+    created = PeriodFilter(field_name="created_at", label="Requested")
 
     class Meta:
         model = Reservation
         fields: list[str] = []
 
     def search(self, qs: QuerySet[Reservation], name: str, value: str) -> QuerySet[Reservation]:
-        """By the start of its or its session's id, or by the holder."""
+        """Search by the start of the reservation's or session's id, or by holder."""
         return qs.filter(Q(holder__icontains=value) | by_id(value) | by_id(value, "session"))
 
     def only_active(self, qs: QuerySet[Reservation], name: str, value: str) -> QuerySet[Reservation]:
@@ -121,14 +121,14 @@ class QueueFilter(PoolChoices):
         method="decided",
     )
     definition = ObjectFilter(LabletDefinition, field_name="session__definition_id", label="Definition")
-    created = PeriodFilter(field_name="created_at", label="Asked for")
+    created = PeriodFilter(field_name="created_at", label="Requested")
 
     class Meta:
         model = Reservation
         fields: list[str] = []
 
     def search(self, qs: QuerySet[Reservation], name: str, value: str) -> QuerySet[Reservation]:
-        """By the holder, or as sessions are searched for."""
+        """Search by holder, or with the search of sessions."""
         pending = LabletSession.objects.filter(status=SessionStatus.PENDING)
         sessions = search_sessions(pending, value).order_by().values("pk")
         return qs.filter(Q(holder__icontains=value) | Q(session__in=sessions))
@@ -153,7 +153,7 @@ class DecisionFilter(PoolChoices):
         fields: list[str] = []
 
     def search(self, qs: QuerySet[Decision], name: str, value: str) -> QuerySet[Decision]:
-        """By the start of the reservation's or its session's id, or by the holder."""
+        """Search by the start of the reservation's or session's id, or by holder."""
         found = by_id(value, "reservation") | by_id(value, "reservation__session")
         return qs.filter(found | Q(reservation__holder__icontains=value))
 

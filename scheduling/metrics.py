@@ -1,4 +1,4 @@
-"""What Prometheus sees of capacity."""
+"""Prometheus metrics of scheduling."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from scheduling.selectors.capacity import pools_with_queue
 if TYPE_CHECKING:
     from scheduling.capacity.tick import TickReport
 
-TICK_SECONDS = Histogram("lcm_tick_seconds", "Time of one tick.", ["pool"])
-STEP_SECONDS = Histogram("lcm_tick_step_seconds", "Time of one step of a tick.", ["pool", "step"])
+TICK_SECONDS = Histogram("lcm_tick_seconds", "Duration of one tick.", ["pool"])
+STEP_SECONDS = Histogram("lcm_tick_step_seconds", "Duration of one step of a tick.", ["pool", "step"])
 STEP_ERRORS = Counter("lcm_tick_step_errors_total", "Steps that failed.", ["pool", "step"])
-LAUNCHES = Counter("lcm_launches_total", "Launches by how they ended.", ["pool", "result"])
+LAUNCHES = Counter("lcm_launches_total", "Launches by result.", ["pool", "result"])
 PLUGIN_SECONDS = Counter("lcm_scheduler_plugin_seconds_total", "Time in a plugin.", ["pool", "plugin"])
 PLUGIN_FAILURES = Counter(
     "lcm_scheduler_plugin_failures_total", "Calls of a plugin that failed.", ["pool", "plugin"]
 )
-PLACED = Counter("lcm_placements_total", "Reservations that got a slot.", ["pool"])
+PLACED = Counter("lcm_placements_total", "Reservations placed on a slot.", ["pool"])
 OBSERVER_LABELS = ["observer", "kind"]
 OBSERVER_SUCCESSES = Counter(
     "lcm_observer_success_total", "Targets that an observer or handler processed.", OBSERVER_LABELS
@@ -46,7 +46,7 @@ def count_run(kind: RunKind, name: str, *, duration_ms: int, result: Any) -> Non
 
 
 class TickMetrics:
-    """Passed to the tick, so that tests and simulations can pass something else."""
+    """Metrics of a tick; tests and simulations pass a replacement."""
 
     def observe(self, pool: Pool, report: TickReport) -> None:
         TICK_SECONDS.labels(pool=pool.name).observe(sum(report.step_ms.values()) / 1000)
@@ -61,7 +61,8 @@ class TickMetrics:
 
 
 def capacity_figures() -> Iterator[Metric]:
-    """Read from the database at each scrape, so that they are right whoever changed the rows."""
+    """Metrics read from the database at each scrape, so that they are correct whichever process wrote the
+    rows."""
     yield _by(
         "lcm_slots", "Slots by state.", ["pool", "state"], Slot.objects.values_list("pool__name", "state")
     )
@@ -85,13 +86,14 @@ def _by(name: str, text: str, labels: list[str], rows: Any) -> Metric:
 
 
 def _queues() -> Iterator[Metric]:
-    """Those who booked ahead wait from their turn on. A pool that is not looked at has no newer demand."""
+    """Yield queue metrics. Advance bookings count from their queue entry; a disabled pool has no newer
+    demand."""
     oldest = GaugeMetricFamily(
-        "lcm_oldest_pending_seconds", "How long the oldest whose turn it is waits.", labels=["pool"]
+        "lcm_oldest_pending_seconds", "Longest current wait in the queue.", labels=["pool"]
     )
     unmet = GaugeMetricFamily(
         "lcm_unmet_demand",
-        "Reservations that wait for a slot and could use a new one, by the last tick.",
+        "Waiting reservations that a new slot could help, by the last tick.",
         labels=["pool"],
     )
     now = timezone.now()
@@ -107,7 +109,7 @@ def _queues() -> Iterator[Metric]:
 def _leases() -> Iterator[Metric]:
     used = GaugeMetricFamily("lcm_leases_used", "Leases held on READY slots.", labels=["pool"])
     limit = GaugeMetricFamily("lcm_leases_limit", "Leases that READY slots can hold.", labels=["pool"])
-    warm = GaugeMetricFamily("lcm_warm_deficit", "Warm slots that are missing.", labels=["pool"])
+    warm = GaugeMetricFamily("lcm_warm_deficit", "Missing warm slots.", labels=["pool"])
     ready = Slot.objects.filter(state=SlotState.READY).order_by().values_list("pool__name")
     leases = {pool: rest for pool, *rest in ready.annotate(Sum("lease_count"), Sum("max_leases"))}
     serving = ready.filter(lease_count=0, cordoned=False, interruption_deadline=None)
@@ -121,9 +123,9 @@ def _leases() -> Iterator[Metric]:
 
 
 def _ticks() -> Metric:
-    """Of pools that are to be looked at; one that never was has no figure."""
+    """Yield tick metrics of enabled pools; a pool without a tick has no sample."""
     family = GaugeMetricFamily(
-        "lcm_last_tick_timestamp_seconds", "When a pool was last looked at.", labels=["pool"]
+        "lcm_last_tick_timestamp_seconds", "Start of the last tick of a pool.", labels=["pool"]
     )
     rows = TickRun.objects.filter(pool__enabled=True).order_by().values_list("pool__name")
     for pool, at in rows.annotate(Max("started_at")):
@@ -136,16 +138,18 @@ def _observers() -> Iterator[Metric]:
 
     labels = OBSERVER_LABELS
     last = GaugeMetricFamily(
-        "lcm_observer_last_run_timestamp_seconds", "When an observer or handler last ran.", labels=labels
+        "lcm_observer_last_run_timestamp_seconds",
+        "Start of the last run of an observer or handler.",
+        labels=labels,
     )
     interval = GaugeMetricFamily(
-        "lcm_observer_interval_seconds", "How often an observer or handler is to run.", labels=labels
+        "lcm_observer_interval_seconds", "Interval of an observer or handler.", labels=labels
     )
     lag = GaugeMetricFamily(
         "lcm_observer_lag_seconds", "How far an observer's records are behind.", labels=labels
     )
     failures = GaugeMetricFamily(
-        "lcm_observer_last_failures", "What failed in the last run of an observer or handler.", labels=labels
+        "lcm_observer_last_failures", "Failures in the last run of an observer or handler.", labels=labels
     )
     success = GaugeMetricFamily(
         "lcm_observer_last_success_timestamp_seconds",

@@ -1,7 +1,7 @@
-"""Settings and arguments: JSON read into frozen dataclasses, with a sentence for everything that is wrong.
+"""Settings and arguments: JSON read into frozen dataclasses, with a message for each invalid value.
 
-A dataclass declares its settings with the functions below (`number`, `flag`, `text`, …), each of which
-gives a field with a default and a check; `read_options` does the rest.
+A dataclass declares its settings with the functions below (`number`, `flag`, `text`, …). Each returns a field
+with a default and a check; `read_options` does the rest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REQUIRED: Any = MISSING
 
 
 class InvalidOptions(Exception):
-    """Settings that cannot be taken: the key (none: all of them) and a sentence each."""
+    """Invalid settings: the key (empty: the whole document) and a message each."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         super().__init__(" ".join(problems.values()))
@@ -28,7 +28,7 @@ class InvalidOptions(Exception):
 
 
 def number(default: float | None, low: float, high: float) -> Any:
-    """A number within bounds; a default of None makes it one that may be left out."""
+    """Declare a number within bounds; a default of None makes it optional."""
 
     def read(key: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
@@ -50,7 +50,7 @@ def flag(default: bool) -> Any:
 def text(
     default: str = REQUIRED, *, expected: str = "text", pattern: str = r"(?s:.+)", longest: int = 300
 ) -> Any:
-    """Text that matches a pattern; empty only where that is the default."""
+    """Declare text that matches a pattern; it may be empty only if the default is."""
 
     def read(key: str, value: Any) -> str:
         if isinstance(value, str) and value == default:
@@ -76,7 +76,7 @@ def choice(of: type[StrEnum], default: StrEnum) -> Any:
 
 
 def texts() -> Any:
-    """A list of texts, empty by default."""
+    """Declare a list of texts, empty by default."""
 
     def read(key: str, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
@@ -87,7 +87,7 @@ def texts() -> Any:
 
 
 def texts_by_name() -> Any:
-    """Names with a text each, none by default."""
+    """Declare a mapping of names to texts, empty by default."""
 
     def read(key: str, value: Any) -> dict[str, str]:
         if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
@@ -98,7 +98,7 @@ def texts_by_name() -> Any:
 
 
 def rows(of: type[Any], *, required: bool = True) -> Any:
-    """A list of objects, each with settings of its own; with at least one where required."""
+    """Declare a list of objects with settings of their own; `required` demands at least one."""
 
     def read(key: str, value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
@@ -120,7 +120,7 @@ def rows(of: type[Any], *, required: bool = True) -> Any:
 
 
 def read_options(of: type[Options], values: Any, path: str = "") -> Options:
-    """The settings as their dataclass; `Unusable` names everything that is wrong with them."""
+    """Return the settings as their dataclass; raise `InvalidOptions` with every problem."""
     if not isinstance(values, Mapping):
         raise wrong_type(path, values, "an object of names and values")
     prefix = f"{path}." if path else ""
@@ -145,21 +145,21 @@ def read_options(of: type[Options], values: Any, path: str = "") -> Options:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """“; did you mean …?” where something is close, otherwise what there is."""
+    """Return “; did you mean …?” if a choice is close, otherwise the choices."""
     names = sorted(known)
     close = difflib.get_close_matches(word, names, 1, 0.7)
     return f"; did you mean “{close[0]}”?" if close else f". There are: {', '.join(names) or 'none'}."
 
 
 def setting(default: Any, read: Reader) -> Any:
-    """A field read by a function of its own, which raises `Unusable`."""
+    """Declare a field with its own reader, which raises `InvalidOptions`."""
     return field(default=default, metadata={"read": read})
 
 
 def _value(declared: Field[Any], key: str, value: Any) -> Any:
     if value is None and declared.default is None:
         return None
-    # A field of a plugin that declares no check takes any value.
+    # A plugin field without a check accepts any value.
     return declared.metadata["read"](key, value) if "read" in declared.metadata else value
 
 
@@ -168,7 +168,7 @@ def _unknown(key: str, known: Iterable[str]) -> str:
 
 
 def wrong_type(key: str, value: Any, expected: str) -> InvalidOptions:
-    """What to raise for a value of the wrong kind."""
+    """Return the error for a value of the wrong type."""
     shown = json.dumps(value, ensure_ascii=False, default=str)
     return InvalidOptions(
         {key: f"{f'“{key}”' if key else 'The settings'} must be {expected}, but is {_shortened(shown)}."}

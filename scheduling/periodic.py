@@ -1,4 +1,4 @@
-"""What beat starts for capacity, and for every handler and observer that is registered."""
+"""Beat schedule of scheduling tasks and of every registered handler and observer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def specs() -> list[PeriodicTaskSpec]:
 
 
 def _coordinated() -> list[PeriodicTaskSpec]:
-    """One spec for each handler and observer; one without a usable interval never stops beat."""
+    """Yield one schedule entry per handler and observer; an invalid interval must not stop beat."""
     kinds: tuple[tuple[str, dict[str, Any]], ...] = (
         ("scheduling.tasks.run_handler", coordinator.handlers),
         ("scheduling.tasks.run_observer", coordinator.observers),

@@ -1,4 +1,4 @@
-"""How sessions get and lose their capacity: receivers of what happens to sessions."""
+"""Receivers of session events: create, release and requeue reservations."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def update_reservations(
     lab_is_gone: bool,
     **kwargs: Any,
 ) -> None:
-    """Final sessions give back what they hold; those that return to the queue claim anew.
+    """Release the reservations of final sessions; create new ones for sessions that return to the queue.
 
-    Ports of a lab that may still be on its worker are nobody's until it was looked for.
+    The ports of a lab that may still be on its worker stay reserved as leaked until they are observed free.
     """
     if not lab_is_gone and old in HAD_A_LAB and new in (S.FAILED, S.PENDING):
         mark_ports_leaked(session_ids, now=now)

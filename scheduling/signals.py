@@ -1,6 +1,6 @@
-"""What other apps may hear of: sent inside the transaction of what happens, so receivers commit with it."""
+"""Signals for other apps, sent inside the transaction of the event."""
 
 from django.dispatch import Signal
 
-# session_ids: their labs are gone, and the ports they were given are free in a moment.
+# session_ids: the labs are gone, and their ports are about to be released.
 ports_going_free = Signal()

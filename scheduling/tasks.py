@@ -1,4 +1,4 @@
-"""Background work of capacity: re-driven by beat, so a lost message costs one interval."""
+"""Celery tasks of scheduling. Beat repeats them, so a lost message costs one interval."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from scheduling.services.pools import stop_pool
 
 logger = logging.getLogger(__name__)
 
-# For Redis 0 comes first: hundreds of launches that each wait for a provider do not keep ticks waiting.
+# In Redis 0 is the highest priority: launches that wait for a provider must not delay ticks.
 AFTER_TICKS = 6
 
 
 @shared_task
 def tick_all() -> None:
-    """A tick for each pool, in tasks of their own so that pools do not wait for one another."""
+    """Enqueue a tick for each pool, so that pools do not wait for one another."""
     for pool_id in Pool.objects.values_list("pk", flat=True):
         tick_pool.apply_async((str(pool_id),), expires=30)
 
@@ -69,7 +69,7 @@ def reconcile(pool_id: str) -> None:
 
 @shared_task
 def forget_ticks() -> None:
-    """Ticks and leases of what has died are kept for two days, decisions as set, runs for a month."""
+    """Delete ticks and expired leases after two days, decisions as configured, runs after a month."""
     now = timezone.now()
     TickRun.objects.filter(started_at__lt=now - KEPT_TICKS).delete()
     ProcessLease.objects.filter(expires_at__lt=now - KEPT_TICKS).delete()
@@ -100,14 +100,14 @@ def resume_interrupted() -> None:
 
 
 def _task_under(kind: str, key: str) -> Any:
-    """The task that works under leases of this kind; None for leases of controllers, which are no tasks."""
+    """Return the task that holds leases of this kind; None for leases of controllers."""
     if kind == "observer":
         return run_handler if key in coordinator.handlers else run_observer
     return {"tick": tick_pool, "reconcile": reconcile, "launch": launch_slot}.get(kind)
 
 
 def runtime_of(pool: Pool) -> RuntimeAdapter:
-    """The pool's runtime. Without one the pool stops and says why, and all that needs none goes on."""
+    """Return the pool's runtime; if it is misconfigured, stop the pool and return a placeholder."""
     try:
         return runtime_for(pool)
     except RuntimeFailure as error:

@@ -1,4 +1,4 @@
-"""The pages of capacity."""
+"""URLs of the scheduling pages."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Capacity in django-admin; Django loads this once all models are there."""
+"""Django admin of pools, slots, reservations and scheduling records."""
 
 from scheduling.admin import pools, records, reservations, slots
 

@@ -1,4 +1,4 @@
-"""Pools, edited through the service: a wrong runtime setting is refused here as well."""
+"""Admin of pools. It saves through the pool services, so their validation applies here as well."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LAUNCHING = (
 
 
 class PoolAdminForm(PoolModelForm):
-    """The model's fields; what the service would refuse is said here, before anything is saved."""
+    """The fields of the model; shows the errors of the pool services as form errors."""
 
     def clean_runtime_settings(self) -> Any:
         settings = self.cleaned_data["runtime_settings"]
@@ -39,7 +39,7 @@ class PoolAdminForm(PoolModelForm):
         super().full_clean()
         if not self.is_bound or self.errors:
             return
-        # Locked: what is checked is what the service finds when it saves.
+        # Lock the pool, so that the service saves the values that were validated.
         pool = Pool.objects.select_for_update().get(pk=self.instance.pk)
         changes = self.changes()
         for name, value in changes.items():
@@ -53,7 +53,7 @@ class PoolAdminForm(PoolModelForm):
         return {name: self.cleaned_data[name] for name in self.changed_data if name in EDITABLE}
 
     def _show(self, error: InvalidInput) -> None:
-        """At the field that the service means: `runtime_settings.region` is about `runtime_settings`."""
+        """Attach an error to its form field: `runtime_settings.region` belongs to `runtime_settings`."""
         for name, texts in error.fields.items():
             field = name.split(".")[0]
             self.add_error(field if field in self.fields else None, texts)
@@ -66,7 +66,7 @@ def _groups() -> Iterator[tuple[str, Any]]:
 
 @admin.register(Pool)
 class PoolAdmin(AuditedModelAdmin):
-    note = "Pools are made and edited on the Capacity page, which shows what a change does."
+    note = "Create and edit pools on the Capacity page, which shows the effect of a change."
     note_page = "pool_list"
     may_add = False
     form = PoolAdminForm
@@ -85,7 +85,7 @@ class PoolAdmin(AuditedModelAdmin):
     readonly_fields = ("name", "system", "runtime", *LAUNCHING, "created_at", "updated_at")
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """By the service, which ends a stop and a back-off and writes the log."""
+        """Save through the service, which also resets a stop or back-off and writes the change log."""
         fresh = Pool.objects.get(pk=obj.pk)
         update_pool(pool=fresh, actor=actor_of(request), reason=reason_of(request), **form.changes())
         form.before = loggable_fields(Pool.objects.get(pk=obj.pk))

@@ -1,4 +1,4 @@
-"""What scheduling keeps about its own work."""
+"""Read-only admin of decisions, ticks, runs and leases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scheduling.models import (
 
 @admin.register(TickRun)
 class TickAdmin(ReadOnlyAdmin):
-    note = "Ticks are kept for two days; quiet ticks in a row are one row."
+    note = "Ticks are kept for two days. Consecutive idle ticks are merged into one row."
     note_page = "pool_list"
     list_display = ("__str__", "started_at", "duration_ms", "counts", "errors")
     list_filter = ("pool", "started_at")
@@ -34,7 +34,7 @@ class TickAdmin(ReadOnlyAdmin):
 
 @admin.register(ObserverRun)
 class ObserverRunAdmin(ReadOnlyAdmin):
-    note = "Runs are kept for 30 days; quiet runs in a row are one row."
+    note = "Runs are kept for 30 days. Consecutive idle runs are merged into one row."
     note_page = "observer_list"
     list_display = (
         "observer",
@@ -53,7 +53,7 @@ class ObserverRunAdmin(ReadOnlyAdmin):
 
 @admin.register(HandlerFailure)
 class HandlerFailureAdmin(AuditedModelAdmin):
-    note = "How often a handler has failed with a session in a row. Deleting one lets it begin anew."
+    note = "Consecutive failures of a handler with a session. Delete a row to reset the count."
     may_add = may_change = False
     list_display = ("handler", "session", "failures", "last_at", "reason")
     list_select_related = ("session",)
@@ -64,7 +64,7 @@ class HandlerFailureAdmin(AuditedModelAdmin):
 
 @admin.register(Decision)
 class DecisionAdmin(ReadOnlyAdmin):
-    note = "One row each time a cycle says something new about a reservation; old ones go by age and number."
+    note = "One row per change of a reservation's outcome. Old rows are deleted by age and number."
     note_page = "decision_list"
     list_display = ("__str__", "at", "pool", "outcome", "position", "slot", "why")
     list_filter = ("outcome", "pool", "at")
@@ -76,7 +76,7 @@ class DecisionAdmin(ReadOnlyAdmin):
 
 @admin.register(Explanation)
 class ExplanationAdmin(ReadOnlyAdmin):
-    note = "Why something waits; shared by all decisions it holds for, and gone with the last of them."
+    note = "Wait reasons, shared by decisions and deleted with the last of them."
     note_page = "decision_list"
     list_display = ("sentence", "dominant", "slots")
     search_fields = ("sentence", "dominant")
@@ -85,7 +85,7 @@ class ExplanationAdmin(ReadOnlyAdmin):
 
 @admin.register(LastVerdict)
 class LastVerdictAdmin(ReadOnlyAdmin):
-    note = "What the last cycle said of a reservation that it did not place; it goes with the reservation."
+    note = "The last verdict on a reservation that was not placed; deleted with the reservation."
     note_page = "queue_list"
     list_display = ("reservation", "summary")
     list_select_related = ("reservation",)
@@ -95,7 +95,7 @@ class LastVerdictAdmin(ReadOnlyAdmin):
 
 @admin.register(QueueOrder)
 class QueueOrderAdmin(ReadOnlyAdmin):
-    note = "The order in which the last cycle saw those who wait."
+    note = "The order of waiting reservations in the last cycle."
     note_page = "queue_list"
     list_display = ("__str__", "at")
     list_select_related = ("pool",)
@@ -106,7 +106,7 @@ class QueueOrderAdmin(ReadOnlyAdmin):
 
 @admin.register(ReservationPart)
 class ReservationPartAdmin(ReadOnlyAdmin):
-    note = "What a reservation that is spread has on one slot; it ends with the reservation."
+    note = "The share of a spread reservation on one slot; deleted when the reservation ends."
     note_page = "reservation_list"
     list_display = ("__str__", "kernels", "cpu_cores", "memory_gb", "storage_gb", "gpu")
     list_select_related = ("reservation", "slot__pool")
@@ -116,7 +116,7 @@ class ReservationPartAdmin(ReadOnlyAdmin):
 
 @admin.register(ProcessLease)
 class LeaseAdmin(AuditedModelAdmin):
-    note = "Who runs a tick, a launch or a look at a pool. A lease ends by itself; deleting one ends it now."
+    note = "Which process runs a tick, a launch or a reconciliation. Leases expire; deleting one ends it now."
     may_add = may_change = False
     list_display = ("name", "holder", "expires_at")
     search_fields = ("name", "holder")
@@ -125,7 +125,7 @@ class LeaseAdmin(AuditedModelAdmin):
 
 @admin.register(SimulatedInstance)
 class SimulatedInstanceAdmin(AuditedModelAdmin):
-    note = "The world of the simulated runtime. An instance that is deleted has vanished for its slot."
+    note = "Instances of the simulated runtime. If you delete an instance, it vanishes for its slot."
     may_add = may_change = False
     list_display = ("id", "pool", "market", "launched_at", "ended_at", "interrupted_at")
     list_filter = ("market", "launched_at")
@@ -136,7 +136,7 @@ class SimulatedInstanceAdmin(AuditedModelAdmin):
 
 @admin.register(Installation)
 class InstallationAdmin(ReadOnlyAdmin):
-    note = "The id of this LCM's instances. A copy takes a new one: `manage.py installation`."
+    note = "The id in the tags of this LCM's instances. A copy needs a new id: `manage.py installation`."
     list_display = ("key",)
     search_fields = ("key",)
     ordering = ("pk",)

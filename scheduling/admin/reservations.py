@@ -1,4 +1,4 @@
-"""Reservations: looked at, released and cancelled."""
+"""Admin of reservations: view, release and cancel."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from scheduling.services.reservations import cancel_reservation, release_reserva
 
 @admin.register(Reservation)
 class ReservationAdmin(AuditedModelAdmin):
-    note = "A session's reservation ends with the session. Those of bare holders are ended by the actions."
+    note = "A session's reservation ends with the session. The actions end other reservations."
     note_page = "reservation_list"
     may_add = may_delete = False
     list_display = ("__str__", "phase", "pool", "session", "holder", "slot", "priority", "created_at")
     list_filter = ("phase", "priority", "pool", "created_at")
     list_select_related = ("pool", "session", "slot__pool")
     search_fields = ("id", "holder")
-    search_help_text = "The whole id of a reservation or session, or a part of the holder's name."
+    search_help_text = "The full id of a reservation or session, or part of the holder's name."
     ordering = ("-created_at", "-id")
     sortable_by = ("created_at",)
     actions = ("release", "cancel")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Actions need the permission; a single one is only looked at."""
+        """Allow the bulk actions; a single reservation is read-only."""
         return super().has_change_permission(request, obj) and obj is None
 
     def get_search_results(
@@ -48,14 +48,14 @@ class ReservationAdmin(AuditedModelAdmin):
             found |= Q(pk=UUID(text)) | Q(session_id=UUID(text))
         return queryset.filter(found), False
 
-    @admin.action(description="Release the chosen %(verbose_name_plural)s", permissions=["change"])
+    @admin.action(description="Release selected %(verbose_name_plural)s", permissions=["change"])
     def release(self, request: HttpRequest, queryset: QuerySet[Reservation]) -> None:
         def save(reservation: Reservation) -> None:
             release_reservation(reservation=reservation, actor=actor_of(request), now=timezone.now())
 
         apply_to_each(self, request, queryset, save=save, done="released")
 
-    @admin.action(description="Cancel the chosen %(verbose_name_plural)s …", permissions=["change"])
+    @admin.action(description="Cancel selected %(verbose_name_plural)s …", permissions=["change"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Reservation]) -> TemplateResponse | None:
         def save(reservation: Reservation, values: dict[str, Any]) -> None:
             cancel_reservation(reservation=reservation, actor=actor_of(request), now=timezone.now(), **values)

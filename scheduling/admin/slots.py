@@ -1,4 +1,4 @@
-"""Slots, what was tried to fill them, and their ports."""
+"""Admin of slots, launch attempts and ports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SIZE = ("cpu_cores", "memory_gb", "storage_gb", "gpu", "max_leases")
 
 
 class LabelsField(JsonField):
-    """An empty object is an answer, no labels; nothing at all is none."""
+    """A JSON field that accepts an empty object (no labels) but not an empty input."""
 
     empty_values = [None, ""]
 
@@ -50,7 +50,7 @@ class LabelsAdminForm(AdminReasonForm):
     labels = LabelsField(
         widget=forms.Textarea(attrs={"rows": 4, "cols": 60, "spellcheck": "false"}),
         validators=[label_map],
-        help_text='All labels of these workers, anew, as JSON: {"gpu": "a10"}; {} for none.',
+        help_text='New labels of these workers as JSON: {"gpu": "a10"}; {} for none.',
     )
     field_order = ("labels", "reason")
 
@@ -67,7 +67,7 @@ class PortInline(ReadOnlyInline):
 
 @admin.register(Slot)
 class SlotAdmin(AuditedModelAdmin):
-    note = "A slot's state and labels are changed by the actions of this list."
+    note = "Use the actions of this list to change the state and labels of slots."
     note_page = "slot_list"
     may_add = may_delete = False
     list_display = (
@@ -95,36 +95,36 @@ class SlotAdmin(AuditedModelAdmin):
     )
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Actions need the permission; a single one is only looked at."""
+        """Allow the bulk actions; a single slot is read-only."""
         return super().has_change_permission(request, obj) and obj is None
 
-    @admin.action(description="Cordon the chosen %(verbose_name_plural)s …", permissions=["change"])
+    @admin.action(description="Cordon selected %(verbose_name_plural)s …", permissions=["change"])
     def cordon(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
         return self._ask(request, queryset, "Cordon", "cordoned", services.cordon_slot, cordoned=True)
 
-    @admin.action(description="Uncordon the chosen %(verbose_name_plural)s …", permissions=["change"])
+    @admin.action(description="Uncordon selected %(verbose_name_plural)s …", permissions=["change"])
     def uncordon(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
         return self._ask(request, queryset, "Uncordon", "uncordoned", services.cordon_slot, cordoned=False)
 
-    @admin.action(description="Label the chosen %(verbose_name_plural)s …", permissions=["change"])
+    @admin.action(description="Label selected %(verbose_name_plural)s …", permissions=["change"])
     def label(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        """The form begins with what the chosen ones have, where that is the same."""
+        """Set labels; the form starts with the labels that all selected slots have in common."""
         kept = list(queryset.values_list("labels", flat=True)[:AT_ONCE])
         same = kept[0] if kept and all(each == kept[0] for each in kept) else None
         form = partial(LabelsAdminForm, initial={"labels": same})
         return self._ask(request, queryset, "Label", "labelled", services.label_slot, form_class=form)
 
-    @admin.action(description="Drain the chosen %(verbose_name_plural)s …", permissions=["change"])
+    @admin.action(description="Drain selected %(verbose_name_plural)s …", permissions=["change"])
     def drain(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
         return self._ask(request, queryset, "Drain", "draining", services.drain_slot)
 
-    @admin.action(description="Retry the chosen %(verbose_name_plural)s …", permissions=["change"])
+    @admin.action(description="Retry selected %(verbose_name_plural)s …", permissions=["change"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(request, queryset, "Retry", "free to be used again", services.retry_slot)
+        return self._ask(request, queryset, "Retry", "available again", services.retry_slot)
 
-    @admin.action(description="Terminate the chosen %(verbose_name_plural)s …", permissions=["change"])
+    @admin.action(description="Terminate selected %(verbose_name_plural)s …", permissions=["change"])
     def terminate(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(request, queryset, "Terminate", "being ended", services.terminate_slot)
+        return self._ask(request, queryset, "Terminate", "terminating", services.terminate_slot)
 
     def _ask(
         self,
@@ -153,7 +153,7 @@ class SlotAdmin(AuditedModelAdmin):
 
 @admin.register(LaunchAttempt)
 class AttemptAdmin(ReadOnlyAdmin):
-    note = "An attempt is written by the tick and closed by the launch."
+    note = "The tick opens an attempt and the launch closes it."
     note_page = "slot_list"
     list_display = ("__str__", "slot", "outcome", "offering", "category", "requested_at", "finished_at")
     list_filter = ("outcome", "category", "requested_at")
@@ -165,7 +165,7 @@ class AttemptAdmin(ReadOnlyAdmin):
 
 @admin.register(PortAllocation)
 class PortAdmin(AuditedModelAdmin):
-    note = "Ports come and go with sessions. A leaked one that is known to be free can be deleted."
+    note = "Sessions reserve and release ports. You can delete a leaked port that is known to be free."
     note_page = "slot_list"
     may_add = may_change = False
     list_display = ("port", "slot", "name", "session", "leaked", "created_at")

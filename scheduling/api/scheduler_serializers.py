@@ -1,4 +1,4 @@
-"""What the API shows of decisions, explanations and dry runs."""
+"""Serializers of decisions, explanations and dry runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduling.selectors.dry_run import MOST_NEW_SLOTS
 
 
 class ReasonCountSerializer(serializers.Serializer[Any]):
-    """One reason over the slots."""
+    """One reason and the slots it applies to."""
 
     code = serializers.CharField()
     plugin = serializers.CharField()
@@ -34,7 +34,7 @@ class DecisionSerializer(serializers.ModelSerializer[Decision]):
     dominant = serializers.CharField(source="why.dominant", read_only=True, default="")
     reasons = StoredReasonSerializer(source="why.reasons", many=True, read_only=True, default=list)
     scores = serializers.DictField(
-        child=serializers.FloatField(), read_only=True, help_text="What each plugin gave the chosen slot."
+        child=serializers.FloatField(), read_only=True, help_text="Score of the chosen slot by plugin."
     )
 
     class Meta:
@@ -60,19 +60,19 @@ class SlotReasonsSerializer(serializers.Serializer[Any]):
 
 
 class ExplanationSerializer(serializers.Serializer[Any]):
-    """Why a session waits."""
+    """Wait reasons of a session."""
 
     reservation = serializers.UUIDField(source="reservation.pk")
     pool = serializers.CharField(source="reservation.pool.name")
     outcome = serializers.ChoiceField(choices=DecisionOutcome.choices)
     sentence = serializers.CharField()
-    position = serializers.IntegerField(allow_null=True, help_text="None: no tick has looked at it yet.")
+    position = serializers.IntegerField(allow_null=True, help_text="None: no tick has evaluated it yet.")
     ahead = serializers.IntegerField(allow_null=True)
-    waiting = serializers.IntegerField(help_text="How many stand in the pool's order.")
+    waiting = serializers.IntegerField(help_text="Number of reservations in the pool's queue.")
     ordered_at = serializers.DateTimeField(allow_null=True)
-    slots = serializers.IntegerField(help_text="READY slots looked at.")
+    slots = serializers.IntegerField(help_text="READY slots evaluated.")
     reasons = ReasonCountSerializer(many=True)
-    failures = ReasonCountSerializer(many=True, help_text="Plugins that failed and were not heard.")
+    failures = ReasonCountSerializer(many=True, help_text="Plugins that failed and were ignored.")
     next_steps = NextStepSerializer(source="steps", many=True)
     by_slot = SlotReasonsSerializer(many=True, help_text="With `?slots=true`; the first 200.")
 
@@ -89,7 +89,7 @@ class RequirementSerializer(serializers.Serializer[Any]):
 
 
 class DryRunSerializer(serializers.Serializer[Any]):
-    """What would be different."""
+    """Changes that a dry run assumes."""
 
     drain = serializers.ListField(
         child=serializers.UUIDField(), default=list, help_text="READY slots that would be drained."
@@ -100,14 +100,14 @@ class DryRunSerializer(serializers.Serializer[Any]):
         max_length=MAX_CHARACTERS,
         required=False,
         trim_whitespace=False,
-        help_text="Another document for this run; the pool's own, if left out.",
+        help_text="Another scheduler document for this run; default: the pool's own.",
     )
 
 
 class PlacementChangeSerializer(serializers.Serializer[Any]):
     reservation = serializers.UUIDField()
     position = serializers.IntegerField()
-    before = serializers.CharField(help_text="Where it would be placed now; empty: it waits.")
+    before = serializers.CharField(help_text="Slot it would be placed on now; empty: it waits.")
     after = serializers.CharField()
     why = serializers.CharField()
 
@@ -119,6 +119,6 @@ class DryRunResultSerializer(serializers.Serializer[Any]):
     newly_placed = PlacementChangeSerializer(many=True)
     no_longer_placed = PlacementChangeSerializer(many=True)
     moved = PlacementChangeSerializer(many=True)
-    stopped_before = serializers.IntegerField(help_text="Sessions that would be asked to stop now.")
+    stopped_before = serializers.IntegerField(help_text="Sessions that would be stopped now.")
     stopped_after = serializers.IntegerField()
     failures = ReasonCountSerializer(many=True)

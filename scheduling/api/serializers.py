@@ -1,4 +1,4 @@
-"""What the API of capacity shows and takes. No rules: those are in the services."""
+"""Serializers of pools, slots, reservations and ticks. The rules are in the services."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduling.services.reservations import DEFAULT_TTL, MAX_TTL
 
 
 def limits_of(name: str) -> dict[str, Any]:
-    """Return the smallest and the largest value of a whole number of a pool."""
+    """Return the minimum and maximum of an integer field of a pool."""
     field: Any = Pool._meta.get_field(name)
     least = [each.limit_value for each in field.validators if isinstance(each, MinValueValidator)]
     largest = [each.limit_value for each in field.validators if isinstance(each, MaxValueValidator)]
@@ -42,15 +42,16 @@ class PoolSerializer(serializers.ModelSerializer[Pool]):
     state = serializers.ChoiceField(choices=POOL_STATES, read_only=True)
     ready = serializers.IntegerField(read_only=True, help_text="READY slots.")
     occupied = serializers.IntegerField(
-        read_only=True, help_text="Slots with an instance, also on its way in or out."
+        read_only=True, help_text="Slots with an instance, including starting and terminating ones."
     )
     leases = serializers.IntegerField(read_only=True, help_text="Leases held on READY slots.")
     lease_limit = serializers.IntegerField(read_only=True, help_text="Leases READY slots can hold.")
     waiting = serializers.IntegerField(
-        read_only=True, help_text="Reservations without a slot; of those booked ahead, whose turn has come."
+        read_only=True,
+        help_text="Reservations without a slot; advance bookings count once they join the queue.",
     )
     oldest = serializers.DateTimeField(
-        read_only=True, allow_null=True, help_text="Since when the oldest of them waits."
+        read_only=True, allow_null=True, help_text="Start of the longest wait."
     )
 
     class Meta:
@@ -64,7 +65,7 @@ class PoolSerializer(serializers.ModelSerializer[Pool]):
 
 class SavedPoolSerializer(PoolSerializer):
     warnings = serializers.ListField(
-        child=serializers.CharField(), read_only=True, help_text="What was saved and may not be meant."
+        child=serializers.CharField(), read_only=True, help_text="Saved values that may be unintended."
     )
 
     class Meta(PoolSerializer.Meta):
@@ -72,18 +73,18 @@ class SavedPoolSerializer(PoolSerializer):
 
 
 class PoolChangeSerializer(serializers.Serializer[Any]):
-    """What an Admin may change. How much each may be is the pool's own rule."""
+    """Fields of a pool that an Admin may change. The model defines the limits."""
 
     description = serializers.CharField(max_length=300, allow_blank=True, required=False)
     enabled = serializers.BooleanField(required=False)
-    runtime_settings = serializers.DictField(required=False, help_text="Those of the pool's runtime.")
+    runtime_settings = serializers.DictField(required=False, help_text="Settings of the pool's runtime.")
     spot_policy = serializers.ChoiceField(choices=SpotPolicy.choices, required=False)
     scheduler = serializers.CharField(
         max_length=MAX_CHARACTERS,
         allow_blank=True,
         required=False,
         trim_whitespace=False,
-        help_text="Actions and plugins as YAML; empty for the usual ones.",
+        help_text="Actions and plugins as YAML; empty for the default.",
     )
     min_slots = serializers.IntegerField(required=False, min_value=0, max_value=MOST_SLOTS)
     warm_slots = serializers.IntegerField(required=False, min_value=0, max_value=MOST_SLOTS)
@@ -110,15 +111,15 @@ class PoolChangeSerializer(serializers.Serializer[Any]):
         max_length=500,
         allow_blank=True,
         required=False,
-        help_text="Kept in the change log. Needed to switch the pool off, to lower `max_slots` and to change "
-        "`runtime_settings` or `scheduler`.",
+        help_text="Recorded in the change log. Required to disable the pool, to lower `max_slots` and to "
+        "change `runtime_settings` or `scheduler`.",
     )
 
 
 class PoolRequestSerializer(PoolChangeSerializer):
     name = serializers.CharField(max_length=63)
-    system = serializers.CharField(max_length=30, required=False, help_text="`cml`, if left out.")
-    runtime = serializers.CharField(max_length=30, required=False, help_text="`simulated`, if left out.")
+    system = serializers.CharField(max_length=30, required=False, help_text="Default: `cml`.")
+    runtime = serializers.CharField(max_length=30, required=False, help_text="Default: `simulated`.")
     reason = None  # type: ignore[assignment]
 
 
@@ -157,7 +158,7 @@ class AttemptSerializer(serializers.ModelSerializer[LaunchAttempt]):
 
 class SlotDetailSerializer(SlotSerializer):
     reservations = serializers.ListField(
-        child=serializers.UUIDField(), read_only=True, help_text="Those that hold its leases."
+        child=serializers.UUIDField(), read_only=True, help_text="Reservations that hold its leases."
     )
     ports = PortAllocationSerializer(many=True, read_only=True)
     attempts = AttemptSerializer(many=True, read_only=True, help_text="The newest launches.")
@@ -168,42 +169,42 @@ class SlotDetailSerializer(SlotSerializer):
 
 class LabelsSerializer(serializers.Serializer[Any]):
     labels = serializers.DictField(child=serializers.CharField(max_length=63))
-    reason = serializers.CharField(max_length=500, help_text="Kept in the change log.")
+    reason = serializers.CharField(max_length=500, help_text="Recorded in the change log.")
 
 
 class SessionMoveSerializer(serializers.Serializer[Any]):
-    pool = serializers.CharField(max_length=63, help_text="Where it should wait.")
-    reason = serializers.CharField(max_length=500, help_text="Kept in the change log.")
+    pool = serializers.CharField(max_length=63, help_text="The new pool.")
+    reason = serializers.CharField(max_length=500, help_text="Recorded in the change log.")
 
 
 class LeakedPortSerializer(serializers.Serializer[Any]):
     port = serializers.IntegerField(min_value=1, max_value=65_535)
-    name = serializers.CharField(max_length=200, help_text="Where it was found: the lab, the node, the tag.")
+    name = serializers.CharField(max_length=200, help_text="Where the port was found: lab, node and tag.")
 
 
 class HeartbeatSerializer(serializers.Serializer[Any]):
     version = serializers.CharField(
-        max_length=60, allow_blank=True, default="", help_text="What the worker runs."
+        max_length=60, allow_blank=True, default="", help_text="Versions on the worker."
     )
-    capacity = ResourcesSerializer(required=False, allow_null=True, help_text="What the worker has.")
+    capacity = ResourcesSerializer(required=False, allow_null=True, help_text="Capacity of the worker.")
     leaked_ports = serializers.ListField(
         child=LeakedPortSerializer(),
         required=False,
         allow_null=True,
         max_length=5_000,
-        help_text="All ports in use that no session was given; left out: nobody looked.",
+        help_text="All ports in use without a session; omit if not observed.",
     )
     looked_seconds_ago = serializers.FloatField(
         required=False,
         allow_null=True,
         min_value=0,
         max_value=10**9,
-        help_text="How long before this heartbeat the look at the ports began; left out: five minutes.",
+        help_text="Age of the port observation at this heartbeat; default: five minutes.",
     )
 
 
 class ControllerSlotSerializer(serializers.ModelSerializer[Slot]):
-    """A slot as its controller needs it."""
+    """A slot with the fields that its controller needs."""
 
     name = serializers.CharField(read_only=True)
     pool = serializers.CharField(source="pool.name", read_only=True)
@@ -213,7 +214,7 @@ class ControllerSlotSerializer(serializers.ModelSerializer[Slot]):
         fields = ["id", "name", "pool", "state", "endpoint", "version", "interruption_deadline"]
 
 
-# A host name, an IPv4 address or an IPv6 address in brackets, and a port: no other part of a URL.
+# A host name, an IPv4 address or an IPv6 address in brackets, and a port; no other URL component.
 METRICS_ADDRESS = (
     r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])"
     r":([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"
@@ -252,13 +253,13 @@ class BootTokenSerializer(serializers.Serializer[Any]):
 
 
 class BootKeySerializer(serializers.Serializer[Any]):
-    key = serializers.CharField(help_text="A controller's key; shown this once.")
+    key = serializers.CharField(help_text="A controller's key; shown once.")
     expires_at = serializers.DateTimeField()
     slot = ControllerSlotSerializer()
 
 
 class InterruptionSerializer(serializers.Serializer[Any]):
-    deadline = serializers.DateTimeField(help_text="When the provider takes the worker away.")
+    deadline = serializers.DateTimeField(help_text="When the provider terminates the worker.")
 
 
 # --- reservations and ticks --------------------------------------------------------------------------
@@ -282,12 +283,12 @@ class ReservationSerializer(serializers.ModelSerializer[Reservation]):
 
 @extend_schema_field({"type": "integer", "minimum": 1, "maximum": MAX_TTL})
 class TtlField(serializers.IntegerField):
-    """Seconds; the service refuses others."""
+    """Time to live in seconds; the service validates the range."""
 
 
 class ReservationRequestSerializer(serializers.Serializer[Any]):
     holder = serializers.CharField(
-        max_length=100, required=False, help_text="Who holds it; the caller, if left out."
+        max_length=100, required=False, help_text="The holder; default: the caller."
     )
     pool = serializers.CharField(
         max_length=63, allow_blank=True, default="", help_text="The name of a pool, or a system instead."
@@ -301,7 +302,7 @@ class ReservationRequestSerializer(serializers.Serializer[Any]):
 class RenewSerializer(serializers.Serializer[Any]):
     ttl = TtlField(
         required=False,
-        help_text="Seconds from now until the reservation expires, for this renewal only. If left out, the "
+        help_text="Seconds from now until the reservation expires, for this renewal only. Default: the "
         "`ttl` that the reservation was made with.",
     )
 
@@ -312,7 +313,7 @@ class TickSerializer(serializers.ModelSerializer[TickRun]):
     counts = serializers.DictField(child=serializers.IntegerField(), read_only=True)
     errors = serializers.DictField(child=serializers.CharField(), read_only=True)  # type: ignore[assignment]
     plugins = serializers.DictField(
-        child=serializers.DictField(), read_only=True, help_text="Milliseconds of each, and what failed."
+        child=serializers.DictField(), read_only=True, help_text="Milliseconds and failures by plugin."
     )
 
     class Meta:

@@ -1,4 +1,4 @@
-"""The API of capacity, beside that of `lcm`."""
+"""URLs of the scheduling API."""
 
 from django.urls import include, path, re_path
 

@@ -1,4 +1,4 @@
-"""Launching: the outside call behind an open attempt, and what its answer means."""
+"""Launches: perform the provider call of an open attempt and record its result."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ THROTTLE_BACKOFF = timedelta(seconds=15)
 INITIAL_BACKOFF = timedelta(minutes=5)
 MAX_BACKOFF = timedelta(minutes=30)
 CALL_LEASE = timedelta(seconds=10)
-# An open attempt this old may have lost its task; sent again and again, it is left alone for longer.
+# The task of an open attempt this old may be lost. Each redrive doubles the wait.
 REDRIVE_AFTER = timedelta(seconds=30)
 MAX_REDRIVE_WAIT = timedelta(minutes=10)
 
@@ -49,7 +49,7 @@ Clock = Callable[[], datetime]
 
 
 def perform_launch(attempt_id: UUID, runtime: RuntimeAdapter, clock: Clock) -> None:
-    """Fill the slot of an open attempt; a second call for the same attempt finds nothing to do."""
+    """Fill the slot of an open attempt; does nothing if the attempt is closed."""
     with lease(f"launch:{attempt_id}", length=CALL_LEASE) as hold:
         if hold is None:
             return
@@ -68,14 +68,14 @@ def perform_launch(attempt_id: UUID, runtime: RuntimeAdapter, clock: Clock) -> N
 
 
 def may_launch(pool: Pool, now: datetime) -> bool:
-    """Not while the pool is off, stopped by its configuration, or backing off."""
+    """Return False if the pool is disabled, stopped by its configuration, or backing off."""
     if not pool.enabled or pool.stopped_reason:
         return False
     return pool.backoff_until is None or pool.backoff_until <= now
 
 
 def attempts_to_redrive(pool: Pool, *, now: datetime, limit: int = 500) -> list[UUID]:
-    """Open attempts whose task may be lost, each put off for twice as long as the last time."""
+    """Return open attempts whose task may be lost; the wait doubles after each redrive."""
     due = LaunchAttempt.objects.filter(slot__pool=pool, outcome=AttemptOutcome.OPEN, due_at__lte=now)
     by_redrives: dict[int, list[UUID]] = {}
     for key, redrives in due.order_by("due_at", "pk").values_list("pk", "redrives")[:limit]:
@@ -88,18 +88,18 @@ def attempts_to_redrive(pool: Pool, *, now: datetime, limit: int = 500) -> list[
 
 
 def redrive_wait(redrives: int) -> timedelta:
-    """30 s after the first task, then 1, 2, 4, 8, 10, 10 … minutes."""
+    """Return the wait before a redrive: 30 s after the first task, then 1, 2, 4, 8, 10, 10 … minutes."""
     return min(REDRIVE_AFTER * int(2 ** min(redrives, 10)), MAX_REDRIVE_WAIT)
 
 
 def backoff(failures: int) -> timedelta:
-    """5, 10, 20, 30, 30 … minutes."""
+    """Return the back-off after a number of failures: 5, 10, 20, 30, 30 … minutes."""
     doubled = INITIAL_BACKOFF * int(2 ** min(max(failures - 1, 0), 10))
     return min(doubled, MAX_BACKOFF)
 
 
 def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock, hold: HeldLease) -> None:
-    refusal: RuntimeFailure = CapacityRefused("every offering was refused a moment ago")
+    refusal: RuntimeFailure = CapacityRefused("every offering was recently refused")
     try:
         offerings = _offerings_for(attempt, runtime, clock())
     except RuntimeFailure as error:
@@ -108,13 +108,13 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
     for number, offering in enumerate(offerings, 1):
         if not hold.renew():
             return
-        # The intent first: which offering this attempt asks for.
+        # Record which offering the attempt requests before calling the provider.
         LaunchAttempt.objects.filter(pk=attempt.pk).update(offering=offering.name)
         attempt.offering = offering.name
         try:
             instance = runtime.launch(_request(attempt, offering))
         except ResponseLost as error:
-            # The attempt stays open: it is asked for again, or its instance is found by its token.
+            # The attempt stays open: the next call repeats the request, or the token finds the instance.
             logger.warning("launch_answer_lost", extra={"slot": attempt.slot.name, "error": str(error)})
             return
         except RuntimeFailure as error:
@@ -140,12 +140,12 @@ def _offerings_for(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetim
 
 
 def _open_to_others(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
-    """What this attempt may not ask for, but others of the pool may."""
+    """Return offerings that this attempt may not request but other attempts of the pool may."""
     return open_offerings(attempt.slot.pool, runtime, now) if attempt.on_demand_only else []
 
 
 def _has_alternative(error: RuntimeFailure, offering: Offering, others: Sequence[Offering]) -> bool:
-    """Whether something else may still do: after a refusal always, after a quota in the other market."""
+    """Return whether another offering may work: always after a refusal, in the other market after a quota."""
     if isinstance(error, QuotaExceeded):
         return any(each.market != offering.market for each in others)
     return isinstance(error, CapacityRefused)
@@ -157,7 +157,7 @@ def _remember(pool: Pool, offering: Offering, error: RuntimeFailure, now: dateti
 
 
 def record_launch(attempt: LaunchAttempt, instance: Instance, *, now: datetime) -> bool:
-    """The answer to an open attempt: the slot has an instance, which boots."""
+    """Record the instance of an open attempt; the slot is now booting."""
     try:
         with transaction.atomic():
             if not _finish(attempt, AttemptOutcome.LAUNCHED, now, instance_id=instance.id):
@@ -184,7 +184,7 @@ def _boot(attempt: LaunchAttempt, instance: Instance, now: datetime) -> bool:
 
 
 def _labels(pool: Pool, instance: Instance) -> dict[str, str]:
-    """As the pool's settings have them now; none where they allow no runtime any more."""
+    """Return the labels by the pool's current settings; empty if the settings allow no runtime."""
     try:
         return runtime_for(pool).labels_of(instance.id)
     except RuntimeFailure:
@@ -192,9 +192,10 @@ def _labels(pool: Pool, instance: Instance) -> dict[str, str]:
 
 
 def abandon_attempt(attempt: LaunchAttempt, *, now: datetime, reason: str) -> None:
-    """No answer and no instance in time: the slot is free again, a late instance is an orphan.
+    """Close an attempt without answer or instance at its deadline; the slot is free, a late instance an
+    orphan.
 
-    It counts as a failure: a provider that never answers is asked less and less often.
+    It counts as a failure, so that a provider that never answers is called less and less often.
     """
     with transaction.atomic():
         if not _finish(attempt, AttemptOutcome.LOST, now, error=reason):
@@ -205,7 +206,7 @@ def abandon_attempt(attempt: LaunchAttempt, *, now: datetime, reason: str) -> No
 
 
 def refuse_offering(pool: Pool, name: str, *, until: datetime) -> None:
-    """Remember a refusal, so that the next launches ask for something else."""
+    """Record that the provider refused an offering, so that the next launches request another."""
     with transaction.atomic():
         fresh = Pool.objects.select_for_update().get(pk=pool.pk)
         fresh.refused_offerings = {**fresh.refused_offerings, name: until.isoformat()}
@@ -214,7 +215,7 @@ def refuse_offering(pool: Pool, name: str, *, until: datetime) -> None:
 
 
 def record_worker_failure(pool: Pool, name: str, *, failed_at: datetime | None) -> None:
-    """Remember that a listed worker did not answer, so that others are tried before it; None forgets it."""
+    """Record that a listed worker did not answer, so that others are tried first; None clears it."""
     if failed_at is None and name not in pool.failed_workers:
         return
     with transaction.atomic():
@@ -226,22 +227,22 @@ def record_worker_failure(pool: Pool, name: str, *, failed_at: datetime | None) 
 
 
 def _refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, alone: bool) -> None:
-    """Demand stays. Nothing is asked for before an offering may be asked for again.
+    """Record that no offering is available. Demand stays, and no launch starts before one may be retried.
 
-    Not `alone`: others of the pool may ask for something else meanwhile.
+    If not `alone`, other attempts of the pool may request another offering meanwhile.
     """
     pool = attempt.slot.pool
     waits = refusals(pool, now).values()
     with transaction.atomic():
         if _finish(attempt, AttemptOutcome.REFUSED, now, category=error.category, error=str(error)):
-            # The pool before its slot: the deletion of a pool locks them in this order.
+            # Lock the pool before its slot, in the same order as the deletion of a pool.
             if alone:
                 _wait_until(pool, min(waits, default=now + REFUSAL_BACKOFF), now)
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=str(error))
 
 
 def _failed(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> None:
-    """What a failure means for the pool, by its class."""
+    """Apply the consequence of a failure to the pool, by failure category."""
     pool, text = attempt.slot.pool, remove_unstorable(str(error))[:500]
     LAUNCHES.labels(pool=pool.name, result=error.category).inc()
     with transaction.atomic():
@@ -259,9 +260,9 @@ def _failed(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> Non
 
 
 def count_failure(pool: Pool, now: datetime) -> datetime:
-    """Launch nothing for longer than the last time; launches that fail together are one failure.
+    """Increase the pool's back-off; launches that fail together count as one failure.
 
-    In a transaction.
+    Call in a transaction.
     """
     fresh = Pool.objects.select_for_update().get(pk=pool.pk)
     if fresh.failures == 0 or fresh.backoff_until is None or fresh.backoff_until <= now:
@@ -273,28 +274,29 @@ def count_failure(pool: Pool, now: datetime) -> datetime:
 
 
 def reset_failures(pool: Pool, now: datetime) -> None:
-    """A worker is ready. One that is while the pool backs off was launched before that: it proves nothing."""
+    """Reset the back-off after a worker became ready. During a back-off the worker was launched earlier and
+    proves nothing."""
     over = Q(backoff_until=None) | Q(backoff_until__lte=now)
     Pool.objects.filter(over, pk=pool.pk).update(failures=0, backoff_until=None, backoff_since=None)
 
 
 def _wait_until(pool: Pool, until: datetime, now: datetime) -> None:
-    """Launch nothing before then; a longer wait stays."""
+    """Launch nothing before this time; a longer wait stays."""
     sooner = Q(backoff_until=None) | Q(backoff_until__lt=until)
     pools = Pool.objects.filter(sooner, pk=pool.pk)
     pools.update(backoff_until=until, backoff_since=_waits_since(now))
 
 
 def _waits_since(now: datetime) -> Case:
-    """A wait that is made longer began before."""
+    """Return the start of the current wait; extending a wait keeps its start."""
     return Case(When(backoff_until__gt=now, then=F("backoff_since")), default=Value(now))
 
 
 def _cancel_attempt(attempt: LaunchAttempt, now: datetime) -> None:
-    """The pool has stopped launching since: nothing is asked for, the demand stays."""
+    """Cancel the attempt because the pool stopped launching; nothing is requested, demand stays."""
     pool = attempt.slot.pool
-    why = pool.stopped_reason or ("it backs off" if pool.enabled else "it was switched off")
-    _end_unlaunched(attempt, now, f"not asked for: {why}")
+    why = pool.stopped_reason or ("the pool is backing off" if pool.enabled else "the pool is disabled")
+    _end_unlaunched(attempt, now, f"not requested: {why}")
 
 
 def _end_unlaunched(attempt: LaunchAttempt, now: datetime, reason: str) -> None:
@@ -306,13 +308,13 @@ def _end_unlaunched(attempt: LaunchAttempt, now: datetime, reason: str) -> None:
 def _finish(
     attempt: LaunchAttempt, outcome: AttemptOutcome, now: datetime, *, error: str = "", **fields: str
 ) -> bool:
-    """Close an open attempt once; whoever comes second changes nothing."""
+    """Close an open attempt; False if it was closed before."""
     mine = LaunchAttempt.objects.filter(pk=attempt.pk, outcome=AttemptOutcome.OPEN)
     return mine.update(outcome=outcome, finished_at=now, error=remove_unstorable(error)[:500], **fields) == 1
 
 
 def boot_token(attempt: LaunchAttempt) -> str:
-    """What a worker proves itself with once: the same for an attempt, and not what its tags show."""
+    """Return the one-time secret of a worker: constant per attempt and not derivable from its tags."""
     return salted_hmac("lcm.boot", attempt.token, algorithm="sha256").hexdigest()
 
 

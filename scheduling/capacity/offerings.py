@@ -1,4 +1,4 @@
-"""What a pool may ask its provider for: in which order, and what was refused a moment ago."""
+"""Offerings that a pool may request from its provider: their order, and recent refusals."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _IN_ORDER = {
 
 @dataclass(frozen=True)
 class OfferingStatus:
-    """An offering as its pool sees it now."""
+    """An offering with its current state in the pool."""
 
     offering: Offering
-    wanted: bool = True  # False: the pool's spot policy leaves its market out
+    wanted: bool = True  # False: the pool's spot policy excludes its market
     refused_until: datetime | None = None
 
     @property
@@ -29,12 +29,12 @@ class OfferingStatus:
 
 
 def markets_of(pool: Pool) -> tuple[Market, ...]:
-    """Those that the policy allows, the first choice first."""
+    """Return the markets that the spot policy allows, in order of preference."""
     return _IN_ORDER[SpotPolicy(pool.spot_policy)]
 
 
 def offering_statuses(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> list[OfferingStatus]:
-    """All that the runtime offers, in the order it is asked for; last what the spot policy leaves out."""
+    """Return all offerings of the runtime in request order; those the spot policy excludes come last."""
     listed, refused = list(runtime.offerings()), refusals(pool, now)
     markets = markets_of(pool)
     wanted = [each for market in markets for each in listed if each.market == market]
@@ -45,7 +45,7 @@ def offering_statuses(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> lis
 
 
 def refusals(pool: Pool, now: datetime) -> dict[str, datetime]:
-    """Offerings for which there was no capacity a moment ago, and until when they are left alone."""
+    """Return recently refused offerings and the time until which they are not requested."""
     until = {name: datetime.fromisoformat(text) for name, text in pool.refused_offerings.items()}
     return {name: moment for name, moment in until.items() if moment > now}
 
@@ -53,10 +53,10 @@ def refusals(pool: Pool, now: datetime) -> dict[str, datetime]:
 def open_offerings(
     pool: Pool, runtime: RuntimeAdapter, now: datetime, *, asked: str = "", on_demand_only: bool = False
 ) -> list[Offering]:
-    """What may be asked for now: by the pool's spot policy, without what was refused a moment ago.
+    """Return offerings that may be requested now: allowed by the spot policy and not recently refused.
 
-    What an attempt asked for before without an answer comes first, refused to others or not: its token
-    finds what was begun, and nothing is begun twice.
+    An offering that the attempt requested without an answer comes first, even if it was refused to others:
+    the token finds an instance that was started, so that none is started twice.
     """
     known = [
         each
@@ -68,7 +68,7 @@ def open_offerings(
 
 
 def next_retry_at(pool: Pool, runtime: RuntimeAdapter, market: Market) -> datetime | None:
-    """When the first offering of a market that was refused may be asked for again."""
+    """Return when the first refused offering of a market may be requested again."""
     names = {each.name for each in runtime.offerings() if each.market == market}
     waits = (datetime.fromisoformat(until) for name, until in pool.refused_offerings.items() if name in names)
     return min(waits, default=None)

@@ -1,4 +1,4 @@
-"""Numbers of ports as people write them."""
+"""Formatting of port numbers as ranges."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def ranges(numbers: Sequence[int], *, most: int | None = None) -> str:
-    """`2000–2003, 2010` of numbers in order; of more ranges than asked for the first, and `…`."""
+    """Format sorted numbers as `2000–2003, 2010`; with more ranges than `most`, the first ones and `…`."""
     texts: list[str] = []
     start = None
     for index, number in enumerate(numbers):

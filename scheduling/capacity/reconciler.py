@@ -1,4 +1,4 @@
-"""Bringing slots and instances together: what the outside says, moved into states, with deadlines."""
+"""Reconciliation of slots with the instances of the provider, with a deadline for each state."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PROBES_AT_ONCE = 32
 
 @dataclass
 class ReconcilePass:
-    """One look at a pool: its slots and the instances tagged for it."""
+    """One reconciliation of a pool: its slots and the instances tagged for it."""
 
     pool: Pool
     runtime: RuntimeAdapter
@@ -63,12 +63,13 @@ class ReconcilePass:
 def reconcile_pool(
     pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], datetime]
 ) -> ReconcilePass | None:
-    """One pass over a pool; None when another one is at it. A slot that fails does not stop the others."""
+    """Reconcile a pool once; None if another process holds the lease. A failing slot does not stop the
+    others."""
     with lease(f"reconcile:{pool.pk}", length=LEASE) as hold:
         if hold is None:
             return None
         record_notices(pool, runtime, clock())
-        # Before the outside is asked: an instance that is launched meanwhile is not one that vanished.
+        # Read the slots before calling the provider: an instance launched in between must not look vanished.
         slots = list(Slot.objects.select_related("pool").filter(pool=pool).exclude(state=SlotState.EMPTY))
         try:
             instances = {instance.id: instance for instance in runtime.describe()}
@@ -78,7 +79,7 @@ def reconcile_pool(
             _for_each(world, slots, hold, partial(_end_overdue, world))
             return world
         world = ReconcilePass(pool, runtime, clock(), instances)
-        # Workers that do not answer take time: what needs none of theirs comes first.
+        # Workers that do not answer take time, so handle first what needs no probe.
         binding = [slot for slot in slots if slot.state == SlotState.BINDING]
         rest = [slot for slot in slots if slot.state != SlotState.BINDING]
         if _for_each(world, rest, hold, partial(_reconcile_slot, world)) and hold.still_mine():
@@ -91,9 +92,9 @@ def reconcile_pool(
 
 
 def _for_each(world: ReconcilePass, slots: list[Slot], hold: HeldLease, work: Callable[[Slot], None]) -> bool:
-    """One slot after the other, each failing alone; False when someone else has taken over.
+    """Handle slot after slot and isolate failures; False if another process took the lease.
 
-    A slot that fails again and again still has its deadline.
+    A slot that keeps failing still has its deadline.
     """
     for slot in slots:
         if not hold.renew():
@@ -110,7 +111,7 @@ def _for_each(world: ReconcilePass, slots: list[Slot], hold: HeldLease, work: Ca
 
 
 def record_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
-    """Write each notice down, then acknowledge it; one that fails comes again, and keeps no other back."""
+    """Record each interruption notice, then acknowledge it. A notice that fails is received again."""
     try:
         for notice in runtime.interruptions():
             try:
@@ -122,21 +123,21 @@ def record_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
 
 
 def _take_notice(notice: Interruption, now: datetime) -> None:
-    # Of any pool: pools may share a queue.
+    # Search all pools, since pools may share a queue.
     slot = Slot.objects.select_related("pool").filter(instance_id=notice.instance_id).first()
     if slot is not None:
         record_interruption(slot=slot, deadline=notice.deadline, now=now)
-    # An unknown one may belong to a launch that is not written down yet: it comes again.
+    # An unknown instance may belong to a launch that is not recorded yet. The notice is received again.
     if slot is not None or notice.deadline <= now:
         notice.acknowledge()
 
 
 def collect_orphans(world: ReconcilePass) -> None:
-    """End this LCM's instances that no slot and no open attempt knows, after a grace period."""
+    """Terminate this installation's instances without slot or open attempt, after a grace period."""
     if not world.runtime.launches:
         return
     tag_own_instances(world)
-    # Awaited before owned: an answer that is written down in between is in one of the two.
+    # Read open attempts before slots: a launch recorded in between is then in at least one of the two.
     awaited = set(
         LaunchAttempt.objects.filter(slot__pool=world.pool, outcome=AttemptOutcome.OPEN).values_list(
             "token", flat=True
@@ -155,18 +156,19 @@ def collect_orphans(world: ReconcilePass) -> None:
 
 
 def tag_own_instances(world: ReconcilePass) -> None:
-    """Tag instances that do not say whose they are, where an attempt or slot of this LCM knows them.
+    """Tag untagged instances that an attempt or slot of this installation knows.
 
-    The others stay as they are: they may be another's. A refusal stops nothing; the next pass asks again.
+    Other untagged instances may belong to another installation. A refusal stops nothing; the next pass tries
+    again.
     """
-    nobodys = [instance for instance in world.instances.values() if not instance.claimed]
-    if not nobodys:
+    unclaimed = [instance for instance in world.instances.values() if not instance.claimed]
+    if not unclaimed:
         return
-    tokens = LaunchAttempt.objects.filter(slot__pool=world.pool, token__in=[each.token for each in nobodys])
-    slots = Slot.objects.filter(pool=world.pool, instance_id__in=[each.id for each in nobodys])
+    tokens = LaunchAttempt.objects.filter(slot__pool=world.pool, token__in=[each.token for each in unclaimed])
+    slots = Slot.objects.filter(pool=world.pool, instance_id__in=[each.id for each in unclaimed])
     launched = set(tokens.values_list("token", flat=True))
     owned = set(slots.values_list("instance_id", flat=True))
-    own = [each.id for each in nobodys if each.token in launched or each.id in owned]
+    own = [each.id for each in unclaimed if each.token in launched or each.id in owned]
     if own:
         try:
             world.runtime.claim(own)
@@ -176,12 +178,12 @@ def tag_own_instances(world: ReconcilePass) -> None:
 
 
 def _probe_all(world: ReconcilePass, slots: list[Slot], hold: HeldLease) -> dict[object, Health]:
-    """Ask the workers that are about to be bound, several at a time; the lease is kept meanwhile."""
-    asked = [(slot.pk, instance) for slot in slots if (instance := world.instance_of(slot)) is not None]
+    """Probe workers that are about to become READY, several at a time, and keep the lease meanwhile."""
+    probes = [(slot.pk, instance) for slot in slots if (instance := world.instance_of(slot)) is not None]
     found: dict[object, Health] = {}
     with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
-        for start in range(0, len(asked), PROBES_AT_ONCE):
-            keys, instances = zip(*asked[start : start + PROBES_AT_ONCE], strict=True)
+        for start in range(0, len(probes), PROBES_AT_ONCE):
+            keys, instances = zip(*probes[start : start + PROBES_AT_ONCE], strict=True)
             found |= zip(keys, threads.map(partial(_probe, world), instances), strict=True)
             if not hold.renew():
                 break
@@ -192,7 +194,7 @@ def _probe(world: ReconcilePass, instance: Instance) -> Health:
     try:
         return world.runtime.probe(instance)
     except Exception as error:
-        return Health(False, f"{instance.id} cannot be asked: {type(error).__name__}: {error}")
+        return Health(False, f"{instance.id} cannot be probed: {type(error).__name__}: {error}")
 
 
 def _check_silent(
@@ -227,7 +229,7 @@ def _reconcile_slot(world: ReconcilePass, slot: Slot) -> None:
 
 
 def _end_overdue(world: ReconcilePass, slot: Slot, why: str = "") -> None:
-    """What has not come to its end in time is ended, whatever the outside says or does not say."""
+    """End a slot that is past the deadline of its state, whatever the provider reports."""
     if slot.state_deadline is None or slot.state_deadline > world.now:
         return
     match SlotState(slot.state):
@@ -239,11 +241,13 @@ def _end_overdue(world: ReconcilePass, slot: Slot, why: str = "") -> None:
             reason = f"its worker did not answer in time{f': {why}' if why else ''}"
             _end(world, slot, SlotState.TERMINATING, reason)
         case SlotState.DRAINING if not slot.lease_count:
-            reason = "nobody is on it and it did not end in time"
+            reason = "it has no lease and did not drain in time"
             move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=reason, unleased=True)
         case SlotState.TERMINATING:
             until = world.now + backoff(1)
-            reason = remove_unstorable(f"its instance did not end in time{f': {why}' if why else ''}")[:500]
+            reason = remove_unstorable(f"its instance did not terminate in time{f': {why}' if why else ''}")[
+                :500
+            ]
             move_slot(slot=slot, to=SlotState.ERROR, now=world.now, reason=reason, state_deadline=until)
         case SlotState.ERROR:
             if slot.lease_count:
@@ -252,10 +256,10 @@ def _end_overdue(world: ReconcilePass, slot: Slot, why: str = "") -> None:
 
 
 def _end(world: ReconcilePass, slot: Slot, to: SlotState, reason: str) -> None:
-    """A slot that ends before its worker was in service is a failed launch, unless it was taken away.
+    """End a slot. Before READY this counts as a failed launch, unless the instance was interrupted.
 
-    Workers that exist already are not launched: to ask them again costs nothing, after the others. Those that
-    are not listed any more are not asked.
+    Listed workers are not launched, so trying them again costs nothing; they come after the others. Workers
+    that are no longer listed are not tried.
     """
     is_new = slot.state in (SlotState.BOOTING, SlotState.BINDING) and slot.interruption_deadline is None
     worker = slot.instance_id
@@ -275,7 +279,7 @@ def _give_up(world: ReconcilePass, slot: Slot) -> None:
 
 
 def _launching(world: ReconcilePass, slot: Slot) -> None:
-    """Adopt the instance of an answer that was lost; without one, give up at the deadline."""
+    """Adopt the instance of a launch whose response was lost; without one, give up at the deadline."""
     attempt = slot.attempts.filter(outcome=AttemptOutcome.OPEN).first()
     if attempt is None:
         move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="no open attempt")
@@ -316,15 +320,15 @@ def _binding(world: ReconcilePass, slot: Slot, health: Health | None) -> None:
 
 
 def _draining(world: ReconcilePass, slot: Slot) -> None:
-    """To its end once the leases are gone, or when it is taken away."""
+    """Terminate a draining slot once its leases are released or its instance is interrupted."""
     if _expect_instance(world, slot) is not None and slot.lease_count == 0:
         move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=slot.reason, unleased=True)
 
 
 def _terminating(world: ReconcilePass, slot: Slot) -> None:
-    """Ask again at every pass until it is gone."""
+    """Request termination at every pass until the instance is gone."""
     if slot.lease_count:
-        fail_sessions_on_slot(slot=slot, reason="its worker was ended", now=world.now)
+        fail_sessions_on_slot(slot=slot, reason="its worker was terminated", now=world.now)
     instance = world.instance_of(slot)
     if instance is None or not world.runtime.launches:
         move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, worker_stays=instance is not None)
@@ -334,7 +338,7 @@ def _terminating(world: ReconcilePass, slot: Slot) -> None:
 
 
 def _expect_instance(world: ReconcilePass, slot: Slot) -> Instance | None:
-    """The slot's instance; without one, or with one that is switched off, the slot is done with."""
+    """Return the slot's instance; end the slot if the instance is missing or stopped."""
     instance = world.instance_of(slot)
     if instance is None:
         if world.now >= slot.last_state_change + world.runtime.listing_delay:
@@ -346,8 +350,8 @@ def _expect_instance(world: ReconcilePass, slot: Slot) -> Instance | None:
 
 
 def _switched_off(world: ReconcilePass, slot: Slot) -> None:
-    fail_sessions_on_slot(slot=slot, reason="its worker was switched off", now=world.now)
-    _end(world, slot, SlotState.TERMINATING, "its instance was switched off")
+    fail_sessions_on_slot(slot=slot, reason="its worker was stopped", now=world.now)
+    _end(world, slot, SlotState.TERMINATING, "its instance was stopped")
 
 
 def _vanished(world: ReconcilePass, slot: Slot) -> None:
@@ -357,7 +361,7 @@ def _vanished(world: ReconcilePass, slot: Slot) -> None:
 
 
 def _terminate(world: ReconcilePass, instance_id: str) -> str:
-    """Ask for its end; answers why that was refused, if it was."""
+    """Request termination; return the reason if the provider refused."""
     try:
         world.runtime.terminate(instance_id)
     except RuntimeFailure as error:
@@ -368,13 +372,13 @@ def _terminate(world: ReconcilePass, instance_id: str) -> str:
 
 
 def _refused(event: str, pool: Pool, error: Exception, now: datetime) -> None:
-    """What can never work like this stops the pool: it would launch what nobody can end or see."""
+    """Stop the pool after a permanent failure: it would launch instances that LCM can neither see nor end."""
     _warn(event, pool, error)
     if isinstance(error, RuntimeFailure) and error.category == Category.CONFIGURATION:
         stop_pool(pool=pool, reason=str(error), now=now)
 
 
 def _warn(event: str, pool: Pool, error: Exception) -> None:
-    """What the runtime refuses is expected; anything else is a fault with its trace."""
+    """Log a runtime failure as a warning, and any other exception with its traceback."""
     trace = None if isinstance(error, RuntimeFailure) else error
     logger.warning(event, extra={"pool": pool.name, "error": str(error)}, exc_info=trace)

@@ -1,4 +1,4 @@
-"""What fits where: plain Python over plain values."""
+"""Amounts of resources and their comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAMES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
 
 @dataclass(frozen=True)
 class Resources:
-    """An amount of everything a worker has."""
+    """An amount of each resource of a worker."""
 
     cpu_cores: Decimal = Decimal(0)
     memory_gb: Decimal = Decimal(0)
@@ -42,16 +42,16 @@ class Resources:
         )
 
     def lacking_in(self, room: Resources) -> list[str]:
-        """The names of what there is too little of."""
+        """Return the names of the resources that are insufficient."""
         pairs = {
             "CPU": (self.cpu_cores, room.cpu_cores),
             "memory": (self.memory_gb, room.memory_gb),
             "storage": (self.storage_gb, room.storage_gb),
             "GPUs": (self.gpu, room.gpu),
         }
-        return [name for name, (asked, free) in pairs.items() if asked > free]
+        return [name for name, (requested, free) in pairs.items() if requested > free]
 
 
 def resources_of(row: object) -> Resources:
-    """The amounts of any row that has them as columns."""
+    """Return the amounts of a row that has them as columns."""
     return Resources(*(getattr(row, name) for name in NAMES))

@@ -1,4 +1,4 @@
-"""Workers that no controller speaks of: asked by us, and done with when they do not answer for long."""
+"""Workers without heartbeat: LCM probes them and gives up unreachable ones."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from scheduling.services.slots import PROBE_RESET, move_slot
 
 logger = logging.getLogger(__name__)
 
-# Without a heartbeat for so long a READY worker is asked whether it is there.
+# Without a heartbeat for this long, LCM probes a READY worker.
 SILENCE = timedelta(minutes=5)
-# One that does not answer is done with after so many questions, over so long a time.
+# LCM gives up a worker after this many failed probes over this time.
 FAILED_PROBES = 3
 UNANSWERED = timedelta(minutes=5)
-# When none of several answers, it is rather we who cannot reach them, and their labs run on.
+# If several are silent and none answers, more likely LCM cannot reach them and their labs still run.
 UNREACHABLE = timedelta(minutes=30)
 
 
 def is_silent(slot: Slot, now: datetime) -> bool:
-    """READY, and its controller has said nothing of it for long: perhaps nobody is there any more."""
-    heard = slot.last_heartbeat or slot.last_state_change
-    return slot.state == SlotState.READY and heard <= now - SILENCE
+    """Return whether the slot is READY and has had no heartbeat for too long."""
+    last_contact = slot.last_heartbeat or slot.last_state_change
+    return slot.state == SlotState.READY and last_contact <= now - SILENCE
 
 
 def is_pool_unreachable(asked: Collection[Health]) -> bool:
-    """Whether several silent workers of a pool were asked, and not one answered."""
+    """Return whether several silent workers of a pool were probed and none answered."""
     return len(asked) > 1 and not any(health.ready for health in asked)
 
 
 def check_silent_worker(slot: Slot, health: Health | None, *, together: bool, now: datetime) -> bool:
-    """Whether a silent worker is done with, by its answer. If it answers, only its controller is gone.
+    """Return whether a silent worker is given up, by its probe. If it answers, only its controller is gone.
 
-    `together`: none of those that were asked answered; then it has more time, until it is heard of again.
+    `together`: no probed worker answered; the worker then gets more time, until its next heartbeat.
     """
     if health is None:
         return False
@@ -56,8 +56,8 @@ def check_silent_worker(slot: Slot, health: Health | None, *, together: bool, no
 
 
 def _give_up(slot: Slot, health: Health, now: datetime) -> bool:
-    """First the slot, if nobody has heard of it meanwhile; then what was on it."""
-    reason = remove_unstorable(f"its worker does not answer any more: {health.reason}")[:500]
+    """Give up the slot unless a heartbeat arrived meanwhile, then fail its sessions."""
+    reason = remove_unstorable(f"its worker no longer answers: {health.reason}")[:500]
     still = {"last_heartbeat": slot.last_heartbeat}
     if not move_slot(slot=slot, to=SlotState.TERMINATING, now=now, reason=reason, still=still):
         return False
@@ -66,6 +66,6 @@ def _give_up(slot: Slot, health: Health, now: datetime) -> bool:
 
 
 def _note(slot: Slot, **fields: Any) -> None:
-    """Unless a heartbeat came meanwhile, which says more."""
+    """Record the probe, unless a heartbeat arrived meanwhile."""
     same = Slot.objects.filter(pk=slot.pk, state=SlotState.READY, last_heartbeat=slot.last_heartbeat)
     same.update(**fields)

@@ -1,4 +1,4 @@
-"""The stateless tick: seven steps in order, each failing alone, one tick a pool at a time."""
+"""The stateless tick: seven steps in order, failures isolated, one tick per pool at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=3)
 KEPT_TICKS = timedelta(days=2)
-# What a tick counts that it found and did not do.
+# Counts of conditions that a tick found but did not act on.
 FINDINGS = {"unmet"}
 
 Step = Callable[[TickContext], None]
@@ -44,7 +44,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
 
 @dataclass(frozen=True)
 class TickReport:
-    """What a tick did: to be shown, measured, and followed up by launching."""
+    """Results of a tick: shown on pages, measured, and followed by the launches."""
 
     counts: dict[str, int] = field(default_factory=dict)
     step_ms: dict[str, float] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class TickReport:
 def scheduling_tick(
     pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], datetime], metrics: TickMetrics
 ) -> TickReport | None:
-    """One tick of a pool; None when another one is at it. Nothing outside is called."""
+    """Run one tick of a pool; None if another process holds the lease. Calls no provider."""
     with lease(f"tick:{pool.pk}", length=LEASE) as hold:
         if hold is None:
             return None
@@ -89,7 +89,7 @@ def _run(tick: TickContext) -> TickReport:
 
 @contextmanager
 def _isolated(tick: TickContext, report: TickReport, name: str) -> Iterator[None]:
-    """What fails is reported; what comes after it is done all the same, the launches that were begun too."""
+    """Log a failing step and continue with the next, so that launches already recorded are performed."""
     try:
         yield
     except Exception as error:
@@ -98,9 +98,9 @@ def _isolated(tick: TickContext, report: TickReport, name: str) -> Iterator[None
 
 
 def _record(tick: TickContext, report: TickReport) -> None:
-    """A row for each tick that did something; of quiet ones in a row the newest is kept.
+    """Write a row for each tick that did something; of consecutive idle ticks keep the newest.
 
-    Who was placed or told something is counted, so that no row with decisions is ever written over.
+    Placements and new wait reasons count as work, so a row with decisions is never overwritten.
     """
     values = {
         "started_at": tick.now,

@@ -1,4 +1,4 @@
-"""Making the tick come sooner: an event only saves waiting for the next beat."""
+"""Early ticks: an event triggers a tick before the next beat."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from scheduling.models import Pool
 
 logger = logging.getLogger(__name__)
 
-# A tick changes much; it need not wake itself.
+# A tick changes many rows and must not trigger itself.
 inside_tick: ContextVar[bool] = ContextVar("inside_tick", default=False)
 TRIGGER_DELAY_SECONDS = 1
-# After a failure the broker is left alone for a while.
+# After a failure the broker is not called for this long.
 PAUSE_SECONDS = 10.0
 
 
 class BrokerCircuitBreaker:
-    """What this process knows of the broker: whether asking it now is of any use."""
+    """Whether this process should call the broker now."""
 
     open_until = 0.0
 
@@ -32,7 +32,7 @@ class BrokerCircuitBreaker:
         return time.monotonic() < self.open_until
 
     def failed(self, error: Exception) -> None:
-        """Said once for all the events until it is asked again."""
+        """Record a failure; logged once until the next try."""
         self.open_until = time.monotonic() + PAUSE_SECONDS
         logger.warning("wake_failed", extra={"error": str(error), "pause_seconds": PAUSE_SECONDS})
 
@@ -41,7 +41,7 @@ broker = BrokerCircuitBreaker()
 
 
 def trigger_tick(pool: Pool) -> None:
-    """Run the pool's tick soon after this transaction; many calls within a second make one tick."""
+    """Enqueue the pool's tick after this transaction; calls within one second share a tick."""
     if not inside_tick.get():
         transaction.on_commit(lambda: _send(str(pool.pk)))
 

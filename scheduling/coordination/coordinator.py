@@ -1,6 +1,6 @@
-"""The coordinator: runs lifecycle handlers and observers, one run of each at a time.
+"""The coordinator runs lifecycle handlers and observers, one run of each at a time.
 
-Handlers say what happened and the coordinator alone writes transitions; observers only observe and record.
+Handlers report outcomes and only the coordinator writes transitions; observers only observe and record.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=10)
 PAGE = 500
-# A run whose clock is further ahead of the database's observes nothing: it would charge for time to come.
+# A run whose clock is further ahead of the database's observes nothing: it would charge for future time.
 MOST_AHEAD = timedelta(minutes=5)
 LEASE_LOST = "the lease was lost, and another run may have begun"
 ENTRY_POINTS = "lcm.observers"
@@ -44,7 +44,7 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True)
 class HandlerResult:
-    """What a run of a handler came to."""
+    """Counts and errors of a handler's run."""
 
     success_count: int = 0
     failure_count: int = 0
@@ -63,23 +63,23 @@ class HandlerResult:
 
 
 class ScheduleCoordinator:
-    """Holds both kinds of handler by name."""
+    """Registry and runner of handlers and observers."""
 
     def __init__(self) -> None:
         self.handlers: dict[str, SessionLifecycleHandler] = {}
         self.observers: dict[str, ObserverHandler[Any]] = {}
-        # Observers of other packages that cannot run, by entry point: the problem of each.
+        # Problems of installed observers that cannot run, by entry point.
         self.refused: dict[str, str] = {}
-        # Observers of other packages by name, with their entry points.
+        # Names of installed observers, with their entry points.
         self.installed: dict[str, str] = {}
 
     def register_handler(self, handler: SessionLifecycleHandler) -> None:
-        """Called when an app is ready; a name is taken once, by one of either kind."""
+        """Register a handler when an app is ready; names are unique across handlers and observers."""
         self._refuse_other(handler)
         self.handlers[handler.name()] = handler
 
     def register_observer(self, observer: ObserverHandler[Any]) -> None:
-        """Register an observer of LCM itself: it takes its name from an observer of another package."""
+        """Register an observer of LCM itself; it replaces an installed observer of the same name."""
         check_observer(observer)
         if point := self.installed.pop(observer.name(), ""):
             del self.observers[observer.name()]
@@ -88,11 +88,11 @@ class ScheduleCoordinator:
         self.observers[observer.name()] = observer
 
     def load_observers(self) -> None:
-        """Register the observers of other packages; one that cannot run is named and left out."""
+        """Register the observers of installed packages; one that cannot run is reported and left out."""
         self.refused |= load_entry_points(ENTRY_POINTS, self._register_installed)
 
     def _register_installed(self, point: str, found: Any) -> None:
-        """An entry point is an observer, its class, or a function that returns one."""
+        """Register an entry point: an observer, its class, or a function that returns one."""
         observer = check_observer(found() if callable(found) else found)
         name = observer.name()
         if name in self.handlers or name in self.observers:
@@ -127,7 +127,7 @@ class ScheduleCoordinator:
         return result
 
     def _run(self, kind: RunKind, name: str, clock: Clock, result: Any, parts: Any) -> Any:
-        """All parts of a run under its lease; losing the lease ends it and is told."""
+        """Run all parts under the lease; a lost lease ends the run and is reported."""
         begun = time.perf_counter()
         with lease(lease_name(name), length=LEASE) as hold:
             if hold is None:
@@ -138,7 +138,7 @@ class ScheduleCoordinator:
             if not result.error and not hold.renew():
                 result = replace(result, error=LEASE_LOST)
             took = round((time.perf_counter() - begun) * 1000)
-            # A run that was refused for its clock is not listed before those to come.
+            # A run refused for its clock is not listed before later runs.
             started = min(now, database_now())
             record_run(kind=kind, name=name, started_at=started, duration_ms=took, result=result)
         count_run(kind, name, duration_ms=took, result=result)
@@ -146,7 +146,7 @@ class ScheduleCoordinator:
         return result
 
     def _guarded(self, parts: Iterator[Any], name: str, hold: HeldLease) -> Iterator[Any]:
-        """What the parts come to, as long as the lease lasts; what could not even be read is a failure."""
+        """Run the parts while the lease lasts; an error while reading targets counts as a failure."""
         while True:
             if not hold.renew():
                 logger.error("run_outlived_its_lease", extra={"observer": name})
@@ -175,7 +175,7 @@ class ScheduleCoordinator:
                 for part in _observe_page(observer, targets, now):
                     whole = part if whole is None else whole + part
                     yield part
-            # Without an override there is nothing to call, and no event loop to start.
+            # Without an override there is nothing to call, so no event loop is started.
             if whole is not None and type(observer).post_process is not ObserverHandler.post_process:
                 call(observer.post_process, whole, now=now)
 
@@ -201,7 +201,7 @@ def lease_name(name: str) -> str:
 
 
 def _log_run(kind: RunKind, name: str, took: int, result: ObserverResult | HandlerResult) -> None:
-    """One line a run; a handler that found nothing to do, every ten seconds, is no news."""
+    """Log one line per run, except for handlers that found nothing to do."""
     counts = asdict(result)
     level = logging.INFO if kind == RunKind.OBSERVER or any(counts.values()) else logging.DEBUG
     logger.log(level, f"{kind}_ran", extra={kind.value: name, "duration_ms": took, **counts})
@@ -216,7 +216,7 @@ def _in_pages(targets: Iterable[Any], size: int) -> Iterator[list[Any]]:
 def _observe_page(
     observer: ObserverHandler[Any], targets: Sequence[Any], now: datetime
 ) -> Iterator[ObserverResult]:
-    """Observe a page of targets; if that fails, each alone, so that a bad target costs only itself."""
+    """Observe a page of targets; if that fails, each alone, so that a bad target affects only itself."""
     try:
         found = call(observer.execute, targets, now=now)
     except Exception as error:
@@ -235,7 +235,7 @@ def _observe_page(
 
 
 def _counts(found: Any) -> ObserverResult:
-    """The counts of any result with `success_count` and `failure_count`, as whole numbers."""
+    """Return the counts of any result with `success_count` and `failure_count`, as integers."""
     try:
         counts = max(int(found.success_count), 0), max(int(found.failure_count), 0)
     except (AttributeError, TypeError, ValueError) as error:
@@ -244,7 +244,7 @@ def _counts(found: Any) -> ObserverResult:
 
 
 def _pages(handler: SessionLifecycleHandler, now: datetime) -> Iterator[list[LabletSession]]:
-    """By key: a session that stays as it is is not looked at twice in a run."""
+    """Yield pages by key, so that a run reads each unchanged session once."""
     after: UUID | None = None
     rows = handler.sessions(now).order_by("pk")
     while page := list((rows if after is None else rows.filter(pk__gt=after))[:PAGE]):
@@ -255,7 +255,7 @@ def _pages(handler: SessionLifecycleHandler, now: datetime) -> Iterator[list[Lab
 def _process_page(
     handler: SessionLifecycleHandler, page: list[LabletSession], hold: HeldLease, now: datetime
 ) -> HandlerResult:
-    """A page of sessions: the handler says what happened, and here is written what follows.
+    """Run the handler on a page of sessions and write the transitions.
 
     A run that lost its lease meanwhile writes nothing: another run may have begun.
     """
@@ -289,7 +289,7 @@ def _move(
     hold: HeldLease,
     now: datetime,
 ) -> int:
-    """Set by set; a session on its last attempt is not queued again. Tells how many moved."""
+    """Move sessions group by group; do not requeue a session on its last attempt. Return how many moved."""
     if to is None:
         clear_failures(handler.name(), list(reasons))
         return len(reasons)
@@ -297,7 +297,7 @@ def _move(
     for (old, reason, last), group in _grouped(handler, page, reasons, hold):
         goal = give_up_status(old) if last and to == S.PENDING else to
         text = f"{reason}; given up after attempt {handler.max_attempts}" if goal != to else reason
-        # The handler decided on the end it read: a session that was extended since is left to the next run.
+        # The handler decided by the timeslot end it read. A session extended since is left to the next run.
         done = transition_sessions(
             sessions=group, old=old, to=goal, actor=SYSTEM, now=now, reason=text, unless_extended=True
         )
@@ -313,7 +313,7 @@ def _fail(
     hold: HeldLease,
     now: datetime,
 ) -> None:
-    """Count the failure; then another attempt as the handler says, or the end after the last one."""
+    """Count the failures; then retry as the handler says, or end the session after the last attempt."""
     counts = count_failures(handler.name(), reasons, now=now)
     used_up = {key: reasons[key] for key, count in counts.items() if count >= handler.max_attempts}
     again = {key: reason for key, reason in reasons.items() if key not in used_up}
@@ -331,7 +331,7 @@ def _fail(
 
 
 def give_up_status(status: S) -> S:
-    """What the table of the lifecycle lets a hopeless session become: FAILED, where it may."""
+    """Return the status of a session without attempts left: FAILED if the lifecycle allows it."""
     return next(
         each for each in (S.FAILED, S.CANCELLED, S.STOPPING) if lifecycle.is_transition_allowed(status, each)
     )
@@ -346,7 +346,7 @@ def _grouped(
     reasons: Mapping[UUID, str],
     hold: HeldLease,
 ) -> Iterator[Group]:
-    """Sessions that take the same step for the same reason, until the lease is lost."""
+    """Yield sessions with the same transition and reason, until the lease is lost."""
     groups: dict[tuple[S, str, bool], list[LabletSession]] = {}
     for session in page:
         if session.pk in reasons:

@@ -37,11 +37,11 @@ class HeldLease:
 
     def renew(self) -> bool:
         """Extend the lease; False if another holder took it: then stop working."""
-        asked = monotonic()
+        started = monotonic()
         mine = ProcessLease.objects.filter(name=self.name, holder=self.holder)
         if mine.update(expires_at=Now() + self.length) != 1:
             return False
-        self._confirmed = asked
+        self._confirmed = started
         return True
 
     def still_mine(self) -> bool:
@@ -71,7 +71,7 @@ def lease(name: str, *, length: timedelta) -> Iterator[HeldLease | None]:
 
 
 def take_or_renew(name: str, *, holder: str, length: timedelta, now: datetime | Now) -> bool:
-    """Hold the lease for another `length`; False if another holder has it."""
+    """Take or renew the lease for another `length`; False if another holder has it."""
     mine_or_over = ProcessLease.objects.filter(Q(holder=holder) | Q(expires_at__lte=now), name=name)
     if mine_or_over.update(holder=holder, expires_at=now + length):
         return True

@@ -58,7 +58,7 @@ class ObserverHandler(ABC, Generic[T]):
 
     @property
     def interval(self) -> timedelta:
-        """The time from one run to the next; OBSERVER_INTERVALS overrides it."""
+        """Return the time from one run to the next; OBSERVER_INTERVALS overrides it."""
         if not self.interval_setting:
             return DEFAULT_INTERVAL
         return timedelta(seconds=settings.CONFIG[self.interval_setting])
@@ -76,10 +76,10 @@ class ObserverHandler(ABC, Generic[T]):
     @classmethod
     @abstractmethod
     def name(cls) -> str:
-        """The name on pages, in the schedule, the API and the metrics."""
+        """Return the name on pages, in the schedule, the API and the metrics."""
 
     def fetch_targets(self, *args: Any, **kwargs: Any) -> Iterable[T] | Awaitable[Iterable[T]]:
-        """The targets, read while the run goes on; kernels with the target statuses unless overridden."""
+        """Return the targets, read during the run; by default kernels with the target statuses."""
         return kernels_of(self)
 
     @abstractmethod
@@ -96,12 +96,12 @@ class ObserverHandler(ABC, Generic[T]):
         return _nothing()
 
     def lag(self, now: datetime) -> timedelta | None:
-        """How far the records are behind; None if they are up to date."""
+        """Return how far the records are behind; None if they are up to date."""
         return None
 
 
 def kernels_of(observer: ObserverHandler[Any]) -> Iterator[Any]:
-    """Kernels with the observer's target statuses and their sessions, read in pages by key."""
+    """Yield kernels with the observer's target statuses and their sessions, in pages by key."""
     rows = Kernel.objects.select_related("session").order_by("pk")
     if statuses := attribute_value(observer.target_statuses):
         rows = rows.filter(session__status__in=list(statuses))
@@ -114,13 +114,13 @@ def kernels_of(observer: ObserverHandler[Any]) -> Iterator[Any]:
 
 
 def interval_of(each: Any) -> timedelta:
-    """The interval of an observer or handler: the one set by name, otherwise its own."""
+    """Return the interval of an observer or handler: the one set by name, otherwise its own."""
     interval = settings.CONFIG["OBSERVER_INTERVALS"].get(each.name(), attribute_value(each.interval))
     return interval if isinstance(interval, timedelta) else timedelta(seconds=interval)
 
 
 def check_observer(found: Any) -> ObserverHandler[Any]:
-    """The observer, if the coordinator and beat can run it."""
+    """Return the observer if the coordinator and beat can run it; raise otherwise."""
     if not isinstance(found, ObserverHandler):
         raise TypeError(f"{found!r} is not an ObserverHandler")
     name = found.name()
@@ -136,12 +136,12 @@ def check_observer(found: Any) -> ObserverHandler[Any]:
 
 
 def attribute_value(value: Any) -> Any:
-    """The value of what may be an attribute, a property or a method."""
+    """Return the value of an attribute, property or method."""
     return value() if callable(value) else value
 
 
 def call(method: Any, *values: Any, now: datetime) -> Any:
-    """Call a method of an observer: with the time if it has a parameter for it, and await a coroutine."""
+    """Call a method of an observer; pass the time if it has a parameter for it, and await a coroutine."""
     named = {"now": now} if "now" in signature(method).parameters else {}
     found = method(*values, **named)
     return async_to_sync(_awaited)(found) if isawaitable(found) else found
@@ -152,4 +152,4 @@ async def _awaited(found: Awaitable[T]) -> T:
 
 
 async def _nothing() -> None:
-    """What `await super().post_process(result)` waits for."""
+    """Awaitable result of `super().post_process(result)`."""

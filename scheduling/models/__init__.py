@@ -1,4 +1,4 @@
-"""Capacity: pools, slots, reservations and ticks."""
+"""Models of pools, slots, reservations, ticks and decisions."""
 
 from scheduling.models.decisions import Decision, DecisionOutcome, Explanation, QueueOrder
 from scheduling.models.installation import Installation

@@ -1,4 +1,4 @@
-"""What the scheduler decided and why, and the order it saw."""
+"""Decisions of the scheduler with their reasons, and the order of the queue."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ class DecisionOutcome(models.TextChoices):
 
 
 class Explanation(models.Model):
-    """Why something waits, in words and by slots; one row for all it holds for."""
+    """A wait reason as text and by slot; one row for all reservations it applies to."""
 
     digest = models.CharField(max_length=32, primary_key=True)
     dominant = models.CharField(max_length=40)
     sentence = models.CharField(max_length=500)
     reasons = models.JSONField(
-        default=list, help_text="Each with code, plugin, text, slots and some of them."
+        default=list, help_text="Each with code, plugin, text, number of slots and sample names."
     )
-    slots = models.PositiveIntegerField(help_text="How many READY slots were looked at.")
-    used_at = models.DateTimeField(default=timezone.now, help_text="When a cycle last gave it.")
+    slots = models.PositiveIntegerField(help_text="Number of READY slots evaluated.")
+    used_at = models.DateTimeField(default=timezone.now, help_text="When a cycle last used it.")
 
     def __str__(self) -> str:
         return self.sentence
 
 
 class Decision(models.Model):
-    """What a cycle said about a reservation; written when it says something else than the cycle before.
+    """The outcome of a cycle for a reservation; written when it differs from the previous outcome.
 
-    A log that is written by the thousand: the database does not look for the rows it names, which the tick
-    has just read.
+    Thousands of rows are written at once, and the tick has just read the rows they refer to: hence no foreign
+    key constraints.
     """
 
     id = models.BigAutoField(primary_key=True)
     reservation = models.ForeignKey(
         Reservation, on_delete=models.CASCADE, db_constraint=False, related_name="decisions", db_index=False
     )
-    # Written before the tick's own row, and kept longer than it.
+    # Written before the row of the tick, and kept longer.
     tick = models.ForeignKey(
         TickRun, on_delete=models.DO_NOTHING, db_constraint=False, related_name="decisions", db_index=False
     )
@@ -68,7 +68,7 @@ class Decision(models.Model):
         related_name="decisions",
         db_index=False,
     )
-    scores = models.JSONField(default=dict, blank=True, help_text="What each plugin gave the chosen slot.")
+    scores = models.JSONField(default=dict, blank=True, help_text="Score of the chosen slot by plugin.")
 
     class Meta:
         ordering = ["-at", "position"]
@@ -88,7 +88,7 @@ class Decision(models.Model):
 
 
 class QueueOrder(models.Model):
-    """The waiting reservations of a pool as the last cycle ordered them: sixteen bytes an id."""
+    """The order of a pool's waiting reservations in the last cycle: sixteen bytes per id."""
 
     pool = models.OneToOneField(Pool, on_delete=models.CASCADE, primary_key=True, related_name="queue_order")
     at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Which LCM this is, among those that may share a provider's account."""
+"""Identity of this LCM installation; several may share a provider account."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def new_key() -> str:
 
 
 class Installation(models.Model):
-    """One row: the id that this LCM's instances are tagged with."""
+    """A single row: the id that this installation's instances are tagged with."""
 
     ONLY = 1
 

@@ -1,4 +1,4 @@
-"""What the coordinator leaves behind."""
+"""Records of the coordinator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class RunKind(models.TextChoices):
 
 
 class ObserverRun(IdModel):
-    """One run of an observer or a lifecycle handler: when, how long, what it counted, what failed."""
+    """One run of an observer or lifecycle handler: start, duration, counts, failures."""
 
     kind = models.CharField(max_length=8, choices=RunKind, default=RunKind.OBSERVER)
     observer = models.CharField(max_length=63)
@@ -48,7 +48,7 @@ class ObserverRun(IdModel):
 
 
 class HandlerFailure(models.Model):
-    """How often a handler has failed with a session in a row; gone as soon as the session moves on."""
+    """Consecutive failures of a handler with a session; deleted when the session changes status."""
 
     id = models.BigAutoField(primary_key=True)
     handler = models.CharField(max_length=63)

@@ -15,7 +15,7 @@ from lcm.models.people import slug_name
 
 class SpotPolicy(models.TextChoices):
     NEVER = "never", "On-demand only"
-    FALLBACK = "fallback", "Spot, on-demand when there is none"
+    FALLBACK = "fallback", "Spot, on-demand fallback"
     ONLY = "only", "Spot only"
 
 
@@ -26,11 +26,11 @@ def _seconds(default: int) -> models.PositiveIntegerField[Any, Any]:
 
 
 class Pool(DatedModel):
-    """A kind of worker: how many there may be, what each can hold, and where they come from."""
+    """A kind of worker: number of slots, capacity of each, and runtime."""
 
     name = models.CharField(max_length=63, unique=True, validators=[slug_name])
     description = models.CharField(max_length=300, blank=True)
-    system = models.CharField(max_length=30, default="cml", help_text="What its workers run.")
+    system = models.CharField(max_length=30, default="cml", help_text="System of its workers.")
     enabled = models.BooleanField(default=True)
     runtime = models.CharField(max_length=30, default="simulated")
     runtime_settings = models.JSONField(default=dict, blank=True)
@@ -39,7 +39,7 @@ class Pool(DatedModel):
     scheduler = models.TextField(
         blank=True,
         max_length=20_000,
-        help_text="Actions and plugins with their arguments, as YAML; empty for the usual ones.",
+        help_text="Actions and plugins with their arguments, as YAML; empty for the default.",
     )
 
     min_slots = models.PositiveIntegerField(default=0)
@@ -70,14 +70,14 @@ class Pool(DatedModel):
     stopped_reason = models.CharField(
         max_length=500,
         blank=True,
-        help_text="Why nothing is launched: a configuration error, until someone mends it.",
+        help_text="Configuration error that stops launches until the settings are changed.",
     )
     stopped_at = models.DateTimeField(null=True, blank=True)
     backoff_until = models.DateTimeField(null=True, blank=True)
     backoff_since = models.DateTimeField(null=True, blank=True)
     failures = models.PositiveIntegerField(default=0)
     refused_offerings = models.JSONField(
-        default=dict, blank=True, help_text="Offering → until when it is not asked for."
+        default=dict, blank=True, help_text="Offering → until when it is not requested."
     )
     failed_workers = models.JSONField(
         default=dict, blank=True, help_text="Listed worker → when it did not answer: others are tried first."
@@ -99,7 +99,7 @@ class Pool(DatedModel):
             models.CheckConstraint(
                 name="pool_ports_in_order",
                 condition=Q(first_port__gte=1024, last_port__lte=65_535, first_port__lte=F("last_port")),
-                violation_error_message="Ports go from 1024 to 65535, the first before the last.",
+                violation_error_message="Ports must be between 1024 and 65535, and the first below the last.",
             ),
             models.CheckConstraint(
                 name="pool_leases_positive", condition=Q(max_leases__gte=1, max_slots__gte=1)
@@ -119,16 +119,16 @@ class Pool(DatedModel):
 
     @property
     def floor(self) -> int:
-        """Slots that are kept even when nobody asks."""
+        """Return the number of slots to keep without demand."""
         return max(self.min_slots, self.warm_slots)
 
     @property
     def port_count(self) -> int:
-        """Ports of one slot that sessions can have."""
+        """Return the number of ports per slot that sessions can use."""
         return self.last_port - self.first_port + 1
 
     def timeout_of(self, state: str) -> timedelta | None:
-        """How long a slot may stay in a state; none for those that wait for something to do."""
+        """Return how long a slot may stay in a state; None for states without a time limit."""
         seconds = {
             "LAUNCHING": self.launch_timeout,
             "BOOTING": self.boot_timeout,

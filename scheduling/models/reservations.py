@@ -1,4 +1,4 @@
-"""Reservations: claims on capacity, of a session or of a bare holder."""
+"""Reservations: claims on capacity by a session or another holder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Reservation(IdModel):
     session = models.ForeignKey(
         LabletSession, on_delete=models.CASCADE, null=True, blank=True, related_name="reservations"
     )
-    holder = models.CharField(max_length=100, blank=True, help_text="Who holds it, when no session does.")
+    holder = models.CharField(max_length=100, blank=True, help_text="The holder, if it has no session.")
     slot = models.ForeignKey(
         Slot, on_delete=models.PROTECT, null=True, blank=True, related_name="reservations", db_index=False
     )
@@ -44,11 +44,11 @@ class Reservation(IdModel):
     preemptible = models.BooleanField(default=False)
     attempt = models.PositiveSmallIntegerField(default=1)
     ttl_seconds = models.PositiveIntegerField(
-        null=True, blank=True, help_text="A bare holder renews within this time."
+        null=True, blank=True, help_text="A holder without a session must renew within this time."
     )
     created_at = models.DateTimeField()
     turn_at = models.DateTimeField(
-        null=True, blank=True, help_text="When its turn comes, if it was booked ahead: it waits from then on."
+        null=True, blank=True, help_text="When an advance booking joins the queue."
     )
     assigned_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -56,8 +56,8 @@ class Reservation(IdModel):
     reason = models.CharField(max_length=500, blank=True)
 
     spread = models.BooleanField(default=False, help_text="Its kernels may be on several slots.")
-    labels = models.JSONField(default=dict, blank=True, help_text="What a slot must be labelled with.")
-    devices = models.JSONField(default=list, blank=True, help_text="GPUs it has: [device, amount] each.")
+    labels = models.JSONField(default=dict, blank=True, help_text="Labels that a slot must have.")
+    devices = models.JSONField(default=list, blank=True, help_text="GPUs as [device, amount] pairs.")
     held_slot = models.ForeignKey(
         Slot, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", db_index=False,
         help_text="The slot that is being cleared for it.",
@@ -102,7 +102,7 @@ class Reservation(IdModel):
 
     @property
     def verdict(self) -> str:
-        """What the last cycle said: outcome, and why it waits; nothing when none looked at it yet."""
+        """Return the last cycle's verdict: outcome and wait reason; empty before the first cycle."""
         if self.assigned_at:
             return "placed"
         found = getattr(self, "last_verdict", None)
@@ -110,10 +110,10 @@ class Reservation(IdModel):
 
 
 class LastVerdict(models.Model):
-    """What the last cycle said of a reservation that it did not place.
+    """The last cycle's verdict on a reservation that it did not place.
 
-    Beside the reservation, because all that wait may hear something new at once: these rows are small and
-    have one index. Written by the tick alone, so the database need not look for each reservation again.
+    A table of its own, because all waiting reservations may change at once: these rows are small and have one
+    index. Only the tick writes them, so the database need not check each reservation.
     """
 
     reservation = models.OneToOneField(
@@ -130,7 +130,7 @@ class LastVerdict(models.Model):
 
 
 class ReservationPart(IdModel):
-    """What a reservation that is spread has on one of its slots; gone when it ends."""
+    """The share of a spread reservation on one of its slots; deleted when it ends."""
 
     reservation = models.ForeignKey(
         Reservation, on_delete=models.CASCADE, related_name="parts", db_index=False

@@ -1,4 +1,4 @@
-"""Slots: places for worker instances, and what was tried to fill them."""
+"""Slots: places for worker instances, their launch attempts and ports."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class SlotState(models.TextChoices):
 IN_FLIGHT = (SlotState.LAUNCHING, SlotState.BOOTING, SlotState.BINDING)
 LIVE = (*IN_FLIGHT, SlotState.READY, SlotState.DRAINING)
 DRAINABLE = (SlotState.BOOTING, SlotState.BINDING, SlotState.READY)
-# What counts against a pool's maximum: an instance runs, or is on its way in or out.
+# States that count against a pool's maximum: an instance runs, starts or terminates.
 OCCUPIED = (*LIVE, SlotState.TERMINATING)
 
 
 def readable_labels(kept: Any) -> dict[str, str]:
-    """A slot's labels; none where what is kept is not names with a text each, which no service writes."""
+    """Return a slot's labels; empty if the stored value is not a mapping of names to texts."""
     is_map = isinstance(kept, dict) and all(isinstance(text, str) for text in kept.values())
     return kept if is_map else {}
 
@@ -64,14 +64,14 @@ class Slot(DatedModel):
     interruption_deadline = models.DateTimeField(null=True, blank=True)
     last_heartbeat = models.DateTimeField(null=True, blank=True)
     unanswered_since = models.DateTimeField(
-        null=True, blank=True, help_text="Since when its worker, not heard of, does not answer us either."
+        null=True, blank=True, help_text="Since when the silent worker fails probes."
     )
-    failed_probes = models.PositiveSmallIntegerField(default=0, help_text="How often in a row it did not.")
-    failed_together = models.BooleanField(
-        default=False, help_text="None of the others that were asked answered either."
-    )
+    failed_probes = models.PositiveSmallIntegerField(default=0, help_text="Consecutive failed probes.")
+    failed_together = models.BooleanField(default=False, help_text="All other probed workers failed as well.")
     reported_capacity = models.JSONField(
-        null=True, blank=True, help_text="What its worker says it has; planned is with what the pool says."
+        null=True,
+        blank=True,
+        help_text="Capacity that the worker reports; placement uses the pool's settings.",
     )
 
     class Meta:
@@ -115,28 +115,28 @@ class AttemptOutcome(models.TextChoices):
 
 
 class LaunchAttempt(IdModel):
-    """One try to fill a slot; written before anything is asked for outside."""
+    """One attempt to fill a slot; written before the provider is called."""
 
     slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="attempts", db_index=False)
     token = models.CharField(max_length=64, unique=True)
     on_demand_only = models.BooleanField(
-        default=False, help_text="Meant for what cannot be interrupted, so nothing spot is asked for."
+        default=False, help_text="For non-preemptible work: only on-demand offerings are requested."
     )
-    worker = models.CharField(
-        max_length=100, blank=True, help_text="The worker that is meant for it, where workers exist already."
-    )
+    worker = models.CharField(max_length=100, blank=True, help_text="The listed worker to use.")
     offering = models.CharField(max_length=100, blank=True)
     requested_at = models.DateTimeField()
     due_at = models.DateTimeField(
-        default=timezone.now, help_text="When its task is sent again, should it still be open."
+        default=timezone.now, help_text="When its task is enqueued again if it is still open."
     )
-    redrives = models.PositiveSmallIntegerField(default=0, help_text="How often its task was sent again.")
+    redrives = models.PositiveSmallIntegerField(default=0, help_text="How often its task was enqueued again.")
     finished_at = models.DateTimeField(null=True, blank=True)
     outcome = models.CharField(max_length=8, choices=AttemptOutcome, default=AttemptOutcome.OPEN)
     instance_id = models.CharField(max_length=100, blank=True)
     category = models.CharField(max_length=13, blank=True)
     error = models.CharField(max_length=500, blank=True)
-    redeemed_at = models.DateTimeField(null=True, blank=True, help_text="When its worker proved itself.")
+    redeemed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its worker redeemed the boot token."
+    )
     api_token = models.ForeignKey(
         ApiToken, on_delete=models.SET_NULL, null=True, blank=True, related_name="launch_attempts"
     )
@@ -156,7 +156,7 @@ class LaunchAttempt(IdModel):
 
 
 class PortAllocation(IdModel):
-    """A port of a worker that is taken: by a session, or by something found there."""
+    """A reserved port of a worker: held by a session, or leaked."""
 
     slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="ports", db_index=False)
     port = models.PositiveIntegerField()
@@ -167,7 +167,7 @@ class PortAllocation(IdModel):
     leaked = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now)
     held_until = models.DateTimeField(
-        null=True, blank=True, help_text="Only who looks after this moment may find it free."
+        null=True, blank=True, help_text="Only a later observation can find the port free."
     )
 
     class Meta:

@@ -1,4 +1,4 @@
-"""What the tick leaves behind, and who may run it."""
+"""Records of ticks, and leases of processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scheduling.models.pools import Pool
 
 
 class ProcessLease(models.Model):
-    """The right to do something alone for a while; whoever dies loses it when its time is over."""
+    """The exclusive right to do something for a while; it expires if its holder dies."""
 
     name = models.CharField(max_length=100, primary_key=True)
     holder = models.CharField(max_length=64)
@@ -20,7 +20,7 @@ class ProcessLease(models.Model):
 
 
 class TickRun(IdModel):
-    """One tick of a pool: when, how long, what it did, what failed."""
+    """One tick of a pool: start, duration, counts, failures."""
 
     pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="ticks", db_index=False)
     started_at = models.DateTimeField()
@@ -28,7 +28,7 @@ class TickRun(IdModel):
     step_ms = models.JSONField(default=dict)
     counts = models.JSONField(default=dict)
     errors = models.JSONField(default=dict)
-    plugins = models.JSONField(default=dict, help_text="Milliseconds of each plugin, and what failed in it.")
+    plugins = models.JSONField(default=dict, help_text="Milliseconds and failures by plugin.")
 
     class Meta:
         ordering = ["-started_at", "-id"]
@@ -44,7 +44,7 @@ class TickRun(IdModel):
 
 
 class SimulatedInstance(models.Model):
-    """An instance of the `simulated` runtime, which keeps its world in the database."""
+    """An instance of the `simulated` runtime, which keeps its state in the database."""
 
     id = models.CharField(max_length=40, primary_key=True)
     pool = models.CharField(max_length=63, db_index=True)

@@ -1,4 +1,4 @@
-"""What can be done to many claims on capacity at once: those that wait, and those without a session."""
+"""Bulk actions on reservations: waiting ones, and those without a session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scheduling.services.reservations import cancel_reservation
 
 
 class BulkMoveForm(ReasonForm):
-    """A choice for people; whom the pool will do for is for the service to say."""
+    """Choose a pool; the service decides whether it suits each session."""
 
     pool = forms.ChoiceField(
         choices=lambda: [("", "Choose a pool"), *((name, name) for name in enabled_pools())]
@@ -31,7 +31,7 @@ class BulkMoveForm(ReasonForm):
 
 
 def _elsewhere(rows: QuerySet[Reservation], given: Mapping[str, Any]) -> QuerySet[Reservation]:
-    """Those that wait in another pool; a job so leaves alone the claims it has made."""
+    """Return sessions that wait in another pool; a job therefore skips the ones it has moved."""
     return rows.exclude(pool__name=given["pool"])
 
 
@@ -45,7 +45,7 @@ def _cancel_one(row: Reservation, given: Mapping[str, Any], actor: Actor, now: d
 
 
 def _cancel(rows: Sequence[Reservation], given: Mapping[str, Any], actor: Actor, now: datetime) -> BulkResult:
-    """Sessions with their claims, and claims that have none."""
+    """Cancel the sessions with their reservations, and reservations without a session."""
     sessions = [row.session for row in rows if row.session]
     cancelled, refused = cancel_sessions(sessions=sessions, reason=given["reason"], actor=actor, now=now)
     bare = for_each_row(_cancel_one)([row for row in rows if not row.session], given, actor, now)
@@ -59,9 +59,8 @@ MOVE_WAITING = BulkOperation(
     verb="Move",
     past="moved",
     can_be="moved",
-    effect="Their sessions wait in the other pool and take their age and priority with them. "
-    "Those that wait there already stay.",
-    rest="Those without a session stay where they are.",
+    effect="The sessions join the queue of the other pool and keep their age and priority.",
+    rest="Reservations without a session are not moved.",
     eligible_rows=lambda rows: rows.filter(session__isnull=False),
     filter_by_form=_elsewhere,
     run=for_each_row(_move),
@@ -74,7 +73,7 @@ CANCEL_WAITING = BulkOperation(
     verb="Cancel",
     past="cancelled",
     can_be="cancelled",
-    effect="They leave the queue, and their sessions are cancelled.",
+    effect="The reservations leave the queue, and their sessions are cancelled.",
     rest="",
     eligible_rows=lambda rows: rows,
     run=_cancel,
@@ -87,8 +86,8 @@ CANCEL_BARE = BulkOperation(
     verb="Cancel",
     past="cancelled",
     can_be="cancelled",
-    effect="Their holders lose what they claimed.",
-    rest="Those of sessions end with their session, and those that have ended stay as they are.",
+    effect="The holders lose their reserved capacity.",
+    rest="Reservations of sessions and ended reservations are skipped.",
     eligible_rows=lambda rows: rows.filter(session=None, phase__in=ACTIVE_PHASES),
     run=for_each_row(_cancel_one),
     danger=True,

@@ -1,4 +1,4 @@
-"""What can be done to many slots at once."""
+"""Bulk actions on slots."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def _in(*states: SlotState, **fields: Any) -> Callable[[QuerySet[Slot]], QuerySe
 
 
 def _leases_on(rows: QuerySet[Slot]) -> str:
-    """“12 leases are in use on them.”"""
+    """Format the number of leases on the selected slots."""
     leases: int = rows.order_by().aggregate(sum=Sum("lease_count", default=0))["sum"]
     if not leases:
-        return "Nobody is on them."
-    return f"{count_text(leases, 'lease')} {'is' if leases == 1 else 'are'} in use on them."
+        return "The slots have no leases."
+    return f"{count_text(leases, 'lease')} in use on these slots."
 
 
 CORDON = BulkOperation(
@@ -42,9 +42,9 @@ CORDON = BulkOperation(
     verb="Cordon",
     past="cordoned",
     can_be="cordoned",
-    effect="They get no more sessions; those on them stay.",
+    effect="The slots get no new sessions. Running sessions stay.",
     describe_extent=_leases_on,
-    rest="Those without a worker and those cordoned already stay as they are.",
+    rest="Slots without a worker and cordoned slots are skipped.",
     eligible_rows=_in(*LIVE, cordoned=False),
     run=_each(services.cordon_slot, cordoned=True),
 )
@@ -55,8 +55,8 @@ UNCORDON = BulkOperation(
     verb="Uncordon",
     past="uncordoned",
     can_be="uncordoned",
-    effect="They may get sessions again.",
-    rest="Those that are not cordoned stay as they are.",
+    effect="The slots can get sessions again.",
+    rest="Slots that are not cordoned are skipped.",
     eligible_rows=_in(*LIVE, cordoned=True),
     run=_each(services.cordon_slot, cordoned=False),
 )
@@ -65,9 +65,9 @@ RETRY = BulkOperation(
     page=SLOTS,
     list_url="slot_list",
     verb="Retry",
-    past="set to be used again",
+    past="made available",
     can_be="retried",
-    effect="They may be used at once, and the wait of their pools after failures ends.",
+    effect="The slots are available at once, and the back-off of their pools ends.",
     rest="Only slots in error that have no session can be.",
     eligible_rows=_in(SlotState.ERROR, lease_count=0),
     run=_each(services.retry_slot),
@@ -79,7 +79,7 @@ DRAIN = BulkOperation(
     verb="Drain",
     past="set to drain",
     can_be="drained",
-    effect="Sessions on them run to their end; then the workers are ended.",
+    effect="Running sessions continue to their end. Then the workers terminate.",
     describe_extent=_leases_on,
     rest="Only slots that are booting, binding or ready can be.",
     eligible_rows=_in(*DRAINABLE),

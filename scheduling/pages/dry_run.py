@@ -1,4 +1,4 @@
-"""The dry run: what the next tick would do if something were different."""
+"""Dry run page: simulate the next scheduling cycle with changed input."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def _amount(label: str) -> forms.DecimalField:
 
 
 class DryRunForm(PageForm):
-    """What would be different; the pool decides which slots and sessions there are."""
+    """Changes that the dry run assumes; the pool determines the slots and sessions."""
 
     drain = forms.MultipleChoiceField(
-        label="These slots drained", required=False, widget=forms.SelectMultiple(attrs={"size": 6})
+        label="Drain these slots", required=False, widget=forms.SelectMultiple(attrs={"size": 6})
     )
     add_slots = forms.IntegerField(
-        label="More slots", min_value=0, max_value=MOST_NEW_SLOTS, required=False, initial=0
+        label="Add slots", min_value=0, max_value=MOST_NEW_SLOTS, required=False, initial=0
     )
-    definition = forms.ChoiceField(label="Sessions of this definition needed", required=False)
+    definition = forms.ChoiceField(label="Definition", required=False)
     session = forms.CharField(
-        label="Or this session needed",
+        label="Or session",
         max_length=36,
         required=False,
-        help_text="The id of one that waits, or how it begins. Without amounts it stays as it is.",
+        help_text="The id of a waiting session, or the start of it. Empty amounts stay unchanged.",
     )
     cpu_cores = _amount("CPU, cores")
     memory_gb = _amount("Memory, GB")
@@ -87,13 +87,13 @@ class DryRunForm(PageForm):
         data = super().clean() or {}
         named = data.get("definition") or data.get("session")
         if not named and "session" not in self.errors and any(data.get(name) is not None for name in AMOUNTS):
-            raise forms.ValidationError("Name a definition or a session, and what it would need.")
+            raise forms.ValidationError("Choose a definition or a session, and enter at least one amount.")
         if data.get("definition") and all(data.get(name) is None for name in AMOUNTS):
-            self.add_error("definition", "Say what they would need: at least one amount.")
+            self.add_error("definition", "Enter at least one amount.")
         return data
 
     def clean_session(self) -> UUID | None:
-        """By its id or the start of it, among those that wait here."""
+        """Find a waiting session by its id or the start of it."""
         text = self.cleaned_data["session"].strip()
         if not text:
             return None
@@ -102,7 +102,7 @@ class DryRunForm(PageForm):
         if not found:
             raise forms.ValidationError(f"No session “{text}” waits in {self.pool}.")
         if len(found) > 1:
-            raise forms.ValidationError(f"More than one id begins with “{text}”: give more of it.")
+            raise forms.ValidationError(f"More than one id begins with “{text}”: enter more characters.")
         return found[0]
 
 
@@ -110,8 +110,8 @@ class DryRunForm(PageForm):
 @role_required(Role.OPERATOR)
 def dry_run(request: HttpRequest) -> HttpResponseBase:
     pools = list(Pool.objects.order_by("name"))
-    asked = (request.POST if request.method == "POST" else request.GET).get("pool", "")
-    pool = next((each for each in pools if each.name == asked), pools[0] if pools else None)
+    requested = (request.POST if request.method == "POST" else request.GET).get("pool", "")
+    pool = next((each for each in pools if each.name == requested), pools[0] if pools else None)
     context: dict[str, Any] = {
         "pools": pools,
         "pool": pool,
@@ -155,7 +155,7 @@ def _what_if(data: Mapping[str, Any], pool: Pool) -> DryRunInput:
 
 
 def _shown(found: DryRunResult) -> dict[str, Any]:
-    """The lists of a rehearsal, each with the rows that the page has room for."""
+    """Return the lists of a dry run, each cut to the rows that the page shows."""
     lists = {
         "Newly placed": found.newly_placed,
         "No longer placed": found.no_longer_placed,

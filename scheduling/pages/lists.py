@@ -1,4 +1,4 @@
-"""What each of the lists of capacity shows, and the list of sessions as it is with capacity."""
+"""Lists of pools, slots and reservations, and the session list with its scheduling columns."""
 
 from __future__ import annotations
 
@@ -25,17 +25,15 @@ from scheduling.selectors.lead_time import is_advance_booking
 def _pools_lead() -> str:
     rows = list(capacity.pools(timezone.now()))
     if not rows:
-        return "**There is no pool yet.** Sessions wait until there is one for their system."
+        return "**No pools yet.** Sessions wait until there is a pool for their system."
     waiting = sum(row.waiting for row in rows)
     halted = sum(row.state in ("stopped", "backing off") for row in rows)
     more = sum(max(row.max_slots - row.occupied, 0) for row in rows if row.state == "enabled")
-    claims = f"{count_text(waiting, 'reservation')} {'waits' if waiting == 1 else 'wait'}"
     slots = ready_text(sum(row.ready for row in rows), more)
-    first = f"**{slots}; {claims if waiting else 'no session waits'}.**"
+    first = f"**{slots} · {waiting:,} waiting.**"
     if not halted:
         return first
-    verb = "pool launches nothing" if halted == 1 else "pools launch nothing"
-    return f"{first} **{halted} {verb} at the moment.**"
+    return f"{first} **{count_text(halted, 'pool')} stopped or backing off.**"
 
 
 def _slots_lead() -> str:
@@ -47,21 +45,17 @@ def _slots_lead() -> str:
         most=Sum("max_leases", filter=ready, default=0),
     )
     troubled, used = figures["troubled"], figures["leases"]
-    first = (
-        f"**{f'{troubled:,}' if troubled else 'No'} {'slots are' if troubled > 1 else 'slot is'} in error.**"
-    )
+    first = f"**{count_text(troubled, 'slot')} in error.**"
     if not figures["ready"]:
         return first
-    leases = f"{used:,} of {count_text(figures['most'], 'lease')} {'is' if used == 1 else 'are'} in use"
-    return f"{first} {ready_text(figures['ready'], 0)}; {leases}."
+    leases = f"{used:,} of {count_text(figures['most'], 'lease')} in use"
+    return f"{first} {ready_text(figures['ready'], 0)} · {leases}."
 
 
 def _reservations_lead() -> str:
     held, waiting, ahead = capacity.reservation_counts(timezone.now())
-    waits = f"{waiting:,} {'waits' if waiting == 1 else 'wait'}" if waiting else "Nothing waits"
-    booked = f", {ahead:,} {'is' if ahead == 1 else 'are'} booked ahead" if ahead else ""
-    holds = f"{held:,} {'holds' if held == 1 else 'hold'} one" if held else "none holds one"
-    return f"**{waits} for a place{booked}, {holds}.** Each is a claim on capacity."
+    booked = f" · {ahead:,} booked" if ahead else ""
+    return f"**{held:,} placed · {waiting:,} waiting{booked}.** A reservation is a claim on capacity."
 
 
 def _annotate_queue_entry(rows: Sequence[Any]) -> None:
@@ -75,7 +69,7 @@ def _oldest_wait(row: Any) -> str:
 
 
 def _annotate_allocation_and_supply(rows: Sequence[Any]) -> None:
-    """The fullest resource of each pool, and what it may ask for, from its settings."""
+    """Add the fullest resource and the offerings of each pool."""
     now, uses = timezone.now(), capacity.pool_allocations(rows)
     for row in rows:
         row.supply = supply_text(supply_of(row, now=now))
@@ -136,7 +130,7 @@ POOLS = ListPage(
     default_sort="name",
     search_hint="Name, description, system, runtime",
     icon="server-stack",
-    empty_hint="A pool is a kind of worker: how many there may be, what each can hold, where they come from.",
+    empty_hint="A pool is a kind of worker with its number of slots, their capacity and their runtime.",
     lead=_pools_lead,
     actions=[
         PageAction("Slots", "slot_list", Role.VIEWER, "squares-2x2"),
@@ -165,13 +159,13 @@ SLOTS = ListPage(
         *_SLOT_COLUMNS,
         Column("Cordoned", lambda row: row.cordoned),
         Column("Spot", lambda row: row.is_spot),
-        Column("Taken away", lambda row: row.interruption_deadline),
+        Column("Interruption", lambda row: row.interruption_deadline),
     ],
     row_template="capacity/slot_row.html",
     default_sort="-last_state_change",
     search_hint="Slot, pool, instance, address",
     icon="squares-2x2",
-    empty_hint="Slots are made when a pool launches its first workers.",
+    empty_hint="A pool creates slots when it launches its first workers.",
     lead=_slots_lead,
     bulk=[
         BulkAction("Cordon…", "slot_bulk_cordon", Role.OPERATOR),
@@ -197,16 +191,14 @@ RESERVATIONS = ListPage(
         Column("Memory", lambda row: row.memory_gb, numeric=True, export_label="Memory GB"),
         Column("Priority", lambda row: row.get_priority_display(), sort="-priority"),
         Column("Ends", lambda row: row.expires_at, numeric=True, export_label="Expires"),
-        Column(
-            "Asked", lambda row: row.created_at, sort="-created_at", numeric=True, export_label="Asked for"
-        ),
+        Column("Requested", lambda row: row.created_at, sort="-created_at", numeric=True),
     ],
     row_template="capacity/reservation_row.html",
     enrich_rows=_annotate_queue_entry,
     default_sort="-created_at",
     search_hint="Id, session, holder",
     icon="ticket",
-    empty_hint="Every session makes one; a client of the API can hold one without a session.",
+    empty_hint="Every session has a reservation. API clients can reserve capacity without a session.",
     lead=_reservations_lead,
     bulk=[BulkAction("Cancel…", "reservation_bulk_cancel", Role.OPERATOR, danger=True)],
 )

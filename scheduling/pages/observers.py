@@ -1,4 +1,4 @@
-"""Observers and lifecycle handlers: how they do, and running one now."""
+"""Pages of observers and lifecycle handlers: status, runs, and running one now."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from scheduling.services.observer_runs import enqueue_run
 
 
 def _kept() -> str:
-    """“15 runs are kept, none failed.”"""
+    """Format the number of recorded runs and failures."""
     rows = ObserverRun.objects.all()
     counts = capped_counts({"all": rows, "failed": rows.filter(has_failed())})
     (count, more), (failed, more_failed) = counts["all"], counts["failed"]
     if not count:
-        return "Nothing has run yet."
-    kept = f"{'More than ' if more else ''}{count_text(count, 'run is', 'runs are')} kept"
+        return "No runs yet."
+    kept = f"{'More than ' if more else ''}{count_text(count, 'run')} kept"
     if not failed:
         return f"{kept}, none failed."
     return f"{kept}, {'more than ' if more_failed else ''}{failed:,} failed."
@@ -69,17 +69,17 @@ RUNS = ListPage(
     search_hint="Observer, error",
     icon="eye",
     empty_hint="The beat starts each observer and handler at its interval.",
-    lead=lambda: f"**{_kept()}** Quiet runs in a row are kept as one.",
+    lead=lambda: f"**{_kept()}** Consecutive idle runs are merged into one.",
 )
 
 
 RUNS_SHOWN = 20
 GROUPS = (
-    (RunKind.OBSERVER, "Observers", "They look and record; they change nothing."),
+    (RunKind.OBSERVER, "Observers", "Observers read and record. They change no state."),
     (
         RunKind.HANDLER,
         "Lifecycle handlers",
-        "They move on sessions that are stuck in a status. Stale: in one status for too long.",
+        "Handlers move sessions that stay in a status for too long (stale).",
     ),
 )
 
@@ -94,7 +94,7 @@ def observer_list(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def observer_board(request: HttpRequest) -> HttpResponseBase:
-    """The part of the page that is asked for again while it is looked at."""
+    """The live part of the page."""
     return render(request, "observers/board.html", _live())
 
 
@@ -123,7 +123,7 @@ def observer_detail(request: HttpRequest, name: str) -> HttpResponseBase:
 @require_POST
 @role_required(Role.OPERATOR)
 def observer_run(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Have a worker run it soon, and go back to where one was."""
+    """Enqueue a run and return to the previous page."""
     wanted = request.POST.get("next", "")
     back = wanted if is_local_address(request, wanted) else reverse("observer_list")
     try:
@@ -134,18 +134,20 @@ def observer_run(request: HttpRequest, name: str) -> HttpResponseBase:
     except LcmError as error:
         messages.error(request, error.message)
         return redirect_with_message(request, FormResult("", back))
-    return redirect_with_message(request, FormResult(f"{name} runs as soon as a worker is free.", back))
+    return redirect_with_message(
+        request, FormResult(f"{name} is enqueued and runs as soon as a worker is free.", back)
+    )
 
 
 def _sentence_of(found: ObserverStatus) -> str:
-    """“**It ran 55 s ago and did well.**” and what it is for."""
+    """Format the last run and the purpose of an observer."""
     if found.running:
-        first = "It is running now."
+        first = "Running now."
     elif found.last is None:
-        first = "It has not run yet."
+        first = "No runs yet."
     else:
-        how = {"failed": "and failed", "late": "and is late", "well": "and did well"}[found.state]
-        first = f"It ran {duration_text(found.now - found.last.started_at)} ago {how}."
+        state = {"failed": "failed", "late": "late", "well": "healthy"}[found.state]
+        first = f"Last run {duration_text(found.now - found.last.started_at)} ago, {state}."
     return f"**{first}** {found.text}"
 
 
@@ -163,14 +165,16 @@ def _live() -> dict[str, object]:
 
 
 def _sentence(rows: list[ObserverStatus]) -> str:
-    """“**All 9 do well.**” or who does not."""
+    """Format the number of healthy and failing observers."""
     failed = [row.name for row in rows if row.state == "failed"]
     late = [row.name for row in rows if row.state in ("late", "never ran")]
     if not failed and not late:
-        return f"**All {len(rows)} do well.**"
+        return f"**{len(rows)} healthy · 0 failing.**"
     parts = []
     if failed:
         parts.append(f"**{', '.join(failed)} failed** in the last run.")
     if late:
-        parts.append(f"**{', '.join(late)} {'is' if len(late) == 1 else 'are'} late**; is a worker running?")
+        parts.append(
+            f"**{', '.join(late)} {'is' if len(late) == 1 else 'are'} late.** Check that a worker is running."
+        )
     return " ".join(parts)

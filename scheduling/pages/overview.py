@@ -1,4 +1,4 @@
-"""What capacity shows on the overview: what needs a person, the pools, the queue."""
+"""Scheduling on the overview: items that need attention, pools, and the queue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_TICKS = 600
 
 
 def capacity_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
-    """Pools that launch nothing, slots in error or overdue, silent workers, long waits, late observers."""
+    """Return stopped pools, slots in error or overdue, silent workers, long waits and failing observers."""
     lines = look.read_once(pool_overviews)
     for line in lines:
         yield from _of_pool(line, look.now)
@@ -62,10 +62,9 @@ def queue_part(look: FleetSnapshot) -> Mapping[str, Any]:
 
 
 def waiting_clause(look: FleetSnapshot) -> str:
-    """Who booked ahead does not wait yet, and is told apart."""
+    """Format the number of waiting sessions; advance bookings are counted separately."""
     waiting, ahead = _waiting(look), _ahead(look)
-    waits = f"{waiting:,} {'waits' if waiting == 1 else 'wait'} for a place" if waiting else "nobody waits"
-    return f"{waits}, {ahead:,} {'is' if ahead == 1 else 'are'} booked ahead" if ahead else waits
+    return f"{waiting:,} waiting, {ahead:,} booked" if ahead else f"{waiting:,} waiting"
 
 
 def _waiting(look: FleetSnapshot) -> int:
@@ -79,13 +78,13 @@ def _ahead(look: FleetSnapshot) -> int:
 @require_GET
 @role_required(Role.VIEWER)
 def overview_ticks(request: HttpRequest) -> HttpResponseBase:
-    """How long ticks took: a panel of the overview; without JavaScript a page of its own."""
+    """Panel of tick durations; without JavaScript a page of its own."""
     now = timezone.now()
     ticks = ticks_since(now - TICKS_SHOWN, limit=MOST_TICKS)
     points = [Point(at, ms, pool) for at, ms, pool, _ in ticks]
     context = {
         "now": now,
-        "chart": line_chart(points, title="Duration of the newest ticks, an hour at most", unit="ms"),
+        "chart": line_chart(points, title="Duration of recent ticks (last hour)", unit="ms"),
         "sentence": _ticks_sentence(points),
         "placed": sum(counts.get("placed", 0) for *_, counts in ticks),
         "crumbs": [("Overview", reverse("home")), ("Tick duration", "")],
@@ -95,10 +94,10 @@ def overview_ticks(request: HttpRequest) -> HttpResponseBase:
 
 def _ticks_sentence(newest_first: Sequence[Point]) -> str:
     if not newest_first:
-        return "**No tick has run in the last hour.** Is the beat running?"
+        return "**No tick has run in the last hour.** Check that beat is running."
     last, slowest = newest_first[0], max(point.value for point in newest_first)
     took, most = format_number(last.value), format_number(slowest)
-    return f"**The last tick, of {last.what}, took {took} ms; the slowest {most} ms.**"
+    return f"**Last tick ({last.what}): {took} ms; slowest: {most} ms.**"
 
 
 def _of_pool(line: PoolOverview, now: datetime) -> Iterator[AttentionItem]:
@@ -110,15 +109,16 @@ def _of_pool(line: PoolOverview, now: datetime) -> Iterator[AttentionItem]:
     elif pool.state == "backing off":
         failed = f"{pool.failures:,} {'launch' if pool.failures == 1 else 'launches'} failed"
         why = failed if pool.failures else "There was no capacity"
-        more = f"{why}; it goes on by itself in {duration_text(pool.backoff_until - now)}"
-        text = f"Pool **{pool}** waits before it launches again"
+        more = f"{why}. Launches resume in {duration_text(pool.backoff_until - now)}"
+        text = f"Pool **{pool}** is backing off"
         yield AttentionItem(text, here, pool.backoff_since, "warn", more, "clock")
     if line.exceeds_target_wait(now):
-        waits = f"{pool.waiting:,} {'waits' if pool.waiting == 1 else 'wait'}"
-        promised = duration_text(timedelta(seconds=pool.promised_wait))
-        more = f"{waits}, the oldest for {duration_text(now - pool.oldest)}; promised are {promised}"
+        target = duration_text(timedelta(seconds=pool.promised_wait))
+        more = (
+            f"{pool.waiting:,} waiting, the oldest for {duration_text(now - pool.oldest)}; target: {target}"
+        )
         url = f"{reverse('queue_list')}?pool={pool}"
-        text = f"Pool **{pool}** has sessions wait longer than it promises"
+        text = f"Pool **{pool}** exceeds its wait target"
         yield AttentionItem(text, url, pool.oldest, "warn", more, "clock")
 
 
@@ -126,8 +126,8 @@ def _of_slots(lines: list[PoolOverview]) -> Iterator[AttentionItem]:
     url = reverse("slot_list")
     kinds = (
         ("in_error", "error_since", "in error", "bad", "state=ERROR"),
-        ("overdue", "overdue_since", "past the time for {their} step", "warn", "overdue=true"),
-        ("silent", "silent_since", "not heard of: is the controller running?", "warn", "silent=true"),
+        ("overdue", "overdue_since", "past {their} deadline", "warn", "overdue=true"),
+        ("silent", "silent_since", "without heartbeat: check the controller", "warn", "silent=true"),
     )
     for count_name, since_name, words, tone, query in kinds:
         found = [(line, getattr(line, count_name)) for line in lines if getattr(line, count_name)]
@@ -147,5 +147,5 @@ def _of_observers(now: datetime) -> Iterator[AttentionItem]:
         if run.error:
             yield AttentionItem(f"Observer **{run.name}** failed", here, run.since, "warn", run.error, "oct")
         else:
-            more = f"It runs every {duration_text(run.interval)}; is a worker running?"
+            more = f"It runs every {duration_text(run.interval)}. Check that a worker is running."
             yield AttentionItem(f"Observer **{run.name}** is late", here, run.since, "warn", more, "clock")

@@ -1,4 +1,4 @@
-"""A pool's board: each slot as a tile, each empty place as a dashed one."""
+"""A pool's board: a tile for each slot, a dashed tile for each empty place."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from scheduling.models import IN_FLIGHT, Pool, Slot, SlotState
 from scheduling.pages.texts import countdown, overdue
 from scheduling.selectors.capacity import SlotAllocation, board_slots, empty_places, slot_allocations
 
-# A tile takes a third of a millisecond to draw, and nobody reads more of them at once.
+# Rendering a tile takes a third of a millisecond, and more tiles at once are hard to read.
 MOST_TILES = 60
 
 
 @dataclass(frozen=True)
 class ResourceMeter:
-    """How much of something is taken."""
+    """The used share of a resource."""
 
     label: str
     unit: str
@@ -68,7 +68,7 @@ class Board:
     page: int
     first: int
     total: int
-    # How many of the places have no worker.
+    # Number of places without a worker.
     empty: int
 
     @property
@@ -85,7 +85,7 @@ class Board:
 
 
 def board_of(pool: Pool, *, now: datetime, occupied: int, page: int = 1, limit: int = MOST_TILES) -> Board:
-    """A page of a pool's tiles: those that need someone first, empty places last."""
+    """Return a page of a pool's tiles: slots that need attention first, empty places last."""
     total = max(pool.max_slots, occupied)
     page = max(min(page, -(-total // limit)), 1)
     start = (page - 1) * limit
@@ -99,7 +99,7 @@ def board_of(pool: Pool, *, now: datetime, occupied: int, page: int = 1, limit: 
 
 
 def states_of(by_state: Mapping[str, int]) -> list[Share]:
-    """How many slots are in each state in which there is a worker, or was meant to be."""
+    """Return the number of slots in each state other than EMPTY."""
     return [
         Share(state.label, by_state.get(state, 0), state) for state in SlotState if state != SlotState.EMPTY
     ]
@@ -125,7 +125,7 @@ def slot_tile(slot: Slot, use: SlotAllocation, *, now: datetime) -> Tile:
 
 
 def meters_of(slot: Slot, use: SlotAllocation) -> list[ResourceMeter]:
-    """What is taken of a worker; the resource that runs out first is marked."""
+    """Return the meters of a worker; the scarcest resource is marked."""
     pool = slot.pool
     ports = Decimal(pool.last_port - pool.first_port + 1)
     return with_binding(
@@ -156,22 +156,26 @@ def fullest(meters: Sequence[ResourceMeter]) -> ResourceMeter | None:
 
 
 def _trouble(slot: Slot, now: datetime) -> tuple[str, str, str]:
-    """What needs someone: a title, a sentence and a countdown; empty when all is well."""
+    """Return the problem of a slot: a title, a sentence and a countdown; empty if there is none."""
     if slot.interruption_deadline:
         left = slot.interruption_deadline - now
-        gone = "Gone in" if left > timedelta(0) else "Its time is over."
+        gone = "Terminates in" if left > timedelta(0) else "The deadline has passed."
         return "Interrupted by the provider.", gone, countdown(left) if left > timedelta(0) else ""
     if slot.state == SlotState.ERROR:
         wait = slot.state_deadline - now if slot.state_deadline else timedelta(0)
-        again = f"Tried again in {duration_text(wait)}" if wait > timedelta(0) else "Tried again soon"
+        again = f"Retries in {duration_text(wait)}" if wait > timedelta(0) else "Retries soon"
         return f"{(slot.reason or 'Failed').rstrip('.')}.", again, ""
     if overdue(slot, now=now) and slot.state_deadline:
-        return f"Overdue by {duration_text(now - slot.state_deadline)}.", "Ended at the next look", ""
+        return (
+            f"Overdue by {duration_text(now - slot.state_deadline)}.",
+            "Ends at the next reconciliation",
+            "",
+        )
     return "", "", ""
 
 
 def _stage(slot: Slot, now: datetime) -> ResourceMeter | None:
-    """How much of the time for this state is gone."""
+    """Return how much of the time limit of this state has passed."""
     if slot.state_deadline is None:
         return None
     whole = Decimal(round((slot.state_deadline - slot.last_state_change).total_seconds()))

@@ -1,4 +1,4 @@
-"""The forms of a pool: its fields are the model's, in groups."""
+"""Forms of a pool: the fields of the model, in groups."""
 
 from __future__ import annotations
 
@@ -17,10 +17,17 @@ from scheduling.placement.framework.plugin import refused_plugins
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Pool": ("description", "enabled"),
-    "How many": ("min_slots", "warm_slots", "max_slots", "max_leases", "idle_seconds", "promised_wait"),
-    "What a slot holds": ("cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port"),
-    "Where they come from": ("spot_policy", "runtime_settings"),
-    "How long each step may take": (
+    "Number of slots": (
+        "min_slots",
+        "warm_slots",
+        "max_slots",
+        "max_leases",
+        "idle_seconds",
+        "promised_wait",
+    ),
+    "Slot capacity": ("cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port"),
+    "Supply": ("spot_policy", "runtime_settings"),
+    "Time limits": (
         "launch_timeout",
         "boot_timeout",
         "binding_timeout",
@@ -30,12 +37,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 EDITED = tuple(name for names in GROUPS.values() for name in names)
 LABELS = {
-    "min_slots": "Minimum of slots",
+    "min_slots": "Minimum slots",
     "warm_slots": "Warm slots",
-    "max_slots": "Maximum of slots",
-    "max_leases": "Leases a slot",
+    "max_slots": "Maximum slots",
+    "max_leases": "Leases per slot",
     "idle_seconds": "Idle time, s",
-    "promised_wait": "Promised wait, s",
+    "promised_wait": "Wait target, s",
     "cpu_cores": "CPU, cores",
     "memory_gb": "Memory, GB",
     "storage_gb": "Storage, GB",
@@ -48,22 +55,22 @@ LABELS = {
     "terminate_timeout": "Terminate, s",
 }
 HELP = {
-    "enabled": "When off, it takes no new sessions and launches nothing.",
-    "min_slots": "Kept even when nobody asks.",
+    "enabled": "A disabled pool accepts no new sessions and launches nothing.",
+    "min_slots": "Slots kept without demand.",
     "warm_slots": "Empty, ready slots kept for the next session.",
     "max_slots": "For demand, minimum and warm slots together.",
     "max_leases": "Sessions on one slot at the same time.",
     "idle_seconds": "A slot without a session is drained after this long.",
-    "promised_wait": "Sessions that wait longer are shown on the overview.",
-    "first_port": "Each slot gives its sessions ports from this one on.",
-    "last_port": "Up to and including this one.",
+    "promised_wait": "The overview shows sessions that wait longer.",
+    "first_port": "First port that sessions on a slot can use.",
+    "last_port": "Last port, inclusive.",
     "runtime_settings": 'A JSON object, for example {"boot_seconds": 20}. Empty: none.',
 }
 NOT_JSON = "This is not JSON. Write an object of names and values in double quotes, or nothing."
 
 
 class PoolFields(PageForm):
-    """The model's fields; the rules are the service's."""
+    """The fields of the model; the service validates them."""
 
     leading: tuple[str, ...] = ()
 
@@ -80,7 +87,7 @@ class PoolFields(PageForm):
         return settings
 
     def groups(self) -> Iterator[tuple[str, list[Any]]]:
-        """The fields as the page shows them."""
+        """Return the fields in the groups of the page."""
         for title, names in GROUPS.items():
             first = self.leading if title == "Pool" else ()
             yield title, [self[name] for name in (*first, *names)]
@@ -89,22 +96,22 @@ class PoolFields(PageForm):
 
 
 class PoolForm(PoolFields):
-    """What an Admin may change."""
+    """The fields that an Admin may change."""
 
     reason = forms.CharField(
         max_length=500,
         required=False,
-        help_text="Kept in the change log with your name. Needed to switch the pool off, to lower its "
+        help_text="Recorded in the change log under your name. Required to switch the pool off, to lower its "
         "maximum of slots and to change the runtime's settings.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["reason"].optional_word = "needed for some changes"  # type: ignore[attr-defined]
+        self.fields["reason"].optional_word = "required for some changes"  # type: ignore[attr-defined]
 
 
 class SchedulerForm(ReasonForm):
-    """The scheduler of a pool as a document."""
+    """The scheduler document of a pool."""
 
     scheduler = forms.CharField(
         label="Actions and plugins",
@@ -130,7 +137,7 @@ def _model_fields(leading: tuple[str, ...]) -> dict[str, Any]:
         Pool,
         fields=[*leading, *EDITED],
         labels=LABELS,
-        help_texts={"name": "Small letters, digits and hyphens.", **HELP},
+        help_texts={"name": "Lowercase letters, digits and hyphens.", **HELP},
         widgets={
             "runtime_settings": forms.Textarea(
                 attrs={"rows": 6, "class": "input mono", "spellcheck": "false"}

@@ -56,7 +56,7 @@ def pool_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def pool_board(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """The part of a pool's page that is asked for again while it is looked at."""
+    """The live part of a pool's page."""
     return render(request, "capacity/board.html", _live(request, pk))
 
 
@@ -96,9 +96,9 @@ def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
 
 
 def _page(request: HttpRequest) -> int:
-    """Which page of the board is looked at; what is no page is the first."""
-    asked = request.GET.get("page", "")
-    return int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 7 else 1
+    """Return the requested page of the board; the first if the number is invalid."""
+    requested = request.GET.get("page", "")
+    return int(requested) if requested.isascii() and requested.isdecimal() and len(requested) < 7 else 1
 
 
 @require_http_methods(["GET", "POST"])
@@ -113,7 +113,7 @@ def pool_create(request: HttpRequest) -> HttpResponseBase:
 
     page = FormPage(
         title="New pool",
-        text="A kind of worker: how many there may be, what each can hold, and where they come from.",
+        text="A pool is a kind of worker with its number of slots, their capacity and their runtime.",
         form=NewPoolForm,
         submit="Create pool",
         save=save,
@@ -139,7 +139,7 @@ def pool_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Edit {pool}",
-        text="Saving lets a stopped or backing-off pool launch again at once. Running slots keep their size.",
+        text="Saving ends a stop or back-off: the pool can launch at once. Running slots keep their size.",
         form=PoolForm,
         submit="Save pool",
         save=save,
@@ -168,8 +168,8 @@ def pool_scheduler(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     page = FormPage(
         title=f"Scheduler of {pool}",
         text=f"**{pool} {whose}.** "
-        "It says what happens in a tick, and which plugins are asked in which order. "
-        "A document that cannot be used is refused with the line; an empty one brings back the default.",
+        "The document lists the actions of a tick and its plugins in order. "
+        "An invalid document is rejected with the line number. An empty document restores the default.",
         form=SchedulerForm,
         submit="Save scheduler",
         save=save,
@@ -215,7 +215,7 @@ def _definitions_that_name(pool: Pool) -> str:
 
 
 def at_form_fields(error: InvalidInput) -> InvalidInput:
-    """A setting of the runtime is shown at the field in which all of them are written."""
+    """Show the error of a runtime setting at the field of the runtime settings."""
     fields: dict[str, list[str]] = {}
     for name, texts in error.fields.items():
         fields.setdefault(name.split(".", 1)[0], []).extend(texts)

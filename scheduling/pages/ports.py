@@ -1,4 +1,4 @@
-"""The ports of a worker as its page shows them: what is taken, and how many are free."""
+"""Ports and reservations of a worker as its page shows them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class PortMap:
 
 @dataclass(frozen=True)
 class SlotReservation:
-    """What a reservation has on the slot: all of it, or one part; with its ports there as text."""
+    """The share of a reservation on the slot, with its ports there as text."""
 
     reservation: Reservation
     held: Reservation | ReservationPart
     ports: str
-    # The slots of one that is spread.
+    # The slots of a spread reservation.
     others: int = 0
 
 
@@ -45,7 +45,7 @@ def port_map(pool: Pool, ports: Sequence[PortAllocation]) -> PortMap:
 
 
 def reservations_on_slot(slot: Slot, ports: Sequence[PortAllocation], *, limit: int) -> list[SlotReservation]:
-    """Those that hold a lease of the slot, the largest share of it first."""
+    """Return the reservations with a lease on the slot, largest share first."""
     found = _by_session(ports)
     rows = list(reservations_on(slot)[:limit])
     parts = parts_of(rows)

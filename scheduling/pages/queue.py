@@ -1,4 +1,4 @@
-"""The queue, ticks and decisions."""
+"""Pages of the queue, ticks and decisions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def queue_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def queue_ticks(request: HttpRequest) -> HttpResponseBase:
-    """The last ticks of all pools, as a panel of the queue's page."""
+    """Panel of the recent ticks of all pools."""
     rows = list(capacity.ticks().order_by("-started_at", "-pk")[:TICKS_SHOWN])
     annotate_ticks(rows)
     context = {
@@ -101,7 +101,7 @@ def decision_list(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """“Why is it waiting?”: a panel of a session's page; without JavaScript a page of its own."""
+    """Panel “Why is it waiting?” of a session; without JavaScript a page of its own."""
     session = get_object_or_404(_with_names(), pk=pk)
     by_slot = request.GET.get("by") == "slot"
     found: WaitExplanation | None = None
@@ -129,12 +129,12 @@ def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 
 def _with_names() -> QuerySet[LabletSession]:
-    """Sessions with what the lead of a page says of one."""
+    """Return sessions with the relations that the lead of a page uses."""
     rows = LabletSession.objects.select_related("definition", "owner", "project__domain")
     names = ("definition__name", "owner__username", "project__name", "project__domain__name")
     return rows.only("id", "pool", "status", *names)
 
 
 def _queue() -> list[tuple[str, str]]:
-    """Where pages of the queue begin."""
+    """Return the first breadcrumb of queue pages."""
     return [("Queue", reverse("queue_list"))]

@@ -1,4 +1,4 @@
-"""What the lists of the queue, of ticks and of decisions show."""
+"""Lists of the queue, of ticks and of decisions."""
 
 from __future__ import annotations
 
@@ -15,46 +15,41 @@ from scheduling import filters
 from scheduling.pages.ticks import annotate_ticks
 from scheduling.selectors import capacity, queue
 
-# What the leads of ticks and decisions look back over.
+# Period that the leads of ticks and decisions summarize.
 LATELY = timedelta(hours=1)
 
 
 def _queue_lead() -> str:
     counts = queue.waiting_by_pool(timezone.now())
     total, ahead = (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0)
-    booked = f" {ahead:,} {'is' if ahead == 1 else 'are'} booked ahead." if ahead else ""
+    booked = f" {ahead:,} booked." if ahead else ""
     if not total:
-        rest = booked or " A new session is placed by the next tick of its pool."
-        return f"**Nothing waits.**{rest}"
+        rest = booked or " The next tick of its pool places a new session."
+        return f"**0 waiting.**{rest}"
     listed = ", ".join(f"{count:,} in {pool}" for pool, (count, _) in sorted(counts.items()) if count)
-    return f"**{total:,} {'waits' if total == 1 else 'wait'} for a place:** {listed}.{booked}"
+    return f"**{total:,} waiting:** {listed}.{booked}"
 
 
 def _ticks_lead() -> str:
     failed, slowest = capacity.tick_summary(timezone.now() - LATELY)
-    rest = (
-        "Each places what waits, launches what is missing and drains what is idle. "
-        "Quiet ticks in a row are one line."
-    )
+    rest = "A tick places sessions, launches slots and drains idle ones. Consecutive idle ticks are merged."
     if slowest is None:
         return f"**No tick has run in the last hour.** {rest}"
     ticks = f"{count_text(failed, 'tick')} failed" if failed else "No tick failed"
-    return f"**{ticks} in the last hour; the slowest took {slowest:,} ms.** {rest}"
+    return f"**{ticks} in the last hour; slowest: {slowest:,} ms.** {rest}"
 
 
 def _decisions_lead() -> str:
-    placed, told, more = queue.decided_since(timezone.now() - LATELY)
-    rest = "One line each time something new is said."
-    if not placed + told:
-        return f"**Nothing new was decided in the last hour.** {rest}"
-    done = f"{placed:,} {'was' if placed == 1 else 'were'} placed" if placed else "nobody was placed"
-    heard = f", {told:,} {'was' if told == 1 else 'were'} told why not" if told else ""
-    of = f", counting {placed + told:,} of them" if more else ""
-    return f"**In the last hour {done}{heard}{of}.** {rest}"
+    placed, unplaced, more = queue.decided_since(timezone.now() - LATELY)
+    rest = "One row per new outcome."
+    if not placed + unplaced:
+        return f"**No decisions in the last hour.** {rest}"
+    counted = f" (newest {placed + unplaced:,} decisions)" if more else ""
+    return f"**Last hour: {placed:,} placed, {unplaced:,} not placed{counted}.** {rest}"
 
 
 def factors_text(row: Any) -> str:
-    """“0.603 · 0.526 · 0.610”: domain, project and person."""
+    """Format the factors of domain, project and user: “0.603 · 0.526 · 0.610”."""
     if row.standing is None:
         return ""
     return " · ".join(f"{factor:.3f}" for factor in row.standing[:3])
@@ -62,7 +57,7 @@ def factors_text(row: Any) -> str:
 
 def reason_of(row: Any) -> str:
     if row.decision is None:
-        return "No tick has looked at it yet."
+        return "Not evaluated by a tick yet."
     return str(row.decision.why) if row.decision.why else row.decision.get_outcome_display()
 
 
@@ -79,10 +74,10 @@ QUEUE = ListPage(
         Column("Pool", lambda row: row.pool.name),
         Column("Priority", lambda row: row.get_priority_display()),
         Column(
-            "Factor: domain · project · person",
+            "Factor: domain · project · user",
             factors_text,
             numeric=True,
-            export_label="Factor domain project person",
+            export_label="Factor domain project user",
         ),
         Column("Last decision", reason_of),
         Column("Waiting", lambda row: row.waits_from, numeric=True, export_label="Since"),
@@ -90,9 +85,9 @@ QUEUE = ListPage(
     row_template="queue/row.html",
     default_sort="created_at",
     search_hint="Session, definition, owner, project",
-    empty_text="Nothing waits",
+    empty_text="No sessions are waiting",
     icon="queue-list",
-    empty_hint="Whoever asks for a session stands here until a tick finds a slot for it.",
+    empty_hint="New sessions appear here until a slot is assigned.",
     lead=_queue_lead,
     actions=[
         PageAction("Ticks", "tick_list", Role.VIEWER, "clock"),
@@ -118,7 +113,7 @@ TICKS = ListPage(
     columns=[
         Column("Started", lambda row: row.started_at, sort="-started_at"),
         Column("Pool", lambda row: row.pool.name),
-        Column("What it did", lambda row: row.did),
+        Column("Result", lambda row: row.did),
         Column(
             "Errors", lambda row: "; ".join(f"{words(step)}: {text}" for step, text in row.errors.items())
         ),
@@ -160,6 +155,6 @@ DECISIONS = ListPage(
     default_sort="-at",
     search_hint="Session, reservation, holder",
     icon="scale",
-    empty_hint="A tick writes one for each reservation it says something new about.",
+    empty_hint="A tick records a decision when the outcome of a reservation changes.",
     lead=_decisions_lead,
 )

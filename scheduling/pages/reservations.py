@@ -42,7 +42,7 @@ def reservation_list(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def reservation_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """One claim: what it asks for, where it is, and what was decided about it."""
+    """A reservation: its request, its slot and its decisions."""
     reservation = get_object_or_404(capacity.reservations().select_related("held_slot__pool"), pk=pk)
     order = queue_snapshot(reservation.pool) if reservation.phase == Phase.PENDING else QueueSnapshot()
     rows = decisions_of(reservation, DECISIONS_SHOWN + 1)
@@ -73,7 +73,7 @@ def reservation_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Cancel reservation {reservation.short_id}?",
-        text=f"{reservation.holder or 'Its session'} loses its claim in {reservation.pool}.",
+        text=f"{reservation.holder or 'Its session'} loses its reserved capacity in {reservation.pool}.",
         form=ReasonForm,
         submit="Cancel reservation",
         danger=True,
@@ -91,7 +91,7 @@ def reservation_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
 
 
 def place_of_session(session: LabletSession) -> SessionLocation | None:
-    """One that is spread is on several slots, which the panel names."""
+    """Return the slot of a session; for a spread session the panel lists several."""
     claim = next(iter(capacity.reservations_of(session, limit=1)), None)
     if claim is None:
         return None
@@ -104,7 +104,7 @@ def place_of_session(session: LabletSession) -> SessionLocation | None:
 @require_GET
 @role_required(Role.VIEWER)
 def session_capacity(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """A panel of a session's page; without JavaScript a page of its own."""
+    """Panel of a session's capacity; without JavaScript a page of its own."""
     session = get_object_or_404(LabletSession.objects.only("id", "pool", "status"), pk=pk)
     claims = capacity.reservations_of(session, limit=10)
     context = {

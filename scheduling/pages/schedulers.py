@@ -1,4 +1,4 @@
-"""A pool's scheduler as its page shows it: who is asked, what it cost, what failed."""
+"""A pool's scheduler on its page: plugins, their durations and failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scheduling.selectors.unknown_queues import unknown_queues, unknown_queues_t
 
 @dataclass(frozen=True)
 class PluginRow:
-    """One plugin of a document, with what the last cycle says of it."""
+    """One plugin of a document, with its figures from the last cycle."""
 
     name: str
     arguments: str
@@ -33,7 +33,7 @@ class SchedulerSummary:
     actions: Sequence[str] = ()
     plugins: Sequence[PluginRow] = ()
     tick: TickRun | None = None
-    # What is wrong with the document, or with the names in it.
+    # Problems of the document or of the names in it.
     problem: str = ""
     warning: str = ""
     usual: bool = field(default=True)
@@ -44,7 +44,7 @@ class SchedulerSummary:
 
 
 def scheduler_of(pool: Pool, ticks: Sequence[TickRun]) -> SchedulerSummary:
-    """With the figures of the newest of these ticks that asked plugins."""
+    """Return the scheduler with the figures of the newest of these ticks that called plugins."""
     tick = _last_asked(ticks)
     try:
         configuration = read_configuration(pool.scheduler)
@@ -62,7 +62,7 @@ def scheduler_of(pool: Pool, ticks: Sequence[TickRun]) -> SchedulerSummary:
 
 @dataclass(frozen=True)
 class KnownPlugin:
-    """A plugin that a document may name: what it does, and its arguments as they are if not given."""
+    """A plugin that a document may name: its purpose, and its arguments with their defaults."""
 
     name: str
     text: str
@@ -70,7 +70,7 @@ class KnownPlugin:
 
 
 def known_plugins() -> list[KnownPlugin]:
-    """All there are, by name."""
+    """Return all known plugins, by name."""
     return [
         KnownPlugin(name, _plugin_text(kind), [(each.name, _default(each)) for each in fields(kind)])
         for name, kind in sorted(plugins().items())
@@ -78,20 +78,20 @@ def known_plugins() -> list[KnownPlugin]:
 
 
 def plugin_notices(ticks: Sequence[TickRun]) -> Iterator[PoolNotice]:
-    """Plugins that failed in the last cycle, with the error."""
+    """Return a notice for plugins that failed in the last cycle, with the error."""
     tick = _last_asked(ticks)
     for name, found in tick.plugins.items() if tick else ():
         if "error" in found:
-            text = f"{found['error']}. Cycles go on without its answer."
+            text = f"{found['error']}. Cycles continue without it."
             yield PoolNotice("bad", "oct", f"The plugin {name} failed.", text)
         if "warning" in found:
             yield PoolNotice(
-                "warn", "tri", f"The plugin {name} gave a wrong score.", found["warning"].capitalize()
+                "warn", "tri", f"The plugin {name} returned an invalid score.", found["warning"].capitalize()
             )
 
 
 def _plugin_text(kind: type[Plugin]) -> str:
-    """The first line of its docstring; what a dataclass writes itself, its signature, tells nothing."""
+    """Return the first line of the docstring; empty for the signature that a dataclass generates."""
     text = (kind.__doc__ or "").strip()
     return "" if text.startswith(f"{kind.__name__}(") else text.partition("\n")[0]
 

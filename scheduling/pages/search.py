@@ -1,4 +1,4 @@
-"""What the global search finds of capacity."""
+"""Global search of pools, slots and reservations."""
 
 from __future__ import annotations
 

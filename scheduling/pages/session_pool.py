@@ -1,4 +1,4 @@
-"""Moving a session that waits to another pool."""
+"""Page that moves a waiting session to another pool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from scheduling.services.pool_transfer import move_to_pool
 
 
 class SessionPoolForm(ReasonForm):
-    """A choice for people; whether the pool will do is for the service to say."""
+    """Choose a pool; the service decides whether it suits the session."""
 
     pool = forms.CharField(max_length=63, widget=forms.Select)
     field_order = ("pool", "reason")
@@ -42,10 +42,10 @@ def session_pool(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         move_to_pool(session=session, **data, actor=actor_of(request), now=timezone.now())
-        return FormResult(f"Session {session.short_id} waits in {session.pool} now.", here)
+        return FormResult(f"Session {session.short_id} moved to {session.pool}.", here)
 
-    text = f"It waits in {session.pool} and takes its age and priority with it."
-    none = f"There is no other pool for {session.definition.system} that is switched on."
+    text = f"It waits in {session.pool}. It keeps its age and priority."
+    none = f"There is no other pool for {session.definition.system} that is enabled."
     page = FormPage(
         title=f"Move session {session.short_id} to another pool",
         text=text if pools else none,

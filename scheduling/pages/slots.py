@@ -1,4 +1,4 @@
-"""Slot pages: the list, one slot, and what an Operator may do to it."""
+"""Slot pages: the list, the detail page and the actions of an Operator."""
 
 from __future__ import annotations
 
@@ -72,15 +72,14 @@ def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def slot_cordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
     on_it = capacity.slot_occupancy(slot)
-    stay = "; they stay" if on_it.count > 1 else "; it stays" if on_it.count else ""
-    text = f"It gets no more sessions and is not drained for being idle. {occupants_text(on_it)}{stay}."
+    text = f"The slot gets no new sessions and is not drained when idle. {occupants_text(on_it)}."
     return _ask(request, slot, verb="Cordon", done="is cordoned", text=text, work=_cordon)
 
 
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_uncordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    text = "It may get sessions again."
+    text = "The slot can get sessions again."
     return _ask(request, _get(pk), verb="Uncordon", done="is uncordoned", text=text, work=_uncordon)
 
 
@@ -89,21 +88,21 @@ def slot_uncordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def slot_drain(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
     on_it = capacity.slot_occupancy(slot)
-    then = ". Then its worker is ended." if on_it.count else ", so its worker is ended soon."
-    text = f"It gets no more sessions. {occupants_text(on_it)}{then}"
+    then = "The worker terminates after that." if on_it.count else "The worker terminates soon."
+    text = f"The slot gets no new sessions. {occupants_text(on_it)}. {then}"
     return _ask(
         request, slot, verb="Drain", done="is draining", text=text, work=services.drain_slot, danger=True
     )
 
 
 class LabelsForm(ReasonForm):
-    """What is special about a worker."""
+    """The labels of a worker."""
 
     labels = ObjectField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 4, "class": "input mono", "spellcheck": "false"}),
-        help_text='Names with a text each, as JSON: {"gpu": "a10"}; empty for none. '
-        "They last as long as this worker.",
+        help_text='Names and values as JSON: {"gpu": "a10"}; empty for none. '
+        "The labels last until this worker terminates.",
         error_messages={"invalid": "This is not JSON. Write names and texts in double quotes, or nothing."},
     )
     field_order = ("labels", "reason")
@@ -120,12 +119,12 @@ def slot_labels(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.label_slot(slot=slot, **data, actor=actor_of(request), now=timezone.now())
-        return FormResult(f"{slot} is labelled.", home)
+        return FormResult(f"Labels of {slot} saved.", home)
 
     page = FormPage(
         title=f"Labels of {slot}",
-        text="Sessions of a definition that asks for labels go only to slots that have them. "
-        "Sessions that are on it stay.",
+        text="Sessions whose definition requires labels are placed only on slots that have them. "
+        "Running sessions stay.",
         form=LabelsForm,
         submit="Save labels",
         save=save,
@@ -139,9 +138,9 @@ def slot_labels(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    text = "It may be used at once, and the pool's wait after failures ends."
+    text = "The slot is available at once, and the pool's back-off ends."
     return _ask(
-        request, _get(pk), verb="Retry", done="may be used again", text=text, work=services.retry_slot
+        request, _get(pk), verb="Retry", done="is available again", text=text, work=services.retry_slot
     )
 
 
@@ -150,13 +149,13 @@ def slot_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def slot_terminate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
     on_it = capacity.slot_occupancy(slot)
-    then = ", so this is refused: drain the slot instead." if on_it.count else ". Its worker is ended now."
+    then = "Drain the slot instead." if on_it.count else "The worker terminates now."
     return _ask(
         request,
         slot,
         verb="Terminate",
-        done="is being ended",
-        text=f"{occupants_text(on_it)}{then}",
+        done="is terminating",
+        text=f"{occupants_text(on_it)}. {then}",
         work=services.terminate_slot,
         danger=True,
     )
@@ -204,7 +203,7 @@ def _ask(
     work: Callable[..., Slot],
     danger: bool = False,
 ) -> HttpResponseBase:
-    """The dialog of one action: says what will happen and asks why."""
+    """Dialog of an action: explains the effect and requires a reason."""
     home = reverse("slot_detail", args=[slot.pk])
 
     def save(data: Mapping[str, Any]) -> FormResult:

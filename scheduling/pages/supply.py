@@ -1,4 +1,4 @@
-"""Where a pool's workers come from, in words: what it asks for, or the workers that are listed."""
+"""A pool's supply of workers as text: its offerings, or its listed workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduling.models import Pool
 MOST_WORKERS = 50
 # Settings that have a table of their own.
 TABLES = ("offerings", "workers")
-# What others add goes by its name.
+# Display names; runtimes of other packages use their own name.
 WORDS = {"simulated": "Simulated", "static": "Static", "ec2": "EC2", "cml": "CML"}
 UNITS = {"seconds": "s", "percent": "%"}
 _USER_IN_ADDRESS = re.compile(r"//[^/@\s]*@")
@@ -27,13 +27,13 @@ _SECRET = re.compile(r"password|secret|token|credential")
 
 @dataclass(frozen=True)
 class PoolSupply:
-    """What a pool may ask for, in its order; or the workers it has; or why it has neither."""
+    """A pool's offerings in order, or its listed workers, or the problem with its settings."""
 
     offerings: Sequence[OfferingStatus] = ()
     workers: Sequence[ListedWorker] = ()
     problem: str = ""
     hidden: int = field(default=0, kw_only=True)
-    # Workers that did not answer, and when.
+    # Workers that did not answer, with the time.
     failed: Mapping[str, datetime] = field(default_factory=dict, kw_only=True)
 
     @property
@@ -50,7 +50,7 @@ class PoolSupply:
 
 
 def supply_of(pool: Pool, *, now: datetime, most: int = MOST_WORKERS) -> PoolSupply:
-    """Read from the pool's settings alone; the provider is not asked."""
+    """Return the supply by the pool's settings alone, without calling the provider."""
     try:
         runtime = runtime_for(pool)
         workers = runtime.workers()
@@ -62,7 +62,7 @@ def supply_of(pool: Pool, *, now: datetime, most: int = MOST_WORKERS) -> PoolSup
 
 
 def supply_text(supply: PoolSupply) -> str:
-    """“2 offerings, 1 refused”"""
+    """Format the number of offerings: “2 offerings, 1 refused”."""
     if supply.problem:
         return "wrong settings"
     if supply.workers:
@@ -72,12 +72,12 @@ def supply_text(supply: PoolSupply) -> str:
 
 
 def display_name(name: str) -> str:
-    """A runtime or a system as people write it: “CML”."""
+    """Return the display name of a runtime or system: “CML”."""
     return WORDS.get(name, name)
 
 
 def settings_shown(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each setting with its value in words; no password, and not what a table shows."""
+    """Return each setting with its formatted value; without passwords and settings that a table shows."""
     for name, value in settings.items():
         if name not in TABLES:
             yield name, "set, not shown" if _SECRET.search(name) else _shown(name, value)

@@ -1,4 +1,4 @@
-"""What a pool's and a slot's pages say first."""
+"""Lead sentences, notices and status texts of pool and slot pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduling.models import IN_FLIGHT, OCCUPIED, Pool, Slot, SlotState
 from scheduling.pages.supply import PoolSupply
 from scheduling.selectors.capacity import PoolFigures, SlotOccupancy
 
-# What ticks count, in the order in which they do it; a database does not keep it.
+# Counts of a tick in the order of its steps; JSON in the database does not keep the order.
 COUNT_ORDER = (
     "expired", "interrupted", "taken_away", "placed", "told", "displaced", "unmet", "launched_for_demand",
     "launched_to_keep", "drained", "gave_way",
@@ -24,7 +24,7 @@ COUNT_ORDER = (
 
 @dataclass(frozen=True)
 class PoolNotice:
-    """Something to know about a pool or slot, and what to do about it."""
+    """A condition of a pool or slot, and the action it needs."""
 
     tone: str
     shape: str
@@ -33,28 +33,26 @@ class PoolNotice:
 
 
 def pool_sentence(pool: Pool, figures: PoolFigures, *, now: datetime) -> str:
-    """“**3 slots are ready, 2 more may be launched; 2 sessions wait.** 1 slot is on the way.”"""
+    """Format the slots and the queue of a pool as a lead sentence."""
     more = max(pool.max_slots - figures.in_states(OCCUPIED), 0) if may_launch(pool, now) else 0
-    first = f"**{ready_text(figures.ready, more)}; {_queue(figures, now)}.**"
+    first = f"**{ready_text(figures.ready, more)} · {_queue(figures, now)}.**"
     coming = figures.in_states(IN_FLIGHT)
     if coming:
-        first += f" {count_text(coming, 'slot')} {'is' if coming == 1 else 'are'} on the way."
+        first += f" {count_text(coming, 'slot')} starting."
     return first
 
 
 def ready_text(ready: int, more: int) -> str:
-    """“3 slots are ready, 2 more may be launched”; of slots that nothing would fill now, nothing."""
-    slots = (
-        f"{count_text(ready, 'slot')} {'is' if ready == 1 else 'are'} ready" if ready else "No slot is ready"
-    )
-    return f"{slots}, {more:,} {'more ' if ready else ''}may be launched" if more else slots
+    """Format the number of ready and launchable slots; no launchable slots while the pool cannot launch."""
+    slots = f"{count_text(ready, 'slot')} ready"
+    return f"{slots} · {more:,} can be launched" if more else slots
 
 
 def pool_notices(pool: Pool, supply: PoolSupply, *, now: datetime) -> Iterator[PoolNotice]:
-    """Why nothing is launched, or not everything that is on offer."""
+    """Return notices about why the pool launches nothing, or not every offering."""
     if not pool.enabled:
-        text = "It takes no new sessions and launches nothing; what it holds runs on. Edit it to change that."
-        yield PoolNotice("warn", "tri", "The pool is switched off.", text)
+        text = "It accepts no new sessions and launches nothing. Running sessions continue."
+        yield PoolNotice("warn", "tri", "The pool is disabled.", text)
     if pool.stopped_reason:
         why = f"{_sentence(pool.stopped_reason)} Nothing is launched until its settings are changed."
         yield PoolNotice("bad", "oct", "Stopped by a configuration error.", why)
@@ -65,7 +63,7 @@ def pool_notices(pool: Pool, supply: PoolSupply, *, now: datetime) -> Iterator[P
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """What a tick did, in its order: “placed 3, told 1 why it waits, launched for demand 1”."""
+    """Format the counts of a tick in the order of its steps."""
     names = [
         *(name for name in COUNT_ORDER if name in counts),
         *(name for name in counts if name not in COUNT_ORDER),
@@ -74,52 +72,51 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 
 def _done(name: str, count: int) -> str:
-    done = f"{name.replace('_', ' ')} {count:,}"
-    if name != "told":
-        return done
-    return f"{done} why {'it waits' if count == 1 else 'they wait'}"
+    if name == "told":
+        return f"{count:,} new wait {'reason' if count == 1 else 'reasons'}"
+    return f"{count:,} {name.replace('_', ' ')}"
 
 
 def place_text(position: int | None, waiting: int, pool: str) -> str:
-    """“It is first of 3 in the queue of cml-eu.”"""
+    """Format a position in the queue of a pool."""
     if position is None:
-        return f"It waits in {pool}; no tick has looked at it yet."
+        return f"Waiting in {pool}; not evaluated by a tick yet."
     if waiting == 1:
-        return f"It is the only one in the queue of {pool}."
-    place = "first" if position == 1 else f"number {position:,}"
-    return f"It is {place} of {waiting:,} in the queue of {pool}."
+        return f"Only session in the queue of {pool}."
+    return f"Position {position:,} of {waiting:,} in the queue of {pool}."
 
 
 def slot_sentence(slot: Slot, *, now: datetime) -> str:
-    """What the slot is doing and what happens next."""
+    """Return what the slot is doing and what happens next."""
     since = duration_text(now - slot.last_state_change)
     leases = f"{slot.lease_count} of {count_text(slot.max_leases, 'lease')}"
-    used = f"{leases} {'is' if slot.lease_count == 1 else 'are'} in use."
+    used = f"{leases} in use."
     match SlotState(slot.state):
         case SlotState.EMPTY:
-            return f"**No worker is here, for {since}.** The pool launches one when it is needed."
+            return f"**Empty for {since}.** The pool launches a worker when it is needed."
         case SlotState.LAUNCHING | SlotState.BOOTING | SlotState.BINDING:
-            return f"**A worker is on the way, {slot.get_state_display().lower()} for {since}.**"
+            return f"**{slot.get_state_display()} for {since}.** The slot accepts sessions when it is ready."
         case SlotState.READY if slot.cordoned:
-            return f"**Ready for {since}, but cordoned: it gets no more sessions.** {used}"
+            return f"**Ready for {since}, cordoned: it gets no new sessions.** {used}"
         case SlotState.READY:
             return f"**Ready for {since}.** {used}"
         case SlotState.DRAINING if slot.lease_count:
-            return f"**Draining for {since}.** It ends when the last of {leases} is given back."
+            released = "its lease is" if slot.lease_count == 1 else f"its {slot.lease_count} leases are"
+            return f"**Draining for {since}.** The worker terminates when {released} released."
         case SlotState.DRAINING:
-            return f"**Draining for {since}.** It has no lease and is about to end."
+            return f"**Draining for {since}.** It has no lease and terminates soon."
         case SlotState.TERMINATING:
-            return f"**Its worker is being ended, for {since}.**"
+            return f"**Terminating for {since}.**"
         case _:
-            return f"**In error for {since}.** Nothing is tried here until the wait is over or you retry."
+            return f"**In error for {since}.** LCM tries again when the wait is over or you retry."
 
 
 def occupants_text(on_it: SlotOccupancy) -> str:
-    """“6 sessions are on it, the last until 04:05”; “Nobody is on it”."""
+    """Format the number of sessions on a slot and the end of the last one."""
     if not on_it.count:
-        return "Nobody is on it"
+        return "No sessions on this slot"
     noun = "reservation" if on_it.without_session else "session"
-    text = f"{count_text(on_it.count, noun)} {'is' if on_it.count == 1 else 'are'} on it"
+    text = f"{count_text(on_it.count, noun)} on this slot"
     if on_it.last_end is None:
         return text
     return f"{text}, {'' if on_it.count == 1 else 'the last '}until {clock_text(on_it.last_end)}"
@@ -128,36 +125,36 @@ def occupants_text(on_it: SlotOccupancy) -> str:
 def slot_notices(slot: Slot, *, now: datetime) -> Iterator[PoolNotice]:
     if slot.interruption_deadline:
         left = slot.interruption_deadline - now
-        when = f"Gone in {countdown(left)}" if left > timedelta(0) else "Its time is over"
+        when = f"Terminates in {countdown(left)}" if left > timedelta(0) else "The deadline has passed"
         before = duration_text(timedelta(seconds=settings.CONFIG["INTERRUPTION_TEARDOWN"]))
         text = (
             f"{when}. Sessions that have not started return to the queue. Ready sessions stop now. "
             f"LCM observes and ends running sessions {before} before the worker is gone. "
             "LCM requests preemptible sessions again for the rest of their timeslot."
         )
-        yield PoolNotice("warn", "tri", "The provider takes this worker away.", text)
+        yield PoolNotice("warn", "tri", "Spot interruption notice.", text)
     if slot.state == SlotState.ERROR:
         wait = slot.state_deadline - now if slot.state_deadline else None
-        again = f"Tried again in {duration_text(wait)}. " if wait and wait > timedelta(0) else ""
+        again = f"Retries in {duration_text(wait)}. " if wait and wait > timedelta(0) else ""
         why = f"{(slot.reason or 'No reason was given').rstrip('.')}."
-        then = "Stop its sessions to be able to retry." if slot.lease_count else "Retry to use it at once."
+        then = "Stop its sessions before you retry." if slot.lease_count else "Retry to use it at once."
         yield PoolNotice("bad", "oct", why, f"{again}{then}")
     elif overdue(slot, now=now):
         assert slot.state_deadline is not None
         late = duration_text(now - slot.state_deadline)
-        text = f"It should not be {slot.get_state_display().lower()} any more and is ended at the next look."
+        text = f"It should not be {slot.get_state_display().lower()} any more. LCM ends it at the next pass."
         yield PoolNotice("warn", "tri", f"Overdue by {late}.", text)
 
 
 def overdue(slot: Slot, *, now: datetime) -> bool:
-    """Past its deadline; one that drains may take as long as its leases."""
+    """Return whether the slot is past its deadline; a draining slot may wait for its leases."""
     if slot.state_deadline is None or slot.state_deadline >= now:
         return False
     return slot.state != SlotState.ERROR and not (slot.state == SlotState.DRAINING and slot.lease_count)
 
 
 def countdown(left: timedelta) -> str:
-    """`01:42`"""
+    """Format a countdown: `01:42`."""
     seconds = max(int(left.total_seconds()), 0)
     return f"{seconds // 60:02}:{seconds % 60:02}"
 
@@ -167,20 +164,20 @@ def _sentence(text: str) -> str:
 
 
 def waiting_noun(figures: PoolFigures) -> str:
-    """What to call those that wait: “sessions”, unless some are for none."""
+    """Return the noun for waiting reservations: “sessions”, unless some have none."""
     noun = "reservation" if figures.waiting_without_session else "session"
     return noun if figures.waiting == 1 else f"{noun}s"
 
 
 def _queue(figures: PoolFigures, now: datetime) -> str:
-    ahead = f", {figures.ahead:,} {'is' if figures.ahead == 1 else 'are'} booked ahead"
+    ahead = f" · {figures.ahead:,} booked"
     return f"{_waits(figures, now)}{ahead if figures.ahead else ''}"
 
 
 def _waits(figures: PoolFigures, now: datetime) -> str:
     if not figures.waiting:
-        return "nothing waits"
-    waits = f"{figures.waiting:,} {waiting_noun(figures)} {'waits' if figures.waiting == 1 else 'wait'}"
+        return "0 waiting"
+    waits = f"{figures.waiting:,} {waiting_noun(figures)} waiting"
     if figures.oldest is None:
         return waits
     length = duration_text(max(now - figures.oldest, timedelta(0)))
@@ -188,22 +185,27 @@ def _waits(figures: PoolFigures, now: datetime) -> str:
 
 
 def _refusal_notice(supply: PoolSupply, now: datetime) -> PoolNotice:
-    """One for all of them: the table of offerings has each with its time."""
+    """Return one notice for all refusals; the table of offerings lists each with its time."""
     soonest = min(each.refused_until for each in supply.refused if each.refused_until)
-    again = f"asked for again in {duration_text(soonest - now)}."
+    wait = duration_text(soonest - now)
     if supply.workers:
-        return PoolNotice("warn", "tri", "Every listed worker is in use.", f"One is {again}")
+        return PoolNotice("warn", "tri", "Every listed worker is in use.", f"LCM tries again in {wait}.")
     names = [each.offering.name for each in supply.refused]
     title = f"{names[0]} was refused." if len(names) == 1 else f"{len(names)} offerings were refused."
-    text = "There was no capacity for it. It is" if len(names) == 1 else "There was no capacity. The first is"
-    others = "" if supply.all_refused else " Others are tried meanwhile."
-    return PoolNotice("warn", "tri", title, f"{text} {again}{others}")
+    others = "" if supply.all_refused else " Other offerings are tried meanwhile."
+    return PoolNotice(
+        "warn", "tri", title, f"The provider had no capacity. LCM tries again in {wait}.{others}"
+    )
 
 
 def _backoff_notice(pool: Pool, until: datetime, now: datetime) -> PoolNotice:
-    why = f" after {count_text(pool.failures, 'failure')}" if pool.failures else ", as there was no capacity"
+    why = (
+        f" after {count_text(pool.failures, 'failure')}"
+        if pool.failures
+        else ": the provider has no capacity"
+    )
     left = duration_text(until - now)
-    text = f"It goes on by itself at {timezone.localtime(until):%H:%M:%S}, in {left}."
+    text = f"Launches resume at {timezone.localtime(until):%H:%M:%S}, in {left}."
     if pool.failures:
-        text += " To go on at once, retry a slot in error or change the settings."
+        text += " To continue at once, retry a slot in error or change the settings."
     return PoolNotice("warn", "clock", f"Nothing is launched{why}.", text)

@@ -1,4 +1,4 @@
-"""Ticks as pages show them: what they did, and where their time went."""
+"""Ticks on pages: their results and the duration of their steps."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from scheduling.pages.texts import counts_text
 from scheduling.placement.framework.configuration import InvalidConfiguration, read_configuration
 
 WIDTH = 1000
-# What is less than this is neither drawn nor told in a row, in ms.
+# Steps shorter than this, in ms, are neither drawn nor listed in a row.
 SHORT = 0.05
-# Steps that are drawn alike, and how the legend names them.
+# Steps that share a colour, and their name in the legend.
 LEGEND = ((1, "Place"), (2, "Launch and keep"), (3, "Interruptions"), (5, "Rest"))
 _KINDS = {"place": 1, "launch": 2, "keep": 2, "interrupt": 3}
 _REST = 5
@@ -24,7 +24,7 @@ _REST = 5
 
 @dataclass(frozen=True)
 class TickStep:
-    """One step of a tick, as long as it took."""
+    """One step of a tick and its duration."""
 
     name: str
     ms: float
@@ -44,14 +44,14 @@ class StepSegment:
 
 @dataclass(frozen=True)
 class StepBar:
-    """The steps of a tick as parts of a bar, which is as long as the slowest tick beside it."""
+    """The steps of a tick as a stacked bar, scaled to the slowest tick of the page."""
 
     segments: Sequence[StepSegment]
     width: int = WIDTH
 
     @property
     def text(self) -> str:
-        """“expire 2.0 · place 126.2 ms”"""
+        """Format the durations: “expire 2.0 · place 126.2 ms”."""
         return f"{' · '.join(each.step.text for each in self.segments)}{NBSP}ms" if self.segments else ""
 
 
@@ -64,24 +64,24 @@ class PluginTime:
 
 @dataclass(frozen=True)
 class PluginTimes:
-    """What plugins cost and what failed in them, in the order in which they are asked."""
+    """Duration and failures of plugins, in call order."""
 
     rows: Sequence[PluginTime]
-    # Those that took too little to be measured, by name.
+    # Names of plugins too quick to measure.
     quick: Sequence[str]
-    # What placing took besides: reading what there is and saving what was decided.
+    # Remaining time of the placement step: reading the snapshot and saving decisions.
     rest: float
 
 
 def steps_of(tick: TickRun) -> list[TickStep]:
-    """In their order, which a database does not keep."""
+    """Return the steps in order; JSON in the database does not keep it."""
     names = [name for name, _ in STEPS if name in tick.step_ms]
     names += [name for name in tick.step_ms if name not in names]
     return [TickStep(words(name), tick.step_ms[name], _KINDS.get(name, _REST)) for name in names]
 
 
 def annotate_ticks(rows: Sequence[Any]) -> None:
-    """Give rows of a page what they did and a bar of their steps."""
+    """Add results and step bars to the ticks of a page."""
     steps = [steps_of(row) for row in rows]
     slowest = max((_sum(each) for each in steps), default=0)
     for row, each in zip(rows, steps, strict=True):

@@ -1,4 +1,4 @@
-"""What is taken of slots: a query or two for all of them."""
+"""Allocated amounts, GPUs and ports by slot, in one or two queries."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scheduling.capacity.resources import NAMES
 from scheduling.models import Phase, Pool, PortAllocation, Reservation, ReservationPart, Slot
 from scheduling.placement.framework.amounts import NOTHING, UNIT, Amounts, add
 
-# Slots by their ids, or as a query where there may be thousands.
+# Slots by id, or as a query if there may be thousands.
 Slots: TypeAlias = "Sequence[UUID] | QuerySet[Slot]"
 
 
 def amounts_by_slot(slots: Slots) -> dict[UUID, Amounts]:
-    """What active reservations hold, by slot; those that are spread by their parts."""
+    """Return the amounts that active reservations hold, by slot; spread reservations by their parts."""
     found: dict[UUID, Amounts] = {}
     whole, parts = (
         rows.order_by().values_list("slot_id").annotate(**whole_units(Sum)) for rows in _held_on(slots)
@@ -29,12 +29,12 @@ def amounts_by_slot(slots: Slots) -> dict[UUID, Amounts]:
 
 
 def whole_units(of: Callable[[str], Any] = F) -> dict[str, Cast]:
-    """The amounts of rows, or sums of them, as the scheduler counts: no Decimal is made."""
+    """Return the amounts of rows, or sums of them, in scheduler units, without creating Decimals."""
     return {f"{name}_units": Cast(Round(of(name) * UNIT), BigIntegerField()) for name in NAMES}
 
 
 def devices_by_slot(slots: Slots) -> dict[UUID, dict[int, int]]:
-    """How much of each GPU is held, by slot."""
+    """Return how much of each GPU is held, by slot."""
     found: dict[UUID, dict[int, int]] = {}
     for rows in _held_on(slots):
         for slot_id, devices in rows.filter(gpu__gt=0).values_list("slot_id", "devices"):
@@ -45,7 +45,7 @@ def devices_by_slot(slots: Slots) -> dict[UUID, dict[int, int]]:
 
 
 def ports_by_slot(pool: Pool | None, slots: Slots, *, leaked_only: bool = False) -> dict[UUID, int]:
-    """How many ports of the pool's range are taken, by slot; slots of several pools by the range of each."""
+    """Return the number of taken ports in the pool's range, by slot; slots may be of several pools."""
     first, last = (
         (pool.first_port, pool.last_port)
         if pool

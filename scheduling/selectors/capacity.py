@@ -1,4 +1,4 @@
-"""Reading capacity: pools with their use and demand, slots, reservations, ticks."""
+"""Queries of pools with their usage and demand, slots, reservations and ticks."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from scheduling.selectors.lead_time import QUEUED_SINCE, is_queued
 
 POOL_STATES = ("enabled", "off", "stopped", "backing off")
 _SLOT_NAME = re.compile(r"^(?P<pool>[a-z0-9-]+)-(?P<number>[0-9]{1,6})$")
-# What a session's definition has and no list shows.
+# Columns of a session's definition that no list shows.
 _LONG = ("topology_yaml", "nodes", "links")
 
 
 def pools(now: datetime) -> QuerySet[Any]:
-    """Pools with their state, their use (slots and leases) and what waits for them."""
+    """Return pools with their state, their usage (slots and leases) and their queue."""
     slots, ready = Slot.objects.all(), Slot.objects.filter(state=SlotState.READY)
     found: QuerySet[Any] = pools_with_queue(now).annotate(
         occupied=Coalesce(_for_each(slots.filter(state__in=OCCUPIED), Count("*")), 0),
@@ -55,9 +55,9 @@ def pools(now: datetime) -> QuerySet[Any]:
 
 
 def pools_with_queue(now: datetime) -> QuerySet[Any]:
-    """Pools with their state and what waits for them, which an index alone can tell.
+    """Return pools with their state and their queue, by index-only queries.
 
-    Those who booked ahead wait from their turn on; until then they are `ahead`.
+    Advance bookings count as waiting from their queue entry on; until then they are `ahead`.
     """
     pending = Reservation.objects.filter(phase=Phase.PENDING)
     waiting = pending.filter(is_queued(now))
@@ -74,7 +74,7 @@ def pools_with_state(now: datetime) -> QuerySet[Any]:
 
 
 def pool_state(now: datetime) -> Case:
-    """Whether new slots may come, in one of `POOL_STATES`."""
+    """Annotate whether new slots may be launched: one of `POOL_STATES`."""
     return Case(
         When(enabled=False, then=Value("off")),
         When(~Q(stopped_reason=""), then=Value("stopped")),
@@ -83,32 +83,32 @@ def pool_state(now: datetime) -> Case:
     )
 
 
-# Slots that take sessions, or will once they are READY.
+# Slots that accept sessions, or will once they are READY.
 SERVING = Q(cordoned=False, interruption_deadline=None)
 
 
 def overdue_grace() -> timedelta:
-    """What is overdue is looked at once more, and counts as a failure when it is ended.
+    """Return how long an overdue slot is checked again before it is ended as a failure.
 
-    So long no other launch takes its place.
+    Meanwhile no other launch takes its place.
     """
     return max(timedelta(minutes=1), 3 * timedelta(seconds=settings.CONFIG["RECONCILE_INTERVAL"]))
 
 
 def is_in_flight(now: datetime) -> Q:
-    """Slots that will serve, as far as is known: what is overdue is about to be ended."""
+    """Filter slots that are expected to become READY; overdue slots are about to be ended."""
     return SERVING & Q(state__in=IN_FLIGHT, state_deadline__gt=now - overdue_grace())
 
 
 def is_slot_in_flight(slot: Slot, now: datetime) -> bool:
-    """The same of a slot that has been read."""
+    """Return the same for a loaded slot."""
     if slot.cordoned or slot.interruption_deadline or slot.state not in IN_FLIGHT or not slot.state_deadline:
         return False
     return slot.state_deadline > now - overdue_grace()
 
 
 class ServingCounts(NamedTuple):
-    """How many slots of a pool serve: READY, READY without a lease, on their way."""
+    """Numbers of serving slots of a pool: READY, READY without a lease, incoming."""
 
     ready: int
     idle: int
@@ -126,18 +126,18 @@ def serving_slots(pool: Pool, *, now: datetime) -> ServingCounts:
 
 
 def occupied_slots(pool: Pool) -> int:
-    """What counts against the maximum."""
+    """Return the slots that count against the pool's maximum."""
     return Slot.objects.filter(pool=pool, state__in=OCCUPIED).count()
 
 
 def emptying_slots(pool: Pool) -> int:
-    """How many of them will be free by themselves: nobody is on them any more."""
+    """Return how many of them become free without action: no lease is left on them."""
     leaving = Q(state=SlotState.TERMINATING) | Q(state=SlotState.DRAINING, lease_count=0)
     return Slot.objects.filter(leaving, pool=pool).count()
 
 
 def is_leaving(slot: Slot) -> bool:
-    """The same of a slot that has been read."""
+    """Return the same for a loaded slot."""
     idle = slot.state == SlotState.DRAINING and not slot.lease_count
     return idle or slot.state == SlotState.TERMINATING
 
@@ -151,7 +151,7 @@ def enabled_pools() -> list[str]:
 
 
 def other_pools(session: LabletSession) -> list[str]:
-    """The pools a session could wait in instead of its own, by name."""
+    """Return the pools that a session could be moved to, by name."""
     pools = Pool.objects.filter(enabled=True, system=session.definition.system).exclude(name=session.pool)
     return list(pools.order_by("name").values_list("name", flat=True))
 
@@ -161,7 +161,7 @@ def slots() -> QuerySet[Slot]:
 
 
 def search_slots(rows: QuerySet[Slot], text: str, *, also: Q | None = None) -> QuerySet[Slot]:
-    """By what is written on the tile: name, instance, address, offering."""
+    """Search slots by name, instance, address or offering."""
     found = also or Q()
     for column in ("pool__name", "instance_id", "endpoint", "offering"):
         found |= Q(**{f"{column}__icontains": text})
@@ -171,13 +171,13 @@ def search_slots(rows: QuerySet[Slot], text: str, *, also: Q | None = None) -> Q
 
 
 def slots_in_scope(scope: ControllerScope) -> QuerySet[Slot]:
-    """The slots that a controller may see and report on."""
+    """Return the slots that a controller may see and report on."""
     rows = slots().filter(pool__name__in=scope.pools)
     return rows if scope.slot_id is None else rows.filter(pk=scope.slot_id)
 
 
 def reservations() -> QuerySet[Reservation]:
-    """Reservations with whom they are for and where they are."""
+    """Return reservations with their session, user and slot."""
     rows = Reservation.objects.select_related(
         "pool", "slot__pool", "session__definition", "session__owner", "last_verdict"
     )
@@ -185,7 +185,7 @@ def reservations() -> QuerySet[Reservation]:
 
 
 def reservation_counts(now: datetime) -> tuple[int, int, int]:
-    """How many hold a place, wait for one, and are booked ahead; each phase has an index of its own."""
+    """Return how many are placed, waiting and booked; each phase has its own index."""
     due = is_queued(now)
     queue = Reservation.objects.filter(phase=Phase.PENDING).aggregate(
         waiting=Count("pool", filter=due), ahead=Count("pool", filter=~due)
@@ -195,8 +195,8 @@ def reservation_counts(now: datetime) -> tuple[int, int, int]:
 
 
 def reservations_on(slot: Slot) -> QuerySet[Reservation]:
-    """Those that hold a lease of the slot, the largest first."""
-    # Read first: with a subquery beside the slot, the database looks through all there ever were.
+    """Return the reservations with a lease on the slot, largest first."""
+    # Query the ids first: with a subquery the database would scan all reservations.
     spread = list(ReservationPart.objects.filter(slot=slot).values_list("reservation_id", flat=True))
     here = Q(slot=slot) | Q(pk__in=spread)
     return reservations().filter(here, phase=Phase.READY).order_by("-memory_gb", "-cpu_cores", "pk")
@@ -204,7 +204,7 @@ def reservations_on(slot: Slot) -> QuerySet[Reservation]:
 
 @dataclass(frozen=True)
 class SlotOccupancy:
-    """How many hold a lease of a slot, how many of them without a session, and when the last of them ends."""
+    """Number of leases of a slot, how many have no session, and when the last one ends."""
 
     count: int
     without_session: int
@@ -221,7 +221,7 @@ def slot_occupancy(slot: Slot) -> SlotOccupancy:
 
 
 def parts_of(rows: Sequence[Reservation]) -> dict[UUID, list[ReservationPart]]:
-    """What those of them that are spread have on each of their slots."""
+    """Return the parts of spread reservations by slot."""
     keys = [row.pk for row in rows if row.spread]
     found: dict[UUID, list[ReservationPart]] = {}
     if keys:
@@ -232,7 +232,7 @@ def parts_of(rows: Sequence[Reservation]) -> dict[UUID, list[ReservationPart]]:
 
 
 def reservations_of(session: LabletSession, limit: int) -> list[Reservation]:
-    """A session's claims, the one of its present attempt first."""
+    """Return a session's reservations, the one of the current attempt first."""
     return list(reservations().filter(session=session).order_by("-attempt", "-created_at")[:limit])
 
 
@@ -242,7 +242,7 @@ def suggest_pools(text: str) -> list[str]:
 
 
 def last_reservations(session_ids: Sequence[UUID]) -> dict[UUID, Reservation]:
-    """Of each session the claim with the slot it is on, or was on when it ended."""
+    """Return each session's reservation on its current slot, or on its last one."""
     here = Q(phase=Phase.READY) | Q(session__status__in=FINAL)
     rows = Reservation.objects.filter(here, session_id__in=session_ids, slot__isnull=False)
     placed = rows.select_related("slot__pool").order_by("attempt", "created_at")
@@ -254,7 +254,7 @@ def ticks() -> QuerySet[TickRun]:
 
 
 def tick_summary(moment: datetime) -> tuple[int, int | None]:
-    """How many failed since then, and how many ms the slowest took: None when there was none."""
+    """Return the number of failed ticks and the slowest duration in ms since then; None without ticks."""
     found = TickRun.objects.filter(started_at__gte=moment).aggregate(
         failed=Count("pk", filter=~Q(errors={})), slowest=Max("duration_ms")
     )
@@ -262,7 +262,7 @@ def tick_summary(moment: datetime) -> tuple[int, int | None]:
 
 
 def ticks_since(moment: datetime, *, limit: int) -> list[tuple[datetime, int, str, dict[str, int]]]:
-    """When the newest of them started, how long they took, of which pool they were and what they did."""
+    """Return start, duration, pool and results of the ticks since then."""
     rows = TickRun.objects.filter(started_at__gte=moment).order_by("-started_at", "-pk")
     return list(rows.values_list("started_at", "duration_ms", "pool__name", "counts")[:limit])
 
@@ -272,20 +272,20 @@ def attempts_of(slot: Slot, limit: int) -> list[LaunchAttempt]:
 
 
 def ports_of(slot: Slot) -> list[PortAllocation]:
-    """The taken ports of a slot, in order, with the sessions that have them."""
+    """Return the taken ports of a slot, in order, with their sessions."""
     return list(slot.ports.order_by("port").select_related("session"))
 
 
 @dataclass(frozen=True)
 class SlotAllocation:
-    """What is taken of a slot."""
+    """Allocated amounts of a slot."""
 
     taken: Resources
     ports: int
 
 
 def slot_allocations(pool: Pool, rows: list[Slot]) -> dict[UUID, SlotAllocation]:
-    """What is taken of slots of one pool; a query or two for all."""
+    """Return the allocated amounts of slots of one pool, in one or two queries."""
     keys = [slot.pk for slot in rows]
     amounts, ports = amounts_by_slot(keys), ports_by_slot(pool, keys)
     return {key: SlotAllocation(_in_numbers(amounts.get(key, NOTHING)), ports.get(key, 0)) for key in keys}
@@ -297,7 +297,7 @@ def _in_numbers(amounts: Amounts) -> Resources:
 
 @dataclass(frozen=True)
 class PoolFigures:
-    """A pool in numbers."""
+    """Figures of a pool."""
 
     by_state: dict[str, int]
     leases: int
@@ -306,7 +306,7 @@ class PoolFigures:
     taken: Resources
     waiting: int
     waiting_without_session: int
-    # Those whose turn has not come.
+    # Advance bookings.
     ahead: int
     oldest: datetime | None
 
@@ -347,7 +347,7 @@ def figures_of(pool: Pool, now: datetime) -> PoolFigures:
 
 
 def pool_allocations(rows: Sequence[Pool]) -> dict[UUID, tuple[Resources, Resources]]:
-    """What is taken of the READY slots of each pool, and what they have; three queries for all."""
+    """Return allocated amounts and capacity of each pool's READY slots, in three queries."""
     keys = [pool.pk for pool in rows]
     room = _sums_by("pool", Slot.objects.filter(pool__in=keys, state=SlotState.READY))
     held = _held_on_ready(keys)
@@ -355,7 +355,7 @@ def pool_allocations(rows: Sequence[Pool]) -> dict[UUID, tuple[Resources, Resour
 
 
 def _held_on_ready(pools: Sequence[UUID]) -> dict[UUID, Resources]:
-    """What is taken of READY slots, by pool; of reservations that are spread, their parts there."""
+    """Return the allocated amounts of READY slots, by pool; of spread reservations the parts there."""
     whole = Reservation.objects.filter(
         pool__in=pools, phase=Phase.READY, slot__state=SlotState.READY, spread=False
     )
@@ -372,7 +372,7 @@ def _sums_by(pool: str, rows: QuerySet[Any]) -> dict[UUID, Resources]:
 
 
 def board_slots(pool: Pool, *, now: datetime, start: int, limit: int) -> list[Slot]:
-    """A pool's slots that are not empty: what needs someone first, then what moves, then the fullest."""
+    """Return a pool's slots that are not EMPTY: problems first, then transitions, then the fullest."""
     troubled = Q(state=SlotState.ERROR) | Q(interruption_deadline__isnull=False)
     overdue = Q(state_deadline__lt=now) & ~Q(state=SlotState.DRAINING, lease_count__gt=0)
     order = Case(
@@ -388,7 +388,7 @@ def board_slots(pool: Pool, *, now: datetime, start: int, limit: int) -> list[Sl
 
 
 def empty_places(pool: Pool, *, start: int, limit: int) -> list[tuple[int, UUID | None]]:
-    """Numbers without an instance, with the slot where one was before; as many as may be filled."""
+    """Return slot numbers without an instance, with the previous slot if any; up to the pool's maximum."""
     rows = Slot.objects.filter(pool=pool).order_by().values_list("number", "state", "pk")
     known = {number: (state, pk) for number, state, pk in rows}
     taken = sum(state != SlotState.EMPTY for state, _ in known.values())
@@ -401,7 +401,7 @@ def empty_places(pool: Pool, *, start: int, limit: int) -> list[tuple[int, UUID 
 
 
 def _for_each(rows: QuerySet[Any], value: Any) -> Subquery:
-    """A figure over a pool's rows."""
+    """Return an aggregate over a pool's rows as a subquery."""
     mine = rows.filter(pool=OuterRef("pk")).order_by().values("pool")
     return Subquery(mine.annotate(figure=value).values("figure"))
 

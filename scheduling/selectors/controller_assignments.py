@@ -1,4 +1,4 @@
-"""What capacity knows of sessions and slots that a controller works on."""
+"""Slots, nodes and ports of the sessions that a controller handles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.selectors.capacity import slots_in_scope
 
 
 def slots_of_sessions(session_ids: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
-    """Where each of the sessions is."""
+    """Return the slots of each session."""
     rows = Reservation.objects.filter(session_id__in=session_ids, phase=Phase.READY)
     return {
         row.session_id: _place(row.slot)
@@ -24,7 +24,7 @@ def slots_of_sessions(session_ids: Sequence[UUID]) -> dict[UUID, dict[str, Any]]
 
 
 def nodes_by_slot(session_ids: Sequence[UUID]) -> dict[UUID, list[tuple[dict[str, Any], list[str]]]]:
-    """Of sessions that are spread: which of their nodes are on which slot, always in the same order."""
+    """Return which nodes of spread sessions are on which slot, in a stable order."""
     found: dict[UUID, list[tuple[dict[str, Any], list[str]]]] = {}
     rows = ReservationPart.objects.filter(
         reservation__session_id__in=session_ids, reservation__phase=Phase.READY
@@ -40,7 +40,7 @@ def _place(slot: Slot) -> dict[str, Any]:
 
 
 def ports_of_sessions(session_ids: Sequence[UUID]) -> dict[UUID, dict[str, int]]:
-    """The allocated ports of each of the sessions, by name."""
+    """Return the allocated ports of each session, by name."""
     found: dict[UUID, dict[str, int]] = {key: {} for key in session_ids}
     rows = PortAllocation.objects.filter(session_id__in=session_ids, leaked=False)
     for session_id, name, port in rows.values_list("session_id", "name", "port"):
@@ -50,13 +50,13 @@ def ports_of_sessions(session_ids: Sequence[UUID]) -> dict[UUID, dict[str, int]]
 
 
 def live_slots(scope: ControllerScope) -> QuerySet[Slot]:
-    """Slots with a worker that can be spoken to, or soon can."""
+    """Return slots whose worker can be reached, or soon can."""
     rows = slots_in_scope(scope).filter(state__in=LIVE)
     return rows.exclude(endpoint="")
 
 
 def sessions_on_slot(slot_id: UUID) -> list[UUID]:
-    """The sessions that are on this slot and on no other; a spread session may be on several."""
+    """Return the sessions that are on this slot only; a spread session may be on several."""
     rows = Reservation.objects.filter(slot_id=slot_id, phase=Phase.READY, session__isnull=False)
     elsewhere = ReservationPart.objects.filter(reservation=OuterRef("pk")).exclude(slot_id=slot_id)
     return list(rows.exclude(Exists(elsewhere)).values_list("session_id", flat=True))

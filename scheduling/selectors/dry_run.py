@@ -1,4 +1,4 @@
-"""A dry run: the next cycle of a pool as it is, and with something changed. Nothing is written."""
+"""Dry runs: compare a pool's next cycle with one over changed input. Nothing is written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from scheduling.selectors.snapshots import snapshot_of
 
 
 def with_requirements(job: Job, amounts: Mapping[str, Decimal]) -> Job:
-    """What is not named stays. The tasks of a job that spreads divide the new amounts as they did the old."""
+    """Return the job with new amounts; the tasks of a spread job keep their proportions."""
     columns = [[task.request[which] for task in job.tasks] for which in range(len(RESOURCES))]
     for which, name in enumerate(RESOURCES):
         if name in amounts:
@@ -40,14 +40,14 @@ def _resized(task: Task, amounts: tuple[int, ...]) -> Task:
     return replace(task, request=amounts_of(values))
 
 
-# The head of the queue that is rehearsed.
+# Number of reservations from the head of the queue that a dry run considers.
 MAX_QUEUE = 10_000
 MOST_NEW_SLOTS = 1_000
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """Other amounts for the waiting sessions of a definition, or for one session."""
+    """New amounts for the waiting sessions of a definition, or for one session."""
 
     amounts: Mapping[str, Decimal]
     definition: UUID | None = None
@@ -56,18 +56,18 @@ class Requirement:
 
 @dataclass(frozen=True)
 class DryRunInput:
-    """What would be different."""
+    """Changes that a dry run assumes."""
 
     drain: Sequence[UUID] = ()
     add_slots: int = 0
     requirements: Sequence[Requirement] = ()
-    # Another scheduler document; None leaves the pool's own.
+    # Another scheduler document; None keeps the pool's own.
     scheduler: str | None = None
 
 
 @dataclass(frozen=True)
 class PlacementChange:
-    """Someone whose lot would change: where to, now and then, and why not."""
+    """A session that would be affected: its slot before and after, and the wait reason."""
 
     reservation: UUID
     position: int
@@ -78,7 +78,7 @@ class PlacementChange:
 
 @dataclass(frozen=True)
 class DryRunResult:
-    """Two cycles, compared."""
+    """The comparison of two cycles."""
 
     waiting: int
     placed_before: int
@@ -92,7 +92,7 @@ class DryRunResult:
 
 
 def run_dry_run(pool: Pool, what_if: DryRunInput, *, now: datetime) -> DryRunResult:
-    """Both cycles run on the code that decides; wrong input is refused before anything runs."""
+    """Run both cycles with the scheduler's own code; invalid input is rejected first."""
     ours = _configuration(pool.scheduler)
     theirs = ours if what_if.scheduler is None else _configuration(what_if.scheduler)
     drained = _drained(pool, what_if.drain)
@@ -130,7 +130,7 @@ def _drained(pool: Pool, keys: Sequence[UUID]) -> set[str]:
 
 
 def _with_slots(snapshot: Snapshot, drained: set[str], count: int) -> Snapshot:
-    """Without some of its slots, and with new ones: of each kind in turn."""
+    """Return the snapshot without some slots, and with new ones of each kind in turn."""
     kinds = islice(cycle(snapshot.templates), count)
     more = [
         replace(new, name=f"new slot {number}", id=f"new-{number:04}") for number, new in enumerate(kinds, 1)
@@ -139,7 +139,7 @@ def _with_slots(snapshot: Snapshot, drained: set[str], count: int) -> Snapshot:
 
 
 def _changed(pool: Pool, snapshot: Snapshot, what_if: DryRunInput) -> list[Job]:
-    """The waiting jobs, each with the last requirement that names it."""
+    """Return the waiting jobs, each with the last requirement that names it."""
     amounts: dict[UUID, Mapping[str, Decimal]] = {}
     waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING)
     for requirement in what_if.requirements:
@@ -185,11 +185,11 @@ def _move(
 
 
 def _where(verdict: Verdict, names: Mapping[str, str]) -> str:
-    """The slots someone gets; room that is yet to be made is said so."""
+    """Return the slots that a job gets; marks space that has to be cleared first."""
     if verdict.outcome not in (VerdictOutcome.PLACED, VerdictOutcome.HELD):
         return ""
     found = ", ".join(sorted(names.get(part.node, part.node) for part in verdict.parts))
-    return found if verdict.outcome is VerdictOutcome.PLACED else f"{found}, once room is made"
+    return found if verdict.outcome is VerdictOutcome.PLACED else f"{found}, after evictions"
 
 
 def _victims(evictions: Sequence[Eviction]) -> int:

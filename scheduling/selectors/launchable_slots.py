@@ -1,4 +1,4 @@
-"""What could be launched now, and what each launch is meant to be."""
+"""Slots that could be launched now, and the intent of each launch."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from scheduling.selectors.new_slots import NewSlots, free_workers
 
 @dataclass(frozen=True)
 class LaunchIntent:
-    """What a launch is meant for."""
+    """The purpose of a launch."""
 
-    # What cannot be interrupted.
+    # For non-preemptible work.
     on_demand_only: bool = False
-    # The worker of a list that exists already, and its place in that list.
+    # The listed worker to use, and its position in the list.
     worker: str = ""
     number: int = 0
 
@@ -30,12 +30,12 @@ ANY_LAUNCH = LaunchIntent()
 
 
 class LaunchableSlots:
-    """New slots of each kind: as many as may be had, or as there are free workers of a list."""
+    """New slots by kind: as many as may be launched, or as there are free listed workers."""
 
     def __init__(self, prospects: NewSlots, runtime: RuntimeAdapter, *, most: int, now: datetime) -> None:
         self._prospects, self._most = prospects, most
         self._chooses = len(prospects.markets) > 1
-        # While all of it is refused nothing is asked for on demand: what may be interrupted goes on.
+        # While all on-demand offerings are refused, only launches for preemptible work continue.
         self._on_demand = self._chooses and bool(
             open_offerings(prospects.pool, runtime, now, on_demand_only=True)
         )
@@ -46,11 +46,11 @@ class LaunchableSlots:
 
     @property
     def lacks_on_demand(self) -> bool:
-        """The pool may have it, and all of it was refused a moment ago."""
+        """Return whether the pool allows on-demand offerings and all were recently refused."""
         return self._chooses and not self._on_demand
 
     def supplies(self, *, refused: bool = False) -> list[SlotSupply]:
-        """What may be asked for now; with `refused` also what was refused a moment ago."""
+        """Return what may be requested now; with `refused` also recently refused offerings."""
         found = []
         for node in self._prospects.templates:
             most = self._most
@@ -60,14 +60,14 @@ class LaunchableSlots:
         return found
 
     def _markets(self, node: Node, on_demand: bool) -> Iterable[Node]:
-        """What may be taken away, and what is not; one of them where there is no choice."""
+        """Return spot and on-demand, or only one of them if there is no choice."""
         if not self._chooses:
             return [node]
         spot, lasting = replace(node, spot=True), replace(node, spot=False)
         return [spot, lasting] if on_demand else [spot]
 
     def take_for_node(self, node: Node) -> LaunchIntent:
-        """A launch that makes such a slot, which is then gone from the stock."""
+        """Return a launch that creates such a slot, and remove it from the stock."""
         on_demand_only = self._chooses and not node.spot
         if not self._prospects.workers:
             return LaunchIntent(on_demand_only)

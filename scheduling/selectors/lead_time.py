@@ -1,4 +1,4 @@
-"""Whose turn it is: who booked ahead waits from a while before the timeslot on, not from when they asked."""
+"""Queue entry of reservations: an advance booking joins the queue lead_time before its timeslot."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from scheduling.placement.framework.configuration import (
 )
 from scheduling.placement.plugins.timeslot import TimeslotPlugin
 
-# Of a reservation: since when it waits.
+# Since when a reservation waits.
 QUEUED_SINCE = Coalesce("turn_at", "created_at")
 
 
 def is_queued(now: datetime) -> Q:
-    """Reservations whose turn has come."""
+    """Filter reservations that have joined the queue."""
     return Q(turn_at=None) | Q(turn_at__lte=now)
 
 
 def is_advance_booking(reservation: Reservation, now: datetime) -> bool:
-    """Of one that has been read: it waits, and its turn has not come."""
+    """Return whether a loaded reservation is pending and has not joined the queue."""
     waits = reservation.phase == Phase.PENDING
     return waits and reservation.turn_at is not None and reservation.turn_at > now
 
 
 def queue_entry_time(session: LabletSession, pool: Pool) -> datetime | None:
-    """When the turn of a session comes; None when that is not after it was asked for."""
+    """Return when a session joins the queue; None if that is not after its request."""
     turn = session.starts_at - pool_lead_time(pool)
     return turn if turn > session.created_at else None
 
 
 def pool_lead_time(pool: Pool) -> timedelta:
-    """A document that cannot be used places nobody; until it is mended its lead is the usual one."""
+    """Return the pool's lead time; the default while its scheduler document is invalid."""
     try:
         return configured_lead_time(read_configuration(pool.scheduler))
     except InvalidConfiguration:
@@ -46,6 +46,6 @@ def pool_lead_time(pool: Pool) -> timedelta:
 
 
 def configured_lead_time(configuration: Configuration) -> timedelta:
-    """How long before its timeslot someone's turn comes; where nobody asks, it always has."""
+    """Return the configured lead time; practically unlimited without the timeslot plugin."""
     found = (plugin for plugin in configuration.plugins() if isinstance(plugin, TimeslotPlugin))
     return timedelta(minutes=next((plugin.lead_minutes for plugin in found), 10**7))

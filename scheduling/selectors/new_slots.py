@@ -1,4 +1,4 @@
-"""What new slots of a pool will be: those that could be launched, and those on their way."""
+"""Properties of a pool's new slots: launchable and incoming ones."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ AnyPool = TypeVar("AnyPool", bound=Pool)
 
 @dataclass(frozen=True)
 class NewSlots:
-    """What a pool's settings make of a new slot."""
+    """New slots by the pool's settings."""
 
     pool: Pool
-    # Every set of labels that one can have.
+    # Every set of labels that a new slot can have.
     labels: Sequence[Labels]
-    # Those that are on offer and allowed, the first choice first.
+    # Markets that are offered and allowed, in order of preference.
     markets: Sequence[Market]
-    # Those that exist already; none where instances are started.
+    # Listed workers; empty where instances are started.
     workers: Sequence[ListedWorker] = ()
 
     @property
@@ -44,7 +44,7 @@ class NewSlots:
 
     @cached_property
     def templates(self) -> list[Node]:
-        """A slot of each kind that nobody is on; where there is a choice, one that is not taken away."""
+        """Return an empty slot of each kind; on-demand if there is a choice."""
         new = Node(
             name=f"{self.pool.name}-new",
             capacity=amounts_of(vars(resources_of(self.pool))),
@@ -59,7 +59,7 @@ class NewSlots:
         ]
 
     def node_for_launch(self, *, on_demand_only: bool, worker: str) -> Node:
-        """What comes of a launch that is meant like this: taken for spot as long as it may be."""
+        """Return the slot of a launch with this intent; assumed to be spot as long as it may be."""
         labels = self._by_worker.get(worker, self.labels[0])
         return replace(
             self.templates[0], labels=labels, spot=Market.SPOT in self.markets and not on_demand_only
@@ -71,7 +71,7 @@ class NewSlots:
 
 
 def new_slots_of(pool: Pool) -> NewSlots:
-    """By the pool's settings as they are now, as far as they say something where they allow no runtime."""
+    """Return the new slots by the pool's current settings, even if these allow no runtime."""
     markets = markets_of(pool)
     try:
         runtime = runtime_for(pool)
@@ -95,13 +95,13 @@ def _distinct(labels: Iterable[Labels]) -> list[Labels]:
 
 
 def is_spot_only(pool: Pool) -> bool:
-    """Nothing that it launches is there to stay: by its policy, or because nothing else is on offer."""
+    """Return whether all launches are spot, by policy or because nothing else is offered."""
     markets = markets_of(pool)
     return markets == (Market.SPOT,) or (len(markets) > 1 and new_slots_of(pool).spot_only)
 
 
 def pools_with_labels(pools: Sequence[AnyPool], labels: Labels) -> list[AnyPool]:
-    """Those that launch slots with all the labels, or have one."""
+    """Return the pools that launch slots with all the labels, or have such a slot."""
     if not labels:
         return list(pools)
     sets = {pool.pk: list(new_slots_of(pool).labels) for pool in pools}
@@ -112,7 +112,7 @@ def pools_with_labels(pools: Sequence[AnyPool], labels: Labels) -> list[AnyPool]
 
 
 def incoming_supplies(prospects: NewSlots, *, now: datetime) -> list[SlotSupply]:
-    """The slots on their way, alike ones together, as they will be: with nobody on them."""
+    """Return the incoming slots as empty slots, grouped by kind."""
     slots = with_intent(Slot.objects.filter(is_in_flight(now), pool=prospects.pool)).annotate(
         launching=_is_launching(), **whole_units()
     )
@@ -128,13 +128,13 @@ def incoming_supplies(prospects: NewSlots, *, now: datetime) -> list[SlotSupply]
 
 
 def slots_in_transition(pool: Pool) -> list[Any]:
-    """Slots that are neither READY nor empty, with what is meant for them, the first to be due first."""
+    """Return slots that are neither READY nor EMPTY, with their intent, earliest deadline first."""
     moving = Slot.objects.filter(pool=pool, state__in=OCCUPIED).exclude(state=SlotState.READY)
     return list(with_intent(moving).order_by("state_deadline", "number"))
 
 
 def incoming_nodes(prospects: NewSlots, slots: Iterable[Any], *, now: datetime) -> list[tuple[Slot, Node]]:
-    """Those of the slots (`with_intent`) that will be READY, as they will be then: with nobody on them."""
+    """Return the slots (from `with_intent`) that will become READY, as empty nodes."""
     return [(slot, _node(prospects, slot)) for slot in slots if is_slot_in_flight(slot, now)]
 
 
@@ -157,14 +157,14 @@ def _coming(
     labels: Labels,
     spot: bool,
 ) -> Node:
-    # What is still being asked for outside has neither labels nor a market yet: what is meant counts.
+    # A slot that is still being requested has neither labels nor a market yet: use its intent.
     if launching:
         return prospects.node_for_launch(on_demand_only=bool(on_demand_only), worker=worker or "")
     return replace(prospects.templates[0], labels=readable_labels(labels), spot=spot)
 
 
 def with_intent(slots: QuerySet[Slot]) -> QuerySet[Any]:
-    """Slots with what the open attempt is meant to fill those with that are launching."""
+    """Add the intent of the open attempt to slots that are launching."""
     attempt = FilteredRelation("attempts", condition=Q(attempts__outcome=AttemptOutcome.OPEN))
     return slots.annotate(
         attempt=attempt, on_demand_only=F("attempt__on_demand_only"), meant_for=F("attempt__worker")
@@ -177,9 +177,9 @@ def _is_launching() -> Case:
 
 
 def free_workers(prospects: NewSlots) -> list[tuple[int, ListedWorker]]:
-    """Listed workers, with their place in the list, that no slot has and no launch is meant to get.
+    """Return listed workers that no slot has and no launch intends, with their position in the list.
 
-    Those that did not answer come last, the one that was tried longest ago first.
+    Workers that did not answer come last, the least recently tried first.
     """
     if not prospects.workers:
         return []

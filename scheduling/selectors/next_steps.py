@@ -1,4 +1,4 @@
-"""What happens next to a session that waits, and what would help it."""
+"""Next steps of a waiting session, and actions that would help it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from scheduling.selectors.new_slots import new_slots_of
 
 @dataclass(frozen=True)
 class NextStep:
-    """Something that will happen, or that someone could do: a sentence, with the slot and the moment."""
+    """An expected event or a possible action: a sentence, with the slot and the time."""
 
     kind: str
     text: str
@@ -36,19 +36,19 @@ class NextStep:
 
 @dataclass(frozen=True)
 class EvaluatedReservation:
-    """A reservation, and what a cycle says about it alone."""
+    """A reservation, and the result of a cycle over it alone."""
 
     claim: Reservation
     job: Job
     verdict: Verdict
     cycle: Cycle
     alone: Snapshot
-    # With everybody who waits, where they are few enough to be asked as well.
+    # With all waiting reservations, if they are few enough to simulate.
     queue: Snapshot | None
     configuration: Configuration
-    # Slots on their way, as they will be.
+    # Incoming slots as they will be.
     coming: Sequence[tuple[Slot, Node]]
-    # How many slots count against the pool's maximum, and how many of them will be free by themselves.
+    # The number of slots that count against the pool's maximum, and how many become free without action.
     occupied: int
     leaving: int
 
@@ -69,7 +69,7 @@ def next_steps(found: EvaluatedReservation, *, now: datetime) -> list[NextStep]:
 
 def _held(found: EvaluatedReservation) -> list[NextStep]:
     slot = found.claim.held_slot
-    text = f"It gets its place on {slot} when they are gone; until then the room is held for it."
+    text = f"It is placed on {slot} when they have stopped. The space is held for it until then."
     return [NextStep("held", text, slot, found.claim.held_until)] if slot else []
 
 
@@ -78,29 +78,33 @@ def _its_turn(found: EvaluatedReservation) -> NextStep:
     code = why.dominant if why else ""
     if code == TOO_EARLY:
         at = datetime.fromtimestamp(found.job.starts, UTC) - configured_lead_time(found.configuration)
-        return NextStep("turn", "When its turn comes, it is placed as soon as there is room.", at=at)
+        return NextStep(
+            "turn", "It is placed as soon as it has joined the queue and a slot has space.", at=at
+        )
     if code == "quota":
-        text = "Sessions of the same queue have to end first, or its limit in the pool's scheduler is raised."
+        text = (
+            "Sessions of the same queue must end first, or an Admin raises the limit in the pool's scheduler."
+        )
         return NextStep("quota", text)
     return NextStep("refused", why.sentence if why else "It may not be placed now.")
 
 
 def _impossible(found: EvaluatedReservation) -> NextStep:
-    """Said of the slots as they would be with nobody on them."""
+    """Explain why the session fits no slot even if the slot were empty."""
     ideal = SchedulingSession(replace(found.alone, nodes=found.cycle.ssn.empty_node_kinds.rows, jobs=[]))
     ideal.open(found.configuration.opened())
     task = found.verdict.stuck.task if found.verdict.stuck else found.job.whole
     counts = explain(ideal, task, found.job).counts
     if not counts:
-        text = f"Nothing in {found.claim.pool} can ever hold it: its kernels need more than all slots have."
+        text = f"No slot of {found.claim.pool} can ever hold it: its kernels need more than all slots have."
         return NextStep("impossible", text)
     reasons = ", and ".join(f"{'a slot' if each.nodes == 1 else 'slots'} {each.text}" for each in counts)
-    text = f"Nothing in {found.claim.pool} can ever hold it: even when empty, {reasons}."
+    text = f"No slot of {found.claim.pool} can ever hold it: even when empty, {reasons}."
     return NextStep("impossible", text)
 
 
 def _on_the_way(found: EvaluatedReservation) -> Iterator[NextStep]:
-    """Slots that boot, told apart by whether those ahead leave something of them."""
+    """Return the incoming slots, by whether the sessions ahead leave space on them."""
     nodes = [node for _, node in found.coming]
     fits = _taken_by(replace(found.alone, nodes=nodes), found)
     if fits is None:
@@ -113,13 +117,15 @@ def _on_the_way(found: EvaluatedReservation) -> Iterator[NextStep]:
     slot.pool = found.claim.pool
     state = f"{slot} is {slot.get_state_display().lower()}"
     if gets in slots:
-        yield NextStep("booting", f"{state} and will take it.", slot, slot.state_deadline)
+        yield NextStep("booting", f"{state} and will hold it.", slot, slot.state_deadline)
     else:
-        yield NextStep("booting", f"{state} and fits it, after those ahead.", slot, slot.state_deadline)
+        yield NextStep(
+            "booting", f"{state} and fits it, after the sessions ahead.", slot, slot.state_deadline
+        )
 
 
 def _taken_by(snapshot: Snapshot, found: EvaluatedReservation) -> str | None:
-    """The node that the job gets in a cycle over this."""
+    """Return the node that the job gets in a cycle over this snapshot."""
     cycle = run_cycle(snapshot, found.configuration, keep_scores=False)
     placed = (verdict for verdict in cycle.placed if verdict.job.id == found.job.id)
     return next((verdict.parts[0].node for verdict in placed), None)
@@ -131,8 +137,8 @@ def _smaller(found: EvaluatedReservation) -> Iterator[NextStep]:
     if stuck is None or smaller is None:
         return
     less = " and ".join(
-        f"{amount_text(amount, name)} of {WORDS[name]} instead of {asked / UNIT:g}"
-        for name, amount, asked in zip(RESOURCES, smaller.request, stuck.task.request, strict=True)
+        f"{amount_text(amount, name)} of {WORDS[name]} instead of {requested / UNIT:g}"
+        for name, amount, requested in zip(RESOURCES, smaller.request, stuck.task.request, strict=True)
         if name in smaller.changed
     )
     slots = "1 slot" if smaller.nodes == 1 else f"{smaller.nodes:,} slots"
@@ -140,29 +146,29 @@ def _smaller(found: EvaluatedReservation) -> Iterator[NextStep]:
 
 
 def _launching(found: EvaluatedReservation, now: datetime) -> NextStep | None:
-    """Why no slot can be launched, for whomever."""
+    """Return why no slot can be launched for any session."""
     pool = found.claim.pool
     if not pool.enabled:
-        return NextStep("off", f"{pool} is switched off: no slot is launched.")
+        return NextStep("off", f"{pool} is disabled: no slot is launched.")
     if pool.stopped_reason:
         return NextStep("stopped", f"{pool} launches nothing: {pool.stopped_reason.rstrip('.')}.")
     if pool.backoff_until and pool.backoff_until > now:
-        text = f"{pool} launches nothing for a while after failures."
+        text = f"{pool} is backing off after failures."
         return NextStep("backoff", text, at=pool.backoff_until)
     if found.occupied >= pool.max_slots:
-        slots = "the only slot" if pool.max_slots == 1 else f"all {pool.max_slots:,} slots"
-        has = f"{pool} has {slots} it may have"
+        slots = "1 slot" if pool.max_slots == 1 else f"{pool.max_slots:,} slots"
+        has = f"{pool} is at its maximum of {slots}"
         if found.occupied - found.leaving < pool.max_slots:
-            return NextStep("full", f"{has}, and makes room: a slot that nobody is on ends.")
-        return NextStep("full", f"{has}: what is on one of them has to end.")
+            return NextStep("full", f"{has}. An idle slot terminates to make room.")
+        return NextStep("full", f"{has}. A running session must end first.")
     return None
 
 
 def _launch(found: EvaluatedReservation, now: datetime) -> NextStep:
-    """A slot is launched for it, unless none that suits it can be had now."""
+    """Return the launch for the session, or why no suitable slot can be launched now."""
     pool = found.claim.pool
     prospects = new_slots_of(pool)
-    any_way = NextStep("launch", f"{pool} may have more slots: what does not fit is launched for.")
+    any_way = NextStep("launch", f"{pool} can launch more slots for sessions that do not fit.")
     try:
         runtime = runtime_for(pool)
     except RuntimeFailure:
@@ -171,8 +177,8 @@ def _launch(found: EvaluatedReservation, now: datetime) -> NextStep:
     if slots_needed([found.job], (), stock.supplies(), limit=1).new:
         return any_way
     if prospects.workers:
-        return NextStep("workers", f"Every worker of {pool} that suits it has a slot already.")
+        return NextStep("workers", f"Every worker of {pool} that suits it is already in use.")
     if len(prospects.markets) == 1:
         return any_way
-    text = "It cannot be on spot slots, and others were refused a moment ago: they are asked for again."
+    text = "It needs an on-demand slot, which the provider refused a moment ago. LCM requests it again."
     return NextStep("on-demand", text, at=next_retry_at(pool, runtime, Market.ON_DEMAND))

@@ -1,4 +1,4 @@
-"""What there is of observers and lifecycle handlers, and how they do."""
+"""Status of observers and lifecycle handlers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scheduling.models import ObserverRun, ProcessLease, RunKind
 
 logger = logging.getLogger(__name__)
 
-# A run may be this many intervals late before someone should look.
+# A run that is this many intervals late needs attention.
 LATE_AFTER = 2
 SLACK = timedelta(seconds=30)
 BEFORE_ALL = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,7 +41,7 @@ class ObserverStatus:
 
     @property
     def is_late(self) -> bool:
-        """Nothing ran for two intervals, or its records are that far behind."""
+        """Return whether no run started for two intervals, or the records are that far behind."""
         allowed = LATE_AFTER * self.interval + SLACK
         if self.last is None or self.now - self.last.started_at > allowed:
             return True
@@ -64,7 +64,7 @@ class ObserverStatus:
 
 
 def observer_statuses(now: datetime, *, names: Iterable[str] | None = None) -> list[ObserverStatus]:
-    """All of them, or some; the number of queries does not depend on how often they ran."""
+    """Return the status of all, or of some; the number of queries is constant."""
     kinds: list[tuple[RunKind, dict[str, Any]]] = [
         (RunKind.OBSERVER, coordinator.observers),
         (RunKind.HANDLER, coordinator.handlers),
@@ -90,7 +90,7 @@ def observer_statuses(now: datetime, *, names: Iterable[str] | None = None) -> l
 
 
 def _interval(each: Any) -> timedelta:
-    """The interval; the default for an observer of another package that fails to say."""
+    """Return the interval; the default if an installed observer fails to provide one."""
     try:
         return interval_of(each)
     except Exception as error:
@@ -99,7 +99,7 @@ def _interval(each: Any) -> timedelta:
 
 
 def _lag(each: ObserverHandler[Any], now: datetime) -> timedelta | None:
-    """The lag; None for an observer of another package that fails to say."""
+    """Return the lag; None if an installed observer fails to provide one."""
     try:
         return each.lag(now)
     except Exception as error:
@@ -111,7 +111,7 @@ def _lag(each: ObserverHandler[Any], now: datetime) -> timedelta | None:
 class FailingObserver:
     """An observer or handler that is late, or whose newest run failed.
 
-    `since` is its last run, or the first of those that failed in a row; None when it never ran.
+    `since` is its last run, or the first of consecutive failures; None when it never ran.
     """
 
     name: str
@@ -121,7 +121,7 @@ class FailingObserver:
 
 
 def failing_observers(now: datetime) -> list[FailingObserver]:
-    """Who failed or did not run for two intervals, in a query, or two when someone failed."""
+    """Return observers that failed or did not run for two intervals, in one or two queries."""
     known: dict[str, Any] = {**coordinator.observers, **coordinator.handlers}
     intervals = {name: _interval(each) for name, each in known.items()}
     if not intervals:
@@ -136,16 +136,16 @@ def failing_observers(now: datetime) -> list[FailingObserver]:
     failed = {name: newest[name] for name in others if newest[name].error or newest[name].failure_count}
     since = _failing_since(failed) if failed else {}
     failing = [
-        FailingObserver(name, intervals[name], since[name], run.error or "Some of what it looked at failed.")
+        FailingObserver(name, intervals[name], since[name], run.error or "Some targets failed.")
         for name, run in failed.items()
-        # Who is not among them has run well a moment ago.
+        # Observers that are missing here ran successfully a moment ago.
         if name in since
     ]
     return failing + late
 
 
 def _newest_runs(names: Iterable[str]) -> dict[str, ObserverRun]:
-    """One query that finds each by index, however long ago it ran and however often."""
+    """Return the newest run of each, in one indexed query."""
     found = Q()
     for name in names:
         newest = runs_of(name).values("started_at")[:1]
@@ -154,7 +154,7 @@ def _newest_runs(names: Iterable[str]) -> dict[str, ObserverRun]:
 
 
 def last_successes(names: Iterable[str]) -> dict[str, datetime]:
-    """The start of the last run without a failure of each, in one query; none for those without one."""
+    """Return the start of the last successful run of each, in one query; names without one are missing."""
     found = Q()
     for name in names:
         newest = runs_of(name).exclude(has_failed()).values("started_at")[:1]
@@ -166,7 +166,7 @@ def last_successes(names: Iterable[str]) -> dict[str, datetime]:
 
 
 def _failing_since(names: Iterable[str]) -> dict[str, datetime]:
-    """The first run that failed after the last one that did not, which is looked for once for each name."""
+    """Return the first failed run after the last successful one, by name."""
     found = Q()
     for name in names:
         well = runs_of(name).exclude(has_failed()).values("started_at")[:1]
@@ -183,12 +183,12 @@ def observer_status(name: str, now: datetime) -> ObserverStatus:
 
 
 def observer_names() -> list[str]:
-    """All observers and lifecycle handlers there are."""
+    """Return the names of all observers and lifecycle handlers."""
     return sorted([*coordinator.observers, *coordinator.handlers])
 
 
 def has_failed() -> Q:
-    """A run with an error, or with some of what it looked at."""
+    """Filter runs with an error or a failed target."""
     return ~Q(error="") | Q(failure_count__gt=0)
 
 

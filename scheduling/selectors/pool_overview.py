@@ -1,4 +1,4 @@
-"""All pools at a glance, in two queries whatever their size."""
+"""Overview of all pools, in two queries whatever their size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduling.selectors.capacity import pools_with_queue
 
 @dataclass
 class PoolOverview:
-    """A pool with its slots by state, and how many of them need someone."""
+    """A pool with its slots by state, and how many of them need attention."""
 
     pool: Any
     by_state: dict[str, int] = field(default_factory=dict)
@@ -35,13 +35,13 @@ class PoolOverview:
         return self.by_state.get(SlotState.ERROR, 0)
 
     def exceeds_target_wait(self, now: datetime) -> bool:
-        """Whether someone waits longer than the pool promises."""
+        """Return whether a session waits longer than the pool's wait target."""
         promised = timedelta(seconds=self.pool.promised_wait)
         return self.pool.oldest is not None and now - self.pool.oldest > promised
 
 
 def pool_overviews(now: datetime) -> list[PoolOverview]:
-    """Every pool in the order of their names."""
+    """Return every pool, by name."""
     lines: dict[UUID, PoolOverview] = {pool.pk: PoolOverview(pool) for pool in _pools(now)}
     for row in _slots(now):
         line = lines.get(row["pool_id"])
@@ -60,25 +60,25 @@ def pool_overviews(now: datetime) -> list[PoolOverview]:
 
 
 def is_overdue(now: datetime) -> Q:
-    """Slots past the time for their step; one that drains may take as long as its leases."""
+    """Filter slots past the deadline of their state; a draining slot may wait for its leases."""
     waits_for_leases = Q(state=SlotState.DRAINING, lease_count__gt=0)
     return Q(state_deadline__lt=now) & ~Q(state=SlotState.ERROR) & ~waits_for_leases
 
 
 def is_silent(now: datetime) -> Q:
-    """Slots in service that no controller spoke of for a while, nor ever since they are ready."""
+    """Filter READY slots without a recent heartbeat."""
     quiet = now - silence_limit()
     never = Q(last_heartbeat=None, last_state_change__lt=quiet)
     return Q(state=SlotState.READY) & (Q(last_heartbeat__lt=quiet) | never)
 
 
 def silence_limit() -> timedelta:
-    """How long nobody speaks of a slot before it is silent."""
+    """Return the time without heartbeat after which a slot is silent."""
     return timedelta(seconds=settings.CONFIG["HEARTBEAT_LATE"])
 
 
 def _pools(now: datetime) -> QuerySet[Any]:
-    """With their state, their queue and the last tick's duration."""
+    """Return pools with their state, their queue and the duration of the last tick."""
     last = TickRun.objects.filter(pool=OuterRef("pk")).order_by("-started_at")
     found: QuerySet[Any] = pools_with_queue(now).annotate(tick_ms=Subquery(last.values("duration_ms")[:1]))
     return found

@@ -1,4 +1,4 @@
-"""Who waits in which order, and what was decided about them."""
+"""Order of waiting reservations, and their decisions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from scheduling.selectors.fair_share import LevelFactors, Subject, factors_for
 from scheduling.selectors.lead_time import is_advance_booking, is_queued
 
 ID = 16
-# So many decisions are counted for a sentence.
+# The most decisions that are counted for a lead.
 DECISIONS_COUNTED = 10_000
 
 
 @dataclass(frozen=True)
 class QueueSnapshot:
-    """A pool's queue as its last cycle saw it."""
+    """A pool's queue in the order of its last cycle."""
 
     at: datetime | None = None
     ids: bytes = b""
@@ -32,7 +32,7 @@ class QueueSnapshot:
         return len(self.ids) // ID
 
     def position_of(self, key: UUID) -> int | None:
-        """From 1 on; None for one that no cycle has looked at."""
+        """Return the position from 1; None before the first cycle."""
         found = self.ids.find(key.bytes)
         while found % ID:
             if found < 0:
@@ -45,7 +45,7 @@ class QueueSnapshot:
 
 
 def queue_snapshot(pool: Pool) -> QueueSnapshot:
-    """Read with the pool where that was asked for."""
+    """Return the pool's queue order, prefetched with the pool if requested."""
     try:
         found = pool.queue_order
     except QueueOrder.DoesNotExist:
@@ -54,10 +54,10 @@ def queue_snapshot(pool: Pool) -> QueueSnapshot:
 
 
 def waiting() -> QuerySet[Reservation]:
-    """Those that wait for a place, each with its newest decision.
+    """Return waiting reservations, each with its newest decision.
 
-    A claim ends with its session's wait, in one transaction, so its phase says enough: to look at the
-    sessions of a long queue takes longer than everything else on its page.
+    A reservation ends in the same transaction as its session's wait, so its phase is sufficient. Joining the
+    sessions of a long queue would take longer than the rest of the page.
     """
     newest = Decision.objects.filter(reservation=OuterRef("pk")).order_by("-at").values("pk")[:1]
     rows = reservations().filter(phase=Phase.PENDING)
@@ -65,7 +65,7 @@ def waiting() -> QuerySet[Reservation]:
 
 
 def waiting_by_pool(now: datetime) -> dict[str, tuple[int, int]]:
-    """How many wait and how many booked ahead in each pool where anyone does, by its name."""
+    """Return the number of waiting and booked reservations by pool name; pools without any are missing."""
     due = is_queued(now)
     rows = Reservation.objects.filter(phase=Phase.PENDING).order_by().values_list("pool__name")
     found = rows.annotate(claims=Count("pool", filter=due), ahead=Count("pool", filter=~due))
@@ -73,7 +73,7 @@ def waiting_by_pool(now: datetime) -> dict[str, tuple[int, int]]:
 
 
 def in_scheduler_order(rows: QuerySet[Reservation]) -> list[UUID]:
-    """The ids of these rows, pool by pool; those that no cycle has looked at come last in their pool."""
+    """Return the ids of these rows, pool by pool; rows without a position come last in their pool."""
     by_pool: dict[UUID, list[UUID]] = {}
     found = rows.order_by("pool__name", "created_at", "pk").values_list("pool_id", "pk")
     for pool_id, key in found:
@@ -89,12 +89,12 @@ def _sorted(keys: list[UUID], places: dict[bytes, int]) -> list[UUID]:
 
 
 def _places(ids: bytes) -> dict[bytes, int]:
-    """Where each begins."""
+    """Return the offset of each id."""
     return {ids[start : start + ID]: start for start in range(0, len(ids), ID)}
 
 
 def annotate_waiting(rows: Sequence[Any], *, now: datetime) -> None:
-    """Give rows of a page their position, their newest decision, their standing and how long they wait."""
+    """Add position, newest decision, fair-share factors and waiting time to the rows of a page."""
     pools = {row.pool_id for row in rows}
     orders = {order.pool_id: order for order in QueueOrder.objects.filter(pool_id__in=pools)}
     sessions = [(row.pool_id, row.session) for row in rows if row.session]
@@ -115,7 +115,7 @@ def _standing(row: Any, standings: Mapping[Subject, LevelFactors]) -> LevelFacto
 
 
 def decisions() -> QuerySet[Decision]:
-    """Decisions with whom they were about, where to and why."""
+    """Return decisions with their reservation, slot and reason."""
     rows = Decision.objects.select_related(
         "pool", "slot__pool", "why", "reservation__session__definition", "reservation__session__owner"
     )
@@ -125,8 +125,8 @@ def decisions() -> QuerySet[Decision]:
 
 
 def decided_since(moment: datetime) -> tuple[int, int, bool]:
-    """How many were placed since then, how many were told why not, and whether there are more than that."""
-    # By the pools' ids, which the index begins with.
+    """Return how many were placed and not placed since then, and whether the count is capped."""
+    # Filter by pool ids, the first column of the index.
     rows = Decision.objects.filter(pool__in=Pool.objects.values("pk"), at__gte=moment).order_by()
     found = Counter(rows.values_list("outcome", flat=True)[: DECISIONS_COUNTED + 1])
     placed, all_of_them = found[DecisionOutcome.PLACED], found.total()

@@ -1,4 +1,4 @@
-"""The input of a cycle, read from the database: what is free on the slots, and who waits."""
+"""Snapshots: the input of a cycle, read from the database."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from scheduling.selectors.fair_share import LevelFactors, factors_in_pool
 from scheduling.selectors.lead_time import configured_lead_time
 from scheduling.selectors.new_slots import incoming_supplies, new_slots_of
 
-# A session's claim waits only while the session does.
+# A session's reservation waits only while the session does.
 WAITING = Q(session=None) | Q(session__status=SessionStatus.PENDING)
 LEAVING = (SessionStatus.COLLECTING, SessionStatus.STOPPING)
-# Where claims without a session stand.
+# The queue of reservations without a session.
 NO_SESSION_QUEUE = "bare holders"
 
 
@@ -55,11 +55,11 @@ def snapshot_of(
     only: UUID | None = None,
     coming: Sequence[Node] | None = None,
 ) -> Snapshot:
-    """The pool's READY slots and the head of its queue, or one reservation of it alone.
+    """Return the pool's READY slots and the head of its queue, or a single reservation.
 
-    `coming`: the slots on their way, where they have been read already.
+    `coming`: the incoming slots, if they are loaded already.
     """
-    # Who runs is of interest only where someone may be displaced or limited; otherwise sums will do.
+    # Running jobs are needed only if they can be evicted or count against a quota; otherwise sums suffice.
     everyone = len(configuration.actions) > 1 or any(
         choice.name == "quota" and choice.arguments for choice in configuration.choices
     )
@@ -87,7 +87,7 @@ def snapshot_of(
 
 
 def _nodes(pool: Pool, now: datetime, *, settled: bool) -> tuple[list[Node], set[str]]:
-    """READY slots, with what is on them taken off where the jobs themselves are not in the snapshot."""
+    """Return READY slots; the load is subtracted if the running jobs are not in the snapshot."""
     ready = Slot.objects.filter(pool=pool, state=SlotState.READY)
     slots = ready.annotate(going=_seconds("interruption_deadline"), **whole_units())
     columns = ("pk", "number", "labels", "is_spot", "cordoned", "going", "max_leases", "lease_count")
@@ -120,7 +120,7 @@ def _nodes(pool: Pool, now: datetime, *, settled: bool) -> tuple[list[Node], set
 
 
 class ReservationRow(NamedTuple):
-    """A reservation as plain values: ids as text, moments as seconds, amounts in whole units."""
+    """A reservation as plain values: ids as text, times in seconds, amounts in units."""
 
     key: str
     priority: int
@@ -145,7 +145,7 @@ class ReservationRow(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the task that stands for the whole reservation."""
+        """Return the name of the task that represents the whole reservation."""
         return self.holder or self.key
 
     @property
@@ -158,7 +158,7 @@ def _alone(pool: Pool, only: UUID) -> QuerySet[Reservation]:
 
 
 def _waiting(pool: Pool, configuration: Configuration, now: datetime, limit: int) -> QuerySet[Reservation]:
-    """The head of the queue; those whose turn has not come yet never stand in front of those whose has."""
+    """Return the head of the queue; advance bookings never precede reservations that have joined."""
     waiting = Reservation.objects.filter(WAITING, pool=pool, phase=Phase.PENDING)
     early = Q(session__starts_at__gt=now + configured_lead_time(configuration))
     later = Case(When(early, then=1), default=0, output_field=IntegerField())
@@ -170,7 +170,7 @@ def _running(pool: Pool) -> QuerySet[Reservation]:
 
 
 def _rows(reservations: QuerySet[Reservation]) -> list[ReservationRow]:
-    """At fleet size every object counts, so the database gives what needs no making."""
+    """Return rows of plain values: at fleet size creating an object per row is too slow."""
     annotated = reservations.annotate(
         key=_text("pk"),
         created=_seconds("created_at"),
@@ -195,7 +195,7 @@ def _text(name: str) -> Cast:
 
 
 def _seconds(name: str) -> Func:
-    """Since the epoch, as the rest of the cycle counts time."""
+    """Return seconds since the epoch, the time unit of a cycle."""
     if connection.vendor == "postgresql":
         template = "EXTRACT(EPOCH FROM %(expressions)s)::double precision"
     else:
@@ -209,7 +209,7 @@ def _length(name: str) -> Func:
 
 
 class _Queues:
-    """Domains, projects and people as queues, with their weights and factors."""
+    """Domains, projects and users as queues, with their weights and factors."""
 
     def __init__(self, pool: Pool, rows: Iterable[ReservationRow]) -> None:
         pairs = {(row.project, row.owner) for row in rows if row.project and row.owner}
@@ -236,7 +236,7 @@ class _Queues:
         leaf = f"{name}/{person}"
         of_domain, of_project, of_person = standing.weights
         domain_joins, project_joins = standing.joins
-        # The factors of those that have a share of their own, from the top.
+        # The factors of the levels with a share of their own, from the top.
         factors = [standing.domain, standing.project, standing.user]
         top = 1.0 if domain_joins else factors.pop(0)
         middle = 1.0 if project_joins else factors.pop(0)
@@ -271,7 +271,7 @@ def _labels(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _spread(jobs: Sequence[Job], rows: Sequence[ReservationRow]) -> None:
-    """Sessions whose kernels may go apart are placed kernel by kernel."""
+    """Split sessions whose kernels may be on different slots into one task per kernel."""
     apart = {
         UUID(row.session): job for row, job in zip(rows, jobs, strict=True) if row.spread and row.session
     }
@@ -292,7 +292,7 @@ def _spread(jobs: Sequence[Job], rows: Sequence[ReservationRow]) -> None:
 
 
 def ports_by_kernel(labels: Sequence[str], port_names: Iterable[str]) -> dict[str, list[str]]:
-    """A port `{label}_{protocol}` goes where its node is; what belongs to no node goes with the first."""
+    """Assign each port `{label}_{protocol}` to the kernel of its node; ports without a node to the first."""
     found: dict[str, list[str]] = {label: [] for label in labels}
     safe = sorted(((_safe(label), label) for label in labels), key=lambda pair: -len(pair[0]))
     for name in port_names:
@@ -306,7 +306,7 @@ def _safe(label: str) -> str:
 
 
 def _running_jobs(rows: Sequence[ReservationRow], names: _Queues, serving: set[str]) -> list[Job]:
-    """Those that hold something, where they hold it."""
+    """Return the reservations that hold slots, with their parts."""
     if not rows:
         return []
     by_key = {UUID(row.key): row for row in rows}
@@ -322,7 +322,7 @@ def _running_jobs(rows: Sequence[ReservationRow], names: _Queues, serving: set[s
 
 
 def _where(rows: Mapping[UUID, ReservationRow]) -> tuple[dict[UUID, list[JobPart]], set[UUID]]:
-    """The parts of running reservations on their slots, and who is on the way out."""
+    """Return the parts of running reservations by slot, and which reservations are stopping."""
     where: dict[UUID, list[JobPart]] = {}
     leaving = set()
     held = Reservation.objects.filter(pk__among=list(rows))
@@ -347,7 +347,7 @@ def _where(rows: Mapping[UUID, ReservationRow]) -> tuple[dict[UUID, list[JobPart
 
 
 def _ports_of_parts(sessions: Iterable[str | None]) -> dict[tuple[UUID, UUID], int]:
-    """How many ports sessions that are spread have on each of their slots."""
+    """Return the number of ports of spread sessions on each of their slots."""
     keys = [UUID(text) for text in sessions if text]
     if not keys:
         return {}

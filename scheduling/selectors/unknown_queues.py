@@ -1,4 +1,4 @@
-"""The queues that a scheduler document names, held against those there are."""
+"""Queue names in scheduler documents that match no domain, project or user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scheduling.selectors.snapshots import NO_SESSION_QUEUE
 
 
 def unknown_queues(scheduler: str) -> list[str]:
-    """Queues with a limit that no domain, project or person has: a limit that limits nobody."""
+    """Return queues with a limit that match no domain, project or user."""
     try:
         choices = read_configuration(scheduler).choices
     except InvalidConfiguration:
@@ -26,12 +26,12 @@ def unknown_queues(scheduler: str) -> list[str]:
 
 
 def unknown_queues_text(names: list[str]) -> str:
-    """The same sentence for the message, the notice and the API; empty when all are known."""
+    """Return the warning for the message, the notice and the API; empty if all are known."""
     if not names:
         return ""
     listed = ", ".join(f"“{name}”" for name in names)
     there = "There is no queue" if len(names) == 1 else "There are no queues"
-    return f"{there} {listed}: such a limit limits nobody."
+    return f"{there} {listed}: the limit has no effect."
 
 
 def _last(names: set[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Why a session waits: asked of the code that decides, over the pool as it is now."""
+"""Wait reasons of a session, computed by the scheduler's own code over the pool as it is now."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from scheduling.selectors.next_steps import EvaluatedReservation, NextStep, next
 from scheduling.selectors.queue import queue_snapshot
 from scheduling.selectors.snapshots import snapshot_of
 
-# A queue up to this long is rehearsed whole, to tell who gets what is on its way.
+# A queue up to this length is simulated as a whole, to find who gets the incoming slots.
 MAX_QUEUE = 500
 SLOTS_SHOWN = 200
 
 
 @dataclass(frozen=True)
 class SlotReasons:
-    """Everything that speaks against one slot."""
+    """All reasons against one slot."""
 
     id: UUID
     name: str
@@ -43,7 +43,7 @@ class SlotReasons:
 
 @dataclass(frozen=True)
 class WaitExplanation:
-    """What keeps a session waiting, and what happens next."""
+    """Wait reasons and next steps of a session."""
 
     reservation: Reservation
     outcome: str
@@ -63,23 +63,23 @@ class WaitExplanation:
 
     @property
     def judged(self) -> bool:
-        """Whether slots were held against it at all: not when it may be placed nowhere now."""
+        """Return whether slots were evaluated; False if the session may not be placed on any slot now."""
         return self.outcome != VerdictOutcome.REFUSED
 
 
 def explain_session(session: LabletSession, *, now: datetime, by_slot: bool = False) -> WaitExplanation:
-    """Refused for a session that does not wait."""
+    """Return the wait reasons; raise if the session is not waiting."""
     claims = Reservation.objects.select_related("pool__queue_order", "held_slot__pool")
     claim = claims.filter(session=session, phase=Phase.PENDING).first()
     if session.status != SessionStatus.PENDING or claim is None:
         word = SessionStatus(session.status).label.lower()
-        raise StateConflict(f"Session {session.short_id} is {word}: it waits for no slot.")
+        raise StateConflict(f"Session {session.short_id} is {word}: it is not waiting for a slot.")
     order = queue_snapshot(claim.pool)
     place = (order.position_of(claim.pk), len(order), order.at)
     try:
         configuration = read_configuration(claim.pool.scheduler)
     except InvalidConfiguration as error:
-        text = f"The scheduler of {claim.pool} cannot be used, so nothing is placed. {error}"
+        text = f"The scheduler of {claim.pool} is invalid, so nothing is placed. {error}"
         return WaitExplanation(claim, VerdictOutcome.WAITING, text, *place)
     return _explained(claim, configuration, place, now=now, by_slot=by_slot)
 
@@ -139,22 +139,24 @@ def _sentence(claim: Reservation, verdict: Verdict, cycle: Cycle, *, ahead: int)
     if verdict.outcome is VerdictOutcome.PLACED:
         where = node_name(cycle.ssn.snapshot, verdict.parts[0].node)
         if ahead:
-            those = "The one ahead of it comes" if ahead == 1 else f"The {ahead:,} ahead of it come"
-            return f"There is room for it on {where}. {those} first."
-        return f"There is room for it on {where}: the next tick places it."
+            those = (
+                "The session ahead of it comes" if ahead == 1 else f"The {ahead:,} sessions ahead of it come"
+            )
+            return f"It fits on {where}. {those} first."
+        return f"It fits on {where}: the next tick places it."
     if verdict.outcome is VerdictOutcome.HELD:
         if claim.held_slot is not None:
-            return f"Room is being made for it on {claim.held_slot}: sessions there were asked to stop."
-        return f"The next tick asks {_sessions(len(cycle.evictions))} to stop, to make room for it."
+            return f"Space is being cleared for it on {claim.held_slot}: sessions there are stopping."
+        return f"The next tick stops {_sessions(len(cycle.evictions))} to make room for it."
     assert verdict.why is not None
     text = verdict.why.sentence
     if verdict.stuck is not None and verdict.job.is_spread:
-        text = f"Its node {verdict.stuck.task.name} finds no place: {text[:1].lower()}{text[1:]}"
+        text = f"Its node {verdict.stuck.task.name} fits no slot: {text[:1].lower()}{text[1:]}"
     return text
 
 
 def _by_slot(cycle: Cycle, verdict: Verdict, job: Job) -> list[SlotReasons]:
-    """For the task that finds no node, as the sentence says it: with those before it in their places."""
+    """Return reasons by slot for the task that fits no node, with the tasks before it placed."""
     ssn = cycle.ssn
     if verdict.stuck is None:
         return _reasons_by_slot(ssn, job.whole, job)

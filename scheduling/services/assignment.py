@@ -1,4 +1,4 @@
-"""Putting placements into the database: one transaction, everything or nothing for each session."""
+"""Assignment of slots to reservations: one transaction, all or nothing for each session."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from scheduling.services.port_allocation import allocate_ports, taken_ports
 
 
 class LockedReservation(NamedTuple):
-    """A reservation that was locked, and where it is to go."""
+    """A locked reservation and its target slots."""
 
     id: UUID
     session_id: UUID | None
@@ -43,10 +43,10 @@ class LockedReservation(NamedTuple):
 
 
 def assign_slots(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> list[Verdict]:
-    """Give reservations their slots; answers those that got them.
+    """Assign slots to reservations; return the assigned ones.
 
-    What has changed since the plan was made is left for the next tick. Rows are locked in the order session,
-    reservation, slot: the order in which a cancellation takes them.
+    Reservations whose plan is outdated are left to the next tick. Rows are locked in the order session,
+    reservation, slot, the same as in a cancellation.
     """
     planned = {UUID(verdict.job.id): verdict for verdict in verdicts}
     with transaction.atomic():
@@ -79,7 +79,7 @@ def _lock_sessions(keys: Sequence[UUID]) -> set[UUID]:
 
 
 def _lock_claims(waiting: QuerySet[Reservation], planned: Mapping[UUID, Verdict]) -> list[LockedReservation]:
-    """Lists of port names are the same in many, so each is read once."""
+    """Lock the reservations. Many have the same list of port names, so each list is parsed once."""
     rows = waiting.select_for_update().order_by("pk").annotate(names=Cast("port_names", CharField()))
     lists: dict[str, list[str]] = {}
     found = []
@@ -91,7 +91,7 @@ def _lock_claims(waiting: QuerySet[Reservation], planned: Mapping[UUID, Verdict]
 
 
 class LockedSlot(NamedTuple):
-    """A slot as it is now, its amounts in whole units."""
+    """A slot in its current state, with amounts in units."""
 
     pk: UUID
     lease_count: int
@@ -113,7 +113,7 @@ def _lock_slots(pool: Pool, keys: set[str]) -> dict[str, LockedSlot]:
 
 
 def _forget_verdicts(placed: Iterable[Verdict]) -> None:
-    """Why they waited is over."""
+    """Delete the wait reasons of placed reservations."""
     waited = [verdict.job.id for verdict in placed if verdict.job.verdict]
     if waited:
         LastVerdict.objects.filter(reservation_id__among=waited).delete()
@@ -122,7 +122,7 @@ def _forget_verdicts(placed: Iterable[Verdict]) -> None:
 def _still_fitting(
     pool: Pool, claims: Sequence[LockedReservation], slots: Mapping[str, LockedSlot]
 ) -> list[LockedReservation]:
-    """Whatever another tick did meanwhile, no slot gets more than it has."""
+    """Return the assignments that still fit, whatever another tick placed meanwhile."""
     rooms = _rooms(pool, slots)
     fitting = []
     for claim in claims:
@@ -135,22 +135,22 @@ def _still_fitting(
 
 
 class _FreeSpace:
-    """What is left of a locked slot."""
+    """Free amounts of a locked slot."""
 
     def __init__(self, left: list[int], devices: dict[int, int]) -> None:
         self.left, self.devices = left, devices
 
     def takes(self, part: JobPart) -> bool:
-        enough = all(free >= asked for free, asked in zip(self.left, _asked(part), strict=True))
+        enough = all(free >= requested for free, requested in zip(self.left, _requested(part), strict=True))
         return enough and all(self.devices.get(device, 0) + held <= UNIT for device, held in part.devices)
 
     def take(self, part: JobPart) -> None:
-        self.left = [free - asked for free, asked in zip(self.left, _asked(part), strict=True)]
+        self.left = [free - requested for free, requested in zip(self.left, _requested(part), strict=True)]
         for device, held in part.devices:
             self.devices[device] = self.devices.get(device, 0) + held
 
 
-def _asked(part: JobPart) -> tuple[int, ...]:
+def _requested(part: JobPart) -> tuple[int, ...]:
     return (*part.request, 1, part.ports)
 
 
@@ -204,7 +204,7 @@ def _write(
 
 
 def _write_parts(claims: Sequence[LockedReservation], slots: Mapping[str, LockedSlot]) -> None:
-    """A reservation that may be on several slots says what it has on each."""
+    """Write the part on each slot for reservations that may be on several."""
     rows = [
         (
             uuid4(),
@@ -225,7 +225,7 @@ def _write_parts(claims: Sequence[LockedReservation], slots: Mapping[str, Locked
 def _ports_wanted(
     claim: LockedReservation, slots: Mapping[str, LockedSlot]
 ) -> list[tuple[UUID, UUID, list[str]]]:
-    """The names of ports for each slot of a session."""
+    """Return the port names of a session by slot."""
     if not claim.session_id or not claim.port_names:
         return []
     if not claim.spread:

@@ -1,4 +1,4 @@
-"""A new worker proves itself once, and gets the key with which its controller speaks."""
+"""Boot tokens: a new worker exchanges its token once for the key of its controller."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from scheduling.capacity.launcher import boot_token
 from scheduling.models import LIVE, AttemptOutcome, LaunchAttempt, Slot
 from scheduling.services.worker_keys import key_name
 
-REFUSED = "This boot token is unknown, was used, or is over."
+REFUSED = "This boot token is unknown, used or expired."
 
 
 @dataclass(frozen=True)
 class BootKey:
-    """What the worker gets for its boot token; the key cannot be had again."""
+    """The key that a worker gets for its boot token; shown once."""
 
     slot: Slot
     key: str
@@ -41,7 +41,7 @@ def redeem_boot_token(*, slot_id: UUID, token: str, now: datetime) -> BootKey:
         .order_by("-requested_at", "-pk")
         .first()
     )
-    # Without a lock: anybody may call this, and a wrong token must not hold up anything.
+    # No lock yet: the endpoint is public, and a wrong token must not block anything.
     if attempt is None or attempt.redeemed_at or not constant_time_compare(boot_token(attempt), token):
         raise NotFound(REFUSED)
     with transaction.atomic():

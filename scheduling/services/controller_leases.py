@@ -30,7 +30,7 @@ ON_WORKERS = "controllers on workers"
 
 @dataclass(frozen=True)
 class PoolLease:
-    """Who serves a pool, and until when."""
+    """Which controller serves a pool, and until when."""
 
     pool: str
     held: bool
@@ -46,7 +46,8 @@ def acquire_leases(
     metrics_address: str = "",
     clock_skew_seconds: Decimal | None = None,
 ) -> list[PoolLease]:
-    """Take or renew the leases of the token's pools or slot; the leases of others are returned as not held.
+    """Take or renew the leases of the token's pools or slot; leases of other holders are returned as not
+    held.
 
     `metrics_address`: where Prometheus can scrape the controller, whether it has a lease or stands by.
     `clock_skew_seconds`: how far its clock is ahead of LCM's. Raises StateConflict if the name belongs to the
@@ -81,7 +82,7 @@ def acquire_leases(
 
 
 def release_leases(*, token: ApiToken, holder: str, now: datetime) -> None:
-    """Release the leases of this holder, so that another need not wait for their end."""
+    """Release the leases of this holder, so that another need not wait until they expire."""
     _need_own_name(holder)
     process_stopped.send(sender=None, kind="controller", name=holder, token=token, now=now)
     scope = token.scope

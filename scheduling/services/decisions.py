@@ -1,4 +1,4 @@
-"""Keeping what the scheduler decided, as far as it is new."""
+"""Records of decisions and wait reasons, written when they change."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from scheduling.placement.framework import explanation
 from scheduling.placement.framework.cycle import Verdict
 
 BATCH = 5_000
-# So long an explanation stays that nobody refers to: a tick may be about to.
+# How long an unreferenced explanation is kept: a running tick may be about to use it.
 UNUSED = timedelta(hours=1)
 
 
 def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, now: datetime) -> int:
-    """One decision each."""
+    """Record one decision for each reservation."""
     if not verdicts:
         return 0
     with transaction.atomic():
@@ -49,14 +49,14 @@ def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, 
 
 
 def save_verdicts(verdicts: Iterable[Verdict]) -> None:
-    """What was last said of each, so that only news is told again."""
+    """Save the last verdict of each reservation, so that only changes are recorded."""
     by_summary: dict[str, list[str]] = {}
     for verdict in verdicts:
         by_summary.setdefault(verdict.summary, []).append(verdict.job.id)
     with connection.cursor() as cursor:
         for summary, keys in by_summary.items():
             source, parameter = ids_subquery(keys)
-            # SQLite needs the condition to tell the conflict's ON from a join's.
+            # SQLite needs the condition to distinguish the ON of the conflict from that of a join.
             cursor.execute(
                 f"INSERT INTO {LastVerdict._meta.db_table} (reservation_id, summary)"  # noqa: S608
                 f" SELECT said.*, %s FROM ({source}) AS said WHERE true"
@@ -66,7 +66,7 @@ def save_verdicts(verdicts: Iterable[Verdict]) -> None:
 
 
 def record_order(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> None:
-    """The order of those that wait, as it is now; written only when it changed."""
+    """Save the order of the queue if it changed."""
     ids = bytes.fromhex("".join(verdict.job.id for verdict in verdicts).replace("-", ""))
     newest = QueueOrder.objects.filter(pool=pool).values_list("ids", flat=True).first()
     if newest is None or bytes(newest) != ids:
@@ -74,7 +74,7 @@ def record_order(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> N
 
 
 def delete_old_decisions(*, now: datetime) -> int:
-    """Old ones go, and the oldest of a pool that has too many; then what nobody refers to."""
+    """Delete old decisions, the oldest of pools with too many, and unreferenced explanations."""
     gone = 0
     for pool in Pool.objects.all():
         old = Decision.objects.filter(pool=pool)
@@ -85,19 +85,19 @@ def delete_old_decisions(*, now: datetime) -> int:
         gone += _delete(old.filter(_is_superseded(), at__lt=max(limit, excess or limit)))
     unused = Explanation.objects.filter(used_at__lt=now - UNUSED)
     while keys := list(unused.filter(decisions=None).values_list("pk", flat=True)[:BATCH]):
-        # Looked at once more by the statement that removes it: a tick may just have used it.
+        # The statement checks the references again: a tick may just have used the explanation.
         unused.filter(pk__in=keys).delete()
     return gone
 
 
 def _is_superseded() -> Q:
-    """What was last said to someone who still waits stays: it is said once."""
+    """Filter decisions that are not the last one of a waiting reservation, which is kept."""
     later = Decision.objects.filter(reservation=OuterRef("reservation"), at__gt=OuterRef("at"))
     return ~Q(reservation__phase=Phase.PENDING) | Q(Exists(later))
 
 
 def _delete(rows) -> int:  # type: ignore[no-untyped-def]
-    """In pieces, so that nobody waits long for a lock."""
+    """Delete in batches, so that locks are short."""
     gone = 0
     while keys := list(rows.values_list("pk", flat=True)[:BATCH]):
         rows.model.objects.filter(pk__in=keys).delete()
@@ -106,10 +106,10 @@ def _delete(rows) -> int:  # type: ignore[no-untyped-def]
 
 
 def _keep_explanations(verdicts: Sequence[Verdict], now: datetime) -> dict[int, str]:
-    """Explanations by their content; answers the digest of each.
+    """Save explanations by content; return the digest of each.
 
-    Those that are there already are locked by being used again, so that nobody forgets them meanwhile; in one
-    order, so that two ticks never wait for each other.
+    Existing rows are locked by an update, so that they are not deleted meanwhile; in a fixed order, so that
+    two ticks do not deadlock.
     """
     found: dict[int, str] = {}
     rows: dict[str, Explanation] = {}

@@ -1,4 +1,4 @@
-"""Asking running sessions to stop for those the scheduler gave their space to."""
+"""Eviction of running sessions for the sessions that the scheduler gave their space to."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from lcm.services.sessions import transition_sessions
 from scheduling.models import Phase, Pool, Reservation
 from scheduling.placement.framework.cycle import Cycle, VerdictOutcome
 
-# How long space is held for someone before it is anybody's again.
+# How long space is held for a session before others may use it.
 HOLD = timedelta(minutes=15)
 STEPS = {S.SCHEDULED: S.PENDING, S.INSTANTIATING: S.STOPPING, S.READY: S.STOPPING, S.RUNNING: S.STOPPING}
 
 
 def evict_victims(pool: Pool, cycle: Cycle, *, now: datetime) -> int:
-    """Hold the space for whom it was given to, then ask the victims to stop; answers how many were asked.
+    """Hold the space for the waiting session, then stop the victims; return how many were stopped.
 
-    The hold ends by itself: whoever dies between the two costs a while, not a slot.
+    The hold expires: a crash between the two steps blocks the slot only for a while.
     """
-    asked = 0
+    stopped = 0
     held = {verdict.job.id: verdict for verdict in cycle.verdicts if verdict.outcome is VerdictOutcome.HELD}
     by_job: dict[str, list[tuple[UUID, str]]] = {}
     for eviction in cycle.evictions:
@@ -37,17 +37,17 @@ def evict_victims(pool: Pool, cycle: Cycle, *, now: datetime) -> int:
             _still_held_on(verdict.job.held_on, now), pk=UUID(job_id), phase=Phase.PENDING
         )
         if claim.update(held_slot_id=UUID(slot), held_until=now + HOLD):
-            asked += sum(_stop(victim, reason, now) for victim, reason in by_job.get(job_id, ()))
-    return asked
+            stopped += sum(_stop(victim, reason, now) for victim, reason in by_job.get(job_id, ()))
+    return stopped
 
 
 def _still_held_on(slot: str, now: datetime) -> Q:
-    """As the cycle saw it: what another tick has held since is not taken away again."""
+    """Filter reservations whose hold is as the cycle saw it; a hold of another tick is kept."""
     return Q(held_slot_id=UUID(slot)) if slot else Q(held_slot=None) | Q(held_until__lte=now)
 
 
 def _stop(reservation_id: UUID, reason: str, now: datetime) -> int:
-    """Through the normal life of a session: one that has not started goes back to the queue."""
+    """Stop through the session lifecycle: a session that has not started returns to the queue."""
     for old, to in STEPS.items():
         sessions = list(LabletSession.objects.filter(reservations=reservation_id, status=old))
         if sessions:

@@ -1,4 +1,4 @@
-"""What controllers tell of the workers: that they live, what they have, and which ports are taken there."""
+"""Heartbeats of controllers: worker state, capacity and leaked ports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduling.capacity.tick_trigger import trigger_tick
 from scheduling.models import PortAllocation, Slot
 from scheduling.services.slots import PROBE_RESET
 
-# How old a look at the ports may be of which that is not told.
+# The assumed age of a port observation if the controller does not send one.
 DEFAULT_SCAN_AGE = timedelta(minutes=5)
 
 
@@ -31,9 +31,9 @@ def record_heartbeat(
     leaked_ports: Sequence[Mapping[str, Any]] | None = None,
     looked_seconds_ago: float | None = None,
 ) -> None:
-    """A controller has seen the worker. `leaked_ports`: all that nobody was given; None: it did not look.
+    """Record a heartbeat. `leaked_ports`: all taken ports without a session; None: not observed.
 
-    `looked_seconds_ago` says when it began to; an age, because clocks of two machines differ.
+    `looked_seconds_ago` is the age of the port observation, since clocks of two machines differ.
     """
     fields: dict[str, Any] = {"last_heartbeat": now, **PROBE_RESET}
     if version:
@@ -52,7 +52,7 @@ def record_heartbeat(
 def _update_leaked_ports(
     slot: Slot, seen: Mapping[int, str], *, looked_at: datetime, actor: Actor, now: datetime
 ) -> None:
-    """Keep what is taken off the free list, and give back what was seen clean after it was held."""
+    """Record leaked ports, and release leaked ports that were observed free afterwards."""
     known = dict(PortAllocation.objects.filter(slot=slot, port__in=[*seen]).values_list("port", "leaked"))
     may_be_free = Q(held_until=None) | Q(held_until__lte=looked_at)
     leaked = PortAllocation.objects.filter(may_be_free, slot=slot, leaked=True, session=None)
@@ -69,11 +69,11 @@ def _update_leaked_ports(
         ignore_conflicts=True,
     )
     if new or gone:
-        message = _told(new, sorted(gone))
+        message = _leak_message(new, sorted(gone))
         log_change(slot, actor=actor, event="slot_leaked_ports", message=message, now=now)
 
 
-def _told(new: Sequence[int], gone: Sequence[int]) -> str:
+def _leak_message(new: Sequence[int], gone: Sequence[int]) -> str:
     parts = [
         f"{word} {ranges(ports, most=20)}"
         for word, ports in (("found taken:", new), ("free again:", gone))

@@ -1,4 +1,4 @@
-"""The id that tells this LCM's instances from those of another one in the same account."""
+"""The installation id, which separates this LCM's instances from others in the same account."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scheduling.models.installation import new_key
 
 
 def installation_id() -> str:
-    """Made when it is asked for first, and kept."""
+    """Return the id; created on first use."""
     return Installation.objects.get_or_create(pk=Installation.ONLY)[0].key
 
 
 def renew_installation(*, reason: str, actor: Actor) -> str:
-    """Become another LCM, for a copy of a database: what was launched so far is the original's."""
+    """Replace the id, for a copy of a database: existing instances belong to the original."""
     require_reason(reason)
     with transaction.atomic():
         installation, _ = Installation.objects.select_for_update().get_or_create(pk=Installation.ONLY)

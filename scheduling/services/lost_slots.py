@@ -1,4 +1,4 @@
-"""When a slot is taken away or vanishes: what becomes of the sessions on it."""
+"""Sessions on slots that are interrupted or lost."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ CUT_SHORT = (S.READY, S.RUNNING)
 
 
 def stop_sessions_on_slot(*, slot: Slot, deadline: datetime, reason: str, now: datetime) -> int:
-    """Move the sessions away from a slot that goes at the deadline; return how many moved.
+    """Move the sessions away from a slot that terminates at the deadline; return how many moved.
 
-    Sessions that have not started return to the queue, and those that are ready stop. Running sessions use
-    the time that is left: they are collected, and so observed, when just enough is left for the teardown.
+    Sessions that have not started return to the queue, and ready sessions stop. Running sessions use the
+    remaining time: they are collected, and so observed, when just enough time is left for the teardown.
 
-    A transaction for each status: one that has given back leases and then locks more sessions would wait for
-    a cancellation that waits for it.
+    Each status has its own transaction: releasing leases and then locking more sessions in one transaction
+    could deadlock with a cancellation.
     """
     moved = _move(slot, NOT_STARTED, S.PENDING, reason, now) + _move(
         slot, (S.READY,), S.STOPPING, reason, now
@@ -43,7 +43,7 @@ def stop_sessions_on_slot(*, slot: Slot, deadline: datetime, reason: str, now: d
 
 
 def fail_sessions_on_slot(*, slot: Slot, reason: str, now: datetime) -> int:
-    """The slot is gone, with all that was on it: nothing is left to stop."""
+    """Fail the sessions of a lost slot: nothing is left to stop."""
     moved = _move(slot, NOT_STARTED, S.PENDING, reason, now) + _move(slot, STARTED, S.STOPPING, reason, now)
     _move(slot, (S.STOPPING,), S.FAILED, reason, now)
     bare = Reservation.objects.filter(slot=slot, phase=Phase.READY, session=None)
@@ -112,6 +112,6 @@ def _request_again(session: LabletSession, *, lost_at: datetime, now: datetime) 
 
 
 def _sessions_on(slot: Slot) -> list[UUID]:
-    """Those with anything on the slot: a session that is spread goes as a whole."""
+    """Return sessions with any part on the slot: a spread session is moved as a whole."""
     here = Reservation.objects.filter(Q(slot=slot) | Q(parts__slot=slot), phase=Phase.READY)
     return [key for key in here.values_list("session_id", flat=True).distinct() if key]

@@ -1,4 +1,4 @@
-"""Runs of observers and handlers: recorded, forgotten, asked for."""
+"""Runs of observers and handlers: record, delete and enqueue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTS = ("success_count", "failure_count", "stale_count", "skipped_count")
 
 
 def record_run(*, kind: RunKind, name: str, started_at: datetime, duration_ms: int, result: Any) -> None:
-    """A row for runs that did something; quiet ones leave no trace but the newest."""
+    """Record a run; of consecutive idle runs only the newest is kept."""
     counts = {each: getattr(result, each, 0) for each in _COUNTS}
     values = {**counts, "started_at": started_at, "duration_ms": duration_ms, "error": result.error[:500]}
     newest = ObserverRun.objects.filter(observer=name).order_by("-started_at").first()
@@ -28,7 +28,7 @@ def record_run(*, kind: RunKind, name: str, started_at: datetime, duration_ms: i
 
 
 def _is_quiet(newest: ObserverRun, error: str, counts: Mapping[str, int]) -> bool:
-    """Neither the last run nor this one did anything."""
+    """Return whether both the last run and this one did nothing."""
     return not (error or newest.error or any(getattr(newest, each) or counts[each] for each in _COUNTS))
 
 
@@ -37,13 +37,13 @@ def delete_old_runs(*, now: datetime) -> int:
 
 
 def enqueue_run(kind: RunKind, name: str) -> None:
-    """Have a worker run it soon; refused when nobody can be told."""
+    """Enqueue a run; raise Unavailable if the broker is down."""
     task = "scheduling.tasks.run_observer" if kind == RunKind.OBSERVER else "scheduling.tasks.run_handler"
     enqueue_task(task, name)
 
 
 def count_failures(handler: str, reasons: Mapping[UUID, str], *, now: datetime) -> dict[UUID, int]:
-    """One more failure in a row for each of these sessions; answers how many that makes."""
+    """Count one more consecutive failure for each session; return the new counts."""
     if not reasons:
         return {}
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Having a session that waits do so in another pool."""
+"""Transfer of waiting sessions to another pool."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from scheduling.services.reservations import (
 def move_to_pool(
     *, session: LabletSession, pool: str, reason: str, actor: Actor, now: datetime
 ) -> LabletSession:
-    """A new claim in the other pool, as old and as urgent as the one it had; only while it is PENDING.
+    """Create a reservation in the other pool with the same age and priority; only for PENDING sessions.
 
-    Rows are locked in the order session, reservation: the order in which a placement takes them.
+    Rows are locked in the order session, reservation, the same as in a placement.
     """
     require_reason(reason)
     if session.status != SessionStatus.PENDING:
         raise _refused(session)
     old = session.pool
     if not pool:
-        raise InvalidInput({"pool": "Name the pool it should wait in."})
+        raise InvalidInput({"pool": "Choose a pool."})
     if pool == old:
         raise InvalidInput({"pool": f"It waits in {pool} already."})
     target = choose_pool_for_session(session, name=pool, now=now)
@@ -61,12 +61,14 @@ def move_to_pool(
 
 
 def _refused(session: LabletSession) -> StateConflict:
-    """As it is now: whoever came first may have placed it, called it off or moved it."""
+    """Return the error by the current state: the session may have been placed, cancelled or moved."""
     status, pool = LabletSession.objects.values_list("status", "pool").get(pk=session.pk)
     if status == SessionStatus.PENDING:
-        return StateConflict(f"{session} was changed a moment ago; look at it again.", details={"pool": pool})
+        return StateConflict(
+            f"{session} was changed a moment ago. Reload and try again.", details={"pool": pool}
+        )
     label = SessionStatus(status).label.lower()
     return StateConflict(
-        f"{session} is {label}; only one that is pending can be moved to another pool.",
+        f"{session} is {label}; only pending sessions can be moved to another pool.",
         details={"status": status},
     )

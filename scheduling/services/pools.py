@@ -1,4 +1,4 @@
-"""Pools: created, edited, chosen and deleted."""
+"""Pools: create, update, choose and delete."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ from scheduling.selectors.new_slots import is_spot_only, pools_with_labels
 
 
 def update_queue_entry_times(pool: Pool) -> None:
-    """Anew for all sessions that wait there; locked in the order in which those that end them lock them."""
+    """Recompute the queue entry of all waiting sessions; locks in the same order as ending a session."""
     lead = pool_lead_time(pool)
     with transaction.atomic():
         waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).exclude(session=None)
         list(waiting.select_for_update().order_by("pk").values_list("pk"))
         changed: list[tuple[UUID, datetime | None]] = []
-        for key, told, created, starts in waiting.values_list(
+        for key, old_turn, created, starts in waiting.values_list(
             "pk", "turn_at", "created_at", "session__starts_at"
         ):
             turn = starts - lead if starts - lead > created else None
-            if turn != told:
+            if turn != old_turn:
                 changed.append((key, turn))
         update_rows(Reservation, ["turn_at"], changed)
 
@@ -84,7 +84,7 @@ def create_pool(
     now: datetime | None = None,
     **fields: Any,
 ) -> Pool:
-    """A new kind of worker."""
+    """Create a pool."""
     _refuse_unknown(fields)
     fields = _normalized(fields)
     pool = Pool(name=name, system=system, runtime=runtime, **fields)
@@ -101,13 +101,13 @@ def create_pool(
 
 
 def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -> Pool:
-    """Change a pool's policy; what reaches far needs a reason.
+    """Change a pool's policy; far-reaching changes need a reason.
 
-    Mending it ends a stop by a configuration error and any back-off.
+    A change of the settings resets a stop by a configuration error and any back-off.
     """
     _refuse_unknown(changes)
     with transaction.atomic():
-        # Locked and read again: what is checked is what will be there, whoever edits at the same time.
+        # Lock and reload, so that concurrent edits are validated together.
         pool.refresh_from_db(from_queryset=Pool.objects.select_for_update())
         old, new = apply_changes(pool, _normalized(changes))
         check_pool(pool, new)
@@ -124,7 +124,7 @@ def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -
             log_change(
                 pool, actor=actor, event="pool_edited", message=message, reason=reason, before=old, after=new
             )
-    # After the pool is let go: whoever ends a claim and makes another asks for it then.
+    # After the pool's lock is released: ending and recreating a reservation takes it again.
     if "scheduler" in new:
         update_queue_entry_times(pool)
     return pool
@@ -161,7 +161,7 @@ def delete_pool(*, pool: Pool, reason: str, actor: Actor, now: datetime) -> None
 
 
 def _delete_ended_reservations(pool: Pool) -> int:
-    """Delete the ended reservations in batches and return how many; each batch is a transaction."""
+    """Delete the ended reservations in batches, one transaction each; return how many."""
     deleted = 0
     ended = pool.reservations.exclude(phase__in=ACTIVE_PHASES).order_by("pk")
     while keys := list(ended.values_list("pk", flat=True)[:DELETED_AT_ONCE]):
@@ -171,7 +171,7 @@ def _delete_ended_reservations(pool: Pool) -> int:
 
 
 def _refuse_unless_empty(pool: Pool, slots: QuerySet[Slot], now: datetime) -> None:
-    """Refuse while a slot, a session or a reservation of other programs is in use, or an orphan may come."""
+    """Raise while a slot, a session or another holder's reservation is in use, or an orphan may appear."""
     empty = list(slots.filter(state=SlotState.EMPTY).values_list("pk", flat=True))
     active = pool.reservations.filter(phase__in=ACTIVE_PHASES)
     counts = {
@@ -190,7 +190,7 @@ def _refuse_unless_empty(pool: Pool, slots: QuerySet[Slot], now: datetime) -> No
 
 
 def _refuse_while_orphans_may_come(pool: Pool, now: datetime) -> None:
-    """Refuse while a lost launch may still have an instance: LCM ends orphans of existing pools only."""
+    """Raise while a lost launch may still have an instance: LCM terminates orphans of existing pools only."""
     runtime = runtime_class(pool.runtime)
     if not runtime.launches:
         return
@@ -210,7 +210,7 @@ def _refuse_while_orphans_may_come(pool: Pool, now: datetime) -> None:
 
 
 def check_pool(pool: Pool, changed: Collection[str]) -> None:
-    """Whether a pool may be saved like this; refuses with the fields and why."""
+    """Validate a pool; raise with the fields and their problems."""
     _check_scheduler(pool)
     _check_runtime(pool)
     if "runtime_settings" in changed:
@@ -219,20 +219,20 @@ def check_pool(pool: Pool, changed: Collection[str]) -> None:
 
 
 def _reaches_far(pool: Pool, old: Mapping[str, Any]) -> bool:
-    """Switched off, with room for less, or launched and placed in another way; `old` has what was changed."""
+    """Return whether the change disables, shrinks or reconfigures the pool; `old` has the previous values."""
     is_off = "enabled" in old and not pool.enabled
     is_smaller = pool.max_slots < old.get("max_slots", 0)
     return is_off or is_smaller or not old.keys().isdisjoint(("runtime_settings", "scheduler"))
 
 
 def stop_pool(*, pool: Pool, reason: str, now: datetime) -> None:
-    """Launch nothing more: it would never work like this. The first reason stays until someone mends it."""
+    """Stop launching after a permanent failure. The first reason stays until the settings are corrected."""
     reason = remove_unstorable(reason)[:500] or "wrongly configured"
     with transaction.atomic():
         running = Pool.objects.filter(pk=pool.pk, stopped_reason="")
         if running.update(stopped_reason=reason, stopped_at=now):
             pool.stopped_reason, pool.stopped_at = reason, now
-            message = f"pool {pool} stopped: nothing can be launched like this"
+            message = f"pool {pool} stopped: its configuration does not allow launches"
             log_change(pool, actor=SYSTEM, event="pool_stopped", message=message, reason=reason, now=now)
 
 
@@ -246,9 +246,9 @@ def choose_pool(
     labels: Mapping[str, str] | None = None,
     now: datetime,
 ) -> Pool:
-    """The pool asked for, else the one of this system where the wait should be shortest.
+    """Return the requested pool, else the one of this system with the shortest expected wait.
 
-    Pools that have no slot with the labels come last: one can be labelled any time.
+    Pools without a slot with the labels come last: a slot can be labelled at any time.
     """
     if name:
         pool = Pool.objects.filter(name=name).first()
@@ -272,17 +272,17 @@ def choose_pool(
 
 
 def _no_pool_message(system: str, problems: Collection[str]) -> str:
-    """Said of all pools; that it is for want of anything but spot is worth a sentence of its own."""
+    """Return the message if no pool fits; mentions if only spot capacity is the obstacle."""
     if not problems:
-        return f"No pool for {system} is switched on."
+        return f"No pool for {system} is enabled."
     spot = (problem for problem in problems if SPOT_ONLY in problem)
     return " ".join([f"No pool for {system} can hold this.", *islice(spot, 1)])
 
 
 def _problem_with(pool: Pool, system: str, asked: Resources, ports: int, preemptible: bool) -> str:
-    """Why a pool can never hold a claim; empty when it can."""
+    """Return why a pool can never hold a reservation; empty if it can."""
     if not pool.enabled:
-        return f"The pool {pool} is switched off."
+        return f"The pool {pool} is disabled."
     if system and pool.system != system:
         return f"The pool {pool} is for {pool.system}, not for {system}."
     lacking = asked.lacking_in(resources_of(pool))
@@ -290,14 +290,14 @@ def _problem_with(pool: Pool, system: str, asked: Resources, ports: int, preempt
         return f"No slot of {pool} can ever hold this: too little {' and '.join(lacking)}."
     if ports > pool.port_count:
         asked_for = "1 port" if ports == 1 else f"{ports} ports"
-        return f"No slot of {pool} can ever hold this: {asked_for} asked for, a slot has {pool.port_count}."
+        return f"No slot of {pool} can ever hold this: {asked_for} requested, a slot has {pool.port_count}."
     if not preemptible and is_spot_only(pool):
-        return f"The pool {pool} {SPOT_ONLY}, which can be taken away, and this may not be interrupted."
+        return f"The pool {pool} {SPOT_ONLY}, and this session is not preemptible."
     return ""
 
 
 def _normalized(fields: dict[str, Any]) -> dict[str, Any]:
-    """A scheduler as browsers send it; the usual one is kept as none, so that it follows what is usual."""
+    """Normalize line endings; store the default scheduler as empty, so that it follows later defaults."""
     if isinstance(fields.get("scheduler"), str):
         text = fields["scheduler"].replace("\r\n", "\n")
         fields = {**fields, "scheduler": "" if text.strip() == DEFAULT_CONFIGURATION.strip() else text}
@@ -334,7 +334,7 @@ def _check_runtime(pool: Pool) -> None:
 
 
 def _check_public_url(pool: Pool) -> None:
-    """Refuse a pool whose new workers could not reach LCM. A pool that is switched off launches none."""
+    """Raise if new workers of the pool could not reach LCM. A disabled pool launches none."""
     address = settings.CONFIG["PUBLIC_URL"]
     if not is_reachable_from_elsewhere(address):
         raise InvalidInput(
@@ -346,7 +346,7 @@ def _check_public_url(pool: Pool) -> None:
 
 
 def _check_workers(pool: Pool) -> None:
-    """A worker that is listed is in one pool only: two would give out the same ports."""
+    """Raise if a listed worker is in another pool: two pools would allocate the same ports."""
     mine = {normalized_address(worker.endpoint): worker for worker in runtime_for(pool).workers()}
     others = Pool.objects.filter(runtime=pool.runtime).exclude(pk=pool.pk) if mine else Pool.objects.none()
     for other in others:

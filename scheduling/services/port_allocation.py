@@ -1,4 +1,4 @@
-"""Ports of a worker: the first that are free, all or none for a session."""
+"""Port allocation: the first free ports of a worker, all or none for a session."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lcm.db.bulk import insert_rows
 from scheduling.models import Pool, PortAllocation
 from scheduling.signals import ports_going_free
 
-# As long as a controller may take until a lab that was given up shows its ports or is gone: an import under
-# way appears within a minute, and is removed as an orphan within five more.
+# The time until an abandoned lab is removed or shows its ports: a running import appears within a minute, and
+# is removed as an orphan within five more.
 LEAK_HOLD = timedelta(minutes=6)
 
 
 def taken_ports(slot_ids: Iterable[UUID]) -> dict[UUID, set[int]]:
-    """What is held or leaked, by slot."""
+    """Return reserved and leaked ports, by slot."""
     taken: dict[UUID, set[int]] = {slot_id: set() for slot_id in slot_ids}
     rows = PortAllocation.objects.filter(slot_id__among=list(taken)).values_list("slot_id", "port")
     for slot_id, port in rows:
@@ -30,7 +30,7 @@ def free_ports(pool: Pool, taken: set[int]) -> int:
 
 
 def choose_ports(pool: Pool, taken: set[int], count: int) -> list[int]:
-    """The first free ports of the pool's range; they count as taken from now on."""
+    """Return the first free ports of the pool's range and mark them as taken."""
     chosen: list[int] = []
     for port in range(pool.first_port, pool.last_port + 1):
         if len(chosen) == count:
@@ -38,7 +38,7 @@ def choose_ports(pool: Pool, taken: set[int], count: int) -> list[int]:
         if port not in taken:
             chosen.append(port)
     if len(chosen) < count:
-        raise ValueError(f"{count} ports asked for, {len(chosen)} free")
+        raise ValueError(f"{count} ports requested, {len(chosen)} free")
     taken.update(chosen)
     return chosen
 
@@ -50,7 +50,7 @@ def allocate_ports(
     *,
     now: datetime,
 ) -> None:
-    """Write the ports of sessions: each asks as (session, slot, names)."""
+    """Reserve ports for sessions, given as (session, slot, names)."""
     insert_rows(
         PortAllocation,
         ["id", "slot", "session", "name", "port"],
@@ -64,14 +64,14 @@ def allocate_ports(
 
 
 def mark_ports_leaked(session_ids: Iterable[UUID], *, now: datetime) -> None:
-    """The labs may still be there, or still come: taken, by nobody, until the worker is looked over later."""
+    """Mark ports as leaked: the labs may still use them until a later observation finds them free."""
     PortAllocation.objects.filter(session_id__in=list(session_ids)).update(
         session=None, leaked=True, held_until=now + LEAK_HOLD
     )
 
 
 def release_ports(session_ids: Iterable[UUID]) -> None:
-    """The labs are gone. What leaked stays taken until it is seen free."""
+    """Release the ports of removed labs. Leaked ports stay reserved until observed free."""
     held = PortAllocation.objects.filter(session_id__in=list(session_ids), leaked=False)
     gone = set(held.values_list("session_id", flat=True))
     if gone:

@@ -1,4 +1,4 @@
-"""Claims on capacity: made, renewed, ended. A session's are made and ended with its steps."""
+"""Reservations: create, renew and end. A session's transitions create and end its reservations."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def create_reservation(
     actor: Actor,
     now: datetime,
 ) -> Reservation:
-    """Claim capacity without a session; the holder keeps it alive by renewing."""
+    """Reserve capacity without a session; the holder must renew it."""
     _check_ttl(ttl)
     if not holder.strip():
-        raise InvalidInput({"holder": "Say who holds it."})
+        raise InvalidInput({"holder": "Enter a holder."})
     asked = _checked(resources)
     found = choose_pool(name=pool, system=system, asked=asked, now=now)
     reservation = Reservation(
@@ -58,14 +58,14 @@ def create_reservation(
     clean_model(reservation)
     with transaction.atomic():
         reservation.save(force_insert=True)
-        message = f"{reservation} made by {holder} in {found}"
+        message = f"{reservation} created by {holder} in {found}"
         log_change(reservation, actor=actor, event="reservation_created", message=message, now=now)
         trigger_tick(found)
     return reservation
 
 
 def renew_reservation(*, reservation: Reservation, ttl: int | None = None, now: datetime) -> Reservation:
-    """Let a reservation expire `ttl` seconds from now, or after its own time; refused once it has ended."""
+    """Set a reservation to expire after `ttl` seconds or its own TTL; raise if it has ended."""
     if ttl is not None:
         _check_ttl(ttl)
     if reservation.ttl_seconds is None:
@@ -85,7 +85,7 @@ def renew_reservation(*, reservation: Reservation, ttl: int | None = None, now: 
 
 
 def release_reservation(*, reservation: Reservation, actor: Actor, now: datetime) -> Reservation:
-    """Give it back; doing so twice is fine."""
+    """Release a reservation; idempotent."""
     _refuse_for_session(reservation)
     with transaction.atomic():
         ended = end_reservations([reservation.pk], ready=Phase.RELEASED, pending=Phase.CANCELLED, now=now)
@@ -97,7 +97,7 @@ def release_reservation(*, reservation: Reservation, actor: Actor, now: datetime
 
 
 def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime, reason: str) -> Reservation:
-    """An operator takes it away."""
+    """Cancel a reservation on behalf of an operator."""
     require_reason(reason)
     _refuse_for_session(reservation)
     with transaction.atomic():
@@ -116,7 +116,7 @@ def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime,
 
 
 def reserve_for_session(*, session: LabletSession, now: datetime) -> Reservation:
-    """The claim of a session's present attempt, in the pool it waits in."""
+    """Create the reservation of a session's current attempt, in its pool."""
     pool = choose_pool_for_session(session, name=session.pool, now=now)
     if session.pool != pool.name:
         session.pool = pool.name
@@ -125,7 +125,7 @@ def reserve_for_session(*, session: LabletSession, now: datetime) -> Reservation
 
 
 def choose_pool_for_session(session: LabletSession, *, name: str, now: datetime) -> Pool:
-    """The pool of this name if it can hold the session, else why not; without a name the best there is."""
+    """Return the named pool if it can hold the session, else raise; without a name the best pool."""
     return choose_pool(
         name=name,
         system=session.definition.system,
@@ -145,7 +145,7 @@ def new_session_reservation(session: LabletSession, pool: Pool) -> Reservation:
 
 
 def _on_one_slot(session: LabletSession) -> Resources:
-    """What one slot must be able to hold: all of it, or the largest kernel where they may go apart."""
+    """Return the amounts one slot must hold: the whole session, or the largest kernel if it may spread."""
     if session.definition.placement == Placement.TOGETHER:
         return resources_of(session.revision)
     kernels = [resources_of(kernel) for kernel in session.kernels.all()]
@@ -153,7 +153,7 @@ def _on_one_slot(session: LabletSession) -> Resources:
 
 
 def requeue_reservations(*, session_ids: Sequence[UUID], now: datetime) -> None:
-    """New claims for sessions that went back to the queue."""
+    """Create new reservations for requeued sessions."""
     rows = LabletSession.objects.select_related("revision", "definition").filter(pk__in=session_ids)
     pools = {pool.name: pool for pool in Pool.objects.filter(name__in={row.pool for row in rows})}
     Reservation.objects.bulk_create([_claim(row, pools[row.pool]) for row in rows if row.pool in pools])
@@ -164,7 +164,7 @@ def requeue_reservations(*, session_ids: Sequence[UUID], now: datetime) -> None:
 def end_session_reservations(
     *, session_ids: Sequence[UUID], pending: Phase, now: datetime, reason: str = ""
 ) -> int:
-    """Their labs are gone, or were never started: give back slot and ports."""
+    """End reservations of sessions whose labs are gone or never started; release slots and ports."""
     active = Reservation.objects.filter(session_id__in=session_ids, phase__in=ACTIVE_PHASES)
     keys = list(active.values_list("pk", flat=True))
     ended = end_reservations(keys, ready=Phase.RELEASED, pending=pending, now=now, reason=reason)
@@ -175,9 +175,9 @@ def end_session_reservations(
 def end_reservations(
     keys: Iterable[UUID], *, ready: Phase, pending: Phase, now: datetime, reason: str = "", **still: Any
 ) -> int:
-    """End those that are active, each once: a lease is given back with the row that held it.
+    """End active reservations, each once; the lease is released with its row.
 
-    `still` is what must hold of them at the moment they end.
+    `still` is a condition that must hold when they end.
     """
     with transaction.atomic():
         locked = Reservation.objects.select_for_update().filter(
@@ -203,7 +203,7 @@ def end_reservations(
 
 
 def _end_parts(keys: set[UUID]) -> list[UUID]:
-    """What spread reservations had on their slots, one lease each."""
+    """End the parts of spread reservations, one lease each."""
     if not keys:
         return []
     parts = ReservationPart.objects.filter(reservation_id__in=keys)
@@ -213,11 +213,11 @@ def _end_parts(keys: set[UUID]) -> list[UUID]:
 
 
 def _release_leases(slot_ids: list[UUID], now: datetime) -> None:
-    """Count the leases down; a slot without any is idle from now on."""
+    """Decrement the lease counts; a slot without leases is idle from now on."""
     by_count: dict[int, list[UUID]] = {}
     for slot_id, count in Counter(slot_ids).items():
         by_count.setdefault(count, []).append(slot_id)
-    # In the order in which a placement locks them, so that the two never wait for each other.
+    # Lock in the same order as a placement, so that the two do not deadlock.
     list(Slot.objects.select_for_update().filter(pk__in=set(slot_ids)).order_by("pk").values_list("pk"))
     for count, ids in by_count.items():
         Slot.objects.filter(pk__in=ids).update(
@@ -227,7 +227,7 @@ def _release_leases(slot_ids: list[UUID], now: datetime) -> None:
 
 
 def _claim(session: LabletSession, pool: Pool) -> Reservation:
-    """As old as its session: one that lost its slot keeps its place in the queue."""
+    """Create a reservation as old as its session, so that a requeued session keeps its position."""
     return Reservation(
         pool=pool,
         session=session,
@@ -245,7 +245,7 @@ def _claim(session: LabletSession, pool: Pool) -> Reservation:
 
 def _check_ttl(ttl: int) -> None:
     if not 1 <= ttl <= MAX_TTL:
-        raise InvalidInput({"ttl": f"A reservation lives from 1 to {MAX_TTL} seconds before it is renewed."})
+        raise InvalidInput({"ttl": f"The TTL must be between 1 and {MAX_TTL} seconds."})
 
 
 def _checked(resources: Mapping[str, Decimal]) -> Resources:
@@ -254,9 +254,9 @@ def _checked(resources: Mapping[str, Decimal]) -> Resources:
         raise InvalidInput({f"resources.{name}": "This is not a resource." for name in sorted(unknown)})
     wrong = [name for name, value in resources.items() if not value.is_finite() or value < 0]
     if wrong:
-        raise InvalidInput({f"resources.{name}": "This must be zero or more." for name in wrong})
+        raise InvalidInput({f"resources.{name}": "Must be 0 or more." for name in wrong})
     if not any(resources.values()):
-        raise InvalidInput({"resources": "Ask for something."})
+        raise InvalidInput({"resources": "Request at least one resource."})
     return Resources(**{name: Decimal(value) for name, value in resources.items()})
 
 
@@ -266,7 +266,7 @@ def _refuse_for_session(reservation: Reservation) -> None:
 
 
 def counted_leases(slot_ids: Iterable[UUID]) -> dict[UUID, int]:
-    """Active reservations by slot, as the lease counts should be."""
+    """Return the number of active reservations by slot, the expected lease counts."""
     keys = list(slot_ids)
     counted: Counter[UUID] = Counter()
     whole = Reservation.objects.filter(slot_id__in=keys, phase=Phase.READY, spread=False)

@@ -1,4 +1,4 @@
-"""Slots: moved from state to state, each time by a compare-and-set."""
+"""Slots: state transitions, each by a compare-and-set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scheduling.capacity.tick_trigger import trigger_tick
 from scheduling.models import DRAINABLE, LIVE, AttemptOutcome, LaunchAttempt, PortAllocation, Slot, SlotState
 from scheduling.services.worker_keys import revoke_worker_keys
 
-# Which states follow which; ERROR and EMPTY can be reached when an instance fails or vanishes.
+# Allowed transitions; ERROR and EMPTY follow when an instance fails or vanishes.
 TRANSITIONS: dict[SlotState, tuple[SlotState, ...]] = {
     SlotState.EMPTY: (SlotState.LAUNCHING,),
     SlotState.LAUNCHING: (SlotState.BOOTING, SlotState.TERMINATING, SlotState.EMPTY, SlotState.ERROR),
@@ -32,7 +32,7 @@ TRANSITIONS: dict[SlotState, tuple[SlotState, ...]] = {
     SlotState.TERMINATING: (SlotState.EMPTY, SlotState.ERROR),
     SlotState.ERROR: (SlotState.EMPTY,),
 }
-# What is written of a worker that was heard of, or answers.
+# Values written after a heartbeat or a successful probe.
 PROBE_RESET: dict[str, Any] = {"unanswered_since": None, "failed_probes": 0, "failed_together": False}
 INSTANCE_RESET: dict[str, Any] = {
     "instance_id": "",
@@ -62,11 +62,10 @@ def move_slot(
     still: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> bool:
-    """One step, with its deadline and an entry in the log; False when the slot has moved on meanwhile.
+    """Move a slot, set its deadline and log it; False if its state changed meanwhile.
 
-    With `unleased`, and always on the way to EMPTY, a slot that has a lease does not move; `still` is what
-    else must hold of it at that moment. An instance that is gone takes its ports with it, leaked ones too;
-    with `worker_stays` they are still taken.
+    With `unleased`, and always to EMPTY, a slot with a lease does not move; `still` is a further condition.
+    The ports of a terminated instance are deleted, leaked ones too; with `worker_stays` they stay reserved.
     """
     old = SlotState(slot.state)
     if to not in TRANSITIONS[old]:
@@ -99,7 +98,7 @@ def move_slot(
 def move_slots(
     *, slots: Sequence[Slot], old: SlotState, to: SlotState, now: datetime, reason: str = "", **fields: Any
 ) -> list[Slot]:
-    """One step for many slots of a pool together; those that moved on meanwhile stay out of it."""
+    """Move many slots of a pool; slots whose state changed meanwhile are skipped."""
     if to not in TRANSITIONS[old] or old == SlotState.LAUNCHING or to == SlotState.EMPTY:
         raise ValueError(f"{old} to {to} is not a step for many slots at once")
     with transaction.atomic():
@@ -120,7 +119,7 @@ def move_slots(
 
 
 def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: datetime) -> Slot:
-    """Give a slot no more sessions, or let it have some again; those on it stay."""
+    """Cordon or uncordon a slot; its sessions stay."""
     require_reason(reason)
     word = "cordoned" if cordoned else "uncordoned"
     with transaction.atomic():
@@ -135,14 +134,14 @@ def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: d
 
 
 def label_slot(*, slot: Slot, labels: Mapping[str, str], reason: str, actor: Actor, now: datetime) -> Slot:
-    """Say what is special about a worker; sessions on it stay. Its next worker has its own labels."""
+    """Set the labels of a worker; its sessions stay. The next worker of the slot has its own labels."""
     require_reason(reason)
     try:
         label_map(labels)
     except ValidationError as error:
         raise InvalidInput({"labels": error.messages}) from error
     with transaction.atomic():
-        # Without the usual order, which would lock the pool as well.
+        # Without the default ordering, which would lock the pool as well.
         fresh = Slot.objects.select_for_update().filter(pk=slot.pk, state__in=LIVE).order_by("pk").first()
         if fresh is None:
             raise StateConflict(f"{slot} is {_fresh(slot).lower()} and has no worker to label.")
@@ -168,7 +167,7 @@ def drain_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
 
 
 def terminate_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
-    """End the instance now; refused while sessions are on it."""
+    """Terminate the instance now; raise while sessions are on it."""
     require_reason(reason)
     if slot.lease_count:
         raise StateConflict(f"{slot} has {_leases(slot)}: drain it, or stop its sessions first.")
@@ -180,7 +179,7 @@ def terminate_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> S
 
 
 def retry_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
-    """Let a slot in error be used again at once."""
+    """Make a slot in error available at once."""
     require_reason(reason)
     with transaction.atomic():
         if slot.state != SlotState.ERROR or not move_slot(
@@ -196,14 +195,14 @@ def retry_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
 
 
 def record_interruption(*, slot: Slot, deadline: datetime, now: datetime, actor: Actor = SYSTEM) -> bool:
-    """Write down that the instance will be taken away; the tick does what follows from it."""
+    """Record that the instance will be interrupted; the tick acts on it."""
     with transaction.atomic():
         fresh = Slot.objects.filter(pk=slot.pk, state__in=LIVE, interruption_deadline=None)
         if not fresh.update(interruption_deadline=deadline):
             return False
         slot.interruption_deadline = deadline
         left = max(deadline - now, timedelta(0)).total_seconds()
-        message = f"{slot} will be taken away in {left:.0f} s"
+        message = f"{slot} terminates in {left:.0f} s: interruption notice"
         log_change(slot, actor=actor, event="slot_interruption", message=message, now=now)
         append_slot_changes([(slot.pk, slot.pool.name)], now=now)
         trigger_tick(slot.pool)
@@ -224,7 +223,7 @@ def _step(slot: Slot, old: SlotState, to: SlotState, actor: Actor, reason: str, 
 
 
 def _close_open_attempt(slot: Slot, *, now: datetime, reason: str) -> None:
-    """Nobody waits for an answer any more: an instance that still comes is an orphan."""
+    """Close the open attempt; an instance that still appears is an orphan."""
     LaunchAttempt.objects.filter(slot=slot, outcome=AttemptOutcome.OPEN).update(
         outcome=AttemptOutcome.LOST, finished_at=now, error=reason[:500]
     )

@@ -1,4 +1,4 @@
-"""The keys that workers got for their boot tokens end with their instances."""
+"""Keys that workers got for their boot tokens; revoked with their instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runtimes and systems of pools as people write them."""
+"""Template filters for the display names of runtimes and systems."""
 
 from __future__ import annotations
 

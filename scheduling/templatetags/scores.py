@@ -1,4 +1,4 @@
-"""What plugins say, as people read it: scores and reasons."""
+"""Template filters for scores and reasons."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ TITLES = {
     "ports": "Not enough ports",
     "leases": "No lease left",
     "cordon": "Cordoned",
-    "system": "Another system",
-    "labels": "Without its labels",
-    "spot": "Can be taken away",
-    "timeslot": "Gone before its end",
+    "system": "System does not match",
+    "labels": "Labels do not match",
+    "spot": "Spot slot",
+    "timeslot": "Ends before the timeslot",
 }
 
 
 @register.filter
 def score(value: float) -> SafeString:
-    """`0.53`; a score of a higher band is told by it, and says so on hover."""
+    """Format a score: `0.53`; a score of a higher band shows the band on hover."""
     lowest, *higher = sorted(Band)
     band = lowest
     if abs(value) > MOST * lowest:
@@ -46,6 +46,6 @@ def score(value: float) -> SafeString:
 
 @register.filter
 def reason_title(reason: Any) -> str:
-    """What a reason against slots is called; one of a plugin of others by that plugin's name."""
+    """Return the title of a reason; for an installed plugin the plugin's name."""
     kept = reason if isinstance(reason, dict) else {"code": reason.code, "plugin": reason.plugin}
     return TITLES.get(kept["code"], words(kept["plugin"]).capitalize())

@@ -1,3 +1,3 @@
-"""A pool that a test drives by hand."""
+"""Fixtures of a pool that a test drives by hand."""
 
 from tests.support.capacity_fixtures import clock, fleet, lab, lab_on, loose, mixed, pool, runtime, tuned  # noqa: F401

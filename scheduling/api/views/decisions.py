@@ -1,4 +1,4 @@
-"""Decisions, and why a session waits, over the API."""
+"""API views of decisions and wait reasons."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scheduling.selectors.wait_reasons import explain_session
 
 @extend_schema(tags=["capacity"])
 class DecisionViewSet(mixins.ListModelMixin, LcmViewSet[Decision]):
-    """What cycles decided, one each time they said something new; bounded by age and number."""
+    """Decisions of scheduling cycles, one per change of outcome; limited by age and number."""
 
     queryset = Decision.objects.none()
     serializer_class = s.DecisionSerializer
@@ -36,7 +36,7 @@ class DecisionViewSet(mixins.ListModelMixin, LcmViewSet[Decision]):
 
 @extend_schema(tags=["sessions"])
 class SessionExplainViewSet(LcmViewSet[LabletSession]):
-    """Why a session waits, by the code that decides; 409 for one that does not."""
+    """Wait reasons of a session, computed by the scheduler's own code; 409 if the session is not waiting."""
 
     queryset = LabletSession.objects.only("id", "pool", "status")
     serializer_class = s.ExplanationSerializer

@@ -1,4 +1,4 @@
-"""What controllers ask and tell about their workers."""
+"""API views for controllers: their slots, leases and boot tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from scheduling.services.slots import record_interruption
 
 @extend_schema(tags=["for controllers"])
 class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
-    """A controller's workers, and what it tells about them."""
+    """The slots of a controller, and its reports about their workers."""
 
     filter_backends = ()
     sorts = ("created_at",)
@@ -54,7 +54,7 @@ class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
     @extend_schema(request=s.InterruptionSerializer, responses=s.SlotSerializer)
     @action(detail=True, methods=["post"])
     def interruption(self, request: Request, pk: str) -> Response:
-        """A notice that was told before changes nothing: the first deadline stays."""
+        """Record an interruption notice. Repeating a notice changes nothing: the first deadline stays."""
         data = self.taken(s.InterruptionSerializer, request)
         slot = self.get_object()
         noted = record_interruption(slot=slot, **data, now=self.now(), actor=self.actor)
@@ -65,7 +65,7 @@ class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
 
 @extend_schema(tags=["for controllers"])
 class LeaseViewSet(LcmViewSet[ProcessLease]):
-    """Which of the caller's pools it serves: one controller a pool, or a slot, at a time."""
+    """Leases on the caller's pools: one controller per pool or slot at a time."""
 
     queryset = ProcessLease.objects.none()
     serializer_class = s.PoolLeaseSerializer
@@ -75,7 +75,7 @@ class LeaseViewSet(LcmViewSet[ProcessLease]):
     @extend_schema(request=s.LeaseRequestSerializer, responses=s.PoolLeaseSerializer(many=True))
     @action(detail=False, methods=["post"])
     def hold(self, request: Request) -> Response:
-        """Take or renew; to be repeated well before the leases end."""
+        """Take or renew the leases; call again well before they expire."""
         principal: Any = request.user
         data = self.taken(s.LeaseRequestSerializer, request)
         leases = acquire_leases(token=principal.token, **data, now=self.now())
@@ -92,7 +92,7 @@ class LeaseViewSet(LcmViewSet[ProcessLease]):
 
 @extend_schema(tags=["for controllers"])
 class BootViewSet(LcmViewSet[LaunchAttempt]):
-    """A new worker shows the token of its user data; nobody else knows it, so no log-in is asked for."""
+    """Exchange the boot token in a worker's user data for a key. The token replaces authentication."""
 
     queryset = LaunchAttempt.objects.none()
     serializer_class = s.BootKeySerializer
@@ -107,7 +107,8 @@ class BootViewSet(LcmViewSet[LaunchAttempt]):
         try:
             made = redeem_boot_token(**data, now=self.now())
         except NotFound as error:
-            # The token is checked first: behind a proxy, failures of others must not stop a worker.
+            # Check the token before the rate limit: behind a proxy, failures of other clients must not block
+            # a worker.
             wait = seconds_until_retry(request)
             record_failure(request)
             if wait is not None:

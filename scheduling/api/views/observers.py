@@ -1,4 +1,4 @@
-"""Observers and lifecycle handlers over the API."""
+"""API views of observers and lifecycle handlers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ObserverSerializer(serializers.Serializer[Any]):
 
 
 class ObserverDetailSerializer(ObserverSerializer):
-    runs = serializers.SerializerMethodField(help_text="The newest runs; quiet ones in a row are one.")
+    runs = serializers.SerializerMethodField(help_text="The newest runs; consecutive idle runs are merged.")
 
     @extend_schema_field(ObserverRunSerializer(many=True))
     def get_runs(self, row: ObserverStatus) -> Any:
@@ -56,7 +56,7 @@ class ObserverDetailSerializer(ObserverSerializer):
 
 @extend_schema(tags=["observers"])
 class ObserverViewSet(LcmViewSet[ObserverRun]):
-    """What looks after sessions and usage by itself."""
+    """Observers and lifecycle handlers with their last run."""
 
     queryset = ObserverRun.objects.none()
     serializer_class = ObserverSerializer
@@ -78,7 +78,7 @@ class ObserverViewSet(LcmViewSet[ObserverRun]):
     @extend_schema(request=None, responses={202: ObserverSerializer, 503: ErrorSerializer})
     @action(detail=True, methods=["post"])
     def run(self, request: Request, name: str) -> Response:
-        """Have a worker run it soon."""
+        """Enqueue a run."""
         self.refuse_fields(request)
         found = observer_status(name, self.now())
         enqueue_run(found.kind, name)

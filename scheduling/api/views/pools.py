@@ -1,4 +1,4 @@
-"""Pools and their ticks over the API."""
+"""API views of pools and their ticks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from scheduling.services.pools import create_pool, delete_pool, update_pool
 
 @extend_schema(tags=["capacity"])
 class PoolViewSet(ReadViewSet[Pool]):
-    """Kinds of workers, each with a policy."""
+    """Pools: kinds of workers, each with a policy."""
 
     queryset = Pool.objects.none()
     serializer_class = s.PoolSerializer
@@ -68,7 +68,7 @@ class PoolViewSet(ReadViewSet[Pool]):
     @extend_schema(request=DryRunSerializer, responses=DryRunResultSerializer)
     @action(detail=True, methods=["post"], url_path="dry-run")
     def dry_run(self, request: Request, pk: str) -> Response:
-        """What the next tick would do if something were different; nothing is changed."""
+        """Simulate the next scheduling cycle with changed input; nothing is written."""
         data = self.taken(DryRunSerializer, request)
         wanted = [
             Requirement(each["resources"], each.get("definition"), each.get("session"))
@@ -87,7 +87,7 @@ class PoolViewSet(ReadViewSet[Pool]):
 
 @extend_schema(tags=["capacity"])
 class TickViewSet(ReadViewSet[TickRun]):
-    """What the last ticks did; kept for two days."""
+    """Recent ticks; kept for two days."""
 
     queryset = TickRun.objects.none()
     serializer_class = s.TickSerializer
@@ -101,7 +101,7 @@ class TickViewSet(ReadViewSet[TickRun]):
     @extend_schema(responses=DecisionSerializer(many=True), filters=False)
     @action(detail=True, methods=["get"], filterset_class=None, sorts=("-at",))
     def decisions(self, request: Request, pk: str) -> Response:
-        """What the tick decided, page by page."""
+        """List the decisions of the tick."""
         found: Any = decisions().filter(tick_id=self.get_object().pk)
         rows: Any = self.paginate_queryset(found)
         return self.get_paginated_response(DecisionSerializer(rows, many=True).data)

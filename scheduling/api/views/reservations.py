@@ -1,4 +1,4 @@
-"""Reservations over the API: capacity without a session, kept alive by renewing."""
+"""API views of reservations: capacity without a session, kept alive by renewal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scheduling.services import reservations as services
 
 @extend_schema(tags=["capacity"])
 class ReservationViewSet(ReadViewSet[Reservation]):
-    """Claims on capacity, of sessions and of bare holders."""
+    """Reservations of sessions and of other holders."""
 
     queryset = Reservation.objects.none()
     serializer_class = s.ReservationSerializer
@@ -49,7 +49,7 @@ class ReservationViewSet(ReadViewSet[Reservation]):
     @extend_schema(request=s.RenewSerializer, responses=s.ReservationSerializer)
     @action(detail=True, methods=["post"])
     def renew(self, request: Request, pk: str) -> Response:
-        """Let the reservation expire `ttl` seconds from now."""
+        """Set the reservation to expire `ttl` seconds from now."""
         data = self.taken(s.RenewSerializer, request)
         return self._shown(services.renew_reservation(reservation=self.get_object(), **data, now=self.now()))
 

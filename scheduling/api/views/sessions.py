@@ -1,4 +1,4 @@
-"""What capacity adds to sessions over the API."""
+"""API view that moves a waiting session to another pool."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from scheduling.services.pool_transfer import move_to_pool
 
 @extend_schema(tags=["sessions"])
 class SessionMoveViewSet(ScopedSessionViewSet):
-    """The pool a session waits in."""
+    """The pool that a session waits in."""
 
     access = {"move": OPERATOR}
 
     @extend_schema(request=SessionMoveSerializer, responses=SessionDetailSerializer)
     def move(self, request: Request, pk: str) -> Response:
-        """Have a pending session wait in another pool; it keeps its age and priority."""
+        """Move a pending session to another pool; it keeps its age and priority."""
         data = self.taken(SessionMoveSerializer, request)
         session = self.get_object()
         return self.shown(move_to_pool(session=session, **data, actor=self.actor, now=self.now()))

@@ -1,4 +1,4 @@
-"""Slots over the API: for people, and for the controllers next to the workers."""
+"""API views of slots, for users and for controllers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ATTEMPTS_SHOWN = 20
 
 
 class ScopedSlots(LcmViewSet[Slot]):
-    """People see all slots, a controller those in its scope."""
+    """All slots for users; for a controller the slots in its scope."""
 
     queryset = Slot.objects.none()
     serializer_class = s.SlotSerializer
@@ -43,7 +43,7 @@ class ScopedSlots(LcmViewSet[Slot]):
 
 @extend_schema(tags=["capacity"])
 class SlotViewSet(ReadViewSet[Slot], ScopedSlots):
-    """Places for workers."""
+    """Slots: places for workers."""
 
     filterset_class = SlotFilter
     sorts = ("-last_state_change", "number", "state", "lease_count", "created_at")
@@ -88,7 +88,7 @@ class SlotViewSet(ReadViewSet[Slot], ScopedSlots):
     @extend_schema(request=s.LabelsSerializer, responses=s.SlotSerializer)
     @action(detail=True, methods=["post"])
     def labels(self, request: Request, pk: str) -> Response:
-        """All labels of the worker, anew; they last as long as it does."""
+        """Replace all labels of the worker; they last until the worker terminates."""
         data = self.taken(s.LabelsSerializer, request)
         slot = self.get_object()
         return self.plain(services.label_slot(slot=slot, **data, actor=self.actor, now=self.now()))

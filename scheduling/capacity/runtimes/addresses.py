@@ -1,4 +1,4 @@
-"""Addresses of workers and of LCM, to be compared and checked."""
+"""Comparison and checks of worker addresses and of LCM's own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 def normalized_address(address: str) -> str:
-    """Equal for addresses that lead to the same worker, however they are written."""
+    """Return a canonical form: equal for addresses of the same worker."""
     try:
         parts = urlsplit(address)
         port = parts.port or PORTS.get(parts.scheme.lower(), 0)
@@ -20,7 +20,7 @@ def normalized_address(address: str) -> str:
 
 
 def is_reachable_from_elsewhere(address: str) -> bool:
-    """Return whether an address names a host, and not the machine of whoever uses it."""
+    """Return whether an address names a remote host rather than the local machine."""
     try:
         host = (urlsplit(address).hostname or "").rstrip(".")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Calls to AWS: clients, and what their errors mean for a pool. boto3 is imported when it is needed."""
+"""AWS clients, and the mapping of their errors to runtime failures. boto3 is imported on first use."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ BOTO3_MISSING = (
     ".venv/bin/python -m pip install -c constraints.txt -e '.[aws]'."
 )
 
-# The first pattern that matches the whole code decides; a code that none knows is a plain failure.
-# An offering that a zone does not have (“Unsupported”) or a subnet that is full is refused like one that
-# has run out: the next in the list may do.
+# The first pattern that matches the whole code applies; an unknown code is a plain failure. An offering that
+# a zone does not have (“Unsupported”) or a full subnet is a capacity refusal: the next offering may work.
 CODES: tuple[tuple[str, type[RuntimeFailure]], ...] = (
     (
         r"RequestLimitExceeded|Throttling|ThrottlingException|ThrottledException|RequestThrottled(Exception)?"
@@ -66,14 +65,14 @@ def is_installed() -> bool:
 
 
 def client(service: str, region: str, endpoint_url: str = "") -> Any:
-    """A client of this process, shared by its threads."""
+    """Return the client of this process, shared by its threads."""
     with _making_one:
         return _client(service, region, endpoint_url)
 
 
 @contextmanager
 def calling(what: str) -> Iterator[None]:
-    """Turn what botocore raises into the failure that says what to do next."""
+    """Turn exceptions of botocore into runtime failures."""
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
 
@@ -88,12 +87,12 @@ def calling(what: str) -> Iterator[None]:
 
 
 def error_code(error: Any) -> str:
-    """The code in the service's answer."""
+    """Return the error code of the service's response."""
     return str(error.response["Error"].get("Code", ""))
 
 
 def failure_for(code: str, status: int = 400) -> type[RuntimeFailure]:
-    """What an error code means; a server that broke down may have done what was asked before."""
+    """Return the runtime failure for an error code; after a server error the request may have run."""
     for pattern, failure in CODES:
         if re.fullmatch(pattern, code):
             return failure
@@ -109,7 +108,7 @@ def _client(service: str, region: str, endpoint_url: str) -> Any:
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
-    # No retries here: every call is made again by the next tick, and refusals must not be multiplied.
+    # No retries here: the next tick repeats every call, and retries would multiply refusals.
     config = Config(
         connect_timeout=5,
         read_timeout=20,
@@ -125,7 +124,7 @@ def _client(service: str, region: str, endpoint_url: str) -> Any:
 
 
 def _failure_of(error: Exception) -> type[RuntimeFailure]:
-    """What an error means that came instead of an answer."""
+    """Return the runtime failure for an error without a response."""
     from botocore import exceptions as known
     from botocore.parsers import ResponseParserError
 
@@ -138,7 +137,7 @@ def _failure_of(error: Exception) -> type[RuntimeFailure]:
     )
     if isinstance(error, never_works):
         return Misconfigured
-    # Those that never arrived there, such as a refused connection, are of another class.
+    # Requests that never reached the service, such as a refused connection, have another class.
     if isinstance(error, known.HTTPClientError | ResponseParserError):
         return ResponseLost
     return RuntimeFailure

@@ -1,4 +1,4 @@
-"""What LCM needs of the place where worker instances run."""
+"""The interface between LCM and the provider of worker instances."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
 
-# LCM ends an instance that no slot knows when it is this old.
+# LCM terminates an instance without a slot at this age.
 ORPHAN_GRACE = timedelta(minutes=10)
 
 
 class Category(StrEnum):
-    """Why something did not work, and so what to do about it."""
+    """Category of a failure; it decides what the pool does next."""
 
     CAPACITY = "capacity"
     THROTTLED = "throttled"
@@ -24,35 +24,35 @@ class Category(StrEnum):
 
 
 class RuntimeFailure(Exception):
-    """An outside call failed; the category decides what the pool does next."""
+    """A failed provider call; the category decides what the pool does next."""
 
     category: ClassVar[Category] = Category.UNKNOWN
 
 
 class ResponseLost(RuntimeFailure):
-    """Nobody knows whether it was done: look for it by its token before trying anything else."""
+    """The result is unknown: look the instance up by its token before trying anything else."""
 
 
 class CapacityRefused(RuntimeFailure):
-    """There is no such instance to be had now: remember the offering, try the next."""
+    """The provider has no capacity for this offering now: remember it and try the next."""
 
     category = Category.CAPACITY
 
 
 class Throttled(RuntimeFailure):
-    """Too many calls: the demand stays, no failure is counted."""
+    """Rate limited: demand stays, no failure is counted."""
 
     category = Category.THROTTLED
 
 
 class QuotaExceeded(RuntimeFailure):
-    """The account may not have more."""
+    """The account's quota is exhausted."""
 
     category = Category.QUOTA
 
 
 class Misconfigured(RuntimeFailure):
-    """It will never work like this: the pool stops and says why."""
+    """A permanent failure: the pool stops and shows the reason."""
 
     category = Category.CONFIGURATION
 
@@ -64,7 +64,7 @@ class Market(StrEnum):
 
 @dataclass(frozen=True)
 class Offering:
-    """One kind of instance that may be asked for."""
+    """One kind of instance that a pool may request."""
 
     name: str
     market: Market = Market.ON_DEMAND
@@ -74,21 +74,21 @@ class Offering:
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """An instance for a slot. The token names the attempt: an answer that was lost is found by it."""
+    """An instance for a slot. The token identifies the attempt, so that a lost response can be recovered."""
 
     token: str
     slot_id: str
     slot_name: str
     offering: Offering
     user_data: str = ""
-    # For workers that exist already: the one that is meant for the slot, and those that other slots have.
+    # For listed workers: the worker intended for the slot, and the workers that other slots have.
     worker: str = ""
     taken: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class ListedWorker:
-    """A worker that exists already: where it answers, and what a slot is labelled with that gets it."""
+    """An existing worker: its address, and the labels of the slot that gets it."""
 
     name: str
     endpoint: str
@@ -98,8 +98,8 @@ class ListedWorker:
 class InstanceState(StrEnum):
     PENDING = "pending"
     RUNNING = "running"
-    STOPPING = "stopping"  # on its way to its end
-    STOPPED = "stopped"  # switched off, but there: of no use until it is ended
+    STOPPING = "stopping"  # terminating
+    STOPPED = "stopped"  # stopped, but not terminated: unusable
     GONE = "gone"
 
 
@@ -114,12 +114,12 @@ class Instance:
     endpoint: str = ""
     market: Market = Market.ON_DEMAND
     launched_at: datetime | None = None
-    claimed: bool = True  # False: it does not say which LCM it belongs to, as those of old do not
+    claimed: bool = True  # False: the instance carries no owner tag, as older instances do
 
 
 @dataclass(frozen=True)
 class Interruption:
-    """A notice that an instance will be taken away; acknowledged once it has been written down."""
+    """A notice that an instance will be interrupted; acknowledge it once it is recorded."""
 
     instance_id: str
     deadline: datetime
@@ -128,7 +128,7 @@ class Interruption:
 
 @dataclass(frozen=True)
 class Health:
-    """What the worker on an instance says of itself."""
+    """Health as the worker on an instance reports it."""
 
     ready: bool
     reason: str = ""
@@ -136,11 +136,11 @@ class Health:
 
 
 class RuntimeAdapter(ABC):
-    """One pool's way to its instances. Knows nothing of the database's slots; raises `RuntimeFailure`."""
+    """One pool's provider. It does not know the slots in the database; its calls raise `RuntimeFailure`."""
 
     listing_delay: ClassVar[timedelta] = timedelta(0)  # how long a new instance may be missing from the list
-    calls_home: ClassVar[bool] = False  # True: a new worker has to reach LCM at PUBLIC_URL
-    launches: ClassVar[bool] = True  # False: workers exist already, nothing is started or ended
+    calls_home: ClassVar[bool] = False  # True: a new worker must reach LCM at PUBLIC_URL
+    launches: ClassVar[bool] = True  # False: the workers exist already; none is started or terminated
 
     def __init__(self, pool: str, settings: Mapping[str, Any]) -> None:
         self.pool = pool
@@ -148,49 +148,49 @@ class RuntimeAdapter(ABC):
 
     @property
     def most_slots(self) -> int | None:
-        """How many slots can be filled at all; None: as many as the provider gives."""
+        """Return how many slots can be filled at most; None if the provider sets no limit."""
         return None
 
     @classmethod
     @abstractmethod
     def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:
-        """What is wrong with a pool's runtime settings: the key and a sentence each."""
+        """Return the problems of a pool's runtime settings: a key and a sentence each."""
 
     @abstractmethod
     def offerings(self) -> Iterable[Offering]:
-        """What may be asked for, best first."""
+        """Return the offerings in order of preference."""
 
     @abstractmethod
     def launch(self, request: LaunchRequest) -> Instance:
-        """Start an instance with our tags; the same token never starts two."""
+        """Start an instance with LCM's tags; the same token never starts two."""
 
     @abstractmethod
     def describe(self) -> Iterable[Instance]:
-        """All instances tagged for this pool of this LCM, page by page; others are never seen.
+        """Yield the instances tagged for this pool of this installation; instances of others are left out.
 
-        Those that name no LCM are listed as not claimed.
+        Instances without an owner tag are returned with `claimed=False`.
         """
 
     def claim(self, instance_ids: Sequence[str]) -> None:
-        """Tag instances that were listed as not claimed as this LCM's."""
+        """Add this installation's owner tag to instances without one."""
         raise NotImplementedError(f"{type(self).__name__} lists nothing that is not claimed")
 
     @abstractmethod
     def terminate(self, instance_id: str) -> None:
-        """End an instance; one that is gone already is fine."""
+        """Terminate an instance; succeed if it is gone already."""
 
     @abstractmethod
     def probe(self, instance: Instance) -> Health:
-        """Ask the worker whether it can take sessions; never raises."""
+        """Return whether the worker can accept sessions; never raises."""
 
     def labels_of(self, instance_id: str) -> dict[str, str]:
-        """What a slot is labelled with when it gets this instance: the pool's `labels`."""
+        """Return the labels of a slot that gets this instance: the pool's `labels`."""
         return dict(self.settings.get("labels", {}))
 
     def workers(self) -> Sequence[ListedWorker]:
-        """Workers that exist already: none but these can fill slots. Empty where instances are started."""
+        """Return the listed workers, the only ones that can fill slots. Empty where instances are started."""
         return ()
 
     def interruptions(self) -> Iterable[Interruption]:
-        """Notices that came since the last call."""
+        """Return the interruption notices received since the last call."""
         return ()

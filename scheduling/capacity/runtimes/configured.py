@@ -10,7 +10,7 @@ from scheduling.options import InvalidOptions, Options, read_options
 
 
 class ConfiguredRuntime(RuntimeAdapter, Generic[Options]):
-    """An adapter whose settings are a dataclass; made only from settings that are right."""
+    """An adapter whose settings are a dataclass; created only from valid settings."""
 
     options_type: ClassVar[type[Any]]
     options: Options

@@ -1,4 +1,4 @@
-"""The `ec2` runtime: instances of Amazon EC2, on demand or spot."""
+"""The `ec2` runtime: on-demand and spot instances of Amazon EC2."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ADDRESSES = {
 
 @dataclass(frozen=True)
 class Ec2Offering:
-    """An instance type in a zone, or in a subnet, or wherever the launch template says."""
+    """An instance type in a zone, in a subnet, or where the launch template places it."""
 
     instance_type: str = text(expected="an instance type like m6i.4xlarge", pattern=r"[a-z0-9-]+\.[a-z0-9-]+")
     zone: str = text("", expected="a zone like eu-central-1a", pattern=r"[a-z]{2,}(-[a-z0-9]+)+")
@@ -60,11 +60,11 @@ class Ec2Offering:
 
     def problems(self) -> dict[str, str]:
         if self.zone and self.subnet_id:
-            return {"subnet_id": "A subnet is in a zone already: name either the zone or the subnet."}
+            return {"subnet_id": "A subnet already determines the zone: set either the zone or the subnet."}
         return {}
 
     def as_offering(self) -> Offering:
-        """Its place is the subnet where there is one: `launch` tells them apart by their names."""
+        """Return it as an offering whose place is the subnet if set; `launch` finds it by its name."""
         place = self.subnet_id or self.zone
         spot = "spot" if self.market == Market.SPOT else ""
         name = "/".join(part for part in (self.instance_type, place, spot) if part)
@@ -112,7 +112,9 @@ class Ec2Options:
             return {"tags": f"There are {len(self.tags)} tags; at most {MOST_TAGS} are allowed."}
         for key, value in self.tags.items():
             if key == "Name" or key.startswith(("lcm:", "aws:")):
-                return {"tags": f"The tag “{key}” is not free: Name and those with lcm: or aws: are taken."}
+                return {
+                    "tags": f"The tag “{key}” is reserved, like Name and tags that start with lcm: or aws:."
+                }
             if not 0 < len(key) <= 128 or len(value) > 256:
                 return {"tags": "A tag's name has 1 to 128 characters, its value at most 256."}
         return {}
@@ -120,10 +122,10 @@ class Ec2Options:
 
 @register_runtime("ec2")
 class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
-    """Launches from a template, one instance a call, tagged in the same call.
+    """Launches from a template, one instance per call, tagged in the same call.
 
-    A call that is made again for the same attempt and offering must have the same user data; then EC2
-    answers with the instance it started the first time.
+    A repeated call for the same attempt and offering must have the same user data; EC2 then returns the
+    instance of the first call.
     """
 
     listing_delay = timedelta(seconds=60)
@@ -147,13 +149,13 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
 
     @cached_property
     def installation(self) -> str:
-        """Several LCMs may have a pool of this name in the account: which one this is."""
+        """Return the id of this installation, which separates pools of the same name in one account."""
         return installation_id()
 
     def describe(self) -> Iterable[Instance]:
-        """All or an error: half a list would make the other half look as if it had vanished.
+        """Return all instances or raise: in a partial list the missing instances would look vanished.
 
-        EC2 cannot be asked for what lacks a tag, so what belongs to another LCM is left out here.
+        EC2 cannot filter by a missing tag, so instances of other installations are filtered out here.
         """
         filters = [
             {"Name": "tag:lcm:pool", "Values": [self.pool]},
@@ -237,7 +239,7 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
         tags = _tags_of(raw)
         state = raw["State"]["Name"]
         if state not in STATES:
-            raise RuntimeFailure(f"{raw['InstanceId']} is in a state that is not known: {state}")
+            raise RuntimeFailure(f"{raw['InstanceId']} is in an unknown state: {state}")
         return Instance(
             id=raw["InstanceId"],
             state=STATES[state],
@@ -250,7 +252,7 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
         )
 
     def _endpoint(self, raw: Mapping[str, Any]) -> str:
-        """The worker's address; empty until the instance has got what it is made of."""
+        """Return the worker's address; empty until the instance has the attributes in it."""
         known = {name: raw[key] for name, key in ADDRESSES.items() if raw.get(key)}
         try:
             return self.options.endpoint_template.format(**known)

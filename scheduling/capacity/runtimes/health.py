@@ -1,4 +1,4 @@
-"""Asking a CML worker how it is."""
+"""Health probe of a CML worker."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LONGEST_ANSWER = 64 * 1024
 
 
 def probe_cml(endpoint: str, ca: str = "", *, timeout: float = TIMEOUT) -> Health:
-    """Whether the CML at this address is ready; every failure is an unhealthy worker with a reason.
+    """Return whether the CML at this address is ready; every failure is an unhealthy worker with a reason.
 
-    TLS is verified with the certificate file given, otherwise with the system's. Workers are reached
-    directly: proxies in the environment are not used.
+    TLS is verified with the given certificate file, otherwise with the system's. Proxies of the environment
+    are not used: LCM connects to workers directly.
     """
     if not endpoint:
         return Health(False, "The worker has no address yet.")
@@ -31,12 +31,12 @@ def probe_cml(endpoint: str, ca: str = "", *, timeout: float = TIMEOUT) -> Healt
     except _Unhealthy as error:
         return Health(False, f"{error}")
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-        return Health(False, f"{endpoint} cannot be asked: {error or type(error).__name__}"[:500])
+        return Health(False, f"{endpoint} cannot be probed: {error or type(error).__name__}"[:500])
     return _health(endpoint, body)
 
 
 class _Unhealthy(Exception):
-    """An answer that says enough."""
+    """An answer that proves the worker unhealthy."""
 
 
 def _tls(endpoint: str, ca: str) -> ssl.SSLContext | bool:
@@ -47,12 +47,12 @@ def _tls(endpoint: str, ca: str) -> ssl.SSLContext | bool:
 
 @lru_cache(maxsize=64)
 def _context(ca: str, changed: int) -> ssl.SSLContext:
-    """Reading certificates is slow; a file that changed is read again."""
+    """Return a cached TLS context, since loading certificates is slow; a changed file is loaded again."""
     return ssl.create_default_context(cafile=ca or None)
 
 
 def _get(url: str, verify: ssl.SSLContext | bool, timeout: float) -> bytes:
-    """The answer's body, within the time and size that a worker in order needs."""
+    """Return the response body, with limits on time and size."""
     deadline = time.monotonic() + timeout
     body = b""
     with (
@@ -79,4 +79,4 @@ def _health(endpoint: str, body: bytes) -> Health:
     if not isinstance(version, str) or "ready" not in answer:
         return Health(False, f"{endpoint} does not answer like CML.")
     ready = answer["ready"] is True
-    return Health(ready, "" if ready else "CML says that it is not ready.", version[:60])
+    return Health(ready, "" if ready else "CML reports that it is not ready.", version[:60])

@@ -1,4 +1,4 @@
-"""Runtimes by name."""
+"""Registry of runtimes by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _registered: dict[str, type[RuntimeAdapter]] = {}
 
 
 def register_runtime(name: str) -> Callable[[Adapter], Adapter]:
-    """Make an adapter known by a name, which only one can have."""
+    """Register an adapter under a unique name."""
 
     def register(adapter: Adapter) -> Adapter:
         if _registered.setdefault(name, adapter) is not adapter:
@@ -35,7 +35,7 @@ def runtime_names() -> list[str]:
 
 
 def runtime_for(pool: Pool) -> RuntimeAdapter:
-    """The pool's way to its instances; `Misconfigured` where its settings do not allow one."""
+    """Return the pool's runtime; raise `Misconfigured` if its settings are invalid."""
     adapter = _runtimes().get(pool.runtime)
     if adapter is None:
         raise Misconfigured(_no_runtime(pool.runtime))
@@ -48,7 +48,8 @@ def runtime_class(name: str) -> type[RuntimeAdapter]:
 
 
 def runtime_problems(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with a choice of runtime: the setting's key (none: the runtime itself) and a sentence."""
+    """Return the problems of a pool's runtime: the key of the setting (empty: the runtime itself) and a
+    sentence."""
     adapter = _runtimes().get(name)
     return adapter.problems(settings) if adapter else {"": _no_runtime(name)}
 

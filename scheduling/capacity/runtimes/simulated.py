@@ -1,4 +1,4 @@
-"""The `simulated` runtime: rows, each with a simulated CML, that can be told to misbehave."""
+"""The `simulated` runtime: instances as database rows, each with a simulated CML and configurable faults."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SimulatedOffering:
 
 @dataclass(frozen=True)
 class SimulatedOptions:
-    """How long things take, what is on offer, and which faults to play."""
+    """Durations, offerings and faults of the simulation."""
 
     launch_seconds: float = number(3, 0, 3600)
     boot_seconds: float = number(5, 0, 3600)
@@ -77,7 +77,7 @@ class SimulatedOptions:
         return {}
 
     def simulator(self) -> dict[str, object]:
-        """What the CML simulator of an instance is told."""
+        """Return the settings of an instance's CML simulator."""
         return {
             "version": self.cml_version,
             "boot_seconds": self.lab_boot_seconds,
@@ -97,10 +97,11 @@ class SimulatedOptions:
 class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
     """Keeps its instances in the database, so that all processes see the same ones.
 
-    With `SIMULATOR_URL` each runs a CML in the simulator process there; without, instances are rows alone.
+    With `SIMULATOR_URL` each instance runs a CML in that simulator process; without it instances are only
+    rows.
 
-    Faults that go by percent depend on the attempt's token and the offering only: the same call has the
-    same answer. `clock` and `sleep` can be replaced to move through time.
+    Percentage faults depend only on the attempt's token and the offering, so a repeated call gives the same
+    result. Replace `clock` and `sleep` to control time.
     """
 
     options_type: ClassVar[type[SimulatedOptions]] = SimulatedOptions
@@ -136,7 +137,8 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
     def describe(self) -> Iterable[Instance]:
         living = self._living()
         if self.simulators:
-            # A process that was started without its file has forgotten them: they come back empty.
+            # A simulator that restarts without its file has lost the instances; create them again, without
+            # labs.
             self.simulators.ensure([row.id for row in living], self._simulator())
         return [self._instance(row) for row in living]
 
@@ -148,7 +150,7 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         self._rows().filter(ended_at__lt=now - KEPT).delete()
 
     def probe(self, instance: Instance) -> Health:
-        """By what `describe` said of it, without a query: workers are asked from many threads at once."""
+        """Return health from the last `describe`, without a query: probes run in many threads at once."""
         if instance.launched_at is None or instance.state == InstanceState.GONE:
             return Health(False, f"{instance.id} is gone.")
         ready_after = max(self.options.launch_seconds, self.options.boot_seconds)
@@ -166,7 +168,7 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         ]
 
     def interrupt(self, instance_id: str) -> None:
-        """Give notice to an instance now: it is taken away two minutes later."""
+        """Send an interruption notice to an instance; it terminates two minutes later."""
         self._rows().filter(pk=instance_id, ended_at=None, interrupted_at=None).update(
             interrupted_at=self.clock()
         )
@@ -176,15 +178,15 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         if self.options.broken:
             raise Misconfigured("The simulated runtime is set to “broken”.")
         if _draw("throttle", request) < self.options.throttle_percent:
-            raise Throttled("The simulated runtime had too many calls.")
+            raise Throttled("The simulated runtime is rate limited.")
         if (
             offering in self.options.refuse_offerings
             or _draw("refuse", request) < self.options.refuse_percent
         ):
-            raise CapacityRefused(f"There is no {offering} to be had at the moment.")
+            raise CapacityRefused(f"There is no capacity for {offering} at the moment.")
 
     def _simulator(self) -> dict[str, object]:
-        """A CML as large as the pool plans with, and a little larger: it is LCM that says when it is full."""
+        """Return a CML slightly larger than the pool's worker size, so that LCM is the one that limits it."""
         size = Pool.objects.filter(name=self.pool).values("cpu_cores", "memory_gb", "storage_gb").first()
         if size is None:
             return self.options.simulator()
@@ -199,7 +201,7 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         return SimulatedInstance.objects.filter(pool=self.pool)
 
     def _living(self) -> list[SimulatedInstance]:
-        """This pool's instances, after everything that was due has happened to them."""
+        """Return this pool's instances after applying every event that is due."""
         now = self.clock()
         rows = list(self._rows().filter(ended_at=None).order_by("launched_at", "id"))
         over = {row.id for row in rows if self._is_over(row)}
@@ -254,6 +256,6 @@ def _hash(text: str) -> bytes:
 
 
 def _draw(fault: str, request: LaunchRequest) -> float:
-    """A number from 0 up to 100 that looks random and is the same for the same call."""
+    """Return a pseudo-random number from 0 up to 100 that is constant for the same call."""
     drawn = int.from_bytes(_hash(f"{fault}\n{request.token}\n{request.offering.name}")[:4], "big")
     return drawn * 100 / 2**32

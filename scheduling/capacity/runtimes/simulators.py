@@ -1,4 +1,4 @@
-"""Where simulated instances really answer: a CML simulator process with a controller for each."""
+"""Client of the simulator process that runs a CML and a controller for each simulated instance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduling.capacity.runtimes.base import Misconfigured, ResponseLost
 
 
 class SimulatorControl:
-    """The process at an address; what it refuses or does not answer is a failure of the runtime."""
+    """The simulator process at an address; its errors become runtime failures."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -22,14 +22,14 @@ class SimulatorControl:
         return f"{self._url.rstrip('/')}/{instance_id}"
 
     def ensure(self, instance_ids: Iterable[str], options: Mapping[str, object]) -> None:
-        """Start those that are not there; one that was there keeps its labs."""
+        """Start the instances that are missing; an existing one keeps its labs."""
         with self._admin() as admin, _failing():
             missing = set(instance_ids) - set(admin.controllers())
             for name in sorted(missing):
                 admin.add(name, **options)
 
     def remove(self, instance_ids: Iterable[str]) -> None:
-        """End them with their labs; what is gone already is fine."""
+        """Remove instances with their labs; succeed for instances that are gone already."""
         with self._admin() as admin, _failing():
             for name in instance_ids:
                 admin.remove(name)
@@ -40,7 +40,7 @@ class SimulatorControl:
 
 @contextmanager
 def _failing() -> Iterator[None]:
-    """Failures of the process as failures of the runtime."""
+    """Turn errors of the process into runtime failures."""
     try:
         yield
     except OptionError as error:

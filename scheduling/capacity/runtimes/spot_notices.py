@@ -1,4 +1,4 @@
-"""Notices of EC2 that a spot instance will be taken away, from a queue that EventBridge feeds."""
+"""EC2 spot interruption notices, read from an SQS queue that EventBridge feeds."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ INSTANCE = re.compile(r"i-[0-9a-z]{1,90}")
 
 
 class SpotNotices:
-    """Reads the queue. A notice stays in it until it is acknowledged; what is none of ours is deleted."""
+    """Reads the queue. A notice stays in it until it is acknowledged; unrelated messages are deleted."""
 
-    wait_seconds: ClassVar[int] = 1  # asks all of the queue's servers, where 0 would ask some
+    wait_seconds: ClassVar[int] = 1  # long polling queries all servers, 0 only some
     most_batches: ClassVar[int] = 20
 
     def __init__(self, client: Any, queue_url: str) -> None:
@@ -31,7 +31,7 @@ class SpotNotices:
         self._url = queue_url
 
     def receive(self) -> Iterator[Interruption]:
-        """The notices there are; one that is not acknowledged comes again."""
+        """Return the available notices; one that is not acknowledged is received again."""
         seen: set[str] = set()
         for _ in range(self.most_batches):
             fresh = [message for message in self._batch() if message["MessageId"] not in seen]
@@ -69,7 +69,7 @@ class SpotNotices:
 
 
 def parse_notice(body: str) -> tuple[str, datetime] | None:
-    """The instance and when it ends; nothing for an event of another kind, an error for no event."""
+    """Return the instance and its end; None for another kind of event; raise for an invalid message."""
     event: Any = json.loads(body)
     if not isinstance(event, dict) or not isinstance(event.get("detail-type"), str):
         raise ValueError("this is no event")

@@ -1,4 +1,4 @@
-"""The `static` runtime: workers that exist already and are listed in the pool's settings."""
+"""The `static` runtime: existing workers that are listed in the pool's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scheduling.capacity.runtimes.health import probe_cml
 from scheduling.capacity.runtimes.registry import register_runtime
 from scheduling.options import rows, text, texts_by_name
 
-# An address without a user or password: those do not belong in settings that everyone can read.
+# An address without user name or password: everyone can read the settings.
 ADDRESS = r"https?://[^\s/@?#]+(/[^\s@?#]*)?"
 
 
@@ -59,15 +59,15 @@ class StaticOptions:
 
 @register_runtime("static")
 class StaticRuntime(ConfiguredRuntime[StaticOptions]):
-    """Hands out the listed workers; nothing is started and nothing is ended.
+    """Hands out the listed workers; nothing is started or terminated.
 
-    What follows from `launches = False`:
-    - `launch` gives a slot the worker that the request names, or the one of the slot's number (`…-01` the
-      first, and so on), or the next in the list that is not in `request.taken`; all taken is
-      `CapacityRefused`. It changes nothing outside, so an answer that was lost needs no search: ask again.
-    - `describe` lists every worker as running. Nothing outside carries our tags, so their slot and token
-      are empty: they are matched to slots by id (the worker's name) alone and are never orphans.
-    - `terminate` does nothing, and the worker stays listed: a slot that is being ended is empty at once.
+    Consequences of `launches = False`:
+    - `launch` assigns the worker that the request names, else the one of the slot's number (`…-01` the first,
+      and so on), else the next in the list that is not in `request.taken`; if all are taken it raises
+      `CapacityRefused`. It changes nothing outside, so a lost response needs no search: call again.
+    - `describe` lists every worker as running. Nothing outside carries our tags, so slot and token are empty:
+      workers are matched to slots by id (the worker's name) alone and are never orphans.
+    - `terminate` does nothing, and the worker stays listed: a terminating slot is empty at once.
     - A slot whose worker is no longer listed has lost it, like an instance that vanished.
     """
 
@@ -94,10 +94,10 @@ class StaticRuntime(ConfiguredRuntime[StaticOptions]):
         return [_instance(worker) for worker in self.options.workers]
 
     def terminate(self, instance_id: str) -> None:
-        """Nothing to do: the worker is not ours to end."""
+        """Do nothing: LCM does not own the worker."""
 
     def labels_of(self, instance_id: str) -> dict[str, str]:
-        """The pool's labels, and over them those of the worker itself."""
+        """Return the pool's labels, overridden by the worker's labels."""
         own = next((worker.labels for worker in self.options.workers if worker.name == instance_id), {})
         return {**super().labels_of(instance_id), **own}
 

@@ -1,4 +1,4 @@
-"""What stands in for a runtime that cannot be made from its pool's settings."""
+"""Placeholder for a runtime that cannot be created from its pool's settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduling.capacity.runtimes.base import (
 
 
 class UnusableRuntime(RuntimeAdapter):
-    """Every call says why there is no runtime."""
+    """A runtime whose every call raises the configuration problem."""
 
     def __init__(self, pool: str, reason: str) -> None:
         super().__init__(pool, {})

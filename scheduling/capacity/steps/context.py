@@ -1,4 +1,4 @@
-"""What every step of a tick works with."""
+"""State shared by the steps of a tick."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduling.selectors.new_slots import NewSlots, new_slots_of
 
 @dataclass
 class TickContext:
-    """One tick: its pool and moment, what the steps counted, and what placing left over for launching."""
+    """One tick: its pool and time, the counts of its steps, and the unmet demand for launching."""
 
     pool: Pool
     runtime: RuntimeAdapter
@@ -26,7 +26,7 @@ class TickContext:
     counts: dict[str, int] = field(default_factory=dict)
     unmet: list[Job] = field(default_factory=list)
     attempts: list[UUID] = field(default_factory=list)
-    # What decisions refer to; the tick's own row comes when it ends.
+    # Decisions refer to this id; the row of the tick is written when it ends.
     id: UUID = field(default_factory=uuid4)
     plugins: dict[str, Any] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Step 1: reservations that nobody renewed."""
+"""Step 1: expire reservations that were not renewed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scheduling.services.reservations import end_reservations
 
 
 def expire(tick: TickContext) -> None:
-    """A bare holder that stopped renewing loses its claim."""
+    """Expire reservations whose holder stopped renewing."""
     over = Reservation.objects.filter(pool=tick.pool, phase__in=ACTIVE_PHASES, expires_at__lte=tick.now)
     keys = list(over.values_list("pk", flat=True)[:5_000])
     if keys:

@@ -1,4 +1,4 @@
-"""Step 2: slots that will be taken away."""
+"""Step 2: drain slots with an interruption notice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def interrupt(tick: TickContext) -> None:
 def _take_away(slot: Slot, tick: TickContext) -> None:
     deadline = slot.interruption_deadline
     assert deadline is not None
-    reason = f"its worker is taken away at {deadline:%H:%M:%S} UTC"
+    reason = f"its worker is interrupted at {deadline:%H:%M:%S} UTC"
     if deadline <= tick.now:
         fail_sessions_on_slot(slot=slot, reason=reason, now=tick.now)
         _end(slot, tick)

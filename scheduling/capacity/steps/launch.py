@@ -1,4 +1,4 @@
-"""Steps 4 and 5: slots for what did not fit, and the minimum and warm ones. Only intent is written here."""
+"""Steps 4 and 5: launch slots for unmet demand, for the minimum and the warm slots. Only writes intent."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from scheduling.selectors.launchable_slots import ANY_LAUNCH, LaunchableSlots, L
 from scheduling.selectors.new_slots import incoming_supplies
 from scheduling.services.slots import move_slots
 
-# Launches that are begun in one transaction.
+# Launches per transaction.
 COMMIT = 500
 
 
 def launch_for_demand(tick: TickContext) -> None:
-    """As many slots as the unmet reservations would fill beside those already on their way."""
+    """Launch the slots that unmet reservations need beyond the incoming ones."""
     if not tick.unmet or not may_launch(tick.pool, tick.now):
         return
     most = tick.pool.max_slots - occupied_slots(tick.pool)
@@ -37,7 +37,7 @@ def launch_for_demand(tick: TickContext) -> None:
 
 
 def keep_minimum(tick: TickContext) -> None:
-    """The minimum of slots altogether, and the warm ones that nobody is on."""
+    """Launch slots up to the pool's minimum and its number of idle warm slots."""
     pool = tick.pool
     serving = serving_slots(pool, now=tick.now)
     lacking = pool.min_slots - serving.ready - serving.in_flight
@@ -53,9 +53,9 @@ def keep_minimum(tick: TickContext) -> None:
 
 
 def _awaited(tick: TickContext, stock: LaunchableSlots, free: int) -> int:
-    """A free place for what cannot be interrupted: it stays so while on demand is refused.
+    """Return the places kept free for non-preemptible work while on-demand capacity is refused.
 
-    A spot slot that was kept there would have to give way as soon as it can be asked for again.
+    A spot slot launched there would have to be drained as soon as on-demand may be requested again.
     """
     if not tick.unmet or not stock.lacks_on_demand:
         return 0
@@ -65,14 +65,14 @@ def _awaited(tick: TickContext, stock: LaunchableSlots, free: int) -> int:
 
 
 def _claimed(tick: TickContext) -> int:
-    """How many of the slots on their way are for those who wait."""
+    """Return how many incoming slots the waiting jobs will use."""
     return (
         slots_needed(tick.unmet, incoming_supplies(tick.new_slots, now=tick.now)).claimed if tick.unmet else 0
     )
 
 
 def begin_launches(tick: TickContext, intents: Sequence[LaunchIntent], name: str) -> None:
-    """Write the intent for up to this many launches: a slot each, an open attempt each."""
+    """Record up to this many launches: a slot and an open attempt each."""
     places = _free_places(tick.pool, intents)
     for start in range(0, len(places), COMMIT):
         if not tick.still_mine():
@@ -83,12 +83,12 @@ def begin_launches(tick: TickContext, intents: Sequence[LaunchIntent], name: str
 
 
 def begin_launch(slot: Slot, *, now: datetime, intent: LaunchIntent = ANY_LAUNCH) -> LaunchAttempt | None:
-    """EMPTY → LAUNCHING together with the attempt that will fill it; None when someone else was first."""
+    """Move a slot EMPTY → LAUNCHING and open its attempt; None if another process was first."""
     return next(iter(begin_launches_on([(slot, intent)], now=now)), None)
 
 
 def begin_launches_on(places: Sequence[tuple[Slot, LaunchIntent]], *, now: datetime) -> list[LaunchAttempt]:
-    """The same for many slots of a pool; those that are not EMPTY any more stay out of it."""
+    """Do the same for many slots of a pool; slots that are no longer EMPTY are skipped."""
     slots = [slot for slot, _ in places]
     meant = {slot.pk: intent for slot, intent in places}
     with transaction.atomic():
@@ -111,9 +111,9 @@ def begin_launches_on(places: Sequence[tuple[Slot, LaunchIntent]], *, now: datet
 
 
 def _free_places(pool: Pool, intents: Sequence[LaunchIntent]) -> list[tuple[Slot, LaunchIntent]]:
-    """EMPTY slots within the maximum, made when there are too few of them.
+    """Return EMPTY slots within the pool's maximum, and create missing ones.
 
-    A worker of a list comes to the slot of its number, where what is known of it was written down before.
+    A listed worker goes to the slot of its number, which keeps the worker's history.
     """
     intents = intents[: max(pool.max_slots - occupied_slots(pool), 0)]
     if not intents:
@@ -129,7 +129,7 @@ def _free_places(pool: Pool, intents: Sequence[LaunchIntent]) -> list[tuple[Slot
 
 
 def _numbers(intents: Sequence[LaunchIntent], free: Sequence[int]) -> dict[int, LaunchIntent]:
-    """The number that an intent names where it is free, and for the others the lowest that are left."""
+    """Return the number an intent names if it is free, and the lowest free numbers for the others."""
     left = dict.fromkeys(free)
     found = {each.number: each for each in intents if each.number in left}
     rest = (number for number in free if number not in found)
@@ -142,5 +142,5 @@ def _new_slot(pool: Pool, number: int) -> Slot:
 
 
 def _size(pool: Pool) -> dict[str, Any]:
-    """What a slot of this pool holds, as the pool is now."""
+    """Return the capacity of a new slot by the pool's current settings."""
     return {"max_leases": pool.max_leases, **vars(resources_of(pool))}

@@ -1,4 +1,4 @@
-"""Step 3: waiting reservations onto READY slots, as the pool's plugins decide."""
+"""Step 3: place waiting reservations on READY slots by the pool's plugins."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from scheduling.services.assignment import assign_slots
 from scheduling.services.decisions import record_decisions, record_order, save_verdicts
 from scheduling.services.evictions import evict_victims
 
-# The head of the queue that one tick looks at; the rest waits for the next.
+# A tick considers this many reservations from the head of the queue.
 QUEUE_HEAD = 50_000
 COMMIT = 2_000
 
 
 @garbage_collector_paused()
 def place_waiting(tick: TickContext) -> None:
-    """Decide in memory, commit in pieces; what did not fit is the demand for new slots."""
+    """Decide in memory and commit in batches; the unplaced reservations are the demand for new slots."""
     if not Reservation.objects.filter(pool=tick.pool, phase=Phase.PENDING).exists():
         record_order(tick.pool, [], now=tick.now)
         return
@@ -42,19 +42,19 @@ def place_waiting(tick: TickContext) -> None:
 def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
     waiting = [verdict for verdict in cycle.verdicts if verdict.outcome is not VerdictOutcome.PLACED]
     changed = [verdict for verdict in waiting if verdict.summary != verdict.job.verdict]
-    # By slot, so that two pieces seldom wait for the same one.
+    # Sort by slot, so that two batches seldom lock the same slot.
     placed = sorted(cycle.placed, key=lambda verdict: verdict.parts[0].node)
     pieces = [placed[start : start + COMMIT] for start in range(0, len(placed), COMMIT)]
     works = [partial(_place, tick, piece) for piece in pieces]
     if changed:
         works.append(partial(_record_wait_reasons, tick, changed))
     results, errors = run_in_parallel(works)
-    for placed_now, told in results:
+    for placed_now, new_reasons in results:
         tick.count("placed", placed_now)
-        tick.count("told", told)
+        tick.count("told", new_reasons)
     if errors:
         raise errors[0]
-    # Whoever has the lease now has plans of their own.
+    # Another process holds the lease now and makes its own plan.
     if not tick.still_mine():
         return
     if cycle.evictions:
@@ -63,7 +63,7 @@ def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
 
 
 def _place(tick: TickContext, piece: Sequence[Verdict]) -> tuple[int, int]:
-    """How many got their slot; each is a decision."""
+    """Assign the slots and record the decisions; return how many were placed."""
     if not tick.still_mine():
         return 0, 0
     with transaction.atomic():
@@ -73,17 +73,17 @@ def _place(tick: TickContext, piece: Sequence[Verdict]) -> tuple[int, int]:
 
 
 def _record_wait_reasons(tick: TickContext, changed: Sequence[Verdict]) -> tuple[int, int]:
-    """Of those that wait: how many heard something new."""
+    """Record new wait reasons; return how many changed."""
     if not tick.still_mine():
         return 0, 0
     with transaction.atomic():
-        told = record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
+        new_reasons = record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
         save_verdicts(changed)
-    return 0, told
+    return 0, new_reasons
 
 
 def _of_plugins(cycle: Cycle) -> dict[str, dict[str, float | str]]:
-    """What each plugin cost, and what failed in it."""
+    """Return time and failures by plugin."""
     ssn = cycle.ssn
     found: dict[str, dict[str, float | str]] = {
         name: {"ms": round(seconds * 1000, 3)} for name, seconds in sorted(ssn.timings.seconds.items())

@@ -1,4 +1,4 @@
-"""Step 6: slots that nobody has used for a while, and idle ones that are in the way."""
+"""Step 6: drain slots that are idle for long or block an on-demand launch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def scale_down(tick: TickContext) -> None:
 
 
 def drain_idle(tick: TickContext) -> None:
-    """Drain what is idle for too long, never below the minimum and the warm slots, never one with a lease."""
+    """Drain slots that are idle for too long; keep the minimum, the warm slots and slots with a lease."""
     pool = tick.pool
     serving = serving_slots(pool, now=tick.now)
     surplus = min(serving.ready - pool.floor, serving.idle - pool.warm_slots)
@@ -34,18 +34,19 @@ def drain_idle(tick: TickContext) -> None:
 
 
 def drain_for_on_demand(tick: TickContext) -> None:
-    """Drain idle spot slots in whose places alone a slot could be launched for what cannot be interrupted."""
+    """Drain idle spot slots when only their places could hold the on-demand slot that non-preemptible work
+    needs."""
     if all(job.preemptible for job in tick.unmet) or not may_launch(tick.pool, tick.now):
         return
     cleared = Reservation.objects.filter(pool=tick.pool, phase=Phase.PENDING, held_slot__isnull=False)
     idle = list(_idle(tick).filter(is_spot=True).exclude(pk__in=cleared.values("held_slot")))
     if idle:
         for slot in idle[: _blocking_count(tick, len(idle))]:
-            tick.count("gave_way", _drain(slot, tick, "makes room for what cannot be interrupted"))
+            tick.count("gave_way", _drain(slot, tick, "makes room for non-preemptible work"))
 
 
 def _blocking_count(tick: TickContext, idle: int) -> int:
-    """How many idle spot slots have to go, beside what is free or will be by itself."""
+    """Return how many idle spot slots must go, beyond places that are free or becoming free."""
     pool = tick.pool
     free = pool.max_slots - occupied_slots(pool) + emptying_slots(pool)
     most = free + idle
@@ -60,18 +61,18 @@ def _blocking_count(tick: TickContext, idle: int) -> int:
 
 
 def _to_try(pool: Pool, free: int) -> int:
-    """One, and as many again as were granted on demand a moment ago; less what is being tried already.
+    """Return how many to drain: one, plus the recent on-demand launches, less the attempts under way.
 
-    On demand may be refused, and then as few kept slots as possible are gone.
+    The provider may refuse on-demand capacity; then as few warm slots as possible are lost.
     """
     slots = Slot.objects.filter(pool=pool)
     granted = slots.filter(state__in=(SlotState.BOOTING, SlotState.BINDING), is_spot=False).count()
-    asked = slots.filter(state=SlotState.LAUNCHING).count()
-    return max(1 + granted - asked - max(free, 0), 0)
+    launching = slots.filter(state=SlotState.LAUNCHING).count()
+    return max(1 + granted - launching - max(free, 0), 0)
 
 
 def _idle(tick: TickContext) -> QuerySet[Slot]:
-    """READY without a lease, the highest numbers first."""
+    """Return READY slots without a lease, highest numbers first."""
     idle = Slot.objects.select_related("pool").filter(
         SERVING, pool=tick.pool, state=SlotState.READY, lease_count=0
     )
@@ -79,7 +80,7 @@ def _idle(tick: TickContext) -> QuerySet[Slot]:
 
 
 def _drain(slot: Slot, tick: TickContext, reason: str) -> bool:
-    """READY without a lease → DRAINING is one compare-and-set, in which a placement is noticed."""
+    """Move READY → DRAINING by compare-and-set, which fails if a session was placed meanwhile."""
     return tick.still_mine() and move_slot(
         slot=slot, to=SlotState.DRAINING, now=tick.now, reason=reason, unleased=True
     )

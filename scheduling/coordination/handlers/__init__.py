@@ -1,4 +1,4 @@
-"""What moves sessions on when nobody else does, one handler a file."""
+"""Lifecycle handlers: transitions that no controller or user makes, one handler per file."""
 
 from scheduling.coordination.handlers.end_running import EndRunning
 from scheduling.coordination.handlers.expire_pending import ExpirePending

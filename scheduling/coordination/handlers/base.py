@@ -1,4 +1,4 @@
-"""Lifecycle handlers: they say what happened to sessions; the coordinator writes what follows."""
+"""Base class of lifecycle handlers: they report outcomes, and the coordinator writes the transitions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MAX_ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class HandlerOutcome:
-    """What happened to the sessions a handler was given: ids, and the reasons of those it is known of.
+    """Outcome of a handler's run: session ids by result, and known reasons.
 
-    A session that is in none of them was skipped: it burns no attempt.
+    A session in none of the sets was skipped: it uses no attempt.
     """
 
     successes: Mapping[UUID, str] = field(default_factory=dict)
@@ -32,29 +32,29 @@ class HandlerOutcome:
 
 
 class SessionLifecycleHandler(ABC):
-    """Looks after sessions of some statuses."""
+    """Handles sessions in some statuses."""
 
     interval_setting: ClassVar[str] = "LIFECYCLE_INTERVAL"
     initial_delay: ClassVar[timedelta] = timedelta(seconds=10)
     target_statuses: ClassVar[Sequence[SessionStatus]]
-    # Only sessions with such a kernel; empty means no filter.
+    # Only sessions with a kernel in one of these statuses; empty: no filter.
     target_kernel_statuses: ClassVar[Sequence[KernelStatus]] = ()
-    # What a session becomes; none means it stays.
+    # The next status of a session; None: it stays.
     success_status: ClassVar[SessionStatus | None] = None
     failure_status: ClassVar[SessionStatus | None] = None
     stale_status: ClassVar[SessionStatus | None] = None
-    # The setting that says how long a session may stay before it is stale.
+    # Name of the setting with the time after which a session is stale.
     timeout_setting: ClassVar[str] = ""
     max_attempts: ClassVar[int] = MAX_ATTEMPTS
 
     @classmethod
     @abstractmethod
     def name(cls) -> str:
-        """What it is called in the list, the schedule and the lease."""
+        """Return the name in lists, the schedule and the lease."""
 
     @abstractmethod
     def execute(self, sessions: Sequence[LabletSession], now: datetime) -> HandlerOutcome:
-        """Say what happened; nothing is written here."""
+        """Return what happened to the sessions; write nothing."""
 
     @property
     def interval(self) -> timedelta:
@@ -66,11 +66,11 @@ class SessionLifecycleHandler(ABC):
         return None if seconds is None else timedelta(seconds=seconds)
 
     def due(self, now: datetime) -> Q:
-        """Which sessions of the target statuses are worth looking at; all, unless a handler knows better."""
+        """Return the sessions of the target statuses that are due; all by default."""
         return Q()
 
     def is_stale(self, session: LabletSession, now: datetime) -> bool:
-        """Whether it has been in its status for longer than the timeout."""
+        """Return whether the session has been in its status for longer than the timeout."""
         return self.timeout is not None and session.status_since <= now - self.timeout
 
     def stale_reason(self, session: LabletSession) -> str:
@@ -87,5 +87,5 @@ class SessionLifecycleHandler(ABC):
 
 
 def skip_all(sessions: Iterable[LabletSession]) -> HandlerOutcome:
-    """Nothing happened: what is stale is the coordinator's to see."""
+    """Return an empty outcome: the coordinator handles stale sessions."""
     return HandlerOutcome(skipped=frozenset(session.pk for session in sessions))

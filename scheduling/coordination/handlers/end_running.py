@@ -1,4 +1,4 @@
-"""Sessions that run on after their timeslot because no controller ended them."""
+"""Handler of sessions that run past their timeslot because no controller ended them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecyc
 
 
 class EndRunning(SessionLifecycleHandler):
-    """Sessions that still run or are collected when their timeslot and the grace are over are stopped."""
+    """Stop sessions that are still running or collecting after their timeslot and the grace period."""
 
     target_statuses = (SessionStatus.RUNNING, SessionStatus.COLLECTING)
     success_status = SessionStatus.STOPPING

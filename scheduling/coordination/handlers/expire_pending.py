@@ -1,4 +1,4 @@
-"""Sessions that did not get a place in time."""
+"""Handler of sessions that were not placed in time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecyc
 
 
 class ExpirePending(SessionLifecycleHandler):
-    """Sessions that got no place within the grace after their start, or before their end, expire.
+    """Expire sessions not placed within the grace period after their start, or before their end.
 
-    For one that is back in the queue the grace begins anew.
+    For a requeued session the grace period starts again.
     """
 
     target_statuses = (SessionStatus.PENDING,)
@@ -36,5 +36,5 @@ class ExpirePending(SessionLifecycleHandler):
 
 def _why(session: LabletSession, now: datetime) -> str:
     if session.ends_at <= now:
-        return "its timeslot was over before it got a place"
-    return "it got no place within the grace after its start"
+        return "its timeslot ended before it was placed"
+    return "it was not placed within the grace period after its start"

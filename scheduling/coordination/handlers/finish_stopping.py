@@ -1,4 +1,4 @@
-"""Sessions whose end nobody reports."""
+"""Handler of stopping sessions whose end no controller reports."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecyc
 
 
 class FinishStopping(SessionLifecycleHandler):
-    """Sessions whose end nobody reports in time fail; their place is given back, and their ports once they
-    are seen free.
-    """
+    """Fail sessions that stop for too long; release their slots, and their ports once observed free."""
 
     target_statuses = (SessionStatus.STOPPING,)
     stale_status = SessionStatus.FAILED
@@ -32,4 +30,4 @@ class FinishStopping(SessionLifecycleHandler):
         return skip_all(sessions)
 
     def stale_reason(self, session: LabletSession) -> str:
-        return f"{super().stale_reason(session)}: nobody reported its end"
+        return f"{super().stale_reason(session)}: no controller reported its end"

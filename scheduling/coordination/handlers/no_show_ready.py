@@ -1,4 +1,4 @@
-"""Labs that are ready and that nobody comes to."""
+"""Handler of ready labs whose user does not arrive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecyc
 
 
 class NoShowReady(SessionLifecycleHandler):
-    """Sessions whose lab is ready and that nobody comes to in time are stopped."""
+    """Stop sessions whose lab is ready and whose user does not arrive in time."""
 
     target_statuses = (SessionStatus.READY,)
     success_status = SessionStatus.STOPPING
@@ -29,5 +29,5 @@ class NoShowReady(SessionLifecycleHandler):
 
     def execute(self, sessions: Sequence[LabletSession], now: datetime) -> HandlerOutcome:
         minutes = settings.CONFIG["NO_SHOW_AFTER"] / 60
-        reason = f"nobody came within {minutes:g} min, or before the timeslot was over"
+        reason = f"the user did not arrive within {minutes:g} min or before the timeslot ended"
         return HandlerOutcome(successes={session.pk: reason for session in sessions})

@@ -1,4 +1,4 @@
-"""Sessions whose lab does not come up."""
+"""Handler of sessions whose lab does not start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecyc
 
 
 class RequeueInstantiating(SessionLifecycleHandler):
-    """Sessions whose lab does not come up in time go back to the queue; after the last attempt they fail."""
+    """Requeue sessions whose lab does not start in time; after the last attempt they fail."""
 
     target_statuses = (SessionStatus.INSTANTIATING,)
     stale_status = SessionStatus.PENDING

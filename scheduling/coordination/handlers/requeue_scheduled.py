@@ -1,4 +1,4 @@
-"""Sessions that got a place which no controller took up."""
+"""Handler of placed sessions that no controller starts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecyc
 
 
 class RequeueScheduled(SessionLifecycleHandler):
-    """Sessions that were placed but not started in time go back to the queue, for another worker; after the
-    last attempt they are called off.
-    """
+    """Requeue placed sessions that are not started in time; after the last attempt they are cancelled."""
 
     target_statuses = (SessionStatus.SCHEDULED,)
     stale_status = SessionStatus.PENDING
@@ -33,9 +31,9 @@ class RequeueScheduled(SessionLifecycleHandler):
         return skip_all(sessions)
 
     def is_stale(self, session: LabletSession, now: datetime) -> bool:
-        """Nobody needs to take it up before its timeslot starts."""
+        """Return whether it is stale; before its timeslot no controller has to start it."""
         assert self.timeout is not None
         return max(session.status_since, session.starts_at) <= now - self.timeout
 
     def stale_reason(self, session: LabletSession) -> str:
-        return f"{super().stale_reason(session)}: no controller took it up"
+        return f"{super().stale_reason(session)}: no controller started it"

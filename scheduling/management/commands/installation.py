@@ -1,4 +1,4 @@
-"""`manage.py installation`: the id that instances are tagged with; `--new` is for copies of a database."""
+"""`manage.py installation`: show the id in instance tags; `--new` is for copies of a database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduling.services.installation import installation_id, renew_installation
 
 
 class Command(BaseCommand):
-    help = "Say which installation this is: only instances with its id are listed and ended."
+    help = "Show the installation id. LCM lists and terminates only instances with this id."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(

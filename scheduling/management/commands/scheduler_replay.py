@@ -1,4 +1,4 @@
-"""`manage.py scheduler_replay FILE`: a cycle over a snapshot, anywhere, without a database."""
+"""`manage.py scheduler_replay FILE`: run a cycle over a snapshot, without a database."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from scheduling.placement.framework.snapshot_json import InvalidSnapshot, read_s
 
 
 class Command(BaseCommand):
-    help = "Run one cycle over a snapshot and say who would be placed where, who waits and why."
+    help = "Run one cycle over a snapshot and print placements and wait reasons."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", help="a document of scheduler_snapshot; - reads it from standard input")
-        parser.add_argument("--config", help="a pool's scheduler document; the default one if left out")
-        parser.add_argument("--json", action="store_true", help="answer with JSON")
+        parser.add_argument("--config", help="a pool's scheduler document; default: the default scheduler")
+        parser.add_argument("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -1,4 +1,4 @@
-"""`manage.py scheduler_snapshot POOL`: the input of the pool's next cycle as JSON."""
+"""`manage.py scheduler_snapshot POOL`: print the input of the pool's next cycle as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduling.selectors.snapshots import snapshot_of
 
 
 class Command(BaseCommand):
-    help = "Write what the pool's next cycle would look at, for scheduler_replay. Nothing is changed."
+    help = "Print the input of the pool's next cycle, for scheduler_replay. Nothing is changed."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("pool", help="the name of the pool")

@@ -1,4 +1,4 @@
-"""Give waiting jobs the nodes that are free, in the order of the queue."""
+"""Place waiting jobs on free nodes, in queue order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduling.placement.framework.model import Job
 
 
 def run(cycle: Cycle) -> None:
-    """One verdict a job. Space that is being cleared for someone is theirs before anything else."""
+    """Give each job a verdict. Space held for a job is reserved before anything else is placed."""
     ssn = cycle.ssn
     held = sorted((job for job in ssn.snapshot.waiting if job.held_on in ssn.nodes.index), key=_first_come)
     kept = {job.id: _place_on_held_node(cycle, job) for job in held if not ssn.refused(job)}
@@ -25,13 +25,13 @@ def _first_come(job: Job) -> tuple[float, str]:
 
 
 def _place_on_held_node(cycle: Cycle, job: Job) -> Verdict:
-    """The job on the node that was cleared for it, or its claim on what will be free there."""
+    """Place the job on the node that was cleared for it, or reserve what will be free there."""
     ssn, task = cycle.ssn, job.whole
     number = ssn.nodes.index[job.held_on]
     candidates = ssn.candidates(task, job)
     fits = candidates.allows(number)
     scores = candidates.rescore(number) if fits and cycle.keep_scores else {}
-    # Of GPUs it gets what is free already, so that nobody else takes them while it waits for the rest.
+    # Reserve the GPUs that are free already, so that no other job takes them meanwhile.
     part = ssn.part_on(task, number)
     ssn.change(job, part, 1, taking=True)
     return Verdict(job, 0, VerdictOutcome.PLACED if fits else VerdictOutcome.HELD, (part,), scores)
@@ -56,7 +56,7 @@ def _place(cycle: Cycle, job: Job) -> Verdict:
 
 
 def _place_spread(cycle: Cycle, job: Job) -> Verdict:
-    """Task by task, each where it is best; all of them or none, with one lease a node."""
+    """Place the tasks one by one on their best nodes, all or none, with one lease per node."""
     ssn = cycle.ssn
     statement = ssn.statement()
     tried = try_spread(ssn, job, statement, keep_scores=cycle.keep_scores)

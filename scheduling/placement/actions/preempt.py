@@ -1,4 +1,4 @@
-"""Room for more important jobs, from less important ones of the same queue."""
+"""Preempt jobs of lower priority in the same queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Room for queues within their share, from queues over theirs."""
+"""Reclaim space for queues within their share from queues over theirs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Room by asking others to stop: what reclaim and preempt share."""
+"""Selection of eviction victims, shared by reclaim and preempt."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ VictimFilters = Sequence[tuple[str, VictimFilter]]
 
 @dataclass(frozen=True)
 class EvictionPlan:
-    """Who would have to stop on one node."""
+    """The jobs to evict on one node."""
 
     number: int
     victims: tuple[Job, ...]
 
     @property
     def cost(self) -> tuple[int, int, float, int]:
-        """Few victims, of low priority, the newest; then by the order of nodes."""
+        """Return the sort key: few victims, low priority, newest; then the order of nodes."""
         highest = max((victim.priority for victim in self.victims), default=0)
         oldest = min((victim.created for victim in self.victims), default=0.0)
         return len(self.victims), highest, -oldest, self.number
@@ -32,9 +32,10 @@ class EvictionPlan:
 def evict_for_waiting(
     cycle: Cycle, filters: VictimFilters, eligible: Callable[[Job, Job], bool], why: str
 ) -> None:
-    """For each waiting job the cheapest node that could be cleared of preemptible jobs, all filters agreeing.
+    """Find for each waiting job the cheapest node that evicting preemptible jobs would free, if all filters
+    agree.
 
-    Jobs that spread over nodes wait: nothing is stopped for half a gang.
+    Spread jobs are skipped: evicting for part of a gang does not help.
     """
     ssn = cycle.ssn
     if not filters:
@@ -47,7 +48,7 @@ def evict_for_waiting(
         if job.is_spread:
             continue
         clearing = _left_over(verdict.stuck) or _cheapest(ssn, job, verdict.stuck, on_node, filters, eligible)
-        # Those behind it may have been given what its queue may have: then nobody stops for it.
+        # Jobs behind it may have used up its queue's quota; then no job is evicted for it.
         if clearing is not None and not ssn.refused(job):
             _apply_plan(cycle, verdict, clearing, why)
             gone = {id(victim) for victim in clearing.victims}
@@ -57,7 +58,7 @@ def evict_for_waiting(
 
 
 def _preemptible_by_node(cycle: Cycle) -> dict[int, list[Job]]:
-    """Who could stop, by node: the least important and the newest first."""
+    """Return the preemptible jobs by node, lowest priority and newest first."""
     index = cycle.ssn.nodes.index
     leaving = {id(eviction.victim) for eviction in cycle.evictions}
     found: dict[int, list[Job]] = {}
@@ -70,7 +71,7 @@ def _preemptible_by_node(cycle: Cycle) -> dict[int, list[Job]]:
 
 
 def _left_over(candidates: Candidates) -> EvictionPlan | None:
-    """Room that those who stop for others leave over."""
+    """Return the free space that evictions leave beyond what they were made for."""
     number = candidates.best()
     return None if number is None else EvictionPlan(number, ())
 
@@ -102,7 +103,7 @@ def _plan_eviction(
     among: Sequence[Job],
     filters: VictimFilters,
 ) -> EvictionPlan | None:
-    """Rehearse on one node: one victim more until the job fits, then spare whoever need not go."""
+    """Simulate one node: add victims until the job fits, then spare the unnecessary ones."""
     statement = ssn.statement()
     victims: list[Job] = []
     for victim in among:
@@ -120,7 +121,7 @@ def _plan_eviction(
 def _without_unneeded_victims(
     ssn: SchedulingSession, candidates: Candidates, number: int, victims: list[Job]
 ) -> tuple[Job, ...]:
-    """Without those whose going is not needed, the most important of them spared first."""
+    """Return the victims without the unnecessary ones; the most important are spared first."""
     needed = list(victims)
     for spared in reversed(victims[:-1]):
         without = [victim for victim in needed if victim is not spared]
@@ -139,7 +140,7 @@ def _evicting(ssn: SchedulingSession, victims: Sequence[Job]) -> PlacementStatem
 
 
 def _apply_plan(cycle: Cycle, verdict: Verdict, clearing: EvictionPlan, why: str) -> None:
-    """The victims are to go, and the space is the job's."""
+    """Evict the victims and hold their space for the job."""
     ssn, job = cycle.ssn, verdict.job
     statement = _evicting(ssn, clearing.victims)
     part = ssn.part_on(job.whole, clearing.number)

@@ -1,4 +1,4 @@
-"""What would help a job that found no node."""
+"""Suggestion of a smaller request for a job that fits no node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduling.placement.framework.plugin_calls import call_predicate
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
-# What can be asked for in smaller amounts; half a GPU is another GPU.
+# Resources that can be reduced; half a GPU is a different request.
 DIVISIBLE = (CPU, MEMORY, STORAGE)
 
 
@@ -30,14 +30,14 @@ class SmallerRequest:
 
 
 def smaller_request(ssn: SchedulingSession, task: Task, job: Job) -> SmallerRequest | None:
-    """The least that has to be given up so that a node takes the task; None where that does not help."""
+    """Return the smallest reduction that lets the task fit a node; None if a reduction does not help."""
     open_to = _open_but_for_amounts(ssn, task, job)
     wanted = [which for which in DIVISIBLE if task.request[which]]
     if not open_to.any() or not wanted:
         return None
-    asked: Ints = np.array([task.request[which] for which in wanted])
-    left: Ints = np.minimum(ssn.nodes.free[:, wanted], asked)
-    given_up: Floats = ((asked - left) / asked).sum(axis=1)
+    requested: Ints = np.array([task.request[which] for which in wanted])
+    left: Ints = np.minimum(ssn.nodes.free[:, wanted], requested)
+    given_up: Floats = ((requested - left) / requested).sum(axis=1)
     given_up[~open_to | (left <= 0).any(axis=1)] = np.inf
     best = int(given_up.argmin())
     if not 0 < given_up[best] < np.inf:

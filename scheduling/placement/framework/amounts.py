@@ -1,4 +1,4 @@
-"""Amounts of resources as whole numbers: hundredths of a core, a gigabyte, a GPU."""
+"""Amounts of resources as integers: hundredths of a core, a gigabyte, a GPU."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ UNIT = 100
 WORDS = {"cpu_cores": "CPU", "memory_gb": "memory", "storage_gb": "storage", "gpu": "GPU"}
 UNITS = {"cpu_cores": "cores", "memory_gb": "GB", "storage_gb": "GB", "gpu": "GPUs"}
 
-# One whole number a resource, in the order of RESOURCES.
+# One integer per resource, in the order of RESOURCES.
 Amounts = tuple[int, int, int, int]
 NOTHING: Amounts = (0, 0, 0, 0)
 
 
 def amounts_of(values: Mapping[str, Any]) -> Amounts:
-    """From the numbers people write; what is not named is nothing."""
+    """Return the amounts in units; resources that are not given are 0."""
     cpu, memory, storage, gpu = (in_units(values.get(name, 0)) for name in RESOURCES)
     return cpu, memory, storage, gpu
 
 
 def in_units(value: Any) -> int:
-    """Hundredths; anything finer counts as the next one up, so that nothing is promised twice."""
+    """Return hundredths, rounded up, so that nothing is promised twice."""
     exact = (value if isinstance(value, Decimal) else Decimal(str(value))) * UNIT
     whole = int(exact)
     return whole if whole == exact else whole + 1
 
 
 def as_numbers(amounts: Iterable[int]) -> dict[str, float]:
-    """Back to the numbers people write."""
+    """Return the amounts as decimal numbers."""
     return {name: value / UNIT for name, value in zip(RESOURCES, amounts, strict=True)}
 
 
@@ -51,6 +51,6 @@ def total(many: Iterable[Amounts]) -> Amounts:
 
 
 def amount_text(value: float, name: str) -> str:
-    """A number of units with its unit: “6.5 GB”."""
+    """Format a number of units with its unit: “6.5 GB”."""
     unit = UNITS[name]
     return f"{value / UNIT:g} {unit.removesuffix('s') if value == UNIT else unit}"

@@ -1,4 +1,4 @@
-"""Callbacks as plugins register them: kept with the plugin's name, timed, and never able to break a cycle."""
+"""Callbacks that plugins register: stored with the plugin's name, timed, with failures isolated."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from scheduling.placement.framework.nodes import Flags, Floats, Nodes, NodeState
 
 
 class Band(IntEnum):
-    """Named weights of scores: whatever a lower band says, a higher one decides first.
+    """Named weights of scores: a higher band always outweighs a lower one.
 
-    A score is between 0 and 1, a plugin's weight at most 100, so that bands never reach into each other.
+    A score is between 0 and 1 and a plugin's weight at most 100, so that bands never overlap.
     """
 
     PLACEMENT = 1
@@ -29,7 +29,7 @@ class Band(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something was refused: a code to count by, and a sentence."""
+    """Why a node or job was refused: a code to count by, and a sentence."""
 
     code: str
     text: str
@@ -39,10 +39,10 @@ Predicate = Callable[[Task, Job, NodeState], Reason | None]
 BatchPredicate = Callable[[Task, Job, Nodes], Flags]
 Score = Callable[[Task, Job, NodeState], float]
 BatchScore = Callable[[Task, Job, Nodes], Floats]
-# The sentence for all nodes that one predicate refuses: “lack memory: 8 GB asked, at most 6 GB free”.
+# Formats one sentence for all nodes that one predicate refuses.
 Summary = Callable[[Task, Job, Nodes], str]
 When = Callable[[Task, Job], bool]
-# A column of what is left of a node, and how much of it a task needs.
+# A column of a node's free amounts, and how much of it a task needs.
 Need = tuple[int, Callable[[Task], int]]
 ShapeOf = Callable[[Job], Hashable]
 RanksBy = Callable[[Task], Hashable]
@@ -51,16 +51,16 @@ RanksBy = Callable[[Task], Hashable]
 @dataclass(slots=True)
 class PredicateFn:
     plugin: str
-    # Of all its reasons; empty if each has its own.
+    # The code of all its reasons; empty if each reason has its own.
     code: str
     scalar: Predicate
     batch: BatchPredicate | None = None
     summary: Summary | None = None
-    # The answer depends neither on what is placed nor on what is asked for.
+    # The result depends neither on placements nor on the request.
     fixed: bool = False
-    # Asked only where this says so.
+    # Called only for tasks for which this returns True.
     when: When | None = None
-    # The same as “there is at least so much in that column of what is left”.
+    # Equivalent to a minimum in a column of the free amounts.
     need: Need | None = None
 
 
@@ -71,17 +71,17 @@ class ScoreFn:
     scalar: Score
     batch: BatchScore | None = None
     fixed: bool = False
-    # Tasks for which this is equal have scores that differ by the same amount on every node.
+    # For tasks with an equal value the scores differ by the same amount on every node.
     ranks_by: RanksBy | None = None
-    # It gave what is no score, and counts nothing for the rest of the cycle.
+    # It returned an invalid score and is ignored for the rest of the cycle.
     left_out: bool = False
-    # It gave a score outside 0 to 1: its scores are clipped, and no order of nodes is shared for it.
+    # It returned a score outside 0 to 1: its scores are clipped, and no node order is shared for it.
     clipped: bool = False
 
 
 @dataclass(slots=True)
 class OrderFn:
-    """How two of a kind compare; `key` gives the same order as something that sorts."""
+    """Comparison of two jobs, queues or tasks; `key` gives the same order as a sort key."""
 
     plugin: str
     kind: str
@@ -97,11 +97,11 @@ class EventHandler:
 
 @dataclass
 class Failures:
-    """What went wrong in plugins, by plugin: the cycle goes on without their answer."""
+    """Failures by plugin; the cycle continues without the failed results."""
 
     by_plugin: dict[str, str] = field(default_factory=dict)
     count: dict[str, int] = field(default_factory=dict)
-    # The first score of a plugin that was outside 0 to 1; the cycle goes on with the nearest of the two.
+    # The first score of a plugin outside 0 to 1; the cycle continues with the clipped score.
     clipped: dict[str, float] = field(default_factory=dict)
 
     def note(self, plugin: str, error: Exception) -> None:
@@ -122,7 +122,8 @@ class Timings:
 def order_key(
     compare: Callable[[Any, Any], int] | None, key: Callable[[Any], Any] | None
 ) -> Callable[[Any], Any]:
-    """One of the two is enough; with both, the key is used and must order alike."""
+    """Return the sort key of a comparison or key function; with both, the key is used and must give the same
+    order."""
     if key is not None:
         return key
     if compare is None:

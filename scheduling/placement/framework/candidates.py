@@ -1,4 +1,4 @@
-"""Where jobs of one shape can go, kept current as nodes fill."""
+"""Candidate nodes for jobs of one shape, updated as nodes fill."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FEW = 300
 
 
 class Candidates(ABC):
-    """The answers of all plugins for one shape."""
+    """The results of all plugins for one shape."""
 
     __slots__ = ("_exhausted", "_fixed", "_needs", "_ssn", "job", "task")
 
@@ -38,11 +38,11 @@ class Candidates(ABC):
         self, ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAnswers, needs: Sequence[int]
     ) -> None:
         self._ssn, self.task, self.job, self._fixed, self._needs = ssn, task, job, fixed, needs
-        # How much had been given back when nothing was left: until more is, nothing will be.
+        # The number of releases when no node was left; until it grows, no node will fit.
         self._exhausted = -1
 
     def best(self) -> int | None:
-        """The number of the node with the highest score; of equals the first by name."""
+        """Return the index of the node with the highest score; of equals the first by name."""
         given_back = self._ssn.given_back
         if self._exhausted == given_back:
             return None
@@ -58,15 +58,15 @@ class Candidates(ABC):
     def allows(self, number: int) -> bool: ...
 
     def allowed_if_empty(self) -> Flags:
-        """Nodes that nothing but what is on them keeps the job from."""
+        """Return the nodes that would accept the job if they were empty."""
         return self._fixed.open_to
 
     @abstractmethod
     def score_by_plugin(self, number: int) -> dict[str, float]:
-        """What each plugin gave the node that was found best, as it is now."""
+        """Return the current score of the best node by plugin."""
 
     def rescore(self, number: int) -> dict[str, float]:
-        """The same, with everyone asked again."""
+        """Return the same with every plugin called again."""
         found: dict[str, float] = {}
         for plugin, scores in self._fixed.by_plugin:
             found[plugin] = found.get(plugin, 0.0) + scores[number]
@@ -81,7 +81,7 @@ class Candidates(ABC):
 
 
 class RankedCandidates(Candidates):
-    """For shapes whose answers are least amounts and an order of nodes that others share."""
+    """Candidates for shapes that need only minimum amounts and share an order of nodes."""
 
     __slots__ = ("_columns", "_heard", "_ranking")
 
@@ -96,7 +96,7 @@ class RankedCandidates(Candidates):
     ) -> None:
         super().__init__(ssn, task, job, fixed, needs)
         self._ranking = ranking
-        # The scores by plugin as the ranking has them, and how far those of this shape are from them.
+        # The scores by plugin in the shared order, and this shape's offset from them.
         self._columns: list[tuple[str, list[float], float]] = []
         self._heard: Sequence[ScoreFn] | None = None
         ranking.admit(needs)
@@ -117,7 +117,7 @@ class RankedCandidates(Candidates):
         return found
 
     def _compare(self, number: int) -> None:
-        """How far the scores of this shape are from those of the ranking, seen on one node."""
+        """Return the offset of this shape's scores from the shared order, measured on one node."""
         self._heard = heard = self._ranking.heard
         self._columns = [(plugin, scores, 0.0) for plugin, scores in self._fixed.by_plugin]
         for fn, scores, own in zip(heard, self._ranking.given, self._rescored(heard, number), strict=True):
@@ -125,7 +125,7 @@ class RankedCandidates(Candidates):
 
 
 class EvaluatedCandidates(Candidates):
-    """For all others: every plugin is asked about every node, and again about those that changed since."""
+    """Candidates for all other shapes: calls every plugin for every node, and again for changed nodes."""
 
     __slots__ = ("_asked", "_least", "_left_out", "_scored", "_scores", "_seen")
 
@@ -166,7 +166,7 @@ class EvaluatedCandidates(Candidates):
         self._seen = len(changed)
         if self._seen != seen:
             at = np.frombuffer(changed[seen:], np.int64)
-            # A few that changed twice are looked at twice: cheaper than finding out.
+            # A node that changed twice is evaluated twice: cheaper than removing duplicates.
             self._evaluate(at if len(at) <= FEW else _each_once(at, len(self._scores)))
         if self._left_out != self._ssn.scores_left_out:
             self._left_out = self._ssn.scores_left_out
@@ -191,7 +191,7 @@ class EvaluatedCandidates(Candidates):
             self._scores[at] = score
 
     def _base(self, nodes: Nodes) -> Floats:
-        """The part of the score that does not change; one number for all of them where that will do."""
+        """Return the fixed part of the score; a single number if it is equal on all nodes."""
         fixed = self._fixed
         if fixed.same_score is None:
             return nodes.of(fixed.scores) + 0.0
@@ -201,7 +201,7 @@ class EvaluatedCandidates(Candidates):
 
 
 def candidates_for(ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAnswers) -> Candidates:
-    """Where jobs of this shape can go, found as quickly as what its plugins promise allows."""
+    """Return the candidates of this shape, by the fastest method that its plugins allow."""
     applying = [fn for fn in ssn.predicates if not fn.fixed and _applies(ssn, fn, task, job)]
     needs = _needs(ssn, applying, task)
     asked = [fn for fn in applying if fn.need is None]
@@ -212,7 +212,7 @@ def candidates_for(ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAns
 
 
 def _applies(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job) -> bool:
-    """Whether a predicate has anything to say of such a job; one that fails has not, and is named."""
+    """Return whether a predicate applies to this job; a failing one does not and is reported."""
     try:
         return fn.when is None or bool(fn.when(task, job))
     except Exception as error:
@@ -221,7 +221,7 @@ def _applies(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job) -> b
 
 
 def _needs(ssn: SchedulingSession, applying: Sequence[PredicateFn], task: Task) -> list[int]:
-    """All least amounts as one row to compare with; of two for one column the larger."""
+    """Return all minimum amounts as one row; of two for the same column the larger."""
     found = [-MAX_AMOUNT] * (PORTS + 1)
     for fn in applying:
         if fn.need is not None:

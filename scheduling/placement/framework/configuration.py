@@ -1,4 +1,4 @@
-"""A pool's scheduler as a document: which actions, which plugins in which order, with which arguments."""
+"""A pool's scheduler document: its actions, and its plugins in order with their arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
 ACTIONS = ("allocate", "reclaim", "preempt")
-# What a commit checks again: a plan made without asking them would be refused, and made again, for ever.
+# Checks that a commit repeats: a plan made without them would be rejected and repeated forever.
 MANDATORY_PLUGINS = ("cordon", "leases", "ports", "resources")
 MAX_CHARACTERS = 20_000
 MAX_DEPTH = 20
@@ -27,12 +27,12 @@ _OPENING = (
 _CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
 DEFAULT_CONFIGURATION = """\
-# What happens in a tick, in this order.
-# Reclaim and preempt stop labs of others: off unless named here.
+# Actions of a tick, in this order.
+# Reclaim and preempt stop running labs: off unless listed here.
 actions: [allocate]
 
-# Who is asked, in this order.
-# Orders before fairshare make bands, those after it sort within a person's jobs.
+# Plugins, in this order.
+# Job orders before fairshare make bands; later ones sort the jobs of a user.
 plugins:
   - name: cordon
   - name: system
@@ -52,7 +52,7 @@ plugins:
 
 
 class InvalidConfiguration(Exception):
-    """What is wrong with a document: a sentence each, with the line."""
+    """Problems of a document: a sentence each, with the line."""
 
     def __init__(self, problems: Sequence[tuple[int, str]]) -> None:
         self.problems = sorted(problems)
@@ -70,17 +70,17 @@ class PluginChoice:
 
 @dataclass(frozen=True)
 class Configuration:
-    """A document that was found right."""
+    """A valid document."""
 
     actions: tuple[str, ...]
     choices: tuple[PluginChoice, ...]
 
     def plugins(self) -> list[Plugin]:
-        """New ones, as they were chosen."""
+        """Return new instances of the configured plugins."""
         return [_created(choice) for choice in self.choices]
 
     def opened(self) -> list[Plugin]:
-        """New ones for a cycle: in front of those that were chosen, what is enforced whoever is asked."""
+        """Return new plugins for a cycle: the mandatory ones first, then the configured ones."""
         chosen, known = self.plugins(), plugins()
         named = {plugin.name for plugin in chosen}
         return [*(known[name]() for name in MANDATORY_PLUGINS if name not in named), *chosen]
@@ -91,7 +91,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class FailedPlugin(Plugin):
-    """Stands for a plugin that could not be created for a cycle, and fails in its name when it is opened."""
+    """Placeholder for a plugin that could not be created; it fails under that plugin's name when opened."""
 
     name: str = ""  # type: ignore[misc]
     error: Exception | None = None
@@ -102,7 +102,7 @@ class FailedPlugin(Plugin):
 
 
 def _created(choice: PluginChoice) -> Plugin:
-    """The plugin with its arguments; whatever it does when it is created, the cycle goes on."""
+    """Return the plugin with its arguments, or a placeholder if creating it fails."""
     try:
         return read_options(plugins()[choice.name], choice.arguments)
     except Exception as error:
@@ -110,13 +110,13 @@ def _created(choice: PluginChoice) -> Plugin:
 
 
 def read_configuration(text: str) -> Configuration:
-    """The document as a configuration; the default one when it is empty."""
+    """Return the document as a configuration; the default configuration if it is empty."""
     return _read(text if text.strip() else DEFAULT_CONFIGURATION, tuple(plugins()))
 
 
 @lru_cache(maxsize=256)
 def _read(text: str, known: tuple[str, ...]) -> Configuration:
-    """Reading YAML takes longer than a quiet tick, and documents seldom change; `known` names the plugins."""
+    """Parse a document, cached: parsing YAML takes longer than an idle tick. `known` names the plugins."""
     document = _ConfigurationDocument(text)
     actions = document.actions()
     choices = document.choices()
@@ -126,7 +126,7 @@ def _read(text: str, known: tuple[str, ...]) -> Configuration:
 
 
 class _ConfigurationDocument:
-    """Reads the parts and remembers what is wrong, each with its line."""
+    """Parses the sections of a document and collects problems with their lines."""
 
     def __init__(self, text: str) -> None:
         self.problems: list[tuple[int, str]] = []
@@ -194,7 +194,7 @@ class _ConfigurationDocument:
                 self._wrong(_at(arguments_node, key) or node, sentence.replace("setting", "argument"))
             return None
         except Exception as error:
-            # A plugin of another package may do anything when it is created.
+            # Creating a plugin of another package may raise anything.
             self._wrong(node, f"The plugin “{name}” cannot be created: {type(error).__name__}: {error}.")
             return None
         return PluginChoice(name, arguments)
@@ -233,7 +233,7 @@ class _ConfigurationDocument:
         return found
 
     def _reject_duplicate_keys(self, node: yaml.Node) -> None:
-        """A key that is there twice would count once, and which one is anybody's guess."""
+        """Reject a duplicate key: YAML would silently keep one of the values."""
         if isinstance(node, yaml.MappingNode):
             self._keys(node, tuple(str(_plain(key)) for key, _ in node.value), "An object")
         if isinstance(node, yaml.CollectionNode):
@@ -254,7 +254,7 @@ class _ConfigurationDocument:
 
 
 def _problem_of_tokens(text: str) -> tuple[int, str] | None:
-    """What cannot be allowed before anything is built: aliases, and nesting that takes long to read."""
+    """Return a problem that must be found before construction: aliases, or deep nesting."""
     depth = 0
     for token in yaml.scan(text):
         depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
@@ -266,7 +266,7 @@ def _problem_of_tokens(text: str) -> tuple[int, str] | None:
 
 
 def _plain(node: yaml.Node) -> Any:
-    """The value of a node; what YAML calls dates stays text."""
+    """Return the value of a node; YAML dates stay text."""
     if isinstance(node, yaml.MappingNode):
         return {str(_plain(key)): _plain(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
@@ -277,9 +277,9 @@ def _plain(node: yaml.Node) -> Any:
 
 
 def _at(node: yaml.Node | None, key: str) -> yaml.Node | None:
-    """Where an argument stands (`limits.lab.cpu`, `rows[2].name`), as far as its path can be followed."""
+    """Return the line of an argument (`limits.lab.cpu`, `rows[2].name`), or of its nearest parent."""
     if isinstance(node, yaml.MappingNode):
-        # Names may have dots of their own: the longest that fits is meant.
+        # Names may contain dots: use the longest match.
         for name, value in sorted(node.value, key=lambda pair: -len(str(_plain(pair[0])))):
             word = str(_plain(name))
             if key == word or key.startswith((f"{word}.", f"{word}[")):

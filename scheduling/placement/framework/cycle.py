@@ -1,4 +1,4 @@
-"""One cycle: open a session over a snapshot, run the actions, close it; what came of it is a plain value."""
+"""One cycle: open a session over a snapshot, run the actions, close it. The result is a plain value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class VerdictOutcome(StrEnum):
 
 @dataclass(slots=True)
 class Verdict:
-    """What a cycle decided about one job."""
+    """The decision of a cycle about one job."""
 
     job: Job
     position: int
@@ -37,14 +37,14 @@ class Verdict:
     scores: Mapping[str, float] = field(default_factory=dict)
     # Shared by all jobs of one shape; filled in when the cycle ends.
     why: PlacementExplanation | None = None
-    # The task that found no node, and where those like it can go.
+    # The task that fits no node, and the candidates of its shape.
     stuck: Candidates | None = None
 
     @property
     def summary(self) -> str:
-        """The outcome and the main reason; as long as it stays, nothing new is to be told.
+        """Return the outcome and main reason; while it is unchanged, nothing new is recorded.
 
-        A plugin that failed is news, and so is that it works again.
+        A plugin failure and its recovery both count as a change.
         """
         if self.why is None:
             return self.outcome.value
@@ -54,7 +54,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A running job that has to make room, for whom and why."""
+    """A running job to evict, the job it makes room for, and the reason."""
 
     victim: Job
     for_job: Job
@@ -63,10 +63,10 @@ class Eviction:
 
 @dataclass
 class Cycle:
-    """What the actions of a cycle came to."""
+    """The results of a cycle's actions."""
 
     ssn: SchedulingSession
-    # Scores by plugin are kept for whoever shows decisions.
+    # Keep scores by plugin, for pages that show decisions.
     keep_scores: bool = True
     verdicts: list[Verdict] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
@@ -77,11 +77,11 @@ class Cycle:
 
     @property
     def unmet(self) -> list[Job]:
-        """Jobs that a new node could help."""
+        """Return the unplaced jobs that a new node could help."""
         return [verdict.job for verdict in self.verdicts if verdict.outcome is VerdictOutcome.WAITING]
 
     def explain_waiting(self) -> None:
-        """The reasons of those that found no node: once for all of a shape."""
+        """Explain the jobs that fit no node, once per shape."""
         found: dict[Hashable, PlacementExplanation] = {}
         for verdict in self.verdicts:
             if verdict.stuck is None:
@@ -102,7 +102,7 @@ class Cycle:
 
 
 def run_cycle(snapshot: Snapshot, configuration: Configuration, *, keep_scores: bool = True) -> Cycle:
-    """The same code decides, explains and rehearses: nothing outside the cycle changes."""
+    """Run a cycle. The tick, explanations and dry runs all use it; it changes nothing outside."""
     with garbage_collector_paused():
         ssn = SchedulingSession(snapshot)
         ssn.open(configuration.opened())

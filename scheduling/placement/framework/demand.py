@@ -1,4 +1,4 @@
-"""How many new slots would help, and of which kinds."""
+"""The number and kinds of new slots that waiting jobs need."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 from scheduling.placement.framework.model import Gang, Job, Node, Task
 
-# The kinds of slots that suit a job, in the order in which they are taken; as keys, to be looked up.
+# The kinds of slots that suit a job, in the order of use; as keys for lookup.
 Kinds = Mapping[int, None]
 
 
 @dataclass(frozen=True, slots=True)
 class SlotSupply:
-    """Slots that are alike: one of them with nobody on it, and how many of them there can be."""
+    """Equal slots: an empty one as a sample, and how many there can be."""
 
     node: Node
     count: int
 
 
 class SlotsNeeded(NamedTuple):
-    """How many of the slots on their way the jobs would fill, and the new ones that they need besides."""
+    """The number of incoming slots that the jobs would use, and the new slots they need besides."""
 
     claimed: int
     new: Sequence[Node]
@@ -30,10 +30,10 @@ class SlotsNeeded(NamedTuple):
 def slots_needed(
     jobs: Iterable[Job], coming: Iterable[SlotSupply], new: Iterable[SlotSupply] = (), limit: int = 0
 ) -> SlotsNeeded:
-    """What the jobs would fill: slots on their way first, then new ones up to a limit.
+    """Pack the jobs into incoming slots first, then into new ones up to a limit.
 
-    Of one priority those that few slots suit come first, and everyone takes the plainest slot that will do:
-    the same jobs come to the same slots when what was new is on its way. What never fits counts nothing.
+    Within a priority, jobs that few slots suit come first, and each job takes the plainest suitable slot, so
+    that the result is the same once the new slots are incoming. Jobs that fit no slot are ignored.
     """
     filling = _Packer(_plainest_first(coming), _plainest_first(new), limit)
     for job in _hardest_first(jobs, filling.stock):
@@ -44,12 +44,12 @@ def slots_needed(
 
 
 def _plainest_first(supplies: Iterable[SlotSupply]) -> list[SlotSupply]:
-    """Those that can be taken away before those that cannot, those with few labels before those with many."""
+    """Sort spot slots before on-demand ones, and slots with few labels first."""
     return sorted(supplies, key=lambda supply: (not supply.node.spot, len(supply.node.labels), _kind(supply)))
 
 
 def _hardest_first(jobs: Iterable[Job], stock: Iterable[SlotSupply]) -> Iterable[Job]:
-    """By priority, and within one those that few slots suit first; as they are where all slots are alike."""
+    """Sort by priority, then jobs that few slots suit first; unchanged if all slots are equal."""
     if len({_kind(supply) for supply in stock}) <= 1:
         return jobs
     return sorted(jobs, key=lambda job: (-job.priority, job.preemptible, -len(job.labels)))
@@ -60,7 +60,7 @@ def _kind(supply: SlotSupply) -> tuple[bool, tuple[tuple[str, str], ...]]:
 
 
 class _Packer:
-    """Slots that are opened as tasks need them."""
+    """Opens slots as tasks need them."""
 
     def __init__(self, coming: Sequence[SlotSupply], new: Sequence[SlotSupply], limit: int) -> None:
         self.stock = [*coming, *new]
@@ -70,7 +70,7 @@ class _Packer:
         self._left = [supply.count for supply in self.stock]
         self.openable = sum(self._left[: len(coming)]) + min(sum(self._left[len(coming) :]), limit)
         self._rooms: list[_NewSlot] = []
-        # Rooms only fill up, so tasks of one shape share a pointer: what had no room before has none now.
+        # Slots only fill up, so tasks of one shape share a pointer past the slots without space.
         self._pointers: dict[Hashable, int] = {}
         self._kinds: dict[Hashable, Kinds] = {}
 
@@ -94,7 +94,7 @@ class _Packer:
             rooms[index].take(task)
 
     def _open(self, task: Task, suiting: Kinds) -> bool:
-        """Another slot, of the first kind that is left and can hold the task."""
+        """Open another slot, of the first available kind that can hold the task."""
         for number in self._in_stock(suiting):
             room = _NewSlot(number, self.stock[number].node)
             if room.takes(task):
@@ -114,7 +114,7 @@ class _Packer:
 
 
 def _suits(job: Job, node: Node) -> bool:
-    """Whether such a slot is the kind the job asks for, whatever is free on it."""
+    """Return whether the slot is of a kind that suits the job, whatever is free on it."""
     return (
         job.system in ("", node.system)
         and (job.preemptible or not node.spot)
@@ -123,7 +123,7 @@ def _suits(job: Job, node: Node) -> bool:
 
 
 class _NewSlot:
-    """What is left of a slot that nobody was on."""
+    """The free amounts of a slot that was empty."""
 
     __slots__ = ("free", "kind", "leases", "ports")
 
@@ -145,6 +145,6 @@ class _NewSlot:
         )
 
     def take(self, task: Task) -> None:
-        self.free = [left - asked for left, asked in zip(self.free, task.request, strict=True)]
+        self.free = [left - requested for left, requested in zip(self.free, task.request, strict=True)]
         self.leases -= 1
         self.ports -= task.ports

@@ -1,4 +1,4 @@
-"""Entry points of installed packages: a broken one is named and left out."""
+"""Entry points of installed packages: a broken one is reported and left out."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ logger = logging.getLogger(__name__)
 
 
 def load_entry_points(group: str, register: Callable[[str, Any], None]) -> dict[str, str]:
-    """Register every entry point of the group; return the problem of each that was refused, by name."""
+    """Register every entry point of the group; return the problems by name."""
     refused: dict[str, str] = {}
     for point in entry_points(group=group):
         try:
             register(point.name, point.load())
-        # A module may end the process while it is imported: that must not stop LCM either.
+        # A module may end the process while it is imported; that must not stop LCM either.
         except (Exception, SystemExit) as error:
             refused[point.name] = f"{point.value}: {type(error).__name__}: {error}"[:300]
             logger.exception(
@@ -26,5 +26,5 @@ def load_entry_points(group: str, register: Callable[[str, Any], None]) -> dict[
 
 
 def entry_point_names(group: str) -> set[str]:
-    """The names of the entry points that are installed now, whether they were loaded or not."""
+    """Return the names of the installed entry points, loaded or not."""
     return entry_points(group=group).names

@@ -1,4 +1,4 @@
-"""Why a job found no node: every predicate's answer over every node, put into words."""
+"""Wait reasons: the result of every predicate on every node, as sentences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLIPPED = "score-clipped"
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """One reason over the nodes: how many, some of them by name, and a sentence for all."""
+    """One reason: the number of nodes, some of their names, and a sentence for all."""
 
     code: str
     plugin: str
@@ -34,13 +34,13 @@ class ReasonCount:
 
 @dataclass(frozen=True, slots=True)
 class PlacementExplanation:
-    """All reasons, the one that most nodes give first."""
+    """All reasons, the most frequent first."""
 
     nodes: int
     counts: tuple[ReasonCount, ...] = ()
     impossible: bool = False
     failures: tuple[ReasonCount, ...] = ()
-    # What is taken for granted: “With 1 of its 2 kernels placed, ”.
+    # The assumption of the reasons: “With 1 of its 2 kernels placed, ”.
     given: str = ""
     # How much of a gang could be placed, as a sentence.
     partial: str = ""
@@ -51,13 +51,13 @@ class PlacementExplanation:
 
     @property
     def sentence(self) -> str:
-        """“12 of 14 READY slots lack memory: 8 GB asked, at most 6 GB free; 2 are cordoned.”"""
+        """Format all reasons as one sentence."""
         return f"{self._reasons} {self.partial}" if self.partial else self._reasons
 
     @property
     def _reasons(self) -> str:
         if not self.counts:
-            return "No slot is ready." if not self.nodes else "Every slot was taken by those ahead."
+            return "No slot is ready." if not self.nodes else "Sessions ahead in the queue take every slot."
         first, *rest = self.counts
         if not first.nodes:
             return " ".join(each.text for each in self.counts)
@@ -68,7 +68,7 @@ class PlacementExplanation:
 
 
 def explain(ssn: SchedulingSession, task: Task, job: Job) -> PlacementExplanation:
-    """Every predicate over every node, as the nodes are now."""
+    """Evaluate every predicate on every node in its current state."""
     every = Nodes(ssn.nodes)
     counts = [
         count
@@ -83,13 +83,13 @@ def explain(ssn: SchedulingSession, task: Task, job: Job) -> PlacementExplanatio
 
 
 def explain_refusal(ssn: SchedulingSession, reasons: Sequence[tuple[str, Reason]]) -> PlacementExplanation:
-    """Reasons that have nothing to do with nodes, each with the plugin that gave it."""
+    """Explain a job that may not be placed on any node, with the plugin that refused it."""
     counts = tuple(ReasonCount(reason.code, plugin, 0, reason.text) for plugin, reason in reasons)
     return PlacementExplanation(len(ssn.nodes), counts, failures=failed_plugins(ssn))
 
 
 def reasons_on(ssn: SchedulingSession, task: Task, job: Job, number: int) -> list[Reason]:
-    """Everything that speaks against one node."""
+    """Return every reason against one node."""
     found = []
     for fn in ssn.predicates:
         try:
@@ -103,7 +103,7 @@ def reasons_on(ssn: SchedulingSession, task: Task, job: Job, number: int) -> lis
 
 
 def is_possible(ssn: SchedulingSession, task: Task, job: Job) -> bool:
-    """Whether any node here, or one that would be launched, could take it with nothing else on it."""
+    """Return whether any node, present or launchable, could hold the job if it were empty."""
     return bool(allowed_by_all(ssn, task, job, Nodes(ssn.empty_node_kinds)).any())
 
 
@@ -115,9 +115,9 @@ def allowed_by_all(ssn: SchedulingSession, task: Task, job: Job, nodes: Nodes) -
 
 
 def failed_plugins(ssn: SchedulingSession) -> tuple[ReasonCount, ...]:
-    """Plugins that failed, and those whose scores were clipped."""
+    """Return plugins that failed, and plugins whose scores were clipped."""
     failed = (
-        ReasonCount(FAILED, plugin, 0, f"The plugin {plugin} failed and was not heard: {error}")
+        ReasonCount(FAILED, plugin, 0, f"The plugin {plugin} failed and was ignored: {error}")
         for plugin, error in sorted(ssn.failures.by_plugin.items())
     )
     clipped = (
@@ -134,7 +134,7 @@ def clipped_text(score: float) -> str:
 def _counts(
     ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused: Flags
 ) -> Iterator[ReasonCount]:
-    """One count for each code; a predicate that is registered with a code has only that one."""
+    """Count reasons by code; a predicate registered with a code has only that one."""
     numbers = np.flatnonzero(refused)
     by_code = {fn.code: numbers} if fn.code else _by_code(ssn, fn, task, job, numbers)
     rows = ssn.nodes.rows
@@ -148,7 +148,7 @@ def _counts(
 def _by_code(
     ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, numbers: Indexes
 ) -> dict[str, Indexes]:
-    """The refused nodes by the code of the reason; by the name of the plugin where it gives none."""
+    """Return the refused nodes by reason code; by plugin name if the reason has no code."""
     found: dict[str, list[int]] = {}
     for number in numbers.tolist():
         try:

@@ -1,4 +1,4 @@
-"""Jobs that spread: each task where it is best, all of them or none."""
+"""Spread jobs: each task on its best node, all or none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHOWN = 5
 
 @dataclass
 class _OnNode:
-    """Tasks of one job that came to one node."""
+    """Tasks of one job on one node."""
 
     tasks: list[Task] = field(default_factory=list)
     devices: dict[int, int] = field(default_factory=dict)
@@ -37,10 +37,10 @@ class _OnNode:
 
 @dataclass
 class GangAttempt:
-    """Where the tasks of a job came to, and the one that found no node."""
+    """The placements of a job's tasks, and the task that fits no node."""
 
     found: dict[str, _OnNode] = field(default_factory=dict)
-    # What each plugin gave the nodes, all tasks together.
+    # Scores by plugin, summed over all tasks.
     scores: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     stuck: Candidates | None = None
 
@@ -61,7 +61,7 @@ class GangAttempt:
 def try_spread(
     ssn: SchedulingSession, job: Job, statement: PlacementStatement, *, keep_scores: bool = False
 ) -> GangAttempt:
-    """Task by task, until one finds no node; what the statement did is the caller's to undo."""
+    """Place task by task until one fits no node; the caller rolls the statement back."""
     tried = GangAttempt()
     for task in ssn.tasks_in_order(job):
         candidates = ssn.candidates(task, job)
@@ -79,7 +79,7 @@ def try_spread(
 
 
 def first_unplaceable_task(ssn: SchedulingSession, job: Job) -> Candidates | None:
-    """The first task that finds no node even when the others are not there."""
+    """Return the first task that fits no node even without the others."""
     for task in ssn.tasks_in_order(job):
         candidates = ssn.candidates(task, job)
         if candidates.best() is None:
@@ -88,15 +88,15 @@ def first_unplaceable_task(ssn: SchedulingSession, job: Job) -> Candidates | Non
 
 
 def shape_of(ssn: SchedulingSession, job: Job) -> Hashable:
-    """Equal where all tasks have the same answers."""
+    """Return a key that is equal for jobs whose tasks have the same results."""
     return tuple(id(ssn.candidates(task, job)) for task in ssn.tasks_in_order(job))
 
 
 @contextmanager
 def longest_placeable_prefix(ssn: SchedulingSession, job: Job) -> Iterator[tuple[Candidates | None, int]]:
-    """The task that finds no node, and how many before it have their places meanwhile.
+    """Return the task that fits no node, and how many tasks before it are placed meanwhile.
 
-    None of them has, where the task finds no node even without the others.
+    The number is 0 if the task fits no node even without the others.
     """
     statement = ssn.statement()
     try:
@@ -107,7 +107,7 @@ def longest_placeable_prefix(ssn: SchedulingSession, job: Job) -> Iterator[tuple
 
 
 def explain_spread(ssn: SchedulingSession, job: Job) -> PlacementExplanation:
-    """Why a task finds no node: alone where that will do, otherwise with those before it in their places."""
+    """Explain why a task fits no node: alone if that suffices, otherwise with the tasks before it placed."""
     with longest_placeable_prefix(ssn, job) as (stuck, placed):
         if stuck is None:
             why = PlacementExplanation(len(ssn.nodes), failures=failed_plugins(ssn))
@@ -120,9 +120,9 @@ def explain_spread(ssn: SchedulingSession, job: Job) -> PlacementExplanation:
 
 
 def best_partial(ssn: SchedulingSession, job: Job) -> str:
-    """The most tasks that find a node together, and where; empty if none does."""
+    """Return the most tasks that can be placed together, with their nodes; empty if none can."""
     order = ssn.tasks_in_order(job)
-    # The largest first leave room for few: the smallest first are often more.
+    # Largest first leaves space for few tasks; smallest first often places more.
     places = max((_places(ssn, job, tasks) for tasks in (order, order[::-1])), key=len)
     if not places:
         return ""
@@ -133,7 +133,7 @@ def best_partial(ssn: SchedulingSession, job: Job) -> str:
 
 
 def _places(ssn: SchedulingSession, job: Job, tasks: Iterable[Task]) -> list[tuple[Task, str]]:
-    """The tasks that find a node one after the other, each with its node; nothing stays placed."""
+    """Return the tasks that can be placed one after the other, with their nodes; nothing stays placed."""
     statement = ssn.statement()
     found = []
     for task in tasks:
@@ -146,9 +146,9 @@ def _places(ssn: SchedulingSession, job: Job, tasks: Iterable[Task]) -> list[tup
 
 
 def could_hold(ssn: SchedulingSession, job: Job) -> bool:
-    """Whether as many empty nodes as there can be have enough for all tasks.
+    """Return whether the maximum number of empty nodes could hold all tasks.
 
-    A bound: where it says no there is no way, where it says yes there may be none.
+    This is a bound: False is certain, True is not.
     """
     snapshot = ssn.snapshot
     kinds = Counter(kind_of(node) for node in snapshot.nodes)
@@ -160,8 +160,8 @@ def could_hold(ssn: SchedulingSession, job: Job) -> bool:
         most = max(most, snapshot.max_nodes)
         kinds.update(dict.fromkeys(more, most))
     rows = [(node, kinds[kind_of(node)]) for node in ssn.empty_node_kinds.rows]
-    asked = [sum(amounts) for amounts in zip(*map(_asked, job.tasks), strict=True)]
-    for which, amount in enumerate(asked):
+    requested = [sum(amounts) for amounts in zip(*map(_requested, job.tasks), strict=True)]
+    for which, amount in enumerate(requested):
         if _best(most, ((_there(node)[which], count) for node, count in rows)) < amount:
             return False
     return all(
@@ -173,26 +173,26 @@ def could_hold(ssn: SchedulingSession, job: Job) -> bool:
 def _rooms(
     ssn: SchedulingSession, task: Task, job: Job, rows: list[tuple[Node, int]]
 ) -> Iterable[tuple[int, int]]:
-    """How many such tasks each kind of node holds at most, and how many nodes of it there can be."""
+    """Return how many such tasks each kind of node holds, and how many such nodes there can be."""
     open_to = allowed_by_all(ssn, task, job, Nodes(ssn.empty_node_kinds)).tolist()
     return [(_times(task, node), count) for (node, count), fits in zip(rows, open_to, strict=True) if fits]
 
 
 def _times(task: Task, node: Node) -> int:
-    pairs = zip(_there(node), _asked(task), strict=True)
-    return min((there // asked for there, asked in pairs if asked), default=UNLIMITED)
+    pairs = zip(_there(node), _requested(task), strict=True)
+    return min((there // requested for there, requested in pairs if requested), default=UNLIMITED)
 
 
 def _there(node: Node) -> tuple[int, ...]:
     return (*node.capacity, node.ports)
 
 
-def _asked(task: Task) -> tuple[int, ...]:
+def _requested(task: Task) -> tuple[int, ...]:
     return (*task.request, task.ports)
 
 
 def _best(most: int, rooms: Iterable[tuple[int, int]]) -> int:
-    """What the best nodes have together, so many of them at most."""
+    """Return the total of the best nodes, up to a number of nodes."""
     found = 0
     for room, count in sorted(rooms, reverse=True):
         found += room * min(count, most)

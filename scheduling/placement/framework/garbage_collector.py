@@ -1,4 +1,4 @@
-"""Work that makes many objects and no garbage."""
+"""Pause of the garbage collector for work that creates many objects and no cycles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def garbage_collector_paused() -> Iterator[None]:
-    """Looking for garbage where there is none would cost a quarter of the time."""
+    """Pause the garbage collector, which would take a quarter of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

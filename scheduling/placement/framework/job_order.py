@@ -1,10 +1,10 @@
-"""The order of the queue: bands of jobs, within a band the tree of queues, within a queue its jobs.
+"""Queue order: bands of jobs, within a band the tree of queues, within a queue its jobs.
 
-Job orders that come before the first queue order split the jobs into bands (priority, say). Within a band
-two jobs are compared where their queues part, from the top of the tree down; equal ones go on to the next
-level (a queue with nothing below it comes first), and in the end to the job orders, the age and the id. A
-queue's place may change with what was placed for it, so the tree is kept as heaps that are put right along
-one path after each job.
+Job orders registered before the first queue order split the jobs into bands (priority, for example). Within a
+band two jobs are compared at the level where their queues differ, from the top of the tree down. Equal queues
+are compared at the next level (a queue without children comes first), and finally by the job orders, the age
+and the id. The position of a queue may change with each placement, so the tree consists of heaps that are
+updated along one path after each job.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from scheduling.placement.framework.model import ROOT, Job, Queue, effective_par
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
-# A job with its place among those of its band.
+# A job with its position in its band.
 Entry = tuple[int, Job]
 QueueKey = Callable[[Queue], tuple[Any, ...]]
 
 
 def jobs_in_order(ssn: SchedulingSession, jobs: Iterable[Job]) -> Iterator[Job]:
-    """The jobs as the plugins order them; asked for one by one, since a placement can change who is next."""
+    """Yield the jobs in plugin order, one by one, since a placement can change the next."""
     banding, sorting, queue_orders = _orders(ssn)
-    # One order after the other, the last one first: plain numbers and texts are sorted quickly.
+    # Sort by one order after the other, the last first: plain numbers and texts sort quickly.
     rows = sorted(sorted(jobs, key=attrgetter("id")), key=attrgetter("created"))
     for order in reversed(sorting):
         _, rows = _sorted(ssn, order, rows)
@@ -44,7 +44,7 @@ def jobs_in_order(ssn: SchedulingSession, jobs: Iterable[Job]) -> Iterator[Job]:
 
 
 def _by_queue(ssn: SchedulingSession, band: list[Job], orders: list[OrderFn]) -> Iterator[Job]:
-    """One band; a queue order whose answers do not compare is left out, of this band and those after it."""
+    """Yield one band; a queue order whose keys do not compare is dropped from this band on."""
     rest = list(enumerate(band))
     while rest and orders:
         queue_key = _queue_key(ssn, orders)
@@ -59,7 +59,7 @@ def _by_queue(ssn: SchedulingSession, band: list[Job], orders: list[OrderFn]) ->
 
 
 def _drop_failing_orders(ssn: SchedulingSession, orders: list[OrderFn], error: Exception) -> None:
-    """Those whose answers do not compare; all of them where it cannot be told which."""
+    """Return the orders whose keys do not compare; all if the failing one cannot be determined."""
     wrong = [order for order in orders if not _sorts_queues(ssn, order)] or list(orders)
     for order in wrong:
         ssn.failures.note(order.plugin, error)
@@ -75,7 +75,7 @@ def _sorts_queues(ssn: SchedulingSession, order: OrderFn) -> bool:
 
 
 def _by_place(ssn: SchedulingSession, band: list[Entry], queue_key: QueueKey) -> list[Entry]:
-    """The jobs by their queues as these stand now."""
+    """Yield the jobs by the current order of their queues."""
     leaves = dict.fromkeys(job.leaf for _, job in band)
     keys = {leaf: (*_path_key(leaf, ssn.queues, queue_key), 0) for leaf in leaves}
     places: dict[str, int] = {}
@@ -87,7 +87,7 @@ def _by_place(ssn: SchedulingSession, band: list[Entry], queue_key: QueueKey) ->
 def _sorted_until_placement(
     ssn: SchedulingSession, entries: list[Entry]
 ) -> Generator[Job, None, list[Entry]]:
-    """As long as nothing is placed the order stands still, and sorting once will do; answers who is left."""
+    """Yield jobs sorted once until a placement changes the order; return the rest."""
     before = len(ssn.changed)
     for number, (_, job) in enumerate(entries, 1):
         yield job
@@ -97,7 +97,7 @@ def _sorted_until_placement(
 
 
 def _path_key(leaf: str, queues: Mapping[str, Queue], queue_key: QueueKey) -> tuple[Any, ...]:
-    """A queue's place from the top of the tree down, as the tree compares it."""
+    """Return the sort key of a queue from the top of the tree down."""
     found: list[Any] = []
     name = leaf
     while name in queues:
@@ -107,14 +107,14 @@ def _path_key(leaf: str, queues: Mapping[str, Queue], queue_key: QueueKey) -> tu
 
 
 class _QueueNode:
-    """A queue in the tree: its own jobs, or the queues below it; the first of them is next."""
+    """A queue in the tree: its own jobs, or its child queues; the first is next."""
 
     __slots__ = ("below", "queue", "waiting")
 
     def __init__(self, queue: Queue | None, *, below: bool) -> None:
         self.queue = queue
         self.below = below
-        # Entries of jobs, in their order; or a heap of places, each after its key and a number.
+        # Jobs in order, or a heap of child queues by key and sequence number.
         self.waiting: Any = [] if below else deque()
 
     def key(self, queue_key: QueueKey) -> tuple[Any, ...]:
@@ -124,7 +124,7 @@ class _QueueNode:
 def _tree(
     ssn: SchedulingSession, band: Iterable[Entry], queue_key: QueueKey, orders: list[OrderFn]
 ) -> Generator[Job, None, list[Entry]]:
-    """The jobs as their queues stand after each of them; answers who is left when these do not compare."""
+    """Yield the jobs, updating queue order after each; return the rest if keys do not compare."""
     own = _by_leaf(band, ssn.queues)
     clock, seconds, plugin = time.perf_counter, ssn.timings.seconds, orders[0].plugin
     try:
@@ -143,7 +143,7 @@ def _tree(
 
 
 def _restore_heaps(path: list[_QueueNode], place: _QueueNode, queue_key: QueueKey) -> None:
-    """The head of each heap on the path may have changed; nothing else has."""
+    """Update the head of each heap on the path; nothing else has changed."""
     for above in reversed(path):
         heap, waiting = above.waiting, place.waiting
         if waiting:
@@ -167,7 +167,7 @@ def _by_leaf(band: Iterable[Entry], queues: Mapping[str, Queue]) -> dict[str, _Q
 def _build_tree(
     own: Mapping[str, _QueueNode], queues: Mapping[str, Queue], queue_key: QueueKey
 ) -> _QueueNode:
-    """The part of the tree with jobs in this band; a queue's own jobs stand beside the queues below it."""
+    """Build the tree of queues with jobs in this band; own jobs are siblings of the child queues."""
     above: dict[str, _QueueNode] = {ROOT: _QueueNode(None, below=True)}
     children: dict[str, list[_QueueNode]] = {ROOT: []}
     for name, place in own.items():
@@ -182,7 +182,7 @@ def _above(
     above: dict[str, _QueueNode],
     children: dict[str, list[_QueueNode]],
 ) -> str:
-    """The queue that one hangs on, made with all those above it."""
+    """Return the parent of a queue in the tree; create it and its ancestors."""
     parent = effective_parent(name, queues) if name in queues else ROOT
     if parent == ROOT or parent not in queues:
         return ROOT
@@ -196,7 +196,7 @@ def _above(
 def _fill(
     name: str, above: Mapping[str, _QueueNode], children: Mapping[str, list[_QueueNode]], queue_key: QueueKey
 ) -> None:
-    """Heaps from the bottom up, since a place's key is that of its best child."""
+    """Build the heaps bottom-up, since the key of a queue is that of its best child."""
     for child in children[name]:
         if child.below and child.queue:
             _fill(child.queue.name, above, children, queue_key)
@@ -215,7 +215,7 @@ def _orders(ssn: SchedulingSession) -> tuple[list[OrderFn], list[OrderFn], list[
 
 
 def _bands(ssn: SchedulingSession, orders: Sequence[OrderFn], rows: list[Job]) -> list[list[Job]]:
-    """Those that all orders find equal stay together, as they were."""
+    """Yield groups of jobs that are equal in all orders, in their given order."""
     if not orders:
         return [rows]
     keys, rows = _sorted(ssn, orders[0], rows)
@@ -225,7 +225,7 @@ def _bands(ssn: SchedulingSession, orders: Sequence[OrderFn], rows: list[Job]) -
 
 
 def _sorted(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> tuple[list[Any], list[Job]]:
-    """The jobs by one order, with their keys; equal ones as they were, and all of them if it fails."""
+    """Sort the jobs by one order, stably, with their keys; unchanged if the order fails."""
     keys = _keys_of(ssn, order, rows)
     try:
         places = sorted(range(len(rows)), key=keys.__getitem__)
@@ -236,7 +236,7 @@ def _sorted(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> tuple[li
 
 
 def _keys_of(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> list[Any]:
-    """One order over all jobs; those it fails for come last in it, and the plugin is named."""
+    """Return one order's key for each job; jobs it fails for come last, and the plugin is reported."""
     begun = time.perf_counter()
     try:
         return [order.key(job) for job in rows]
@@ -247,7 +247,7 @@ def _keys_of(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> list[An
 
 
 def _queue_key(ssn: SchedulingSession, orders: list[OrderFn]) -> QueueKey:
-    """Asked at every step of the queue, so it is timed as a whole."""
+    """Return the key of a queue; timed as a whole because it is called at every step."""
     if len(orders) > 1:
         return _chained(ssn, orders)
     plugin, ask = orders[0].plugin, orders[0].key
@@ -263,7 +263,7 @@ def _queue_key(ssn: SchedulingSession, orders: list[OrderFn]) -> QueueKey:
 
 
 def _chained(ssn: SchedulingSession, orders: list[OrderFn]) -> Callable[[Any], tuple[Any, ...]]:
-    """The keys of several orders as one; what an order fails for comes last in it."""
+    """Return the keys of several orders as one; a failed key sorts last."""
     return lambda of: tuple(_one(ssn, order, of) for order in orders)
 
 

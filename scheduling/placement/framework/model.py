@@ -1,4 +1,4 @@
-"""What a cycle looks at: nodes (slots), queues (domains, projects, people), jobs (reservations), tasks."""
+"""Input of a cycle: nodes (slots), queues (domains, projects, users), jobs (reservations) and tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOREVER = float("inf")
 
 
 class Gang(StrEnum):
-    """How the tasks of a job are placed: always all of them or none."""
+    """How the tasks of a job are placed: always all or none."""
 
     TOGETHER = "together"
     SPREAD = "spread"
@@ -21,7 +21,7 @@ class Gang(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One kernel: what it asks for."""
+    """One kernel and its request."""
 
     name: str
     request: Amounts
@@ -30,7 +30,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class JobPart:
-    """What a job has on one node: its tasks there and the share of each GPU."""
+    """The share of a job on one node: its tasks there and the share of each GPU."""
 
     node: str
     tasks: tuple[Task, ...]
@@ -47,12 +47,12 @@ class JobPart:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A reservation: it waits, or runs where `parts` say."""
+    """A reservation: it waits, or runs on the nodes of its `parts`."""
 
     id: str
     queue: str
     tasks: tuple[Task, ...]
-    # The person's own queue below it, where shares go down to people.
+    # The user's own queue below it, if shares extend to users.
     owner: str = ""
     name: str = ""
     priority: int = 50
@@ -67,14 +67,14 @@ class Job:
     parts: tuple[JobPart, ...] = ()
     # The node that is being cleared for it.
     held_on: str = ""
-    # What the cycle before said of it, to tell what is new.
+    # The summary of the previous cycle, to detect changes.
     verdict: str = ""
-    # It was asked to stop and is on its way out.
+    # It was evicted and is stopping.
     leaving: bool = False
 
     @property
     def leaf(self) -> str:
-        """The queue it stands in when it waits."""
+        """Return the queue that it waits in."""
         return self.owner or self.queue
 
     @property
@@ -83,14 +83,14 @@ class Job:
 
     @property
     def whole(self) -> Task:
-        """All its tasks as one, which is how those that stay together are placed."""
+        """Return all its tasks as one, as jobs that stay on one node are placed."""
         if len(self.tasks) == 1:
             return self.tasks[0]
         return Task(self.name or self.id, self.request, sum(task.ports for task in self.tasks))
 
     @property
     def is_spread(self) -> bool:
-        """Its tasks are placed one by one."""
+        """Return whether its tasks are placed one by one."""
         return self.gang is Gang.SPREAD and len(self.tasks) > 1
 
     @property
@@ -100,7 +100,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A slot: what it has, and what is off limits on it whoever asks."""
+    """A slot: its capacity, and what is unavailable on it to every job."""
 
     name: str
     capacity: Amounts
@@ -109,15 +109,15 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     spot: bool = False
     cordoned: bool = False
-    # Until when it is certain to be there, in seconds since the epoch.
+    # Guaranteed lifetime, in seconds since the epoch.
     until: float = FOREVER
     max_leases: int = 1_000
     ports: int = 6_000
-    # Ports of its range that no job of the snapshot accounts for.
+    # Taken ports of its range that no job of the snapshot accounts for.
     leaked: int = 0
-    # The GPUs one by one; one a whole unit of capacity when not given.
+    # Capacity of each GPU; by default one GPU per whole unit.
     devices: tuple[int, ...] = ()
-    # What is held by those who are not among the jobs of the snapshot.
+    # Amounts held by jobs that are not in the snapshot.
     taken: Amounts = NOTHING
     taken_leases: int = 0
     taken_devices: tuple[tuple[int, int], ...] = ()
@@ -135,19 +135,19 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A domain, a project or a person: weight and factor among its siblings, and what it may have at most."""
+    """A domain, project or user: weight and factor among its siblings, and its quota."""
 
     name: str
     parent: str = ROOT
     weight: float = 1.0
     factor: float = 1.0
     quota: Mapping[str, int] = field(default_factory=dict)
-    # It has no share of its own: the queues below it compete with its siblings.
+    # It has no share of its own: its child queues compete with its siblings.
     joins: bool = False
 
 
 def effective_parent(name: str, queues: Mapping[str, Queue]) -> str:
-    """Return the queue below which one is ordered: the first above it with a share of its own."""
+    """Return the nearest ancestor with a share of its own."""
     parent = queues[name].parent
     while parent in queues and queues[parent].joins:
         parent = queues[parent].parent
@@ -156,18 +156,18 @@ def effective_parent(name: str, queues: Mapping[str, Queue]) -> str:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The input of one cycle; plain values that can be kept and replayed."""
+    """The input of one cycle; plain values that can be stored and replayed."""
 
     now: float
     nodes: Sequence[Node]
     queues: Mapping[str, Queue]
     jobs: Sequence[Job]
-    # What slots would be that are launched for a job, one of each kind; none when nothing can be launched.
+    # Sample slots that a launch could create, one per kind; empty if nothing can be launched.
     templates: Sequence[Node] = ()
     pool: str = ""
-    # How many nodes there can be at once; None when nobody knows.
+    # The maximum number of nodes; None if unknown.
     max_nodes: int | None = None
-    # What slots on their way will be, one of each kind.
+    # Incoming slots as they will be, one per kind.
     coming: Sequence[Node] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""One order of the nodes for all shapes that rank them alike, put right node by node as they fill."""
+"""A shared order of nodes for all shapes that rank them alike, updated as nodes fill."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from scheduling.placement.framework.plugin_calls import FixedAnswers, call_score
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
-# Looked at one by one before all are looked at together.
+# Nodes checked one by one before all are checked together.
 HEAD = 48
-# With more nodes to put right than this, ranking all of them anew costs less.
+# With more changed nodes than this, sorting every node again is cheaper.
 MANY = 500
 NO_ROOM = -np.inf
 Entry = tuple[float, int]
 
 
 class NodeOrder:
-    """Nodes as one task ranks them, for all tasks whose scores differ from its own by the same everywhere.
+    """Nodes ranked for one task, shared by tasks whose scores differ from its scores by a constant.
 
-    Nodes without room for even the least that anyone here needs are left out, as most full ones are.
+    Nodes without space for the smallest of these tasks are left out, as most full nodes are.
     """
 
     __slots__ = (
@@ -40,30 +40,30 @@ class NodeOrder:
         self, ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAnswers, needs: Sequence[int]
     ) -> None:
         self._ssn, self._task, self._job, self._fixed = ssn, task, job, fixed
-        # The scores that change with what is placed, without those that are no numbers.
+        # Scores that change with placements, without the invalid ones.
         self.heard = [fn for fn in ssn.scores if not fn.fixed and not fn.left_out]
         self._left_out = ssn.scores_left_out
-        # What each of them gave to every node.
+        # The score of each of them on every node.
         self.given: list[list[float]] = [[] for _ in self.heard]
         self._base: list[float] = fixed.scores.tolist()
         self._open: list[bool] = fixed.open_to.tolist()
-        # What its own task needs, and the least that any task here needs.
+        # The needs of its own task, and the smallest needs of any task here.
         self._own, self._least = list(needs), list(needs)
         self._seen = 0
-        # The best node last, where the list is changed most; the number is negative for the sake of equals.
+        # The best node is last, where the list changes most; the negative index breaks ties by name.
         self._order: list[Entry] = []
         self._entries: list[Entry | None] = []
         self._rank()
 
     def admit(self, needs: Sequence[int]) -> None:
-        """Share it with a shape; one that needs less may find room where nobody did before."""
+        """Share the order with another shape; a smaller one may fit where no task fitted before."""
         least = [min(pair) for pair in zip(self._least, needs, strict=True)]
         if least != self._least:
             self._least = least
             self._rank()
 
     def first(self, needs: Sequence[int]) -> int | None:
-        """The number of the best node with so much left; of equals the first by name."""
+        """Return the index of the best node with enough space; of equals the first by name."""
         if self._seen != len(self._ssn.changed):
             self._update_changed()
         if self._left_out != self._ssn.scores_left_out:
@@ -99,7 +99,7 @@ class NodeOrder:
             self._move(number)
 
     def _move(self, number: int) -> None:
-        """To its place as it is now; out of the order when there is no room left on it."""
+        """Move a node to its current position; remove it if it has no space left."""
         order, entry = self._order, self._entries[number]
         if entry is not None:
             del order[bisect_left(order, entry)]
@@ -120,7 +120,7 @@ class NodeOrder:
         return found
 
     def _rank(self) -> None:
-        """All of them anew."""
+        """Rank all nodes again."""
         nodes = Nodes(self._ssn.nodes)
         self._seen = len(self._ssn.changed)
         self._scores = scores = self._fixed.scores + 0.0
@@ -136,7 +136,7 @@ class NodeOrder:
             self._entries[-entry[1]] = entry
 
     def _leave_out_wrong_scores(self) -> None:
-        """Go on without the scores that were no numbers, here or elsewhere."""
+        """Continue without the scores that are invalid, here or elsewhere."""
         self._left_out = self._ssn.scores_left_out
         self.heard = [fn for fn in self.heard if not fn.left_out]
         self.given = [[] for _ in self.heard]

@@ -1,4 +1,4 @@
-"""The nodes as arrays: what is left of each, changed by every virtual placement."""
+"""The nodes as arrays of free amounts, updated by every virtual placement."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Indexes = NDArray[np.intp]
 Number = TypeVar("Number", bound=np.generic)
 NO_DEVICE = -1
 NO_MINIMUM = -(1 << 62)
-# Columns of what is left of a node, after the resources.
+# Columns of the free amounts, after the resources.
 LEASES, PORTS = 4, 5
 
 
 class NodeTable:
-    """All nodes of a cycle, by name; `levels` go down with what is placed.
+    """All nodes of a cycle, by name; placements lower `levels`.
 
-    A row of `levels` is what is left of a node: one column a resource, then leases, then ports. `left` is the
-    same in plain numbers, which is quicker for one node.
+    A row of `levels` holds the free amounts of a node: one column per resource, then leases, then ports.
+    `left` holds the same as plain numbers, which is quicker for a single node.
     """
 
     def __init__(self, nodes: Iterable[Node]) -> None:
@@ -55,12 +55,12 @@ class NodeTable:
 
     @cached_property
     def total(self) -> Amounts:
-        """What all nodes have together."""
+        """Return the total capacity of all nodes."""
         cpu, memory, storage, gpu = (int(value) for value in self.capacity.sum(axis=0))
         return cpu, memory, storage, gpu
 
     def take(self, part: JobPart, *, leases: int = 1) -> int:
-        """Put a part of a job onto its node; answers the node's number."""
+        """Put a part of a job on its node; return the node's index."""
         return self._add(part, leases, -1)
 
     def release(self, part: JobPart, *, leases: int = 1) -> int:
@@ -82,7 +82,7 @@ class NodeTable:
         return number
 
     def settle(self, jobs: Iterable[Job]) -> None:
-        """Take off what is running; parts on nodes that are not here any more count nowhere."""
+        """Subtract the running jobs; parts on nodes that are gone are ignored."""
         for job in jobs:
             for part in job.parts:
                 if part.node in self.index:
@@ -90,7 +90,7 @@ class NodeTable:
 
 
 class Nodes:
-    """Some of the nodes, as a batch callback sees them: every attribute is an array over them."""
+    """A selection of nodes as batch callbacks see it: every attribute is an array over them."""
 
     __slots__ = ("_levels", "at", "table")
 
@@ -103,19 +103,19 @@ class Nodes:
         return len(self.table) if self.at is None else len(self.at)
 
     def of(self, values: NDArray[Number]) -> NDArray[Number]:
-        """The rows of an array over all nodes that these nodes have."""
+        """Return the rows of these nodes in an array over all nodes."""
         return values if self.at is None else values.take(self.at, axis=0)
 
     @property
     def levels(self) -> Ints:
-        """What is left: one row a node, one column a resource, then leases, then ports."""
+        """Return the free amounts: one row per node, one column per resource, then leases, then ports."""
         if self._levels is None:
             self._levels = self.of(self.table.levels)
         return self._levels
 
     @property
     def free(self) -> Ints:
-        """One row a node, one column a resource."""
+        """Return one row per node, one column per resource."""
         return self.levels[:, :LEASES]
 
     @property
@@ -148,21 +148,21 @@ class Nodes:
 
     @property
     def rows(self) -> Sequence[Node]:
-        """The nodes themselves, for what no array holds."""
+        """Return the node objects, for attributes that no array holds."""
         return self.table.rows if self.at is None else [self.table.rows[number] for number in self.at]
 
     def all(self, value: bool) -> Flags:
-        """The same answer for every node."""
+        """Return the same result for every node."""
         return np.full(len(self), value, np.bool_)
 
 
 def verb_for(nodes: Nodes, one: str, several: str) -> str:
-    """“1 is cordoned”, “2 are cordoned”."""
+    """Return the verb for a count: “1 is cordoned”, “2 are cordoned”."""
     return one if len(nodes) == 1 else several
 
 
 class NodeState:
-    """One node, as a scalar callback sees it: what it is and what is left of it now."""
+    """A single node as scalar callbacks see it: its attributes and its free amounts now."""
 
     __slots__ = ("_number", "_table", "node")
 
@@ -193,19 +193,19 @@ class NodeState:
 
     @property
     def free_devices(self) -> tuple[int, ...]:
-        """What is left of each GPU."""
+        """Return the free share of each GPU."""
         left = self._table.free_devices[self._number].tolist()
         return tuple(left[: len(self.node.gpus())])
 
 
 def kind_of(node: Node) -> Hashable:
-    """Equal for nodes that could hold the same when empty."""
+    """Return a key that is equal for nodes that could hold the same jobs when empty."""
     labels = tuple(sorted(node.labels.items()))
     return node.capacity, node.system, labels, node.spot, node.max_leases, node.ports, node.devices
 
 
 def empty_node_kinds(nodes: Iterable[Node]) -> NodeTable:
-    """The kinds of nodes there are, each as if nothing were on it or wrong with it."""
+    """Return the kinds of nodes, each as an empty and healthy node."""
     kinds: dict[Hashable, Node] = {}
     for node in nodes:
         kind = kind_of(node)
@@ -217,7 +217,7 @@ def empty_node_kinds(nodes: Iterable[Node]) -> NodeTable:
 
 
 def _devices(rows: Sequence[Node]) -> Ints:
-    """One row a node, one column a GPU; `NO_DEVICE` where a node has fewer than others."""
+    """Return one row per node, one column per GPU; `NO_DEVICE` where a node has fewer."""
     gpus = [node.gpus() if node.capacity[GPU] or node.devices else () for node in rows]
     widest = max((len(each) for each in gpus), default=0)
     table = np.full((len(rows), widest), NO_DEVICE, np.int64)
@@ -230,15 +230,15 @@ def _devices(rows: Sequence[Node]) -> Ints:
 
 
 def at_least(asked: int) -> int:
-    """The least that must be left for what is asked; for nothing it may even be less than nothing."""
+    """Return the minimum free amount for a request; a request of 0 also fits an overcommitted node."""
     return asked or NO_MINIMUM
 
 
 def fits_devices(free: Ints, amount: int) -> Flags:
-    """Which nodes have the whole GPUs asked for untouched, and one more with room for the rest."""
+    """Return which nodes have the requested whole GPUs free, and one more GPU for the fraction."""
     whole, rest = divmod(amount, UNIT)
     untouched = (free >= UNIT).sum(axis=1)
     if not rest:
         return np.asarray(untouched >= whole, np.bool_)
-    # Devices with room for the rest include the untouched ones: one more of them than the whole part uses.
+    # GPUs with space for the fraction include the free ones: one more is needed than the whole part uses.
     return np.asarray((untouched >= whole) & ((free >= rest).sum(axis=1) > whole), np.bool_)

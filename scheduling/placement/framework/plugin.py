@@ -1,4 +1,4 @@
-"""Plugins by name: what they are, and how they are found."""
+"""Plugins: base class, registry by name, and loading from installed packages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BUILT_IN = (
 
 @dataclass(frozen=True)
 class Plugin:
-    """Made anew for every cycle from its arguments, which are the fields of the dataclass."""
+    """Base class. A plugin is created for every cycle from its arguments, the fields of the dataclass."""
 
     name: ClassVar[str] = ""
     # Extension points that only one plugin of a configuration can own.
@@ -33,7 +33,7 @@ class Plugin:
         """Register callbacks."""
 
     def on_session_close(self, ssn: SchedulingSession) -> None:
-        """Clean up, measure."""
+        """Clean up and record measurements."""
 
 
 Kind = TypeVar("Kind", bound=type[Plugin])
@@ -42,7 +42,7 @@ _refused: dict[str, str] = {}
 
 
 def register_plugin(name: str) -> Callable[[Kind], Kind]:
-    """Make a plugin known by a name, which only one can have."""
+    """Register a plugin under a unique name."""
 
     def register(kind: Kind) -> Kind:
         if _registered.setdefault(name, kind) is not kind:
@@ -54,19 +54,19 @@ def register_plugin(name: str) -> Callable[[Kind], Kind]:
 
 
 def plugins() -> Mapping[str, type[Plugin]]:
-    """All that are known: the built-in ones and those of installed packages."""
+    """Return all known plugins: built-in and installed ones."""
     _load()
     return _registered
 
 
 def refused_plugins() -> Mapping[str, str]:
-    """Installed plugins that cannot be used, with the problem of each."""
+    """Return the installed plugins that cannot be used, with their problems."""
     _load()
     return _refused
 
 
 def unknown_plugin(name: str) -> str:
-    """Why a plugin cannot be used and what to do, as the end of a sentence; empty if it is not installed."""
+    """Return why a plugin cannot be used and what to do, as the end of a sentence; empty if not installed."""
     if name in refused_plugins():
         return f"cannot be used: {_refused[name]}"
     if name in entry_point_names(ENTRY_POINTS):
@@ -82,7 +82,7 @@ def _load() -> None:
 
 
 def _register_installed(name: str, found: Any) -> None:
-    """An entry point is a plugin class, or a function that returns a plugin."""
+    """Register an entry point: a plugin class, or a function that returns a plugin."""
     register_plugin(name)(found if _is_plugin_class(found) else _from_builder(name, found))
 
 
@@ -92,7 +92,7 @@ def _is_plugin_class(found: Any) -> bool:
 
 @dataclass(frozen=True)
 class FunctionPlugin(Plugin):
-    """A plugin that a function builds; its arguments are the parameters of the function."""
+    """A plugin built by a function; its arguments are the function's parameters."""
 
     builder: ClassVar[Callable[..., Plugin]]
 
@@ -110,7 +110,8 @@ class FunctionPlugin(Plugin):
 
 
 def _from_builder(name: str, builder: Any) -> type[Plugin]:
-    """A plugin class for a function; it is called once with its defaults, to see what it builds."""
+    """Return a plugin class for a function; the function is called once with its defaults to inspect the
+    result."""
     if isinstance(builder, type) or not callable(builder):
         raise TypeError(f"{builder!r} is neither a plugin class nor a function that returns a plugin")
     parameters = [

@@ -1,4 +1,4 @@
-"""What plugins answer about nodes: never able to break a cycle, and timed."""
+"""Calls of plugins for nodes: timed, with failures isolated."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from scheduling.placement.framework.nodes import Flags, Floats, Nodes, NodeState
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
-# More than any band and weight can make of a score, and little enough that no sum of scores overflows.
+# Larger than any weighted score, and small enough that no sum of scores overflows.
 MAX_SCORE = 1e100
-# The range of a score, with some room for the rounding of floats.
+# The range of a score, with a tolerance for rounding.
 LOWEST, HIGHEST = -1e-9, 1 + 1e-9
 # More than any node has.
 MAX_AMOUNT: int = np.iinfo(np.int64).max
@@ -28,19 +28,19 @@ MAX_AMOUNT: int = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class FixedAnswers:
-    """Answers that hold for a whole cycle, shared by jobs of one system, set of labels and kind."""
+    """Results that are constant during a cycle, shared by jobs of one system, set of labels and kind."""
 
     open_to: Flags
     scores: Floats
-    # What each plugin gave, in the order they were asked.
+    # Results by plugin, in call order.
     by_plugin: Sequence[tuple[str, list[float]]]
-    # Set where every node has the same answer, so that it need not be looked up node by node.
+    # Set if every node has the same result, to avoid a lookup per node.
     all_open: bool
     same_score: float | None
 
     @property
     def content(self) -> Hashable:
-        """Equal where all answers are."""
+        """Return a key that is equal if all results are."""
         return self.open_to.tobytes(), *(tuple(given) for _, given in self.by_plugin)
 
 
@@ -61,7 +61,7 @@ def fixed_answers(ssn: SchedulingSession, task: Task, job: Job) -> FixedAnswers:
 
 
 def call_predicate(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nodes: Nodes) -> Flags:
-    """One predicate over some nodes; one that fails says nothing, and is named."""
+    """Call one predicate for some nodes; a failing one refuses nothing and is reported."""
     begun = perf_counter()
     try:
         if fn.need is not None:
@@ -81,7 +81,7 @@ def call_predicate(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job
 
 
 def needed(need: Need, task: Task) -> tuple[int, int]:
-    """The column, and the least that must be there, as a number that an array can hold."""
+    """Return the column and the minimum it must have, as a number that fits an array."""
     column, amount = need
     return column, min(ceil(amount(task)), MAX_AMOUNT)
 
@@ -96,10 +96,10 @@ def call_score(
     *,
     shared: bool = False,
 ) -> Floats:
-    """One score over some nodes, weighted; one that fails counts nothing, and is named.
+    """Call one score for some nodes and weight it; a failing one counts 0 and is reported.
 
-    `closed`: nodes on which the task cannot be; their scores may be anything. `shared`: other tasks use the
-    scores too, at the same distance from their own, which clipping would change.
+    `closed`: nodes that cannot hold the task; their scores may be anything. `shared`: other tasks use the
+    scores with a constant offset, which clipping would break.
     """
     begun = perf_counter()
     try:
@@ -126,7 +126,7 @@ def call_score(
 def call_score_on_node(
     ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state: NodeState, *, shared: bool = False
 ) -> float:
-    """The same of one node."""
+    """Call the score for one node."""
     begun = perf_counter()
     try:
         score = float(fn.scalar(task, job, state))
@@ -141,7 +141,7 @@ def call_score_on_node(
 
 
 def _clipped(ssn: SchedulingSession, fn: ScoreFn, found: Floats, wrong: Floats, *, shared: bool) -> Floats:
-    """Scores of which some are outside 0 to 1: clipped if they are numbers, otherwise not heard."""
+    """Clip scores outside 0 to 1; drop the score if it is not a number."""
     beyond = wrong[~(np.abs(wrong) < MAX_SCORE)]
     if len(beyond):
         ssn.disable_score(fn, float(beyond[0]))
@@ -156,7 +156,7 @@ def is_invalid_score(score: float) -> ValueError:
 
 
 def _one_each(found: NDArray[Number], nodes: Nodes) -> NDArray[Number]:
-    """A batch answers for every node it was asked about, neither fewer nor more."""
+    """Check that a batch has exactly one result per node."""
     if found.shape != (len(nodes),):
         raise ValueError(f"a batch over {len(nodes)} nodes gave an array of shape {found.shape}")
     return found

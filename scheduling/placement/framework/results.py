@@ -1,4 +1,4 @@
-"""What came of a cycle as plain values and as text: for replays, dry runs and scenario tests."""
+"""Results of a cycle as plain values and as text, for replays, dry runs and scenario tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduling.placement.framework.explanation import clipped_text
 
 
 def as_result(cycle: Cycle) -> dict[str, Any]:
-    """Plain values: verdicts in the order of the queue, evictions, and plugins that failed."""
+    """Return plain values: verdicts in queue order, evictions, and failed plugins."""
     return {
         "verdicts": [_verdict(cycle, verdict) for verdict in cycle.verdicts],
         "evictions": [
@@ -60,7 +60,7 @@ def _devices(cycle: Cycle, verdict: Verdict) -> dict[str, list[list[float]]]:
 
 
 def as_lines(cycle: Cycle) -> Iterator[str]:
-    """One line a job, then who is to stop, then what failed."""
+    """Format one line per job, then evictions, then failures."""
     for verdict in cycle.verdicts:
         yield f"{verdict.position:>6}  {verdict.job.label:<36}  {_outcome(cycle, verdict)}"
     for eviction in cycle.evictions:
@@ -72,8 +72,8 @@ def as_lines(cycle: Cycle) -> Iterator[str]:
     counts = dict.fromkeys(VerdictOutcome, 0)
     for verdict in cycle.verdicts:
         counts[verdict.outcome] += 1
-    said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-    yield f"{said or 'nobody waits'}; {len(cycle.evictions)} to stop"
+    summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+    yield f"{summary or '0 waiting'}; {len(cycle.evictions)} to stop"
 
 
 def _outcome(cycle: Cycle, verdict: Verdict) -> str:

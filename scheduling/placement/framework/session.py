@@ -1,4 +1,4 @@
-"""One cycle's session: the nodes as they would be, and what the plugins registered."""
+"""The session of one cycle: the nodes with their virtual placements, and the registered callbacks."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ VictimFilter = Callable[[Job, Sequence[Job]], Sequence[Job]]
 GpuOrder = Callable[[Task, NodeState, int], float]
 OnChange = Callable[[Job, JobPart], None]
 
-# How many rankings a node can be in, on average: with every change of it all of them are put right.
+# Limit of node orders per node: every change of a node updates each order.
 MAX_NODE_ORDERS = 32
 
 
 class SchedulingSession:
-    """What plugins see: they register when it opens, answer while actions run, clean up when it closes."""
+    """The plugins' view of a cycle: they register on open, are called by actions, and clean up on close."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -75,10 +75,10 @@ class SchedulingSession:
         self.over_capacity: tuple[str, OverCapacity] | None = None
         self.failures = Failures()
         self.timings = Timings()
-        # The number of the node of every placement and of everything given back, one after the other.
+        # The node index of every placement and every release, in order.
         self.changed = array("q")
         self.given_back = 0
-        # How many scores are not heard any more: whoever added them up does so again.
+        # The number of disabled scores; a change invalidates sums of scores.
         self.scores_left_out = 0
         self._handlers: list[EventHandler] = []
         self._shapes: list[tuple[str, ShapeOf]] = []
@@ -91,7 +91,7 @@ class SchedulingSession:
         self._opening = ""
 
     def open(self, plugins: Iterable[Plugin]) -> None:
-        """Let each plugin register; one that cannot is left out and named."""
+        """Let each plugin register; a failing one is left out and reported."""
         for plugin in plugins:
             self._opening = plugin.name
             if self._guarded(plugin.name, plugin.on_session_open, self) is not _FAILED:
@@ -101,7 +101,7 @@ class SchedulingSession:
         self._opening = ""
 
     def _unregister(self, plugin: str) -> None:
-        """What a plugin registered before it failed goes with it."""
+        """Remove the callbacks that a plugin registered before it failed."""
         callbacks: tuple[list[Any], ...] = (self.predicates, self.scores, self.orders, self._handlers)
         for named in callbacks:
             named[:] = [each for each in named if each.plugin != plugin]
@@ -119,14 +119,14 @@ class SchedulingSession:
 
     @cached_property
     def empty_node_kinds(self) -> NodeTable:
-        """Every kind of node that is here, on its way or could be launched, with nothing on it."""
+        """Return every kind of node that is present, incoming or launchable, as an empty node."""
         snapshot = self.snapshot
         return empty_node_kinds((*snapshot.nodes, *snapshot.coming, *snapshot.templates))
 
     def statement(self) -> PlacementStatement:
         return PlacementStatement(self)
 
-    # What plugins register.
+    # Registration, called by plugins.
 
     def add_predicate_fn(
         self,
@@ -139,17 +139,17 @@ class SchedulingSession:
         when: When | None = None,
         need: Need | None = None,
     ) -> None:
-        """May this task of this job be on this node?
+        """Register whether a task of a job may be placed on a node.
 
-        `code`: the code of all its reasons; without it each `Reason` is counted by its own code.
-        `fixed`: the answer depends on the node and the job's system, labels and preemptible alone, not on
-        what is placed or asked for. `when`: for which tasks it is asked at all. `need`: it is the same as a
-        least amount in a column of what is left, which is quicker than a batch.
+        `code`: the code of all its reasons; without it each `Reason` is counted by its own code. `fixed`: the
+        result depends only on the node and the job's system, labels and preemptible flag, not on placements
+        or the request. `when`: the tasks to call it for. `need`: equivalent to a minimum in a column of the
+        free amounts, which is quicker than a batch.
         """
         self.predicates.append(PredicateFn(self._opening, code, fn, batch, summary, fixed, when, need))
 
     def add_pre_predicate_fn(self, fn: PrePredicate) -> None:
-        """May this job be placed at all now, wherever?"""
+        """Register whether a job may be placed at all now, on any node."""
         self.pre_predicates.append((self._opening, fn))
 
     def add_node_order_fn(
@@ -162,73 +162,74 @@ class SchedulingSession:
         fixed: bool = False,
         ranks_by: RanksBy | None = None,
     ) -> None:
-        """How good is this node for this task, from 0 to 1?
+        """Register the score of a node for a task, from 0 to 1.
 
-        `fixed`: as for predicates. `ranks_by`: what of a task the order of nodes depends on; tasks for which
-        it is equal have scores that differ by the same amount on every node, and share one order.
+        `fixed`: as for predicates. `ranks_by`: the property of a task that the node order depends on; tasks
+        with an equal value have scores that differ by a constant, and share one order.
         """
         if not abs(weight) * band < MAX_SCORE:
             raise ValueError(f"a weight of {weight:g} is out of bounds")
         self.scores.append(ScoreFn(self._opening, weight * band, fn, batch, fixed, ranks_by))
 
     def add_gpu_order_fn(self, fn: GpuOrder) -> None:
-        """Which GPU of the chosen node?"""
+        """Register the order of GPUs on the chosen node."""
         self.gpu_orders.append((self._opening, fn))
 
     def add_queue_order_fn(
         self, compare: CompareQueues | None = None, *, key: Callable[[Queue], Any] | None = None
     ) -> None:
-        """Whose turn is it? May change with what the queue, or one above or below it, got in this cycle."""
+        """Register the order of queues. It may change with placements in the queue's branch."""
         self.orders.append(OrderFn(self._opening, "queue", order_key(self._safe(compare), key)))
 
     def add_job_order_fn(
         self, compare: CompareJobs | None = None, *, key: Callable[[Job], Any] | None = None
     ) -> None:
-        """Which job first? Asked once a cycle. Before any queue order it makes bands, after one it sorts."""
+        """Register the order of jobs, called once a cycle. Before any queue order it makes bands, after one
+        it sorts."""
         self.orders.append(OrderFn(self._opening, "job", order_key(self._safe(compare), key)))
 
     def add_task_order_fn(
         self, compare: CompareTasks | None = None, *, key: Callable[[Task], Any] | None = None
     ) -> None:
-        """Which task of a job that spreads first?"""
+        """Register the order of tasks of a spread job."""
         self.orders.append(OrderFn(self._opening, "task", order_key(self._safe(compare), key)))
 
     def add_reclaimable_fn(self, fn: VictimFilter) -> None:
-        """Whom of other queues may this job displace?"""
+        """Register which jobs of other queues a job may evict."""
         self.reclaimable.append((self._opening, fn))
 
     def add_preemptable_fn(self, fn: VictimFilter) -> None:
-        """Whom of its own queue may this job displace?"""
+        """Register which jobs of its own queue a job may evict."""
         self.preemptable.append((self._opening, fn))
 
     def add_job_over_capacity_fn(self, fn: OverCapacity) -> None:
-        """Would this job take its queue over what it may have? Only one plugin can say."""
+        """Register whether a job would exceed the quota of its queue. Only one plugin can register it."""
         if self.over_capacity is not None:
             raise ValueError(f"The quota gate is taken by “{self.over_capacity[0]}”.")
         self.over_capacity = (self._opening, fn)
 
     def add_event_handler(self, *, allocate: OnChange, deallocate: OnChange) -> None:
-        """Hear of every virtual change and its undo."""
+        """Register a handler of every virtual placement, release and their undo."""
         self._handlers.append(EventHandler(self._opening, allocate, deallocate))
 
     def add_shape_fn(self, fn: ShapeOf) -> None:
-        """What else of a job the plugin's answers depend on.
+        """Register further properties of a job that the plugin's results depend on.
 
-        Jobs of one shape share predicates and scores: same request, ports, system, labels, preemptible.
+        Jobs of one shape share predicates and scores: same request, ports, system, labels, preemptible flag.
         """
         self._shapes.append((self._opening, lambda job: _hashable(fn, job)))
 
     def disable_score(self, fn: ScoreFn, score: float) -> None:
-        """Go on without a score that is no number, wherever it was heard, and name whose it is."""
+        """Disable an invalid score for the rest of the cycle, and report its plugin."""
         self.failures.note(fn.plugin, is_invalid_score(score))
         if not fn.left_out:
             fn.left_out = True
             self.scores_left_out += 1
 
-    # What actions ask.
+    # Queries, called by actions.
 
     def candidates(self, task: Task, job: Job) -> Candidates:
-        """Where jobs of this shape can go."""
+        """Return the candidate nodes of this shape."""
         more = tuple(self._guarded(plugin, fn, job) for plugin, fn in self._shapes) if self._shapes else ()
         kind = (job.system, job.labels, job.preemptible, more)
         shape = (task.request, task.ports, kind)
@@ -242,7 +243,7 @@ class SchedulingSession:
         return found
 
     def node_order(self, task: Task, job: Job, fixed: FixedAnswers, needs: Sequence[int]) -> NodeOrder | None:
-        """The order of nodes that tasks like this share; None where there is none."""
+        """Return the node order that tasks like this share; None if there is none."""
         key: list[Hashable] = [id(fixed)]
         for fn in self.scores:
             if not fn.fixed:
@@ -261,7 +262,7 @@ class SchedulingSession:
         return found
 
     def refused(self, job: Job) -> list[tuple[str, Reason]]:
-        """All that stands against the job wherever it goes, with the plugin that says so."""
+        """Return every reason why the job may not be placed on any node, with its plugin."""
         found: list[tuple[str, Reason]] = []
         if self.over_capacity is not None:
             plugin, fn = self.over_capacity
@@ -277,7 +278,7 @@ class SchedulingSession:
     def victims(
         self, job: Job, filters: Sequence[tuple[str, VictimFilter]], among: Sequence[Job]
     ) -> list[Job]:
-        """Those all filters agree on; none when a filter fails."""
+        """Return the victims that all filters agree on; none if a filter fails."""
         agreed = list(among)
         for plugin, fn in filters:
             kept = self._guarded(plugin, _ids, fn, job, agreed)
@@ -287,7 +288,7 @@ class SchedulingSession:
         return agreed
 
     def tasks_in_order(self, job: Job) -> list[Task]:
-        """The first task first; an order that fails is left out."""
+        """Return the tasks in order; a failing order is ignored."""
         tasks = sorted(job.tasks, key=attrgetter("name"))
         for order in reversed([order for order in self.orders if order.kind == "task"]):
             found = self._guarded(order.plugin, _sorted_by, order.key, tasks)
@@ -295,12 +296,12 @@ class SchedulingSession:
         return tasks
 
     def part_on(self, task: Task, number: int) -> JobPart:
-        """The task on a node, with the GPUs it gets there."""
+        """Return the task's part on a node, with the GPUs it gets there."""
         devices = self._choose_devices(task, number) if task.request[GPU] else ()
         return JobPart(self.nodes.rows[number].key, (task,), devices)
 
     def _choose_devices(self, task: Task, number: int) -> tuple[tuple[int, int], ...]:
-        """Whole GPUs first, then one with room for the rest; the highest score, then the lowest number."""
+        """Choose whole GPUs first, then one for the fraction; highest score, then lowest index."""
         state = NodeState(self.nodes, number)
         free = state.free_devices
         ranked = sorted(
@@ -327,7 +328,7 @@ class SchedulingSession:
         return 0.0
 
     def change(self, job: Job, part: JobPart, leases: int, *, taking: bool) -> None:
-        """A part comes to its node or leaves it; whoever asked to hear of it does."""
+        """Add a part to its node or remove it, and call the event handlers."""
         if taking:
             number = self.nodes.take(part, leases=leases)
         else:
@@ -340,13 +341,13 @@ class SchedulingSession:
                 (handler.allocate if taking else handler.deallocate)(job, part)
             except Exception as error:
                 self.failures.note(handler.plugin, error)
-            # One look at the clock a handler: its end is the beginning of the next.
+            # One clock read per handler: the end of one is the start of the next.
             ended = perf_counter()
             self.timings.seconds[handler.plugin] += ended - begun
             begun = ended
 
     def _safe(self, compare: Callable[[Any, Any], int] | None) -> Callable[[Any, Any], int] | None:
-        """A comparison that fails finds both equal."""
+        """Return a comparison that treats both as equal if it fails."""
         if compare is None:
             return None
         plugin, ask = self._opening, compare

@@ -1,4 +1,4 @@
-"""The fields of a snapshot document: each read with a sentence for what is wrong."""
+"""Fields of a snapshot document, each with a message for invalid values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Shares = tuple[tuple[int, int], ...]
 
 
 def amounts(default: Any = NOTHING) -> Any:
-    """Resource → how much of it; what is not named is nothing."""
+    """Declare a mapping of resource to amount; missing resources are 0."""
 
     def read(key: str, value: Any) -> Amounts:
         return amounts_of(_numbers(key, value, RESOURCES))
@@ -38,7 +38,7 @@ def amounts(default: Any = NOTHING) -> Any:
 
 
 def quota() -> Any:
-    """Resource, or sessions, → the most a queue may have."""
+    """Declare a mapping of resource, or sessions, to a queue's maximum."""
 
     def read(key: str, value: Any) -> dict[str, int]:
         found = _numbers(key, value, LIMITED)
@@ -48,7 +48,7 @@ def quota() -> Any:
 
 
 def whole_number(default: int | None, low: int, high: int) -> Any:
-    """A whole number within bounds; a default of None makes it one that may be left out."""
+    """Declare an integer within bounds; a default of None makes it optional."""
 
     def read(key: str, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
@@ -59,7 +59,7 @@ def whole_number(default: int | None, low: int, high: int) -> Any:
 
 
 def gpus() -> Any:
-    """How much there is of each GPU: 1 is a whole one."""
+    """Declare the capacity of each GPU: 1 is a whole GPU."""
 
     def read(key: str, value: Any) -> tuple[int, ...]:
         if not isinstance(value, list) or not all(_is_number(each) and 0 < each <= 1 for each in value):
@@ -70,7 +70,7 @@ def gpus() -> Any:
 
 
 def shares() -> Any:
-    """Pairs of a GPU's place and how much of it is held."""
+    """Declare pairs of a GPU index and the share that is held."""
 
     def read(key: str, value: Any) -> Shares:
         if not isinstance(value, list) or not all(_is_share(each) for each in value):
@@ -81,7 +81,7 @@ def shares() -> Any:
 
 
 def timestamp() -> Any:
-    """Seconds since the epoch; left out where there is none."""
+    """Declare seconds since the epoch; optional."""
     return number(None, -1e12, 1e12)
 
 
@@ -118,7 +118,7 @@ def _is_share(value: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRow:
-    """A slot as it stands in a document."""
+    """A slot in a snapshot document."""
 
     name: str = text()
     capacity: tuple[int, int, int, int] = amounts(REQUIRED)
@@ -139,7 +139,7 @@ class NodeRow:
 
 @dataclass(frozen=True, kw_only=True)
 class QueueRow:
-    """A domain, project or person as it stands in a document."""
+    """A domain, project or user in a snapshot document."""
 
     name: str = text()
     parent: str = text("")
@@ -151,7 +151,7 @@ class QueueRow:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRow:
-    """A kernel as it stands in a document; with a node when it runs."""
+    """A kernel in a snapshot document; with a node if it runs."""
 
     request: tuple[int, int, int, int] = amounts(REQUIRED)
     name: str = text("")
@@ -162,7 +162,7 @@ class TaskRow:
 
 @dataclass(frozen=True, kw_only=True)
 class JobRow:
-    """A reservation as it stands in a document."""
+    """A reservation in a snapshot document."""
 
     id: str = text()
     queue: str = text()

@@ -1,4 +1,5 @@
-"""A cycle's input as JSON: written where it happened, read and run anywhere, and what our scenarios are."""
+"""Snapshots as JSON: the input of a cycle, exported to be replayed elsewhere; also the format of test
+scenarios."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ Problems = Iterator[tuple[str, str]]
 
 
 class InvalidSnapshot(Exception):
-    """What is wrong with a document: where, and a sentence each."""
+    """Problems of a document: a place and a sentence each."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         self.problems = dict(problems)
@@ -44,7 +45,7 @@ class InvalidSnapshot(Exception):
 
 
 def read_snapshot(document: str | bytes) -> Snapshot:
-    """The snapshot in a document; `WrongSnapshot` names everything that is wrong with it."""
+    """Return the snapshot of a document; raise `InvalidSnapshot` with every problem."""
     try:
         values = json.loads(document, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -53,7 +54,7 @@ def read_snapshot(document: str | bytes) -> Snapshot:
 
 
 def snapshot_from(values: Any) -> Snapshot:
-    """The same from plain values."""
+    """Return the snapshot of plain values."""
     try:
         return _snapshot(read_options(_SnapshotDocument, values))
     except InvalidOptions as error:
@@ -61,12 +62,12 @@ def snapshot_from(values: Any) -> Snapshot:
 
 
 def write_snapshot(snapshot: Snapshot) -> str:
-    """The document of a snapshot; reading it gives the same snapshot."""
+    """Return the document of a snapshot; reading it returns an equal snapshot."""
     return json.dumps(as_document(snapshot), indent=1, ensure_ascii=False) + "\n"
 
 
 def as_document(snapshot: Snapshot) -> dict[str, Any]:
-    """Plain values, without what is the default anyway."""
+    """Return plain values without defaults."""
     found: dict[str, Any] = {"format": FORMAT, "pool": snapshot.pool, "now": snapshot.now}
     for key, nodes in (("templates", snapshot.templates), ("coming", snapshot.coming)):
         if nodes:
@@ -79,7 +80,7 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
     return found
 
 
-# Reading.
+# Reading
 
 
 def _version() -> Any:
@@ -93,7 +94,7 @@ def _version() -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class _SnapshotDocument:
-    """The whole of it, and what must hold between its parts."""
+    """The whole document, with the checks across its sections."""
 
     format: int = _version()
     now: float = number(REQUIRED, -1e12, 1e12)
@@ -127,10 +128,10 @@ class _SnapshotDocument:
         ]
         for path, node in named:
             if node.devices and gpu_sum(node) != node.capacity[GPU] / UNIT:
-                asked = node.capacity[GPU] / UNIT
+                capacity = node.capacity[GPU] / UNIT
                 yield (
                     f"{path}.devices",
-                    f"The devices make {gpu_sum(node):g} GPUs, but the capacity says {asked:g}.",
+                    f"The devices make {gpu_sum(node):g} GPUs, but the capacity says {capacity:g}.",
                 )
             yield from _beyond(f"{path}.taken_devices", node.taken_devices, _node(node))
 
@@ -155,7 +156,7 @@ class _SnapshotDocument:
 
 
 def _find_cycle(name: str, parents: Mapping[str, str]) -> list[str]:
-    """The way from a queue back to itself, where there is one."""
+    """Return the path from a queue back to itself, if there is one."""
     way = [name]
     while (above := parents.get(way[-1], ROOT)) != ROOT:
         if above in way:
@@ -167,7 +168,7 @@ def _find_cycle(name: str, parents: Mapping[str, str]) -> list[str]:
 def _wrong_tasks(path: str, job: JobRow, nodes: Mapping[str, Node]) -> Problems:
     running = {task.node for task in job.tasks}
     if "" in running and len(running) > 1:
-        yield f"{path}.tasks", "Some tasks run and others do not: all of them have a node, or none."
+        yield f"{path}.tasks", "Some tasks run and others do not: either every task has a node, or none."
     elif len(running) > 1 and job.gang is Gang.TOGETHER:
         yield f"{path}.tasks", "The tasks run on several nodes, but the gang is “together”."
     for number_, task in enumerate(job.tasks):
@@ -217,7 +218,7 @@ def _task(row: TaskRow) -> Task:
 
 
 def _parts(tasks: Iterable[TaskRow]) -> tuple[JobPart, ...]:
-    """One part a node, with what its tasks hold of each GPU."""
+    """Return one part per node, with the GPU shares of its tasks."""
     by_node: dict[str, list[TaskRow]] = {}
     for task in tasks:
         if task.node:
@@ -239,11 +240,11 @@ def _no_number(word: str) -> Any:
     raise ValueError(f"{word} is no number")
 
 
-# Writing.
+# Writing
 
 
 def _written(row: type[Any], value: Any) -> dict[str, Any]:
-    """The fields of a document's row that differ from their default."""
+    """Return the fields that differ from their default."""
     found = {}
     for declared in fields(row):
         if declared.name != "tasks":
@@ -270,7 +271,8 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _tasks_written(job: Job) -> Iterator[dict[str, Any]]:
-    """Tasks that wait, or those that run with their node; what a part holds of GPUs stands with its first."""
+    """Return waiting tasks, or running tasks with their node; the GPU shares of a part are written at its
+    first task."""
     for task in () if job.parts else job.tasks:
         yield _task_written(task)
     for part in job.parts:
@@ -296,5 +298,5 @@ def _devices(devices: Sequence[Any]) -> list[Any]:
 
 
 def _short(value: float) -> float:
-    """6 rather than 6.0."""
+    """Write 6 rather than 6.0."""
     return int(value) if value == int(value) else value

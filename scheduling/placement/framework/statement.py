@@ -1,4 +1,4 @@
-"""What an action would do, step by step, so that it can be undone to any point or handed over for commit."""
+"""Operation log of an action: can be rolled back to a checkpoint or committed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OperationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One virtual change: a part of a job comes to a node, or leaves it."""
+    """One virtual change: a part of a job is added to a node or removed."""
 
     kind: OperationKind
     job: Job
@@ -35,11 +35,11 @@ class PlacementStatement:
         self.operations: list[Operation] = []
 
     def allocate(self, job: Job, part: JobPart, *, leases: int = 1) -> None:
-        """Put a part of a job onto its node."""
+        """Put a part of a job on its node."""
         self._do(Operation(OperationKind.ALLOCATE, job, part, leases))
 
     def evict(self, job: Job) -> None:
-        """Take a running job off all its nodes."""
+        """Remove a running job from all its nodes."""
         for part in job.parts:
             if part.node in self._ssn.nodes.index:
                 self._do(Operation(OperationKind.EVICT, job, part, 1))
@@ -48,7 +48,7 @@ class PlacementStatement:
         return len(self.operations)
 
     def rollback(self, checkpoint: int) -> None:
-        """Undo everything since the checkpoint, the newest first."""
+        """Undo everything since the checkpoint, newest first."""
         while len(self.operations) > checkpoint:
             operation = self.operations.pop()
             taking = operation.kind is OperationKind.EVICT
@@ -58,7 +58,7 @@ class PlacementStatement:
         self.rollback(0)
 
     def commit(self) -> list[Operation]:
-        """Hand the operations over; the session keeps their effect."""
+        """Return the operations; the session keeps their effect."""
         done, self.operations = self.operations, []
         return done
 

@@ -1,4 +1,4 @@
-"""Fill slots up, so that others stay empty."""
+"""Plugin that fills slots, so that others stay empty."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduling.placement.plugins.fill_level import FillLevel
 @register_plugin("binpack")
 @dataclass(frozen=True)
 class BinpackPlugin(Plugin):
-    """The fuller a slot would be with the task on it, the better."""
+    """Prefer the slot that is fullest with the task on it."""
 
     weight: float = number(1, 0, 100)
     cpu_cores: float = number(1, 0, 100)

@@ -1,4 +1,4 @@
-"""Nothing new on slots that are cordoned or about to go."""
+"""Plugin that places nothing on cordoned or ending slots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.placement.framework.session import SchedulingSession
 @register_plugin("cordon")
 @dataclass(frozen=True)
 class CordonPlugin(Plugin):
-    """Keep jobs off slots that someone took out of service."""
+    """Keep jobs off slots that are cordoned or leaving service."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         ssn.add_predicate_fn(

@@ -1,4 +1,4 @@
-"""Who has used less than their share goes first."""
+"""Plugin that orders queues by fair share."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
 MAX_EXPONENT = 100.0
-# Charges are counted in this part of the pool.
+# Charges are counted in this fraction of the pool.
 FINE = 1 << 40
 
 
 @register_plugin("fairshare")
 @dataclass(frozen=True)
 class FairSharePlugin(Plugin):
-    """Queues by their factor, lowered by what they get in this cycle; reclaims from those over their share.
+    """Order queues by fair-share factor, lowered by placements of this cycle; reclaim from queues over their
+    share.
 
-    `charge` says how much a placement of the whole pool would count against a queue with all of the pool as
-    its share: with 1 it halves its factor.
+    `charge` is the usage that a placement of the whole pool adds for a queue with a share of 1: with 1 it
+    halves the factor.
     """
 
     charge: float = number(1, 0, 100)
@@ -36,19 +37,19 @@ class FairSharePlugin(Plugin):
 
 
 class _Account:
-    """A queue's factor, with what was placed for it and those below it in this cycle."""
+    """A queue's factor, with the placements of this cycle for it and its descendants."""
 
     __slots__ = ("base", "charged", "factor", "share")
 
     def __init__(self, factor: float) -> None:
         self.base = self.factor = factor
-        # A whole number, so that a charge and its refund leave nothing behind.
+        # An integer, so that a charge and its refund cancel exactly.
         self.charged = 0
         self.share = 1.0
 
 
 class _CycleFactors:
-    """The factors of a cycle, with what was placed in it charged provisionally."""
+    """The factors of a cycle, with provisional charges for its placements."""
 
     def __init__(self, ssn: SchedulingSession, rate: float) -> None:
         self._ssn, self._rate = ssn, rate
@@ -60,8 +61,7 @@ class _CycleFactors:
         self._dominant: dict[Amounts, float] = {}
         self._costs: dict[Amounts, int] = {}
         self._held: dict[str, Amounts] = {}
-        # What happened that is not in `_held` yet: only reclaim asks for it.
-        # Who was asked to stop holds nothing any more.
+        # Changes that are not in `_held` yet: only reclaim needs them. An evicted job holds nothing any more.
         self._log: list[tuple[Job, JobPart, int]] = [
             (job, part, 1) for job in ssn.snapshot.running if not job.leaving for part in job.parts
         ]
@@ -84,14 +84,14 @@ class _CycleFactors:
         amount = sign * (self._costs.get(request) or self._cost_of(request))
         for account in self._charged.get(leaf) or self._accounts_of(leaf):
             account.charged = charged = account.charged + amount
-            # Between -MAX_EXPONENT and MAX_EXPONENT: a refund to a queue with a tiny share must not overflow.
+            # Clamp the exponent: a refund to a queue with a tiny share must not overflow.
             exponent = charged / account.share if account.share else charged
             exponent = max(-MAX_EXPONENT, min(exponent, MAX_EXPONENT))
             account.factor = account.base * 2.0**-exponent
         self._log.append((job, part, sign))
 
     def _accounts_of(self, leaf: str) -> tuple[_Account, ...]:
-        """Those a placement for this queue is charged to: its own and those above it."""
+        """Return the accounts that a placement for this queue is charged to: its own and its ancestors'."""
         found = []
         for name in self._path(leaf):
             account = self._accounts[name]
@@ -104,11 +104,12 @@ class _CycleFactors:
         return found
 
     def reclaimable(self, job: Job, victims: Sequence[Job]) -> list[Job]:
-        """Those whose queues stay at or over their share without them, the job's staying within its own."""
+        """Return the victims whose queues stay at or over their share without them, if the job's queue stays
+        within its own."""
         return [victim for victim in victims if self._may_take(job, victim)]
 
     def _may_take(self, job: Job, victim: Job) -> bool:
-        """Compared where their queues part: projects of one domain, or domains."""
+        """Compare the queues at the level where they differ: projects of one domain, or domains."""
         ours, theirs = self._path(job.leaf), self._path(victim.leaf)
         for mine, other in zip(reversed(ours), reversed(theirs), strict=False):
             if mine != other:
@@ -122,7 +123,7 @@ class _CycleFactors:
 
     @cached_property
     def entitled(self) -> dict[str, float]:
-        """Each queue's share of the whole: its weight among its siblings, down the tree."""
+        """Return each queue's share of the pool: its weight among its siblings, down the tree."""
         sums: dict[str, float] = {}
         for queue in self._queues.values():
             if not queue.joins:
@@ -140,7 +141,7 @@ class _CycleFactors:
         return found
 
     def held(self, queue: str) -> Amounts:
-        """What a queue holds now, with all below it."""
+        """Return what a queue and its descendants hold now."""
         for job, part, sign in self._log:
             cpu, memory, storage, gpu = part.request
             change = (sign * cpu, sign * memory, sign * storage, sign * gpu)
@@ -150,18 +151,18 @@ class _CycleFactors:
         return self._held.get(queue, NOTHING)
 
     def _share_of(self, amounts: Amounts) -> float:
-        """The largest part of anything the pool has."""
+        """Return the dominant share: the largest fraction of any resource of the pool."""
         found = self._dominant.get(amounts)
         if found is None:
             found = max(
-                (asked / there for asked, there in zip(amounts, self._total, strict=True) if there),
+                (held / there for held, there in zip(amounts, self._total, strict=True) if there),
                 default=0.0,
             )
             self._dominant[amounts] = found
         return found
 
     def _path(self, leaf: str) -> tuple[str, ...]:
-        """The queue and those above it."""
+        """Return the queue and its ancestors."""
         found = self._paths.get(leaf)
         if found is None:
             names, name = [], leaf

@@ -1,4 +1,4 @@
-"""How full a slot would be: what binpack wants high and spread wants low."""
+"""Fill level of a slot, which binpack maximizes and spread minimizes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class FillLevel:
     def __init__(self, ssn: SchedulingSession, weights: Sequence[float]) -> None:
         total = sum(weights) or 1.0
         self._weights = [weight / total for weight in weights]
-        # Resources that count.
+        # Resources with a weight.
         self._counting = [which for which, weight in enumerate(weights) if weight]
         capacity = ssn.nodes.capacity
         alike = bool((capacity == capacity[:1]).all())
-        # A task fills slots of one size by the same amount, so all tasks see them in the same order.
+        # A task adds the same amount to all slots of one size, so all tasks rank them in the same order.
         self.ranks_by: Callable[[Task], Hashable] | None = (lambda _: None) if alike else None
 
     def of(self, task: Task, job: Job, node: NodeState) -> float:
@@ -35,7 +35,7 @@ class FillLevel:
         return used
 
     def of_all(self, task: Task, job: Job, nodes: Nodes) -> Floats:
-        # Resource by resource, as for one slot: both come to the same number to the last bit.
+        # Sum in the same order as for a single slot, so that both results are bit-identical.
         used: Floats = np.zeros(len(nodes))
         capacity, free = nodes.capacity, nodes.free
         for which in self._counting:

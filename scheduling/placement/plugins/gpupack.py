@@ -1,4 +1,4 @@
-"""Use GPUs up one by one, so that whole ones stay free."""
+"""Plugin that fills GPUs one by one, so that whole ones stay free."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from scheduling.placement.plugins.gpus import (
 @register_plugin("gpupack")
 @dataclass(frozen=True)
 class GpuPackPlugin(Plugin):
-    """Fractions go to the GPU and the slot that are in use most; work without GPUs to slots without them."""
+    """Prefer the fullest GPU and slot for fractions; keep work without GPUs off GPU slots."""
 
     weight: float = number(1, 0, 100)
 

@@ -1,4 +1,4 @@
-"""What gpupack and gpuspread share: how many GPUs of a slot are in use."""
+"""GPU usage of slots, shared by gpupack and gpuspread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduling.placement.framework.nodes import Floats, Nodes, NodeState
 
 
 def in_use(node: NodeState) -> float:
-    """The share of its GPUs that is taken, from 0 to 1; 0 without any."""
+    """Return the used share of a slot's GPUs, from 0 to 1; 0 without GPUs."""
     capacity = node.capacity[GPU]
     return min(max(1 - node.free[GPU] / capacity, 0.0), 1.0) if capacity else 0.0
 
@@ -22,7 +22,7 @@ def in_use_batch(nodes: Nodes) -> Floats:
 
 
 def score_without_gpus(task: Task, node: NodeState) -> float:
-    """Work without GPUs keeps off slots that have some: half of the score, before how they are used."""
+    """Score slots for work without GPUs: half of the score is for slots that have none."""
     return 1.0 if not task.request[GPU] and not node.capacity[GPU] else 0.0
 
 
@@ -37,6 +37,6 @@ def requests_gpus(task: Task) -> bool:
 
 
 def device_in_use(node: NodeState, device: int) -> float:
-    """How much of one GPU is taken, from 0 to 1."""
+    """Return the used share of one GPU, from 0 to 1."""
     whole = node.node.gpus()[device]
     return 1 - node.free_devices[device] / max(whole, 1) if whole <= UNIT else 0.0

@@ -1,4 +1,4 @@
-"""Keep GPUs evenly used."""
+"""Plugin that keeps the usage of GPUs even."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from scheduling.placement.plugins.gpus import (
 @register_plugin("gpuspread")
 @dataclass(frozen=True)
 class GpuSpreadPlugin(Plugin):
-    """Fractions go to the GPU and the slot that are in use least; work without GPUs to slots without them."""
+    """Prefer the emptiest GPU and slot for fractions; keep work without GPUs off GPU slots."""
 
     weight: float = number(1, 0, 100)
 

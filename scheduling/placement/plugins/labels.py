@@ -1,4 +1,4 @@
-"""Slots with the labels a job asks for."""
+"""Plugin that matches the labels of jobs and slots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduling.placement.framework.session import SchedulingSession
 @register_plugin("labels")
 @dataclass(frozen=True)
 class LabelsPlugin(Plugin):
-    """Every label of the job must be on the slot with that value."""
+    """Require every label of the job on the slot, with the same value."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         ssn.add_predicate_fn(matches, batch=matches_batch, code="labels", summary=mismatch_text, fixed=True)

@@ -1,4 +1,4 @@
-"""No more jobs on a slot than its pool allows."""
+"""Plugin that limits the number of jobs on a slot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.placement.framework.session import SchedulingSession
 @register_plugin("leases")
 @dataclass(frozen=True)
 class LeasesPlugin(Plugin):
-    """One lease a job and slot."""
+    """Limit the leases of a slot: one per job."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         ssn.add_predicate_fn(has_free_lease, need=(LEASES, lambda _: 1), code="leases", summary=no_lease_text)

@@ -1,4 +1,4 @@
-"""Enough ports of the worker's range."""
+"""Plugin that requires enough free ports on the worker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.placement.framework.session import SchedulingSession
 @register_plugin("ports")
 @dataclass(frozen=True)
 class PortsPlugin(Plugin):
-    """All ports of a job must be free; leaked ones are not."""
+    """Require all ports of a job to be free; leaked ports are not free."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         ssn.add_predicate_fn(
@@ -25,9 +25,9 @@ class PortsPlugin(Plugin):
 def enough(task: Task, job: Job, node: NodeState) -> Reason | None:
     if not task.ports or task.ports <= node.free_ports:
         return None
-    return Reason("ports", f"ports: {task.ports} asked, {max(node.free_ports, 0)} free")
+    return Reason("ports", f"ports: {task.ports} requested, {max(node.free_ports, 0)} free")
 
 
 def lacking(task: Task, job: Job, nodes: Nodes) -> str:
     most = max(int(nodes.free_ports.max()), 0)
-    return f"{verb_for(nodes, 'lacks', 'lack')} ports: {task.ports} asked, at most {most} free"
+    return f"{verb_for(nodes, 'lacks', 'lack')} ports: {task.ports} requested, at most {most} free"

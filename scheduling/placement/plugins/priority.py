@@ -1,4 +1,4 @@
-"""Higher priority first."""
+"""Plugin that orders jobs by priority."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduling.placement.framework.session import SchedulingSession
 @register_plugin("priority")
 @dataclass(frozen=True)
 class PriorityPlugin(Plugin):
-    """Bands of priority; only lower ones can be preempted."""
+    """Place higher priority first; only lower priority can be preempted."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         ssn.add_job_order_fn(compare, key=lambda job: -job.priority)

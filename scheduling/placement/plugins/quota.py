@@ -1,4 +1,4 @@
-"""What a domain, a project or a person may hold at most."""
+"""Plugin that limits what a domain, project or user may hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITED = (*RESOURCES, SESSIONS)
 
 
 def limits() -> Any:
-    """Queue → resource → the most it may have."""
+    """Declare a mapping of queue to resource to maximum."""
 
     def read(key: str, value: Any) -> Mapping[str, Mapping[str, int]]:
         if not isinstance(value, Mapping) or not all(isinstance(each, Mapping) for each in value.values()):
@@ -42,7 +42,7 @@ def _limit(key: str, amounts: Mapping[str, Any]) -> dict[str, int]:
 @register_plugin("quota")
 @dataclass(frozen=True)
 class QuotaPlugin(Plugin):
-    """A job that would take its queue, or one above it, over the limit waits."""
+    """Keep a job waiting that would exceed the limit of its queue or of a parent queue."""
 
     owns = ("quota gate",)
 
@@ -56,7 +56,7 @@ class QuotaPlugin(Plugin):
 
 
 class _Held:
-    """What each limited queue holds, kept up with every placement."""
+    """Amounts held by each limited queue, updated by every placement."""
 
     def __init__(self, ssn: SchedulingSession, configured: Mapping[str, Mapping[str, int]]) -> None:
         self._queues = ssn.queues
@@ -70,12 +70,12 @@ class _Held:
                     self.add(job, part)
 
     def over(self, job: Job) -> Reason | None:
-        asked = {**dict(zip(RESOURCES, job.request, strict=True)), SESSIONS: 1}
+        requested = {**dict(zip(RESOURCES, job.request, strict=True)), SESSIONS: 1}
         for queue in self._limited_above(job):
             for name, limit in self.limits[queue].items():
                 held = self._held[queue][name]
-                if held + asked[name] > limit and asked[name]:
-                    return Reason("quota", _said(queue, name, held, asked[name], limit))
+                if held + requested[name] > limit and requested[name]:
+                    return Reason("quota", _quota_text(queue, name, held, requested[name], limit))
         return None
 
     def add(self, job: Job, part: JobPart) -> None:
@@ -110,9 +110,9 @@ def _of_sessions(held: int, limit: int) -> str:
     return "has the only session it may have at once" if limit else "may have no session"
 
 
-def _said(queue: str, name: str, held: int, asked: int, limit: int) -> str:
+def _quota_text(queue: str, name: str, held: int, requested: int, limit: int) -> str:
     if name == SESSIONS:
         return f"{queue} {_of_sessions(held, limit)}."
     of = f" of {WORDS[name]}" if UNITS[name] == "GB" else ""
     most = amount_text(limit, name)
-    return f"{queue} may hold {most}{of}: it holds {held / UNIT:g}, {asked / UNIT:g} more asked."
+    return f"{queue} may hold {most}{of}: it holds {held / UNIT:g}, {requested / UNIT:g} more requested."

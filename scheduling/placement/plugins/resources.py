@@ -1,4 +1,4 @@
-"""Enough of every resource."""
+"""Plugin that requires enough of every resource."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from scheduling.placement.framework.session import SchedulingSession
 @register_plugin("resources")
 @dataclass(frozen=True)
 class ResourcesPlugin(Plugin):
-    """CPU, memory and storage must be free; GPUs must be free as devices, whole ones whole."""
+    """Require free CPU, memory and storage, and free GPU devices: whole GPUs for whole units."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         for which in (CPU, MEMORY, STORAGE):
@@ -42,12 +42,13 @@ class ResourcesPlugin(Plugin):
 
 
 def enough(which: int, task: Task, job: Job, node: NodeState) -> Reason | None:
-    asked, free = task.request[which], node.free[which]
-    if not asked or asked <= free:
+    requested, free = task.request[which], node.free[which]
+    if not requested or requested <= free:
         return None
     name = RESOURCES[which]
     return Reason(
-        name, f"{WORDS[name]}: {amount_text(asked, name)} asked, {amount_text(max(free, 0), name)} free"
+        name,
+        f"{WORDS[name]}: {amount_text(requested, name)} requested, {amount_text(max(free, 0), name)} free",
     )
 
 
@@ -62,19 +63,19 @@ def requests_gpus(task: Task, job: Job) -> bool:
 def lacking(which: int, task: Task, job: Job, nodes: Nodes) -> str:
     name = RESOURCES[which]
     most = max(int(nodes.free[:, which].max()), 0)
-    asked, lack = amount_text(task.request[which], name), verb_for(nodes, "lacks", "lack")
-    return f"{lack} {WORDS[name]}: {asked} asked, at most {amount_text(most, name)} free"
+    requested, lack = amount_text(task.request[which], name), verb_for(nodes, "lacks", "lack")
+    return f"{lack} {WORDS[name]}: {requested} requested, at most {amount_text(most, name)} free"
 
 
 def enough_gpus(task: Task, job: Job, node: NodeState) -> Reason | None:
-    asked = task.request[GPU]
-    whole, rest = divmod(asked, UNIT)
+    requested = task.request[GPU]
+    whole, rest = divmod(requested, UNIT)
     free = node.free_devices
     untouched = sum(1 for device in free if device >= UNIT)
     with_room = sum(1 for device in free if device >= rest) if rest else len(free)
     if untouched >= whole and (not rest or with_room > whole):
         return None
-    return Reason("gpu", f"GPU: {asked / UNIT:g} asked, {_devices_said(free)}")
+    return Reason("gpu", f"GPU: {requested / UNIT:g} requested, {_devices_text(free)}")
 
 
 def enough_gpus_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
@@ -88,13 +89,13 @@ def lacking_gpus(task: Task, job: Job, nodes: Nodes) -> str:
         f"{untouched} whole {'one' if untouched == 1 else 'ones'}" if untouched else f"{part / UNIT:g} of one"
     )
     lack = verb_for(nodes, "lacks", "lack")
-    return f"{lack} GPUs: {task.request[GPU] / UNIT:g} asked, at most {there} free"
+    return f"{lack} GPUs: {task.request[GPU] / UNIT:g} requested, at most {there} free"
 
 
 def biggest_first(task: Task) -> tuple[int, ...]:
-    """Large tasks of a gang first: the small ones find room more easily."""
+    """Order large tasks of a gang first: small ones fit more easily."""
     return tuple(-amount for amount in task.request)
 
 
-def _devices_said(free: tuple[int, ...]) -> str:
+def _devices_text(free: tuple[int, ...]) -> str:
     return "free of each: " + ", ".join(f"{device / UNIT:g}" for device in free) if free else "none here"

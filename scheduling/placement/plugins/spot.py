@@ -1,4 +1,4 @@
-"""Spot slots can be taken away: not for work that cannot be interrupted."""
+"""Plugin that keeps non-preemptible work off spot slots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduling.placement.framework.session import SchedulingSession
 @register_plugin("spot")
 @dataclass(frozen=True)
 class SpotPlugin(Plugin):
-    """Keep work that cannot be interrupted off spot slots, and prefer other slots for the rest."""
+    """Keep non-preemptible work off spot slots, and prefer on-demand slots for the rest."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         ssn.add_predicate_fn(allows, batch=allows_batch, code="spot", summary=spot_text, fixed=True)

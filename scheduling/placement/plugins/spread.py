@@ -1,4 +1,4 @@
-"""Keep load even over slots."""
+"""Plugin that keeps the load of slots even."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduling.placement.plugins.fill_level import FillLevel
 @register_plugin("spread")
 @dataclass(frozen=True)
 class SpreadPlugin(Plugin):
-    """The emptier a slot would be with the task on it, the better."""
+    """Prefer the slot that is emptiest with the task on it."""
 
     weight: float = number(1, 0, 100)
     cpu_cores: float = number(1, 0, 100)

@@ -1,4 +1,4 @@
-"""First come, first served."""
+"""Plugin that orders jobs first come, first served."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduling.placement.framework.session import SchedulingSession
 @register_plugin("submit_order")
 @dataclass(frozen=True)
 class SubmitOrderPlugin(Plugin):
-    """The older job first."""
+    """Place the oldest job first."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         ssn.add_job_order_fn(compare, key=lambda job: job.created)

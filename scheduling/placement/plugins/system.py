@@ -1,4 +1,4 @@
-"""The right kind of worker."""
+"""Plugin that matches the system of jobs and slots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduling.placement.framework.session import SchedulingSession
 @register_plugin("system")
 @dataclass(frozen=True)
 class SystemPlugin(Plugin):
-    """A job that names a system goes only to slots of that system."""
+    """Place a job that names a system only on slots of that system."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         ssn.add_predicate_fn(matches, batch=matches_batch, code="system", summary=mismatch_text, fixed=True)

@@ -1,4 +1,4 @@
-"""Jobs are placed near the start of their timeslot, where they can stay until its end."""
+"""Plugin that places jobs near the start of their timeslot, on slots that last until its end."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from scheduling.placement.framework.nodes import Flags, Nodes, NodeState, verb_f
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
-# The code of a reason to wait that is no trouble.
+# The code of the reason for an advance booking, which is not a problem.
 TOO_EARLY = "too-early"
 
 
 @register_plugin("timeslot")
 @dataclass(frozen=True)
 class TimeslotPlugin(Plugin):
-    """Not before the lead time, not after the end, not on a slot that goes before the end."""
+    """Place jobs from their lead time until their end, on slots that last until then."""
 
     lead_minutes: float = number(15, 0, 1440)
 
@@ -32,8 +32,8 @@ class TimeslotPlugin(Plugin):
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         now, lead = ssn.now, self.lead_minutes * 60
-        # The same for all who booked ahead, without the moment: pages and the API tell that of each.
-        early = Reason(TOO_EARLY, f"It is booked ahead; its turn comes {self.turn}.")
+        # The same text for all advance bookings, without the time: pages and the API show it per session.
+        early = Reason(TOO_EARLY, f"Advance booking. It joins the queue {self.turn}.")
 
         def in_time(task: Task, job: Job) -> Reason | None:
             if job.starts - lead > now:

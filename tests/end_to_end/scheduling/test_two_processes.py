@@ -1,4 +1,4 @@
-"""Real processes on PostgreSQL: two at work on one pool, and ones that are killed at the worst moment."""
+"""Real processes on PostgreSQL: two work on one pool, and some are killed at the worst moment."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 class Now(Clock):
-    """The real time, moved on by what was skipped."""
+    """The real time plus the time that was skipped."""
 
     def __init__(self) -> None:
         self.skipped = timedelta()
@@ -71,7 +71,7 @@ def no_broker(monkeypatch):
 
 @pytest.fixture
 def sim(db) -> Fleet:
-    """A pool of six simulated workers that start at once, with room for four labs each."""
+    """A pool of six simulated workers that start at once, with space for four labs each."""
     pool = create_pool(
         name="cml-eu",
         actor=SYSTEM,
@@ -87,7 +87,7 @@ def sim(db) -> Fleet:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """`start(pool, mode, …)`: a worker process; whatever is left of them is killed at the end."""
+    """`start(pool, mode, …)`: a worker process; remaining processes are killed at the end."""
     started: list[subprocess.Popen[str]] = []
     url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connection.settings_dict)
     env = clean_environment(
@@ -120,7 +120,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def check(fleet: Fleet) -> None:
-    """The invariants, on one snapshot of a database that others write to."""
+    """Check the invariants on one snapshot of a database that others write to."""
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -133,7 +133,7 @@ def check(fleet: Fleet) -> None:
 
 
 def finish(process: subprocess.Popen[str]) -> Counter[str]:
-    """What a worker did; it may not have met an error."""
+    """Return the report of a worker; fail if it had an error."""
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     done: Counter[str] = Counter(json.loads(out.splitlines()[-1]))
@@ -142,7 +142,7 @@ def finish(process: subprocess.Popen[str]) -> Counter[str]:
 
 
 def settle(fleet: Fleet) -> None:
-    """Demand has ended and time passes: nothing is left."""
+    """Let time pass without demand until nothing is left."""
     for _ in range(12):
         fleet.round(150)
         check_rows(fleet.fresh())
@@ -158,7 +158,7 @@ def settle(fleet: Fleet) -> None:
     ids=["leases hold", "leases are lost in the middle"],
 )
 def test_two_workers_on_one_pool_place_nothing_twice_and_launch_nothing_twice(sim, start, seconds, lease_ms):
-    """Sessions and claims are made, go their way and end meanwhile; the invariants hold at every look."""
+    """Sessions and reservations start and end meanwhile; the invariants hold at every check."""
     load = Load(sim)
     workers = [start(sim.pool, "work", seconds, lease_ms) for _ in range(2)]
     looks = 0
@@ -179,7 +179,8 @@ def test_two_workers_on_one_pool_place_nothing_twice_and_launch_nothing_twice(si
 
 
 def check_nothing_twice(done: Counter[str]) -> None:
-    """What the workers say they did is what was done: each claim placed once, each attempt one instance."""
+    """Compare the workers' reports with the database: one placement per reservation, one instance per
+    attempt."""
     placed = Reservation.objects.filter(assigned_at__isnull=False).count()
     assert done["placed"] == placed > 5
     attempts = LaunchAttempt.objects.all()
@@ -192,7 +193,7 @@ def check_nothing_twice(done: Counter[str]) -> None:
 
 
 class Load:
-    """People, clients and a controller at once: something new, a step of a session, or the end of a claim."""
+    """Users, API clients and a controller at once: a request, a transition, or the end of a reservation."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -218,7 +219,7 @@ class Load:
         self.events[event] += 1
 
     def step(self) -> None:
-        """What a controller reports; a worker may have moved the session meanwhile."""
+        """Report a transition as a controller; a worker may have moved the session meanwhile."""
         running = LabletSession.objects.exclude(status__in=(*FINAL, SessionStatus.PENDING)).order_by("pk")
         sessions = list(running)
         if sessions:
@@ -243,7 +244,7 @@ def active_claims():
 
 
 def end_claim(claim: Reservation) -> None:
-    """Give back a claim, whoever holds it: a session is cancelled or goes to its end."""
+    """End a reservation: cancel or finish its session, or release it."""
     if claim.session is None:
         release_reservation(reservation=claim, actor=SYSTEM, now=timezone.now())
         return
@@ -307,7 +308,7 @@ def test_a_worker_that_is_killed_between_launch_and_record_is_repaired_by_the_ne
 
 
 def test_an_instance_whose_launch_was_given_up_is_collected(sim, start, tmp_path):
-    """The record died with the worker and the slot was called off: the instance is nobody's, and ends."""
+    """The worker died before recording the launch and the slot was given up: the instance is an orphan."""
     claim = sim.reservation(2, ttl=3600)
     kill_at(sim, start, "between call and record", tmp_path)
     release_reservation(reservation=claim, actor=SYSTEM, now=sim.clock())

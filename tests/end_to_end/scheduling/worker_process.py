@@ -1,7 +1,7 @@
 """A worker as a process of its own: `python -m tests.end_to_end.scheduling.worker_process POOL MODE …`.
 
-`work SECONDS LEASE_MS` ticks, launches and reconciles for a while and prints what it did as JSON.
-`hang POINT FILE` works until it comes to a point, makes the file, and waits there to be killed.
+`work SECONDS LEASE_MS` ticks, launches and reconciles for a while and prints its results as JSON. `hang POINT
+FILE` works until it reaches a point, creates the file, and waits there to be killed.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def main(pool_id: str, mode: str, *arguments: str) -> None:
 
 
 def work(pool_id: str, seconds: float, lease_ms: float) -> dict[str, int]:
-    """Every third tick keeps its lease, however short it is for the others and slow the machine.
+    """Tick, launch and reconcile; every third tick has a long lease, so that some ticks finish.
 
-    No lease is renewed by a thread, so that short ones are lost.
+    No thread renews the leases, so that short ones are lost.
     """
     from scheduling.capacity import tick
     from scheduling.coordination import leases
@@ -58,7 +58,7 @@ def work(pool_id: str, seconds: float, lease_ms: float) -> dict[str, int]:
             break
         tick.LEASE = timedelta(milliseconds=lease_ms if turn % 3 else 60_000)
         one_round(pool_id, done)
-        # So that the two meet at ever other points.
+        # Random pauses, so that the two processes interleave differently each time.
         time.sleep(chance.uniform(0, 0.03))
     return dict(done)
 
@@ -87,7 +87,7 @@ def one_round(pool_id: str, done: Counter[str]) -> None:
 
 
 def launch_open(pool: Any, runtime: Any) -> None:
-    """All that are open, as if every message had been delivered twice."""
+    """Perform all open launches, as if every message had been delivered twice."""
     from django.utils import timezone
 
     from scheduling.capacity.launcher import perform_launch
@@ -99,7 +99,7 @@ def launch_open(pool: Any, runtime: Any) -> None:
 
 
 def hang_at(point: str, file: Path) -> None:
-    """Replace a function by one that stops there, before or after its work, only when there is some."""
+    """Replace a function by one that hangs before or after its work, only when there is some."""
     name, function, after = MODULES[point]
     __import__(name)
     module = sys.modules[name]

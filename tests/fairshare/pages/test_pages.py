@@ -418,9 +418,7 @@ def test_without_a_broker_the_page_says_so(as_, operator, monkeypatch):
 def test_the_list_of_observers(busy, as_, operator):
     text = text_of(as_(operator).get("/observers/"))
     assert "usage-record Records what each node of a lab held" in text
-    assert (
-        "Sessions that were placed but not started in time go back to the queue, for another worker; " in text
-    )
+    assert "Requeue placed sessions that are not started in time; after the last attempt" in text
     assert "are late" in text
     assert text.count("Run now") == 10
     assert "Run now" not in text_of(as_(operator).get("/observers/no-such-one/"))
@@ -445,8 +443,8 @@ def test_only_observers_have_a_lag_and_without_one_they_are_up_to_date(busy, as_
 
 def test_an_observers_page_says_first_how_it_does(busy, as_, viewer):
     client = as_(viewer)
-    assert "It ran 1 min ago and did well." in text_of(client.get("/observers/usage-aggregation/"))
-    assert "It has not run yet. Sessions that still run" in text_of(client.get("/observers/end-running/"))
+    assert "Last run 1 min ago, healthy." in text_of(client.get("/observers/usage-aggregation/"))
+    assert "No runs yet. Stop sessions that are still" in text_of(client.get("/observers/end-running/"))
 
 
 def test_an_observer_that_failed_says_why(busy, as_, viewer):

@@ -58,7 +58,7 @@ def test_a_healthy_fleet_needs_no_attention(client, viewer, on_time, now):
     page = client.get(reverse("home")).content.decode()
     assert "No items need attention." in page
     assert "No items need attention." in page
-    assert "0 running · nobody waits" in page
+    assert "0 running · 0 waiting" in page
 
 
 def test_a_stopped_pool_is_named_with_its_reason(pool, on_time, now):
@@ -75,7 +75,7 @@ def test_a_pool_that_backs_off_shows_when_it_retries(pool, on_time, now):
     since, until = now - timedelta(minutes=15), now + timedelta(minutes=5)
     Pool.objects.filter(pk=pool.pk).update(backoff_since=since, backoff_until=until, failures=3)
     (need,) = attention_items(FleetSnapshot(now))
-    assert need.more == "3 launches failed; it goes on by itself in 5 min"
+    assert need.more == "3 launches failed. Launches resume in 5 min"
     assert need.since == since
 
 
@@ -87,8 +87,8 @@ def test_slots_in_error_overdue_and_silent_need_attention(pool, on_time, now):
     make_slot(pool, now, 5, state=SlotState.READY)
     assert texts(now) == [
         "**1 slot** in error",
-        "**1 slot** not heard of: is the controller running?",
-        "**1 slot** past the time for its step",
+        "**1 slot** without heartbeat: check the controller",
+        "**1 slot** past its deadline",
     ]
     assert [need.since for need in attention_items(FleetSnapshot(now))] == [
         now,
@@ -117,8 +117,8 @@ def test_an_item_about_slots_links_to_the_slots_it_counts(client, viewer, pool, 
         found[need.text] = sorted(slot.number for slot in answer.context["rows"].rows)
     assert found == {
         "**1 slot** in error": [1],
-        "**2 slots** past the time for their step": [2, 5],
-        "**4 slots** not heard of: is the controller running?": [6, 7, 8, 11],
+        "**2 slots** past their deadline": [2, 5],
+        "**4 slots** without heartbeat: check the controller": [6, 7, 8, 11],
     }
 
 
@@ -140,8 +140,8 @@ def test_a_pool_that_misses_its_wait_target_is_named(pool, on_time, now):
     later = now + timedelta(minutes=16)
     ObserverRun.objects.update(started_at=later)
     (need,) = attention_items(FleetSnapshot(later))
-    assert need.text == "Pool **cml-eu** has sessions wait longer than it promises"
-    assert need.more == "1 waits, the oldest for 16 min; promised are 15 min"
+    assert need.text == "Pool **cml-eu** exceeds its wait target"
+    assert need.more == "1 waiting, the oldest for 16 min; target: 15 min"
 
 
 def test_late_and_failed_observers_are_named(on_time, now):
@@ -190,7 +190,7 @@ def test_sessions_are_counted_by_status(client, viewer, session, session_in):
     session_in(SessionStatus.RUNNING)
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
-    assert "1 running · 2 wait for a place" in page, "nobody placed the claim of the one that runs"
+    assert "1 running · 2 waiting" in page, "the running session has no placed reservation"
     assert f"{reverse('session_list')}?status=RUNNING" in page
 
 
@@ -198,7 +198,7 @@ def test_advance_bookings_are_counted_beside_waiting_sessions(client, viewer, se
     Reservation.objects.update(turn_at=timezone.now() + timedelta(days=1))
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
-    assert "0 running · nobody waits, 1 is booked ahead" in page
+    assert "0 running · 0 waiting, 1 booked" in page
     assert '<small>sessions</small><div class="sub">1 booked ahead</div>' in page
 
 
@@ -293,7 +293,7 @@ def test_each_pool_has_a_tick_line_and_the_slowest_is_named(client, viewer, pool
         )
     client.force_login(viewer)
     page = client.get(reverse("overview_ticks"))
-    assert page.context["sentence"] == f"**The last tick, of {pool.name}, took 7 ms; the slowest 185 ms.**"
+    assert page.context["sentence"] == f"**Last tick ({pool.name}): 7 ms; slowest: 185 ms.**"
     body = page.content.decode()
     assert body.count("<polyline") == 2
     assert "cml-eu, last <b>7 ms</b>" in body

@@ -1,4 +1,4 @@
-"""What holds after everything that may happen to a pool."""
+"""Invariants of a pool."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from scheduling.selectors.allocated_resources import NAMES
 
 
 def check_rows(pool: Pool) -> None:
-    """The invariants that can be read from the database alone."""
+    """Check the invariants that the database alone shows."""
     slots = list(Slot.objects.filter(pool=pool))
     check_leases(slots)
     check_limits(pool, slots)
@@ -36,7 +36,7 @@ def check_rows(pool: Pool) -> None:
 
 
 def check_leases(slots: list[Slot]) -> None:
-    """lease_count is the number of READY reservations on the slot, and never above its limit."""
+    """lease_count equals the number of READY reservations on the slot and never exceeds its limit."""
     held = Counter(
         Reservation.objects.filter(slot__in=slots, phase=Phase.READY).values_list("slot_id", flat=True)
     )
@@ -48,7 +48,7 @@ def check_leases(slots: list[Slot]) -> None:
 
 
 def check_limits(pool: Pool, slots: list[Slot]) -> None:
-    """Never more slots than the maximum, never more on a slot than it has."""
+    """Never more slots than the maximum, and never more on a slot than its capacity."""
     assert len([slot for slot in slots if slot.state in OCCUPIED]) <= pool.max_slots
     sums = {f"sum_{name}": Sum(name) for name in NAMES}
     used = Reservation.objects.filter(slot__in=slots, phase=Phase.READY).values("slot_id").annotate(**sums)
@@ -59,7 +59,7 @@ def check_limits(pool: Pool, slots: list[Slot]) -> None:
 
 
 def check_markets(slots: list[Slot]) -> None:
-    """Nothing that cannot be interrupted is on a spot slot, and no such slot comes of a launch for it."""
+    """No non-preemptible work on a spot slot, and no spot slot from a launch for such work."""
     held = Reservation.objects.filter(slot__in=slots, phase=Phase.READY)
     assert not held.filter(preemptible=False, slot__is_spot=True).exists()
     filled = {slot.instance_id for slot in slots if slot.is_spot}
@@ -67,7 +67,7 @@ def check_markets(slots: list[Slot]) -> None:
 
 
 def check_ports(pool: Pool) -> None:
-    """No port twice on a slot, ports only of sessions that hold the slot, none where no instance is."""
+    """No duplicate port on a slot; ports only of sessions that hold the slot; none without an instance."""
     assert not PortAllocation.objects.filter(slot__pool=pool, slot__state=SlotState.EMPTY).exists()
     ports = list(PortAllocation.objects.filter(slot__pool=pool).values_list("slot_id", "port", "session_id"))
     assert len({(slot, port) for slot, port, _ in ports}) == len(ports)
@@ -80,7 +80,7 @@ def check_ports(pool: Pool) -> None:
 
 
 def check_sessions(pool: Pool) -> None:
-    """One active reservation a session that lives, none for one that has ended."""
+    """One active reservation per active session, none for an ended session."""
     active = Reservation.objects.filter(pool=pool, phase__in=ACTIVE_PHASES, session__isnull=False)
     twice = active.order_by().values("session_id").annotate(count=Count("pk")).filter(count__gt=1)
     assert not twice.exists()
@@ -89,7 +89,7 @@ def check_sessions(pool: Pool) -> None:
 
 
 def check_attempts(slots: list[Slot]) -> None:
-    """An open attempt belongs to a slot that launches, and such a slot has one."""
+    """An open attempt belongs to a LAUNCHING slot, and each LAUNCHING slot has one."""
     awaited = set(
         LaunchAttempt.objects.filter(slot__in=slots, outcome=AttemptOutcome.OPEN).values_list(
             "slot_id", flat=True

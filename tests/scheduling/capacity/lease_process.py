@@ -1,8 +1,8 @@
-"""A holder of a lease: `python -m tests.scheduling.capacity.lease_process WORK SECONDS REACHED GO [POOL]`.
+"""A lease holder: `python -m tests.scheduling.capacity.lease_process WORK SECONDS REACHED GO [POOL]`.
 
-The work is `handler` (a run of `expire-pending`) or `tick`; the lease lasts SECONDS. In the middle of it the
-process writes the id of its database connection into REACHED and waits for the file GO. At the end it prints
-the error of the run.
+The work is `handler` (a run of `expire-pending`) or `tick`; the lease lasts SECONDS. In the middle of the
+work the process writes the id of its database connection into REACHED and waits for the file GO. At the end
+it prints the error of the run.
 """
 
 from __future__ import annotations

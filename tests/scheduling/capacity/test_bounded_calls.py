@@ -1,4 +1,4 @@
-"""Whatever a provider answers, or does not: it is asked less and less often."""
+"""Whatever the provider answers, LCM calls it less and less often."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_an_attempt_is_sent_again_after_twice_as_long_each_time(redrives, second
 
 
 def drive(fleet, seconds: int, every: int = 5) -> list[float]:
-    """Ticks with all that their tasks do; the moments at which launches were asked for."""
+    """Run ticks and their tasks; return the times of the launch requests."""
     asked, start = [], fleet.clock()
     while (passed := (fleet.clock() - start).total_seconds()) < seconds:
         before = fleet.runtime.count("launch")
@@ -41,7 +41,7 @@ def drive(fleet, seconds: int, every: int = 5) -> list[float]:
     return asked
 
 
-def test_a_launch_without_an_answer_is_asked_for_again_at_growing_intervals(fleet):
+def test_a_launch_without_an_answer_is_retried_at_growing_intervals(fleet):
     fleet.reservation(ttl=86_400)
     fleet.runtime.error = ResponseLost("timed out")
     assert drive(fleet, 295) == [0, 30, 90, 210]
@@ -67,7 +67,7 @@ def test_launches_that_fail_together_are_one_failure(tuned):
     fleet = tuned(max_slots=6, min_slots=6)
     fleet.runtime.error = RuntimeFailure("strange")
     attempts = fleet.tick().attempts
-    # As if all were asked for before the first had failed.
+    # As if all were requested before the first had failed.
     LaunchAttempt.objects.update(offering="large")
     for attempt in attempts:
         perform_launch(attempt, fleet.runtime, fleet.clock)
@@ -105,11 +105,11 @@ def test_a_short_wait_does_not_end_a_longer_one(fleet, error):
     ("change", "said"),
     [
         ({"stopped_reason": "no such image"}, "no such image"),
-        ({"enabled": False}, "switched off"),
-        ({"backoff_until": "2026-03-02T08:05:00Z"}, "backs off"),
+        ({"enabled": False}, "is disabled"),
+        ({"backoff_until": "2026-03-02T08:05:00Z"}, "backing off"),
     ],
 )
-def test_what_was_begun_before_the_pool_stopped_launching_is_not_asked_for(tuned, change, said):
+def test_a_launch_begun_before_the_pool_stopped_is_not_requested(tuned, change, said):
     fleet = tuned(min_slots=3)
     fleet.tick()
     tuned(**change)
@@ -119,7 +119,7 @@ def test_what_was_begun_before_the_pool_stopped_launching_is_not_asked_for(tuned
     assert all(said in attempt.error for attempt in LaunchAttempt.objects.all())
 
 
-def test_an_attempt_that_may_have_an_instance_is_asked_for_even_then(tuned):
+def test_an_attempt_that_may_have_an_instance_is_requested_even_then(tuned):
     fleet = tuned(min_slots=1)
     fleet.tick()
     fleet.runtime.loses_answers = True
@@ -138,7 +138,7 @@ def test_two_hundred_launches_of_a_throttled_pool_are_few_calls(tuned):
     assert fleet.runtime.count("launch") == 1
 
 
-def test_a_launch_that_lost_its_lease_asks_for_nothing_more(fleet):
+def test_a_launch_that_lost_its_lease_requests_nothing_more(fleet):
     fleet.runtime.on_offer = [Offering("large-a"), Offering("large-b")]
     attempt = fleet.slot(S.LAUNCHING).attempts.get()
 

@@ -1,7 +1,7 @@
-"""Anything in any order: a pool that is asked, given, taken from and crashed keeps its promises.
+"""A state machine: any sequence of requests, launches, failures and crashes keeps the invariants of a pool.
 
-Hypothesis chooses what happens; after every step the invariants hold, and when demand ends and time
-passes the pool settles at its floor and stays there, with nothing left running that nobody knows.
+Hypothesis chooses the steps. After every step the invariants hold. When demand ends and time passes, the pool
+settles at its minimum and stays there, without unknown instances.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def expire_leases() -> None:
-    """Time has passed for the database, too."""
+    """Let the leases expire in the database as well."""
     ProcessLease.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
 
 
@@ -97,7 +97,7 @@ def pick(rows: Sequence[Row], number: int) -> Row:
 
 @contextmanager
 def ids_in_order() -> Iterator[None]:
-    """Ids decide between equals: with random ones the same steps would not lead to the same place twice."""
+    """Sequential ids: ties are broken by id, so random ids would make examples irreproducible."""
     numbers = count(1)
     keys = [model._meta.pk for model in apps.get_models() if isinstance(model._meta.pk, UUIDField)]
     for key in keys:
@@ -110,7 +110,7 @@ def ids_in_order() -> Iterator[None]:
 
 
 class CapacityMachine(RuleBasedStateMachine):
-    """A pool of three slots for two labs each, in a transaction that is undone after each example."""
+    """A pool of three slots for two labs each, in a transaction that is rolled back after each example."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,7 +178,7 @@ class CapacityMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.sessions())
     @rule(number=which)
     def step(self, number: int) -> None:
-        """What the controller reports of a lab."""
+        """Report a transition as the controller."""
         session = pick(self.sessions(), number)
         if session.status != SessionStatus.PENDING:
             to = HAPPY_PATH[HAPPY_PATH.index(SessionStatus(session.status)) + 1]
@@ -202,7 +202,7 @@ class CapacityMachine(RuleBasedStateMachine):
 
     @rule()
     def two_ticks_at_once(self) -> None:
-        """The second takes over between the first one's plan and its commit."""
+        """The second tick takes the lease between the first one's plan and its commit."""
         real = place.assign_slots
 
         def after_the_other(*arguments: Any, **fields: Any) -> int:
@@ -256,7 +256,7 @@ class CapacityMachine(RuleBasedStateMachine):
             slot = str(attempt.slot_id)
             self.runtime.launch(LaunchRequest(attempt.token, slot, "cml-eu", Offering("large")))
 
-    # --- what the outside and operators do ------------------------------------------------------------
+    # --- provider and operators ----------------------------------------------------------------------
 
     @precondition(lambda self: self.runtime.alive)
     @rule(number=which)
@@ -277,13 +277,13 @@ class CapacityMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.fleet.slots(SlotState.READY))
     @rule(number=which, port=st.integers(2000, 2005))
     def leak(self, number: int, port: int) -> None:
-        """Something is found on a worker's port that should be free."""
+        """The controller finds an unexpected listener on a worker's port."""
         slot = pick(self.fleet.slots(SlotState.READY), number)
         PortAllocation.objects.get_or_create(slot=slot, port=port, defaults={"name": "?", "leaked": True})
 
     @rule()
     def look_without_seeing(self) -> None:
-        """A pass of the reconciler that cannot list anything."""
+        """Reconcile while the provider cannot list instances."""
         self.runtime.blind = RuntimeFailure("no route to host")
         self.fleet.reconcile()
         self.runtime.blind = None
@@ -308,7 +308,7 @@ class CapacityMachine(RuleBasedStateMachine):
                 case _:
                     cordon_slot(cordoned=action == "cordon", **ask)
 
-    # --- what always holds ----------------------------------------------------------------------------
+    # --- invariants -----------------------------------------------------------------------------------
 
     @invariant()
     def promises_are_kept(self) -> None:
@@ -367,7 +367,7 @@ class CapacityMachine(RuleBasedStateMachine):
         rest = {slot.state for slot in slots} - {SlotState.READY, SlotState.EMPTY}
         return not rest and len(ready) == len(self.runtime.alive) == self.fleet.fresh().floor
 
-    # --- looking --------------------------------------------------------------------------------------
+    # --- queries --------------------------------------------------------------------------------------
 
     def bare(self) -> list[Reservation]:
         return list(
@@ -378,7 +378,7 @@ class CapacityMachine(RuleBasedStateMachine):
         return list(LabletSession.objects.exclude(status__in=FINAL).order_by("created_at", "pk"))
 
     def unknown(self) -> list[Instance]:
-        """Alive, and neither owned by a slot nor awaited by an attempt: to be collected."""
+        """Running instances without a slot or an open attempt: orphans."""
         owned = {slot.instance_id for slot in self.fleet.slots()}
         awaited = {attempt.token for attempt in self.fleet.open_attempts()}
         return [each for each in self.runtime.alive if each.id not in owned and each.token not in awaited]
@@ -394,7 +394,7 @@ def test_whatever_happens_a_pool_keeps_its_promises_and_settles():
 
 
 def test_every_reservation_of_a_busy_day_ends(db):
-    """A fixed walk through all of it, so that the machine's parts are seen to work on every run."""
+    """A fixed sequence of all rules, so that every run exercises each of them."""
     machine = CapacityMachine()
     machine.begin((1, 1), SpotPolicy.FALLBACK)
     for turn in range(8):

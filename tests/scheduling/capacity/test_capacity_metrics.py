@@ -1,4 +1,4 @@
-"""What Prometheus sees of a pool."""
+"""Prometheus metrics of a pool."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ NAMES = ["unmet_demand", "oldest_pending_seconds", "leases_used", "leases_limit"
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_empty_pool_has_figures_too(pool, name):
-    """Nothing is 0, not absent: a graph has no gap and an alert can tell them apart."""
+    """A value of 0 is exported, so that graphs have no gaps and alerts can distinguish 0 from absent."""
     assert figures()[f"lcm_{name}"] == {("cml-eu",): 0}
 
 
 @pytest.mark.parametrize("change", [{"cordoned": True}, {"interruption_deadline": START}])
-def test_a_slot_that_takes_nobody_is_not_warm(tuned, change):
+def test_a_slot_that_accepts_no_sessions_is_not_warm(tuned, change):
     fleet = tuned(warm_slots=1)
     fleet.slot(**change)
     assert figures()["lcm_warm_deficit"] == {("cml-eu",): 1}

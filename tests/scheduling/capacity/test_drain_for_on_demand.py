@@ -1,4 +1,4 @@
-"""A pool that keeps spot slots up to its maximum: idle ones give way to what cannot be interrupted."""
+"""A pool with warm spot slots up to its maximum: idle ones are drained for non-preemptible work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ S = SlotState
 
 @pytest.fixture(params=[{"min_slots": 2}, {"warm_slots": 2}], ids=["minimum", "warm"])
 def kept(request, tuned, mixed) -> Fleet:
-    """Two spot slots, which are all that there may be, and all of them kept."""
+    """Two warm spot slots, the pool's maximum."""
     tuned(max_slots=2, **request.param)
     for _ in range(4):
         mixed.round()
@@ -26,7 +26,7 @@ def kept(request, tuned, mixed) -> Fleet:
     return mixed
 
 
-def test_an_idle_spot_slot_gives_way_where_all_places_are_kept(kept):
+def test_an_idle_spot_slot_is_drained_if_warm_slots_fill_the_pool(kept):
     claim = kept.reservation(16, ttl=86_400)
     assert kept.round().counts["gave_way"] == 1
     for _ in range(5):
@@ -35,7 +35,7 @@ def test_an_idle_spot_slot_gives_way_where_all_places_are_kept(kept):
     assert sorted(slot.is_spot for slot in kept.slots(S.READY)) == [False, True]
 
 
-def test_as_many_give_way_as_are_needed_and_then_it_is_quiet(kept):
+def test_only_as_many_slots_as_needed_are_drained(kept):
     claims = [kept.reservation(8, ttl=86_400) for _ in range(2)]
     before = [slot.pk for slot in kept.slots(S.READY)]
     for _ in range(6):
@@ -49,8 +49,8 @@ def test_as_many_give_way_as_are_needed_and_then_it_is_quiet(kept):
     assert [slot.pk for slot in kept.slots(S.READY)] == before
 
 
-def test_none_gives_way_twice_while_its_place_is_cleared(kept):
-    """A second tick, before the first one's slot is gone, sees that room is being made."""
+def test_no_second_slot_is_drained_while_one_is_draining(kept):
+    """A second tick, before the first slot is gone, sees that a slot is draining."""
     kept.reservation(16, ttl=86_400)
     assert [kept.tick().counts.get("gave_way", 0) for _ in range(3)] == [1, 0, 0]
     kept.runtime.ends_at_once = False
@@ -58,8 +58,8 @@ def test_none_gives_way_twice_while_its_place_is_cleared(kept):
     assert (kept.tick().counts.get("gave_way", 0), sorted(kept.states())) == (0, [S.READY, S.TERMINATING])
 
 
-def test_on_demand_that_is_refused_takes_no_spot_slot_again_and_again(kept):
-    """Its place stays free for it, and the other one stays as it is."""
+def test_refused_on_demand_capacity_does_not_drain_spot_slots_repeatedly(kept):
+    """The place stays free for it, and the other slot stays."""
     kept.runtime.refused = {"sim-large"}
     claim = kept.reservation(16, ttl=86_400)
     for _ in range(40):
@@ -74,7 +74,7 @@ def test_on_demand_that_is_refused_takes_no_spot_slot_again_and_again(kept):
 
 @pytest.fixture
 def crowd(tuned, mixed):
-    """Three spot slots that are all kept, and three claims that fill one each and cannot be interrupted."""
+    """Three warm spot slots, and three non-preemptible reservations that fill one each."""
     tuned(max_slots=3, min_slots=3)
     for _ in range(4):
         mixed.round()
@@ -82,7 +82,7 @@ def crowd(tuned, mixed):
     return [mixed.reservation(16, ttl=86_400) for _ in range(3)]
 
 
-def test_one_gives_way_until_it_is_known_whether_on_demand_is_granted(mixed, crowd):
+def test_one_slot_is_drained_until_the_provider_grants_on_demand_capacity(mixed, crowd):
     mixed.runtime.refused = {"sim-large"}
     for _ in range(40):
         mixed.round()
@@ -97,7 +97,7 @@ def test_when_it_is_granted_the_others_follow(mixed, crowd):
     assert launches(mixed) == ["sim-large-spot"] * 3 + ["sim-large"] * 3
 
 
-def test_when_nobody_waits_for_it_any_more_the_place_is_filled_as_before(kept):
+def test_without_waiting_work_the_place_is_filled_as_before(kept):
     kept.runtime.refused = {"sim-large"}
     claim = kept.reservation(16, ttl=120)
     for _ in range(10):
@@ -106,7 +106,7 @@ def test_when_nobody_waits_for_it_any_more_the_place_is_filled_as_before(kept):
     assert [slot.is_spot for slot in kept.slots(S.READY)] == [True, True]
 
 
-def test_what_may_be_interrupted_may_use_the_place_meanwhile(kept, loose):
+def test_preemptible_work_may_use_the_place_meanwhile(kept, loose):
     kept.runtime.refused = {"sim-large"}
     claim = kept.reservation(16, ttl=86_400)
     mine = [loose.asks() for _ in range(2)]
@@ -116,7 +116,7 @@ def test_what_may_be_interrupted_may_use_the_place_meanwhile(kept, loose):
 
 
 @pytest.mark.parametrize("stopped", [{"enabled": False}, {"stopped_reason": "no such image"}])
-def test_none_gives_way_to_what_is_not_launched(kept, stopped):
+def test_no_slot_is_drained_for_work_that_is_not_launched(kept, stopped):
     kept.reservation(16, ttl=86_400)
     Pool.objects.update(**stopped)
     for _ in range(3):
@@ -124,7 +124,7 @@ def test_none_gives_way_to_what_is_not_launched(kept, stopped):
     assert kept.states() == [S.READY] * 2
 
 
-def test_none_gives_way_that_has_a_lease_or_is_looked_at_or_cleared_for_someone(kept, loose, as_operator):
+def test_no_slot_with_a_lease_a_cordon_or_held_space_is_drained(kept, loose, as_operator):
     session, other = loose.asks(), loose.asks(priority=Priority.LOW)
     kept.put(session, kept.slots()[0])
     cordon_slot(slot=kept.slots()[1], cordoned=True, reason="look", actor=as_operator, now=kept.clock())
@@ -143,7 +143,7 @@ def test_none_gives_way_that_has_a_lease_or_is_looked_at_or_cleared_for_someone(
     assert phases([claim, session.reservations.get()]) == [Phase.READY] * 2
 
 
-def test_none_gives_way_where_there_is_room_or_something_on_its_way(tuned, kept):
+def test_no_slot_is_drained_if_there_is_space_or_an_incoming_slot(tuned, kept):
     tuned(max_slots=3)
     kept.reservation(16, ttl=86_400)
     for _ in range(6):
@@ -151,7 +151,7 @@ def test_none_gives_way_where_there_is_room_or_something_on_its_way(tuned, kept)
     assert sorted(launches(kept)) == ["sim-large", "sim-large-spot", "sim-large-spot"]
 
 
-def test_none_gives_way_to_what_fits_no_slot(tuned, kept):
+def test_no_slot_is_drained_for_work_that_fits_no_slot(tuned, kept):
     kept.reservation(16, ttl=86_400)
     tuned(cpu_cores=8)
     for _ in range(3):
@@ -159,8 +159,8 @@ def test_none_gives_way_to_what_fits_no_slot(tuned, kept):
     assert kept.states() == [S.READY] * 2
 
 
-def test_a_smaller_maximum_is_made_room_for_as_well(tuned, mixed):
-    """Above its maximum a pool has to lose two before it can launch one."""
+def test_a_smaller_maximum_drains_slots_as_well(tuned, mixed):
+    """Above its maximum a pool must lose two slots before it can launch one."""
     tuned(max_slots=2, min_slots=2)
     for _ in range(4):
         mixed.round()
@@ -179,8 +179,8 @@ def test_a_day_without_demand_makes_two_launches(kept):
 
 @pytest.mark.once
 @pytest.mark.slow
-def test_whatever_waits_the_slots_come_to_rest(mixed, loose):
-    """Quiet rounds: nothing comes or goes any more but what is asked for on demand and refused."""
+def test_slots_settle_for_any_queue(mixed, loose):
+    """After a while only refused on-demand requests repeat; no slot is launched or drained."""
 
     @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(

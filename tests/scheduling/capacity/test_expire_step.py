@@ -1,4 +1,4 @@
-"""Step 1: claims that nobody renewed."""
+"""Step 1: reservations that were not renewed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that are launched and never come into service: launched again less and less often."""
+"""Workers that never become READY are launched less and less often."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def never_boots(fleet):
 
 
 def ends_by_itself(fleet):
-    """As an instance does whose disk cannot be read."""
+    """The instance terminates, as with an unreadable disk."""
     fleet.runtime.boots = False
     launch = fleet.runtime.launch
 
@@ -47,7 +47,7 @@ def test_launches_are_bounded_by_the_back_off_and_the_demand_stays(fleet, fail):
     assert fleet.tick().counts["unmet"] == 1
 
 
-def test_it_goes_on_by_itself_when_workers_answer_again(fleet):
+def test_it_continues_when_workers_answer_again(fleet):
     claim = fleet.reservation(1, ttl=86_400)
     never_answers(fleet)
     for _ in range(60):
@@ -71,7 +71,7 @@ def test_slots_that_are_overdue_together_count_once(fleet, state, seconds):
     assert (fleet.fresh().failures, fleet.pool.backoff_until) == (1, fleet.clock() + timedelta(minutes=5))
 
 
-def test_one_that_someone_ends_while_it_boots_is_no_failure(fleet, as_operator):
+def test_a_termination_by_a_user_during_boot_is_no_failure(fleet, as_operator):
     slot = fleet.slot(S.BOOTING)
     terminate_slot(slot=slot, reason="not now", actor=as_operator, now=fleet.clock())
     for _ in range(3):
@@ -79,7 +79,7 @@ def test_one_that_someone_ends_while_it_boots_is_no_failure(fleet, as_operator):
     assert (fleet.states(), fleet.fresh().failures) == ([S.EMPTY], 0)
 
 
-def test_one_that_is_taken_away_while_it_boots_is_no_failure(fleet):
+def test_an_interruption_during_boot_is_no_failure(fleet):
     slot = fleet.slot(S.BOOTING)
     record_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
     fleet.runtime.vanish(slot.instance_id)
@@ -87,7 +87,7 @@ def test_one_that_is_taken_away_while_it_boots_is_no_failure(fleet):
     assert (fleet.states(), fleet.fresh().failures) == ([S.EMPTY], 0)
 
 
-def test_a_listed_worker_that_does_not_answer_keeps_no_other_from_being_asked(tuned):
+def test_a_listed_worker_that_does_not_answer_does_not_block_the_other_probes(tuned):
     listed = [{"name": name, "endpoint": f"https://{name}.example.org"} for name in ("a", "b")]
     fleet = tuned(runtime="static", runtime_settings={"workers": listed}, max_slots=2, min_slots=2)
     fleet.runtime = StaticRuntime("cml-eu", fleet.pool.runtime_settings)

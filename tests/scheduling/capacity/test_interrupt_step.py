@@ -1,4 +1,4 @@
-"""Step 2: slots that will be taken away, in whatever state the notice finds them."""
+"""Step 2: slots with an interruption notice, in every state."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_notice_drains_a_slot_in_any_live_state(fleet, state, after):
 
 
 @pytest.mark.parametrize("state", LIVE)
-def test_at_the_deadline_it_is_on_its_way_out_whatever_it_was(fleet, state):
+def test_at_the_deadline_the_slot_terminates_in_any_state(fleet, state):
     slot = fleet.slot(state)
     notice(fleet, slot)
     fleet.clock.advance(minutes=2)
@@ -69,7 +69,7 @@ def test_an_interrupted_slot_ends_empty_and_can_be_launched_again(fleet, state):
 
 
 @pytest.mark.parametrize("state", [S.EMPTY, S.TERMINATING, S.ERROR])
-def test_a_notice_for_what_is_not_alive_is_nothing(fleet, state):
+def test_a_notice_for_a_slot_without_a_worker_is_ignored(fleet, state):
     slot = fleet.slot(state)
     assert not notice(fleet, slot)
     tick = fleet.context()
@@ -97,9 +97,7 @@ def test_a_second_notice_does_not_move_the_deadline(fleet):
     ],
 )
 @pytest.mark.parametrize("state", [S.READY, S.DRAINING])
-def test_sessions_on_it_are_told_and_those_that_have_not_started_wait_again(
-    fleet, lab_on, state, status, after, phase
-):
+def test_its_sessions_stop_and_the_ones_not_started_are_requeued(fleet, lab_on, state, status, after, phase):
     slot = fleet.slot()
     session = lab_on(slot, status)
     type(slot).objects.filter(pk=slot.pk).update(state=state)
@@ -113,7 +111,7 @@ def test_sessions_on_it_are_told_and_those_that_have_not_started_wait_again(
 
 @pytest.fixture
 def running(fleet, project, operator):
-    """`running(slot, …)`: a session on a slot that runs for two hours; its definition may be interrupted."""
+    """`running(slot, …)`: a preemptible session that runs on a slot for two hours."""
 
     def make(slot, *, preemptible=True, **fields):
         definition = make_definition(pool=fleet.pool.name, preemptible=preemptible)
@@ -127,7 +125,7 @@ def running(fleet, project, operator):
 
 
 def follow(fleet, session, *moments):
-    """The status of a session after ticks at these seconds from now."""
+    """Return the status of a session after ticks at these seconds from now."""
     begun, statuses = fleet.clock(), []
     for moment in moments:
         fleet.clock.now = begun + timedelta(seconds=moment)
@@ -212,7 +210,7 @@ def test_a_session_that_is_extended_during_the_notice_is_requested_again_until_i
 
 
 def test_each_interrupted_session_is_requested_again_in_its_own_transaction(fleet, running, monkeypatch):
-    """If LCM cannot request one session again, the sessions before it keep what was done."""
+    """If LCM cannot request one session again, the sessions before it are still requested."""
     slot = fleet.slot()
     sessions = [running(slot) for _ in range(2)]
     notice(fleet, slot)
@@ -268,7 +266,7 @@ def test_bare_holders_keep_their_claim_until_the_deadline_and_lose_it_then(fleet
     assert slot.lease_count == 0
 
 
-def test_counts_say_what_was_done(fleet):
+def test_counts_show_the_results(fleet):
     for slot in (fleet.slot(), fleet.slot(S.BOOTING)):
         notice(fleet, slot)
     first = fleet.context()

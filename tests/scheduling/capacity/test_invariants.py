@@ -1,4 +1,4 @@
-"""DESIGN 5, “What must hold”: a test for each sentence."""
+"""The invariants of DESIGN 5, a test for each sentence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_capacity_in_flight_counts_against_demand_per_pool_until_its_deadline(fl
     for _ in range(5):
         fleet.clock.advance(seconds=60)
         assert fleet.tick().attempts == []
-    # The reconciler had a minute to look at it; without one, nobody waits for it any longer.
+    # The reconciler had a minute to check it; without a reconciler, it no longer counts.
     fleet.clock.advance(seconds=60)
     assert len(fleet.tick().attempts) == 1
     assert fleet.states() == [S.BOOTING, S.LAUNCHING]
@@ -74,7 +74,7 @@ def test_scale_down_never_takes_a_slot_with_a_lease(fleet):
 @pytest.mark.slow
 @pytest.mark.once
 def test_with_warm_2_and_no_demand_a_day_of_ticks_makes_2_launches(tuned):
-    """Every minute a tick, its launches and a look at the instances; a slot is idle for most of the day."""
+    """A tick, its launches and a reconciliation every minute; a slot is idle for most of the day."""
     fleet = tuned(warm_slots=2)
     for minute in range(24 * 60):
         report = fleet.round(60)
@@ -100,7 +100,7 @@ def test_an_interruption_notice_in_any_live_state_drains_the_slot_by_its_deadlin
     assert slot.state == S.TERMINATING
 
 
-def test_an_interruption_tells_the_sessions_and_requeues_those_that_have_not_started(fleet, lab_on):
+def test_an_interruption_stops_sessions_and_requeues_the_ones_not_started(fleet, lab_on):
     slot = fleet.slot()
     runs, waits = lab_on(slot, SessionStatus.RUNNING), lab_on(slot, SessionStatus.INSTANTIATING)
     record_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
@@ -112,7 +112,7 @@ def test_an_interruption_tells_the_sessions_and_requeues_those_that_have_not_sta
     fleet.tick()
     runs.refresh_from_db()
     assert runs.status == SessionStatus.COLLECTING
-    assert "taken away" in runs.transitions.last().reason
+    assert "is interrupted at" in runs.transitions.last().reason
 
 
 def test_an_interruption_does_not_wait_for_the_next_tick_to_count_as_unmet_demand(fleet, lab_on):
@@ -130,8 +130,8 @@ def test_every_state_on_the_way_has_a_deadline(fleet, state):
 
 
 @pytest.mark.parametrize("state", [S.LAUNCHING, S.BOOTING, S.BINDING, S.DRAINING, S.TERMINATING, S.ERROR])
-def test_overdue_is_never_a_parking_lot(fleet, state):
-    """Whatever the outside does: an hour later the place is free."""
+def test_an_overdue_slot_is_always_ended(fleet, state):
+    """Whatever the provider does, the place is free an hour later."""
     slot = fleet.slot(state)
     fleet.runtime.boots, fleet.runtime.ends_at_once = False, False
     fleet.runtime.health = Health(False, "not ready")
@@ -182,7 +182,7 @@ def test_throttled_keeps_the_demand_and_counts_no_failure(fleet):
     assert phases([claim]) == [Phase.READY]
 
 
-def test_a_configuration_error_stops_the_pool_and_says_why(fleet):
+def test_a_configuration_error_stops_the_pool_with_a_reason(fleet):
     fleet.reservation(ttl=86_400)
     fleet.runtime.error = Misconfigured("no such image")
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""What the answer to a launch means: for the slot, the attempt, the pool, and the demand."""
+"""Effects of a launch result on the slot, the attempt, the pool and the demand."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_offerings_follow_the_spot_policy_in_their_order(tuned, policy, names):
     assert [each.name for each in open_offerings(fleet.pool, fleet.runtime, fleet.clock())] == names
 
 
-def test_a_launch_boots_and_says_what_it_is(tuned):
+def test_a_launch_boots_and_returns_its_instance(tuned):
     fleet = tuned(spot_policy=SpotPolicy.ONLY)
     fleet.runtime.on_offer = [SPOT]
     slot = fleet.slot(S.LAUNCHING)
@@ -61,7 +61,7 @@ def test_a_launch_boots_and_says_what_it_is(tuned):
     assert fleet.runtime.alive[0].token == attempt.token
 
 
-def test_launching_an_attempt_twice_asks_once(fleet):
+def test_launching_an_attempt_twice_calls_the_provider_once(fleet):
     fleet.slot(S.LAUNCHING)
     attempt = fleet.open_attempts()[0]
     for _ in range(2):
@@ -69,7 +69,7 @@ def test_launching_an_attempt_twice_asks_once(fleet):
     assert fleet.runtime.count("launch") == 1
 
 
-def test_capacity_refused_asks_for_the_next_offering(fleet):
+def test_a_capacity_refusal_requests_the_next_offering(fleet):
     fleet.runtime.on_offer = [ON_DEMAND, Offering("large-b")]
     fleet.runtime.refused = {"large-a"}
     slot = fleet.slot(S.LAUNCHING)
@@ -79,7 +79,7 @@ def test_capacity_refused_asks_for_the_next_offering(fleet):
     assert fleet.runtime.calls == [("launch", "large-a"), ("launch", "large-b")]
 
 
-def test_spot_refused_falls_back_to_on_demand_when_the_policy_says_so(tuned):
+def test_refused_spot_falls_back_to_on_demand_if_the_policy_allows_it(tuned):
     fleet = tuned(spot_policy=SpotPolicy.FALLBACK)
     fleet.runtime.on_offer, fleet.runtime.refused = [SPOT, ON_DEMAND], {"spot-a"}
     slot = fleet.slot(S.LAUNCHING)
@@ -177,7 +177,7 @@ def test_a_worker_that_was_launched_before_the_failure_does_not_end_the_back_off
     assert (fleet.fresh().failures, fleet.pool.backoff_until) == (1, fleet.clock() + timedelta(minutes=5))
 
 
-def test_a_wrong_configuration_stops_the_pool_until_it_is_mended(fleet, as_admin):
+def test_an_invalid_configuration_stops_the_pool_until_it_is_corrected(fleet, as_admin):
     claim = fleet.reservation(ttl=86_400)
     fleet.runtime.error = Misconfigured("There is no launch template “cml”.")
     fleet.tick()
@@ -195,7 +195,7 @@ def test_a_wrong_configuration_stops_the_pool_until_it_is_mended(fleet, as_admin
     assert phases([claim]) == [Phase.READY]
 
 
-def test_an_answer_that_was_lost_is_asked_for_again_without_a_second_instance(fleet):
+def test_a_lost_response_is_requested_again_without_a_second_instance(fleet):
     slot = fleet.slot(S.LAUNCHING)
     fleet.runtime.loses_answers = True
     fleet.launch()
@@ -208,7 +208,7 @@ def test_an_answer_that_was_lost_is_asked_for_again_without_a_second_instance(fl
     assert len(fleet.runtime.alive) == 1
 
 
-def test_an_attempt_without_an_answer_asks_for_the_same_offering_again(fleet):
+def test_an_attempt_without_an_answer_requests_the_same_offering_again(fleet):
     fleet.runtime.on_offer, fleet.runtime.refused = [ON_DEMAND, Offering("large-b")], {"large-a"}
     slot = fleet.slot(S.LAUNCHING)
     fleet.runtime.loses_answers = True
@@ -221,7 +221,7 @@ def test_an_attempt_without_an_answer_asks_for_the_same_offering_again(fleet):
     assert fleet.runtime.calls[-1] == ("launch", "large-b")
 
 
-def test_an_answer_that_was_lost_is_asked_for_again_even_when_others_were_refused_the_offering(fleet):
+def test_a_lost_response_is_requested_again_even_if_the_offering_was_refused_to_others(fleet):
     fleet.runtime.on_offer = [ON_DEMAND, Offering("large-b")]
     slot = fleet.slot(S.LAUNCHING)
     fleet.runtime.loses_answers = True

@@ -1,4 +1,4 @@
-"""Steps 4 and 5: slots for what did not fit, the minimum, and the warm ones."""
+"""Steps 4 and 5: slots for unmet demand, the minimum, and warm slots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ S = SlotState
 
 
 def launched(fleet, *steps):
-    """How many launches these steps begin after placing."""
+    """Return the number of launches that these steps begin after placement."""
     tick = fleet.context()
     for step in (place_waiting, *steps):
         step(tick)
@@ -67,7 +67,7 @@ def test_launches_for_demand(fleet, claims, in_flight, expected):
 
 @pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
 def test_slots_beyond_a_smaller_maximum_take_its_places(tuned, step):
-    """One is used and one is ended, both with higher numbers: the lower ones stay empty."""
+    """One is in use and one terminates, both with higher numbers: the lower ones stay empty."""
     fleet = tuned(max_slots=4)
     for state in (S.EMPTY, S.EMPTY, S.READY, S.TERMINATING):
         slot = fleet.slot(state)
@@ -78,14 +78,14 @@ def test_slots_beyond_a_smaller_maximum_take_its_places(tuned, step):
     assert launched(fleet, step) == 0
 
 
-def test_a_slot_on_its_way_that_will_be_taken_away_does_not_count(fleet):
+def test_an_incoming_slot_with_an_interruption_notice_does_not_count(fleet):
     slot = fleet.slot(S.BOOTING)
     record_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
     fleet.reservation()
     assert launched(fleet, launch_for_demand) == 1
 
 
-def test_a_slot_on_its_way_that_will_take_nothing_does_not_count(fleet, as_operator):
+def test_an_incoming_slot_that_is_cordoned_does_not_count(fleet, as_operator):
     slot = fleet.slot(S.BOOTING)
     cordon_slot(slot=slot, cordoned=True, reason="disk", actor=as_operator, now=fleet.clock())
     fleet.reservation()
@@ -94,8 +94,8 @@ def test_a_slot_on_its_way_that_will_take_nothing_does_not_count(fleet, as_opera
 
 @pytest.mark.parametrize(("state", "seconds"), [(S.LAUNCHING, 360), (S.BOOTING, 360), (S.BINDING, 240)])
 @pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
-def test_a_slot_on_its_way_counts_until_its_deadline_and_a_last_look(tuned, state, seconds, step):
-    """A minute longer, in which the reconciler ends it and counts the failure; then it blocks nobody."""
+def test_an_incoming_slot_counts_until_its_deadline_and_a_last_reconciliation(tuned, state, seconds, step):
+    """It counts for one more minute, in which the reconciler ends it and counts the failure."""
     fleet = tuned(min_slots=1) if step is keep_minimum else tuned()
     fleet.slot(state)
     fleet.reservation(ttl=86_400)
@@ -105,7 +105,7 @@ def test_a_slot_on_its_way_counts_until_its_deadline_and_a_last_look(tuned, stat
     assert launched(fleet, step) == 1
 
 
-def test_a_slot_on_its_way_counts_for_what_it_will_hold(fleet):
+def test_an_incoming_slot_counts_with_its_capacity(fleet):
     fleet.slot(S.BOOTING, cpu_cores=2)
     fleet.reservation(2), fleet.reservation(1)
     assert launched(fleet, launch_for_demand) == 1
@@ -181,7 +181,7 @@ def test_cordoned_and_interrupted_slots_are_replaced(tuned, as_operator):
 
 
 @pytest.mark.parametrize(("warm", "expected"), [(0, 2), (1, 3), (2, 4), (3, 4)])
-def test_warm_slots_come_on_top_of_what_demand_takes(tuned, warm, expected):
+def test_warm_slots_are_added_to_the_demand(tuned, warm, expected):
     fleet = tuned(warm_slots=warm)
     fleet.reservation(9), fleet.reservation(9)
     assert launched(fleet, launch_for_demand, keep_minimum) == expected
@@ -215,7 +215,7 @@ def test_a_smaller_maximum_launches_nothing_above_it(tuned):
     assert [slot.number for slot in fleet.slots(S.LAUNCHING)] == [1, 2]
 
 
-def test_a_place_that_is_used_again_has_what_the_pool_has_now(fleet, as_admin):
+def test_a_reused_slot_has_the_pools_current_capacity(fleet, as_admin):
     fleet.slot(S.EMPTY)
     update_pool(pool=fleet.fresh(), actor=as_admin, cpu_cores=32, max_leases=3)
     fleet.reservation(20)

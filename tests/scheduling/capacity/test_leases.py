@@ -170,7 +170,7 @@ def test_the_work_of_a_dead_holder_is_enqueued_once(name, task, monkeypatch):
     assert ProcessLease.objects.filter(name="tick:alive").exists()
 
 
-def test_without_a_broker_the_expired_lease_stays_for_the_next_look(monkeypatch):
+def test_without_a_broker_the_expired_lease_stays_for_the_next_run(monkeypatch):
     def refuse(*arguments, **fields):
         raise ConnectionRefusedError
 

@@ -1,4 +1,4 @@
-"""Rows are locked in one order everywhere, so that nobody waits for someone who waits for them."""
+"""Rows are locked in one order everywhere, so that transactions do not deadlock."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_sessions_that_move_together_are_locked_in_the_order_of_their_ids(fleet,
 
 
 def test_a_refused_launch_updates_the_pool_before_its_slot(fleet):
-    """The deletion of a pool locks the pool first, too."""
+    """The deletion of a pool locks the pool first as well."""
     fleet.slot(SlotState.LAUNCHING)
     fleet.runtime.refused = {each.name for each in fleet.runtime.offerings()}
     with CaptureQueriesContext(connection) as queries:
@@ -41,8 +41,8 @@ def test_a_refused_launch_updates_the_pool_before_its_slot(fleet):
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_losing_a_slot_does_not_hold_it_while_it_asks_for_more_sessions(fleet, lab_on, monkeypatch):
-    """A controller reports the other session at the very moment when the first gives its lease back."""
+def test_losing_a_slot_does_not_lock_it_while_locking_more_sessions(fleet, lab_on, monkeypatch):
+    """A controller reports the other session while the first releases its lease."""
     slot = fleet.slot()
     _, other = lab_on(slot, S.SCHEDULED), lab_on(slot, S.INSTANTIATING)
     reported = []

@@ -1,4 +1,4 @@
-"""Sessions get their claim when they are asked for, and give it back at every end."""
+"""A session gets its reservation when it is requested and releases it at every end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.fleet import active_of
 S = SessionStatus
 
 
-def test_a_session_that_is_asked_for_has_a_claim_of_what_its_revision_needs(fleet, lab):
+def test_a_requested_session_reserves_the_requirement_of_its_revision(fleet, lab):
     session = lab(priority=Priority.HIGH)
     claim = session.reservations.get()
     assert (claim.phase, claim.pool, claim.attempt) == (Phase.PENDING, fleet.pool, 1)
@@ -25,7 +25,7 @@ def test_a_session_that_is_asked_for_has_a_claim_of_what_its_revision_needs(flee
     assert (claim.expires_at, claim.created_at) == (None, session.created_at)
 
 
-def test_a_session_without_a_pool_of_its_own_is_told_where_it_waits(fleet, project, operator):
+def test_a_session_without_a_requested_pool_shows_where_it_waits(fleet, project, operator):
     session = make_session(make_definition(now=fleet.clock()), project, operator, now=fleet.clock())
     session.refresh_from_db()
     assert session.pool == session.reservations.get().pool.name != ""
@@ -78,7 +78,7 @@ def test_a_stopping_session_keeps_its_slot_and_ports_until_the_lab_is_gone(fleet
 
 
 @pytest.mark.parametrize("status", [S.SCHEDULED, S.INSTANTIATING])
-def test_back_in_the_queue_it_claims_anew_with_the_next_attempt(fleet, lab_on, status):
+def test_a_requeued_session_gets_a_new_reservation_with_the_next_attempt(fleet, lab_on, status):
     slot = fleet.slot()
     session = lab_on(slot, status)
     transition_session(session=session, to=S.PENDING, actor=SYSTEM, now=fleet.clock.advance(minutes=1))
@@ -92,7 +92,7 @@ def test_back_in_the_queue_it_claims_anew_with_the_next_attempt(fleet, lab_on, s
     assert (session.status, claim.phase, session.port_allocations.count()) == (S.SCHEDULED, Phase.READY, 2)
 
 
-def test_back_in_the_queue_it_keeps_its_place(fleet, lab, lab_on, tuned):
+def test_a_requeued_session_keeps_its_position(fleet, lab, lab_on, tuned):
     """A session that lost its slot has waited longest."""
     tuned(max_leases=1)
     slot = fleet.slot()
@@ -108,7 +108,7 @@ def test_back_in_the_queue_it_keeps_its_place(fleet, lab, lab_on, tuned):
 
 def test_a_session_with_more_ports_than_a_slot_has_is_not_made(fleet, tuned, lab):
     tuned(first_port=2000, last_port=2000)
-    with pytest.raises(InvalidInput, match="2 ports asked for, a slot has 1") as error:
+    with pytest.raises(InvalidInput, match="2 ports requested, a slot has 1") as error:
         lab()
     assert "pool" in error.value.fields
     assert not LabletSession.objects.exists()

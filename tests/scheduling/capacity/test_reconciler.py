@@ -1,4 +1,4 @@
-"""Slots follow what the outside says; what nobody knows is collected, what is not ours is left alone."""
+"""Slots follow the provider's state; orphans are collected, foreign instances are left alone."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_booting_waits_for_the_instance_to_run(fleet):
 
 def test_binding_waits_for_the_worker_to_answer(fleet):
     slot = fleet.slot(S.BINDING)
-    fleet.runtime.health = Health(False, "CML says that it is not ready.")
+    fleet.runtime.health = Health(False, "CML reports that it is not ready.")
     fleet.reconcile()
     assert state_of(slot) == S.BINDING
     fleet.runtime.health = Health(True, version="2.9.1")
@@ -91,7 +91,7 @@ def test_draining_ends_when_the_last_lease_does(fleet, as_operator):
     assert state_of(slot) == S.TERMINATING
 
 
-def test_terminating_asks_again_until_the_instance_is_gone(fleet):
+def test_terminating_is_repeated_until_the_instance_is_gone(fleet):
     slot = fleet.slot(S.TERMINATING)
     fleet.runtime.ends_at_once = False
     fleet.reconcile()
@@ -102,7 +102,7 @@ def test_terminating_asks_again_until_the_instance_is_gone(fleet):
     assert (state_of(slot), slot.instance_id) == (S.EMPTY, "")
 
 
-def test_a_terminate_that_fails_is_reported_and_asked_again(fleet, monkeypatch):
+def test_a_failed_termination_is_reported_and_retried(fleet, monkeypatch):
     fleet.slot(S.TERMINATING)
     real = fleet.runtime.terminate
     monkeypatch.setattr(fleet.runtime, "terminate", _fail)
@@ -127,7 +127,7 @@ def test_an_error_is_over_when_its_time_is(fleet):
     assert state_of(slot) == S.EMPTY
 
 
-def test_an_instance_whose_answer_was_lost_is_adopted_by_its_token(fleet):
+def test_an_instance_of_a_lost_response_is_adopted_by_its_token(fleet):
     slot = fleet.slot(S.LAUNCHING)
     fleet.runtime.loses_answers = True
     fleet.launch()
@@ -184,7 +184,7 @@ def test_orphans_are_ended_in_every_state_in_which_that_means_something(fleet, s
     assert fleet.runtime.count("terminate") == ended
 
 
-def test_what_a_slot_or_an_open_attempt_knows_is_no_orphan(fleet):
+def test_an_instance_of_a_slot_or_open_attempt_is_no_orphan(fleet):
     fleet.slot(S.READY)
     slot = fleet.slot(S.LAUNCHING)
     Slot.objects.filter(pk=slot.pk).update(state_deadline=fleet.clock() + timedelta(days=1))
@@ -220,7 +220,7 @@ def test_sessions_of_an_instance_that_vanished_wait_again_or_have_failed(fleet, 
 
 @pytest.mark.parametrize("off", [InstanceState.STOPPED, InstanceState.STOPPING])
 @pytest.mark.parametrize("state", [S.BOOTING, S.BINDING, S.READY, S.DRAINING])
-def test_a_slot_whose_instance_was_switched_off_is_ended_and_its_sessions_are_lost(fleet, lab_on, state, off):
+def test_a_slot_whose_instance_was_stopped_is_ended_and_its_sessions_fail(fleet, lab_on, state, off):
     slot = fleet.slot(state if state in (S.BOOTING, S.BINDING) else S.READY)
     session = lab_on(slot, SessionStatus.RUNNING) if slot.state == S.READY else None
     Slot.objects.filter(pk=slot.pk).update(state=state)
@@ -238,7 +238,7 @@ def test_a_slot_whose_instance_was_switched_off_is_ended_and_its_sessions_are_lo
         (S.LAUNCHING, 300, S.EMPTY, "no answer to the launch in time"),
         (S.BOOTING, 300, S.TERMINATING, "did not boot in time"),
         (S.BINDING, 180, S.TERMINATING, "its worker did not answer in time: not ready"),
-        (S.TERMINATING, 300, S.ERROR, "its instance did not end in time"),
+        (S.TERMINATING, 300, S.ERROR, "its instance did not terminate in time"),
     ],
 )
 def test_an_overdue_slot_is_ended_with_a_reason_and_not_a_second_before(fleet, state, seconds, after, reason):
@@ -296,7 +296,7 @@ def test_a_describe_that_fails_changes_nothing_within_the_deadlines(fleet, state
     ],
 )
 def test_deadlines_hold_when_nothing_can_be_described(fleet, state, after):
-    """What may still run there is an orphan, and is collected when it is seen again."""
+    """An instance that still runs is an orphan, collected once it is listed again."""
     slot = fleet.slot(state)
     fleet.runtime.blind = RuntimeFailure("no route to host")
     fleet.clock.advance(seconds=301)
@@ -318,7 +318,7 @@ def test_a_draining_slot_with_a_lease_waits_for_it_even_when_nothing_can_be_desc
 
 
 @pytest.mark.parametrize(("error", "stopped"), [(RuntimeFailure("no"), ""), (Misconfigured("no"), "no")])
-def test_an_end_that_is_refused_is_told_and_a_configuration_that_never_works_stops_the_pool(
+def test_a_refused_termination_is_reported_and_a_permanent_failure_stops_the_pool(
     fleet, monkeypatch, error, stopped
 ):
     slot = fleet.slot(S.TERMINATING)
@@ -332,7 +332,7 @@ def test_an_end_that_is_refused_is_told_and_a_configuration_that_never_works_sto
     fleet.clock.advance(seconds=301)
     fleet.reconcile()
     slot.refresh_from_db()
-    assert (slot.state, slot.reason) == (S.ERROR, "its instance did not end in time: no")
+    assert (slot.state, slot.reason) == (S.ERROR, "its instance did not terminate in time: no")
 
 
 def test_a_listing_that_can_never_work_stops_the_pool(fleet):
@@ -355,7 +355,7 @@ def test_capacity_in_flight_does_not_count_after_its_deadline_when_nothing_can_b
     assert len(fleet.clean_tick().attempts) == 1
 
 
-def test_a_slot_that_fails_at_every_look_still_has_its_deadline(fleet, monkeypatch):
+def test_a_slot_that_fails_at_every_reconciliation_still_has_its_deadline(fleet, monkeypatch):
     from scheduling.capacity import reconciler
 
     slot = fleet.slot(S.BINDING)
@@ -393,7 +393,7 @@ def test_notices_that_cannot_be_read_do_not_stop_the_rest(fleet):
     assert state_of(slot) == S.READY
 
 
-def test_what_a_worker_says_of_itself_is_kept_as_far_as_it_can_be(fleet):
+def test_valid_parts_of_a_workers_report_are_stored(fleet):
     slot, silent = fleet.slot(S.BINDING), fleet.slot(S.BINDING)
     fleet.runtime.health = Health(True, version="2.9\x00\ud800")
     fleet.reconcile()
@@ -439,7 +439,7 @@ def test_a_stuck_slot_never_blocks_others(tuned):
     assert state_of(stuck) != S.READY
 
 
-def test_an_instance_that_is_launched_while_the_outside_is_asked_did_not_vanish(fleet):
+def test_an_instance_launched_during_the_provider_call_did_not_vanish(fleet):
     slot = fleet.slot(S.LAUNCHING)
     described = fleet.runtime.describe
 
@@ -453,8 +453,8 @@ def test_an_instance_that_is_launched_while_the_outside_is_asked_did_not_vanish(
     assert state_of(slot) == S.BOOTING
 
 
-def test_an_instance_whose_launch_began_while_the_outside_was_asked_is_no_orphan(fleet):
-    """Its slot was empty when the pass began, and when it was launched is not told."""
+def test_an_instance_launched_during_the_provider_call_is_no_orphan(fleet):
+    """Its slot was empty when the pass began, and the provider gives no launch time."""
     slot = fleet.slot(S.EMPTY)
     described = fleet.runtime.describe
 
@@ -529,7 +529,7 @@ def test_workers_that_exist_already_are_not_ended(fleet, as_operator):
 
 
 def test_workers_that_do_not_answer_do_not_hold_up_the_others(fleet):
-    """Everything that needs no answer of theirs has happened by the time the first is asked."""
+    """Every step without a probe is done before the first probe starts."""
     fleet.slot(S.BINDING), fleet.slot(S.BINDING)
     ending, boots = fleet.slot(S.TERMINATING), fleet.slot(S.BOOTING)
     fleet.runtime.add("i-orphan", token="forgotten")

@@ -1,4 +1,4 @@
-"""Step 6: idle slots go, within limits."""
+"""Step 6: idle slots are drained, within limits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_down_to_the_minimum_and_the_warm_slots(tuned, policy, ready, expected):
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(599, 0), (600, 1)])
-def test_only_what_was_idle_for_long_enough(fleet, seconds, expected):
+def test_only_slots_idle_for_long_enough_are_drained(fleet, seconds, expected):
     fleet.slot()
     assert drained(fleet, minutes=seconds / 60) == expected
 
@@ -95,7 +95,7 @@ def test_cordoned_slots_neither_count_nor_drain(tuned, as_operator):
     assert drained(fleet) == 0
 
 
-def test_slots_on_their_way_do_not_stand_in_for_those_that_serve(tuned):
+def test_incoming_slots_do_not_replace_serving_ones(tuned):
     fleet = tuned(min_slots=2)
     for state in (S.READY, S.READY, S.BOOTING, S.LAUNCHING):
         fleet.slot(state)
@@ -123,7 +123,7 @@ def test_a_claim_that_fits_nowhere_does_not_keep_idle_slots(tuned):
     assert (claim.phase, report.counts) == ("PENDING", {"told": 1, "drained": 1})
 
 
-def test_a_drained_slot_says_why_and_until_when(fleet):
+def test_a_drained_slot_shows_its_reason_and_deadline(fleet):
     fleet.slot()
     drained(fleet)
     slot = fleet.slots()[0]

@@ -51,7 +51,7 @@ def test_labels_that_no_slot_can_have_are_impossible_in_the_first_cycle(fleet, l
     decision = Decision.objects.get()
     assert (decision.outcome, active_of(session).verdict) == ("impossible", "impossible:labels")
     assert "not labelled rack=b" in decision.why.sentence
-    # Nothing is launched for what would never fit.
+    # Nothing is launched for a session that would never fit.
     assert "launched_for_demand" not in report.counts
 
 
@@ -104,10 +104,10 @@ def test_the_next_worker_of_a_slot_has_labels_of_its_own(fleet, as_operator):
     assert Slot.objects.get(pk=slot.pk).labels == {}
 
 
-# --- what can never be
+# --- impossible sessions
 
 
-def test_what_no_slot_can_hold_is_impossible_in_the_first_cycle(tuned):
+def test_a_job_that_no_slot_can_hold_is_impossible_in_the_first_cycle(tuned):
     fleet = tuned(cpu_cores=16)
     fleet.slot()
     claim = fleet.reservation(cpu=12)
@@ -118,7 +118,7 @@ def test_what_no_slot_can_hold_is_impossible_in_the_first_cycle(tuned):
     assert claim.verdict == "impossible:cpu_cores"
 
 
-def test_a_pool_of_spot_slots_alone_can_never_hold_what_must_not_be_interrupted(tuned, lab):
+def test_a_spot_only_pool_can_never_hold_non_preemptible_work(tuned, lab):
     session = lab()
     fleet = tuned(spot_policy="only")
     report = fleet.clean_tick()

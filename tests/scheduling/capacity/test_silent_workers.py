@@ -1,4 +1,4 @@
-"""Workers that no controller speaks of: asked by us, and done with when they do not answer for long."""
+"""Workers without heartbeat: probed, and given up after failing for long."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduling.services.heartbeats import record_heartbeat
 
 S = SlotState
 AWAY = Health(False, "no route to host")
-GONE = "its worker does not answer any more: no route to host"
+GONE = "its worker no longer answers: no route to host"
 
 
 def state_of(slot):
@@ -29,7 +29,7 @@ def status_of(session):
 
 
 def pass_by(fleet, *, minutes: float, every: float = 30) -> None:
-    """So much time, with a pass of the reconciler every so many seconds."""
+    """Let time pass, with a reconciliation at each interval."""
     for _ in range(round(minutes * 60 / every)):
         fleet.clock.advance(seconds=every)
         fleet.reconcile()
@@ -45,7 +45,7 @@ def heard_of(fleet, slot: Slot) -> None:
     record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock())
 
 
-def test_a_worker_that_nobody_can_reach_for_long_is_done_with(fleet, lab_on):
+def test_a_worker_that_is_unreachable_for_long_is_given_up(fleet, lab_on):
     slot = fleet.slot()
     waits, runs = lab_on(slot), lab_on(slot, SessionStatus.RUNNING)
     away(fleet, slot)
@@ -68,8 +68,8 @@ def test_one_failed_probe_ends_nothing(fleet, lab_on):
     assert (status_of(session), fleet.runtime.count("terminate")) == (SessionStatus.RUNNING, 0)
 
 
-def test_few_looks_are_not_enough_however_far_apart(fleet):
-    """As after a standstill of our own."""
+def test_few_probes_are_not_enough_however_far_apart(fleet):
+    """For example after LCM itself was down."""
     slot = fleet.slot()
     away(fleet, slot)
     for state in (S.READY, S.READY, S.TERMINATING):
@@ -97,7 +97,7 @@ def test_a_sign_of_life_starts_the_time_again(fleet, sign):
     assert state_of(slot) == S.EMPTY
 
 
-def test_a_heartbeat_while_it_is_asked_saves_it_and_its_sessions(fleet, lab_on, monkeypatch):
+def test_a_heartbeat_during_the_probe_keeps_the_worker_and_its_sessions(fleet, lab_on, monkeypatch):
     slot = fleet.slot()
     session = lab_on(slot, SessionStatus.RUNNING)
     away(fleet, slot)
@@ -139,7 +139,7 @@ def test_when_none_of_several_answers_it_is_our_network_and_their_labs_run_on(fl
     assert [slot.unanswered_since for slot in fleet.slots()] == [None, None]
 
 
-def test_workers_that_never_come_back_are_done_with_after_all(fleet, lab_on):
+def test_workers_that_never_come_back_are_given_up_in_the_end(fleet, lab_on):
     slots = [fleet.slot(), fleet.slot()]
     session = lab_on(slots[0], SessionStatus.RUNNING)
     fleet.runtime.health = AWAY
@@ -159,15 +159,15 @@ def test_one_that_comes_back_later_than_the_others_keeps_its_time(fleet):
     assert [state_of(first), state_of(second)] == [S.READY, S.TERMINATING]
 
 
-def test_where_another_answers_the_one_that_does_not_is_gone(fleet):
-    """Their controller is away too: both are silent."""
+def test_a_silent_worker_is_given_up_if_another_answers(fleet):
+    """Their controller is down too: both are silent."""
     first, second = fleet.slot(), fleet.slot()
     away(fleet, second)
     pass_by(fleet, minutes=10)
     assert [state_of(first), state_of(second)] == [S.READY, S.TERMINATING]
 
 
-def test_the_next_worker_of_a_slot_begins_anew(fleet):
+def test_the_next_worker_of_a_slot_starts_without_labels_and_counts(fleet):
     slot = fleet.slot()
     away(fleet, slot)
     pass_by(fleet, minutes=12)
@@ -183,7 +183,7 @@ def test_several_that_do_not_answer(asked, expected):
     assert silent_workers.is_pool_unreachable(asked) is expected
 
 
-def test_the_page_of_a_slot_says_since_when_it_is_unanswered(fleet, client, viewer):
+def test_the_page_of_a_slot_shows_since_when_probes_fail(fleet, client, viewer):
     slot = fleet.slot()
     client.force_login(viewer)
     address = f"/slots/{slot.pk}/"

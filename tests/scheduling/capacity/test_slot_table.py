@@ -1,4 +1,4 @@
-"""Every pair of slot states: what may follow, and what comes with the step."""
+"""Every pair of slot states: allowed transitions and their side effects."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ def test_the_second_of_two_copies_changes_nothing(fleet):
     (S.TERMINATING, True, False),
     (S.EMPTY, False, False),
 ])  # fmt: skip
-def test_a_slot_with_a_lease_does_not_become_empty_nor_move_when_that_is_asked(fleet, to, unleased, moves):
+def test_a_slot_with_a_lease_does_not_become_empty_nor_move_if_unleased_is_required(
+    fleet, to, unleased, moves
+):
     slot = fleet.slot()
     fleet.put(fleet.reservation(), slot)
     assert move_slot(slot=slot, to=to, now=fleet.clock(), unleased=unleased) == moves
@@ -104,7 +106,7 @@ def test_a_slot_with_a_lease_does_not_become_empty_nor_move_when_that_is_asked(f
     ],
 )
 @pytest.mark.parametrize("state", S)
-def test_what_an_operator_may_do_in_which_state(fleet, as_operator, action, states, state):
+def test_operator_actions_by_state(fleet, as_operator, action, states, state):
     slot = fleet.slot(state)
     ask = {"slot": slot, "reason": "maintenance", "actor": as_operator, "now": fleet.clock()}
     if state in states:
@@ -132,7 +134,7 @@ def test_only_live_slots_are_cordoned_and_only_once(fleet, as_operator, state):
 
 
 @pytest.mark.parametrize("action", [drain_slot, terminate_slot, retry_slot])
-def test_an_operator_says_why(fleet, as_operator, action):
+def test_an_operator_gives_a_reason(fleet, as_operator, action):
     slot = fleet.slot()
     with pytest.raises(InvalidInput) as error:
         action(slot=slot, reason="  ", actor=as_operator, now=fleet.clock())
@@ -170,7 +172,7 @@ def test_a_heartbeat_is_kept(fleet):
 
 
 @pytest.mark.parametrize(("leases", "said"), [(1, "still has a lease"), (2, "still has 2 leases")])
-def test_a_slot_in_error_with_leases_is_not_retried_and_says_why(fleet, as_operator, leases, said):
+def test_a_slot_in_error_with_leases_is_not_retried_and_shows_the_reason(fleet, as_operator, leases, said):
     slot = fleet.slot(S.ERROR, lease_count=leases)
     with pytest.raises(StateConflict, match=said):
         retry_slot(slot=slot, reason="try", actor=as_operator, now=fleet.clock())
@@ -178,7 +180,7 @@ def test_a_slot_in_error_with_leases_is_not_retried_and_says_why(fleet, as_opera
     assert slot.state == S.ERROR
 
 
-def test_a_slot_that_was_retried_a_moment_ago_says_what_it_is(fleet, as_operator):
+def test_a_slot_that_was_just_retried_shows_its_state(fleet, as_operator):
     slot = fleet.slot(S.ERROR)
     stale = Slot.objects.get(pk=slot.pk)
     retry_slot(slot=slot, reason="try", actor=as_operator, now=fleet.clock())

@@ -1,4 +1,4 @@
-"""A pool with spot slots: what cannot be interrupted gets others, and nobody waits for the other's market."""
+"""A pool with spot slots: non-preemptible work gets on-demand slots, and neither market blocks the other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_so_is_a_claim_without_a_session(mixed):
     assert (phases([claim]), launches(mixed)) == ([Phase.READY], ["sim-large"])
 
 
-def test_what_may_be_interrupted_still_gets_spot(mixed, loose):
+def test_preemptible_work_still_gets_spot(mixed, loose):
     session = loose.asks()
     for _ in range(12):
         mixed.round()
@@ -48,8 +48,8 @@ def test_each_gets_its_own_and_nothing_is_launched_twice(mixed, loose):
     assert phases([*claims, *(each.reservations.get() for each in mine)]) == [Phase.READY] * 4
 
 
-def test_a_slot_that_someone_else_was_quicker_to_get_is_launched_for_again(tuned, mixed, loose):
-    """What may be interrupted goes to other slots first; then its own is idle, goes, and makes room."""
+def test_a_slot_taken_by_another_session_is_launched_again(tuned, mixed, loose):
+    """Preemptible work takes other slots first; then its own slot is idle, drained, and makes room."""
     tuned(max_slots=2)
     session = loose.asks(priority=Priority.HIGH)
     claim = mixed.reservation(16, ttl=86_400)
@@ -59,7 +59,7 @@ def test_a_slot_that_someone_else_was_quicker_to_get_is_launched_for_again(tuned
     assert sorted(launches(mixed)) == ["sim-large", "sim-large", "sim-large-spot"]
 
 
-def test_a_launch_that_may_become_spot_does_not_count_for_what_cannot_be_interrupted(mixed):
+def test_a_launch_that_may_become_spot_does_not_count_for_non_preemptible_work(mixed):
     mixed.slot(S.LAUNCHING)
     mixed.slot(S.BOOTING)
     mixed.reservation()
@@ -75,7 +75,7 @@ def test_slots_that_are_kept_come_from_the_first_choice(tuned, mixed):
     assert launches(mixed) == ["sim-large-spot", "sim-large-spot"]
 
 
-def test_without_on_demand_on_offer_nothing_is_launched_for_it_and_that_is_said(tuned, mixed, lab):
+def test_without_on_demand_offerings_nothing_is_launched_and_the_reason_is_shown(tuned, mixed, lab):
     session = lab()
     only = {"offerings": [{"name": "sim-large-spot", "market": "spot"}]}
     fleet = tuned(runtime_settings=only)
@@ -87,20 +87,20 @@ def test_without_on_demand_on_offer_nothing_is_launched_for_it_and_that_is_said(
     assert (found.outcome, [step.text for step in found.steps]) == (
         "impossible",
         [
-            "Nothing in cml-eu can ever hold it: even when empty, a slot is a spot slot, "
+            "No slot of cml-eu can ever hold it: even when empty, a slot is a spot slot, "
             "and it cannot be interrupted."
         ],
     )
 
 
-def test_on_demand_that_is_refused_keeps_nobody_from_spot(mixed, loose, lab):
+def test_refused_on_demand_capacity_does_not_block_spot(mixed, loose, lab):
     mixed.runtime.refused = {"sim-large"}
     session, other = lab(), loose.asks()
     for _ in range(11):
         mixed.round()
     other.refresh_from_db()
     assert (other.status, launches(mixed).count("sim-large-spot")) == (SessionStatus.SCHEDULED, 1)
-    # Every three minutes, and no attempt in between.
+    # Every three minutes, without an attempt in between.
     assert launches(mixed).count("sim-large") == 4
     assert LaunchAttempt.objects.filter(on_demand_only=True).count() == 4
     found = explain_session(session, now=mixed.clock())
@@ -114,7 +114,7 @@ def test_on_demand_that_is_refused_keeps_nobody_from_spot(mixed, loose, lab):
 
 
 def over_quota(fleet, *markets):
-    """The account may not have more of these."""
+    """The account's quota for these is exhausted."""
     real = fleet.runtime.launch
 
     def launch(request):
@@ -134,7 +134,7 @@ def test_an_exhausted_spot_quota_falls_back_to_on_demand(mixed):
     assert (slot.state, slot.offering) == (S.BOOTING, "sim-large")
     assert launches(mixed) == ["sim-large-spot", "sim-large"]
     assert (mixed.fresh().backoff_until, mixed.pool.failures) == (None, 0)
-    # It is remembered like a refusal.
+    # It is recorded like a refusal.
     mixed.slot(S.LAUNCHING)
     mixed.launch()
     assert launches(mixed)[2:] == ["sim-large"]
@@ -161,7 +161,7 @@ def test_a_spot_quota_and_on_demand_refused_leave_the_demand(mixed):
     assert mixed.pool.backoff_until > mixed.clock()
 
 
-def test_an_exhausted_on_demand_quota_keeps_nobody_from_spot(mixed, loose):
+def test_an_exhausted_on_demand_quota_does_not_block_spot(mixed, loose):
     over_quota(mixed, Market.ON_DEMAND)
     mixed.reservation(ttl=86_400)
     session = loose.asks()
@@ -172,8 +172,8 @@ def test_an_exhausted_on_demand_quota_keeps_nobody_from_spot(mixed, loose):
     assert launches(mixed).count("sim-large") == 3
 
 
-def test_after_an_interruption_what_must_not_be_interrupted_again_has_not_been(mixed, loose, lab):
-    """The spot slot goes; the session beside it never knew."""
+def test_an_interruption_does_not_affect_non_preemptible_sessions(mixed, loose, lab):
+    """The spot slot terminates; the session on the other slot is not affected."""
     firm, other = lab(), loose.asks()
     for _ in range(4):
         mixed.round()

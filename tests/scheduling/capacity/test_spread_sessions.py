@@ -1,4 +1,4 @@
-"""A session whose nodes may go apart: on two slots as a whole, or not at all."""
+"""A spread session: placed on two slots as a whole, or not at all."""
 
 from decimal import Decimal
 from uuid import UUID
@@ -49,7 +49,7 @@ def test_it_gets_both_slots_with_a_lease_and_its_ports_on_each(apart):
     check_leases()
 
 
-def test_its_parts_are_what_is_taken_of_each_slot(apart):
+def test_its_parts_are_allocated_on_each_slot(apart):
     fleet, slots, party = apart
     party.asks()
     fleet.clean_tick()
@@ -67,8 +67,8 @@ def test_a_second_one_waits_as_a_whole(apart):
     check_leases()
 
 
-def test_what_runs_apart_is_seen_where_others_may_be_displaced(apart, tuned):
-    """Its parts, ports too, are taken off the slots in the snapshot that has everybody."""
+def test_a_running_spread_session_is_in_the_snapshot_for_evictions(apart, tuned):
+    """Its parts and ports are subtracted from the slots in the snapshot with running jobs."""
     fleet, _, party = apart
     party.asks()
     fleet.clean_tick()
@@ -80,7 +80,7 @@ def test_what_runs_apart_is_seen_where_others_may_be_displaced(apart, tuned):
 
 
 def test_every_task_of_a_live_cycle_has_a_name(apart, tuned):
-    """Kernels that go apart have their labels; a task that stands for a whole reservation has its id."""
+    """Kernels of a spread session have their labels; a task for a whole reservation has its id."""
     fleet, _, party = apart
     running = party.asks()
     fleet.clean_tick()
@@ -139,4 +139,4 @@ def test_the_reason_names_the_node_that_finds_no_place(tuned):
     party = Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread"))
     party.asks()
     fleet.clean_tick()
-    assert "CPU: 2 cores asked, at most 1 core free" in Decision.objects.get().why.sentence
+    assert "CPU: 2 cores requested, at most 1 core free" in Decision.objects.get().why.sentence

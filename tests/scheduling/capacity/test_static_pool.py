@@ -1,4 +1,4 @@
-"""A pool of workers that exist already: two launches never end up with the same one."""
+"""A pool of listed workers: two launches never get the same one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def answering(fleet, *names):
 
 @pytest.mark.parametrize("dead", [1, 2])
 def test_a_worker_that_does_not_answer_lets_the_next_one_be_tried(static, dead):
-    """One after the other, and the dead ones not again before."""
+    """One after the other; failed workers come last."""
     answering(static, *"abc"[dead:])
     claim = static.reservation(16, ttl=86_400)
     for _ in range(5 * (dead + 1)):
@@ -79,7 +79,7 @@ def test_a_worker_that_falls_silent_comes_after_the_others_as_well(tuned, static
 
 @pytest.fixture
 def shifted(static) -> Fleet:
-    """The third slot has the first worker, so that both of the others choose the second."""
+    """The third slot has the first worker, so that both other slots choose the second."""
     static.fresh()
     size = {**vars(resources_of(static.pool)), "max_leases": static.pool.max_leases}
     Slot.objects.create(pool=static.pool, number=3, state=S.READY, instance_id="a", **size)
@@ -89,7 +89,7 @@ def shifted(static) -> Fleet:
 def test_two_launches_that_choose_the_same_worker_give_it_to_one_and_the_other_gets_another(
     shifted, monkeypatch
 ):
-    """The second chooses before the first has written down which it took."""
+    """The second chooses before the first has recorded its choice."""
     claims = [shifted.reservation(16, ttl=9999) for _ in range(3)]
     first, second = shifted.tick().attempts
     LaunchAttempt.objects.update(worker="b")
@@ -121,8 +121,8 @@ def test_all_workers_are_used_and_none_twice(static):
     assert sorted(slot.instance_id for slot in static.slots(S.READY)) == ["a", "b", "c"]
 
 
-def test_every_launch_is_meant_for_a_worker_of_its_own(shifted):
-    """The worker of its number where that is free."""
+def test_every_launch_intends_a_different_worker(shifted):
+    """The worker of the slot's number if it is free."""
     for _ in range(3):
         shifted.reservation(16, ttl=9999)
     shifted.tick()
@@ -156,8 +156,8 @@ def asks(labelled, lab, active_definition):
 
 @pytest.mark.parametrize("minimum", [0, 2, 3])
 @pytest.mark.parametrize("most", [1, 2, 3])
-def test_a_worker_with_labels_of_its_own_is_launched_for_whom_they_suit(tuned, asks, minimum, most):
-    """Whatever else is kept, and even where fewer slots than workers are allowed."""
+def test_a_worker_with_its_own_labels_is_launched_for_matching_sessions(tuned, asks, minimum, most):
+    """Whatever slots are kept warm, and even with fewer slots than workers."""
     fleet = tuned(min_slots=min(minimum, most - 1), max_slots=most)
     session = asks("c")
     for _ in range(10):
@@ -182,10 +182,10 @@ def test_no_more_is_launched_than_there_are_workers_with_the_labels(labelled, as
     assert {session.status for session in LabletSession.objects.all()} == {"PENDING", "SCHEDULED"}
     (waits,) = [each for each in sessions if active_of(each).phase == Phase.PENDING][:1]
     found = explain_session(waits, now=labelled.clock())
-    assert [step.text for step in found.steps] == ["Every worker of cml-eu that suits it has a slot already."]
+    assert [step.text for step in found.steps] == ["Every worker of cml-eu that suits it is already in use."]
 
 
-def test_each_gets_the_worker_that_suits_it_whoever_asks_first(labelled, asks, lab):
+def test_each_session_gets_a_matching_worker_in_any_order(labelled, asks, lab):
     plain = labelled.reservation(16, ttl=9999)
     racks = {rack: asks(rack) for rack in ("c", "b")}
     labelled.tick()

@@ -1,4 +1,4 @@
-"""Holders of leases as real processes on PostgreSQL: killed, frozen, or without their database connection."""
+"""Lease holders as real processes on PostgreSQL: killed, frozen, or without database connection."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def run_tick(pool: Pool):
 
 
 def check_killed(holder: Holder, take_over: Callable[[], object]) -> None:
-    """No other process works while the holder lives; another one continues one lease after its death."""
+    """No other process works while the holder lives; another continues one lease after its death."""
     assert take_over() is None
     holder.process.kill()
     holder.process.wait(60)

@@ -1,4 +1,4 @@
-"""Launches wait for a provider; ticks go before them in a real broker."""
+"""Ticks have priority over launches in a real broker."""
 
 from __future__ import annotations
 

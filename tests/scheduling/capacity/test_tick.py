@@ -1,4 +1,4 @@
-"""The tick as a whole: its order, its lease, its report; and that it calls nothing outside."""
+"""The whole tick: its order, its lease, its report, and that it calls no provider."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ S = SlotState
 NAMES = ["expire", "interrupt", "place", "launch", "keep", "scale_down"]
 
 
-def test_the_steps_are_those_of_the_design_in_that_order():
+def test_the_steps_run_in_the_order_of_the_design():
     assert [name for name, _ in STEPS] == NAMES
 
 
@@ -93,7 +93,7 @@ def test_a_tick_that_lost_its_lease_stops(tuned, monkeypatch):
 
 
 def test_two_hundred_launches_of_50_ms_do_not_lengthen_the_tick_for_it_calls_nothing_outside(tuned):
-    """Whatever a call would take: none is made inside."""
+    """The duration of a provider call does not matter: the tick makes none."""
     fleet = tuned(max_slots=200, min_slots=200)
     report = fleet.clean_tick()
     assert len(report.attempts) == 200
@@ -126,7 +126,7 @@ def test_quiet_ticks_leave_one_row_and_busy_ones_a_row_each(fleet):
     assert TickRun.objects.latest("started_at").counts == {"told": 1, "unmet": 1, "launched_for_demand": 1}
 
 
-def test_a_tick_that_tells_why_something_waits_keeps_its_row_and_its_decisions(tuned):
+def test_a_tick_with_a_new_wait_reason_keeps_its_row_and_its_decisions(tuned):
     fleet = tuned(max_slots=1)
     fleet.slot(cordoned=True)
     fleet.reservation(ttl=9999)
@@ -172,7 +172,7 @@ def test_placing_follows_priority_then_age(fleet, lab):
         assert phases([expected]) == [Phase.READY]
 
 
-def test_the_task_of_a_tick_sends_its_launches_and_those_that_were_forgotten(tuned, monkeypatch):
+def test_the_tick_task_enqueues_new_and_lost_launches(tuned, monkeypatch):
     fleet = tuned(min_slots=2)
     sent = []
     monkeypatch.setattr(tasks.launch_slot, "apply_async", lambda arguments, **_: sent.append(arguments[0]))
@@ -190,7 +190,7 @@ def test_the_task_of_a_tick_sends_its_launches_and_those_that_were_forgotten(tun
     assert sent == []
 
 
-def test_tasks_for_what_is_gone_do_nothing(db):
+def test_tasks_for_deleted_rows_do_nothing(db):
     nothing = "00000000-0000-4000-8000-000000000000"
     tasks.tick_pool(nothing)
     tasks.reconcile(nothing)
@@ -224,7 +224,7 @@ def test_old_ticks_are_forgotten(fleet, time_machine):
     assert not TickRun.objects.exists()
 
 
-def test_the_leases_of_what_has_died_are_forgotten_too(fleet, time_machine):
+def test_expired_leases_are_deleted_too(fleet, time_machine):
     time_machine.move_to(fleet.clock())
     for name, age in (("launch:1", timedelta(days=2, seconds=1)), ("launch:2", timedelta(days=1))):
         ProcessLease.objects.create(name=name, holder="dead", expires_at=fleet.clock() - age)
@@ -232,7 +232,7 @@ def test_the_leases_of_what_has_died_are_forgotten_too(fleet, time_machine):
     assert ProcessLease.objects.get().name == "launch:2"
 
 
-def test_an_error_is_recorded_whatever_it_says(fleet, monkeypatch):
+def test_an_error_with_any_text_is_recorded(fleet, monkeypatch):
     def odd(context):
         raise ValueError("a\x00b")
 

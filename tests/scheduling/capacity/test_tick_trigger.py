@@ -1,4 +1,4 @@
-"""Events make the tick come sooner; without them nothing is lost."""
+"""Events trigger an early tick; without them nothing is lost."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from scheduling.services.slots import cordon_slot, record_interruption
 
 @pytest.fixture(autouse=True)
 def broker(monkeypatch):
-    """Nothing is known of the broker yet."""
+    """The circuit breaker in its initial state."""
     monkeypatch.setattr(tick_trigger, "broker", tick_trigger.BrokerCircuitBreaker())
     return tick_trigger.broker
 
 
 @pytest.fixture
 def sent(monkeypatch):
-    """The pools whose tick was asked for."""
+    """The pools whose tick was enqueued."""
     calls = []
     monkeypatch.setattr(tasks.tick_pool, "apply_async", lambda arguments, **_: calls.append(arguments[0]))
     return calls
@@ -72,22 +72,20 @@ def ready(fleet, lab):
 
 
 @pytest.mark.parametrize("event", [claim, session, release, heartbeat, interruption, uncordon, ready])
-def test_what_a_tick_should_see_soon_asks_for_one(
-    fleet, lab, sent, event, django_capture_on_commit_callbacks
-):
+def test_relevant_events_trigger_a_tick(fleet, lab, sent, event, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
         event(fleet, lab)
     assert sent == [str(fleet.pool.pk)]
 
 
-def test_many_events_within_a_second_ask_for_one_tick(fleet, sent, django_capture_on_commit_callbacks):
+def test_many_events_within_a_second_trigger_one_tick(fleet, sent, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
         for _ in range(10):
             fleet.reservation()
     assert len(sent) == 1
 
 
-def test_a_tick_does_not_ask_for_itself(tuned, sent, django_capture_on_commit_callbacks):
+def test_a_tick_does_not_trigger_itself(tuned, sent, django_capture_on_commit_callbacks):
     fleet = tuned(min_slots=1)
     fleet.reservation(ttl=1)
     fleet.clock.advance(seconds=1)
@@ -113,7 +111,7 @@ def warnings(caplog):
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_a_burst_without_a_broker_asks_it_once_and_warns_once(
+def test_a_burst_without_a_broker_calls_it_once_and_warns_once(
     fleet, monkeypatch, caplog, django_capture_on_commit_callbacks
 ):
     asked = []
@@ -138,7 +136,7 @@ def test_a_broker_that_is_back_is_used_again(fleet, monkeypatch, sent, broker):
 
 @pytest.fixture
 def silent_address():
-    """A port that takes connections and never answers."""
+    """A port that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"redis://127.0.0.1:{server.getsockname()[1]}/0"
 
@@ -161,7 +159,7 @@ def test_a_broker_that_takes_calls_and_never_answers_does_not_slow_the_request(
     assert warnings(caplog) == ["wake_failed"]
 
 
-def test_a_worker_cannot_be_asked_through_a_broker_that_never_answers(monkeypatch, silent_address):
+def test_a_run_cannot_be_enqueued_through_a_broker_that_never_answers(monkeypatch, silent_address):
     reach = partial(current_app.connection_for_write, silent_address)
     app = SimpleNamespace(connection_for_write=reach, send_task=current_app.send_task)
     monkeypatch.setattr(task_queue, "current_app", app)

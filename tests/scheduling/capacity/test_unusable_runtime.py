@@ -1,4 +1,4 @@
-"""A pool whose runtime cannot be made: it stops and says why, and all that needs no runtime goes on."""
+"""A pool without a usable runtime: it stops with a reason, and work that needs no runtime continues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sent(monkeypatch):
 
 @pytest.fixture
 def real_time(fleet):
-    """Tasks look at the real clock."""
+    """Tasks use the real clock."""
     fleet.clock.now = timezone.now()
     return fleet
 

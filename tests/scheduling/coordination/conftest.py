@@ -1,4 +1,4 @@
-"""A coordinator of the test's own, and sessions in any status at any time."""
+"""A separate coordinator, and sessions in any status at any time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def own() -> ScheduleCoordinator:
-    """An empty coordinator, so that what is registered here stays here."""
+    """An empty coordinator, so that registrations stay within the test."""
     return ScheduleCoordinator()
 
 

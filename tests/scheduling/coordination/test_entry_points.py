@@ -1,4 +1,4 @@
-"""Observers of other packages: registered, scheduled and run; a broken one is named and left out."""
+"""Observers of other packages: registered, scheduled and run; a broken one is reported and left out."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ LEFT_OUT = sorted(POINTS.keys() - {"quick", "slow", "ready", "tick"})
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
-    """A folder with two packages: one of good and broken observers, and the one of the guide."""
+    """A folder with two packages: one with valid and broken observers, and the one of the guide."""
     folder = tmp_path_factory.mktemp("site")
     guide = tomllib.loads(CODE["pyproject.toml"])["project"]["entry-points"]
     install_package(folder, "licence_observer", {"licences.py": CODE["licences.py"]}, guide)
@@ -136,7 +136,7 @@ def package(tmp_path_factory):
 
 @pytest.fixture
 def loaded(package, own, monkeypatch):
-    """The test's own coordinator, with LCM's names taken, after it loaded the package."""
+    """A separate coordinator with LCM's names, after it loaded the package."""
     monkeypatch.syspath_prepend(str(package))
     for handler in BUILT_IN:
         own.register_handler(handler())
@@ -159,7 +159,7 @@ def test_broken_ones_are_named_and_left_out(loaded, caplog):
 
 
 @pytest.mark.django_db
-def test_one_runs_like_those_of_lcm(loaded, clock, session_in):
+def test_an_installed_observer_runs_like_a_built_in_one(loaded, clock, session_in):
     session_in(SessionStatus.RUNNING)
     assert loaded.process_observer("licences", clock).success_count == 3
     assert loaded.process_observer("quick", clock).success_count == 2

@@ -1,4 +1,4 @@
-"""Lifecycle handlers: who is due, what becomes of them, and that only the coordinator writes it."""
+"""Lifecycle handlers: which sessions are due, their transitions, and that only the coordinator writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def status_of(session):
     return session.status
 
 
-# handler, the status it looks at, minutes after the start (of a timeslot of two hours) → what it becomes
+# handler, target status, minutes after the start (of a timeslot of two hours) → new status
 DUE = [
     ("expire-pending", S.PENDING, 59, S.PENDING),
     ("expire-pending", S.PENDING, 60, S.EXPIRED),
@@ -42,7 +42,7 @@ DUE = [
 
 
 @pytest.mark.parametrize(("name", "status", "minutes", "then"), DUE)
-def test_what_a_handler_makes_of_a_session(name, status, minutes, then, session_in, clock):
+def test_handler_outcomes_lead_to_transitions(name, status, minutes, then, session_in, clock):
     session = session_in(status)
     clock.advance(minutes=minutes)
     coordinator.process_handler(name, clock)
@@ -63,7 +63,7 @@ def test_a_handler_leaves_other_statuses_alone(name, session_in, clock):
     ("name", "status"),
     [("expire-pending", S.PENDING), ("no-show-ready", S.READY), ("end-running", S.RUNNING)],
 )
-def test_a_session_extended_after_its_handler_read_it_goes_on(name, status, session_in, clock, monkeypatch):
+def test_a_session_extended_after_its_handler_read_it_continues(name, status, session_in, clock, monkeypatch):
     session = session_in(status)
     clock.advance(minutes=140)
     handler = coordinator.handlers[name]
@@ -96,13 +96,13 @@ def test_a_session_for_later_is_not_stale_before_its_start(session_in, clock):
     assert status_of(session) == S.PENDING
 
 
-def test_a_step_says_why_and_who(session_in, clock):
+def test_a_transition_records_its_reason_and_actor(session_in, clock):
     session = session_in(S.SCHEDULED)
     clock.advance(minutes=16)
     coordinator.process_handler("requeue-scheduled", clock)
     step = session.transitions.last()
     assert (step.from_status, step.to_status, step.actor) == ("SCHEDULED", "PENDING", "LCM")
-    assert step.reason == "scheduled for more than 15 min: no controller took it up"
+    assert step.reason == "scheduled for more than 15 min: no controller started it"
 
 
 def test_timeouts_are_settings(session_in, clock, settings):
@@ -136,7 +136,7 @@ def test_a_run_of_a_handler_leaves_a_row(session_in, clock):
     assert (row.kind, row.observer, row.stale_count) == (RunKind.HANDLER, "finish-stopping", 3)
 
 
-def test_sessions_are_looked_at_in_pages(session_in, clock, monkeypatch):
+def test_sessions_are_read_in_pages(session_in, clock, monkeypatch):
     from scheduling.coordination import coordinator as module
 
     monkeypatch.setattr(module, "PAGE", 2)
@@ -146,11 +146,11 @@ def test_sessions_are_looked_at_in_pages(session_in, clock, monkeypatch):
     assert {status_of(session) for session in sessions} == {S.FAILED}
 
 
-# --- what a handler says, and what the coordinator makes of it -------------------------------------------
+# --- outcomes of a handler, and the coordinator's transitions --------------------------------------------
 
 
 class Told(SessionLifecycleHandler):
-    """Says of every session what it is told to say."""
+    """Reports a configured outcome for every session."""
 
     target_statuses = (S.INSTANTIATING,)
     success_status = S.READY
@@ -178,7 +178,7 @@ class Told(SessionLifecycleHandler):
 
 @pytest.fixture
 def told(own, clock):
-    """`told(says, …)`: a run of a handler that says so."""
+    """`told(says, …)`: a run of a handler with this outcome."""
 
     def run(says, **fields):
         kind = type("Told", (Told,), {**fields, "name": staticmethod(lambda: "told")})
@@ -256,7 +256,7 @@ def test_stale_is_the_stale_status_after_the_timeout(told, session_in, clock):
     assert status_of(session) == S.FAILED
 
 
-def test_what_succeeds_is_not_stale(told, session_in, clock):
+def test_a_successful_session_is_not_stale(told, session_in, clock):
     session = session_in(S.INSTANTIATING)
     clock.advance(hours=2)
     told("success", stale_status=S.FAILED, timeout_setting="INSTANTIATING_TIMEOUT")

@@ -1,4 +1,4 @@
-"""Observers: registered by name, run one at a time, their failures counted."""
+"""Observers: registered by name, run one at a time, failures counted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Counting(ObserverHandler[int]):
-    """Looks at numbers; those in `bad` cannot be looked at."""
+    """Observes numbers; those in `bad` fail."""
 
     interval_setting = "USAGE_RECORD_INTERVAL"
     page_size = 1
@@ -65,7 +65,7 @@ def test_all_targets_are_observed(own, clock):
     assert observer.after == [(3, 0)]
 
 
-def test_a_failing_target_is_counted_and_logged_and_the_others_go_on(own, clock, caplog):
+def test_a_failing_target_is_counted_and_logged_and_the_others_continue(own, clock, caplog):
     observer = Counting(bad=(2,))
     result = run(own, observer, clock)
     assert (result.success_count, result.failure_count, result.error) == (2, 1, "ValueError: 2 is bad")
@@ -173,7 +173,7 @@ def test_a_name_is_taken_once(own):
         own.register_observer(Other())
 
 
-def test_what_is_registered_at_start():
+def test_handlers_and_observers_registered_at_start():
     assert set(coordinator.observers) == {
         "usage-record",
         "usage-aggregation",
@@ -192,7 +192,7 @@ def test_old_runs_are_forgotten(own, clock):
     assert delete_old_runs(now=clock() + timedelta(days=31)) == 1
 
 
-def test_a_run_is_asked_for_by_the_broker(monkeypatch):
+def test_a_run_is_enqueued(monkeypatch):
     sent = []
     monkeypatch.setattr(
         task_queue.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
@@ -205,7 +205,7 @@ def test_a_run_is_asked_for_by_the_broker(monkeypatch):
     ]
 
 
-def test_without_a_broker_the_person_is_told(monkeypatch):
+def test_without_a_broker_the_user_gets_an_error(monkeypatch):
     def refuse(*arguments, **fields):
         raise ConnectionRefusedError
 
@@ -215,7 +215,7 @@ def test_without_a_broker_the_person_is_told(monkeypatch):
 
 
 class InTheShapeOfBackendAI(ObserverHandler[Kernel]):
-    """As in the design of Backend.AI: statuses are properties, methods are coroutines without a time."""
+    """As in Backend.AI: statuses are properties, methods are coroutines without a time."""
 
     page_size = 3
 

@@ -1,4 +1,4 @@
-"""Every handler and observer has an entry of beat."""
+"""Every handler and observer has an entry in the beat schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cycles with plugins written on the spot."""
+"""Cycles with plugins defined inline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduling.placement.framework.session import SchedulingSession
 
 @dataclass(frozen=True)
 class Inline(Plugin):
-    """A plugin made of one function."""
+    """A plugin that consists of one function."""
 
     name: str = "inline"  # type: ignore[misc]
     opens: Callable[[SchedulingSession], None] = lambda _: None
@@ -31,7 +31,7 @@ class Inline(Plugin):
 
 @dataclass(frozen=True)
 class Mixed(Configuration):
-    """Plugins by name, and some of our own after them."""
+    """Plugins by name, followed by inline ones."""
 
     more: tuple[Plugin, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Scenarios: a snapshot and a configuration in a file, and what a cycle must make of them."""
+"""Scenarios: a snapshot and a configuration in a file, and the expected result of a cycle."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Scenario:
     snapshot: Snapshot
     configuration: Configuration
     expect: dict[str, Any]
-    # What is said from the next cycle on, where that differs.
+    # The verdicts from the next cycle on, if they differ.
     quiet: dict[str, Any]
     gone: list[str]
     after: dict[str, Any]
@@ -56,12 +56,12 @@ def configuration_of(actions: list[str] | None = None, plugins: list[Any] | None
 
 
 def copied(snapshot: Snapshot) -> Snapshot:
-    """Jobs of its own, so that a scenario can be run again."""
+    """A copy of the jobs, so that a scenario can be run again."""
     return snapshot_from(as_document(snapshot))
 
 
 def outcome_of(cycle: Cycle) -> dict[str, Any]:
-    """The result in the words of a scenario."""
+    """The result in the format of a scenario."""
     result = as_result(cycle)
     found: dict[str, Any] = {key: {} for key in EXPECTED - {"order"}}
     for verdict in result["verdicts"]:
@@ -79,12 +79,12 @@ def outcome_of(cycle: Cycle) -> dict[str, Any]:
 
 
 def _where(nodes: dict[str, list[str]]) -> Any:
-    """The name of the only node, or each with its tasks."""
+    """The name of the only node, or each node with its tasks."""
     return next(iter(nodes)) if len(nodes) == 1 and len(next(iter(nodes.values()))) == 1 else nodes
 
 
 def applied(snapshot: Snapshot, cycle: Cycle) -> Snapshot:
-    """The snapshot after what was decided has been done: victims are on their way, their space is held."""
+    """The snapshot after applying the decisions: victims are stopping and their space is held."""
     verdicts = {verdict.job.id: verdict for verdict in cycle.verdicts}
     leaving = {eviction.victim.id for eviction in cycle.evictions}
     after = copied(snapshot)

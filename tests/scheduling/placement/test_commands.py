@@ -35,9 +35,9 @@ def replay(*arguments) -> str:
     return out.getvalue()
 
 
-def test_a_replay_says_who_would_go_where(document):
+def test_a_replay_prints_the_placements(document):
     lines = replay(document).splitlines()
-    why = "2 of 2 READY slots lack CPU: 9 cores asked, at most 4 cores free; 1 is cordoned."
+    why = "2 of 2 READY slots lack CPU: 9 cores requested, at most 4 cores free; 1 is cordoned."
     assert " ".join(lines[0].split()) == f"1 big impossible: {why}"
     assert lines[1].split() == ["2", "small", "placed", "on", "s-01"]
     assert lines[2] == "1 placed, 1 impossible; 0 to stop"
@@ -61,7 +61,7 @@ def test_a_replay_with_another_configuration(document, tmp_path):
         replay(document, "--config", config)
 
 
-def test_what_cannot_be_replayed_is_said(document, tmp_path):
+def test_an_invalid_replay_input_is_reported(document, tmp_path):
     with pytest.raises(CommandError, match="cannot be read"):
         replay(tmp_path / "missing.json")
     document.write_text('{"format": 1, "now": 0, "nodes": [{"name": "a"}]}')
@@ -70,7 +70,7 @@ def test_what_cannot_be_replayed_is_said(document, tmp_path):
 
 
 def test_a_replay_needs_no_database(document):
-    """In a process of its own, with a database that nobody answers for, from standard input."""
+    """In a separate process, with an unreachable database, from standard input."""
     environment = {
         "PATH": os.environ["PATH"], "SECRET_KEY": "x" * 50,
         "DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:1/none", "REDIS_URL": "redis://127.0.0.1:1/0",

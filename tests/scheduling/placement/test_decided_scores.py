@@ -1,4 +1,4 @@
-"""A placement has its scores by plugin, whichever way it came to its slot."""
+"""A placement has its scores by plugin, whichever way its slot was found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ranked(ssn):
     )
 
 
-def test_a_job_that_spreads_has_those_of_all_its_tasks():
+def test_a_spread_job_has_the_scores_of_all_its_tasks():
     tasks = tuple(Task(f"t{place}", (300, 0, 0, 0)) for place in range(3))
     gang = Job("gang", "lab", tasks, gang=Gang.SPREAD)
     world = snapshot([node(name) for name in "abc"], [gang])
@@ -33,14 +33,14 @@ def test_a_job_that_spreads_has_those_of_all_its_tasks():
     assert verdict.scores["binpack"] > 0
 
 
-def test_nobody_keeps_scores_that_are_not_asked_for():
+def test_scores_are_kept_only_on_request():
     gang = Job("gang", "lab", (Task("x", (1, 0, 0, 0)), Task("y", (1, 0, 0, 0))), gang=Gang.SPREAD)
     world = snapshot([node("a")], [gang, replace(job("held"), held_on="a")])
     cycle = run_cycle(world, read_configuration(""), keep_scores=False)
     assert [dict(verdict.scores) for verdict in cycle.verdicts] == [{}, {}]
 
 
-def test_a_job_that_space_was_held_for_has_those_of_its_slot_as_it_came_there():
+def test_a_job_with_held_space_has_the_scores_of_its_slot_at_placement():
     jobs = [job(name, held_on="a", created=number) for number, name in enumerate("xy")]
     cycle = run_with(snapshot([node("a"), node("b")], jobs), Inline(name="ranked", opens=ranked), names=())
     assert [verdict.outcome for verdict in cycle.verdicts] == [VerdictOutcome.PLACED] * 2
@@ -53,7 +53,7 @@ def test_space_that_is_not_free_yet_has_no_scores():
     assert (verdict.outcome, dict(verdict.scores)) == (VerdictOutcome.HELD, {})
 
 
-def test_who_listens_to_changes_is_timed():
+def test_event_handlers_are_timed():
     def opens(ssn):
         ssn.add_event_handler(allocate=lambda *_: time.sleep(0.3), deallocate=lambda *_: None)
 

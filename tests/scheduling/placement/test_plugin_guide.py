@@ -1,4 +1,4 @@
-"""docs/plugins.md is run as it stands, from a package that is installed beside LCM."""
+"""docs/plugins.md is run as written, from a package that is installed beside LCM."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def install(folder: Path, spot: str) -> Path:
 
 
 def replay(folder: Path, world, config: str) -> subprocess.CompletedProcess[str]:
-    """In a process of its own, which finds the package on its path."""
+    """Run in a separate process, which finds the package on its path."""
     (folder / "snapshot.json").write_text(write_snapshot(world))
     (folder / "pool.yaml").write_text(config)
     return subprocess.run(
@@ -94,7 +94,7 @@ def test_a_plugin_of_another_package_is_found_configured_called_and_named(tmp_pa
     }
 
 
-def test_its_arguments_are_checked_like_those_of_others(tmp_path):
+def test_its_arguments_are_checked_like_other_plugins_arguments(tmp_path):
     config = LAST["pool.yaml"].replace("prefer: true", "prefer: 3")
     done = replay(install(tmp_path, LAST["spot.py"]), world(), config)
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""What holds for every cycle, over random fleets."""
+"""Properties of every cycle, over random fleets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ few = settings(many, max_examples=30)
 
 
 def on_node(node: Node, snapshot: Snapshot, cycle: Cycle) -> list[JobPart]:
-    """What is there once the cycle is done: those that ran, and those that were placed."""
+    """The jobs on a node after the cycle: running and newly placed ones."""
     placed = [part for verdict in cycle.placed for part in verdict.parts]
     running = [part for job in snapshot.running for part in job.parts]
     return [part for part in (*running, *placed) if part.node == node.key]

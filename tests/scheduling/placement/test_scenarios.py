@@ -1,4 +1,4 @@
-"""Every scenario: what one cycle decides, and that five more change nothing."""
+"""Every scenario: the result of one cycle, and that five more change nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_scenario(path: Path):
 def _decides(
     scenario: Scenario, snapshot: Snapshot, expect: dict[str, Any], quiet: dict[str, Any]
 ) -> Snapshot:
-    """One cycle as expected, then quiet ones; answers what is left in the end."""
+    """Check one cycle, then idle ones; return the final snapshot."""
     cycle = run(scenario, snapshot)
     found = outcome_of(cycle)
     assert found == ({"order": found["order"], **expect} if found else expect)

@@ -1,4 +1,4 @@
-"""Random snapshots: small fleets in which everything is scarce."""
+"""Random snapshots: small fleets in which every resource is scarce."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def nodes(draw: st.DrawFn, number: int) -> Node:
 
 
 def nodes_of_one_size(gpus: int) -> Callable[[int], st.SearchStrategy[Node]]:
-    """Powers of two, so that sums of shares are exact and equals are equal in any order."""
+    """Powers of two, so that sums of shares are exact and ties are independent of order."""
     capacity = (512, 1024, 1024, gpus * UNIT)
     return lambda number: nodes(number).map(
         lambda node: replace(node, capacity=capacity, taken=(node.taken[0], 0, 0, 0), taken_devices=())
@@ -151,7 +151,7 @@ def snapshots(
 
 @st.composite
 def busy_snapshots(draw: st.DrawFn, **sizes: Any) -> Snapshot:
-    """The same after a cycle: some run, some of them on their way out, and others wait."""
+    """The same after a cycle: some jobs run, some of them are stopping, and others wait."""
     first = draw(snapshots(**sizes))
     later = draw(st.integers(0, len(first.jobs)))
     waiting, newer = first.jobs[later:], first.jobs[:later]

@@ -1,4 +1,4 @@
-"""What would have to be given up for a task to fit, by a table."""
+"""The smallest reduction that lets a task fit, by a table."""
 
 import pytest
 
@@ -25,13 +25,13 @@ def advised(*free, request=ASKED, labels=(), cordoned=()):
     ("free", "expected"),
     [
         ([(300, 800, 1000, 0)], ((300, 800, 1000, 0), ("cpu_cores",), 1)),
-        # The least that has to go, and everyone that then fits.
+        # The smallest reduction, and every node that then fits.
         (
             [(100, 800, 1000, 0), (300, 900, 1000, 0), (300, 800, 2000, 0)],
             ((300, 800, 1000, 0), ("cpu_cores",), 2),
         ),
         ([(300, 400, 1000, 0)], ((300, 400, 1000, 0), ("cpu_cores", "memory_gb"), 1)),
-        # Nothing is left of something: no smaller request helps.
+        # A resource is used up: no smaller request helps.
         ([(0, 800, 1000, 0)], None),
         # It fits as it is.
         ([(400, 800, 1000, 0)], None),
@@ -42,7 +42,7 @@ def test_the_least_that_has_to_be_given_up(free, expected):
     assert advised(*free) == expected
 
 
-def test_other_reasons_are_not_mended_by_asking_for_less():
+def test_a_smaller_request_does_not_help_other_reasons():
     assert advised((300, 800, 1000, 0), labels=(("rack", "b"),)) is None
     assert advised((300, 800, 1000, 0), cordoned=(1,)) is None
     assert advised((300, 800, 1000, 0), (200, 800, 1000, 0), cordoned=(1,)) == (
@@ -52,5 +52,5 @@ def test_other_reasons_are_not_mended_by_asking_for_less():
     )
 
 
-def test_gpus_are_not_asked_for_in_parts():
+def test_gpus_are_not_reduced_to_fractions():
     assert advised((300, 800, 1000, 100), request=(400, 800, 1000, 200)) is None

@@ -1,4 +1,4 @@
-"""Those who booked ahead wait from a while before their timeslot on, not from when they asked."""
+"""An advance booking joins the queue lead_time before its timeslot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AT_ONCE = "actions: [allocate]\nplugins: [priority]\n"
 
 @pytest.fixture
 def booked(lab, clock):
-    """`booked(later)`: a session asked for now, with a timeslot that much later."""
+    """`booked(later)`: a session requested now, with a timeslot that much later."""
 
     def ask(later=DAY, **fields):
         return lab(starts_at=clock() + later, ends_at=clock() + later + HOUR, **fields)
@@ -71,41 +71,43 @@ def test_one_that_is_booked_ahead_waits_from_its_turn_on(fleet, booked):
     assert (figures.waiting, figures.ahead, figures.oldest) == (1, 0, turn)
 
 
-def test_one_for_now_and_a_bare_holder_wait_from_when_they_asked(fleet, lab, booked):
+def test_an_immediate_session_and_a_bare_reservation_wait_from_their_request(fleet, lab, booked):
     start = fleet.clock()
     lab(), fleet.reservation(ttl=86_400), booked()
     assert waits(start + MINUTE) == (2, start)
 
 
-def test_the_overview_names_a_pool_only_when_someone_waits_too_long_after_their_turn(fleet, booked):
+def test_the_overview_names_a_pool_only_if_a_queued_session_exceeds_the_wait_target(fleet, booked):
     booked()
     start = fleet.clock()
     named = [
         list(capacity_attention_items(FleetSnapshot(start + after))) for after in (HOUR, DAY, DAY + MINUTE)
     ]
     texts = [[need.more for need in needs if "wait" in need.text] for needs in named]
-    assert texts == [[], [], ["1 waits, the oldest for 16 min; promised are 15 min"]]
+    assert texts == [[], [], ["1 waiting, the oldest for 16 min; target: 15 min"]]
     queue = queue_part(FleetSnapshot(start + HOUR))
     assert (queue["waiting"], queue["oldest"], queue["in_time"]) == (0, None, queue["pools"])
     assert [waiting_clause(FleetSnapshot(start + after)) for after in (HOUR, DAY)] == [
-        "nobody waits, 1 is booked ahead",
-        "1 waits for a place",
+        "0 waiting, 1 booked",
+        "1 waiting",
     ]
     assert (queue["ahead"], queue_part(FleetSnapshot(start + DAY))["ahead"]) == (1, 0)
 
 
-def test_the_page_of_a_pool_tells_them_apart(fleet, lab, booked, client, viewer, time_machine):
+def test_the_page_of_a_pool_counts_advance_bookings_separately(
+    fleet, lab, booked, client, viewer, time_machine
+):
     time_machine.move_to(fleet.clock(), tick=False)
     lab(), booked(), booked()
     figures = figures_of(fleet.pool, fleet.clock())
     pool = pools(fleet.clock()).get(name="cml-eu")
-    assert "1 session waits, for 0 s, 2 are booked ahead" in pool_sentence(pool, figures, now=fleet.clock())
+    assert "1 session waiting, for 0 s · 2 booked" in pool_sentence(pool, figures, now=fleet.clock())
     client.force_login(viewer)
-    assert ", 2 booked ahead" in client.get(f"/pools/{pool.pk}/").content.decode()
-    assert "1 waits for a place, 2 are booked ahead" in client.get("/reservations/").content.decode()
+    assert ", 2 booked" in client.get(f"/pools/{pool.pk}/").content.decode()
+    assert "0 placed · 1 waiting · 2 booked" in client.get("/reservations/").content.decode()
 
 
-def test_the_page_of_a_session_tells_who_waits_from_who_booked_ahead(
+def test_the_page_of_a_session_distinguishes_waiting_from_booked(
     fleet, lab, booked, client, viewer, time_machine
 ):
     start, now, later = fleet.clock(), lab(), booked()
@@ -126,13 +128,10 @@ def test_the_queue_shows_when_a_turn_comes(fleet, booked, lab, client, viewer, t
     booked(3 * HOUR), booked(3 * HOUR)
     client.force_login(viewer)
     page = client.get("/queue/").content.decode()
-    assert "Nothing waits.</strong> 2 are booked ahead." in page
+    assert "0 waiting.</strong> 2 booked." in page
     assert page.count(">in 2 h</time>") == 2
     lab()
-    assert (
-        "1 waits for a place:</strong> 1 in cml-eu. 2 are booked ahead."
-        in client.get("/queue/").content.decode()
-    )
+    assert "1 waiting:</strong> 1 in cml-eu. 2 booked." in client.get("/queue/").content.decode()
 
 
 def figure(name):
@@ -140,7 +139,7 @@ def figure(name):
     return next(sample.value for sample in found.samples if sample.labels == {"pool": "cml-eu"})
 
 
-def test_prometheus_sees_who_waits_and_what_the_last_tick_could_not_place(fleet, booked, lab, time_machine):
+def test_prometheus_exports_waiting_and_unplaced_reservations(fleet, booked, lab, time_machine):
     time_machine.move_to(fleet.clock(), tick=False)
     booked(), booked()
     fleet.tick()
@@ -152,7 +151,7 @@ def test_prometheus_sees_who_waits_and_what_the_last_tick_could_not_place(fleet,
     assert (figure("oldest_pending_seconds"), figure("unmet_demand")) == (120, 1)
 
 
-def test_what_a_tick_counted_is_over_when_nobody_waits_any_more(fleet, time_machine):
+def test_the_counts_of_a_tick_are_reset_when_the_queue_is_empty(fleet, time_machine):
     time_machine.move_to(fleet.clock(), tick=False)
     TickRun.objects.create(
         pool=fleet.pool, started_at=fleet.clock() - HOUR, duration_ms=1, counts={"unmet": 7}
@@ -160,7 +159,7 @@ def test_what_a_tick_counted_is_over_when_nobody_waits_any_more(fleet, time_mach
     assert figure("unmet_demand") == 0
 
 
-def test_a_crowd_that_booked_ahead_makes_no_pool_look_full(fleet, booked):
+def test_advance_bookings_do_not_make_a_pool_look_full(fleet, booked):
     others = Pool.objects.exclude(pk=fleet.pool.pk)
     for _ in range(3):
         booked()
@@ -186,7 +185,7 @@ def test_back_in_the_queue_its_turn_is_the_same(fleet, booked):
     assert active_of(session).turn_at == turn
 
 
-def test_another_scheduler_tells_the_turns_anew(fleet, booked, lab, as_admin):
+def test_another_scheduler_recomputes_the_queue_entries(fleet, booked, lab, as_admin):
     ahead, soon, bare = booked(), lab(), fleet.reservation()
     turns = []
     for scheduler in (EARLIER, AT_ONCE, ""):

@@ -1,4 +1,4 @@
-"""`scheduler_snapshot`: a pool's next cycle as a document that decides the same elsewhere."""
+"""`scheduler_snapshot`: a pool's next cycle as a document that gives the same result elsewhere."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_there_is_no_such_pool():
         call_command("scheduler_snapshot", "nowhere")
 
 
-@pytest.mark.parametrize("config", ["", RECLAIMING], ids=["default", "with those that run"])
-def test_a_replay_decides_what_the_tick_decides(tuned, config, tmp_path):
+@pytest.mark.parametrize("config", ["", RECLAIMING], ids=["default", "with running jobs"])
+def test_a_replay_gives_the_same_result_as_the_tick(tuned, config, tmp_path):
     fleet = tuned(scheduler=config, max_slots=2)
     fleet.slot()
     fleet.slot(cordoned=True)

@@ -1,4 +1,4 @@
-"""Placements in the database: what has changed since the plan was made is left for the next tick."""
+"""Assignments in the database: outdated plans are left to the next tick."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ S = SlotState
 
 
 def put_late(fleet, reservation, slot) -> int:
-    """How many get the slot that the plan gave them, as it is by now."""
+    """Return how many reservations get the planned slot in its current state."""
     return len(assign_slots(fleet.fresh(), [placing(fleet.pool, reservation, slot)], now=fleet.clock()))
 
 
@@ -60,7 +60,7 @@ def test_no_session_gets_a_part_of_its_ports(tuned, lab):
 @pytest.mark.parametrize(
     "change", [{"cordoned": True}, {"state": S.DRAINING}, {"interruption_deadline": True}]
 )
-def test_nothing_is_put_onto_what_takes_nobody_any_more(fleet, change):
+def test_nothing_is_placed_on_a_slot_that_accepts_no_sessions(fleet, change):
     slot = fleet.slot()
     late = fleet.reservation(1)
     fields = {
@@ -70,7 +70,7 @@ def test_nothing_is_put_onto_what_takes_nobody_any_more(fleet, change):
     assert (put_late(fleet, late, slot), phases([late])) == (0, [Phase.PENDING])
 
 
-def test_who_ended_meanwhile_gets_nothing(fleet, lab):
+def test_a_reservation_ended_meanwhile_gets_no_slot(fleet, lab):
     slot, claim, session = fleet.slot(), fleet.reservation(1), lab()
     plans = [placing(fleet.pool, each, slot) for each in (claim, active_of(session))]
     release_reservation(reservation=claim, actor=SYSTEM, now=fleet.clock())

@@ -1,4 +1,4 @@
-"""What is kept of decisions: what is new, for as long as the settings say."""
+"""Stored decisions: changes only, for the configured time."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -28,7 +28,7 @@ def test_a_placement_is_decided_once_with_its_scores(fleet, lab):
 
 
 @pytest.mark.parametrize("scheduler", ["", FAILING, WORDY])
-def test_decisions_that_say_the_same_do_not_grow_the_table(tuned, lab, scheduler):
+def test_equal_decisions_do_not_grow_the_table(tuned, lab, scheduler):
     fleet = tuned(max_slots=1, scheduler=scheduler)
     fleet.slot(cordoned=True)
     sessions = [lab() for _ in range(3)]
@@ -54,12 +54,12 @@ def test_a_new_reason_is_a_new_decision(tuned, lab):
     sentences = Decision.objects.order_by("at", "pk").values_list("why__sentence", flat=True)
     assert list(sentences) == [
         "The only READY slot is cordoned.",
-        "The only READY slot lacks CPU: 4 cores asked, at most 1 core free.",
+        "The only READY slot lacks CPU: 4 cores requested, at most 1 core free.",
     ]
     assert active_of(session).verdict == "waiting:cpu_cores"
 
 
-def test_what_was_said_of_those_that_waited_is_forgotten_when_they_are_placed(tuned, lab):
+def test_wait_reasons_are_deleted_when_sessions_are_placed(tuned, lab):
     fleet = tuned(max_slots=1)
     slot = fleet.slot(cordoned=True)
     session = lab()
@@ -70,7 +70,7 @@ def test_what_was_said_of_those_that_waited_is_forgotten_when_they_are_placed(tu
     assert (LastVerdict.objects.count(), active_of(session).verdict) == (0, "placed")
 
 
-def test_an_explanation_that_was_just_used_stays_though_nobody_refers_to_it_yet(fleet, now):
+def test_a_recently_used_explanation_is_kept_without_references(fleet, now):
     for digest, used_at in (("old", now - timedelta(hours=2)), ("new", now)):
         Explanation.objects.create(digest=digest, dominant="x", sentence="No.", slots=0, used_at=used_at)
     delete_old_decisions(now=now)
@@ -91,7 +91,7 @@ def test_using_an_explanation_again_keeps_it_young(tuned, lab):
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_pieces_that_are_committed_side_by_side_place_everyone_once(tuned, lab, monkeypatch):
+def test_batches_committed_concurrently_place_every_session_once(tuned, lab, monkeypatch):
     monkeypatch.setattr(place, "COMMIT", 2)
     fleet = tuned(max_slots=4)
     for _ in range(3):
@@ -129,7 +129,7 @@ def test_a_piece_that_fails_is_reported_and_the_others_count(tuned, lab, monkeyp
     check_leases()
 
 
-def test_a_tick_that_lost_its_lease_says_and_stops_nothing(fleet, lab):
+def test_a_tick_that_lost_its_lease_records_and_stops_nothing(fleet, lab):
     fleet.slot(cordoned=True)
     lab()
     tick = replace(fleet.context(), still_mine=lambda: False)
@@ -137,7 +137,7 @@ def test_a_tick_that_lost_its_lease_says_and_stops_nothing(fleet, lab):
     assert (Decision.objects.count(), LastVerdict.objects.count(), QueueOrder.objects.count()) == (0, 0, 0)
 
 
-def test_those_whose_turn_has_not_come_never_stand_in_front(fleet, lab, monkeypatch):
+def test_advance_bookings_never_precede_queued_sessions(fleet, lab, monkeypatch):
     monkeypatch.setattr(place, "QUEUE_HEAD", 2)
     fleet.slot()
     for _ in range(2):
@@ -151,7 +151,7 @@ def test_those_whose_turn_has_not_come_never_stand_in_front(fleet, lab, monkeypa
     assert status_of(due) == SessionStatus.SCHEDULED
 
 
-def test_what_was_last_said_to_someone_who_waits_stays(tuned, lab, settings):
+def test_the_last_decision_of_a_waiting_session_is_kept(tuned, lab, settings):
     settings.CONFIG["DECISION_DAYS"] = 7
     fleet = tuned(max_slots=1)
     fleet.slot(cordoned=True)
@@ -188,7 +188,7 @@ def test_the_oldest_go_when_a_pool_has_too_many(fleet, lab, settings):
     assert {3, 4} <= set(kept) <= {2, 3, 4}
 
 
-def test_the_order_of_those_that_wait_is_kept(tuned, lab):
+def test_the_queue_order_is_saved(tuned, lab):
     fleet = tuned(max_slots=1)
     fleet.slot(cordoned=True)
     low, high, first = lab(priority=10), lab(priority=90), lab()

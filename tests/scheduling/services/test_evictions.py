@@ -1,4 +1,4 @@
-"""Reclaim and preempt through ticks: who has to go is asked, the room is held, and then it is quiet."""
+"""Reclaim and preempt through ticks: victims stop, the space is held, and then nothing changes."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_a_project_within_its_share_gets_room_from_one_over_its_own(full):
     check_leases()
 
 
-def test_nobody_is_asked_to_stop_while_reclaim_is_off(full):
+def test_no_session_is_stopped_while_reclaim_is_off(full):
     fleet, _, _, few, running = full("")
     waiting = few.asks()
     fleet.clean_tick()
@@ -105,8 +105,8 @@ def test_a_victim_that_has_not_started_returns_to_the_queue(tuned):
     check_leases()
 
 
-def test_someone_who_was_cancelled_meanwhile_displaces_nobody(full, monkeypatch):
-    """The hold is a compare-and-set: without it nobody is asked."""
+def test_a_session_cancelled_meanwhile_evicts_no_other(full, monkeypatch):
+    """The hold is a compare-and-set: without it no session is stopped."""
     fleet, _, _, few, running = full(RECLAIM)
     waiting = few.asks()
     real = place.evict_victims

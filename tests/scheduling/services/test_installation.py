@@ -1,4 +1,4 @@
-"""Which LCM this is: an id that is made once, and whose instances are whose."""
+"""The installation id: created once, and used to distinguish instances."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def test_a_new_id_needs_a_reason():
     assert Installation.objects.get().key == key
 
 
-def test_what_names_no_lcm_and_is_known_to_none_is_never_ended(fleet):
+def test_an_unknown_instance_without_an_owner_tag_is_never_terminated(fleet):
     fleet.runtime.add("i-of-another", token="of another", claimed=False)
     fleet.clock.advance(hours=1)
     fleet.reconcile()
     assert fleet.runtime.count("terminate") == fleet.runtime.count("claim") == 0
 
 
-def test_what_a_slot_has_had_from_of_old_is_claimed_once(fleet):
+def test_an_older_instance_of_a_slot_is_tagged_once(fleet):
     slot = fleet.slot()
     fleet.runtime.add(slot.instance_id, claimed=False)
     for _ in range(3):
@@ -63,7 +63,7 @@ def test_what_a_slot_has_had_from_of_old_is_claimed_once(fleet):
     assert [name for call, name in fleet.runtime.calls if call == "claim"] == [slot.instance_id]
 
 
-def test_an_answer_lost_from_of_old_is_found_by_its_token(fleet):
+def test_a_lost_response_of_an_older_launch_is_found_by_its_token(fleet):
     slot = fleet.slot(S.LAUNCHING)
     fleet.runtime.add("i-lost", token=slot.attempts.get().token, claimed=False)
     fleet.reconcile()
@@ -71,8 +71,8 @@ def test_an_answer_lost_from_of_old_is_found_by_its_token(fleet):
     assert (slot.state, slot.instance_id) == (S.BOOTING, "i-lost")
 
 
-def test_an_orphan_from_of_old_is_known_by_its_attempt_and_collected(fleet):
-    """Its slot has another instance by now, its attempt was given up."""
+def test_an_older_orphan_is_identified_by_its_attempt_and_collected(fleet):
+    """Its slot has another instance by now, and its attempt was abandoned."""
     slot = fleet.slot(S.LAUNCHING)
     token = slot.attempts.get().token
     fleet.clock.advance(hours=1)

@@ -1,4 +1,4 @@
-"""What becomes of the sessions of a slot that goes."""
+"""Sessions on a slot that is interrupted or lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ON_A_SLOT = [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.S
 
 @pytest.mark.parametrize("status", ON_A_SLOT)
 @pytest.mark.parametrize("left", [44, 46])
-def test_a_warning_sends_back_what_has_not_started_and_lets_the_rest_end(fleet, lab_on, status, left):
+def test_a_notice_requeues_sessions_that_have_not_started_and_lets_the_rest_end(fleet, lab_on, status, left):
     slot = fleet.slot()
     session = lab_on(slot, status)
     deadline = fleet.clock() + timedelta(seconds=left)
@@ -33,7 +33,7 @@ def test_a_warning_sends_back_what_has_not_started_and_lets_the_rest_end(fleet, 
 
 
 @pytest.mark.parametrize("status", ON_A_SLOT)
-def test_a_loss_sends_back_what_has_not_started_and_fails_the_rest(fleet, lab_on, status):
+def test_a_loss_requeues_sessions_that_have_not_started_and_fails_the_rest(fleet, lab_on, status):
     slot = fleet.slot()
     session = lab_on(slot, status)
     fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=fleet.clock.advance(minutes=1))
@@ -64,7 +64,7 @@ def test_only_this_slot_is_concerned(fleet, lab_on):
     assert (lost.status, kept.status) == (S.FAILED, S.RUNNING)
 
 
-def test_bare_claims_fail_with_the_slot_and_say_why(fleet):
+def test_reservations_without_a_session_fail_with_the_slot_and_record_the_reason(fleet):
     slot = fleet.slot()
     claims = [fleet.put(fleet.reservation(), slot) for _ in range(3)]
     fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=fleet.clock())

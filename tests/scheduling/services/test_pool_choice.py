@@ -1,4 +1,4 @@
-"""Which pool a claim waits in: none that can never hold it, and one with its labels where there is one."""
+"""Choice of a pool: never one that cannot hold the reservation, and one with its labels if there is one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTHING_ELSE = {
     "spot_policy": SpotPolicy.FALLBACK,
     "runtime_settings": {"offerings": [{"name": "a", "market": "spot"}]},
 }
-SAID = "The pool aaa-spot has spot slots only, which can be taken away, and this may not be interrupted."
+SAID = "The pool aaa-spot has spot slots only, and this session is not preemptible."
 
 
 @pytest.fixture(params=[SPOT_ONLY, NOTHING_ELSE], ids=["by its policy", "for want of others"])
@@ -28,7 +28,7 @@ def spot(request, pool) -> Pool:
 
 @pytest.fixture
 def ask(pool, project, operator, clock):
-    """`ask(preemptible=…, slot_labels=…)`: a session that waits where it is put."""
+    """`ask(preemptible=…, slot_labels=…)`: a session that waits in its chosen pool."""
 
     def make(pool="", **fields):
         definition = make_definition(**fields)
@@ -38,11 +38,11 @@ def ask(pool, project, operator, clock):
     return make
 
 
-def test_what_cannot_be_interrupted_goes_past_a_pool_of_spot_slots(spot, ask):
+def test_non_preemptible_work_skips_a_spot_only_pool(spot, ask):
     assert ask().pool == "cml-eu"
 
 
-def test_what_may_be_interrupted_does_not(spot, ask):
+def test_preemptible_work_does_not(spot, ask):
     assert ask(preemptible=True).pool == "aaa-spot"
 
 
@@ -68,7 +68,7 @@ def test_named_it_is_refused_with_the_reason(spot, ask, fleet):
     assert not LabletSession.objects.exists()
 
 
-def test_with_nothing_else_the_refusal_says_why(spot, fleet):
+def test_without_an_alternative_the_refusal_shows_the_reason(spot, fleet):
     Pool.objects.exclude(name="aaa-spot").update(enabled=False)
     with pytest.raises(InvalidInput, match=f"No pool for cml can hold this. {SAID}"):
         fleet.reservation(pool="", system="cml")

@@ -1,4 +1,4 @@
-"""A session that waits is moved to another pool: the claim goes with it, and nothing else changes."""
+"""Moving a waiting session to another pool: the reservation moves with it, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ def test_it_is_no_step_in_its_life_and_no_news_for_controllers(lab, there, move)
     ("pool", "field", "said"),
     [
         ("cml-eu", "pool", "It waits in cml-eu already."),
-        ("", "pool", "Name the pool"),
+        ("", "pool", "Choose a pool"),
         ("nowhere", "pool", "There is no pool “nowhere”."),
-        ("closed", "pool", "The pool closed is switched off."),
+        ("closed", "pool", "The pool closed is disabled."),
         ("eve", "pool", "The pool eve is for eve-ng, not for cml."),
         ("tiny", "pool", "No slot of tiny can ever hold this: too little CPU."),
     ],
 )
-def test_a_pool_that_will_not_do_is_refused_and_nothing_changes(lab, move, pool, field, said):
+def test_an_unsuitable_pool_is_rejected_and_nothing_changes(lab, move, pool, field, said):
     for name, fields in (
         ("closed", {"enabled": False}),
         ("eve", {"system": "eve-ng"}),
@@ -118,7 +118,7 @@ def test_a_pool_that_will_not_do_is_refused_and_nothing_changes(lab, move, pool,
     assert not ChangeLog.objects.filter(event="session_moved_to_pool").exists()
 
 
-def test_a_reason_is_asked_for(lab, there, move):
+def test_a_reason_is_required(lab, there, move):
     session = lab()
     with pytest.raises(InvalidInput) as caught:
         move(session, reason=" ")
@@ -127,9 +127,9 @@ def test_a_reason_is_asked_for(lab, there, move):
 
 
 @pytest.mark.parametrize("status", [S.SCHEDULED, S.INSTANTIATING, S.RUNNING, S.STOPPING])
-def test_one_that_has_a_place_stays(fleet, lab_on, there, move, status):
+def test_a_placed_session_is_not_moved(fleet, lab_on, there, move, status):
     session = lab_on(fleet.slot(), status)
-    with pytest.raises(StateConflict, match=f"is {status.label.lower()}; only one that is pending"):
+    with pytest.raises(StateConflict, match=f"is {status.label.lower()}; only pending sessions"):
         move(session)
     assert [claim[:2] for claim in claims(session)] == [("cml-eu", Phase.READY)]
 
@@ -159,7 +159,7 @@ def test_two_moves_of_one_copy_move_it_once(lab, there, move):
     ]
 
 
-def test_the_new_pools_tick_is_asked_for(
+def test_the_new_pools_tick_is_triggered(
     lab, pool, there, move, monkeypatch, django_capture_on_commit_callbacks
 ):
     sent = []

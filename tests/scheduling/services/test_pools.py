@@ -1,4 +1,4 @@
-"""Pools: what may be stored, and what mending one ends."""
+"""Pools: validation, and what a change of settings resets."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_pool_whose_workers_could_not_reach_lcm_is_refused(db, as_admin, setti
 
 
 @pytest.mark.parametrize("fixed", ["name", "system", "runtime"])
-def test_what_makes_a_pool_what_it_is_does_not_change(pool, as_admin, fixed):
+def test_the_identity_of_a_pool_does_not_change(pool, as_admin, fixed):
     with pytest.raises((InvalidInput, TypeError)):
         update_pool(pool=pool, actor=as_admin, **{fixed: "other"})
 
@@ -108,7 +108,7 @@ def test_a_change_is_logged_with_before_and_after(pool, as_admin):
     assert (entry.before, entry.after, entry.reason) == ({"max_slots": 4}, {"max_slots": 9}, "new course")
 
 
-def test_mending_a_pool_ends_its_stop_its_back_off_and_what_it_remembers(tuned, as_admin):
+def test_correcting_a_pool_resets_its_stop_its_back_off_and_its_refusals(tuned, as_admin):
     fleet = tuned(
         stopped_reason="wrong image",
         stopped_at="2026-12-31T00:00:00Z",
@@ -127,7 +127,7 @@ def test_mending_a_pool_ends_its_stop_its_back_off_and_what_it_remembers(tuned, 
 
 
 def test_saving_a_stopped_pool_as_it_is_starts_it_again(tuned, as_admin):
-    """The cause may have been mended outside."""
+    """The cause may have been fixed outside LCM."""
     fleet = tuned(stopped_reason="wrong image")
     update_pool(pool=fleet.pool, actor=as_admin, max_slots=4)
     assert fleet.fresh().stopped_reason == ""
@@ -149,7 +149,7 @@ def test_a_change_of_nothing_changes_nothing(tuned, as_admin):
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_what_reaches_far_needs_a_reason(tuned, as_admin, change):
+def test_far_reaching_changes_need_a_reason(tuned, as_admin, change):
     fleet = tuned()
     with pytest.raises(InvalidInput) as error:
         update_pool(pool=fleet.fresh(), actor=as_admin, description="Changed", **change)
@@ -207,7 +207,7 @@ def test_text_that_cannot_be_stored_is_refused_where_it_is(pool, as_admin, wrong
 
 
 def test_two_edits_at_once_are_checked_together(pool, as_admin):
-    """Each is fine with what its copy says; the second is checked against what the first has left."""
+    """Each is valid for its own copy; the second is validated against the result of the first."""
     stale = Pool.objects.get(pk=pool.pk)
     update_pool(pool=pool, actor=as_admin, min_slots=4)
     with pytest.raises(InvalidInput, match="The minimum cannot exceed the maximum"):

@@ -30,7 +30,7 @@ def test_the_first_free_ports_are_chosen_and_taken_from_then_on(taken, count, ch
 
 def test_too_few_ports_give_none_at_all():
     taken = {2000, 2001, 2002, 2003, 2004}
-    with pytest.raises(ValueError, match="2 ports asked for, 1 free"):
+    with pytest.raises(ValueError, match="2 ports requested, 1 free"):
         choose_ports(SMALL, taken, 2)
     assert taken == {2000, 2001, 2002, 2003, 2004}
 
@@ -74,7 +74,7 @@ def test_a_slot_without_enough_ports_gets_no_session(tuned, lab):
     assert {first.port_allocations.count(), second.port_allocations.count()} == {0, 2}
 
 
-def test_two_slots_serve_what_the_ports_of_one_cannot(tuned, lab):
+def test_two_slots_serve_sessions_that_exceed_the_ports_of_one(tuned, lab):
     fleet = tuned(first_port=2000, last_port=2002)
     slots = [fleet.slot(), fleet.slot()]
     lab(), lab()
@@ -124,7 +124,7 @@ def test_a_leaked_port_stays_while_its_instance_does(fleet, lab_on):
 
 
 def test_a_worker_that_exists_already_keeps_its_leaked_ports(fleet):
-    """It is not ended with its slot, so what was found there is still there."""
+    """The worker does not terminate with its slot, so its leaked ports stay in use."""
     slot = fleet.slot()
     leak(slot)
     fleet.runtime.launches = False

@@ -1,4 +1,4 @@
-"""Claims of bare holders: made, renewed, given back, taken away; and what is refused."""
+"""Reservations without a session: created, renewed, released, cancelled, and rejected requests."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_claim_waits_with_a_time_to_live_of_twenty_minutes(fleet, as_operator)
         ({"resources": {"cpu_cores": Decimal(17)}, "pool": "", "system": "cml"}, "pool"),
     ],
 )
-def test_what_cannot_be_taken_is_refused_by_field_and_changes_nothing(fleet, as_operator, wrong, field):
+def test_invalid_input_is_rejected_by_field_and_changes_nothing(fleet, as_operator, wrong, field):
     ask = {"holder": "ci", "resources": CPU, "pool": "cml-eu", "actor": as_operator, "now": fleet.clock()}
     with pytest.raises(InvalidInput) as error:
         create_reservation(**{**ask, **wrong})
@@ -69,16 +69,16 @@ def test_what_cannot_be_taken_is_refused_by_field_and_changes_nothing(fleet, as_
     assert not ChangeLog.objects.filter(event="reservation_created").exists()
 
 
-def test_a_claim_larger_than_any_slot_says_what_is_lacking(fleet):
+def test_a_reservation_larger_than_any_slot_names_the_scarce_resources(fleet):
     with pytest.raises(InvalidInput, match="No slot of cml-eu can ever hold this: too little CPU and memory"):
         fleet.reservation(resources={"cpu_cores": Decimal(17), "memory_gb": Decimal(65)})
 
 
-def test_a_pool_that_is_switched_off_takes_no_claims(tuned):
+def test_a_disabled_pool_accepts_no_reservations(tuned):
     fleet = tuned(enabled=False)
-    with pytest.raises(InvalidInput, match="switched off"):
+    with pytest.raises(InvalidInput, match="is disabled"):
         fleet.reservation()
-    with pytest.raises(InvalidInput, match="No pool for cml is switched on"):
+    with pytest.raises(InvalidInput, match="No pool for cml is enabled"):
         fleet.reservation(pool="", system="cml")
 
 
@@ -90,7 +90,7 @@ def test_a_pool_that_is_switched_off_takes_no_claims(tuned):
         ({"cml-eu": 1, "cml-us": 0}, ["cml-us"], "cml-eu"),
         ({}, [], "cml-eu"),
     ],
-    ids=["the shorter queue", "a tie by name", "not one that is stopped", "nobody waits"],
+    ids=["the shorter queue", "a tie by name", "not a stopped pool", "no queue"],
 )
 def test_a_claim_by_system_goes_where_the_wait_is_shortest(fleet, waiting, stopped, chosen):
     Pool.objects.create(name="cml-us")
@@ -102,7 +102,7 @@ def test_a_claim_by_system_goes_where_the_wait_is_shortest(fleet, waiting, stopp
     assert fleet.reservation(pool="", system="cml").pool.name == chosen
 
 
-def test_renewing_starts_the_time_anew(fleet):
+def test_renewing_restarts_the_ttl(fleet):
     claim = fleet.reservation(ttl=60)
     for _ in range(5):
         fleet.clock.advance(seconds=59)
@@ -203,7 +203,7 @@ def test_a_claim_finds_a_pool_with_enough_ports(fleet, tuned):
     assert choose_pool(**many) == roomy
     with pytest.raises(InvalidInput, match="No pool for cml can hold this"):
         choose_pool(**{**many, "ports": 9_999})
-    with pytest.raises(InvalidInput, match="3 ports asked for, a slot has 2"):
+    with pytest.raises(InvalidInput, match="3 ports requested, a slot has 2"):
         choose_pool(**{**many, "name": "cml-eu"})
 
 

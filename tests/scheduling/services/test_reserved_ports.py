@@ -1,4 +1,4 @@
-"""Ports of labs that may still be on their worker: nobody's until the worker was looked over late enough."""
+"""Ports of labs that may still be on their worker: reserved until a later observation finds them free."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def status_of(session):
 
 
 def surveyed(fleet, slot, *, ago: float | None = 0, **later: float):
-    """The heartbeat after a look at the worker which found every port free."""
+    """The heartbeat of an observation that found every port free."""
     now = fleet.clock.advance(**later)
     record_heartbeat(slot=slot, actor=SYSTEM, now=now, leaked_ports=[], looked_seconds_ago=ago)
 
@@ -50,7 +50,7 @@ def surveyed(fleet, slot, *, ago: float | None = 0, **later: float):
         ("requeue-instantiating", S.INSTANTIATING, 30, S.PENDING),
     ],
 )
-def test_a_lab_whose_end_nobody_reported_keeps_its_ports(fleet, lab_on, handler, status, minutes, after):
+def test_a_lab_whose_end_was_not_reported_keeps_its_ports(fleet, lab_on, handler, status, minutes, after):
     slot = fleet.slot()
     session = lab_on(slot, status)
     given = taken(slot)
@@ -76,7 +76,7 @@ def test_a_session_that_no_controller_took_up_gives_its_ports_back_at_once(fleet
 
 @pytest.mark.parametrize("is_gone", [True, False])
 @pytest.mark.parametrize("status", [S.INSTANTIATING, S.STOPPING])
-def test_what_the_controller_says_of_the_lab_decides(fleet, lab_on, status, is_gone):
+def test_the_controllers_report_decides(fleet, lab_on, status, is_gone):
     slot = fleet.slot()
     session = lab_on(slot, status)
     given = taken(slot)
@@ -141,14 +141,14 @@ def test_the_next_session_there_gets_other_ports(fleet, lab_on):
 
 @pytest.fixture
 def abandoned(fleet, lab_on):
-    """A slot with the ports of a lab that could not be taken down a moment ago."""
+    """A slot with the ports of a lab whose teardown just failed."""
     slot = fleet.slot()
     session = lab_on(slot, S.STOPPING)
     report_failure(session=session, reason="stuck", lab_is_gone=False, actor=SYSTEM, now=fleet.clock())
     return slot
 
 
-# The heartbeat comes so many seconds after the failure, of a look that began so long before it.
+# Seconds from the failure to the heartbeat, and the age of its port observation.
 @pytest.mark.parametrize(
     ("seconds", "ago", "free"),
     [
@@ -163,7 +163,7 @@ def abandoned(fleet, lab_on):
         (660, None, True),
     ],
 )
-def test_only_a_look_that_began_late_enough_gives_ports_back(fleet, abandoned, seconds, ago, free):
+def test_only_a_late_enough_observation_releases_ports(fleet, abandoned, seconds, ago, free):
     surveyed(fleet, abandoned, ago=ago, seconds=seconds)
     assert (held(abandoned) == []) is free
 
@@ -178,7 +178,7 @@ def test_a_lab_that_is_seen_there_later_keeps_them(fleet, abandoned):
     assert held(abandoned) == []
 
 
-def test_what_was_found_by_a_look_is_given_back_by_the_next(fleet):
+def test_leaked_ports_of_an_observation_are_released_by_the_next(fleet):
     slot = fleet.slot()
     found = [{"port": 2100, "name": "someone's lab"}]
     record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, looked_seconds_ago=1)
@@ -187,7 +187,7 @@ def test_what_was_found_by_a_look_is_given_back_by_the_next(fleet):
     assert held(slot) == []
 
 
-def test_ports_are_told_in_ranges(fleet):
+def test_ports_are_shown_as_ranges(fleet):
     slot = fleet.slot()
     found = [{"port": port, "name": "someone's lab"} for port in (2101, 2100, 2102, 2110)]
     record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, looked_seconds_ago=1)
@@ -199,7 +199,7 @@ def test_ports_are_told_in_ranges(fleet):
     ]
 
 
-def test_of_many_ranges_the_first_are_told():
+def test_of_many_ranges_the_first_are_shown():
     assert ranges([1, 3, 5, 6], most=2) == "1, 3 …"
     assert ranges([1, 2, 3], most=1) == "1–3"
 
@@ -211,8 +211,8 @@ def test_they_are_held_for_longer_than_a_controller_takes_to_remove_an_orphan():
     assert timedelta(seconds=config.import_settle_seconds + config.orphan_grace_seconds) < LEAK_HOLD
 
 
-def test_losing_a_worker_that_stays_keeps_the_ports_of_what_was_on_it(fleet, lab_on):
-    """As one of the `static` runtime, which is not ended with its slot."""
+def test_losing_a_listed_worker_keeps_the_ports_of_its_sessions(fleet, lab_on):
+    """As in the `static` runtime, where the worker does not terminate with its slot."""
     slot = fleet.slot()
     lab_on(slot, S.INSTANTIATING), lab_on(slot, S.RUNNING)
     given = taken(slot)

@@ -1,4 +1,4 @@
-"""Pools and ticks over the API."""
+"""Pools and ticks in the API."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -100,7 +100,7 @@ WRONG = [
     ({"name": "new", "runtime_settings": {"boot_seconds": -1}}, "runtime_settings.boot_seconds", "from 0"),
     ({"name": "new", "spot_policy": "sometimes"}, "spot_policy", "not a valid choice"),
     ({"name": "new", "max_slot": 3}, "max_slot", "Unknown field."),
-    ({"name": "new", "first_port": 9000}, "__all__", "Ports go from 1024 to 65535"),
+    ({"name": "new", "first_port": 9000}, "__all__", "Ports must be between 1024 and 65535"),
 ]
 
 
@@ -122,7 +122,7 @@ def test_a_pool_is_changed(api, admin, pool):
 
 
 @pytest.mark.parametrize("change", [{"enabled": False}, {"max_slots": 5}])
-def test_what_reaches_far_needs_a_reason(api, admin, pool, change):
+def test_far_reaching_changes_need_a_reason(api, admin, pool, change):
     answer = api(admin).patch(f"{POOLS}{pool.pk}/", change)
     assert (answer.status_code, list(answer.json()["details"])) == (400, ["reason"])
     pool.refresh_from_db()

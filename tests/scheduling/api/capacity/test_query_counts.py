@@ -1,4 +1,4 @@
-"""A list of capacity costs the same number of queries for three rows and for thirty."""
+"""The lists of pools, slots and reservations need the same number of queries for 3 and 30 rows."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def cost(client, path):
 
 
 @pytest.mark.parametrize(("path", "who"), LISTS.items(), ids=list(LISTS))
-def test_a_list_of_thirty_costs_what_a_list_of_three_does(path, who, api, add_rows, request):
+def test_a_list_of_thirty_needs_as_many_queries_as_a_list_of_three(path, who, api, add_rows, request):
     client = api(request.getfixturevalue(who))
     add_rows(3)
-    cost(client, path)  # a token's first use is noted once
+    cost(client, path)  # the first use of a token is recorded once
     few, rows = cost(client, path)
     add_rows(27)
     many, more_rows = cost(client, path)

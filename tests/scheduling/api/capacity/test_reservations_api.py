@@ -1,4 +1,4 @@
-"""Capacity without a session, over the API."""
+"""Reservations without a session in the API."""
 
 from datetime import datetime, timedelta
 
@@ -33,7 +33,7 @@ def test_capacity_is_reserved_in_a_pool(api, operator, pool):
     assert life == timedelta(seconds=60)
 
 
-def test_the_caller_holds_it_for_twenty_minutes_if_nothing_else_is_said(api, operator, pool):
+def test_the_caller_holds_it_for_twenty_minutes_by_default(api, operator, pool):
     body = api(operator).post(PATH, ASKED).json()
     assert (body["holder"], body["ttl_seconds"], body["priority"]) == ("otto", 1200, 50)
 
@@ -45,12 +45,12 @@ def test_capacity_is_reserved_for_a_system(api, operator, pool, other_pool, now)
 
 
 WRONG = [
-    ({"ttl": -5}, "ttl", "lives from 1 to 86400 seconds"),
-    ({"ttl": 0}, "ttl", "lives from 1 to 86400 seconds"),
-    ({"ttl": 86_401}, "ttl", "lives from 1 to 86400 seconds"),
+    ({"ttl": -5}, "ttl", "must be between 1 and 86400 seconds"),
+    ({"ttl": 0}, "ttl", "must be between 1 and 86400 seconds"),
+    ({"ttl": 86_401}, "ttl", "must be between 1 and 86400 seconds"),
     ({"ttl": "soon"}, "ttl", "integer"),
     ({"pool": "nowhere"}, "pool", "There is no pool “nowhere”."),
-    ({"pool": "", "system": "k8s"}, "pool", "No pool for k8s is switched on."),
+    ({"pool": "", "system": "k8s"}, "pool", "No pool for k8s is enabled."),
     ({"pool": ""}, "pool", "Name a pool or a system."),
     ({"resources": {"cpu_cores": 999}}, "pool", "No slot of cml-eu can ever hold this: too little CPU."),
     (
@@ -58,9 +58,9 @@ WRONG = [
         "pool",
         "No pool for cml can hold this.",
     ),
-    ({"resources": {"cpu_cores": -1}}, "resources.cpu_cores", "zero or more"),
-    ({"resources": {}}, "resources", "Ask for something."),
-    ({"resources": {"cpu_cores": 0}}, "resources", "Ask for something."),
+    ({"resources": {"cpu_cores": -1}}, "resources.cpu_cores", "0 or more"),
+    ({"resources": {}}, "resources", "Request at least one resource."),
+    ({"resources": {"cpu_cores": 0}}, "resources", "Request at least one resource."),
     ({"priority": 7}, "priority", "not a valid choice"),
     ({"holder": "x" * 101}, "holder", "100 characters"),
     ({"time_to_live": 60}, "time_to_live", "Unknown field."),
@@ -84,7 +84,7 @@ def test_an_unknown_resource_is_refused(api, operator, pool):
 def test_a_pool_that_is_off_takes_none(api, operator, pool):
     Pool.objects.update(enabled=False)
     answer = api(operator).post(PATH, ASKED)
-    assert answer.json()["details"] == {"pool": ["The pool cml-eu is switched off."]}
+    assert answer.json()["details"] == {"pool": ["The pool cml-eu is disabled."]}
 
 
 def test_renewing_keeps_it_alive(api, operator, pool):

@@ -1,4 +1,4 @@
-"""Moving a session that waits to another pool over the API."""
+"""Moving a waiting session to another pool in the API."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_controllers_see_it_in_its_new_pool_alone(api, move, session, controller
         ({"priority": 90}, "priority"),
     ],
 )
-def test_what_will_not_do_is_refused_by_field(move, session, change, field):
+def test_an_unsuitable_value_is_rejected_by_field(move, session, change, field):
     pool_named("off", enabled=False)
     pool_named("eve", system="eve-ng")
     answer = move(session, **change)

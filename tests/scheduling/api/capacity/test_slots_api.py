@@ -1,4 +1,4 @@
-"""Slots over the API: what people do to them and what controllers tell about them."""
+"""Slots in the API: actions of users and reports of controllers."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ def listed(client, **query):
     return {row["name"] for row in client.get(SLOTS, query).json()["results"]}
 
 
-def test_a_slot_shows_all_that_belongs_to_it(api, viewer, slot, now):
+def test_a_slot_shows_its_leases_ports_and_attempts(api, viewer, slot, now):
     reservation = reserve(slot.pool, now)
     put_on(slot, reservation, now)
     PortAllocation.objects.create(slot=slot, port=2500, name="r1_vnc", leaked=True)
@@ -74,7 +74,7 @@ def test_an_operator_acts_with_a_reason(api, operator, pool, action, old, fields
         ("terminate", S.READY, {"lease_count": 1}),
     ],
 )
-def test_what_does_not_fit_the_state_is_refused(api, operator, pool, action, old, fields):
+def test_an_action_that_does_not_fit_the_state_is_rejected(api, operator, pool, action, old, fields):
     slot = make_slot(pool, 1, old, **fields)
     answer = api(operator).post(f"{SLOTS}{slot.pk}/{action}/", {"reason": "bad fan"})
     assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
@@ -144,5 +144,5 @@ def test_another_controllers_slot_is_not_there(api, other_controller, slot, step
 
 
 @pytest.mark.parametrize("path", ["/api/pools/", "/api/reservations/", "/api/ticks/"])
-def test_what_is_for_people_is_not_for_controllers(api, controller, path):
+def test_endpoints_for_users_reject_controllers(api, controller, path):
     assert api(controller).get(path).status_code == 403

@@ -1,4 +1,4 @@
-"""The stage of the scheduler's pages."""
+"""Fixtures of the scheduler's pages."""
 
 from tests.scheduling.pages.scheduler.conftest import clock, fleet, lab, pool, runtime, tuned
 

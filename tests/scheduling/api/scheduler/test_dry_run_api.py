@@ -1,4 +1,4 @@
-"""The dry run over the API: what would change, and nothing that does."""
+"""Dry runs in the API: affected sessions, and no changes."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.support.scheduler_setup import RECLAIM, Party
 
 @pytest.fixture
 def run(api, operator, fleet):
-    """`run(…)`: the answer of a dry run of the pool."""
+    """`run(…)`: the response of a dry run of the pool."""
 
     def post(status=200, **body):
         answer = api(operator).post(f"/api/pools/{fleet.pool.pk}/dry-run", body, format="json")
@@ -78,7 +78,7 @@ def test_another_requirement_of_one_session(fleet, lab, run):
     assert moves(found, "newly_placed") == {(str(active_of(other).pk), "", "cml-eu-01")}
 
 
-def test_a_session_that_is_spread_divides_what_it_would_need(tuned, run):
+def test_a_spread_session_divides_a_new_requirement(tuned, run):
     fleet = tuned(cpu_cores=3)
     fleet.slot()
     session = Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks()
@@ -113,7 +113,7 @@ def test_actions_that_would_stop_others(tuned, run):
     Party(fleet, "few", make_definition(pool="cml-eu")).asks()
     found = run(scheduler=RECLAIM)
     assert (found["stopped_before"], found["stopped_after"]) == (0, 1)
-    assert found["newly_placed"][0]["after"] == "cml-eu-01, once room is made"
+    assert found["newly_placed"][0]["after"] == "cml-eu-01, after evictions"
 
 
 def test_nothing_is_written(fleet, lab, run):

@@ -1,4 +1,4 @@
-"""“Why is it waiting?” over the API: position, the reason with its numbers, what happens next."""
+"""Wait reasons in the API: position, reason with its numbers, next steps."""
 
 from datetime import timedelta
 
@@ -21,7 +21,7 @@ links: []
 
 @pytest.fixture
 def why(api, viewer):
-    """`why(session)`: what the API says of it."""
+    """`why(session)`: the wait reasons of a session in the API."""
 
     def ask(session, query="", status=200):
         answer = api(viewer).get(f"/api/lablet-sessions/{session.pk}/explain/{query}")
@@ -60,7 +60,7 @@ def test_the_reason_is_a_sentence_with_numbers(tuned, lab, why):
     fleet.clean_tick()
     found = why(session)
     assert found["sentence"] == (
-        "3 of 4 READY slots lack CPU: 4 cores asked, at most 3 cores free; 1 is cordoned."
+        "3 of 4 READY slots lack CPU: 4 cores requested, at most 3 cores free; 1 is cordoned."
     )
     assert [(each["code"], each["slots"]) for each in found["reasons"]] == [("cpu_cores", 3), ("cordon", 1)]
     assert found["reasons"][0]["sample"] == ["cml-eu-01", "cml-eu-02", "cml-eu-03"]
@@ -75,8 +75,8 @@ def test_all_reasons_by_slot_on_demand(tuned, lab, why):
     found = why(session, "?slots=true")
     by_name = {each["name"]: each["reasons"] for each in found["by_slot"]}
     assert by_name["cml-eu-01"] == [
-        "CPU: 4 cores asked, 1 core free",
-        "memory: 3.5 GB asked, 2 GB free",
+        "CPU: 4 cores requested, 1 core free",
+        "memory: 3.5 GB requested, 2 GB free",
     ]
     assert len(by_name["cml-eu-02"]) == 1
 
@@ -88,7 +88,7 @@ def test_a_smaller_requirement_that_fits_is_named(tuned, lab, why):
     fleet.slot(cpu_cores=1)
     found = why(lab())
     assert step(found, "smaller")["text"] == "With 3 cores of CPU instead of 4 it would fit 2 slots now."
-    assert step(found, "full")["text"].startswith("cml-eu has all 3 slots it may have")
+    assert step(found, "full")["text"].startswith("cml-eu is at its maximum of 3 slots")
 
 
 def test_a_slot_that_boots_and_will_take_it(tuned, lab, why):
@@ -98,11 +98,11 @@ def test_a_slot_that_boots_and_will_take_it(tuned, lab, why):
     found = why(lab())
     coming = step(found, "booting")
     assert (coming["slot"], coming["slot_name"]) == (str(booting.pk), "cml-eu-02")
-    assert coming["text"] == "cml-eu-02 is booting and will take it."
+    assert coming["text"] == "cml-eu-02 is booting and will hold it."
     assert coming["at"] is not None
 
 
-def test_a_slot_that_boots_for_those_ahead(tuned, lab, why):
+def test_a_booting_slot_goes_to_the_sessions_ahead(tuned, lab, why):
     fleet = tuned(max_slots=2)
     fleet.slot(cordoned=True)
     fleet.slot(SlotState.BINDING)
@@ -110,7 +110,7 @@ def test_a_slot_that_boots_for_those_ahead(tuned, lab, why):
         lab(priority=90)
     last = lab(priority=10)
     fleet.clean_tick()
-    assert step(why(last), "booting")["text"] == "cml-eu-02 is binding and fits it, after those ahead."
+    assert step(why(last), "booting")["text"] == "cml-eu-02 is binding and fits it, after the sessions ahead."
 
 
 def test_a_slot_that_boots_and_does_not_fit_is_not_promised(tuned, lab, why):
@@ -123,10 +123,10 @@ def test_a_slot_that_boots_and_does_not_fit_is_not_promised(tuned, lab, why):
 @pytest.mark.parametrize(
     ("fields", "kind", "text"),
     [
-        ({}, "launch", "cml-eu may have more slots"),
-        ({"enabled": False}, "off", "switched off"),
+        ({}, "launch", "cml-eu can launch more slots"),
+        ({"enabled": False}, "off", "is disabled"),
         ({"stopped_reason": "no such image"}, "stopped", "launches nothing: no such image."),
-        ({"max_slots": 1}, "full", "the only slot"),
+        ({"max_slots": 1}, "full", "maximum of 1 slot"),
     ],
 )
 def test_whether_a_slot_can_be_launched_for_it(fields, kind, text, tuned, lab, why):
@@ -137,16 +137,16 @@ def test_whether_a_slot_can_be_launched_for_it(fields, kind, text, tuned, lab, w
     assert text in step(why(session), kind)["text"]
 
 
-def test_room_that_is_being_made_is_told(tuned, lab, why):
+def test_space_that_is_being_cleared_is_explained(tuned, lab, why):
     fleet = tuned(max_slots=2)
     fleet.slot(cordoned=True)
     fleet.slot(SlotState.DRAINING)
     assert step(why(lab()), "full")["text"] == (
-        "cml-eu has all 2 slots it may have, and makes room: a slot that nobody is on ends."
+        "cml-eu is at its maximum of 2 slots. An idle slot terminates to make room."
     )
 
 
-def test_what_nothing_can_ever_hold(fleet, lab, why):
+def test_a_session_that_no_slot_can_ever_hold(fleet, lab, why):
     session = lab()
     Pool.objects.filter(pk=fleet.pool.pk).update(memory_gb=2)
     fleet.slot(memory_gb=2)
@@ -155,8 +155,8 @@ def test_what_nothing_can_ever_hold(fleet, lab, why):
     assert found["outcome"] == "impossible"
     assert kinds(found) == ["impossible"]
     assert found["next_steps"][0]["text"] == (
-        "Nothing in cml-eu can ever hold it: even when empty, a slot lacks memory: "
-        "3.5 GB asked, at most 2 GB free."
+        "No slot of cml-eu can ever hold it: even when empty, a slot lacks memory: "
+        "3.5 GB requested, at most 2 GB free."
     )
 
 
@@ -169,7 +169,7 @@ def test_a_session_that_spreads_over_more_slots_than_there_can_be(tuned, why):
     assert found["outcome"] == "impossible"
     assert "of its 3 kernels placed, the only READY slot lacks CPU" in found["sentence"]
     assert [each["text"] for each in found["next_steps"]] == [
-        "Nothing in cml-eu can ever hold it: its kernels need more than all slots have."
+        "No slot of cml-eu can ever hold it: its kernels need more than all slots have."
     ]
     tuned(max_slots=2)
     assert why(session)["outcome"] == "waiting"
@@ -182,8 +182,10 @@ def test_it_is_its_turn_later(fleet, lab, why, now):
     found = why(session)
     at = now + timedelta(minutes=45)
     assert found["outcome"] == "refused"
-    assert found["sentence"] == "It is booked ahead; its turn comes 15 minutes before its timeslot."
-    assert step(found, "turn")["text"] == "When its turn comes, it is placed as soon as there is room."
+    assert found["sentence"] == "Advance booking. It joins the queue 15 minutes before its timeslot."
+    assert (
+        step(found, "turn")["text"] == "It is placed as soon as it has joined the queue and a slot has space."
+    )
     assert step(found, "turn")["at"].startswith(f"{at:%Y-%m-%dT%H:%M}")
 
 
@@ -198,24 +200,24 @@ def test_a_quota_that_is_used_up(tuned, why):
     assert kinds(found) == ["quota"]
 
 
-def test_there_is_room_and_the_next_tick_places_it(fleet, lab, why):
+def test_a_session_that_fits_is_placed_by_the_next_tick(fleet, lab, why):
     fleet.slot()
     found = why(lab())
     assert (found["outcome"], found["next_steps"]) == ("placed", [])
-    assert found["sentence"] == "There is room for it on cml-eu-01: the next tick places it."
+    assert found["sentence"] == "It fits on cml-eu-01: the next tick places it."
 
 
-def test_room_is_being_made(tuned, why):
+def test_space_is_being_cleared(tuned, why):
     fleet = tuned(max_slots=1, scheduler=RECLAIM)
     slot = fleet.slot()
     many = Party(fleet, "many", make_definition(pool="cml-eu", preemptible=True))
     for _ in range(4):
         many.runs(slot)
     waiting = Party(fleet, "few", make_definition(pool="cml-eu")).asks()
-    assert why(waiting)["sentence"] == "The next tick asks a session to stop, to make room for it."
+    assert why(waiting)["sentence"] == "The next tick stops a session to make room for it."
     fleet.clean_tick()
     found = why(waiting)
-    assert found["sentence"] == "Room is being made for it on cml-eu-01: sessions there were asked to stop."
+    assert found["sentence"] == "Space is being cleared for it on cml-eu-01: sessions there are stopping."
     assert step(found, "held")["slot"] == str(slot.pk)
 
 
@@ -223,17 +225,17 @@ def test_the_node_of_a_spread_session_that_finds_no_place(tuned, why):
     fleet = tuned(cpu_cores=3, max_slots=1)
     fleet.slot(cpu_cores=1)
     found = why(Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks())
-    assert found["sentence"].startswith("Its node r1 finds no place: the only READY slot lacks CPU: 2 cores")
+    assert found["sentence"].startswith("Its node r1 fits no slot: the only READY slot lacks CPU: 2 cores")
 
 
-def test_the_slots_of_a_spread_session_say_what_the_sentence_says(tuned, why):
-    """Two nodes of 10 cores and one slot of 16: the second finds no room beside the first."""
+def test_the_reasons_by_slot_of_a_spread_session_match_the_sentence(tuned, why):
+    """Two nodes of 10 cores and one slot of 16: the second does not fit beside the first."""
     fleet = tuned(max_slots=1, max_leases=4)
     fleet.slot()
     big = make_definition(pool="cml-eu", topology=TWO_BIG_NODES, placement="spread")
     found = why(Party(fleet, "apart", big).asks(), "?slots=true")
     assert "with 1 of its 2 kernels placed, the only READY slot lacks CPU" in found["sentence"]
-    assert [each["reasons"] for each in found["by_slot"]] == [["CPU: 10 cores asked, 6 cores free"]]
+    assert [each["reasons"] for each in found["by_slot"]] == [["CPU: 10 cores requested, 6 cores free"]]
 
 
 def test_a_plugin_that_fails_is_named(tuned, lab, why):
@@ -244,15 +246,15 @@ def test_a_plugin_that_fails_is_named(tuned, lab, why):
     assert "the licence server does not answer" in failure["text"]
 
 
-def test_a_scheduler_that_cannot_be_used_is_said(tuned, lab, why):
+def test_an_invalid_scheduler_is_reported(tuned, lab, why):
     session = lab()
     tuned(scheduler="actions: [allocate]\nplugins: [gone]\n")
     assert "There is no plugin “gone”" in why(session)["sentence"]
 
 
-def test_only_what_waits_can_be_explained(session_in, why):
+def test_only_waiting_sessions_can_be_explained(session_in, why):
     found = why(session_in(SessionStatus.RUNNING), status=409)
-    assert "it waits for no slot" in found["message"]
+    assert "it is not waiting for a slot" in found["message"]
 
 
 def test_explaining_writes_nothing(fleet, lab, why):

@@ -1,4 +1,4 @@
-"""A pool's scheduler, ticks, decisions and labels over the API."""
+"""A pool's scheduler, ticks, decisions and labels in the API."""
 
 import pytest
 
@@ -67,7 +67,7 @@ def test_a_new_pool_with_a_wrong_scheduler_is_not_made(api, admin):
 
 def test_limits_of_queues_that_are_not_there_are_warned_of(change, project):
     (warning,) = change(scheduler=LIMITED, reason="exams").json()["warnings"]
-    assert warning == "There is no queue “academy / nobody”: such a limit limits nobody."
+    assert warning == "There is no queue “academy / nobody”: the limit has no effect."
 
 
 def test_limits_of_people_are_known(change, project, operator):
@@ -104,7 +104,7 @@ def test_decisions_of_a_reservation(tuned, lab, api, viewer):
     assert api(viewer).get(f"/api/reservations/{other.pk}/").json()["verdict"] == "waiting:cordon"
 
 
-def test_labels_are_set_anew_with_a_reason(fleet, api, operator):
+def test_labels_are_replaced_with_a_reason(fleet, api, operator):
     slot = fleet.slot(labels={"rack": "a"})
     client = api(operator)
     body = {"labels": {"rack": "b", "gpu": "a10"}, "reason": "moved"}

@@ -1,4 +1,4 @@
-"""A cloud to launch in: moto's server on a port of its own, reached by real boto3 over HTTP."""
+"""An EC2 account: moto's server on a port of its own, called by real boto3 over HTTP."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def moto_url() -> Iterator[str]:
-    """The address of an account with a launch template; one for all tests, each has a pool of its own."""
+    """The address of an account with a launch template, shared by all tests; each test has its own pool."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
@@ -39,7 +39,7 @@ def moto_url() -> Iterator[str]:
 
 @pytest.fixture
 def cloud(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
-    """`cloud(service)`: our process's client of the account."""
+    """`cloud(service)`: a client of the account."""
     for name, value in {
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
@@ -57,13 +57,13 @@ def cloud(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any
 
 @pytest.fixture
 def unique() -> str:
-    """A name that no other test uses: they share one account."""
+    """A unique name, since all tests share one account."""
     return f"cml-{uuid4().hex[:8]}"
 
 
 @pytest.fixture
 def ec2(cloud: Callable[[str], Any]) -> Any:
-    """boto3's own view of the account."""
+    """A boto3 client of the account."""
     client = cloud("ec2")
     if not client.describe_launch_templates()["LaunchTemplates"]:
         client.create_launch_template(
@@ -88,7 +88,7 @@ def ec2_settings(moto_url: str, settings: Any) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def installation(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Which LCM the runtimes of a test belong to, without a database; a test can make one another's."""
+    """The installation id of a test's runtimes, without a database; a test can replace it."""
     monkeypatch.setattr(Ec2Runtime, "installation", "lcm-here")
     return "lcm-here"
 
@@ -100,7 +100,7 @@ def runtime(ec2: Any, ec2_settings: dict[str, Any], unique: str) -> Ec2Runtime:
 
 @pytest.fixture
 def hooked(cloud: Callable[[str], Any]) -> Iterator[Callable[[str, Callable[..., Any]], None]]:
-    """`hooked(event, what)`: do something at a point of botocore's calls, until the test ends."""
+    """`hooked(event, what)`: run a function at an event of botocore until the test ends."""
     registered: list[tuple[Any, str, Callable[..., Any]]] = []
 
     def hook(event: str, what: Callable[..., Any]) -> None:

@@ -1,4 +1,4 @@
-"""EC2's error codes and what each means for a pool."""
+"""EC2 error codes and their runtime failures."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ BODY = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 class Raw:
-    """What urllib3 would have read."""
+    """The raw response that urllib3 would return."""
 
     def __init__(self, body):
         self.body = body
@@ -34,7 +34,7 @@ class Raw:
 
 @pytest.fixture
 def answering(hooked):
-    """`answering(operation, code, status)`: EC2 answers with this error; gives the calls that it got."""
+    """`answering(operation, code, status)`: EC2 returns this error; returns the recorded calls."""
 
     def answer(operation, code, status=400):
         calls = []
@@ -95,7 +95,7 @@ def test_a_code_has_its_failure(runtime, answering, spot_and_on_demand, code, st
     assert len(calls) == 1, "nothing is tried again behind the pool's back"
 
 
-def test_every_category_can_be_told():
+def test_every_category_can_be_shown():
     assert {failure.category for failure in (CapacityRefused, Throttled, QuotaExceeded)} == {
         Category.CAPACITY,
         Category.THROTTLED,
@@ -150,7 +150,7 @@ except Misconfigured as error:
 """
 
 
-def test_without_boto3_the_message_says_what_to_install(tmp_path, monkeypatch):
+def test_without_boto3_the_message_names_the_package_to_install(tmp_path, monkeypatch):
     for name, value in {
         "DEBUG": "1",
         "DATA_DIR": str(tmp_path),

@@ -1,4 +1,4 @@
-"""Two LCMs with a pool of the same name in one account."""
+"""Two installations with a pool of the same name in one account."""
 
 from datetime import timedelta
 
@@ -21,12 +21,12 @@ def pool(db, ec2_settings, unique):
 
 @pytest.fixture
 def late():
-    """A moment at which all that no slot knows is an orphan."""
+    """A time at which every instance without a slot is an orphan."""
     return lambda: timezone.now() + ORPHAN_GRACE + timedelta(minutes=1)
 
 
 def living(ec2, pool):
-    """What runs in the account for pools of this name, whosever it is."""
+    """The running instances of pools of this name, of any installation."""
     mine = [
         {"Name": "tag:lcm:pool", "Values": [pool.name]},
         {"Name": "instance-state-name", "Values": ["running"]},
@@ -45,7 +45,7 @@ def test_orphans_are_ended_by_their_own_lcm_only(runtime, pool, ec2, ec2_setting
     assert living(ec2, pool) == {theirs.id}
 
 
-def test_what_was_launched_before_there_were_ids_stays_with_its_slot(
+def test_an_instance_launched_before_installation_ids_stays_with_its_slot(
     runtime, pool, ec2, late, spot_and_on_demand
 ):
     on_demand = spot_and_on_demand[1]

@@ -1,4 +1,4 @@
-"""EC2: launching, finding and ending instances, by real boto3 against moto's server."""
+"""EC2: launch, describe and terminate instances, by real boto3 against moto's server."""
 
 import base64
 from dataclasses import replace
@@ -21,7 +21,7 @@ from tests.scheduling.capacity.runtimes.conftest import request_for
 
 @pytest.fixture
 def sent(hooked):
-    """The parameters of all launches, as they were sent."""
+    """The parameters of all launch calls."""
     calls = []
     hooked("before-parameter-build.ec2.RunInstances", lambda params, **_: calls.append(dict(params)))
     return calls
@@ -57,7 +57,7 @@ def test_the_tags_come_with_the_launch(ec2_settings, ec2, sent, unique, spot_and
     assert (sent[0]["MinCount"], sent[0]["MaxCount"]) == (1, 1)
 
 
-def test_spot_and_on_demand_are_told_apart(runtime, ec2, spot_and_on_demand):
+def test_spot_and_on_demand_are_distinguished(runtime, ec2, spot_and_on_demand):
     spot, on_demand = (runtime.launch(request_for(each, each.name)) for each in spot_and_on_demand)
     assert raw(ec2, spot.id)["InstanceLifecycle"] == "spot"
     assert "InstanceLifecycle" not in raw(ec2, on_demand.id)
@@ -123,7 +123,7 @@ def test_user_data_that_ec2_would_not_take_is_refused(runtime, sent, spot_and_on
     assert sent == []
 
 
-def test_the_endpoint_waits_for_what_it_is_made_of(ec2_settings, ec2):
+def test_the_endpoint_is_empty_until_its_attributes_are_known(ec2_settings, ec2):
     runtime = Ec2Runtime("p", {**ec2_settings, "endpoint_template": "https://{public_dns}:8443"})
     instance = {"InstanceId": "i-1", "State": {"Name": "pending"}, "PublicDnsName": ""}
     assert runtime._instance(instance).endpoint == ""
@@ -168,7 +168,9 @@ def test_only_this_pools_instances_are_seen(runtime, ec2, ec2_settings, spot_and
     assert [each.id for each in elsewhere.describe()] == [of_another_lcm.id]
 
 
-def test_what_names_no_lcm_is_seen_until_one_claims_it(runtime, ec2, ec2_settings, spot_and_on_demand):
+def test_an_instance_without_an_owner_tag_is_listed_until_it_is_claimed(
+    runtime, ec2, ec2_settings, spot_and_on_demand
+):
     old = runtime.launch(request_for(spot_and_on_demand[1]))
     assert old.claimed
     ec2.delete_tags(Resources=[old.id], Tags=[{"Key": "lcm:installation"}])
@@ -198,7 +200,7 @@ def test_terminating_twice_is_fine(runtime, ec2, spot_and_on_demand):
     assert list(runtime.describe()) == []
 
 
-def test_terminating_what_is_not_there_is_fine(runtime):
+def test_terminating_a_missing_instance_succeeds(runtime):
     runtime.terminate("i-0123456789abcdef0")
 
 
@@ -232,7 +234,7 @@ def test_a_call_that_never_arrived_is_a_plain_failure(runtime, hooked, spot_and_
     assert list(runtime.describe()) == []
 
 
-def test_nobody_there_is_a_plain_failure(ec2_settings, spot_and_on_demand):
+def test_an_unreachable_service_is_a_plain_failure(ec2_settings, spot_and_on_demand):
     runtime = Ec2Runtime("cml-eu", {**ec2_settings, "endpoint_url": "http://127.0.0.1:9"})
     with pytest.raises(RuntimeFailure) as caught:
         runtime.launch(request_for(spot_and_on_demand[1]))

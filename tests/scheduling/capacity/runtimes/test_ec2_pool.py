@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def fleet(runtime, ec2_settings) -> Fleet:
-    """A pool of spot slots, on-demand when there are none."""
+    """A pool of spot slots with on-demand fallback."""
     pool = create_pool(
         name=runtime.pool,
         actor=SYSTEM,
@@ -30,7 +30,7 @@ def fleet(runtime, ec2_settings) -> Fleet:
 
 @pytest.fixture
 def refusing(hooked):
-    """`refusing(code, *markets)`: EC2 answers with this error for these; gives which were asked for."""
+    """`refusing(code, *markets)`: EC2 refuses these markets; returns the requested ones."""
 
     def refuse(code, *markets):
         asked = []
@@ -74,7 +74,7 @@ def test_a_quota_of_both_markets_backs_off(fleet, refusing):
     assert (slot.state, fleet.fresh().failures) == (SlotState.ERROR, 1)
 
 
-def test_what_cannot_be_interrupted_is_asked_for_on_demand_alone(fleet, refusing):
+def test_non_preemptible_work_requests_on_demand_only(fleet, refusing):
     asked = refusing("", "nobody")
     fleet.reservation()
     fleet.tick()
@@ -82,8 +82,8 @@ def test_what_cannot_be_interrupted_is_asked_for_on_demand_alone(fleet, refusing
     assert asked == ["on-demand"]
 
 
-def test_an_orphan_is_ended_and_what_does_not_carry_our_tag_is_not(fleet, runtime, ec2, hooked):
-    """Beside them: a slot's own instance, and one that someone tagged for another pool."""
+def test_an_orphan_is_terminated_and_an_untagged_instance_is_not(fleet, runtime, ec2, hooked):
+    """The account also has the slot's own instance and an instance tagged for another pool."""
     named = []
     for call in ("TerminateInstances", "StopInstances"):
         hooked(f"before-parameter-build.ec2.{call}", lambda params, **_: named.extend(params["InstanceIds"]))

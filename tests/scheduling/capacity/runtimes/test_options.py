@@ -1,4 +1,4 @@
-"""Runtime settings: what is wrong is said when a pool is saved."""
+"""Validation of runtime settings when a pool is saved."""
 
 import pytest
 
@@ -128,7 +128,7 @@ def test_a_name_is_taken_once():
         ("ec2", {**EC2, "endpoint_template": "https://{private_ip"}, "endpoint_template", "cannot be read"),
         ("ec2", {**EC2, "endpoint_template": "https://{private_ip.x}"}, "endpoint_template", "unknown"),
         ("ec2", {**EC2, "endpoint_template": "https://{private_ip!r}"}, "endpoint_template", "unknown"),
-        ("ec2", {**EC2, "tags": {"lcm:pool": "mine"}}, "tags", "“lcm:pool” is not free"),
+        ("ec2", {**EC2, "tags": {"lcm:pool": "mine"}}, "tags", "“lcm:pool” is reserved"),
         ("ec2", {**EC2, "tags": {"cost": 5}}, "tags", "an object of names and texts"),
         ("ec2", {**EC2, "tags": {"cost": "x" * 257}}, "tags", "at most 256"),
         ("ec2", {**EC2, "tags": {f"tag-{n}": "x" for n in range(41)}}, "tags", "at most 40"),
@@ -140,7 +140,7 @@ def test_a_wrong_setting_is_named(name, given, key, sentence):
     assert sentence in problems[key]
 
 
-def test_all_that_is_wrong_is_said_at_once():
+def test_all_problems_are_reported_at_once():
     settings = {"boot_second": 5, "broken": "yes", "offerings": [{"nme": "a"}]}
     assert set(runtime_problems("simulated", settings)) == {
         "boot_second",

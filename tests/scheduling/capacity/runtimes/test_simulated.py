@@ -1,4 +1,4 @@
-"""The simulated runtime: a world in the database, with time that can be moved and faults on demand."""
+"""The simulated runtime: state in the database, controllable time and faults."""
 
 from datetime import timedelta
 
@@ -106,7 +106,7 @@ def test_a_worker_is_not_ready_before_its_instance_runs(world):
     assert runtime.probe(instance).ready
 
 
-def test_probing_asks_no_database(world, django_assert_num_queries):
+def test_probing_needs_no_query(world, django_assert_num_queries):
     instance = world().launch(ask())
     with django_assert_num_queries(0):
         world().probe(instance)
@@ -144,14 +144,14 @@ def test_spot_comes_first_when_there_is_spot(world):
     ]
 
 
-def test_a_spot_instance_says_so(world):
+def test_a_spot_instance_is_marked(world):
     world().launch(ask(market=Market.SPOT))
     assert next(iter(world().describe())).market is Market.SPOT
 
 
 def test_an_offering_can_be_refused(world):
     runtime = world(spot=True, refuse_offerings=["sim-large-spot"])
-    with pytest.raises(CapacityRefused, match="no sim-large-spot"):
+    with pytest.raises(CapacityRefused, match="no capacity for sim-large-spot"):
         runtime.launch(ask(offering="sim-large-spot"))
     assert runtime.launch(ask(offering="sim-large"))
 
@@ -205,7 +205,7 @@ def test_an_instance_can_vanish_and_does_not_come_back(world):
     assert list(world().describe()) == []
 
 
-def test_an_interruption_is_told_until_it_is_acknowledged(world):
+def test_an_interruption_is_returned_until_it_is_acknowledged(world):
     runtime = world(interrupt_after_seconds=60)
     instance = runtime.launch(ask())
     assert list(runtime.interruptions()) == []
@@ -219,7 +219,7 @@ def test_an_interruption_is_told_until_it_is_acknowledged(world):
     assert list(runtime.interruptions()) == []
 
 
-def test_an_interrupted_instance_is_taken_away_at_its_deadline(world):
+def test_an_interrupted_instance_terminates_at_its_deadline(world):
     runtime = world()
     instance = runtime.launch(ask())
     runtime.interrupt(instance.id)

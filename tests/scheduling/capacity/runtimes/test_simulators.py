@@ -57,7 +57,7 @@ def test_a_cml_that_was_lost_comes_back_empty(runtime, process):
     assert process.admin.controllers()[instance.id]["labs"] == {}
 
 
-def test_what_vanishes_takes_its_cml_along(runtime, process, settings):
+def test_a_vanished_instance_removes_its_cml(runtime, process, settings):
     instance = runtime.launch(ask("token-5"))
     gone = SimulatedRuntime("cml-eu", {"vanish_after_seconds": 0})
     assert instance.id not in {each.id for each in gone.describe()}

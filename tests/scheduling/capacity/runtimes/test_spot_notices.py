@@ -1,4 +1,4 @@
-"""Notices of interruption, through a queue in moto."""
+"""Interruption notices, through an SQS queue in moto."""
 
 import json
 import logging
@@ -25,7 +25,7 @@ DEADLINE = datetime(2026, 3, 1, 12, 2, tzinfo=UTC)
 
 
 class Queue:
-    """A queue whose messages are seen again at once, until they are deleted."""
+    """A queue whose messages are visible again at once, until they are deleted."""
 
     def __init__(self, client, name, hidden_for="0"):
         self.client = client

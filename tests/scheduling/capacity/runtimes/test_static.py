@@ -1,4 +1,4 @@
-"""Workers that exist already: handed out by the list, and asked how they are over HTTP and TLS."""
+"""Listed workers: assigned in list order and probed over HTTP and TLS."""
 
 import ssl
 import threading
@@ -16,7 +16,7 @@ READY = b'{"version": "2.9.1+build.7", "ready": true, "allow_ssh_pubkey_auth": f
 
 
 class Worker(BaseHTTPRequestHandler):
-    """Answers like CML, or as the test says."""
+    """Answers like CML, or as the test configures it."""
 
     def do_GET(self):
         self.server.asked.append(self.path)
@@ -114,7 +114,7 @@ def test_nothing_is_ended():
     assert [each.id for each in runtime.describe()] == ["a"]
 
 
-def test_a_listed_worker_is_asked(serve):
+def test_a_listed_worker_is_probed(serve):
     url, server = serve()
     runtime = StaticRuntime("lab", {"workers": [{"name": "a", "endpoint": f"{url}/"}]})
     assert runtime.probe(runtime.launch(ask("lab-01"))) == Health(True, "", "2.9.1+build.7")
@@ -141,14 +141,14 @@ def test_a_certificate_file_that_is_missing_is_a_reason(serve, certificate, tmp_
     for ca in ("nowhere.pem", "empty.pem"):
         health = probe_cml(url, str(tmp_path / ca))
         assert not health.ready
-        assert health.reason.startswith(f"{url} cannot be asked")
+        assert health.reason.startswith(f"{url} cannot be probed")
 
 
 @pytest.mark.parametrize(
     ("status", "body", "reason"),
     [
-        (200, b'{"version": "2.9.1", "ready": false}', "CML says that it is not ready."),
-        (200, b'{"version": "2.9.1", "ready": "yes"}', "CML says that it is not ready."),
+        (200, b'{"version": "2.9.1", "ready": false}', "CML reports that it is not ready."),
+        (200, b'{"version": "2.9.1", "ready": "yes"}', "CML reports that it is not ready."),
         (200, b'{"version": "2.9.1"}', "does not answer like CML."),
         (200, b'{"ready": true}', "does not answer like CML."),
         (200, b"[]", "does not answer like CML."),
@@ -160,7 +160,7 @@ def test_a_certificate_file_that_is_missing_is_a_reason(serve, certificate, tmp_
         (503, b"", "answers with status 503."),
     ],
 )
-def test_what_is_wrong_with_an_answer_is_said(serve, status, body, reason):
+def test_an_invalid_answer_is_explained(serve, status, body, reason):
     url, _ = serve(status, body)
     health = probe_cml(url)
     assert not health.ready
@@ -181,7 +181,7 @@ def test_a_slow_worker_does_not_hold_up_the_others(serve, pause):
 
 
 @pytest.mark.parametrize("endpoint", ["", "http://127.0.0.1:9", "https://x.invalid", "http://[", "nonsense"])
-def test_an_address_where_nobody_is_gives_a_reason(endpoint):
+def test_an_unreachable_address_gives_a_reason(endpoint):
     health = probe_cml(endpoint)
     assert not health.ready
     assert health.reason

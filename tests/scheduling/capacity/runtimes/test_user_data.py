@@ -1,4 +1,4 @@
-"""User data: any text arrives as it was."""
+"""User data preserves any text."""
 
 import json
 
@@ -15,7 +15,7 @@ def told(document):
     return file, json.loads(file["content"])
 
 
-def test_a_worker_is_told_its_slot_its_controller_and_its_token():
+def test_user_data_contains_the_slot_the_address_and_the_token():
     document = user_data(slot_id="slot-1", controller_url="https://lcm.example.org", token="once")
     file, values = told(document)
     assert document.startswith("#cloud-config\n")

@@ -1,4 +1,4 @@
-"""A pool, and clients that are logged in."""
+"""A pool, and signed-in clients."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.support.capacity_setup import pool_named
 
 @pytest.fixture
 def pool(db: None) -> Pool:
-    """cml-eu with room for six slots."""
+    """cml-eu with a maximum of six slots."""
     return pool_named("cml-eu", max_slots=6, description="Evening courses")
 
 
 @pytest.fixture
 def by(client: Client) -> Callable[[User], Client]:
-    """`by(person)`: the client, logged in as them."""
+    """`by(person)`: a client signed in as this user."""
 
     def log_in(person: User) -> Client:
         client.force_login(person)
@@ -33,7 +33,7 @@ def by(client: Client) -> Callable[[User], Client]:
 
 @pytest.fixture
 def words() -> Callable[[object], str]:
-    """`words(page)`: what a page says, without its mark-up."""
+    """`words(page)`: the text of a page, without markup."""
 
     def text(page: object) -> str:
         body = re.sub(r"<[^>]+>", " ", page.content.decode())

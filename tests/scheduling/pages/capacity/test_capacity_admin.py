@@ -1,4 +1,4 @@
-"""Capacity in django-admin: states by the services' actions, pools by the service."""
+"""Django admin of scheduling: states change by the services' actions, pools by the service."""
 
 import pytest
 
@@ -24,11 +24,11 @@ def fixer(client, db):
         ("cordon", S.READY, {}, {"cordoned": True}, "1 slot cordoned."),
         ("uncordon", S.READY, {"cordoned": True}, {"cordoned": False}, "1 slot uncordoned."),
         ("drain", S.READY, {}, {"state": S.DRAINING}, "1 slot draining."),
-        ("retry", S.ERROR, {}, {"state": S.EMPTY}, "1 slot free to be used again."),
-        ("terminate", S.READY, {}, {"state": S.TERMINATING}, "1 slot being ended."),
+        ("retry", S.ERROR, {}, {"state": S.EMPTY}, "1 slot available again."),
+        ("terminate", S.READY, {}, {"state": S.TERMINATING}, "1 slot terminating."),
     ],
 )
-def test_an_action_asks_why_and_calls_the_service(fixer, pool, action, old, fields, new, told):
+def test_an_action_requires_a_reason_and_calls_the_service(fixer, pool, action, old, fields, new, told):
     slot = make_slot(pool, 1, old, **fields)
     assert 'name="reason"' in act(fixer, action, slot).content.decode()
     assert said(act(fixer, action, slot, apply="yes", reason="bad fan")) == [told]
@@ -37,7 +37,7 @@ def test_an_action_asks_why_and_calls_the_service(fixer, pool, action, old, fiel
     assert (log_of(slot)[-1].actor, log_of(slot)[-1].reason) == ("fay", "bad fan")
 
 
-def test_a_refusal_is_told_in_the_services_words(fixer, pool):
+def test_a_refusal_shows_the_services_message(fixer, pool):
     slot = make_slot(pool, 1, S.READY, lease_count=1)
     page = act(fixer, "terminate", slot, apply="yes", reason="bad fan")
     assert said(page) == ["cml-eu-01 has a lease: drain it, or stop its sessions first."]
@@ -150,11 +150,11 @@ def test_a_leaked_port_can_be_freed_and_a_held_one_not(fixer, pool, session):
 
 
 @pytest.mark.parametrize("model", [Pool, Slot, PortAllocation])
-def test_what_is_made_elsewhere_cannot_be_added(fixer, model):
+def test_records_cannot_be_added_in_the_admin(fixer, model):
     assert fixer.get(add_url(model)).status_code == 403
 
 
-def test_a_reservation_is_only_looked_at(fixer, pool, now):
+def test_a_reservation_is_read_only(fixer, pool, now):
     reservation = reserve(pool, now)
     assert fixer.get(change_url(reservation)).status_code == 200
     assert fixer.post(change_url(reservation), {"phase": "READY"}).status_code == 403

@@ -1,4 +1,4 @@
-"""An Operator moves a session that waits to another pool."""
+"""An Operator moves a waiting session to another pool."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_other_pools_that_are_on_and_of_its_system_are_offered(by, operator, pla
     choices = [name for name, _ in answer.context["form"].fields["pool"].widget.choices]
     assert "cml-us" in choices
     assert not {"cml-eu", "off", "eve"} & set(choices)
-    assert "It waits in cml-eu and takes its age and priority with it." in answer.content.decode()
+    assert "It waits in cml-eu. It keeps its age and priority." in answer.content.decode()
 
 
-def test_it_is_moved_and_the_page_says_so(by, operator, session, place):
+def test_a_session_is_moved_and_the_page_confirms_it(by, operator, session, place):
     client = by(operator)
     answer = client.post(place, MOVE, follow=True)
     assert answer.redirect_chain[-1][0] == reverse("session_detail", args=[session.pk])
-    assert f"Session {session.short_id} waits in cml-us now." in answer.content.decode()
+    assert f"Session {session.short_id} moved to cml-us." in answer.content.decode()
     assert session.reservations.get(phase=Phase.PENDING).pool.name == "cml-us"
     assert ChangeLog.objects.get(event="session_moved_to_pool").reason == "It is nearer"
 
@@ -46,7 +46,7 @@ def test_it_is_moved_and_the_page_says_so(by, operator, session, place):
 @pytest.mark.parametrize(
     ("change", "field", "said"),
     [
-        ({"pool": "off"}, "pool", "The pool off is switched off."),
+        ({"pool": "off"}, "pool", "The pool off is disabled."),
         ({"pool": "eve"}, "pool", "The pool eve is for eve-ng, not for cml."),
         ({"pool": "nowhere"}, "pool", "There is no pool “nowhere”."),
         ({"pool": "cml-eu"}, "pool", "It waits in cml-eu already."),
@@ -54,7 +54,7 @@ def test_it_is_moved_and_the_page_says_so(by, operator, session, place):
         ({"reason": ""}, "reason", "This field is required."),
     ],
 )
-def test_what_will_not_do_is_told_at_its_field(by, operator, session, place, change, field, said):
+def test_an_unsuitable_pool_is_reported_at_its_field(by, operator, session, place, change, field, said):
     answer = by(operator).post(place, {**MOVE, **change})
     assert answer.status_code == 422
     assert answer.context["form"].errors == {field: [said]}
@@ -62,8 +62,8 @@ def test_what_will_not_do_is_told_at_its_field(by, operator, session, place, cha
     assert session.pool == "cml-eu"
 
 
-def test_one_that_no_longer_waits_is_told_above_the_form(by, operator, session_in, place):
+def test_a_session_that_no_longer_waits_is_reported_above_the_form(by, operator, session_in, place):
     session = session_in(SessionStatus.RUNNING)
     answer = by(operator).post(reverse("session_pool", args=[session.pk]), MOVE)
     assert answer.status_code == 422
-    assert "only one that is pending can be moved" in answer.content.decode()
+    assert "only pending sessions can be moved" in answer.content.decode()

@@ -1,4 +1,4 @@
-"""Making and editing pools: bad input is explained at its field and stores nothing."""
+"""Creating and editing pools: invalid input is explained at its field and saves nothing."""
 
 import pytest
 from django.urls import reverse
@@ -47,8 +47,8 @@ WRONG = [
     ({"max_leases": "many"}, "max_leases", "whole number"),
     ({"cpu_cores": "0"}, ALL, "A slot needs CPU and memory."),
     ({"cpu_cores": "9999999"}, "cpu_cores", "digits"),
-    ({"first_port": "3000"}, ALL, "Ports go from 1024 to 65535, the first before the last."),
-    ({"last_port": "70000"}, ALL, "Ports go from 1024 to 65535, the first before the last."),
+    ({"first_port": "3000"}, ALL, "Ports must be between 1024 and 65535, and the first below the last."),
+    ({"last_port": "70000"}, ALL, "Ports must be between 1024 and 65535, and the first below the last."),
     ({"boot_timeout": "0"}, "boot_timeout", "greater than or equal to 1"),
     ({"spot_policy": "sometimes"}, "spot_policy", "not one of the available choices"),
     ({"runtime_settings": "{boot_seconds: 20}"}, "runtime_settings", "This is not JSON."),
@@ -114,11 +114,11 @@ def test_no_settings_are_an_empty_box(by, admin, pool, edit_url):
 
 def test_a_reason_is_not_called_optional_where_some_changes_need_it(by, admin, edit_url):
     form = by(admin).get(edit_url).context["form"]
-    assert form["reason"].field.optional_word == "needed for some changes"
+    assert form["reason"].field.optional_word == "required for some changes"
 
 
-def test_the_edit_form_says_what_saving_does(by, admin, edit_url, words):
-    said = "Saving lets a stopped or backing-off pool launch again at once. Running slots keep their size."
+def test_the_edit_form_explains_the_effect_of_saving(by, admin, edit_url, words):
+    said = "Saving ends a stop or back-off: the pool can launch at once. Running slots keep their size."
     assert said in words(by(admin).get(edit_url))
 
 
@@ -156,7 +156,7 @@ def test_a_bad_edit_changes_nothing(by, admin, pool, edit_url, words):
     assert not ChangeLog.objects.filter(event="pool_edited").exists()
 
 
-def test_the_edit_form_shows_what_is_set(by, admin, pool, edit_url):
+def test_the_edit_form_shows_the_current_values(by, admin, pool, edit_url):
     form = by(admin).get(edit_url).context["form"]
     assert form["max_slots"].value() == 6
     assert form["description"].value() == "Evening courses"

@@ -24,7 +24,7 @@ def test_the_list_shows_use_demand_and_policy(by, viewer, pool, now, words):
     put_on(ready, reserve(pool, now), now)
     reserve(pool, now - timedelta(minutes=4))
     page = by(viewer).get("/pools/")
-    assert "1 slot is ready, 4 more may be launched; 1 reservation waits." in words(page)
+    assert "1 slot ready · 4 can be launched · 1 waiting." in words(page)
     assert "cml-eu Evening courses Enabled CML Simulated 1 offering" in words(page)
     assert "1 of 6 1 of 10 CPU 12 % 1 4 min ago 0 / 0 / 6" in words(page)
 
@@ -32,13 +32,13 @@ def test_the_list_shows_use_demand_and_policy(by, viewer, pool, now, words):
 def test_pools_that_launch_nothing_may_launch_no_more(by, viewer, pool, now, words):
     make_slot(pool, 1)
     Pool.objects.filter(pk=pool.pk).update(stopped_reason="no such template")
-    said = "1 slot is ready; no session waits. 1 pool launches nothing at the moment."
+    said = "1 slot ready · 0 waiting. 1 pool stopped or backing off."
     assert said in words(by(viewer).get("/pools/"))
-    assert "1 slot is ready; nothing waits." in words(by(viewer).get(detail(pool)))
+    assert "1 slot ready · 0 waiting." in words(by(viewer).get(detail(pool)))
 
 
-def test_the_list_says_when_there_is_no_pool(by, viewer, words):
-    assert "There is no pool yet." in words(by(viewer).get("/pools/"))
+def test_the_list_of_pools_has_an_empty_state(by, viewer, words):
+    assert "No pools yet." in words(by(viewer).get("/pools/"))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_list_says_when_there_is_no_pool(by, viewer, words):
         ({}, "enabled", "Enabled"),
     ],
 )
-def test_a_pools_state_is_said_and_filtered_by(by, viewer, pool, now, words, fields, state, said):
+def test_a_pools_state_is_shown_and_filtered_by(by, viewer, pool, now, words, fields, state, said):
     pool_named("cml-other", enabled=state != "enabled")
     if state == "off":
         Pool.objects.filter(name="cml-other").update(stopped_reason="another")
@@ -81,22 +81,22 @@ def test_the_list_is_searched_and_exported(by, viewer, pool):
     assert len(body.splitlines()) == 3
 
 
-def test_a_pool_says_first_how_it_is(by, viewer, pool, session, now, words):
+def test_a_pool_page_starts_with_its_state(by, viewer, pool, session, now, words):
     for number in (1, 2, 3):
         make_slot(pool, number)
     make_slot(pool, 4, SlotState.BINDING)
     session.reservations.update(created_at=now - timedelta(minutes=4))
     page = by(viewer).get(detail(pool))
-    assert "3 slots are ready, 2 more may be launched; 1 session waits, for 4 min" in words(page)
-    assert "1 slot is on the way." in words(page)
+    assert "3 slots ready · 2 can be launched · 1 session waiting, for 4 min" in words(page)
+    assert "1 slot starting." in words(page)
 
 
 @pytest.mark.parametrize(
     ("ready", "waiting", "said"),
     [
-        (0, 0, "No slot is ready, 6 may be launched; nothing waits."),
-        (1, 0, "1 slot is ready, 5 more may be launched; nothing waits."),
-        (2, 2, "2 slots are ready, 4 more may be launched; 2 reservations wait, the oldest for 1 h"),
+        (0, 0, "0 slots ready · 6 can be launched · 0 waiting."),
+        (1, 0, "1 slot ready · 5 can be launched · 0 waiting."),
+        (2, 2, "2 slots ready · 4 can be launched · 2 reservations waiting, the oldest for 1 h"),
     ],
 )
 def test_the_sentence_counts(by, viewer, pool, now, words, ready, waiting, said):
@@ -110,17 +110,19 @@ def test_the_sentence_counts(by, viewer, pool, now, words, ready, waiting, said)
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"enabled": False}, "The pool is switched off. It takes no new sessions and launches nothing"),
+        ({"enabled": False}, "The pool is disabled. It accepts no new sessions and launches nothing"),
         (
             {"stopped_reason": "There is no launch template “lt-1”."},
             "There is no launch template “lt-1”. Nothing is launched until its settings are changed.",
         ),
-        ({"backoff": 300, "failures": 2}, "Nothing is launched after 2 failures. It goes on by itself at"),
-        ({"backoff": 90}, "Nothing is launched, as there was no capacity. It goes on by itself at"),
-        ({"refused": 120}, "sim-large was refused. There was no capacity for it. It is asked for again in"),
+        ({"backoff": 300, "failures": 2}, "Nothing is launched after 2 failures. Launches resume at"),
+        ({"backoff": 90}, "Nothing is launched: the provider has no capacity. Launches resume at"),
+        ({"refused": 120}, "sim-large was refused. The provider had no capacity. LCM tries again in"),
     ],
 )
-def test_a_pool_that_cannot_launch_says_why_and_what_to_do(by, viewer, pool, now, words, fields, said):
+def test_a_pool_that_cannot_launch_shows_the_reason_and_the_remedy(
+    by, viewer, pool, now, words, fields, said
+):
     if "backoff" in fields:
         fields = {**fields, "backoff_until": now + timedelta(seconds=fields["backoff"])}
         del fields["backoff"]
@@ -131,7 +133,7 @@ def test_a_pool_that_cannot_launch_says_why_and_what_to_do(by, viewer, pool, now
     assert said in words(by(viewer).get(detail(pool)))
 
 
-def test_what_is_over_is_not_told_any_more(by, viewer, pool, now, words):
+def test_past_notices_are_not_returned(by, viewer, pool, now, words):
     before = now - timedelta(seconds=5)
     Pool.objects.filter(pk=pool.pk).update(
         backoff_until=before, refused_offerings={"sim-large": before.isoformat()}
@@ -161,7 +163,7 @@ def test_the_board_has_a_tile_for_each_slot_and_each_empty_place(by, viewer, poo
     assert "Next" not in words(page)
 
 
-def test_what_needs_someone_comes_first_and_is_marked(by, viewer, pool, now, words):
+def test_slots_that_need_attention_come_first_and_are_marked(by, viewer, pool, now, words):
     make_slot(pool, 1)
     make_slot(pool, 2, SlotState.BOOTING, state_deadline=now - timedelta(seconds=40))
     make_slot(pool, 3, SlotState.ERROR, reason="Not authorized.", state_deadline=now + timedelta(minutes=10))
@@ -177,8 +179,8 @@ def test_what_needs_someone_comes_first_and_is_marked(by, viewer, pool, now, wor
     assert marks == {"1": "", "2": "warn", "3": "bad", "4": "warn", "5": "", "6": ""}
     text = words(page)
     assert "Overdue by 40 s" in text or "Overdue by 41 s" in text
-    assert "Not authorized. Tried again in" in text
-    assert "Interrupted by the provider. Gone in 01:4" in text
+    assert "Not authorized. Retries in" in text
+    assert "Interrupted by the provider. Terminates in 01:4" in text
     assert "Ready, cordoned" in text
     assert " / 300 s" in text
 
@@ -218,14 +220,14 @@ def test_a_page_that_the_board_has_not_is_one_that_it_has(by, viewer, pool, smal
     assert (board.page, len(board.tiles)) == (shown, 4 if shown == 1 else 2)
 
 
-def test_the_board_stays_on_its_page_while_it_is_looked_at(by, viewer, pool, small_pages):
+def test_the_board_stays_on_its_page_when_it_reloads(by, viewer, pool, small_pages):
     client = by(viewer)
     again = f'hx-get="{reverse("pool_board", args=[pool.pk])}?page=2"'
     assert again in client.get(detail(pool), {"page": 2}).content.decode()
     assert again in client.get(reverse("pool_board", args=[pool.pk]), {"page": 2}).content.decode()
 
 
-def test_the_board_says_how_many_slots_are_in_each_state(by, viewer, pool, words):
+def test_the_board_shows_the_number_of_slots_by_state(by, viewer, pool, words):
     make_slot(pool, 1)
     make_slot(pool, 2)
     make_slot(pool, 3, SlotState.ERROR)
@@ -235,16 +237,16 @@ def test_the_board_says_how_many_slots_are_in_each_state(by, viewer, pool, words
     assert f'href="{reverse("slot_list")}?pool=cml-eu&amp;state=ERROR"' in page.content.decode()
 
 
-def test_those_that_wait_are_counted_with_their_noun(by, viewer, pool, session, now, words):
+def test_waiting_reservations_are_counted_with_their_noun(by, viewer, pool, session, now, words):
     client = by(viewer)
     assert "Waiting 1 session oldest just now " in words(client.get(detail(pool)))
     reserve(pool, now)
     assert "Waiting 2 reservations oldest" in words(client.get(detail(pool)))
     pool.reservations.update(phase="RELEASED")
-    assert "Waiting 0 sessions none booked ahead" in words(client.get(detail(pool)))
+    assert "Waiting 0 sessions 0 booked" in words(client.get(detail(pool)))
 
 
-def test_settings_of_the_runtime_stand_apart_from_the_policy(by, viewer, pool, words):
+def test_runtime_settings_are_shown_separately_from_the_policy(by, viewer, pool, words):
     client = by(viewer)
     assert "Runtime settings" not in words(client.get(detail(pool)))
     Pool.objects.filter(pk=pool.pk).update(runtime_settings={"boot_seconds": 20})
@@ -259,7 +261,7 @@ def test_slots_beyond_a_lowered_maximum_are_still_shown(by, viewer, pool):
     assert sorted(tiles_of(page)) == ["cml-eu-01", "cml-eu-02", "cml-eu-05"]
 
 
-def test_the_last_ticks_tell_what_they_did_and_what_failed(by, viewer, pool, now, words):
+def test_the_recent_ticks_show_results_and_failures(by, viewer, pool, now, words):
     for minute in range(12):
         TickRun.objects.create(
             pool=pool,
@@ -270,12 +272,12 @@ def test_the_last_ticks_tell_what_they_did_and_what_failed(by, viewer, pool, now
         )
     page = by(viewer).get(detail(pool))
     assert len(page.context["ticks"]) == 10
-    assert "Placed 3, launched for demand 1 40 ms" in words(page)
+    assert "3 placed, 1 launched for demand 40 ms" in words(page)
     assert "place OperationalError: gone 41 ms" in words(page)
     assert "Nothing to do place" not in words(page)
 
 
-def test_the_live_part_is_asked_for_again_and_asks_again(by, viewer, pool):
+def test_the_live_part_reloads_and_keeps_reloading(by, viewer, pool):
     page = by(viewer).get(reverse("pool_board", args=[pool.pk]), headers=HTMX)
     body = page.content.decode()
     assert "<html" not in body

@@ -1,4 +1,4 @@
-"""A page of capacity costs the same number of queries for three rows and for thirty."""
+"""Pages of pools, slots and reservations need the same number of queries for 3 and 30 rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LISTS = ["pool_list", "slot_list", "reservation_list"]
 DETAILS = ["pool_detail", "pool_board", "slot_detail", "session_capacity", "session_pool"]
 
 
-def test_pages_ask_the_same_for_few_and_many_rows(by, admin, fill, session):
+def test_pages_need_the_same_queries_for_few_and_many_rows(by, admin, fill, session):
     client, slot = by(admin), fill(3)
     keys = {"slot_detail": slot.pk, "session_capacity": session.pk, "session_pool": session.pk}
     limits = {reverse(name): LIST_LIMIT for name in LISTS}

@@ -1,4 +1,4 @@
-"""The list of reservations, and capacity on a session's page."""
+"""The list of reservations, and the capacity panel of a session."""
 
 from datetime import timedelta
 
@@ -31,11 +31,11 @@ def test_reservations_are_listed_and_filtered(by, viewer, pool, session, now, wo
     assert listed(client, f"q={waiting.pk}") == {"build-2"}
     assert listed(client, "q=BUILD") == {"build-1", "build-2"}
     text = words(client.get("/reservations/"))
-    assert "2 wait for a place" in text
+    assert "2 waiting" in text
     assert "cml-eu-03" in text
 
 
-def test_ended_reservations_are_told_from_active_ones(by, viewer, pool, now):
+def test_ended_reservations_are_distinguished_from_active_ones(by, viewer, pool, now):
     reserve(pool, now, "build-1")
     Reservation.objects.filter(pk=reserve(pool, now, "build-2").pk).update(
         phase=Phase.EXPIRED, released_at=now
@@ -44,12 +44,12 @@ def test_ended_reservations_are_told_from_active_ones(by, viewer, pool, now):
     assert listed(by(viewer), "active=false") == {"build-2"}
 
 
-def test_a_bare_reservation_is_cancelled_with_a_reason(by, operator, pool, now, words):
+def test_a_reservation_without_a_session_is_cancelled_with_a_reason(by, operator, pool, now, words):
     reservation = reserve(pool, now)
     client = by(operator)
     address = f"/reservations/{reservation.pk}/cancel"
     assert address in client.get("/reservations/").content.decode()
-    assert "build-7 loses its claim in cml-eu." in words(client.get(address))
+    assert "build-7 loses its reserved capacity in cml-eu." in words(client.get(address))
     assert client.post(address, {"reason": "forgotten"}).status_code == 302
     reservation.refresh_from_db()
     assert (reservation.phase, reservation.reason) == (Phase.CANCELLED, "forgotten")
@@ -91,7 +91,7 @@ def test_the_panel_of_a_waiting_session_names_its_pool(by, viewer, session, word
     assert "Pending none, in cml-eu" in text
 
 
-def test_a_session_without_a_claim_says_so(by, viewer, session, words):
+def test_a_session_without_a_reservation_has_an_empty_state(by, viewer, session, words):
     Reservation.objects.all().delete()
     text = words(by(viewer).get(f"/sessions/{session.pk}/capacity"))
-    assert "This session holds no claim on capacity." in text
+    assert "This session has no reservation." in text

@@ -28,23 +28,23 @@ def slot(pool):
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        (S.EMPTY, "Empty No worker is here, for"),
-        (S.LAUNCHING, "Launching A worker is on the way, launching for"),
-        (S.BOOTING, "Booting A worker is on the way, booting for"),
-        (S.BINDING, "Binding A worker is on the way, binding for"),
-        (S.READY, "Ready Ready for 0 s. 0 of 10 leases are in use."),
-        (S.DRAINING, "Draining Draining for 0 s. It has no lease and is about to end."),
-        (S.TERMINATING, "Terminating Its worker is being ended, for"),
+        (S.EMPTY, "Empty Empty for"),
+        (S.LAUNCHING, "Launching Launching for"),
+        (S.BOOTING, "Booting Booting for"),
+        (S.BINDING, "Binding Binding for"),
+        (S.READY, "Ready Ready for 0 s. 0 of 10 leases in use."),
+        (S.DRAINING, "Draining Draining for 0 s. It has no lease and terminates soon."),
+        (S.TERMINATING, "Terminating Terminating for"),
         (S.ERROR, "Error In error for"),
     ],
 )
-def test_each_state_has_its_words(by, viewer, pool, words, state, said):
+def test_each_state_has_its_sentence(by, viewer, pool, words, state, said):
     assert said in words(by(viewer).get(url(make_slot(pool, 1, state))))
 
 
 def test_one_lease_is_in_use(by, viewer, slot, now, words):
     put_on(slot, reserve(slot.pool, now), now)
-    assert "1 of 10 leases is in use." in words(by(viewer).get(url(slot)))
+    assert "1 of 10 leases in use." in words(by(viewer).get(url(slot)))
 
 
 def test_the_page_shows_the_worker_its_sessions_and_its_ports(by, viewer, slot, session, now, words):
@@ -59,17 +59,17 @@ def test_the_page_shows_the_worker_its_sessions_and_its_ports(by, viewer, slot, 
     assert f"{session.short_id} campus Pending otto 4 cores 3.5 GB 2000–2001, 2003" in text
     assert "build-7 reservation" in text
     assert "Allocated 3 Leaked 1 Free 5,996" in text
-    assert "2500 r9_vnc leaked, held back until seen free" in text
+    assert "2500 r9_vnc leaked, reserved until observed free" in text
     assert "Refused capacity none none left" in text
     assert "CPU 6 / 16 cores Memory 7.5 / 64 GB Storage 7 / 500 GB Ports 4 / 6,000 " in text
 
 
-def test_what_a_worker_reports_stands_beside_what_is_planned_with(by, viewer, slot, words):
+def test_reported_capacity_is_shown_with_the_configured_capacity(by, viewer, slot, words):
     reported = {"cpu_cores": "96", "memory_gb": "384", "storage_gb": "4000"}
     Slot.objects.filter(pk=slot.pk).update(reported_capacity=reported)
     assert (
-        "It reports 96 cores, 384 GB memory, 4,000 GB storage "
-        "Planned with what the pool says: 16 cores, 64 GB, 500 GB"
+        "Reported capacity 96 cores, 384 GB memory, 4,000 GB storage "
+        "Placement uses the pool's settings: 16 cores, 64 GB, 500 GB"
     ) in words(by(viewer).get(url(slot)))
 
 
@@ -78,7 +78,7 @@ def test_what_a_worker_reports_stands_beside_what_is_planned_with(by, viewer, sl
     [
         ({}, "Labels none"),
         ({"rack": "b"}, "Labels rack=b"),
-        (["a"], "Labels ['a'] not labels, read as none"),
+        (["a"], "Labels ['a'] invalid labels, ignored"),
     ],
 )
 def test_labels_that_cannot_be_read_are_shown(by, viewer, slot, words, labels, said):
@@ -95,7 +95,7 @@ def test_deadlines_are_counted_down(by, viewer, pool, now, words):
         interruption_deadline=now + timedelta(seconds=110),
     )
     text = words(by(viewer).get(url(slot)))
-    assert "The provider takes this worker away. Gone in 01:4" in text
+    assert "Spot interruption notice. Terminates in 01:4" in text
     assert (
         "Ready sessions stop now. LCM observes and ends running sessions 45 s before the worker is gone. "
         "LCM requests preemptible sessions again"
@@ -103,7 +103,7 @@ def test_deadlines_are_counted_down(by, viewer, pool, now, words):
     assert "Deadline in 6 min" in text
 
 
-def test_an_overdue_slot_says_so(by, viewer, pool, now, words):
+def test_an_overdue_slot_is_marked(by, viewer, pool, now, words):
     slot = make_slot(pool, 1, S.BOOTING, state_deadline=now - timedelta(seconds=90))
     assert "Overdue by 1 min 3" in words(by(viewer).get(url(slot)))
 
@@ -121,7 +121,7 @@ def test_an_overdue_slot_says_so(by, viewer, pool, now, words):
         (S.EMPTY, {}, set()),
     ],
 )
-def test_only_what_can_be_done_is_offered(by, operator, pool, state, fields, offered):
+def test_only_possible_actions_are_offered(by, operator, pool, state, fields, offered):
     slot = make_slot(pool, 1, state, **fields)
     body = by(operator).get(url(slot)).content.decode()
     actions = ("cordon", "uncordon", "drain", "retry", "terminate")
@@ -138,8 +138,8 @@ def test_a_viewer_is_offered_nothing(by, viewer, slot):
         ("cordon", S.READY, {}, {"cordoned": True}, "cml-eu-01 is cordoned."),
         ("uncordon", S.READY, {"cordoned": True}, {"cordoned": False}, "cml-eu-01 is uncordoned."),
         ("drain", S.READY, {}, {"state": S.DRAINING}, "cml-eu-01 is draining."),
-        ("retry", S.ERROR, {}, {"state": S.EMPTY}, "cml-eu-01 may be used again."),
-        ("terminate", S.READY, {}, {"state": S.TERMINATING}, "cml-eu-01 is being ended."),
+        ("retry", S.ERROR, {}, {"state": S.EMPTY}, "cml-eu-01 is available again."),
+        ("terminate", S.READY, {}, {"state": S.TERMINATING}, "cml-eu-01 is terminating."),
     ],
 )
 def test_a_dialog_does_its_work_with_a_reason(by, operator, pool, words, action, old, fields, new, said):
@@ -174,43 +174,43 @@ def test_a_dialog_refuses_with_a_sentence(by, operator, pool, words, action, old
     assert Slot.objects.get(pk=slot.pk).state == old
 
 
-NOBODY = {
-    "cordon": "It gets no more sessions and is not drained for being idle. Nobody is on it.",
-    "drain": "It gets no more sessions. Nobody is on it, so its worker is ended soon.",
-    "terminate": "Nobody is on it. Its worker is ended now.",
+NO_SESSION = {
+    "cordon": "The slot gets no new sessions and is not drained when idle. No sessions on this slot.",
+    "drain": "The slot gets no new sessions. No sessions on this slot. The worker terminates soon.",
+    "terminate": "No sessions on this slot. The worker terminates now.",
 }
-SOME = {
-    "cordon": "1 session is on it, until {end}; it stays.",
-    "drain": "1 session is on it, until {end}. Then its worker is ended.",
-    "terminate": "1 session is on it, until {end}, so this is refused: drain the slot instead.",
+ONE_SESSION = {
+    "cordon": "1 session on this slot, until {end}.",
+    "drain": "1 session on this slot, until {end}. The worker terminates after that.",
+    "terminate": "1 session on this slot, until {end}. Drain the slot instead.",
 }
-MORE = {
-    "cordon": "2 reservations are on it, the last until {end}; they stay.",
-    "drain": "2 reservations are on it, the last until {end}. Then its worker is ended.",
-    "terminate": "2 reservations are on it, the last until {end}, so this is refused",
+TWO_RESERVATIONS = {
+    "cordon": "2 reservations on this slot, the last until {end}.",
+    "drain": "2 reservations on this slot, the last until {end}. The worker terminates after that.",
+    "terminate": "2 reservations on this slot, the last until {end}. Drain the slot",
 }
 
 
 @pytest.mark.parametrize("action", ["cordon", "drain", "terminate"])
-def test_a_dialog_names_who_is_on_the_slot(by, operator, slot, session, now, words, action):
+def test_a_dialog_shows_the_sessions_on_the_slot(by, operator, slot, session, now, words, action):
     client = by(operator)
-    assert NOBODY[action] in words(client.get(url(slot, action), headers=HTMX))
+    assert NO_SESSION[action] in words(client.get(url(slot, action), headers=HTMX))
     put_session_on(slot, session, now)
     ends = timezone.localtime().replace(hour=23, minute=58)
     type(session).objects.filter(pk=session.pk).update(starts_at=ends - timedelta(hours=1), ends_at=ends)
-    assert SOME[action].format(end="23:58") in words(client.get(url(slot, action), headers=HTMX))
+    assert ONE_SESSION[action].format(end="23:58") in words(client.get(url(slot, action), headers=HTMX))
     later = ends + timedelta(days=1)
     other = reserve(slot.pool, now)
     put_on(slot, other, now)
     type(other).objects.filter(pk=other.pk).update(expires_at=later)
-    said = MORE[action].format(end=f"{later:%d %b} 23:58")
+    said = TWO_RESERVATIONS[action].format(end=f"{later:%d %b} 23:58")
     assert said in words(client.get(url(slot, action), headers=HTMX))
 
 
 def test_no_labels_are_an_empty_box(by, operator, slot, words):
     page = by(operator).get(url(slot, "labels"))
     assert page.context["form"]["labels"].value() == ""
-    assert "Sessions that are on it stay." in words(page)
+    assert "Running sessions stay." in words(page)
 
 
 def test_without_a_reason_nothing_is_done(by, operator, slot, words):
@@ -244,17 +244,17 @@ def test_slots_are_filtered_and_searched(by, viewer, pool, now):
     assert listed(client, "pool=cml-eu&sort=number") == ["cml-eu-01", "cml-eu-02", "cml-eu-12"]
 
 
-def test_the_list_says_first_how_slots_are(by, viewer, pool, now, words):
+def test_the_list_of_slots_starts_with_counts(by, viewer, pool, now, words):
     client = by(viewer)
-    assert "slots are ready" not in words(client.get("/slots/"))
+    assert "slots ready" not in words(client.get("/slots/"))
     first = make_slot(pool, 1)
     make_slot(pool, 2)
     put_on(first, reserve(pool, now), now)
     page = client.get("/slots/")
-    assert "No slot is in error. 2 slots are ready; 1 of 20 leases is in use." in words(page)
+    assert "0 slots in error. 2 slots ready · 1 of 20 leases in use." in words(page)
     assert page.context["crumbs"] == [("Capacity", "/pools/"), ("Slots", "")]
     make_slot(pool, 3, S.ERROR)
-    assert "1 slot is in error. 2 slots are ready" in words(client.get("/slots/"))
+    assert "1 slot in error. 2 slots ready" in words(client.get("/slots/"))
 
 
 def test_a_pool_that_does_not_exist_is_an_error_of_the_filter(by, viewer, pool, words):
@@ -269,7 +269,10 @@ def test_many_slots_are_drained_at_once(by, operator, pool, words):
     chosen = {"pk": [str(ready.pk), str(failed.pk)]}
     asked = words(client.post("/slots/drain", chosen))
     assert "Drain 1 slot?" in asked
-    assert "Nobody is on them. Sessions on them run to their end; then the workers are ended." in asked
+    assert (
+        "The slots have no leases. Running sessions continue to their end. Then the workers terminate."
+        in asked
+    )
     page = client.post("/slots/drain", {**chosen, "reason": "new image"}, follow=True)
     assert "1 slot set to drain." in words(page)
     ready.refresh_from_db()
@@ -280,7 +283,7 @@ def test_many_slots_are_drained_at_once(by, operator, pool, words):
 def test_the_leases_of_many_slots_are_named(by, operator, pool, words, action):
     slots = [make_slot(pool, number, lease_count=number) for number in (1, 2)]
     asked = by(operator).post(f"/slots/{action}", {"pk": [str(each.pk) for each in slots]})
-    assert "3 leases are in use on them." in words(asked)
+    assert "3 leases in use on these slots." in words(asked)
 
 
 @pytest.mark.parametrize(("action", "cordoned"), [("cordon", False), ("uncordon", True)])
@@ -290,7 +293,7 @@ def test_many_slots_are_cordoned_at_once(by, operator, pool, action, cordoned):
     assert Slot.objects.filter(cordoned=not cordoned).count() == 2
 
 
-def test_the_list_of_sessions_says_where_each_is(by, viewer, slot, session, session_in, now, words):
+def test_the_list_of_sessions_shows_the_slot_of_each(by, viewer, slot, session, session_in, now, words):
     put_session_on(slot, session, now, 2000)
     session_in(session.status)
     text = words(by(viewer).get(reverse("session_list")))
@@ -298,7 +301,7 @@ def test_the_list_of_sessions_says_where_each_is(by, viewer, slot, session, sess
     assert text.count(slot.name) == 1
 
 
-def test_the_list_of_sessions_says_where_those_that_ended_were(by, viewer, pool, session, now):
+def test_the_list_of_sessions_shows_the_last_slot_of_ended_ones(by, viewer, pool, session, now):
     first, last = make_slot(pool, 1), make_slot(pool, 2)
     put_session_on(first, session, now)
     claim = session.reservations.get()

@@ -1,4 +1,4 @@
-"""Where a pool's workers come from: offerings in their order, or workers that are listed."""
+"""A pool's supply: offerings in order, or listed workers."""
 
 from __future__ import annotations
 
@@ -60,54 +60,54 @@ def refuse(pool, now, **minutes):
     pool.refresh_from_db()
 
 
-def test_offerings_are_in_the_order_they_are_asked_for(ec2, shown):
+def test_offerings_are_in_request_order(ec2, shown):
     assert (
-        "Offerings asked for in this order Type Zone Market State "
+        "Offerings in request order Type Zone Market State "
         "m5zn.metal eu-central-1b Spot On offer "
-        "m5.metal not named Spot On offer "
+        "m5.metal not set Spot On offer "
         "m6i.4xlarge eu-central-1a On demand On offer"
     ) in shown(ec2)
 
 
-def test_an_offering_that_was_refused_says_until_when(ec2, now, shown):
+def test_a_refused_offering_shows_when_it_is_requested_again(ec2, now, shown):
     refuse(ec2, now, **{"m5.metal/spot": 3, "m6i.4xlarge/eu-central-1a": -1})
     page = shown(ec2)
-    assert "m5.metal not named Spot Refused asked for again in 2 min" in page
+    assert "m5.metal not set Spot Refused requested again in 2 min" in page
     assert "m6i.4xlarge eu-central-1a On demand On offer" in page
-    assert "m5.metal/spot was refused. There was no capacity for it. It is asked for again in 2 min" in page
-    assert "Others are tried meanwhile." in page
+    assert "m5.metal/spot was refused. The provider had no capacity. LCM tries again in 2 min" in page
+    assert "Other offerings are tried meanwhile." in page
 
 
 def test_many_refusals_are_one_notice(ec2, now, shown):
     refused = {"m6i.4xlarge/eu-central-1a": 3, "m5zn.metal/eu-central-1b/spot": 2, "m5.metal/spot": 3}
     refuse(ec2, now, **refused)
     page = shown(ec2)
-    assert "3 offerings were refused. There was no capacity. The first is asked for again in 1 min" in page
-    assert "Others are tried meanwhile." not in page
+    assert "3 offerings were refused. The provider had no capacity. LCM tries again in 1 min" in page
+    assert "Other offerings are tried meanwhile." not in page
 
 
 @pytest.mark.parametrize("fields", [{"enabled": False}, {"stopped_reason": "no credentials"}])
-def test_a_pool_that_launches_nothing_does_not_speak_of_others(ec2, now, shown, fields):
+def test_a_pool_that_launches_nothing_does_not_mention_other_offerings(ec2, now, shown, fields):
     refuse(ec2, now, **{"m5.metal/spot": 3})
     Pool.objects.filter(pk=ec2.pk).update(**fields)
     page = shown(ec2)
-    assert "m5.metal not named Spot Refused" in page
+    assert "m5.metal not set Spot Refused" in page
     assert "was refused" not in page
     assert "Stopped by a configuration error. No credentials." in page or not fields.get("stopped_reason")
 
 
-def test_what_the_spot_policy_leaves_out_comes_last_and_is_not_used(ec2, shown):
+def test_offerings_excluded_by_the_spot_policy_come_last_and_are_not_used(ec2, shown):
     Pool.objects.filter(pk=ec2.pk).update(spot_policy="never")
     assert (
         "m6i.4xlarge eu-central-1a On demand On offer "
         "m5zn.metal eu-central-1b Spot Not used on-demand only "
-        "m5.metal not named Spot Not used on-demand only"
+        "m5.metal not set Spot Not used on-demand only"
     ) in shown(ec2)
 
 
-def test_a_runtime_that_cannot_be_made_says_why(ec2, shown):
+def test_a_runtime_that_cannot_be_created_reports_the_reason(ec2, shown):
     Pool.objects.filter(pk=ec2.pk).update(runtime_settings={"region": "eu-central-1"})
-    assert "Nothing can be asked for. “launch_template” is required." in shown(ec2)
+    assert "No offering can be requested. “launch_template” is required." in shown(ec2)
 
 
 @pytest.mark.parametrize("door", ["page", "api", "admin"])
@@ -151,31 +151,31 @@ def test_settings_are_words_and_hold_no_password(ec2, shown):
         ({"api_token": "f00"}, ("api_token", "set, not shown")),
     ],
 )
-def test_a_setting_is_said(given, said):
+def test_an_invalid_setting_is_reported(given, said):
     assert list(settings_shown(given)) == [said]
 
 
 def test_listed_workers_are_a_table_without_offerings(static, shown):
     page = shown(static)
     assert (
-        "Workers listed in the settings, one for each slot Name Address Labels "
+        "Workers listed in the settings, one per slot Name Address Labels "
         "cml-1 https://cml-1.example.org rack=7 cml-2 https://cml-2.example.org none"
     ) in page
     assert "Offerings" not in page
     assert "ca.pem" not in page
 
 
-def test_a_worker_that_did_not_answer_says_when(static, now, shown):
+def test_a_worker_that_did_not_answer_shows_the_time(static, now, shown):
     failed = {"cml-1": (now - timedelta(minutes=3)).isoformat()}
     Pool.objects.filter(pk=static.pk).update(failed_workers=failed)
     page = shown(static)
-    assert "cml-1 others come first: did not answer 3 min ago https://cml-1.example.org" in page
+    assert "cml-1 tried last: did not answer 3 min ago https://cml-1.example.org" in page
     assert page.count("did not answer") == 1
 
 
-def test_workers_that_are_all_in_use_are_said_to_be(static, now, shown):
+def test_a_notice_shows_that_all_workers_are_in_use(static, now, shown):
     refuse(static, now, listed=3)
-    assert "Every listed worker is in use. One is asked for again in 2 min" in shown(static)
+    assert "Every listed worker is in use. LCM tries again in 2 min" in shown(static)
 
 
 def test_of_many_workers_the_first_are_shown(static, now):
@@ -184,7 +184,7 @@ def test_of_many_workers_the_first_are_shown(static, now):
     assert supply_text(supply) == "2 workers listed"
 
 
-def test_the_list_of_pools_tells_what_each_may_ask_for(by, viewer, pool, ec2, static, now, words):
+def test_the_list_of_pools_shows_the_offerings_of_each(by, viewer, pool, ec2, static, now, words):
     refuse(ec2, now, **{"m5.metal/spot": 3})
     broken = pool_named("cml-broken")
     Pool.objects.filter(pk=broken.pk).update(runtime="gone")
@@ -198,6 +198,6 @@ def test_the_list_of_pools_tells_what_each_may_ask_for(by, viewer, pool, ec2, st
         assert said in page
 
 
-def test_the_board_that_is_asked_for_again_has_the_offerings(by, viewer, ec2, words):
+def test_the_reloaded_board_has_the_offerings(by, viewer, ec2, words):
     page = by(viewer).get(reverse("pool_board", args=[ec2.pk]), headers={"HX-Request": "true"})
     assert "m5zn.metal eu-central-1b Spot On offer" in words(page)

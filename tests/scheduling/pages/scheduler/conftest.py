@@ -1,4 +1,4 @@
-"""A pool that is driven by hand at the present moment, and clients that are logged in."""
+"""A pool that a test drives by hand at the current time, and signed-in clients."""
 
 from __future__ import annotations
 

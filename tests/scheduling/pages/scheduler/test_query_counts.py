@@ -1,4 +1,4 @@
-"""A page of the scheduler costs the same number of queries for few rows and for many."""
+"""Scheduler pages need the same number of queries for few and many rows."""
 
 import pytest
 from django.db import connection
@@ -38,7 +38,7 @@ def fill(tuned, session):
 PAGES = ["queue_list", "queue_ticks", "tick_list", "decision_list", "dry_run"]
 
 
-def test_pages_ask_the_same_for_few_and_many_rows(by, admin, fill, session):
+def test_pages_need_the_same_queries_for_few_and_many_rows(by, admin, fill, session):
     client = by(admin)
     fill(3)
     addresses = [
@@ -52,7 +52,7 @@ def test_pages_ask_the_same_for_few_and_many_rows(by, admin, fill, session):
     assert {address: count for address, count in few.items() if count > LIMIT} == {}
 
 
-def test_a_search_of_the_queue_asks_three_more_for_the_names_it_means_and_one_for_the_pool(by, admin, fill):
+def test_a_search_of_the_queue_needs_three_more_queries_for_names_and_one_for_the_pool(by, admin, fill):
     client = by(admin)
     fill(3)
     plain, filters = cost(client, reverse("queue_list")), "?q=campus&pool=cml-eu&outcome=waiting"
@@ -60,7 +60,7 @@ def test_a_search_of_the_queue_asks_three_more_for_the_names_it_means_and_one_fo
 
 
 @pytest.mark.parametrize("by_slot", ["", "?by=slot"])
-def test_the_panel_asks_the_same_for_few_and_many(by, admin, fill, session, by_slot):
+def test_the_panel_needs_the_same_queries_for_few_and_many_rows(by, admin, fill, session, by_slot):
     client = by(admin)
     client.defaults["HTTP_HX_REQUEST"] = "true"
     fleet = fill(3)
@@ -71,5 +71,5 @@ def test_the_panel_asks_the_same_for_few_and_many(by, admin, fill, session, by_s
     Pool.objects.update(max_slots=2)
     other = make_session(session.definition, session.project, session.owner, now=fleet.clock())
     fleet.put(other, fleet.slot(cpu_cores=4))
-    # What is on busy slots costs two more: whole claims, and parts.
+    # Reservations on busy slots need two more queries: whole ones, and parts.
     assert cost(client, address) <= LIMIT + 2

@@ -1,4 +1,4 @@
-"""The queue, ticks, decisions and reservations as pages."""
+"""Pages of the queue, ticks, decisions and reservations."""
 
 import re
 from datetime import timedelta
@@ -20,7 +20,7 @@ from tests.support.scheduler_setup import FAILING, Party
 
 @pytest.fixture
 def standing_still(tuned):
-    """A pool whose only slot is cordoned: everybody waits."""
+    """A pool whose only slot is cordoned: every session waits."""
     fleet = tuned(max_slots=1)
     fleet.slot(cordoned=True)
     return fleet
@@ -30,41 +30,41 @@ def rows(page):
     return [row.pk for row in page.context["rows"].rows]
 
 
-def test_those_that_wait_in_the_order_of_the_scheduler(standing_still, lab, by, viewer, words):
+def test_waiting_sessions_are_listed_in_scheduler_order(standing_still, lab, by, viewer, words):
     low, high = lab(priority=10), lab(priority=90)
     standing_still.clean_tick()
     new = lab(priority=90)
     page = by(viewer).get(reverse("queue_list"))
     assert rows(page) == [active_of(session).pk for session in (high, low, new)]
     said = words(page)
-    assert "3 wait for a place: 3 in cml-eu." in said
+    assert "3 waiting: 3 in cml-eu." in said
     assert "The only READY slot is cordoned." in said
     assert "1.000 · 1.000 · 1.000" in said
-    assert "No tick has looked at it yet." in said
+    assert "Not evaluated by a tick yet." in said
 
 
 @pytest.fixture
 def booked(lab, now):
-    """A session that is asked for now and begins in three hours."""
+    """A session that is requested now and begins in three hours."""
     return lab(starts_at=now + timedelta(hours=3), ends_at=now + timedelta(hours=4))
 
 
-def test_who_booked_ahead_does_not_wait(standing_still, booked, by, viewer, words):
+def test_an_advance_booking_does_not_wait(standing_still, booked, by, viewer, words):
     standing_still.clean_tick()
     client = by(viewer)
     page = client.get(reverse("queue_list"))
     said = words(page)
-    assert "Nothing waits. 1 is booked ahead." in said
+    assert "0 waiting. 1 booked." in said
     assert "1 reservation in the queue" in said
-    assert "booked ahead its turn in 2 h" in said
-    assert "It is booked ahead; its turn comes 15 minutes before its timeslot." in said
+    assert "booked joins the queue in 2 h" in said
+    assert "Advance booking. It joins the queue 15 minutes before its timeslot." in said
     assert "decided just now" in said
     assert status("waiting", "Not yet") in page.content.decode()
     claim = active_of(booked)
-    assert "It is booked ahead; its turn comes in 2 h ." in words(
+    assert "Advance booking. It joins the queue in 2 h ." in words(
         client.get(reverse("reservation_detail", args=[claim.pk]))
     )
-    assert "Pending booked ahead" in words(client.get(reverse("reservation_list")))
+    assert "Pending booked" in words(client.get(reverse("reservation_list")))
 
 
 def test_a_session_that_may_be_placed_nowhere_yet_is_held_against_no_slot(
@@ -73,12 +73,12 @@ def test_a_session_that_may_be_placed_nowhere_yet_is_held_against_no_slot(
     standing_still.clean_tick()
     said = words(by(viewer).get(reverse("session_why", args=[booked.pk])))
     assert f"{booked.definition.name} for {booked.owner.username} in {booked.project.path}." in said
-    assert "What happens next When its turn comes, it is placed as soon as there is room. in 2 h" in said
-    assert "looked at" not in said
+    assert "Next steps It is placed as soon as it has joined the queue and a slot has space. in 2 h" in said
+    assert "evaluated" not in said
     assert "All reasons by slot" not in said
 
 
-def test_who_waits_longer_than_the_pool_promises_is_marked(tuned, lab, by, viewer, words):
+def test_sessions_that_exceed_the_wait_target_are_marked(tuned, lab, by, viewer, words):
     tuned(promised_wait=60)
     late = lab()
     created = timezone.now() - timedelta(minutes=5)
@@ -88,22 +88,22 @@ def test_who_waits_longer_than_the_pool_promises_is_marked(tuned, lab, by, viewe
     marks = {row.session_id: row.past_promise for row in page.context["rows"].rows}
     assert list(marks.values()).count(True) == 1
     assert marks[late.pk]
-    assert "past promise 5 min" in words(page)
+    assert "over target 5 min" in words(page)
 
 
-def test_the_queue_comes_again_with_its_filters_and_its_lead(standing_still, lab, by, viewer, words):
+def test_the_queue_reloads_with_its_filters_and_its_lead(standing_still, lab, by, viewer, words):
     lab()
     client = by(viewer)
     address = f"{reverse('queue_list')}?pool=cml-eu&size=50"
     assert 'hx-get="?pool=cml-eu&amp;size=50" hx-trigger="every 10s"' in client.get(address).content.decode()
     again = client.get(address, headers={"HX-Request": "true"})
     assert 'id="lead" hx-swap-oob="true"' in again.content.decode()
-    assert "1 waits for a place: 1 in cml-eu. as of " in words(again)
+    assert "1 waiting: 1 in cml-eu. as of " in words(again)
     # Other lists stay as they are.
     assert "every 10s" not in client.get(reverse("decision_list")).content.decode()
 
 
-def test_ended_reservations_tell_when_and_why(standing_still, by, viewer, words):
+def test_ended_reservations_show_time_and_reason(standing_still, by, viewer, words):
     claim = standing_still.reservation(ttl=1)
     standing_still.clock.advance(seconds=5)
     standing_still.clean_tick()
@@ -112,26 +112,26 @@ def test_ended_reservations_tell_when_and_why(standing_still, by, viewer, words)
     said = words(by(viewer).get(reverse("reservation_list")))
     assert "Expired not renewed" in said
     assert "ended 6 h ago" in said
-    assert "Nothing waits for a place, none holds one." in said
+    assert "0 placed · 0 waiting." in said
 
 
 @pytest.mark.parametrize(
     ("position", "waiting", "said"),
     [
-        (None, 3, "It waits in cml-eu; no tick has looked at it yet."),
-        (1, 1, "It is the only one in the queue of cml-eu."),
-        (1, 3, "It is first of 3 in the queue of cml-eu."),
-        (2, 3, "It is number 2 of 3 in the queue of cml-eu."),
+        (None, 3, "Waiting in cml-eu; not evaluated by a tick yet."),
+        (1, 1, "Only session in the queue of cml-eu."),
+        (1, 3, "Position 1 of 3 in the queue of cml-eu."),
+        (2, 3, "Position 2 of 3 in the queue of cml-eu."),
     ],
 )
 def test_a_place_in_the_queue_in_words(position, waiting, said):
     assert place_text(position, waiting, "cml-eu") == said
 
 
-def test_a_queue_without_anybody_says_so_and_has_one_primary_button(tuned, by, admin, words):
+def test_an_empty_queue_has_an_empty_state_and_one_primary_button(tuned, by, admin, words):
     tuned()
     page = by(admin).get(reverse("queue_list"))
-    assert "Nothing waits Whoever asks for a session" in words(page)
+    assert "No sessions are waiting New sessions appear here" in words(page)
     assert page.content.decode().count("button-primary") == 1
 
 
@@ -189,7 +189,7 @@ def test_ticks_with_their_steps(standing_still, lab, by, viewer, words):
     for name in ("tick_list", "queue_ticks"):
         answer = client.get(reverse(name))
         said = words(answer)
-        assert "Told 1 why it waits, unmet 1" in said
+        assert "1 new wait reason, 1 unmet" in said
         assert re.search(r"place \d+\.\d", said)
         assert ("Queue", reverse("queue_list")) in answer.context["crumbs"]
 
@@ -200,7 +200,7 @@ def test_one_tick_with_its_decisions_and_scores(tuned, lab, by, viewer, words):
     lab()
     fleet.clean_tick()
     said = words(by(viewer).get(reverse("tick_detail", args=[TickRun.objects.get().pk])))
-    assert "Placed 1 , in " in said
+    assert "1 placed , in " in said
     assert "binpack" in said
     assert "Reading and saving" in said
     assert "cml-eu-01" in said
@@ -209,7 +209,7 @@ def test_one_tick_with_its_decisions_and_scores(tuned, lab, by, viewer, words):
 
 @pytest.fixture
 def past_tick(pool, now):
-    """`past_tick(…)`: one that took 46.03 ms, most of it to place."""
+    """`past_tick(…)`: a tick of 46.03 ms, most of it in placement."""
 
     def make(**fields):
         step_ms = {"keep": 0.0, "place": 41.94, "expire": 1.13, "scale_down": 2.96}
@@ -219,7 +219,7 @@ def past_tick(pool, now):
     return make
 
 
-def test_a_tick_tells_its_steps_and_plugins_in_their_order(past_tick, by, viewer, words):
+def test_a_tick_shows_its_steps_and_plugins_in_order(past_tick, by, viewer, words):
     figures = {"binpack": {"ms": 0.03}, "cordon": {"ms": 0.01}, "ports": {"ms": 0.0}, "spot": {"ms": 0.02}}
     tick = past_tick(plugins=figures | {"leases": {"ms": 0.0}})
     page = by(viewer).get(reverse("tick_detail", args=[tick.pk]))
@@ -245,28 +245,26 @@ def test_steps_of_ticks_are_drawn_as_long_as_they_took(past_tick, by, viewer, wo
     assert bars == [[(1, 0, 1000)], [(5, 0, 12.3), (1, 12.3, 455.6), (5, 467.8, 32.2)]]
 
 
-def test_ticks_say_first_how_the_last_hour_went(past_tick, pool, now, by, viewer, words):
+def test_the_list_of_ticks_starts_with_the_last_hour(past_tick, pool, now, by, viewer, words):
     client = by(viewer)
     assert "No tick has run in the last hour." in words(client.get(reverse("tick_list")))
     past_tick(duration_ms=185), past_tick(started_at=now - timedelta(hours=2), duration_ms=900)
-    assert "No tick failed in the last hour; the slowest took 185 ms." in words(
-        client.get(reverse("tick_list"))
-    )
+    assert "No tick failed in the last hour; slowest: 185 ms." in words(client.get(reverse("tick_list")))
     past_tick(errors={"place": "gone"})
     page = client.get(f"{reverse('tick_list')}?sort=-duration_ms")
-    assert "1 tick failed in the last hour; the slowest took 185 ms." in words(page)
+    assert "1 tick failed in the last hour; slowest: 185 ms." in words(page)
     assert [row.duration_ms for row in page.context["rows"].rows] == [900, 185, 46]
 
 
-def test_decisions_say_first_how_the_last_hour_went(tuned, lab, by, viewer, words):
+def test_the_list_of_decisions_starts_with_the_last_hour(tuned, lab, by, viewer, words):
     fleet = tuned(max_slots=1)
     client = by(viewer)
-    assert "Nothing new was decided in the last hour." in words(client.get(reverse("decision_list")))
+    assert "No decisions in the last hour." in words(client.get(reverse("decision_list")))
     fleet.slot()
     lab(), fleet.reservation(14)
     fleet.clean_tick()
     said = words(client.get(reverse("decision_list")))
-    assert "In the last hour 1 was placed, 1 was told why not." in said
+    assert "Last hour: 1 placed, 1 not placed." in said
 
 
 def test_decisions_of_one_reservation(standing_still, lab, by, viewer, words):
@@ -279,7 +277,7 @@ def test_decisions_of_one_reservation(standing_still, lab, by, viewer, words):
 
 
 @pytest.mark.parametrize("by_what", ["session", "reservation", "holder"])
-def test_decisions_are_searched_by_whom_they_are_about(standing_still, lab, by, viewer, by_what):
+def test_decisions_are_searched_by_session_and_holder(standing_still, lab, by, viewer, by_what):
     session = lab()
     bare = standing_still.reservation(holder="a class of 12")
     standing_still.clean_tick()
@@ -289,7 +287,7 @@ def test_decisions_are_searched_by_whom_they_are_about(standing_still, lab, by, 
     assert [row.reservation_id for row in page.context["rows"].rows] == [claim.pk]
 
 
-def test_a_decision_whose_tick_is_forgotten_is_still_shown(standing_still, lab, by, viewer):
+def test_a_decision_of_a_deleted_tick_is_still_shown(standing_still, lab, by, viewer):
     lab()
     standing_still.clean_tick()
     TickRun.objects.all().delete()
@@ -303,7 +301,7 @@ def test_a_reservation_with_its_verdict_and_decisions(standing_still, lab, by, v
     claim = active_of(lab())
     standing_still.clean_tick()
     said = words(by(viewer).get(reverse("reservation_detail", args=[claim.pk])))
-    assert "It is the only one in the queue of cml-eu." in said
+    assert "Only session in the queue of cml-eu." in said
     assert "The only READY slot is cordoned." in said
 
 
@@ -338,10 +336,10 @@ def test_the_panel_of_a_waiting_session(standing_still, lab, by, viewer, words):
     assert "1 of 1 in cml-eu" in said
     assert "The only READY slot is cordoned." in said
     assert "Cordoned 1 slot is cordoned" in said
-    assert "What happens next, and what would help" in said
-    assert "1 ready slot looked at" in said
-    assert "What speaks against it" not in said
-    assert "What speaks against it" in words(client.get(f"{address}?by=slot"))
+    assert "Next steps and suggestions" in said
+    assert "1 ready slot evaluated" in said
+    assert "Wait reason" not in said
+    assert "Wait reason" in words(client.get(f"{address}?by=slot"))
 
 
 def test_no_panel_for_a_session_that_does_not_wait(session_in, by, viewer, words):
@@ -349,4 +347,4 @@ def test_no_panel_for_a_session_that_does_not_wait(session_in, by, viewer, words
     client = by(viewer)
     address = reverse("session_why", args=[session.pk])
     assert address not in client.get(reverse("session_detail", args=[session.pk])).content.decode()
-    assert "it waits for no slot" in words(client.get(address))
+    assert "it is not waiting for a slot" in words(client.get(address))

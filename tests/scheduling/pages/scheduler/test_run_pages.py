@@ -13,7 +13,7 @@ from scheduling.pages.observers import RUNS_SHOWN
 
 @pytest.fixture
 def runs(db, now):
-    """More of one observer than its page shows, and two of another; one of each kind of failure."""
+    """More runs of one observer than its page shows, and two of another; one of each kind of failure."""
     rows = [("usage-record", number, {}) for number in range(RUNS_SHOWN + 5)]
     rows += [("end-running", 0, {"error": "no broker"}), ("end-running", 1, {"failure_count": 2})]
     ObserverRun.objects.bulk_create(
@@ -48,21 +48,21 @@ def test_runs_are_paged(by, viewer, runs):
     assert page.context["next_query"]
 
 
-def test_the_list_of_runs_says_first_how_many_failed(by, viewer, runs):
+def test_the_list_of_runs_starts_with_the_number_of_failures(by, viewer, runs):
     client = by(viewer)
     page = client.get(reverse("run_list"))
-    assert f"<strong>{RUNS_SHOWN + 7} runs are kept, 2 failed.</strong>" in page.content.decode()
+    assert f"<strong>{RUNS_SHOWN + 7} runs kept, 2 failed.</strong>" in page.content.decode()
     assert page.context["crumbs"] == [("Observers", reverse("observer_list")), ("Runs", "")]
     ObserverRun.objects.filter(observer="end-running").delete()
-    assert "runs are kept, none failed." in client.get(reverse("run_list")).content.decode()
+    assert "runs kept, none failed." in client.get(reverse("run_list")).content.decode()
     ObserverRun.objects.all().delete()
-    assert "Nothing has run yet." in client.get(reverse("run_list")).content.decode()
+    assert "<strong>No runs yet.</strong>" in client.get(reverse("run_list")).content.decode()
 
 
 @pytest.mark.parametrize(
     ("sort", "first"), [("-duration_ms", "usage-record"), ("-failure_count", "end-running")]
 )
-def test_runs_are_sorted_by_what_took_long_and_what_failed(by, viewer, runs, sort, first):
+def test_runs_are_sorted_by_duration_and_failures(by, viewer, runs, sort, first):
     rows = by(viewer).get(f"{reverse('run_list')}?sort={sort}").context["rows"].rows
     assert rows[0].observer == first
     values = [getattr(row, sort[1:]) for row in rows]

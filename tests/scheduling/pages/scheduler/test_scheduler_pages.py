@@ -1,4 +1,4 @@
-"""A pool's scheduler, labels of slots and the dry run as pages."""
+"""Pages of a pool's scheduler, slot labels and the dry run."""
 
 import pytest
 from django.contrib.messages import get_messages
@@ -23,21 +23,20 @@ def test_the_form_shows_the_usual_one_when_there_is_none(by, admin, address):
     assert page.context["form"]["scheduler"].value() == DEFAULT_CONFIGURATION
 
 
-def test_the_form_says_which_plugins_there_are_and_what_they_take(by, admin, address, words):
+def test_the_form_lists_the_plugins_and_their_arguments(by, admin, address, words):
     said = words(by(admin).get(address))
     assert "cml-eu uses the default scheduler." in said
-    assert "timeslot Not before the lead time, not after the end" in said
+    assert "timeslot Place jobs from their lead time until their end" in said
     assert "lead_minutes: 15 " in said
+    assert "spread Prefer the slot that is emptiest with the task on it. weight: 1 , cpu_cores: 1" in said
     assert (
-        "spread The emptier a slot would be with the task on it, the better. weight: 1 , cpu_cores: 1" in said
+        "quota Keep a job waiting that would exceed the limit of its queue or of a parent queue. limits: none"
+        in said
     )
-    assert (
-        "quota A job that would take its queue, or one above it, over the limit waits. limits: none" in said
-    )
-    assert "submit_order The older job first. none" in said
+    assert "submit_order Place the oldest job first. none" in said
 
 
-def test_the_form_says_when_the_scheduler_is_the_pools_own(by, admin, address, words):
+def test_the_form_shows_whether_the_pool_has_its_own_scheduler(by, admin, address, words):
     client = by(admin)
     client.post(address, {"scheduler": TEXT, "reason": "exams"})
     assert "cml-eu has a scheduler of its own." in words(client.get(address))
@@ -47,7 +46,7 @@ def test_a_line_of_the_usual_one_fits_its_box():
     assert max(len(line) for line in DEFAULT_CONFIGURATION.splitlines()) <= 90
 
 
-def test_plugins_are_folded_until_they_are_worth_a_look(by, viewer, pool, words):
+def test_plugins_are_collapsed_unless_customized_or_failed(by, viewer, pool, words):
     client, home = by(viewer), reverse("pool_detail", args=[pool.pk])
     page = client.get(home)
     assert "Default scheduler" in words(page)
@@ -72,7 +71,7 @@ def test_the_usual_one_is_not_stored(by, admin, address, pool):
     assert pool.scheduler == ""
 
 
-def test_what_is_wrong_is_said_with_its_line(by, admin, address, pool, words):
+def test_problems_are_reported_with_their_line(by, admin, address, pool, words):
     answer = by(admin).post(address, {"scheduler": TEXT.replace("name: spot", "name: spod"), "reason": "x"})
     line = TEXT.splitlines().index("  - name: spot") + 1
     assert answer.status_code == 422
@@ -86,11 +85,11 @@ def test_limits_of_unknown_queues_are_warned_of(by, admin, address, pool, words)
     text = DEFAULT_CONFIGURATION.replace("  - name: quota\n", limits)
     answer = by(admin).post(address, {"scheduler": text, "reason": "exams"})
     said = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert "There is no queue “nowhere”: such a limit limits nobody." in said
+    assert "There is no queue “nowhere”: the limit has no effect." in said
     assert "There is no queue “nowhere”" in words(by(admin).get(reverse("pool_detail", args=[pool.pk])))
 
 
-def test_the_pool_shows_plugins_their_times_and_what_failed(tuned, lab, by, viewer, words):
+def test_the_pool_shows_plugins_with_durations_and_failures(tuned, lab, by, viewer, words):
     fleet = tuned(scheduler=FAILING)
     fleet.slot()
     lab()
@@ -104,10 +103,12 @@ def test_the_pool_shows_plugins_their_times_and_what_failed(tuned, lab, by, view
     assert "Edit scheduler" not in words(page)
 
 
-def test_the_pool_says_when_its_scheduler_cannot_be_used(tuned, by, viewer, words):
+def test_the_pool_page_reports_an_invalid_scheduler(tuned, by, viewer, words):
     fleet = tuned(scheduler="actions: [allocate]\nplugins: [gone]\n")
     said = words(by(viewer).get(reverse("pool_detail", args=[fleet.pool.pk])))
-    assert "It cannot be used, so nothing is placed. Line 2: There is no plugin “gone”" in said
+    assert (
+        "The scheduler document is invalid, so nothing is placed. Line 2: There is no plugin “gone”" in said
+    )
 
 
 def test_django_admin_refuses_a_wrong_scheduler(by, admin, pool):
@@ -136,7 +137,7 @@ def test_labels_of_a_slot(fleet, by, operator, words):
     assert Slot.objects.get(pk=slot.pk).labels == {}
 
 
-def test_a_dry_run_shows_who_would_be_placed_where(fleet, lab, by, operator, words):
+def test_a_dry_run_shows_the_placements(fleet, lab, by, operator, words):
     session = lab()
     page = by(operator).post(
         reverse("dry_run"), {"pool": "cml-eu", "add_slots": "1", "scheduler": DEFAULT_CONFIGURATION}
@@ -167,7 +168,7 @@ def test_a_dry_run_of_a_drained_slot_and_another_requirement(
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ({"cpu_cores": "2"}, "Name a definition or a session, and what it would need."),
+        ({"cpu_cores": "2"}, "Choose a definition or a session, and enter at least one amount."),
         ({"session": "00000000", "cpu_cores": "2"}, "No session “00000000” waits in cml-eu."),
         ({"session": "what?", "cpu_cores": "2"}, "No session “what?” waits in cml-eu."),
         ({"scheduler": "plugins: []"}, "Line 1: “actions” is missing."),
@@ -175,17 +176,17 @@ def test_a_dry_run_of_a_drained_slot_and_another_requirement(
         ({"drain": ["nothing"]}, "nothing is not one of the available choices"),
     ],
 )
-def test_a_dry_run_says_what_is_wrong(data, said, fleet, by, operator, words):
+def test_a_dry_run_reports_invalid_input(data, said, fleet, by, operator, words):
     page = by(operator).post(reverse("dry_run"), {"pool": "cml-eu", **data})
     assert page.status_code == 422
     assert said in words(page)
 
 
-def test_a_dry_run_of_a_definition_asks_for_amounts(fleet, lab, by, operator, active_definition, words):
+def test_a_dry_run_of_a_definition_requires_amounts(fleet, lab, by, operator, active_definition, words):
     lab()
     page = by(operator).post(reverse("dry_run"), {"pool": "cml-eu", "definition": str(active_definition.pk)})
     assert page.status_code == 422
-    assert page.context["form"].errors == {"definition": ["Say what they would need: at least one amount."]}
+    assert page.context["form"].errors == {"definition": ["Enter at least one amount."]}
 
 
 def test_a_dry_run_takes_the_short_id_of_a_session(fleet, lab, by, operator, words):
@@ -197,20 +198,20 @@ def test_a_dry_run_takes_the_short_id_of_a_session(fleet, lab, by, operator, wor
     assert page.context["form"]["session"].value() == session.short_id
 
 
-def test_a_dry_run_of_two_sessions_with_the_same_beginning_asks_for_more(
+def test_a_dry_run_with_an_ambiguous_session_id_requires_more_characters(
     fleet, lab, by, operator, words, monkeypatch
 ):
     monkeypatch.setattr("scheduling.pages.dry_run.by_id", lambda *_: Q())
     lab(), lab()
     page = by(operator).post(reverse("dry_run"), {"pool": "cml-eu", "session": "aaaa", "cpu_cores": "2"})
-    assert "More than one id begins with “aaaa”: give more of it." in words(page)
+    assert "More than one id begins with “aaaa”: enter more characters." in words(page)
 
 
 def test_the_dry_run_begins_with_the_pool_and_session_of_the_link(fleet, lab, by, operator):
     session = lab()
     page = by(operator).get(f"{reverse('dry_run')}?pool=cml-eu&session={session.pk}")
     assert page.context["form"]["session"].value() == str(session.pk)
-    # Without amounts it stays as it is.
+    # Without amounts it is unchanged.
     ran = by(operator).post(
         reverse("dry_run"), {"pool": "cml-eu", "session": str(session.pk), "add_slots": 1}
     )
@@ -219,4 +220,4 @@ def test_the_dry_run_begins_with_the_pool_and_session_of_the_link(fleet, lab, by
 
 
 def test_without_a_pool_there_is_nothing_to_rehearse(db, by, operator, words):
-    assert "There is no pool yet." in words(by(operator).get(reverse("dry_run")))
+    assert "No pools yet." in words(by(operator).get(reverse("dry_run")))

@@ -1,4 +1,4 @@
-"""How scores and reasons of plugins are written."""
+"""Format of scores and reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pool's scheduler document: what is taken, and the sentence and line of what is not."""
+"""A pool's scheduler document: valid documents, and the message and line of each problem."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_plugins_get_their_arguments():
         ("[resources, ports, leases, cordon]", ["resources", "ports", "leases", "cordon"]),
     ],
 )
-def test_what_a_commit_checks_is_asked_whether_it_is_chosen_or_not(chosen, opened):
+def test_the_checks_of_a_commit_run_even_if_they_are_not_configured(chosen, opened):
     configuration = read_configuration(ALLOCATE + f"plugins: {chosen}")
     assert [plugin.name for plugin in configuration.opened()] == opened
 
 
-def test_nobody_is_planned_where_a_commit_would_refuse_them():
+def test_no_job_is_planned_where_a_commit_would_refuse_it():
     nodes = [node("a", cordoned=True), node("b", max_leases=0), node("c", ports=0), node("d", 0)]
     (verdict,) = run_cycle(
         snapshot(nodes, [job("j", ports=1)]), read_configuration(ALLOCATE + "plugins: [submit_order]")
@@ -72,7 +72,7 @@ def test_nobody_is_planned_where_a_commit_would_refuse_them():
     assert {count.code for count in verdict.why.counts} == {"cordon", "leases", "ports", "cpu_cores"}
 
 
-def test_plugins_are_made_anew_for_every_cycle():
+def test_plugins_are_created_for_every_cycle():
     configuration = read_configuration("")
     assert configuration.plugins()[0] is not configuration.plugins()[0]
 
@@ -187,13 +187,13 @@ def test_plugins_are_made_anew_for_every_cycle():
         ("actions: " + "[" * 19_000, 1, "This is nested more than 20 deep."),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(text, line, sentence):
+def test_problems_are_reported_with_their_line(text, line, sentence):
     (found_line, found), *_ = problems(text)
     assert found_line == line
     assert sentence in found
 
 
-def test_everything_that_is_wrong_is_said_at_once():
+def test_every_problem_is_reported_at_once():
     text = ALLOCATE + "plugins:\n  - warp\n  - {name: spread, arguments: {weight: x, wait: 1}}\n  - prots\n"
     assert [line for line, _ in problems(text)] == [3, 4, 4, 5]
 
@@ -205,7 +205,7 @@ def second_gate(monkeypatch):
     @register_plugin("budget")
     @dataclass(frozen=True)
     class BudgetPlugin(Plugin):
-        """Another that wants to decide the quota gate."""
+        """A second plugin that registers the quota gate."""
 
         owns = ("quota gate",)
 

@@ -1,4 +1,4 @@
-"""How many new slots would help, and of which kinds."""
+"""The number and kinds of new slots that waiting jobs need."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ IN_RACK = job(4, labels=(("rack", "b"),))
         "the last place is one that both can have",
         "spot only",
         "the last place is for the more important",
-        "whatever it asks for",
+        "any request",
         "by labels",
-        "those with labels first, whatever the order",
+        "labelled slots first, in any order",
         "no more than there are",
         "the plainest first",
         "none that suits",
@@ -139,7 +139,7 @@ EVERY_JOB = [
 
 
 @given(st.lists(st.sampled_from(EVERY_JOB), max_size=12))
-def test_what_was_launched_is_enough_when_it_is_on_its_way(jobs):
+def test_incoming_launches_satisfy_the_demand(jobs):
     racks = [replace(RACK, name=rack, labels={"rack": rack}) for rack in "bc"]
     kinds = [SPOT, SLOT, *racks, *(replace(each, name=f"{each.name}-spot", spot=True) for each in racks)]
     stock = [SlotSupply(node, 99) for node in kinds]
@@ -149,7 +149,7 @@ def test_what_was_launched_is_enough_when_it_is_on_its_way(jobs):
 
 
 def first_fit(sizes: list[int]) -> int:
-    """A search that looks everywhere, to compare with the one that remembers where it was."""
+    """An exhaustive search, to compare with the one that keeps a pointer."""
     rooms: list[list[int]] = []
     for size in sizes:
         room = next((room for room in rooms if sum(room) + size <= 400 and len(room) < 10), None)
@@ -161,6 +161,6 @@ def first_fit(sizes: list[int]) -> int:
 
 
 @given(st.lists(st.sampled_from([50, 100, 150, 200, 300, 400]), max_size=25))
-def test_looking_where_it_was_finds_what_looking_everywhere_finds(sizes):
+def test_searching_from_the_pointer_finds_the_same_as_searching_everywhere(sizes):
     jobs = [Job(f"j{number}", "lab", (Task("t", (size, 0, 0, 0)),)) for number, size in enumerate(sizes)]
     assert len(slots_needed(jobs, (), [SlotSupply(SLOT, 99)], 99).new) == first_fit(sizes)

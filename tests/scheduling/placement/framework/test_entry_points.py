@@ -1,4 +1,4 @@
-"""Plugins of other packages: classes and functions are taken, anything else is refused with its name."""
+"""Plugins of other packages: classes and functions are accepted, anything else is rejected by name."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def problem(*names: str) -> str:
     return str(caught.value)
 
 
-def test_what_is_no_plugin_is_refused_with_its_name(loaded):
+def test_an_object_that_is_no_plugin_is_rejected_by_name(loaded):
     assert set(plugins()) >= GOOD
     assert set(refused_plugins()) == NAMES.keys() - GOOD
     for name in refused_plugins():
@@ -123,7 +123,7 @@ def test_a_function_is_taken_like_a_class(loaded):
     assert "both decide the choice" in problem("picky", "built")
 
 
-def test_one_that_cannot_be_created_in_a_cycle_is_named_and_the_cycle_goes_on(loaded, monkeypatch):
+def test_a_plugin_that_cannot_be_created_is_reported_and_the_cycle_continues(loaded, monkeypatch):
     configuration = read_configuration(document("resources", "built"))
 
     def fail(slot):

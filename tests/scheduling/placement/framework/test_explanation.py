@@ -1,4 +1,4 @@
-"""Why is it waiting? The sentences, to the letter."""
+"""The exact sentences of wait reasons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_sentence_of_the_handbook():
     cordoned = [node(f"x-{number}", cordoned=True, memory=16) for number in range(2)]
     verdict = why([*full(12), *cordoned], job("j", memory=8))
     assert verdict.why.sentence == (
-        "12 of 14 READY slots lack memory: 8 GB asked, at most 6 GB free; 2 are cordoned."
+        "12 of 14 READY slots lack memory: 8 GB requested, at most 6 GB free; 2 are cordoned."
     )
     assert verdict.why.dominant == "memory_gb"
     first, second = verdict.why.counts
@@ -44,12 +44,12 @@ def test_the_sentence_of_the_handbook():
         (
             [node("a", memory=1)],
             job("j", memory=2),
-            "The only READY slot lacks memory: 2 GB asked, at most 1 GB free.",
+            "The only READY slot lacks memory: 2 GB requested, at most 1 GB free.",
         ),
         (
             [node("a", 0.5), node("b", cordoned=True)],
             job("j"),
-            "1 of 2 READY slots is cordoned; 1 lacks CPU: 1 core asked, at most 0.5 cores free.",
+            "1 of 2 READY slots is cordoned; 1 lacks CPU: 1 core requested, at most 0.5 cores free.",
         ),
         (
             [node("a", spot=True)],
@@ -70,12 +70,12 @@ def test_the_sentence_of_the_handbook():
         (
             [node("a", ports=1)],
             job("j", ports=2),
-            "The only READY slot lacks ports: 2 asked, at most 1 free.",
+            "The only READY slot lacks ports: 2 requested, at most 1 free.",
         ),
         (
             [node("a", ports=5, leaked=9)],
             job("j", ports=2),
-            "The only READY slot lacks ports: 2 asked, at most 0 free.",
+            "The only READY slot lacks ports: 2 requested, at most 0 free.",
         ),
         ([node("a")], job("j", system="vm"), "The only READY slot does not run vm."),
         ([node("a"), node("b")], job("j", system="vm"), "2 of 2 READY slots do not run vm."),
@@ -89,14 +89,18 @@ def test_the_sentence_of_the_handbook():
         (
             [node("a", gpu=1)],
             job("j", gpu=2),
-            "The only READY slot lacks GPUs: 2 asked, at most 1 whole one free.",
+            "The only READY slot lacks GPUs: 2 requested, at most 1 whole one free.",
         ),
         (
             [node("a", gpu=2)],
             job("j", gpu=3),
-            "The only READY slot lacks GPUs: 3 asked, at most 2 whole ones free.",
+            "The only READY slot lacks GPUs: 3 requested, at most 2 whole ones free.",
         ),
-        ([node("a")], job("j", gpu=0.5), "The only READY slot lacks GPUs: 0.5 asked, at most 0 of one free."),
+        (
+            [node("a")],
+            job("j", gpu=0.5),
+            "The only READY slot lacks GPUs: 0.5 requested, at most 0 of one free.",
+        ),
         ([], job("j"), "No slot is ready."),
     ],
 )
@@ -128,7 +132,7 @@ def test_sentences(nodes, waiting, sentence):
         ([], job("j"), node("new"), VerdictOutcome.WAITING),
     ],
 )
-def test_impossible_is_what_no_slot_here_or_to_come_could_hold(nodes, waiting, template, outcome):
+def test_a_job_is_impossible_if_no_present_or_new_slot_could_hold_it(nodes, waiting, template, outcome):
     assert why(nodes, waiting, template).outcome is outcome
 
 
@@ -146,7 +150,7 @@ def test_impossible_is_what_no_slot_here_or_to_come_could_hold(nodes, waiting, t
     ids=["a kind that could be launched", "a slot on its way", "one that is too small", "none"],
 )
 @pytest.mark.parametrize("of", ["one", "a gang"])
-def test_any_kind_that_could_be_launched_or_is_on_its_way_makes_it_possible(more, outcome, of):
+def test_any_launchable_or_incoming_kind_makes_it_possible(more, outcome, of):
     labels = (("zone", "a"),)
     waiting = job("j", labels=labels) if of == "one" else gang(1, 1, labels=labels)
     world = replace(snapshot([node("a")], [waiting]), max_nodes=2, **more)
@@ -154,12 +158,12 @@ def test_any_kind_that_could_be_launched_or_is_on_its_way_makes_it_possible(more
     assert verdict.outcome is outcome
 
 
-def test_a_kernel_that_fits_nowhere_speaks_for_its_gang():
+def test_a_kernel_that_fits_no_slot_explains_its_gang():
     tasks = (Task("small", (100, 0, 0, 0)), Task("large", (900, 0, 0, 0)))
     verdict = why([node("a"), node("b")], Job("j", "lab", tasks, gang=Gang.SPREAD))
     assert verdict.outcome is VerdictOutcome.IMPOSSIBLE
     assert verdict.why.sentence == (
-        "2 of 2 READY slots lack CPU: 9 cores asked, at most 4 cores free. "
+        "2 of 2 READY slots lack CPU: 9 cores requested, at most 4 cores free. "
         "At best 1 of its 2 kernels fits: small on a."
     )
 
@@ -169,23 +173,24 @@ def gang(*cores: float, **more) -> Job:
     return Job("gang", "lab", tasks, gang=Gang.SPREAD, **more)
 
 
-def test_a_gang_is_explained_with_those_of_it_that_found_a_place():
+def test_a_gang_is_explained_with_its_placeable_tasks():
     verdict = why([node("a")], gang(4, 4), node("new"))
     assert (verdict.outcome, verdict.summary) == (VerdictOutcome.WAITING, "waiting:cpu_cores")
     assert verdict.why.sentence == (
-        "With 1 of its 2 kernels placed, the only READY slot lacks CPU: 4 cores asked, at most 0 cores free."
+        "With 1 of its 2 kernels placed, the only READY slot lacks CPU: "
+        "4 cores requested, at most 0 cores free."
     )
     three = why([node("a"), node("b"), node("c", cordoned=True)], gang(4, 4, 4))
     assert three.why.sentence == (
-        "With 2 of its 3 kernels placed, 2 of 3 READY slots lack CPU: 4 cores asked, at most 0 cores free; "
-        "1 is cordoned."
+        "With 2 of its 3 kernels placed, 2 of 3 READY slots lack CPU: "
+        "4 cores requested, at most 0 cores free; 1 is cordoned."
     )
 
 
 @pytest.mark.parametrize(
     ("nodes", "cores", "partial"),
     [
-        # The largest first would leave room for one only.
+        # Largest first would leave space for one only.
         ([node("a")], (3, 2, 2), "At best 2 of its 3 kernels fit: t2 on a, t1 on a."),
         ([node("a"), node("b")], (4, 4, 4), "At best 2 of its 3 kernels fit: t0 on a, t1 on b."),
         ([node("a", 8)], (1,) * 9,
@@ -219,7 +224,7 @@ def test_gangs_of_one_shape_share_one_explanation():
         # Enough together, but never more than one on a slot.
         ([node("a")], gang(2.5, 2.5, 2.5), node("new"), 2, VerdictOutcome.IMPOSSIBLE),
         ([node("a")], gang(2.5, 2.5, 2.5), node("new"), 3, VerdictOutcome.WAITING),
-        # Each finds a place, all together do not.
+        # Each task fits alone, but not all together.
         ([node("a")], gang(3, 2, 1), node("new"), 1, VerdictOutcome.IMPOSSIBLE),
         ([node("a")], gang(3, 2, 1), node("new"), 2, VerdictOutcome.WAITING),
         # A larger slot than would be launched today counts as what it is, and as one.
@@ -243,7 +248,7 @@ def test_a_gang_is_impossible_when_all_slots_there_can_be_are_too_few(
     assert verdict.outcome is outcome
 
 
-def test_all_that_refuse_a_job_are_heard_and_named():
+def test_all_plugins_that_refuse_a_job_are_named():
     def opens(ssn):
         ssn.add_job_over_capacity_fn(lambda _: Reason("budget", "The lab has enough."))
         ssn.add_pre_predicate_fn(lambda *_: Reason("monday", "It is Monday."))
@@ -272,10 +277,10 @@ def test_all_reasons_of_one_slot():
     assert [(reason.code, reason.text) for reason in reasons_on(ssn, waiting.whole, waiting, 0)] == [
         ("cordon", "cordoned"),
         ("system", "runs another system, not vm"),
-        ("ports", "ports: 1 asked, 0 free"),
-        ("cpu_cores", "CPU: 2 cores asked, 1 core free"),
-        ("memory_gb", "memory: 2 GB asked, 1 GB free"),
-        ("gpu", "GPU: 1 asked, none here"),
+        ("ports", "ports: 1 requested, 0 free"),
+        ("cpu_cores", "CPU: 2 cores requested, 1 core free"),
+        ("memory_gb", "memory: 2 GB requested, 1 GB free"),
+        ("gpu", "GPU: 1 requested, none here"),
         ("spot", "a spot slot, and this session cannot be interrupted"),
     ]
 
@@ -313,7 +318,7 @@ def test_a_plugin_without_a_summary_gives_its_first_reason():
     assert cycle.verdicts[0].why.sentence == "2 of 2 READY slots are refused: a is not in the mood."
 
 
-def test_a_plugin_that_only_says_no_is_named():
+def test_a_plugin_that_refuses_without_a_reason_is_named():
     def opens(ssn):
         ssn.add_predicate_fn(lambda *_: Reason("x", ""), batch=lambda _, __, nodes: nodes.all(False))
         ssn.add_predicate_fn(lambda *_: "no", code="text")
@@ -325,7 +330,7 @@ def test_a_plugin_that_only_says_no_is_named():
 def test_an_explanation_without_nodes_is_its_own_sentence():
     quota = PlacementExplanation(3, (ReasonCount("quota", "quota", 0, "The lab has enough."),))
     assert quota.sentence == "The lab has enough."
-    assert PlacementExplanation(3).sentence == "Every slot was taken by those ahead."
+    assert PlacementExplanation(3).sentence == "Sessions ahead in the queue take every slot."
     assert (PlacementExplanation(3).dominant, PlacementExplanation(3, impossible=True).dominant) == (
         "no-slots",
         "impossible",

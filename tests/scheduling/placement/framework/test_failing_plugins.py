@@ -1,4 +1,4 @@
-"""A plugin that fails, wherever it does: the cycle goes on without its answer, and it is named."""
+"""A plugin that fails in any callback: the cycle continues without its result and reports it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def refusing(*_):
 
 
 def world():
-    """Room for all, GPUs included, and a gang that spreads."""
+    """Space for all jobs, GPUs included, and a spread gang."""
     wide = Job("wide", "lab", tuple(Task(f"t{n}", (100, 0, 0, 50)) for n in range(2)), gang=Gang.SPREAD)
     return snapshot([node("a", gpu=1), node("b", gpu=1)], [job("one"), job("two", queue="other"), wide],
                     Queue("lab"), Queue("other"))  # fmt: skip
@@ -38,7 +38,7 @@ def both_ways(ssn: SchedulingSession) -> None:
 
 
 def stops_to_compare(ssn: SchedulingSession) -> None:
-    """Keys that compare until something is placed."""
+    """Keys that compare until a job is placed."""
     ssn.add_queue_order_fn(key=lambda queue: queue.name if ssn.changed and queue.name == "lab" else 1)
 
 
@@ -120,7 +120,7 @@ POINTS = {
 
 
 @pytest.mark.parametrize("opens", POINTS.values(), ids=POINTS.keys())
-def test_the_cycle_goes_on_without_its_answer(opens):
+def test_the_cycle_continues_without_its_result(opens):
     cycle = run_with(world(), Inline(name="broken", opens=opens))
     assert [verdict.outcome for verdict in cycle.verdicts] == [VerdictOutcome.PLACED] * 3
     assert list(cycle.ssn.failures.by_plugin) == ["broken"]
@@ -154,14 +154,14 @@ def test_a_second_quota_gate_is_refused_at_run_time_too():
     assert cycle.ssn.failures.by_plugin == {"second": "ValueError: The quota gate is taken by “first”."}
 
 
-def test_the_failure_is_a_visible_reason_of_those_that_wait():
+def test_the_failure_is_a_visible_reason_of_waiting_sessions():
     def opens(ssn: SchedulingSession) -> None:
         ssn.add_node_order_fn(broken)
 
     cycle = run_with(snapshot([node("a")], [job("big", 99)]), Inline(name="broken", opens=opens))
     (failed,) = cycle.verdicts[0].why.failures
     assert (failed.code, failed.plugin) == (FAILED, "broken")
-    assert failed.text == "The plugin broken failed and was not heard: RuntimeError: out of order"
+    assert failed.text == "The plugin broken failed and was ignored: RuntimeError: out of order"
     reasons = as_result(cycle)["verdicts"][0]["reasons"]
     assert [reason["code"] for reason in reasons] == ["cpu_cores", FAILED]
 
@@ -176,7 +176,7 @@ def test_a_summary_that_fails_costs_only_the_words():
 
 @pytest.mark.parametrize("answer", [broken, lambda *_: None], ids=["raises", "answers nothing"])
 @pytest.mark.parametrize("action", ["reclaim", "preempt"])
-def test_a_victim_filter_that_fails_agrees_to_nobody(action, answer):
+def test_a_failing_victim_filter_accepts_no_victim(action, answer):
     def opens(ssn: SchedulingSession) -> None:
         ssn.add_reclaimable_fn(answer)
         ssn.add_preemptable_fn(answer)
@@ -261,7 +261,7 @@ def test_scores_of_slots_that_cannot_be_taken_are_not_reported():
     assert cycle.ssn.failures.clipped == {}
 
 
-def test_a_queue_order_that_does_not_compare_leaves_the_others_heard():
+def test_a_queue_order_that_does_not_compare_leaves_the_others_in_effect():
     def opens(ssn: SchedulingSession) -> None:
         ssn.add_queue_order_fn(key=lambda queue: 1 if queue.name == "lab" else "one")
 
@@ -282,7 +282,7 @@ def test_a_queue_order_that_does_not_compare_leaves_the_others_heard():
     assert set(cycle.ssn.failures.by_plugin) == {"broken"}
 
 
-def test_whoever_is_left_when_queues_stop_to_compare_is_asked_about_once():
+def test_jobs_left_when_queues_stop_comparing_are_ordered_once():
     jobs = [job(f"{number}", queue=queue) for number, queue in enumerate(["lab", "other"] * 4)]
     cycle = run_with(
         snapshot([node("n", 99)], jobs, Queue("lab"), Queue("other")),

@@ -1,4 +1,4 @@
-"""Work without the garbage collector."""
+"""Pausing the garbage collector."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BLOCKS, CYCLES = 500, 100
 
 
 def test_objects_in_cycles_are_collected_between_blocks_without_the_collector():
-    """A worker runs a tick every few seconds and makes little garbage between two of them."""
+    """A worker runs a tick every few seconds and creates little garbage in between."""
     before = gc.get_stats()[1]["collections"]
     for _ in range(BLOCKS):
         with garbage_collector_paused():

@@ -1,4 +1,4 @@
-"""The order of the queue: bands, the tree of queues, and what decides between equals."""
+"""Queue order: bands, the tree of queues, and ties."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_of_equal_queues_one_with_nothing_below_it_comes_first_then_the_older_jo
     assert order(jobs, by_factor, queues=DEEP) == ["flat", "middle", "deep", "deeper"]
 
 
-def test_a_queues_own_jobs_stand_beside_the_queues_below_it():
+def test_a_queues_own_jobs_are_siblings_of_its_child_queues():
     jobs = [waiting("below", "uni/a/ann", created=1), waiting("own", "uni/a", created=2)]
     assert sorted(order(jobs, by_factor, queues=DEEP)) == ["below", "own"]
 
@@ -109,7 +109,7 @@ def test_a_job_of_an_unknown_queue_is_not_lost():
     ]  # fmt: skip
 
 
-def test_the_turn_changes_with_what_was_placed():
+def test_the_queue_order_changes_with_placements():
     jobs = [waiting(f"a{number}", "a", created=number) for number in range(3)]
     jobs += [waiting(f"b{number}", "b", created=10 + number) for number in range(3)]
     cycle = run_with(snapshot([node("s", 6)], jobs, Queue("a"), Queue("b")), names=("resources", "fairshare"))
@@ -117,7 +117,7 @@ def test_the_turn_changes_with_what_was_placed():
 
 
 def test_queues_below_one_that_joins_compete_with_its_siblings():
-    """uni/a has no share of its own: its people compete with uni/b; the factor of uni/a decides nothing."""
+    """uni/a has no share of its own: its users compete with uni/b, and its factor is ignored."""
     queues = (
         Queue("uni"),
         Queue("uni/a", "uni", factor=0.01, joins=True),
@@ -131,7 +131,7 @@ def test_queues_below_one_that_joins_compete_with_its_siblings():
 
 @pytest.mark.parametrize("weight", [0.0, 1e-300, 1e-6])
 def test_a_queue_with_hardly_any_share_breaks_no_cycle_and_goes_last(weight):
-    """All queues of a parent have no share, a queue with none stands beside others, and one joins."""
+    """All queues of a parent without a share, one queue without a share, and one without its own."""
     queues = (
         Queue("a", weight=weight, factor=0.0),
         Queue("a/u", "a", weight=weight, factor=0.0),
@@ -147,7 +147,7 @@ def test_a_queue_with_hardly_any_share_breaks_no_cycle_and_goes_last(weight):
     assert cycle.ssn.failures.by_plugin == {}
 
 
-def test_two_queue_orders_are_asked_one_after_the_other():
+def test_two_queue_orders_are_applied_one_after_the_other():
     queues = (Queue("a", weight=1.0), Queue("b", weight=2.0), Queue("c", factor=0.5, weight=9.0))
     jobs = [waiting("ja", "a"), waiting("jb", "b"), waiting("jc", "c")]
 

@@ -1,4 +1,4 @@
-"""Shapes that rank slots alike share one order of them: quicker, and nothing else."""
+"""Shapes that rank slots alike share one order: faster, with the same result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIZE = (512, 1024, 0, 0)
 
 
 def asks_everywhere(ssn: SchedulingSession) -> None:
-    """A predicate without any promise: every node has to be asked about."""
+    """A predicate without options: it must be called for every node."""
     ssn.add_predicate_fn(lambda *_: None)
 
 
@@ -55,7 +55,7 @@ def test_a_shared_order_decides_as_asking_about_every_slot_does(world, configura
 
 
 def crowded(seed: int) -> Snapshot:
-    """Many slots of one size, each with something on it, and more jobs than there is room for."""
+    """Many partly used slots of one size, and more jobs than fit."""
     chance = Random(seed)
     slots = [
         Node(
@@ -105,7 +105,7 @@ def test_shapes_share_an_order_when_every_plugin_promises_it():
     assert kind_of_candidates(snapshot(slots, [small]), asking) == {EvaluatedCandidates}
 
 
-def test_what_one_shape_takes_the_others_see():
+def test_placements_of_one_shape_affect_the_others():
     jobs = [job(f"j{number}", 1 + number % 2, created=number) for number in range(6)]
     cycle = run_with(snapshot([node("a", 4), node("b", 4)], jobs))
     assert [verdict.parts and verdict.parts[0].node for verdict in cycle.verdicts] == [
@@ -118,14 +118,14 @@ def test_what_one_shape_takes_the_others_see():
     ]
 
 
-def test_one_that_needs_less_finds_room_where_nobody_did_before():
+def test_a_smaller_task_fits_where_no_task_fitted_before():
     slots = [node("a", 4, taken=(350, 0, 0, 0)), node("b", 4)]
     jobs = [job("large", 1, created=1), job("small", 0.5, created=2)]
     cycle = run_with(snapshot(slots, jobs))
     assert [verdict.parts[0].node for verdict in cycle.verdicts] == ["b", "a"]
 
 
-def test_a_job_is_told_its_own_scores():
+def test_a_job_gets_its_own_scores():
     slots = [node("a", 4, 8, taken=(200, 0, 0, 0))]
     cycle = run_with(snapshot(slots, [job("one", 1, created=1), job("other", 0.5, created=2)]))
     assert [verdict.scores for verdict in cycle.verdicts] == [

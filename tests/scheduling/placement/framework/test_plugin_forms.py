@@ -1,4 +1,4 @@
-"""Every built-in plugin answers alike in all its forms and within its bounds; what is undone is undone."""
+"""Every built-in plugin gives equal results in all its forms, within bounds; an undo restores the state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ each_plugin = pytest.mark.parametrize(("name", "arguments"), CASES, ids=lambda v
 
 
 class ListeningSession(SchedulingSession):
-    """Remembers both forms of every order."""
+    """Records both forms of every order."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot)
@@ -57,10 +57,10 @@ class ListeningSession(SchedulingSession):
 
 
 def opened(snapshot: Snapshot, name: str, arguments: dict[str, Any]) -> ListeningSession:
-    """A session with one plugin, in the middle of a cycle: some jobs are on nodes already."""
+    """A session with one plugin, in the middle of a cycle: some jobs are placed already."""
     ssn = ListeningSession(snapshot)
     ssn.open(of_one_plugin(name, **arguments).plugins())
-    # What a cycle of all plugins would place is placed here as well.
+    # Place the jobs that a cycle with all plugins would place.
     for verdict in run_cycle(snapshot, PACKED).placed[:3]:
         for part in verdict.parts:
             ssn.change(verdict.job, part, 1, taking=True)
@@ -79,7 +79,7 @@ def asked(snapshot: Snapshot):
 @each_plugin
 @moderate
 @given(snapshot=busy_snapshots(max_nodes=5, max_jobs=6))
-def test_batch_and_scalar_say_the_same(name, arguments, snapshot):
+def test_batch_and_scalar_give_the_same_result(name, arguments, snapshot):
     ssn = opened(snapshot, name, arguments)
     for (task, job), nodes in product(asked(snapshot), some_nodes(ssn)):
         for fn in ssn.predicates:
@@ -89,7 +89,7 @@ def test_batch_and_scalar_say_the_same(name, arguments, snapshot):
             weighted = [fn.scalar(task, job, state) * fn.weight for state in states(nodes)]
             found = call_score(ssn, fn, task, job, nodes, shared=True)
             assert found == pytest.approx(weighted, rel=1e-9, abs=1e-9)
-            # What is kept up node by node is compared with what was asked of all of them.
+            # Compare incremental results with results for all nodes.
             assert fn.ranks_by is None or found.tolist() == weighted
     assert ssn.failures.by_plugin == {}
 
@@ -142,7 +142,7 @@ def test_a_key_orders_as_its_comparison(name, snapshot):
 
 @moderate
 @given(busy_snapshots())
-def test_all_reasons_of_a_node_are_told_exactly_when_it_is_refused(snapshot):
+def test_a_node_has_reasons_exactly_when_it_is_refused(snapshot):
     ssn = SchedulingSession(snapshot)
     ssn.open(PACKED.plugins())
     for task, job in asked(snapshot):
@@ -181,7 +181,7 @@ def _do_something(ssn, snapshot, statement, data) -> None:
 
 
 def _state(ssn: SchedulingSession, snapshot: Snapshot) -> tuple[Any, ...]:
-    """All that answers depend on: the nodes, and what each plugin makes of them."""
+    """Everything that results depend on: the nodes, and each plugin's results for them."""
     every = Nodes(ssn.nodes)
     scores = [call_score(ssn, fn, *one, every).tolist() for fn in ssn.scores for one in asked(snapshot)]
     order = next(order for order in ssn.orders if order.kind == "queue")

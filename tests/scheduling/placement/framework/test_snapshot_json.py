@@ -1,4 +1,4 @@
-"""Snapshots as documents: what is read, what is refused and where, and that writing gives the same back."""
+"""Snapshot documents: valid input, rejected input with its place, and round trips."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
             "jobs[0].tasks[0].request.cpu_cores",
             "zero or more, but is -0.5.",
         ),
-        ("jobs.0.tasks.0.node", "lab-02", "jobs[0].tasks", "all of them have a node, or none."),
+        ("jobs.0.tasks.0.node", "lab-02", "jobs[0].tasks", "either every task has a node, or none."),
         (
             "jobs.0.tasks.0.devices",
             [[0, 1]],
@@ -239,14 +239,14 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("jobs.1.created", "x", "jobs[1].created", "“jobs[1].created” must be a number"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(path, value, where, sentence):
+def test_problems_are_reported_with_their_path(path, value, where, sentence):
     with pytest.raises(InvalidSnapshot) as caught:
         snapshot_from(changed(path, value))
     assert sentence in caught.value.problems[where]
     assert f"{where}: " in str(caught.value)
 
 
-def test_several_problems_are_said_at_once():
+def test_several_problems_are_reported_at_once():
     with pytest.raises(InvalidSnapshot) as caught:
         snapshot_from(
             {"now": 0, "nodes": [{"name": "a", "capacity": {"cpu_cores": -1, "gpu": "x"}, "spot": 1}]}
@@ -259,7 +259,7 @@ def test_several_problems_are_said_at_once():
 @pytest.mark.parametrize(
     "text", ["", "{", "[" * 100_000, '{"format": 1, "now": NaN}', '{"now": Infinity}', b"\xff\xfe\xfa"]
 )
-def test_what_is_not_json_is_said_to_be_so(text):
+def test_invalid_json_is_reported(text):
     with pytest.raises(InvalidSnapshot, match="This is not JSON"):
         read_snapshot(text)
 

@@ -1,4 +1,4 @@
-"""A statement: virtual changes, undone to any point or handed over."""
+"""Statements: virtual changes, rolled back to any checkpoint or committed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_allocating_without_a_lease():
     assert left(ssn)[4] == 3
 
 
-def test_evicting_gives_back_what_is_on_nodes_that_are_here():
+def test_evicting_releases_the_parts_on_present_nodes():
     ssn = session()
     statement = ssn.statement()
     statement.evict(next(iter(ssn.snapshot.running)))
