@@ -1,4 +1,4 @@
-"""Observations in django-admin, to be looked at: they are written by services alone."""
+"""Read-only admin of observations; only services write them."""
 
 from __future__ import annotations
 

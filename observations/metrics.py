@@ -1,4 +1,4 @@
-"""What Prometheus learns of observations."""
+"""Prometheus metrics of observations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DRIFT = Counter("lcm_port_drift_detected_total", "Observations that showed new p
 
 
 def observation_figures() -> Iterator[Metric]:
-    """Definitions by class, and port drift that waits for a person."""
+    """Yield the number of definitions by class and of open port drift reviews."""
     from django.utils import timezone
 
     from observations.models import DefinitionAssessment, DriftReview

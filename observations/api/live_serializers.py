@@ -1,4 +1,4 @@
-"""What the calls of live statistics take and show."""
+"""Request and response bodies of the live statistics API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STATES = [(state.value, state.value) for state in LiveState]
 
 
 class MetricValueSerializer(serializers.Serializer[Any]):
-    """`current` is what to show, by the kind of metric: a value, the growth over the window, or a speed."""
+    """`current` is the value to show: a gauge's value, a counter's growth over the window, or its rate."""
 
     current = serializers.FloatField(allow_null=True)
     capacity = serializers.FloatField(allow_null=True)
@@ -33,7 +33,7 @@ class KernelLiveSerializer(serializers.Serializer[Any]):
 
 
 class LiveSerializer(serializers.Serializer[Any]):
-    """Live statistics by kernel; every kernel that was asked for is there."""
+    """Live statistics by kernel, with an entry for every requested kernel."""
 
     state = serializers.ChoiceField(choices=STATES)
     asked_at = serializers.DateTimeField()
@@ -57,7 +57,7 @@ class BatchLiveSerializer(LiveSerializer):
 
 
 class BatchSerializer(serializers.Serializer[Any]):
-    """Ids of kernels, of sessions, or both: at least one id and at most 5,000 kernels."""
+    """IDs of kernels, sessions or both: at least one ID and at most 5,000 kernels."""
 
     kernels = serializers.ListField(
         child=serializers.UUIDField(),
@@ -87,7 +87,7 @@ class HistoryRangeSerializer(serializers.Serializer[Any]):
 
 
 class HistorySerializer(serializers.Serializer[Any]):
-    """Values over time, in no more than 240 points each."""
+    """Values over time, at most 240 points per series."""
 
     state = serializers.ChoiceField(choices=STATES)
     start = serializers.DateTimeField()

@@ -1,4 +1,4 @@
-"""What the API of observations takes and shows. No rules: those are in the services."""
+"""Request and response bodies of the observations API; the rules are in the services."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RecordedSerializer(serializers.Serializer[Any]):
 
 
 class SessionEvidenceSerializer(RecordedSerializer):
-    """What was seen of one session."""
+    """Observed figures of one session."""
 
     observed_resources = serializers.DictField(allow_null=True, help_text="The newest observation, whole.")
     observed_ports = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
@@ -65,7 +65,7 @@ class ChoiceSerializer(serializers.Serializer[Any]):
 
 
 class ChoicesSerializer(serializers.Serializer[Any]):
-    """A choice for each resource; what is left out stays as it is."""
+    """A choice per resource; omitted resources keep their value."""
 
     cpu_cores = ChoiceSerializer(required=False)
     memory_gb = ChoiceSerializer(required=False)
@@ -82,7 +82,7 @@ class ApplySerializer(PreviewRequestSerializer):
 
 
 def choices_in(data: dict[str, Any]) -> dict[str, RequirementChoice]:
-    """The checked body as choices by resource."""
+    """Return the validated body as choices by resource."""
     return {
         name: RequirementChoice(each["choice"], each.get("value"), each.get("basis", ""))
         for name in MEASURED
@@ -138,7 +138,7 @@ class DriftReviewSerializer(serializers.ModelSerializer[DriftReview]):
         ]  # fmt: skip
 
     def get_state(self, review: DriftReview) -> str:
-        """As it is now: an acknowledgement ends by itself."""
+        """Return the current state; an expired acknowledgement counts as open."""
         from django.utils import timezone
 
         return ReviewState(review.state_at(timezone.now())).value

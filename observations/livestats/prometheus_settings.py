@@ -1,4 +1,4 @@
-"""How Prometheus is reached and asked, from the settings."""
+"""Prometheus connection and query settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ LEAST_SCRAPES = 4
 
 @dataclass(frozen=True)
 class PrometheusSettings:
-    """Everything in seconds unless it says otherwise; no address means that there is no Prometheus."""
+    """Durations are in seconds unless named otherwise.
+
+    An empty URL means that Prometheus is not configured.
+    """
 
     url: str = ""
     status_file: str = ""
@@ -62,7 +65,7 @@ class PrometheusSettings:
 
 
 def problems(config: Mapping[str, Any]) -> Iterator[str]:
-    """What of the settings cannot be meant so; looked at when LCM starts."""
+    """Yield the invalid settings; checked when LCM starts."""
     url = config["PROMETHEUS_URL"]
     if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
         yield f"PROMETHEUS_URL must be like http://prometheus:9090, but is “{url}”"

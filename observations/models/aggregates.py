@@ -1,4 +1,4 @@
-"""What the sessions of a definition say together."""
+"""Aggregates and assessments of a definition's sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ProvisioningClass(models.TextChoices):
 
 
 class ResourceAggregate(IdModel):
-    """The samples of a definition, epoch and revision as histograms; see `arithmetic.histogram`."""
+    """Samples of a definition, epoch and revision as histograms; see `arithmetic.histogram`."""
 
     definition = models.ForeignKey(
         LabletDefinition, on_delete=models.CASCADE, related_name="aggregates", db_index=False
@@ -53,7 +53,7 @@ def _hours() -> models.DecimalField[Any, Any]:
 
 
 class DefinitionAssessment(models.Model):
-    """Where a definition stands now: its class, what is recommended, what is wasted. One row each."""
+    """Current assessment of a definition: class, recommendation and waste. One row per definition."""
 
     definition = models.OneToOneField(
         LabletDefinition, on_delete=models.CASCADE, primary_key=True, related_name="assessment"
@@ -107,10 +107,13 @@ class DefinitionAssessment(models.Model):
         return f"assessment of {self.definition_id}"
 
     def sources_in(self, epoch: str) -> dict[str, str]:
-        """Return the source of each resource, used or allocated; none for another epoch."""
+        """Return the source of each resource, used or allocated; empty for another epoch."""
         return dict(self.bases) if self.epoch == epoch else {}
 
     def wasted(self, resource: str) -> Decimal | None:
-        """Core- or GB-hours; where use was not measured it is at least this much, and 0 says nothing."""
+        """Return wasted core-hours or GB-hours:
+
+        a lower bound if use was not measured, where 0 means unknown.
+        """
         waste = {CPU: self.waste_cpu, MEMORY: self.waste_memory}[resource]
         return waste if waste or self.bases.get(resource) == USED else None

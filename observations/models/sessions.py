@@ -1,4 +1,4 @@
-"""What was seen of a session: the newest observation whole, and its totals and peaks as columns."""
+"""Observations of a session: the newest in full, totals and peaks as columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lcm.models import DefinitionRevision, LabletDefinition, LabletSession
 
 
 class NotCountedReason(models.TextChoices):
-    """Why a session does not count in the aggregate."""
+    """Why a session is excluded from the aggregate."""
 
     NOT_COLLECTED = "not_collected", "It did not reach collecting"
     TOO_SHORT = "too_short", "Its nodes were not up for long enough"
@@ -24,7 +24,7 @@ def _amount() -> models.DecimalField[Any, Any]:
 
 
 class SessionObservation(models.Model):
-    """One session's observations. Cores and GB, rounded up to hundredths; null is “not known”."""
+    """Observations of one session. Cores and GB, rounded up to hundredths; null means unknown."""
 
     session = models.OneToOneField(
         LabletSession, on_delete=models.CASCADE, primary_key=True, related_name="observation"

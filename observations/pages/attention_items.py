@@ -1,4 +1,4 @@
-"""What observations need a person for."""
+"""Items of the observations app for “Needs attention”."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REGRESSED = Q(current_revision__outcome=RevisionOutcome.REGRESSED)
 
 
 def observation_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
-    """Revisions that regressed, definitions to review, port conflicts, open drift; in two queries."""
+    """Yield regressed revisions, definitions to review, port conflicts and open drift, in two queries."""
     yield from _definitions()
     yield from _drift(look.now)
 
@@ -52,7 +52,7 @@ def _drift(now: datetime) -> Iterator[AttentionItem]:
 
 
 def _definitions() -> Iterator[AttentionItem]:
-    """The first revisions that regressed by their names; all together when there are others."""
+    """Yield the first regressed revisions by name, and the others as one item."""
     rows = _to_review()
     regressed = [row for row in rows if row.regressed]
     for row in regressed:
@@ -71,13 +71,13 @@ def _definitions() -> Iterator[AttentionItem]:
 
 
 def _to_review() -> list[Any]:
-    """The first few, what regressed before the rest; each with the figures of all."""
+    """Return the first definitions to review, regressed ones first, each with the totals over all."""
     rows: Any = LabletDefinition.objects.filter(needs_review=True).annotate(
         regressed=Case(When(_REGRESSED, then=Value(1)), default=Value(0)),
         number=F("current_revision__number"),
         total=Window(Count("pk")),
         regressed_at=F("current_revision__outcome_at"),
-        # Of those that did not regress, if there are any: the first that did have lines of their own.
+        # Prefer the definitions without a regression: the first regressed ones have items of their own.
         oldest=Coalesce(Window(Min("review_since", filter=~_REGRESSED)), Window(Min("review_since"))),
         over=Window(Count("pk", filter=Q(assessment__verdict=ProvisioningClass.OVER))),
         under=Window(Count("pk", filter=Q(assessment__verdict=ProvisioningClass.UNDER))),

@@ -1,4 +1,4 @@
-"""Controllers: who serves which pools, and the heartbeats of their workers."""
+"""Page of controllers: the pools they serve, and the heartbeats of their workers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def controller_list(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def controller_board(request: HttpRequest) -> HttpResponseBase:
-    """The part of the page that is asked for again while it is looked at."""
+    """The part of the page that refreshes while it is open."""
     return render(request, "controllers/board.html", _live())
 
 

@@ -1,4 +1,4 @@
-"""Pages of port drift: the list, the panel of a definition, acknowledging."""
+"""Pages of port drift: the list, the panel of a definition, and acknowledgement."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def drift_bulk_acknowledge(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def definition_drift(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """The panel of the definition's page."""
+    """The drift panel of the definition page."""
     definition = get_object_or_404(definitions(), pk=pk)
     rows, more = drift_of(definition)
     context = {

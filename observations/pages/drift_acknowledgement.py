@@ -1,4 +1,4 @@
-"""Accepting deviations for a while: the form, and doing it to many at once."""
+"""Form and bulk action to acknowledge deviations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AcknowledgeForm(ReasonForm):
     field_order = ("until", "reason")
 
     def clean_until(self) -> datetime:
-        """Told at the field, before a job is started that would be refused."""
+        """Validate the date in the form, before a job starts that would reject it."""
         until: datetime = self.cleaned_data["until"]
         try:
             check_until(until, now=timezone.now())

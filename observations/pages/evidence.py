@@ -1,4 +1,4 @@
-"""The list of observed sessions, and leaving many of them out or bringing them back."""
+"""List of observed sessions, with bulk actions to exclude and include them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _include(row: SessionObservation, given: Mapping[str, Any], actor: Actor, no
     include_session(session=row.session, reason=given["reason"], actor=actor, now=now)
 
 
-# Each is a change of its definition's whole aggregate.
+# Each changes the whole aggregate of its definition.
 AT_ONCE = 25
 
 EXCLUDE = BulkOperation(

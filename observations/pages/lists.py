@@ -1,4 +1,4 @@
-"""The lists of observations, and the list of definitions as it is with them."""
+"""Lists of observations, and the columns they add to the list of definitions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from observations.selectors.sessions import observed_newest
 
 
 def _assessed() -> QuerySet[LabletDefinition]:
-    # An inner join: the order by worth then comes from the index on assessments.
+    # An inner join, so that the order by review priority comes from the index on assessments.
     rows = definitions().filter(assessment__isnull=False)
     return rows.select_related("assessment").defer("assessment__days", "assessment__reasons")
 
 
 def _lead() -> str:
-    """How many are worth fixing, and what they cost."""
+    """Return how many definitions need review, and their waste."""
     total = LabletDefinition.objects.count()
     worth = DefinitionAssessment.objects.filter(worth__gt=0)
     count = worth.count()
@@ -157,7 +157,7 @@ def _peak(name: str) -> Any:
 
 
 def _evidence_lead() -> str:
-    """How many there are, count, and used more than they had."""
+    """Return how many sessions were observed, count, and exceeded their requirement."""
     found = observed_newest(COUNT_CAP)
     if not found.n:
         return "**No session has been observed yet.**"

@@ -1,4 +1,4 @@
-"""Live statistics in words and figures."""
+"""Texts and figures of live statistics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from observations.pages.sparklines import spark_of
 GAUGES = ("cpu_util", "mem", "disk")
 NETWORK = ("net_rx", "net_tx")
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
-# Where a meter turns from calm to full: shares of the capacity.
+# Thresholds at which a meter changes its colour, as shares of the capacity.
 LOW, HIGH = 0.8, 0.93
 
 
@@ -40,7 +40,7 @@ class LiveMeter:
 
 @dataclass(frozen=True)
 class MetricReading:
-    """A figure, what it is of, and how it came about."""
+    """A figure with its label and an explanation."""
 
     label: str
     value: str
@@ -51,7 +51,7 @@ class MetricReading:
 
 @dataclass(frozen=True)
 class LiveNotice:
-    """What is wrong with the figures and what to do; `state` has a word, a shape and a colour."""
+    """A problem with the figures and what to do; `state` sets word, shape and colour."""
 
     state: str
     word: str
@@ -59,7 +59,7 @@ class LiveNotice:
 
 
 def notice_of(stats: LiveStats, now: datetime) -> LiveNotice | None:
-    """None when all is well."""
+    """Return the notice to show; None if there is no problem."""
     state, age = stats.state, _age(stats.observed_at, now)
     if state is LiveState.NOT_CONFIGURED:
         return LiveNotice(state, "Not configured", NOT_CONFIGURED)
@@ -86,7 +86,7 @@ NOT_CONFIGURED = (
 def readings(
     values: Mapping[str, MetricValue], lines: Mapping[str, Points], history: History | None
 ) -> list[MetricReading]:
-    """CPU, memory, disk and network of one node, or of many together."""
+    """Return CPU, memory, disk and network of one node or of several together."""
     gauges = [_gauge(name, values.get(name), lines.get(name, ()), history) for name in GAUGES]
     both: dict[float, float] = {}
     for name in NETWORK:
@@ -101,7 +101,7 @@ def lines_together(history: History) -> dict[str, Points]:
 
 
 def traffic_text(values: Mapping[str, MetricValue], window: float) -> str:
-    """`2.1 MB read and 0.4 MB written in 1 min`; empty when it is not known."""
+    """Return text such as `2.1 MB read and 0.4 MB written in 1 min`; empty if unknown."""
     parts = [
         f"{bytes_text(value.current)} {word}"
         for name, word in (("disk_read", "read"), ("disk_write", "written"))
@@ -126,7 +126,7 @@ def cores_text(value: float) -> str:
 
 
 def _used_cores(value: float) -> str:
-    """With its unit, where nothing beside it says what the number is of."""
+    """Return cores with their unit, for places without a label."""
     return f"{cores_text(value)} {'core' if cores_text(value) == '1.00' else 'cores'}"
 
 

@@ -1,4 +1,4 @@
-"""Putting a review off."""
+"""Forms to snooze or dismiss a review."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence and previews in words."""
+"""Texts of evidence and previews."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LABELS = {"max": "Max", "p95": "p95", "avg": "Avg", "latest": "Latest", "recomme
 
 @dataclass(frozen=True)
 class BasisOption:
-    """One choice for one resource; without a value it cannot be chosen."""
+    """One choice for one resource; without a value it is disabled."""
 
     pick: str
     label: str
@@ -37,7 +37,7 @@ class BasisOption:
 
 @dataclass(frozen=True)
 class OptionRow:
-    """The choices of one resource; `measured` has the bases there are figures of, with the sessions."""
+    """Choices of one resource; `measured` holds the sources with figures and their session counts."""
 
     resource: str
     label: str
@@ -79,7 +79,7 @@ assert set(LABELS) == set(CHOICES)
 
 @dataclass(frozen=True)
 class ReviewAnswer:
-    """A question the administrator has, answered in a word or two, with the evidence."""
+    """A question of the review with a short answer and its evidence."""
 
     question: str
     answer: str
@@ -93,7 +93,7 @@ class ReviewAnswer:
 
 
 def answers_of(preview: RequirementPreview, *, now: datetime) -> list[ReviewAnswer]:
-    """Who would have exceeded it, what fits, what it saves, how risky, how sure."""
+    """Answer the review's questions: exceedances, capacity, savings, risk and confidence."""
     return [_exceeded(preview), _fit(preview), _saved(preview), _risk(preview), _trust(preview)]
 
 
@@ -148,7 +148,7 @@ def _fit(preview: RequirementPreview) -> ReviewAnswer:
 
 
 def _before_after(before: Packing, after: Packing) -> str:
-    """`12 → 16`, `at most 16`"""
+    """Return text such as `12 → 16` or `at most 16`."""
     shown = f"{after.sessions:,}"
     if before.sessions != after.sessions:
         shown = f"{before.sessions:,} → {shown}"
@@ -166,7 +166,7 @@ def _limit(name: str, before: Packing, after: Packing) -> str:
 
 
 def _saved(preview: RequirementPreview) -> ReviewAnswer:
-    """What the last thirty days would have held less, or more."""
+    """Return what the last thirty days would have saved or cost."""
     question, saving = "The last 30 days would have held", preview.saving
     if not preview.evidence.assessment.held_seconds:
         return ReviewAnswer(question, "not known", "no session counts in that time")
@@ -181,7 +181,7 @@ def _saved(preview: RequirementPreview) -> ReviewAnswer:
 
 
 def _hours(units: int) -> str:
-    """Whole ones; of less than ten the part matters."""
+    """Return whole hours, with decimals below ten."""
     return text(abs(units)) if abs(units) < 1000 else f"{abs(units) // 100:,}"
 
 
@@ -193,7 +193,7 @@ def _risk(preview: RequirementPreview) -> ReviewAnswer:
 
 
 def _trust(preview: RequirementPreview) -> ReviewAnswer:
-    """The least sure of what would change; of everything when nothing does."""
+    """Return the lowest confidence of the changed resources, or of all if none changes."""
     impacts = [impact for impact in preview.impacts if impact.changes] or preview.impacts
     weakest = min(impacts, key=lambda impact: LEVELS.index(impact.view.confidence.level))
     confidence = weakest.view.confidence

@@ -1,4 +1,4 @@
-"""What a session's page shows of its live lab, and asking for a look now."""
+"""Panels of the session page with the observed lab, and the request to observe it now."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def _get(pk: UUID) -> LabletSession:
 @require_GET
 @role_required(Role.VIEWER)
 def session_observed(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """The panels of the session's page; while a look is asked for they come again every few seconds."""
+    """The panels of the session page, which refresh every few seconds while an observation is requested."""
     return _panels(request, _get(pk))
 
 
 def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") -> HttpResponseBase:
-    """What was observed, and why it cannot be observed now; htmx swaps refusals in as 422."""
+    """Return the panels with the reason why no observation is possible; htmx swaps in errors as 422."""
     now = timezone.now()
     row = observation_of(session)
     last = last_request(session)
@@ -87,13 +87,13 @@ def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") 
 
 
 def _waited_percent(asked: ObservationRequest, now: datetime) -> int:
-    """How much of the time for an answer is gone."""
+    """Return the elapsed share of the time limit of a request."""
     gone = (now - asked.requested_at) / (asked.expires_at - asked.requested_at)
     return round(100 * min(max(gone, 0.0), 1.0))
 
 
 def _when_observed(session: LabletSession) -> str:
-    """Of one that nobody has observed: when that will be."""
+    """Return when LCM will observe a session that has no observation yet."""
     if session.is_final:
         return "It ended without having been observed."
     asked = ", and when someone asks for it" if session.status == SessionStatus.RUNNING else ""
@@ -101,7 +101,7 @@ def _when_observed(session: LabletSession) -> str:
 
 
 def _without_ports(session: LabletSession, row: SessionObservation | None) -> str:
-    """Why there is no port to show."""
+    """Return why there is no port to show."""
     if row and row.observed_ports is None:
         return "The ports could not be read."
     if not session.revision.port_template:
@@ -113,7 +113,7 @@ def _without_ports(session: LabletSession, row: SessionObservation | None) -> st
 
 
 def _with_reviews(session: LabletSession, lines: list[PortComparison], now: datetime) -> list[dict[str, Any]]:
-    """What differs, each with its review and the state of that."""
+    """Return the differing ports with their reviews and states."""
     reviews = reviews_by_fingerprint(session.definition_id) if lines else {}
     rows = []
     for line in lines:
@@ -125,7 +125,7 @@ def _with_reviews(session: LabletSession, lines: list[PortComparison], now: date
 @require_POST
 @role_required(Role.OPERATOR)
 def session_observe(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Ask for an observation now."""
+    """Request an observation now."""
     refused = ""
     try:
         request_observation(session=_get(pk), actor=actor_of(request), now=timezone.now())

@@ -1,4 +1,4 @@
-"""What a change would do, before it is done; and the token that binds applying to what was seen."""
+"""Preview of a requirement change, and the token that binds applying to the preview."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NONE_EXCEEDING = ExceedingList([], 0)
 
 @dataclass(frozen=True)
 class RequirementChoice:
-    """What someone picked for one resource: a basis of the number, and for `custom` the number itself."""
+    """A user's choice for one resource: a basis, and for `custom` the number itself."""
 
     pick: str = KEEP
     custom: Decimal | None = None
@@ -68,7 +68,7 @@ class ResourceImpact:
 
 @dataclass(frozen=True)
 class RequirementPreview:
-    """Everything an administrator sees before applying."""
+    """All figures that an administrator sees before applying."""
 
     definition: LabletDefinition
     evidence: Evidence
@@ -96,7 +96,7 @@ def preview_change(
     now: datetime,
     evidence: Evidence | None = None,
 ) -> RequirementPreview:
-    """What the chosen numbers would have meant for past sessions and would mean for the fleet."""
+    """Return the effect of the choices on past sessions and on the fleet."""
     unknown = set(choices) - set(MEASURED)
     if unknown:
         raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a resource that is measured."))
@@ -124,7 +124,7 @@ def preview_change(
 
 
 def check_token(*, token: str, preview: RequirementPreview) -> None:
-    """Refuse to apply what was not seen: says what has changed since."""
+    """Raise an error that lists what has changed since the preview, if anything."""
     try:
         seen = signing.loads(token, salt=SALT)
     except signing.BadSignature as error:
@@ -181,7 +181,7 @@ def _impacts(
 
 
 def _above(evidence: Evidence, proposal: Proposal) -> int:
-    """How many past sessions would not have had enough."""
+    """Return the number of past sessions that would exceed the proposal."""
     view = evidence.views[proposal.resource]
     return evidence.digest.of(view.resource, view.basis).above(proposal.value)
 
@@ -232,7 +232,7 @@ def _custom(name: str, value: Decimal | None) -> int:
 
 
 def _token(definition: LabletDefinition, impacts: list[ResourceImpact]) -> str:
-    """Over what the decision rests on: the revision, the choices, and their numbers in the evidence."""
+    """Return a hash of the facts behind the decision: revision, choices and their figures."""
     revision = definition.current_revision
     assert revision is not None
     seen = {

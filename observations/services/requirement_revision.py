@@ -1,4 +1,4 @@
-"""Applying what was previewed: a revision with its evidence, or a refusal that says what changed."""
+"""Applying a previewed change as a revision with its evidence."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def apply_requirements(
     actor: Actor,
     now: datetime,
 ) -> DefinitionRevision:
-    """Ask for the previewed numbers from now on. Running sessions keep theirs."""
+    """Apply the previewed requirements to new sessions. Running sessions keep theirs."""
     if not reason.strip():
         raise InvalidInput({"reason": "Say why: it is kept with the revision."})
     with transaction.atomic():
@@ -67,13 +67,13 @@ def apply_requirements(
 
 
 def _basis(preview: RequirementPreview) -> RevisionBasis:
-    """Return the basis that was chosen for all resources, or mixed."""
+    """Return the basis chosen for all resources, or mixed."""
     picks = {impact.proposal.choice for impact in preview.impacts} - {KEEP}
     return RevisionBasis(picks.pop()) if len(picks) == 1 else RevisionBasis.MIXED
 
 
 def _bases(preview: RequirementPreview) -> dict[str, dict[str, str | None]]:
-    """Return what was chosen for each resource. A number that was kept or entered by hand has no source."""
+    """Return the choice for each resource; kept and custom numbers have no source."""
     return {
         impact.resource: {
             "basis": impact.proposal.choice,
@@ -84,7 +84,7 @@ def _bases(preview: RequirementPreview) -> dict[str, dict[str, str | None]]:
 
 
 def _evidence(preview: RequirementPreview, usual: Evidence) -> dict[str, Any]:
-    """What the revision was based on, as it was at that moment; of what is kept, on the usual basis."""
+    """Return the evidence of the revision at this time; kept resources use the default source."""
     return {
         "epoch": preview.evidence.epoch,
         "n": preview.evidence.digest.n,

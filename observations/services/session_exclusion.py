@@ -1,4 +1,4 @@
-"""Leaving a session out of the evidence, and bringing it back."""
+"""Exclusion of sessions from the evidence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from observations.services.samples import sample_of, update_is_sample
 def exclude_session(
     *, session: LabletSession, reason: str, actor: Actor, now: datetime
 ) -> SessionObservation:
-    """It does not count any more; why is kept with it."""
+    """Exclude the session and record the reason."""
     if not reason.strip():
         raise InvalidInput({"reason": "Say why: it is shown beside the evidence."})
     return _update_excluded(session, excluded=True, reason=reason, actor=actor, now=now)
@@ -29,7 +29,7 @@ def exclude_session(
 def include_session(
     *, session: LabletSession, reason: str, actor: Actor, now: datetime
 ) -> SessionObservation:
-    """It counts again, if it ever could."""
+    """Include the session again; it counts if it is eligible."""
     require_reason(reason)
     return _update_excluded(session, excluded=False, reason=reason, actor=actor, now=now)
 
