@@ -1,4 +1,4 @@
-"""Usage and fair share in django-admin, to be looked at: observers and services write them."""
+"""Read-only admin of usage and fair share; observers and services write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus learns of usage."""
+"""Prometheus metrics of usage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 
 def usage_figures() -> Iterator[Metric]:
-    """What the last comparison of records with buckets came to."""
+    """Yield the result of the last usage consistency check."""
     from fairshare.models import UsageCheck
 
     differences = GaugeMetricFamily(

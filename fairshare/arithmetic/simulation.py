@@ -1,4 +1,4 @@
-"""Fair share of a tree written down as JSON: what `manage.py fairshare_simulate` does. Plain Python."""
+"""Fair share of a tree in a JSON document, for `manage.py fairshare_simulate`. Plain Python."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _NODE_KEYS = {"name", "weight", "usage", "children"}
 
 
 class InvalidDocument(ValueError):
-    """A document that cannot be simulated; says where and why."""
+    """A document that cannot be simulated; the message states where and why."""
 
 
 def simulate(document: Any) -> list[dict[str, Any]]:
-    """Norm share, effective usage, factor and rank of every node, top down as written."""
+    """Return norm share, effective usage, factor and rank of every node, in document order."""
     _expect(isinstance(document, Mapping), "The document has to be a JSON object.")
     _refuse_unknown(document, _KEYS, "the document")
     policy = _policy(document.get("policy", {}))
@@ -65,7 +65,7 @@ def _policy(values: Any) -> Policy:
 
 
 def _amounts(value: Any, where: str) -> list[float]:
-    """Hours by resource; a bare number is core-hours."""
+    """Return hours by resource; a bare number means core-hours."""
     if not isinstance(value, Mapping):
         return [_amount(value, where), *([0.0] * (len(RESOURCES) - 1))]
     _refuse_unknown(value, set(RESOURCES), where)

@@ -1,4 +1,4 @@
-"""What usage shows on the overview."""
+"""Usage on the overview page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAYS = 14
 
 
 def usage_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
-    """Buckets that are not the sum of their records."""
+    """Yield an item if buckets differ from the sum of their records."""
     check = last_check()
     if check is not None and check.difference_count:
         count = check.difference_count
@@ -36,7 +36,7 @@ def usage_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
 @require_GET
 @role_required(Role.VIEWER)
 def overview_usage(request: HttpRequest) -> HttpResponseBase:
-    """Usage by domain: a panel of the overview; without JavaScript a page of its own."""
+    """Usage by domain: a panel of the overview, or a page of its own without JavaScript."""
     resource, unit = RESOURCES[0], HOUR_NAMES[RESOURCES[0]]
     now = timezone.now()
     last = now.astimezone(UTC).date()

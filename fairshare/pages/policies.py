@@ -1,4 +1,4 @@
-"""The policy of a pool: its form, and who would move before it is saved."""
+"""Policy form of a pool, with a preview of the rank changes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from scheduling.models import Pool
 
 
 class PolicyForm(PageForm):
-    """Numbers as people write them; the rules are the service's."""
+    """Form of a policy; the service validates the values."""
 
-    # A preview is asked for before there is a reason.
+    # A preview is requested before a reason is entered.
     use_required_attribute = False
 
     half_life_days = forms.FloatField(label="Half-life, days", help_text="Usage counts half after this long.")
@@ -60,14 +60,14 @@ class PolicyForm(PageForm):
         self.fields["reason"] = reason
 
     def groups(self) -> Iterator[tuple[str, list[forms.BoundField]]]:
-        """The fields under their titles; the reason stands with what saves them."""
+        """Yield the fields under their headings; the reason is next to the save button instead."""
         own = [name for name in self.fields if name not in (*RESOURCES, "reason")]
         yield "Usage and order", [self[name] for name in own]
         yield "Resource weights", [self[name] for name in RESOURCES]
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The policy's values out of the form's."""
+        """Return the changed values of the policy."""
         data = dict(self.cleaned_data)
         data.pop("reason", None)
         weights = {name: data.pop(name) for name in RESOURCES}
@@ -80,7 +80,7 @@ class PolicyForm(PageForm):
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def policy_edit(request: HttpRequest) -> HttpResponseBase:
-    """The form; with `preview` it answers with who would move, else it saves."""
+    """Show the form; with `preview` respond with the rank changes, otherwise save."""
     pool = get_object_or_404(with_policies(Pool.objects.all()), name=request.GET.get("pool", ""))
     present = policy_read_with(pool)
     form = PolicyForm(request.POST if request.method == "POST" else None, initial=_initial(present))
@@ -115,7 +115,7 @@ def policy_edit(request: HttpRequest) -> HttpResponseBase:
 
 
 def _preview_or_none(pool: Pool, present: Policy, form: PolicyForm) -> Any:
-    """Who would move; None when the form cannot be taken, with the errors at their fields."""
+    """Return the rank changes; None if the form is invalid, with errors at the fields."""
     if not form.is_valid():
         return None
     try:
@@ -129,7 +129,7 @@ def _preview_or_none(pool: Pool, present: Policy, form: PolicyForm) -> Any:
 
 
 def _initial(policy: Policy) -> dict[str, Any]:
-    """As people write it: “7”, not “7.0”."""
+    """Return initial values as users write them: “7”, not “7.0”."""
     values = {**vars(policy), **policy.resource_weights}
     return {
         name: int(value) if isinstance(value, float) and value.is_integer() else value

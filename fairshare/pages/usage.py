@@ -1,4 +1,4 @@
-"""The usage explorer: who used how much of what, in which days."""
+"""Usage explorer: usage by subject, resource and day."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_DAYS = 730
 
 
 class ExplorerForm(PageForm):
-    """What is looked at; everything has a default."""
+    """Filters of the explorer, each with a default."""
 
     first = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
     last = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
@@ -85,7 +85,7 @@ def usage_explorer(request: HttpRequest) -> HttpResponseBase:
 
 
 def _answered(asked: UsageQuery) -> dict[str, Any]:
-    """Who used most in words, as a chart and as a table; or why that is not there yet."""
+    """Return the top users as text, chart and table, or why they are not available yet."""
     try:
         answer = usage_totals(asked, now=timezone.now())
     except LcmError as error:

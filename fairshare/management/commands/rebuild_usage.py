@@ -1,4 +1,4 @@
-"""`manage.py rebuild_usage`: make daily buckets anew from records, or only compare them."""
+"""`manage.py rebuild_usage`: rebuild daily buckets from records, or only compare them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDTH = 30
 
 
 class ProgressBar:
-    """`with Progress(10, "day", stream) as progress: progress.step()`."""
+    """A progress bar: `with ProgressBar(10, "day", stream) as progress: progress.step()`."""
 
     def __init__(self, total: int, noun: str, stream: Any) -> None:
         self.total, self.noun, self.done = total, noun, 0

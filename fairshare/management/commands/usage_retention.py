@@ -1,4 +1,4 @@
-"""`manage.py usage_retention`: forget old records and buckets, as beat does once a day."""
+"""`manage.py usage_retention`: delete old records and buckets, as the daily task does."""
 
 from __future__ import annotations
 
