@@ -1,4 +1,4 @@
-"""Usage, shares, policies and observers over the API."""
+"""API of usage, shares, policies and observers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The management commands."""
+"""Management commands of fair share."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_no_bar_in_a_log():
 
 
 def document(rows=SLURM, **more):
-    """A flat table of paths as the nested document that the command takes."""
+    """Convert a flat table of paths to the nested document of the command."""
     nodes = {}
     top = []
     for path, weight, usage in rows:
@@ -225,7 +225,7 @@ def test_a_file_that_is_not_there():
 
 
 def test_a_simulation_needs_no_database(file, tmp_path):
-    """As a process, with a database that does not exist."""
+    """Run as a process with a database that does not exist."""
     done = subprocess.run(
         [sys.executable, "manage.py", "fairshare_simulate", file(document()), "--json"],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""The pages of fair share and usage, as the server answers them."""
+"""Server responses of the fair-share and usage pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAIR = "/fair-share/?pool=cml-eu"
 
 @pytest.fixture
 def busy(stage: Stage, time_machine) -> Stage:
-    """A morning of usage: ann in ccna three times as much as cyd in soc; calculated, and it is now."""
+    """A morning of usage: ann in ccna uses three times as much as cyd in soc; calculated just now."""
     for who, project in (("ann", "ccna"), ("ann", "ccna"), ("ann", "ccna"), ("cyd", "soc")):
         stage.start(who, project)
     stage.clock.advance(hours=2)

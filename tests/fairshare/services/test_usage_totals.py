@@ -1,4 +1,4 @@
-"""Usage that is too much to be summed while a page waits: a worker does it, for all who look."""
+"""Usage sums that are too large for a page request are computed by a worker for all users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUMMING = "Being summed"
 
 @pytest.fixture
 def used(stage: Stage, time_machine) -> Stage:
-    """Ann used three times as much as cyd, and it is now."""
+    """Ann used three times as much as cyd, up to now."""
     for who, project in (("ann", "ccna"), ("ann", "ccna"), ("ann", "ccna"), ("cyd", "soc")):
         stage.start(who, project)
     stage.clock.advance(hours=2)
@@ -33,14 +33,14 @@ def used(stage: Stage, time_machine) -> Stage:
 
 @pytest.fixture
 def too_much(used, monkeypatch) -> Stage:
-    """Two people are more than a page waits for."""
+    """Two people exceed the limit of a direct sum."""
     monkeypatch.setattr(usage_totals, "DIRECT_LIMIT", 1)
     return used
 
 
 @pytest.fixture
 def asked(monkeypatch) -> list[tuple[str, ...]]:
-    """What workers are asked for."""
+    """The enqueued tasks."""
     sent: list[tuple[str, ...]] = []
     monkeypatch.setattr(task_queue.current_app, "send_task", lambda _, args, **__: sent.append(args))
     return sent

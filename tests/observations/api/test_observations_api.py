@@ -1,4 +1,4 @@
-"""Observations over the API: who may, what is answered, what is refused."""
+"""Observations API: permissions, responses and errors."""
 
 import json
 from datetime import datetime, timedelta
@@ -107,7 +107,7 @@ def test_a_charset_that_is_none_of_text_is_400(api, controller, here, now):
 
 
 def with_more(body, more):
-    """The JSON of a body and, behind it, what no encoder would write."""
+    """Return a body as JSON followed by text that no encoder would produce."""
     return f"{json.dumps(body)[:-1]}, {more}}}"
 
 

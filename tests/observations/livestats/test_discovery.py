@@ -1,4 +1,4 @@
-"""What Prometheus is told to scrape."""
+"""Scrape targets for Prometheus."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def prometheus_token(db):
 
 @pytest.fixture
 def ready(session_in, now):
-    """A slot with a worker that was heard of, and a session on it."""
+    """A slot with a recent heartbeat and a session on it."""
     slot = on_slot(session_in(SessionStatus.RUNNING))
     Slot.objects.filter(pk=slot.pk).update(endpoint="https://worker-1.example.org", last_heartbeat=now)
     return slot

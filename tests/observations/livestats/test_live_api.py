@@ -1,4 +1,4 @@
-"""Live statistics over the API."""
+"""API of live statistics."""
 
 from uuid import uuid4
 

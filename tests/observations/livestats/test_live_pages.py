@@ -1,4 +1,4 @@
-"""What people see of live statistics."""
+"""Pages with live statistics."""
 
 import re
 import time
@@ -34,7 +34,7 @@ def viewer_client(client, viewer):
 
 
 def answers(session, age=1.0):
-    """Every node of the session uses half of what it has."""
+    """Return samples in which every node of the session uses half of its capacity."""
     keys = list(session.kernels.order_by("node_label").values_list("pk", flat=True))
 
     def answer(asked):
@@ -103,7 +103,7 @@ def test_without_prometheus_the_panel_says_what_to_set(viewer_client, running):
 
 @pytest.fixture
 def a_moment_later():
-    """Moves a clock that stands still: ages are told to the second, however long the test takes."""
+    """Advance a frozen clock, because ages are shown in seconds."""
     with time_machine.travel(timezone.now(), tick=False) as clock:
         yield lambda: clock.shift(0.01)
 
@@ -122,7 +122,7 @@ def test_while_prometheus_is_down_the_last_figures_stay_with_their_age(
 
 
 def test_while_prometheus_is_downloaded_pages_say_so(viewer_client, running, settings, tmp_path):
-    """And keep asking, because it starts later."""
+    """Pages keep refreshing, because Prometheus starts later."""
     (tmp_path / "status").write_text("LCM is downloading Prometheus")
     unreachable = {"PROMETHEUS_URL": f"http://{free_address()}", "LIVE_STATS_CACHE": 0.0}
     settings.CONFIG |= {**unreachable, "PROMETHEUS_STATUS_FILE": str(tmp_path / "status")}

@@ -1,4 +1,4 @@
-"""Asking a Prometheus that behaves in every way there is."""
+"""Queries against a Prometheus with every kind of failure."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def ask(url, *kernels, **options):
 
 
 def only(kind, says):
-    """What a kind of query is answered; the others go well."""
+    """Return a response for one kind of query; the others succeed."""
     return lambda asked: says if asked.kind == kind else usual(asked)
 
 
@@ -70,7 +70,7 @@ def test_queries_are_posts_of_forms():
 
 
 def test_three_queries_take_as_long_as_one():
-    """None is answered before all three have been asked."""
+    """No query is answered before all three have been sent."""
     together = threading.Barrier(3, timeout=ENOUGH / 2)
 
     def answer(asked):
@@ -121,7 +121,7 @@ def test_one_failed_query_keeps_the_others_and_is_named(says, text):
 
 @pytest.mark.parametrize("slow", [{"delay": 30}, {"drip": 0.5}], ids=["timeout", "drip"])
 def test_one_slow_query_keeps_the_others_and_is_named(slow):
-    """The others have three seconds, which is long even on a busy machine."""
+    """The other queries have three seconds, which is long even on a busy machine."""
     check_the_others_are_kept(Says(vector(), **slow), "it did not answer within 3 s", timeout=3.0)
 
 

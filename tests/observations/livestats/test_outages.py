@@ -1,4 +1,4 @@
-"""A Prometheus that hangs: one time limit, then it is skipped for a while."""
+"""A hanging Prometheus costs one timeout, then it is skipped for a while."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SKIPPED = "it did not answer within 1 s; LCM asks again after 20 s"
 
 @contextmanager
 def hanging() -> Iterator[tuple[str, list[socket.socket]]]:
-    """A server that accepts connections and never answers; its address and the connections so far."""
+    """A server that accepts connections and never responds; its address and its connections."""
     connections: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
 
@@ -52,7 +52,7 @@ def hanging() -> Iterator[tuple[str, list[socket.socket]]]:
 
 
 def reaches(connections, count):
-    """The thread that accepts may be late."""
+    """Wait for connections, because the accepting thread may be late."""
     deadline = time.monotonic() + ENOUGH
     while len(connections) < count and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -94,7 +94,7 @@ def test_a_hanging_prometheus_is_asked_once_then_skipped_then_probed_by_one(prom
 
 
 def test_many_chunks_cost_one_time_limit(prometheus_at, settings):
-    """Only 16 queries are asked at a time; the others do not wait for a time limit of their own."""
+    """Only 16 queries run at a time; the others do not wait for a timeout of their own."""
     with hanging() as (url, connections):
         prometheus_at(url)
         settings.CONFIG["LIVE_STATS_CHUNK"] = 1

@@ -1,4 +1,4 @@
-"""One question for all who look, and the last that was known."""
+"""One query for all concurrent callers, with the last known value as fallback."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Pages of observations: what they say, and that they cost few queries."""
+"""Texts and query counts of the observation pages."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from tests.support.factories import make_definition
 from tests.support.observed_labs import lived, on_slot, post, seen
 
 HTMX = {"HX-Request": "true"}
-# Numbers stay on the line of their unit.
+# Keeps numbers and units on one line.
 KEPT = "\N{NO-BREAK SPACE}"
 
 
@@ -241,7 +241,7 @@ REVIEW_BACK = "Revert to revision"
 
 @pytest.fixture
 def regress(known, observed, as_admin, now, django_capture_on_commit_callbacks):
-    """`regress(2)`: ask for so many GB, which the next session exceeds; without a number, as revision 1."""
+    """`regress(2)` requires 2 GB, which the next session exceeds; without a number, as revision 1."""
 
     def apply_and_exceed(memory=None):
         based_on = known.current_revision.number

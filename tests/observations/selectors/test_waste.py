@@ -1,4 +1,4 @@
-"""Waste: what was asked for above the peak; at least that much where use was not measured."""
+"""Waste is the requirement above the peak; a lower bound where use was not measured."""
 
 from decimal import Decimal
 
@@ -16,10 +16,14 @@ REQUIRED = {CPU: 400, MEMORY: 350, "storage_gb": 700}
     ("amounts", "seconds", "waste"),
     [
         ({(CPU, "used"): 100, (MEMORY, "used"): 150}, 10, (3000, 2000)),
-        ({(CPU, "used"): 100, (CPU, "allocated"): 400}, 10, (3000, 0)),  # used goes before allocated
+        (
+            {(CPU, "used"): 100, (CPU, "allocated"): 400},
+            10,
+            (3000, 0),
+        ),  # used takes precedence over allocated
         ({(CPU, "allocated"): 300, (MEMORY, "allocated"): 350}, 10, (1000, 0)),
         ({(CPU, "used"): 0}, 10, (4000, 0)),  # measured, and idle
-        ({(CPU, "used"): 500, (MEMORY, "used"): 351}, 10, (0, 0)),  # more than asked for is no waste
+        ({(CPU, "used"): 500, (MEMORY, "used"): 351}, 10, (0, 0)),  # use above the requirement is not waste
         ({}, 10, (0, 0)),
         ({(CPU, "used"): 100}, 0, (0, 0)),
     ],
@@ -44,7 +48,7 @@ def test_nothing_wasted_is_said_only_where_use_is_known(waste, basis, known):
 
 
 def wastes(client, viewer):
-    """The cells of CPU and memory waste in the list of definitions."""
+    """Return the cells of CPU and memory waste in the list of definitions."""
     client.force_login(viewer)
     text = client.get(reverse("definition_list")).content.decode()
     cells = [text.split(f'data-label="{name} waste">')[1].split("</td>")[0] for name in ("CPU", "Memory")]

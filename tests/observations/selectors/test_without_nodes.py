@@ -1,4 +1,4 @@
-"""An observation may have totals and no nodes: it counts, and every page shows it."""
+"""An observation with totals and without nodes counts, and every page shows it."""
 
 import pytest
 from django.urls import reverse
@@ -18,7 +18,7 @@ def null_nodes(at):
 
 @pytest.fixture(params=[without_nodes, null_nodes, lambda at: {**seen(at), "nodes": []}])
 def posted(request, api, controller, collecting, now):
-    """The session of which an observation without nodes was taken."""
+    """A session with an observation without nodes."""
     path = f"/api/internal/lablet-sessions/{collecting.pk}/resource-observations"
     assert api(controller).post(path, request.param(now)).status_code == 200
     return collecting

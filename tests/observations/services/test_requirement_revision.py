@@ -1,4 +1,4 @@
-"""Previewing, applying what was previewed, and what becomes of a revision."""
+"""Preview and application of requirement changes."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -140,7 +140,7 @@ def test_new_sessions_pin_the_new_revision_and_others_keep_theirs(known, as_admi
             "CPU p95 used, memory max allocated, storage custom",
         ),
         (
-            # 7 GB is the present number; it was chosen all the same.
+            # 7 GB is the current value; choosing it explicitly counts as a choice.
             {
                 "cpu_cores": RequirementChoice("custom", Decimal(3)),
                 "storage_gb": RequirementChoice("custom", Decimal(7)),
@@ -193,7 +193,7 @@ def test_without_evidence_only_numbers_of_ones_own_can_be_chosen(active_definiti
     assert revision.cpu_cores == 3
 
 
-# --- refused: nothing changes -------------------------------------------------------------------------
+# --- rejected: nothing changes ------------------------------------------------------------------------
 
 
 def refused(definition, choices, actor, now, **given):
