@@ -12,10 +12,10 @@ def usage_figures() -> Iterator[Metric]:
     from fairshare.models import UsageCheck
 
     differences = GaugeMetricFamily(
-        "lcm_usage_check_differences", "Buckets that differ from their records, by the last comparison."
+        "lcm_usage_check_differences", "Buckets that differ from their records, in the last comparison."
     )
     checked = GaugeMetricFamily(
-        "lcm_usage_check_timestamp_seconds", "When records and buckets were last compared."
+        "lcm_usage_check_timestamp_seconds", "Time of the last comparison of records and buckets."
     )
     last = UsageCheck.objects.order_by("-checked_at", "-pk").first()
     if last is not None:

@@ -79,7 +79,7 @@ class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
     definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
     session = ObjectFilter(LabletSession, field_name="session_id", label="Session")
     counts = FlagFilter(field_name="is_sample", label="Counts")
-    left_out = ChoicesFilter(choices=NotCountedReason.choices, label="Left out because")
+    left_out = ChoicesFilter(choices=NotCountedReason.choices, label="Exclusion reason")
     drift = FlagFilter(field_name="session__port_drift_detected", label="Port drift")
     drift_open = FlagFilter(field_name="session__port_drift_open", label="Open port drift")
     observed = PeriodFilter(field_name="observed_at", label="Observed")

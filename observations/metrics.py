@@ -24,9 +24,7 @@ def observation_figures() -> Iterator[Metric]:
     for verdict, count in rows:
         classes.add_metric([verdict], count)
     yield classes
-    drift = GaugeMetricFamily(
-        "lcm_port_drift_open", "Port drift that nobody has acknowledged.", labels=["kind"]
-    )
+    drift = GaugeMetricFamily("lcm_port_drift_open", "Open port drift reviews.", labels=["kind"])
     waiting = (
         DriftReview.objects.filter(is_open(timezone.now()))
         .order_by()

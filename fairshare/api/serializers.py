@@ -123,7 +123,7 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
         allow_null=True, help_text="Null: no usage, or a person with “parent”; first of the level."
     )
     decayed_hours = serializers.SerializerMethodField()
-    calculated = serializers.SerializerMethodField(help_text="When, over which days and by which policy.")
+    calculated = serializers.SerializerMethodField(help_text="Time, days and policy of the calculation.")
 
     class Meta:
         model = FairShare
@@ -161,7 +161,7 @@ class ResourceWeightsField(serializers.DictField):
 class WeightSerializer(serializers.Serializer[Any]):
     level = serializers.ChoiceField(choices=Level.choices)
     subject = serializers.UUIDField()
-    parent = serializers.UUIDField(required=False, help_text="Left out for a domain.")  # type: ignore[assignment]
+    parent = serializers.UUIDField(required=False, help_text="Omit for a domain.")  # type: ignore[assignment]
     weight = WeightField(
         allow_null=True,
         help_text="Null: the policy's default. 0: no priority. “parent”: no share of its own.",
@@ -216,7 +216,7 @@ class PolicyChangeSerializer(serializers.Serializer[Any]):
 
 
 class PolicySaveSerializer(PolicyChangeSerializer):
-    reason = serializers.CharField(max_length=500, help_text="Needed; kept in the change log.")
+    reason = serializers.CharField(max_length=500, help_text="Required; recorded in the change log.")
 
 
 @dataclass(frozen=True)

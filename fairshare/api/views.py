@@ -79,7 +79,7 @@ class FairShareViewSet(ReadViewSet[FairShare]):
         data = self.taken(s.WeightsSerializer, request)
         pool = Pool.objects.filter(name=data["pool"]).first()
         if pool is None:
-            raise InvalidInput({"pool": f"There is no pool “{data['pool']}”."})
+            raise InvalidInput({"pool": f"Pool “{data['pool']}” does not exist."})
         weights = {
             SubjectKey(each["level"], each["subject"], each.get("parent", ROOT)): each["weight"]
             for each in data["weights"]

@@ -73,7 +73,7 @@ def policy_problems(values: Mapping[str, Any]) -> dict[str, str]:
             f" but is {values['half_life_days']}."
         )
     if "lookback_days" in values and not _whole(values["lookback_days"], MAX_LOOKBACK_DAYS):
-        problems["lookback_days"] = f"Look back 1 to {MAX_LOOKBACK_DAYS} whole days."
+        problems["lookback_days"] = f"Must be 1 to {MAX_LOOKBACK_DAYS} whole days."
     if "dampening_factor" in values and not _whole(values["dampening_factor"], GREATEST_DAMPENING):
         problems["dampening_factor"] = (
             f"It must be a whole number from 1 to {GREATEST_DAMPENING:,},"
@@ -121,13 +121,13 @@ def usable_weight(stored: Weight, default: float) -> float:
 
 def _resource_problem(weights: Any) -> str:
     if not isinstance(weights, Mapping):
-        return "Write a weight for each resource."
+        return "Enter a weight for each resource."
     for name, value in weights.items():
         if name not in RESOURCES:
-            return f"There is no resource “{name}”; there are {', '.join(RESOURCES)}."
+            return f"Unknown resource “{name}”; use one of {', '.join(RESOURCES)}."
         number = _number(value)
         if number is None or not math.isfinite(number) or not 0 <= number <= GREATEST_WEIGHT:
-            return f"The weight of {name} has to be 0 or more and finite, but is {value}."
+            return f"The weight of {name} must be finite and 0 or more, but is {value}."
     if not any(Policy(resource_weights=weights).weights):
         return "At least one resource needs a weight greater than 0."
     return ""

@@ -181,7 +181,7 @@ def _index(subjects: Sequence[Subject]) -> dict[Path, int]:
     index: dict[Path, int] = {}
     for number, subject in enumerate(subjects):
         if subject.path in index:
-            raise ValueError(f"{subject.path} stands in the tree twice")
+            raise ValueError(f"{subject.path} occurs in the tree twice")
         index[subject.path] = number
     return index
 

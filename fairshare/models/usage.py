@@ -55,7 +55,7 @@ class Allocation(Amounts):
     started_ms = models.BigIntegerField()
     ended_ms = models.BigIntegerField(null=True)
     cursor_ms = models.BigIntegerField(help_text="Recorded up to here.")
-    settled = models.BooleanField(default=False, help_text="It has ended and is recorded to its end.")
+    settled = models.BooleanField(default=False, help_text="Ended and completely recorded.")
 
     class Meta:
         ordering = ["-id"]
@@ -199,7 +199,7 @@ class UsageCheck(models.Model):
     last_day = models.DateField()
     record_count = models.PositiveBigIntegerField()
     difference_count = models.PositiveIntegerField()
-    differences = models.JSONField(default=list, help_text="The first of them.")
+    differences = models.JSONField(default=list, help_text="The first differences.")
 
     class Meta:
         ordering = ["-checked_at", "-id"]

@@ -29,7 +29,7 @@ def usage_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
     if check is not None and check.difference_count:
         count = check.difference_count
         text = f"**{count:,} usage {'bucket differs' if count == 1 else 'buckets differ'}** from the records"
-        more = "Shares and the queue's order are made of them"
+        more = "Shares and queue order depend on them"
         yield AttentionItem(text, reverse("fair_share"), check.checked_at, "bad", more, "oct")
 
 
@@ -55,6 +55,6 @@ def overview_usage(request: HttpRequest) -> HttpResponseBase:
 
 def _sentence(named: Sequence[Series], unit: str) -> str:
     if not named:
-        return f"**Nothing was used in the last {DAYS} days.**"
+        return f"**No usage in the last {DAYS} days.**"
     most = max(named, key=lambda series: series.total)
     return f"**{most.name} used most: {format_number(most.total)} {unit}** in the last {DAYS} days."

@@ -35,16 +35,18 @@ class PolicyForm(PageForm):
     use_required_attribute = False
 
     half_life_days = forms.FloatField(label="Half-life, days", help_text="Usage counts half after this long.")
-    lookback_days = forms.IntegerField(label="Looks back, days", help_text="What is older does not count.")
+    lookback_days = forms.IntegerField(label="Lookback, days", help_text="Older usage does not count.")
     normalisation = forms.ChoiceField(label="Normalised", choices=Normalisation.choices)
     order = forms.ChoiceField(label="FairShareOrder", choices=FairShareOrder.choices)
-    default_weight = forms.FloatField(label="Default weight", help_text="Of who has no weight of their own.")
+    default_weight = forms.FloatField(
+        label="Default weight", help_text="Weight of subjects without their own."
+    )
     dampening_factor = forms.IntegerField(
         label="Dampening factor",
         help_text="1 to 65,535. A higher value lowers the factor less for usage above the share.",
     )
     reason = forms.CharField(
-        label="Reason", max_length=500, help_text="Kept in the change log with your name."
+        label="Reason", max_length=500, help_text="Recorded in the change log under your name."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -106,7 +108,7 @@ def policy_edit(request: HttpRequest) -> HttpResponseBase:
             )
             for warning in warnings:
                 messages.warning(request, warning)
-            return FormResult(f"Policy of {pool} saved; it counts from the next calculation on.", back)
+            return FormResult(f"Policy of {pool} saved. It takes effect with the next calculation.", back)
 
         if done := save_form(form, save):
             return redirect_with_message(request, done)

@@ -65,9 +65,7 @@ def usage_check(request: HttpRequest) -> HttpResponseBase:
     except LcmError as error:
         messages.error(request, error.message)
         return redirect_with_message(request, FormResult("", back))
-    return redirect_with_message(
-        request, FormResult("Records and buckets are compared as soon as a worker is free.", back)
-    )
+    return redirect_with_message(request, FormResult("Usage consistency check enqueued.", back))
 
 
 @require_http_methods(["GET", "POST"])
@@ -80,7 +78,7 @@ def usage_rebuild(request: HttpRequest) -> HttpResponseBase:
     home = reverse("fair_share")
     page = FormPage(
         title="Rebuild daily usage?",
-        text="The buckets of every day that still has records are made anew from them, a day at a time. "
+        text="The buckets of every day with records are rebuilt from them, a day at a time. "
         "Records are not touched.",
         form=ReasonForm,
         submit="Rebuild usage",

@@ -14,7 +14,7 @@ from lcm.web.wording import count_text
 
 ABOVE = 1.05
 # Search results are only a part of the tree, so they allow no statement about the whole.
-FOUND_ALONE = "**Projects and people of that name.** Without a search the whole tree is shown."
+FOUND_ALONE = "**Search results.** Clear the search to see the whole tree."
 
 
 def sentence(rows: Sequence[TreeRow], calculated_at: datetime | None, *, used: bool) -> str:
@@ -23,12 +23,12 @@ def sentence(rows: Sequence[TreeRow], calculated_at: datetime | None, *, used: b
     `used`: there is usage, whether or not it is part of the calculation yet.
     """
     if calculated_at is None:
-        return "**Nothing was calculated yet.** Shares are calculated at every interval, and when you ask."
+        return "**Not calculated yet.** LCM calculates shares periodically and on request."
     domains = [row for row in rows if row.share.level == Level.DOMAIN]
     if not any(row.share.usage for row in domains):
         if used:
-            return "**What was used is not counted yet.** Everybody stands at the top until it is."
-        return "**Nobody used anything in the window**, so everybody stands at the top."
+            return "**Usage is not counted yet.** Until then everyone has factor 1."
+        return "**No usage in the window.** Everyone has factor 1."
     above = [row.name for row in domains if row.times_share > ABOVE]
     others = [row.name for row in domains if row.times_share <= ABOVE]
     if not above or not others:
@@ -54,10 +54,10 @@ def rank_sentence(policy: Policy) -> str:
     """Return how rank is determined."""
     if policy.order == FairShareOrder.TREE:
         return (
-            "Rank goes by the factor of the domain first, then of the project, then of the person; "
-            "who has the higher one goes first within a priority."
+            "Rank compares the factors of domain, project and person, in this order. "
+            "Within a priority, the higher factor goes first."
         )
-    return "Rank goes by factor alone; of people, who has the higher one goes first within a priority."
+    return "Rank compares only the person's factor. Within a priority, the higher factor goes first."
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:

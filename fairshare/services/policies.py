@@ -29,7 +29,7 @@ def changed_policy(present: Policy, changes: Mapping[str, Any]) -> Policy:
     """Return a policy with some values changed; raise an error if one is invalid."""
     unknown = set(changes) - set(POLICY_FIELDS)
     if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a setting of a fair-share policy."))
+        raise InvalidInput(dict.fromkeys(sorted(unknown), "Unknown setting of a fair-share policy."))
     if problems := policy_problems(changes):
         raise InvalidInput(problems)
     return Policy(**{name: changes.get(name, getattr(present, name)) for name in POLICY_FIELDS})
@@ -68,7 +68,7 @@ def warnings_for(pool: Pool) -> list[str]:
     """Return why a policy would have no effect."""
     if fair_share.is_ordered_by_fair_share(pool):
         return []
-    return [f"The scheduler of {pool} does not use the plugin “fairshare”: the policy orders nothing there."]
+    return [f"The scheduler of {pool} does not use the plugin “fairshare”, so the policy has no effect."]
 
 
 def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, reason: str = "") -> int:
@@ -100,7 +100,7 @@ def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, 
 def checked_weights(weights: Mapping[SubjectKey, Any]) -> dict[SubjectKey, Weight]:
     """Return numbers, “parent” or None; raise an error that names subjects with an invalid weight."""
     if len(weights) > MOST_AT_ONCE:
-        raise InvalidInput({"weights": f"Change {MOST_AT_ONCE:,} weights at once at most."})
+        raise InvalidInput({"weights": f"At most {MOST_AT_ONCE:,} weights can be changed at once."})
     problems = {
         key: problem
         for key, value in weights.items()

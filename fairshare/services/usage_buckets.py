@@ -93,7 +93,7 @@ def rebuild_day(day: date) -> list[BucketDifference]:
     with transaction.atomic():
         lock_buckets()
         if not is_complete(day):
-            raise StateConflict(f"Records of {day} were removed; its buckets are left as they are.")
+            raise StateConflict(f"Records of {day} were removed; its buckets stay unchanged.")
         found = differences_of(day)
         if found:
             UsageBucket.objects.filter(day=day).delete()

@@ -17,7 +17,7 @@ def start_rebuild(*, reason: str, actor: Actor, now: datetime) -> Job:
     """Start a job that rebuilds every day with complete records; safe while observers run."""
     days = recorded_days()
     if days is None:
-        raise StateConflict("There is no record to make buckets from.")
+        raise StateConflict("There are no records to rebuild buckets from.")
     first, last = days
     count = (last - first).days + 1
     return start_job(

@@ -68,7 +68,7 @@ def usage_totals(asked: UsageQuery, *, now: datetime) -> UsageTotals:
     except (RedisError, OSError) as error:
         if _is_quick(asked):
             return UsageTotals(_sum(asked), now)
-        raise Unavailable("So much usage is summed by a worker, and the broker cannot be reached.") from error
+        raise Unavailable("This sum needs a background worker, but the broker is unreachable.") from error
     kept: UsageTotals | None = found.get(asked.key)
     if kept is not None and kept.at is not None and now - kept.at < FRESH:
         return kept

@@ -20,16 +20,16 @@ class MetricValueSerializer(serializers.Serializer[Any]):
     capacity = serializers.FloatField(allow_null=True)
     pct = serializers.FloatField(allow_null=True)
     unit = serializers.CharField()
-    rate = serializers.FloatField(allow_null=True, help_text="Growth each second, of what grows.")
-    max = serializers.FloatField(allow_null=True, help_text="Highest over the window.")
+    rate = serializers.FloatField(allow_null=True, help_text="Growth per second; counters only.")
+    max = serializers.FloatField(allow_null=True, help_text="Maximum over the window.")
     avg = serializers.FloatField(allow_null=True, help_text="Mean over the window.")
-    observed_at = serializers.DateTimeField(allow_null=True, help_text="When it was read from the lab.")
+    observed_at = serializers.DateTimeField(allow_null=True, help_text="Time of reading from the lab.")
 
 
 class KernelLiveSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=STATES)
     observed_at = serializers.DateTimeField(allow_null=True)
-    metrics = serializers.DictField(child=MetricValueSerializer(), help_text="By the name of the metric.")
+    metrics = serializers.DictField(child=MetricValueSerializer(), help_text="By metric name.")
 
 
 class LiveSerializer(serializers.Serializer[Any]):
@@ -37,22 +37,22 @@ class LiveSerializer(serializers.Serializer[Any]):
 
     state = serializers.ChoiceField(choices=STATES)
     asked_at = serializers.DateTimeField()
-    missing = serializers.ListField(child=serializers.CharField(), help_text="What could not be had.")
-    problems = serializers.ListField(child=serializers.CharField(), help_text="Why not.")
-    warnings = serializers.ListField(child=serializers.CharField(), help_text="What Prometheus warns of.")
-    dropped = serializers.IntegerField(help_text="Series that could not be used.")
+    missing = serializers.ListField(child=serializers.CharField(), help_text="Kinds of query that failed.")
+    problems = serializers.ListField(child=serializers.CharField(), help_text="Reasons of the failures.")
+    warnings = serializers.ListField(child=serializers.CharField(), help_text="Warnings from Prometheus.")
+    dropped = serializers.IntegerField(help_text="Number of unusable series.")
     kernels = serializers.DictField(child=KernelLiveSerializer())
 
 
 class SessionLiveSerializer(LiveSerializer):
-    nodes = serializers.DictField(child=serializers.CharField(), help_text="Labels of nodes by kernel.")
-    totals = serializers.DictField(child=MetricValueSerializer(), help_text="All nodes together.")
+    nodes = serializers.DictField(child=serializers.CharField(), help_text="Node labels by kernel.")
+    totals = serializers.DictField(child=MetricValueSerializer(), help_text="Total of all nodes.")
 
 
 class BatchLiveSerializer(LiveSerializer):
     sessions = serializers.DictField(
         child=serializers.ListField(child=serializers.UUIDField()),
-        help_text="The kernels of the sessions that were asked for.",
+        help_text="The kernels of the requested sessions.",
     )
 
 
@@ -76,13 +76,15 @@ class BatchSerializer(serializers.Serializer[Any]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs:
-            raise serializers.ValidationError("Send the ids of at least one kernel or session.")
+            raise serializers.ValidationError("Send the ID of at least one kernel or session.")
         return attrs
 
 
 class HistoryRangeSerializer(serializers.Serializer[Any]):
     range = serializers.ChoiceField(
-        choices=[*RANGES, WHOLE_SESSION], default="1h", help_text="The last hour or day, or all of it."
+        choices=[*RANGES, WHOLE_SESSION],
+        default="1h",
+        help_text="The last hour, the last day, or the whole session.",
     )
 
 
@@ -92,11 +94,11 @@ class HistorySerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=STATES)
     start = serializers.DateTimeField()
     end = serializers.DateTimeField()
-    step = serializers.FloatField(help_text="Seconds between two points.")
+    step = serializers.FloatField(help_text="Seconds between points.")
     problems = serializers.ListField(child=serializers.CharField())
     kernels = serializers.DictField(
         child=serializers.DictField(
             child=serializers.ListField(child=serializers.ListField(child=serializers.FloatField()))
         ),
-        help_text="By kernel and metric: pairs of a moment, in seconds since 1970, and a value.",
+        help_text="By kernel and metric: pairs of a time, in seconds since 1970, and a value.",
     )

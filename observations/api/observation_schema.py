@@ -104,9 +104,9 @@ class PoolUsageSerializer(serializers.Serializer[Any]):
     pool_id = _text("Id of the resource pool in CML.")
     label = _text("Name of the resource pool.")  # type: ignore[assignment]
     licenses_used = _whole("Licences in use, by all labs in the pool.")
-    licenses_limit = _whole("Licences at most. Null: no limit, or not known.")
+    licenses_limit = _whole("Licences at most. Null: no limit, or unknown.")
     storage_used_mb = _whole("Storage in use in MB, by all labs in the pool.")
-    storage_limit_mb = _whole("Storage at most in MB. Null: no limit, or not known.")
+    storage_limit_mb = _whole("Storage at most in MB. Null: no limit, or unknown.")
 
 
 class MissingPartSerializer(serializers.Serializer[Any]):

@@ -153,12 +153,12 @@ def risk_text(risk: Risk) -> str:
     """Return the risk as a sentence."""
     label = RULES[risk.resource].label
     if not risk.n:
-        return f"{label}: no session has measured it."
+        return f"{label}: not measured by any session."
     if risk.exceeding:
         effect = "would have run out" if RULES[risk.resource].stops else "would have been slowed"
         return f"{label}: {risk.exceeding} of {risk.n} sessions {effect}."
-    bound = f"at most {risk.upper_bound * 100:.0f} % will, with 95 % certainty"
-    return f"{label}: none of {risk.n} exceeded it; {bound}."
+    bound = f"95 % upper bound: {risk.upper_bound * 100:.0f} %"
+    return f"{label}: 0 of {risk.n} sessions exceeded it ({bound})."
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def _reach(steps: Iterable[tuple[int, int]], needed: int) -> int:
         passed += size
         if passed >= needed:
             return value
-    raise ValueError("there is no percentile of nothing")
+    raise ValueError("a percentile needs at least one sample")
 
 
 def summarize(histogram: Histogram, latest: int | None) -> Summary | None:
@@ -145,7 +145,7 @@ def confidence_of(summary: Summary | None, *, age_days: int, step: str) -> Confi
         limit = next((name for below, name in EFFECTIVE_LIMITS if summary.effective_n < below), level)
         if LEVELS.index(limit) < LEVELS.index(level):
             level = limit
-            said.append(f"weighted by age they count as {summary.effective_n:g}")
+            said.append(f"weighted by age equal to {summary.effective_n:g}")
     spread = summary.spread if summary else 0.0
     lowered = [
         (spread > WIDE_SPREAD, f"spread {spread:.2f} is wide", f"spread {spread:.2f} is small"),

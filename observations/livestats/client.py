@@ -78,7 +78,7 @@ class PrometheusClient:
                 async with asyncio.timeout(self._options.timeout):
                     status, content = await self._post(path, form)
             except (TimeoutError, httpx.TimeoutException) as error:
-                problem = f"it did not answer within {self._options.timeout:g} s"
+                problem = f"no response within {self._options.timeout:g} s"
                 is_outage = path == "query" or isinstance(error, httpx.ConnectTimeout)
                 self._note_failure(problem, is_outage=is_outage)
                 raise PrometheusError(problem) from None
@@ -96,9 +96,9 @@ class PrometheusClient:
             self._note_answer()
         body = _json(content)
         if status != httpx.codes.OK:
-            raise PrometheusError(f"it answered {status} {error_message(body)}".strip())
+            raise PrometheusError(f"HTTP {status} {error_message(body)}".strip())
         if body is None:
-            raise PrometheusError("its answer is not JSON")
+            raise PrometheusError("the response is not JSON")
         return parse_response(body)
 
     def _note_failure(self, problem: str, *, is_outage: bool) -> None:
@@ -122,7 +122,7 @@ class PrometheusClient:
             async for part in response.aiter_bytes():
                 size += len(part)
                 if size > LARGEST_ANSWER:
-                    raise PrometheusError(f"its answer is larger than {LARGEST_ANSWER // 2**20} MB")
+                    raise PrometheusError(f"the response is larger than {LARGEST_ANSWER // 2**20} MB")
                 parts.append(part)
             return response.status_code, b"".join(parts)
 

@@ -50,7 +50,7 @@ def skip_reason(options: PrometheusSettings) -> str:
 def note_outage(options: PrometheusSettings, reason: str) -> None:
     """Skip Prometheus for a while, because it did not respond."""
     key = _key(options)
-    text = f"{reason}; LCM asks again after {PAUSE_SECONDS:g} s"
+    text = f"{reason}; LCM retries after {PAUSE_SECONDS:g} s"
     try:
         cache.set(key, Outage(time.time() + PAUSE_SECONDS, text), timeout=KEPT_SECONDS)
         cache.delete(f"{key}:probe")

@@ -44,7 +44,7 @@ def parse_response(body: Any) -> QueryResult:
     """Parse the body of a successful query; raise PrometheusError if its format is unknown."""
     data = body.get("data") if isinstance(body, dict) and body.get("status") == "success" else None
     if not isinstance(data, dict) or not isinstance(data.get("result"), list):
-        raise PrometheusError("its answer is not that of a query")
+        raise PrometheusError("the response is not a query result")
     warnings = tuple(str(each) for each in body.get("warnings") or ())
     kind, result = data.get("resultType"), data["result"]
     if kind == "vector":

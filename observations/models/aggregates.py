@@ -16,10 +16,10 @@ from observations.arithmetic.statistics import LEVELS
 
 
 class ProvisioningClass(models.TextChoices):
-    UNDER = Provisioning.UNDER.value, "Under"
-    OVER = Provisioning.OVER.value, "Over"
-    OPTIMIZED = Provisioning.OPTIMIZED.value, "Optimized"
-    INSUFFICIENT = Provisioning.INSUFFICIENT.value, "Insufficient"
+    UNDER = Provisioning.UNDER.value, "Under-provisioned"
+    OVER = Provisioning.OVER.value, "Over-provisioned"
+    OPTIMIZED = Provisioning.OPTIMIZED.value, "Right-sized"
+    INSUFFICIENT = Provisioning.INSUFFICIENT.value, "Not enough data"
 
 
 class ResourceAggregate(IdModel):
@@ -71,18 +71,18 @@ class DefinitionAssessment(models.Model):
     flags = models.JSONField(default=dict, help_text="Resource → under or over.")
     reasons = models.JSONField(default=list)
     bases = models.JSONField(default=dict, help_text="Resource → used or allocated.")
-    days = models.JSONField(default=dict, help_text="What sessions held and wasted, by day.")
+    days = models.JSONField(default=dict, help_text="Time held and waste of sessions by day.")
     waste_cpu = _hours()
     waste_memory = _hours()
     held_seconds = models.PositiveBigIntegerField(default=0)
     worth = models.DecimalField(
-        max_digits=16, decimal_places=2, default=Decimal(0), help_text="What is worth fixing first."
+        max_digits=16, decimal_places=2, default=Decimal(0), help_text="Review priority."
     )
-    due_at = models.DateTimeField(null=True, blank=True, help_text="When time alone changes what it says.")
+    due_at = models.DateTimeField(null=True, blank=True, help_text="When it changes by time alone.")
     snoozed_until = models.DateTimeField(null=True, blank=True)
-    dismissed = models.JSONField(null=True, blank=True, help_text="The recommendation that was dismissed.")
+    dismissed = models.JSONField(null=True, blank=True, help_text="The dismissed recommendation.")
     regression_aside = models.BooleanField(
-        default=False, help_text="That its revision regressed was known when it was put off."
+        default=False, help_text="The regression was known when the review was snoozed or dismissed."
     )
     set_aside_reason = models.CharField(max_length=500, blank=True)
     set_aside_by = models.CharField(max_length=150, blank=True)

@@ -38,8 +38,8 @@ def _drift(now: datetime) -> Iterator[AttentionItem]:
     url = reverse("drift_list") + "?state=open"
     if found := kinds.pop(CONFLICT, None):
         named = f"Port conflict: **{found['first']}** of {found['of']}"
-        text = named if found["count"] == 1 else f"**{found['count']:,} ports** are held by two sessions each"
-        more = "Another session has the port as well"
+        text = named if found["count"] == 1 else f"**{found['count']:,} ports** are used by two sessions each"
+        more = "Another session uses the same port"
         yield AttentionItem(text, f"{url}&kind={CONFLICT}", found["oldest"], "bad", more, "oct")
     if kinds:
         count = sum(row["count"] for row in kinds.values())
@@ -62,9 +62,9 @@ def _definitions() -> Iterator[AttentionItem]:
     total = rows[0].total if rows else 0
     if total > len(regressed):
         named = [str(row) for row in rows if not row.regressed]
-        more = f"{rows[0].over:,} over, {rows[0].under:,} under"
+        more = f"{rows[0].over:,} over-provisioned, {rows[0].under:,} under-provisioned"
         if named:
-            more += f". Worth most: {', '.join(named)}"
+            more += f". Largest effect: {', '.join(named)}"
         text = f"**{total:,} {'definition' if total == 1 else 'definitions'}** to review"
         url = reverse("definition_list") + "?needs_review=true"
         yield AttentionItem(text, url, rows[0].oldest, "warn", more, "down")

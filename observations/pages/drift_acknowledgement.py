@@ -28,7 +28,7 @@ class AcknowledgeForm(ReasonForm):
     until = LocalDateTimeField(
         label="Until",
         initial=lambda: timezone.now() + DEFAULT_ACKNOWLEDGEMENT,
-        help_text=f"{MAX_ACKNOWLEDGEMENT.days} days at most; then it is open again.",
+        help_text=f"{MAX_ACKNOWLEDGEMENT.days} days at most. Then the deviation is open again.",
     )
     field_order = ("until", "reason")
 
@@ -54,8 +54,8 @@ ACKNOWLEDGE = BulkOperation(
     verb="Acknowledge",
     past="acknowledged",
     can_be="acknowledged",
-    effect="They need nobody until then; leaked ports stay held back on their workers.",
-    rest="A port that two sessions have cannot be accepted, and what is resolved needs nobody.",
+    effect="No action is needed until then. Leaked ports stay reserved on their workers.",
+    rest="Port conflicts cannot be acknowledged, and resolved deviations need no action.",
     eligible_rows=lambda rows: rows.exclude(kind=CONFLICT).exclude(state=ReviewState.RESOLVED),
     run=for_each_row(_acknowledge),
     form=AcknowledgeForm,

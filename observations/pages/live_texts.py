@@ -64,22 +64,22 @@ def notice_of(stats: LiveStats, now: datetime) -> LiveNotice | None:
     if state is LiveState.NOT_CONFIGURED:
         return LiveNotice(state, "Not configured", NOT_CONFIGURED)
     if state is LiveState.FAILED:
-        shown = f" These figures are {age} old." if age else " Nothing was known before."
-        return LiveNotice(state, "Prometheus does not answer", f"{_first(stats.problems)}.{shown}")
+        shown = f" The figures below are {age} old." if age else " There are no earlier figures."
+        return LiveNotice(state, "Prometheus is not responding", f"{_first(stats.problems)}.{shown}")
     if state is LiveState.PARTIAL:
         missing = " and ".join(stats.missing)
         return LiveNotice(state, "Incomplete", f"Missing: {missing}. {_first(stats.problems)}.")
     if state is LiveState.STALE:
-        text = f"The newest figures are {age} old: is the controller scraped, and does the worker answer?"
-        return LiveNotice(state, "Stale", text if age else "How old these figures are is not known.")
+        text = f"The newest figures are {age} old. Check that the controller is scraped and the worker is up."
+        return LiveNotice(state, "Stale", text if age else "The age of these figures is unknown.")
     if state is LiveState.ABSENT:
-        return LiveNotice(state, "No figures", "Prometheus knows nothing of these nodes yet.")
+        return LiveNotice(state, "No figures", "Prometheus has no figures for these nodes yet.")
     return None
 
 
 NOT_CONFIGURED = (
     "Set PROMETHEUS_URL to the address of a Prometheus that scrapes LCM's controllers; "
-    "docs/monitoring.md tells how."
+    "see docs/monitoring.md."
 )
 
 
@@ -137,7 +137,7 @@ def _gauge(name: str, value: MetricValue | None, points: Points, history: Histor
     most = value.capacity if value else None
     spark = spark_of(metric.label, points, history, text=_used_cores if is_cpu else bytes_text, most=most)
     if value is None or value.current is None:
-        return MetricReading(metric.label, "", "not known", spark=spark)
+        return MetricReading(metric.label, "", "unknown", spark=spark)
     rest = []
     if most is not None:
         rest.append(f"of {core_count_text(Decimal(str(most)))}" if is_cpu else f"of {bytes_text(most)}")
@@ -153,7 +153,7 @@ def _network(values: Mapping[str, MetricValue], spark: Sparkline | None) -> Metr
     speeds: Sequence[float | None] = [values[name].rate if name in values else None for name in NETWORK]
     known = [speed for speed in speeds if speed is not None]
     if not known:
-        return MetricReading("Network", "", "not known", spark=spark)
+        return MetricReading("Network", "", "unknown", spark=spark)
     words = [
         f"{rate_text(speed)} {word}"
         for speed, word in zip(speeds, ("in", "out"), strict=True)
@@ -167,5 +167,5 @@ def _age(moment: datetime | None, now: datetime) -> str:
 
 
 def _first(problems: Sequence[str]) -> str:
-    text = problems[0] if problems else "it did not say why"
+    text = problems[0] if problems else "no reason given"
     return text[:1].upper() + text[1:].rstrip(".")

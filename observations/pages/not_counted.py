@@ -20,5 +20,5 @@ def _up_for(seconds: int) -> str:
     least = settings.CONFIG["SAMPLE_BOOTED_SECONDS"]
     up = f"up for {duration_text(timedelta(seconds=seconds))}"
     if seconds >= least:
-        return f"{up}, too short by the rule of that time"
+        return f"{up}, too short by the rule at that time"
     return f"{up}, {duration_text(timedelta(seconds=least))} count"

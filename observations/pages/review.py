@@ -167,7 +167,7 @@ def definition_apply(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         return _show(request, context, status=error.status)
     here = reverse("definition_detail", args=[pk])
     return redirect_with_message(
-        request, FormResult(f"Revision {revision.number} applied. New sessions use it at once.", here)
+        request, FormResult(f"Revision {revision.number} applied. New sessions use it immediately.", here)
     )
 
 

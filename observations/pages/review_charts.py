@@ -79,7 +79,7 @@ def _each_of(count: int) -> str:
 def _note(impact: ResourceImpact) -> str:
     """Return how many sessions are above the previewed value."""
     if not impact.risk.n:
-        return "not known yet"
-    line = "the proposal" if impact.changes else "what it asks for"
+        return "unknown"
+    line = "the proposal" if impact.changes else "the current requirement"
     above = count_text(impact.risk.exceeding, "session") if impact.risk.exceeding else "none"
     return f"{above} above {line}"

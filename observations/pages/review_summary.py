@@ -15,12 +15,14 @@ def review_summary(preview: RequirementPreview) -> str:
     """Return the summary in one or two sentences; `**…**` marks strong text."""
     kept, n = preview.evidence.assessment, preview.evidence.digest.n
     if not n:
-        return "**No session has been observed to its end yet.** The first five say where it stands."
+        return (
+            "**No completed session has been observed yet.** A recommendation needs five observed sessions."
+        )
     sessions = count_text(n, "session")
     flagged = [name for name in MEASURED if name in kept.flags]
     if not flagged and kept.verdict == "insufficient":
-        few = f"**{sessions} {'is' if n == 1 else 'are'} too few to say.**"
-        return f"{few} Five are the least, ten to say that something is too high."
+        few = f"**Not enough data: {sessions} observed.**"
+        return f"{few} A recommendation needs five sessions, a reduction ten."
     if not flagged:
         return _fits(preview, sessions)
     sentence = " and ".join(
@@ -46,13 +48,12 @@ def _fits(preview: RequirementPreview, sessions: str) -> str:
     assert revision is not None
     if revision.outcome == RevisionOutcome.REGRESSED:
         exceeded = f"**Revision {revision.number} was exceeded by the sessions after it.**"
-        return f"{exceeded} Over all {sessions} it asks for what it needs."
+        return f"{exceeded} Over all {sessions} the requirements are right-sized."
     of_them = ""
     if evidence.current_revision_n < evidence.digest.n:
         number = f"{evidence.current_revision_n:,}" if evidence.current_revision_n else "none"
-        of_them = f", {number} of them with revision {revision.number}"
-    say = "says" if evidence.digest.n == 1 else "say"
-    return f"**It asks for what it needs.** {sessions} {say} so{of_them}."
+        of_them = f", {number} with revision {revision.number}{'' if evidence.current_revision_n else ' yet'}"
+    return f"**Right-sized** according to {sessions}{of_them}."
 
 
 def _seen(preview: RequirementPreview, flagged: Sequence[str], sessions: str) -> str:

@@ -98,10 +98,10 @@ def answers_of(preview: RequirementPreview, *, now: datetime) -> list[ReviewAnsw
 
 
 def _exceeded(preview: RequirementPreview) -> ReviewAnswer:
-    question = "Sessions that would have exceeded it"
+    question = "Sessions that would exceed it"
     counts = [(impact, impact.risk.exceeding) for impact in preview.impacts if impact.risk.n]
     if not counts:
-        return ReviewAnswer(question, "not known", "no session was observed yet")
+        return ReviewAnswer(question, "unknown", "no session observed yet")
     n = max(impact.risk.n for impact, _ in counts)
     over = [(impact, count) for impact, count in counts if count]
     if not over:
@@ -127,22 +127,26 @@ def resource_word(resource: str) -> str:
 
 def _fit(preview: RequirementPreview) -> ReviewAnswer:
     before, after = preview.empty_before, preview.empty_after
-    question = "Sessions that fit the fleet"
+    question = "Sessions that fit in the fleet"
     if not before.workers:
-        return ReviewAnswer(question, "not known", "no worker that may run it is ready now")
+        return ReviewAnswer(question, "unknown", "no suitable worker is ready now")
     moves = before.sessions != after.sessions
     each = f"{each_worker(before)} → {each_worker(after)}" if moves else each_worker(after)
     limits = ", ".join(_limit(name, before, after) for name in after.by_limit)
     workers = "worker" if after.workers == 1 else "workers"
-    how = "Its nodes may be on several workers: a bound." if after.is_bound else f"A worker: {each}."
+    how = (
+        "Upper bound, because its nodes may run on several workers."
+        if after.is_bound
+        else f"Per worker: {each}."
+    )
     free = _before_after(preview.free_before, preview.free_after)
     return ReviewAnswer(
         question,
         _before_after(before, after),
-        f"on {after.workers:,} empty {workers}, bound by {after.bound_word}",
+        f"on {after.workers:,} empty {workers}, limited by {after.bound_word}",
         evidence=[
             f"{how} By limit: {limits}." if limits else how,
-            f"On what is free now: {free}, bound by {preview.free_after.bound_word}.",
+            f"On current free capacity: {free}, limited by {preview.free_after.bound_word}.",
         ],
     )
 
@@ -167,9 +171,9 @@ def _limit(name: str, before: Packing, after: Packing) -> str:
 
 def _saved(preview: RequirementPreview) -> ReviewAnswer:
     """Return what the last thirty days would have saved or cost."""
-    question, saving = "The last 30 days would have held", preview.saving
+    question, saving = "Effect over the last 30 days", preview.saving
     if not preview.evidence.assessment.held_seconds:
-        return ReviewAnswer(question, "not known", "no session counts in that time")
+        return ReviewAnswer(question, "unknown", "no counted session in that time")
     parts = [
         f"{_hours(units)} {what} {'less' if units > 0 else 'more'}"
         for units, what in ((saving.cpu, "core-hours"), (saving.memory, "GB-hours of memory"))

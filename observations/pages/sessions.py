@@ -95,21 +95,22 @@ def _waited_percent(asked: ObservationRequest, now: datetime) -> int:
 def _when_observed(session: LabletSession) -> str:
     """Return when LCM will observe a session that has no observation yet."""
     if session.is_final:
-        return "It ended without having been observed."
-    asked = ", and when someone asks for it" if session.status == SessionStatus.RUNNING else ""
-    return f"It is observed before its lab is torn down{asked}."
+        return "The session ended without an observation."
+    if session.status == SessionStatus.RUNNING:
+        return "LCM observes the lab before teardown and on request."
+    return "LCM observes the lab before teardown."
 
 
 def _without_ports(session: LabletSession, row: SessionObservation | None) -> str:
     """Return why there is no port to show."""
     if row and row.observed_ports is None:
-        return "The ports could not be read."
+        return "LCM could not read the ports."
     if not session.revision.port_template:
-        return "It has no ports."
+        return "The session has no ports."
     if session.is_final:
-        return "It holds no ports any more."
+        return "The session has released its ports."
     waits = session.status == SessionStatus.PENDING
-    return "Ports are given with its place." if waits else "It has no ports."
+    return "Ports are allocated when a slot is assigned." if waits else "The session has no ports."
 
 
 def _with_reviews(session: LabletSession, lines: list[PortComparison], now: datetime) -> list[dict[str, Any]]:
@@ -147,11 +148,11 @@ def session_exclude(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         session_exclusion.exclude_session(
             session=session, **data, actor=actor_of(request), now=timezone.now()
         )
-        return FormResult(f"Session {session.short_id} does not count any more.", _definition(session))
+        return FormResult(f"Session {session.short_id} excluded.", _definition(session))
 
     page = FormPage(
         title=f"Exclude session {session.short_id}?",
-        text=f"What it used does not count for {session.definition} any more. It can be brought back.",
+        text=f"Its usage no longer counts for {session.definition}. You can include it again.",
         form=ReasonForm,
         submit="Exclude session",
         save=save,
@@ -170,16 +171,16 @@ def session_include(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         session_exclusion.include_session(
             session=session, **data, actor=actor_of(request), now=timezone.now()
         )
-        return FormResult(f"Session {session.short_id} is brought back.", _definition(session))
+        return FormResult(f"Session {session.short_id} included.", _definition(session))
 
     page = FormPage(
-        title=f"Bring session {session.short_id} back?",
-        text=f"What it used counts for {session.definition} again.",
+        title=f"Include session {session.short_id}?",
+        text=f"Its usage counts for {session.definition} again.",
         form=ReasonForm,
-        submit="Bring back",
+        submit="Include session",
         save=save,
         back=_definition(session),
-        crumbs=[("Sessions", reverse("session_list")), (session.short_id, ""), ("Bring back", "")],
+        crumbs=[("Sessions", reverse("session_list")), (session.short_id, ""), ("Include", "")],
     )
     return form_page(request, page)
 

@@ -327,7 +327,7 @@ def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessmen
             definition,
             actor=SYSTEM,
             event="review_raised" if raised else "review_cleared",
-            message=f"{definition} needs a review" if raised else f"{definition} needs no review any more",
+            message=f"{definition} needs a review" if raised else f"{definition} no longer needs a review",
             after={"reasons": reasons},
             now=now,
         )

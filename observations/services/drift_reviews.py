@@ -131,18 +131,16 @@ def acknowledge_drift(
     """Accept a deviation for a limited time; a port used by two sessions cannot be accepted."""
     until = until or now + DEFAULT_ACKNOWLEDGEMENT
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept with the acknowledgement."})
+        raise InvalidInput({"reason": "Enter a reason; it is recorded with the acknowledgement."})
     check_until(until, now=now)
     if review.kind == CONFLICT:
-        raise StateConflict(
-            "A port that two sessions have is no drift to accept; one of the labs has to change."
-        )
+        raise StateConflict("A port conflict cannot be acknowledged; change the port of one of the labs.")
     with transaction.atomic():
         moved = DriftReview.objects.filter(pk=review.pk).exclude(state=ReviewState.RESOLVED)
         if not moved.update(
             state=ReviewState.ACKNOWLEDGED, acknowledged_until=until, reason=reason, actor=actor.label
         ):
-            raise StateConflict(f"{review} is resolved already.")
+            raise StateConflict(f"{review} is already resolved.")
         log_change(
             review.definition,
             actor=actor,
@@ -159,7 +157,7 @@ def acknowledge_drift(
 def check_until(until: datetime, *, now: datetime) -> None:
     """Raise an error if a deviation cannot be accepted until this date."""
     if not now < until <= now + MAX_ACKNOWLEDGEMENT:
-        raise InvalidInput({"until": f"From now on, for {MAX_ACKNOWLEDGEMENT.days} days at most."})
+        raise InvalidInput({"until": f"Must be in the future and within {MAX_ACKNOWLEDGEMENT.days} days."})
 
 
 def reopen_drift(*, review: DriftReview, reason: str, actor: Actor, now: datetime) -> DriftReview:
@@ -173,7 +171,7 @@ def reopen_drift(*, review: DriftReview, reason: str, actor: Actor, now: datetim
             review.definition,
             actor=actor,
             event="drift_reopened",
-            message=f"Port drift {review} opened again",
+            message=f"Port drift {review} reopened",
             reason=reason,
             now=now,
         )

@@ -204,12 +204,12 @@ def _locked(session_id: UUID, scope: ControllerScope | None) -> LockedSession:
         *plan_queries(session_id),
     )
     if not sessions or (scope is not None and not _is_in(scope, sessions[0])):
-        raise NotFound("There is nothing here, or nothing for you.")
+        raise NotFound("Session not found, or outside the scope of this token.")
     fresh: LabletSession = sessions[0]
     if fresh.status not in OBSERVABLE_STATUSES:
         raise StateConflict(
-            f"{fresh} is {fresh.get_status_display().lower()}; observations are taken while a session is "
-            "running, collecting or stopping.",
+            f"{fresh} is {fresh.get_status_display().lower()}; observations are accepted only while a "
+            "session is running, collecting or stopping.",
             details={"status": fresh.status, "allowed": [status.value for status in OBSERVABLE_STATUSES]},
         )
     return LockedSession(fresh, rows[0] if rows else None, *others)
@@ -305,7 +305,7 @@ def _logging(
         build_entry(session, actor=actor, event="resources_observed", message=message, after=after, now=now)
     ]
     if drift != drift_before:
-        message = f"Port drift found: {kinds_text(drift)}" if drift else "Ports are as planned again"
+        message = f"Port drift found: {kinds_text(drift)}" if drift else "Ports match the plan again"
         event = "port_drift_detected" if drift else "port_drift_cleared"
         after = {"drift": [item.to_json() for item in drift[:50]]}
         told.append(build_entry(session, actor=actor, event=event, message=message, after=after, now=now))

@@ -94,7 +94,7 @@ class RevisionProgress:
         ]
         if over:
             return ", ".join(over)
-        return f"{self.observed} of {DECIDING_SESSIONS} sessions within"
+        return f"{self.observed} of {DECIDING_SESSIONS} sessions stayed within limits"
 
 
 def revision_progress(

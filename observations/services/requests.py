@@ -38,7 +38,7 @@ def request_observation(*, session: LabletSession, actor: Actor, now: datetime) 
             requested_at=now,
             expires_at=now + timedelta(seconds=settings.CONFIG["OBSERVE_TIMEOUT"]),
         )
-        message = "Observation asked for"
+        message = "Observation requested"
         log_change(session, actor=actor, event="observation_requested", message=message, now=now)
         observation_requested.send(LabletSession, session=session, now=now)
     return made

@@ -99,7 +99,7 @@ def preview_change(
     """Return the effect of the choices on past sessions and on the fleet."""
     unknown = set(choices) - set(MEASURED)
     if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a resource that is measured."))
+        raise InvalidInput(dict.fromkeys(sorted(unknown), "Unknown resource."))
     evidence = evidence or evidence_of(
         definition, now=now, bases={name: each.basis for name, each in choices.items() if each.basis}
     )
@@ -128,9 +128,7 @@ def check_token(*, token: str, preview: RequirementPreview) -> None:
     try:
         seen = signing.loads(token, salt=SALT)
     except signing.BadSignature as error:
-        raise StalePreview(
-            "RequirementPreview this change first; applying takes exactly what was previewed."
-        ) from error
+        raise StalePreview("Preview this change first; LCM applies only a previewed change.") from error
     now_shown = signing.loads(preview.token, salt=SALT)
     if seen == now_shown:
         return
@@ -140,31 +138,33 @@ def check_token(*, token: str, preview: RequirementPreview) -> None:
 
 def _differences(seen: dict[str, Any], fresh: dict[str, Any], preview: RequirementPreview) -> list[str]:
     if seen["definition"] != fresh["definition"]:
-        return ["This preview is of another definition."]
+        return ["This preview belongs to another definition."]
     revision = preview.definition.current_revision
     assert revision is not None
     changed = []
     if seen["revision"] != fresh["revision"]:
-        changed.append(f"{revision.actor} applied revision {revision.number} a moment ago; look at it first.")
+        changed.append(
+            f"{revision.actor} applied revision {revision.number} after the preview; review it first."
+        )
     if seen["choices"] != fresh["choices"]:
-        changed.append("This is not the choice that was previewed; look at what it would do, then apply.")
+        changed.append("The choice differs from the preview; preview it again before applying.")
     for name, was in seen["numbers"].items():
         now_is = fresh["numbers"][name]
         if was != now_is and seen["choices"].get(name) == fresh["choices"].get(name):
             changed += _said(name, was, now_is)
-    return changed or ["The evidence has changed since the preview; look at it again."]
+    return changed or ["The evidence has changed since the preview; preview it again."]
 
 
 def _said(name: str, was: list[int], now_is: list[int]) -> list[str]:
     words = ("the proposal", "the maximum", "the recommendation")
     label = RULES[name].label
     said = [
-        f"{label}: {word} was {with_unit(name, old)} and is {with_unit(name, new)} by now."
+        f"{label}: {word} was {with_unit(name, old)} and is now {with_unit(name, new)}."
         for word, old, new in zip(words, was, now_is, strict=False)
         if old != new
     ]
     if was[3] != now_is[3]:
-        said.append(f"{label}: {now_is[3]} sessions exceed the proposal by now, not {was[3]}.")
+        said.append(f"{label}: {now_is[3]} sessions now exceed the proposal, previously {was[3]}.")
     return said
 
 
@@ -203,23 +203,25 @@ def _impact(
 def _proposal(view: ResourceView, choice: RequirementChoice, required: int) -> Proposal:
     name = view.resource
     if choice.basis and choice.basis not in BASES:
-        raise InvalidInput({name: f"“{choice.basis}” is no basis; there are {', '.join(BASES)}."})
+        raise InvalidInput({name: f"“{choice.basis}” is not a source; use one of {', '.join(BASES)}."})
     if choice.pick == KEEP:
         return Proposal(name, KEEP, required, "as it is")
     if choice.pick == CUSTOM:
         return Proposal(name, CUSTOM, _custom(name, choice.custom), "a number of your own")
     if choice.pick not in CHOICES:
         raise InvalidInput(
-            {name: f"“{choice.pick}” is no choice; there are {', '.join((KEEP, *CHOICES, CUSTOM))}."}
+            {name: f"“{choice.pick}” is not a choice; use one of {', '.join((KEEP, *CHOICES, CUSTOM))}."}
         )
     if view.summary is None or (choice.pick == "latest" and view.summary.latest is None):
-        raise InvalidInput({name: f"No session says what the {choice.pick} is; keep it or give a number."})
+        raise InvalidInput(
+            {name: f"No session has figures for {choice.pick}; keep the value or enter a number."}
+        )
     return propose(name, choice.pick, view.summary, view.basis)
 
 
 def _custom(name: str, value: Decimal | None) -> int:
     if value is None:
-        raise InvalidInput({name: "Give a number."})
+        raise InvalidInput({name: "Enter a number."})
     try:
         units = hundredths(value) if value.is_finite() else -1
     except InvalidOperation:

@@ -39,14 +39,16 @@ def apply_requirements(
 ) -> DefinitionRevision:
     """Apply the previewed requirements to new sessions. Running sessions keep theirs."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept with the revision."})
+        raise InvalidInput({"reason": "Enter a reason; it is recorded with the revision."})
     with transaction.atomic():
         assessment = lock_assessment(definition)
         fresh = LabletDefinition.objects.select_related("current_revision").get(pk=definition.pk)
         preview = preview_change(definition=fresh, choices=choices, now=now)
         check_token(token=token, preview=preview)
         if not preview.changes:
-            raise InvalidInput({"choices": "Nothing would change; choose another number for something."})
+            raise InvalidInput(
+                {"choices": "This change has no effect; choose a different value for at least one resource."}
+            )
         current = fresh.current_revision
         assert current is not None
         revision = revise_definition(

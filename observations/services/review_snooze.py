@@ -26,7 +26,7 @@ def snooze_review(
 ) -> DefinitionAssessment:
     """Hide a review until a date."""
     if not now < until <= now + LONGEST_SNOOZE:
-        raise InvalidInput({"until": f"From now on, for {LONGEST_SNOOZE.days} days at most."})
+        raise InvalidInput({"until": f"Must be in the future and within {LONGEST_SNOOZE.days} days."})
     message = f"Review of {definition} snoozed until {until:%Y-%m-%d}"
     return _suspend_review(definition, message, reason, actor, now, snoozed_until=until, dismissed=None)
 
@@ -43,12 +43,12 @@ def _suspend_review(
     definition: LabletDefinition, message: str, reason: str, actor: Actor, now: datetime, **changes: Any
 ) -> DefinitionAssessment:
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+        raise InvalidInput({"reason": "Enter a reason; it is recorded in the change log."})
     with transaction.atomic():
         assessment = lock_assessment(definition)
         regressed = has_regressed(definition)
         if not assessment.flags and not regressed:
-            raise StateConflict(f"{definition} has nothing to review.")
+            raise StateConflict(f"{definition} needs no review.")
         if changes["dismissed"] is not None:
             changes["dismissed"] = _recommendation(assessment)
         changes |= {"regression_aside": regressed, "set_aside_reason": reason, "set_aside_by": actor.label}

@@ -21,7 +21,7 @@ from observations.pages import not_counted
 
 register = template.Library()
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|cores?\b|core-hours\b|GB))")
-UNKNOWN = mark_safe('<span class="muted">not known</span>')
+UNKNOWN = mark_safe('<span class="muted">unknown</span>')
 
 
 @register.filter

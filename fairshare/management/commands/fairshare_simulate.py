@@ -24,7 +24,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", metavar="FILE", help="a JSON file, or - for the standard input")
+        parser.add_argument("file", metavar="FILE", help="a JSON file, or - for standard input")
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
     def handle(self, *args: Any, file: str, json: bool, **options: Any) -> None:

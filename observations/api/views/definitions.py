@@ -58,13 +58,13 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
             OpenApiParameter(
                 "revision",
                 {"type": "integer", "minimum": 0, "maximum": 10**LONGEST_REVISION - 1},
-                description="Only sessions of this revision. Class, flags and waste stay the definition's.",
+                description="Only sessions of this revision. Class, flags and waste cover all revisions.",
             ),
             OpenApiParameter(
-                "by", str, enum=["node"], description="Also each node, over the newest sessions."
+                "by", str, enum=["node"], description="Include each node, over the newest sessions."
             ),
             *(
-                OpenApiParameter(name, str, enum=BASES, description="The basis to look at.")
+                OpenApiParameter(name, str, enum=BASES, description="The source of the figures.")
                 for name in MEASURED
             ),
         ],
@@ -153,16 +153,16 @@ def _asked(request: Request) -> dict[str, Any]:
     """Return the query parameters of the aggregate; reject invalid ones."""
     given = request.query_params
     unknown = set(given) - {"revision", "by", *MEASURED}
-    wrong = dict.fromkeys(sorted(unknown), "There is no such parameter.")
+    wrong = dict.fromkeys(sorted(unknown), "Unknown parameter.")
     bases = {name: given[name] for name in MEASURED if given.get(name)}
     wrong |= {
-        name: f"This is one of {', '.join(BASES)}." for name, each in bases.items() if each not in BASES
+        name: f"Must be one of {', '.join(BASES)}." for name, each in bases.items() if each not in BASES
     }
     revision = given.get("revision", "")
     if "revision" in given and (not revision.isdecimal() or len(revision) > LONGEST_REVISION):
-        wrong["revision"] = "This is the number of a revision."
+        wrong["revision"] = "Must be the number of a revision."
     if given.get("by", "") not in ("", "node"):
-        wrong["by"] = "This is “node”."
+        wrong["by"] = "Must be “node”."
     if wrong:
         raise InvalidInput(wrong)
     return {"bases": bases, "revision": int(revision) if revision else None, "by": given.get("by", "")}

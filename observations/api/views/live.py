@@ -62,7 +62,7 @@ class LiveViewSet(LcmViewSet[Kernel]):
         sessions = selectors.kernels_of(data.get("sessions", ()))
         ids = {*data.get("kernels", ()), *(key for kernels in sessions.values() for key in kernels)}
         if len(ids) > s.MOST_KERNELS:
-            many = f"These are {len(ids):,} kernels; ask for {s.MOST_KERNELS:,} at most."
+            many = f"{len(ids):,} kernels requested; the maximum is {s.MOST_KERNELS:,}."
             raise InvalidInput({"sessions": many})
         shown = {str(key): [str(each) for each in kernels] for key, kernels in sessions.items()}
         return Response({**_shown(kernel_live_stats(ids)), "sessions": shown})

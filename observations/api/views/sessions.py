@@ -61,7 +61,7 @@ class InternalObservationViewSet(ScopedObservations):
         try:
             body = request.data
         except RequestDataTooBig as error:
-            raise Unprocessable("An observation holds 5 MB at most.") from error
+            raise Unprocessable("An observation must not exceed 5 MB.") from error
         principal: Any = request.user
         recorded = record_observation(
             session_id=_id(pk),
@@ -111,7 +111,7 @@ class SessionObservationViewSet(ScopedObservations):
         session = self.get_object()
         last = last_request(session)
         if last is None:
-            raise NotFound(f"Nobody has asked for an observation of {session}.")
+            raise NotFound(f"No observation of {session} was requested.")
         last.state = last.state_at(self.now())
         return Response(s.RequestedObservationSerializer(last).data)
 
@@ -140,4 +140,4 @@ def _id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise NotFound("There is no such session.") from error
+        raise NotFound("Session not found.") from error

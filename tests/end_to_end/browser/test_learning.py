@@ -123,7 +123,7 @@ def test_a_viewer_sees_the_preview_and_cannot_apply(open_page):
     definition_page(page, "dc-vxlan-fabric")
     page.get_by_label("CPU, custom value in cores").fill("3")
     expect(page.locator("#chart-cpu_cores .label-proposal")).to_have_text("proposal 3")
-    expect(page.get_by_text("An administrator can apply a change.")).to_be_visible()
+    expect(page.get_by_text("Only administrators can apply changes.")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("Apply"))).to_have_count(0)
 
 

@@ -281,14 +281,14 @@ def test_when_prometheus_stops_the_last_figures_stay_until_it_is_back(plane, ses
     assert set(found["totals"]) == set(before["totals"])
     assert found["problems"]
     text = browser.get(panel).text
-    assert "Prometheus does not answer" in text
+    assert "Prometheus is not responding" in text
     assert "These figures are" in text
     assert "of 3.5 GB" in text
     prometheus.start()
     back = datetime.now(UTC).isoformat()
     wait_until(lambda: read_since(plane, session, back), "figures are new", 60, plane.logs)
     until_state(plane, session, "ok")
-    assert "Prometheus does not answer" not in browser.get(panel).text
+    assert "Prometheus is not responding" not in browser.get(panel).text
 
 
 def test_series_vanish_with_the_lab_and_a_controller_that_stops_is_not_scraped(

@@ -150,7 +150,7 @@ def test_a_branch_with_more_than_fits_costs_as_much_as_a_small_one(organisation,
     organisation.grow(FEW)
     small = costs(client, organisation, "viewer")
     monkeypatch.setattr("fairshare.selectors.shares.MAX_CHILDREN", 1)
-    assert "lines are not shown" in client.get(organisation.opened).content.decode()
+    assert "rows not shown" in client.get(organisation.opened).content.decode()
     assert costs(client, organisation, "viewer") == small
 
 
@@ -158,6 +158,6 @@ def test_usage_that_is_not_counted_yet_costs_no_more(organisation, client, viewe
     client.force_login(viewer)
     organisation.grow(FEW)
     FairShare.objects.update(usage=0)
-    assert "What was used is not counted yet." in client.get(FAIR).content.decode()
+    assert "Usage is not counted yet." in client.get(FAIR).content.decode()
     found = costs(client, organisation, "viewer")
     assert {page: count for page, count in found.items() if count > LIMIT} == {}

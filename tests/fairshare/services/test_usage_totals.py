@@ -17,7 +17,7 @@ from tests.fairshare.pages.test_pages import text_of
 from tests.support.fairshare_setup import Stage
 
 PEOPLE = "/usage/?level=user"
-SUMMING = "Being summed"
+SUMMING = "Calculating"
 
 
 @pytest.fixture
@@ -83,18 +83,18 @@ def test_old_sums_are_shown_while_they_are_made_anew(too_much, asked, look, time
     look()
     sum_usage(*asked[0])
     time_machine.move_to(too_much.clock() + usage_totals.FRESH - timedelta(seconds=1), tick=False)
-    assert "being summed anew" not in text_of(look())
+    assert "being recalculated" not in text_of(look())
     too_much.clock.advance(hours=3)
     too_much.run("record", "aggregate")
     time_machine.move_to(too_much.clock(), tick=False)
     text = text_of(look())
     assert "ann used most: 24 core-hours" in text
-    assert "summed 3 h ago , being summed anew" in text
+    assert "calculated 3 h ago , being recalculated" in text
     assert asked == [asked[0]] * 2
     sum_usage(*asked[1])
     text = text_of(look())
     assert "ann used most: 60 core-hours" in text
-    assert "being summed anew" not in text
+    assert "being recalculated" not in text
 
 
 def test_a_worker_that_does_not_answer_is_asked_again_later(too_much, asked, look, time_machine):
@@ -137,7 +137,7 @@ def test_without_a_cache_the_page_says_so(too_much, asked, look, monkeypatch):
 
     monkeypatch.setattr(cache, "get_many", away)
     text = text_of(look())
-    assert "summed by a worker, and the broker cannot be reached" in text
+    assert "needs a background worker, but the broker is unreachable" in text
     assert "Export" not in text
     monkeypatch.setattr(usage_totals, "DIRECT_LIMIT", 2)
     assert "ann used most: 24 core-hours" in text_of(look())

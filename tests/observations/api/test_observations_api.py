@@ -304,9 +304,7 @@ def test_a_stale_preview_is_412_with_what_changed(api, admin, known, observed):
     observed(known, 1, cpu="3.00", memory=3000, storage=6500)
     answer = api(admin).post(f"{path}/apply", {"choices": choices, "reason": "x", "token": token})
     assert (answer.status_code, answer.json()["code"]) == (412, "stale_preview")
-    assert (
-        answer.json()["details"]["changed"][0] == "CPU: the proposal was 2.5 cores and is 3.5 cores by now."
-    )
+    assert answer.json()["details"]["changed"][0] == "CPU: the proposal was 2.5 cores and is now 3.5 cores."
     assert DefinitionRevision.objects.count() == 1
 
 

@@ -101,7 +101,7 @@ def test_the_worst_risk_counts():
 def test_risks_are_said():
     assert risk_text(risk_of(MEMORY, 2, 42)) == "Memory: 2 of 42 sessions would have run out."
     assert risk_text(risk_of(CPU, 2, 42)) == "CPU: 2 of 42 sessions would have been slowed."
-    bound = "CPU: none of 22 exceeded it; at most 13 % will, with 95 % certainty."
+    bound = "CPU: 0 of 22 sessions exceeded it (95 % upper bound: 13 %)."
     assert risk_text(risk_of(CPU, 0, 22)) == bound
     assert risk_text(risk_of(CPU, 0, 0)) == "CPU: no session has measured it."
 

@@ -213,7 +213,7 @@ def test_sessions_that_no_longer_weigh_do_not_add_confidence(ages, effective, le
     summary = summarize(histogram([300] * len(ages), [DAY - age for age in ages]), 300)
     found = confidence_of(summary, age_days=0, step="")
     assert (summary.effective_n, found.level) == (effective, level)
-    told = f"weighted by age they count as {effective:g}" in found.reasons
+    told = f"weighted by age equal to {effective:g}" in found.reasons
     assert told == (effective < 10 and len(ages) >= 10)
 
 

@@ -121,9 +121,9 @@ def test_a_pool_says_who_serves_it_and_what_was_heard_of_its_workers(worker, now
 @pytest.mark.parametrize(
     ("serves", "is_gone", "sentence"),
     [
-        (False, False, "Nobody serves cml-eu."),
-        (True, False, "1 controller serves 1 pool with 1 ready worker; none is silent."),
-        (True, True, "Not heard of for more than a minute: gone."),
+        (False, False, "No controller serves cml-eu."),
+        (True, False, "1 controller serves 1 pool with 1 ready worker, 0 silent."),
+        (True, True, "No heartbeat for more than a minute: gone."),
     ],
 )
 def test_the_page_begins_with_what_matters(page, worker, now, serves, is_gone, sentence):
@@ -176,8 +176,8 @@ def test_silent_workers_are_the_same_everywhere(page, worker, now):
 
 
 def test_without_any_controller_it_says_what_to_do(page, admin):
-    assert "No controller has been heard of" in page()
-    assert "An administrator makes a token" in page()
+    assert "No controllers" in page()
+    assert "An administrator can create a token" in page()
     client = Client()
     client.force_login(admin)
     assert "New token" in client.get("/controllers/").content.decode()

@@ -45,7 +45,7 @@ def listed(client):
 def test_it_is_one_of_the_observers_and_says_what_it_does(admin, api):
     found = {each["name"]: each for each in api(admin).get("/api/observers/").json()["results"]}
     assert found["service-discovery"]["kind"] == "observer"
-    assert ServiceDiscoveryObserver.__doc__.startswith("Lists what Prometheus scrapes")
+    assert ServiceDiscoveryObserver.__doc__.startswith("Updates the scrape targets")
 
 
 def test_slots_are_listed_with_pool_and_system(api, prometheus_token, ready, now):

@@ -223,7 +223,7 @@ def test_the_review_page_applies_what_was_chosen(as_, admin, viewer, labs, activ
     assert "No session with this template has been observed." in client.get(review).content.decode()
     labs(AS_PLANNED, WITH_SSH, WITH_SSH)
     assert review in client.get(page("definition_detail", active_definition)).content.decode()
-    assert "An administrator can apply a change." in client.get(review, headers=HTMX).content.decode()
+    assert "Only administrators can apply changes." in client.get(review, headers=HTMX).content.decode()
     client = as_(admin)
     shown = client.get(review).content.decode()
     assert 'name="add" value="r1 ssh:2023:22" checked' in shown

@@ -90,7 +90,7 @@ def test_the_page_and_the_api_say_that_it_is_a_bound(workers, client, api, viewe
     apart = make_definition("apart", pool="cml-eu", placement=Placement.SPREAD)
     client.force_login(viewer)
     text = client.get(f"/definitions/{apart.pk}/review").content.decode()
-    assert "at most 1 <small>on 2 empty workers, bound by CPU" in text
-    assert "Its nodes may be on several workers: a bound." in text
+    assert "at most 1 <small>on 2 empty workers, limited by CPU" in text
+    assert "Upper bound, because its nodes may run on several workers." in text
     preview = api(viewer).post(f"/api/lablet-definitions/{apart.pk}/preview", {"choices": {}}).json()
     assert (preview["empty_workers"]["at_most"], preview["empty_workers"]["before"]) == (True, 1)

@@ -64,7 +64,7 @@ def _plain(html):
     [
         ({"cpu": "1.00", "memory": 1536}, 3584, ["6 core-h", "4 GB-h"]),
         ({"cpu": "4.00", "memory": 3584}, 3584, ["none", "none"]),
-        ({"cpu": "1.00", "memory": None}, 3584, ["6 core-h", "not known"]),
+        ({"cpu": "1.00", "memory": None}, 3584, ["6 core-h", "unknown"]),
         ({"cpu": "1.00", "memory": None}, 1536, ["6 core-h", "at least 4 GB-h"]),
     ],
 )
@@ -81,4 +81,4 @@ def test_the_list_says_what_is_known_of_waste(
 
 
 def test_nobody_observed_is_not_known(client, viewer, active_definition):
-    assert wastes(client, viewer) == ["not known", "not known"]
+    assert wastes(client, viewer) == ["unknown", "unknown"]

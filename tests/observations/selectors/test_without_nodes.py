@@ -28,10 +28,10 @@ def test_the_pages_say_that_the_nodes_could_not_be_read(posted, client, viewer):
     client.force_login(viewer)
     session = client.get(reverse("session_observed", args=[posted.pk]))
     assert session.status_code == 200
-    assert "The nodes could not be read." in session.content.decode()
+    assert "LCM could not read the nodes." in session.content.decode()
     review = client.get(reverse("definition_review", args=[posted.definition_id]))
     assert review.status_code == 200
-    assert "1 session is too few to say." in review.content.decode()
+    assert "Not enough data: 1 session observed." in review.content.decode()
 
 
 def test_the_api_shows_the_totals(posted, api, viewer):

@@ -43,7 +43,7 @@ def test_five_sessions_within_verify_a_revision(revised, observed):
     observed(revised, 1, cpu="2.00", memory=2500, storage=5000)
     assert outcome(revised) == "verified"
     entry = ChangeLog.objects.get(event="revision_outcome")
-    assert entry.message == "campus v1.0: revision 2 verified, 5 of 5 sessions within"
+    assert entry.message == "campus v1.0: revision 2 verified, 5 of 5 sessions stayed within limits"
 
 
 def test_sessions_of_the_old_revision_decide_nothing(known, as_admin, project, operator, now):
@@ -273,7 +273,7 @@ def test_without_the_odd_session_a_revision_that_regressed_is_watched_again(
     revised.refresh_from_db()
     assert (outcome(revised), revised.needs_review, revised.review_reasons) == ("watching", False, [])
     entry = ChangeLog.objects.filter(event="revision_outcome").order_by("pk").last()
-    assert entry.message == "campus v1.0: revision 2 watching, 0 of 5 sessions within"
+    assert entry.message == "campus v1.0: revision 2 watching, 0 of 5 sessions stayed within limits"
     assert events(revised)[-1] == "review_cleared"
     observed(revised, 5, **WITHIN)
     assert outcome(revised) == "verified"

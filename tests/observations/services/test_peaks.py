@@ -77,7 +77,7 @@ def test_nodes_of_another_moment_are_called_so(collecting, active_definition, cl
     post(collecting, seen(now, memory=1024), now)
     client.force_login(viewer)
     here = reverse("definition_review", args=[active_definition.pk])
-    note = "The nodes are of another moment, when they had 1.02 GB together."
+    note = "The nodes are from another observation, with 1.02 GB together."
     assert note not in client.get(here).content.decode()
     SessionObservation.objects.update(peak_resources=None)  # as before peaks were stored
     assert note in client.get(here).content.decode()
