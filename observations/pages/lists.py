@@ -39,7 +39,7 @@ def _lead() -> str:
     if not total:
         return "**No definitions yet.** Import a CML topology to create one."
     if not count:
-        return f"**0 of {count_text(total, 'definition')} need review.**"
+        return "**No definition needs review.**"
     waste: Any = worth.aggregate(cpu=Sum("waste_cpu"), memory=Sum("waste_memory"))
     text = f"**{count:,} of {count_text(total, 'definition')} {'needs' if count == 1 else 'need'} review.**"
     if waste["cpu"] or waste["memory"]:

@@ -103,7 +103,7 @@ def test_risks_are_said():
     assert risk_text(risk_of(CPU, 2, 42)) == "CPU: 2 of 42 sessions would have been slowed."
     bound = "CPU: 0 of 22 sessions exceeded it (95 % upper bound: 13 %)."
     assert risk_text(risk_of(CPU, 0, 22)) == bound
-    assert risk_text(risk_of(CPU, 0, 0)) == "CPU: no session has measured it."
+    assert risk_text(risk_of(CPU, 0, 0)) == "CPU: not measured by any session."
 
 
 def test_what_is_saved_is_the_difference_for_as_long_as_it_was_held():
