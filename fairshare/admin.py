@@ -1,4 +1,4 @@
-"""Usage and fair share in django-admin, to be looked at: observers and services write them."""
+"""Read-only admin of usage and fair share; observers and services write them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lcm.admin.base import ReadOnlyAdmin
 
 @admin.register(Allocation)
 class AllocationAdmin(ReadOnlyAdmin):
-    note = "What each kernel held in each attempt; amounts are in hundredths."
+    note = "Resources that each kernel held in each attempt, in hundredths."
     note_page = "usage_explorer"
     list_display = (
         "id",
@@ -56,7 +56,7 @@ class UsageBatchAdmin(ReadOnlyAdmin):
 
 @admin.register(UsageRecord)
 class UsageRecordAdmin(ReadOnlyAdmin):
-    note = "Hundredths of an amount × milliseconds; made by the observer usage-record."
+    note = "Hundredths of an amount × milliseconds, written by the observer usage-record."
     note_page = "observer_list"
     list_display = (
         "id",
@@ -76,7 +76,7 @@ class UsageRecordAdmin(ReadOnlyAdmin):
 
 @admin.register(UsageBucket)
 class UsageBucketAdmin(ReadOnlyAdmin):
-    note = "Hundredths of an amount × milliseconds a UTC day; manage.py rebuild_usage makes them anew."
+    note = "Hundredths of an amount × milliseconds per UTC day; manage.py rebuild_usage rebuilds them."
     note_page = "usage_explorer"
     list_display = ("day", "pool", "level", "subject_id", "cpu_cores", "memory_gb", "storage_gb", "gpu")
     list_filter = ("level", "day")
@@ -95,7 +95,7 @@ class UsageCheckAdmin(ReadOnlyAdmin):
 
 @admin.register(FairSharePolicy)
 class FairSharePolicyAdmin(ReadOnlyAdmin):
-    note = "Policies are changed on the Fair share page, which shows who would move."
+    note = "Change policies on the Fair share page, which previews the effect on ranks."
     note_page = "fair_share"
     list_display = ("pool", "half_life_days", "lookback_days", "normalisation", "order", "dampening_factor")
     list_select_related = ("pool",)
@@ -114,7 +114,7 @@ class FairShareCalculationAdmin(ReadOnlyAdmin):
 
 @admin.register(FairShare)
 class FairShareAdmin(ReadOnlyAdmin):
-    note = "Weights are changed on the Fair share page, which shows who would move."
+    note = "Change weights on the Fair share page, which previews the effect on ranks."
     note_page = "fair_share"
     list_display = ("pool", "level", "subject_id", "own_weight", "norm_share", "usage", "factor", "rank")
     list_filter = ("level", "pool")

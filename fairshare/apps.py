@@ -28,7 +28,7 @@ class FairShareConfig(AppConfig):
 
 
 def _show_on_pages() -> None:
-    """What fair share adds to the side bar and the change log's filter."""
+    """Register the navigation items of fair share and its filter of the change log."""
     from fairshare.pages.overview import usage_attention_items
     from lcm.web import attention, filters, navigation, overview
 

@@ -1,4 +1,4 @@
-"""One FilterSet a list of fair share, for its page and its API alike."""
+"""FilterSets of the fair-share lists, for pages and API."""
 
 from __future__ import annotations
 

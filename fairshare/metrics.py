@@ -1,4 +1,4 @@
-"""What Prometheus learns of usage."""
+"""Prometheus metrics of usage."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 
 def usage_figures() -> Iterator[Metric]:
-    """What the last comparison of records with buckets came to."""
+    """Yield the result of the last usage consistency check."""
     from fairshare.models import UsageCheck
 
     differences = GaugeMetricFamily(
-        "lcm_usage_check_differences", "Buckets that differ from their records, by the last comparison."
+        "lcm_usage_check_differences", "Buckets that differ from their records, in the last comparison."
     )
     checked = GaugeMetricFamily(
-        "lcm_usage_check_timestamp_seconds", "When records and buckets were last compared."
+        "lcm_usage_check_timestamp_seconds", "Time of the last comparison of records and buckets."
     )
     last = UsageCheck.objects.order_by("-checked_at", "-pk").first()
     if last is not None:

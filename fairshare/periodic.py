@@ -1,4 +1,4 @@
-"""What beat starts for fair share beside its observers."""
+"""Periodic tasks of fair share besides its observers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Background work of fair share: each task may run twice, or not at all, without harm."""
+"""Celery tasks of fair share. Each task is idempotent and may be skipped."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def remove_old_usage() -> None:
 
 @shared_task(bind=True, max_retries=100)
 def sum_usage(self: Task, *words: str) -> None:
-    """Sum what somebody looks at and keep it for them; later, while another sum is made."""
+    """Compute and cache a requested sum; retry later while another sum is running."""
     if not usage_totals.cache_totals(usage_totals.UsageQuery.of(*words), now=timezone.now()):
         raise self.retry(countdown=5)
 
 
 @shared_task
 def check_usage() -> None:
-    """Compare records with buckets over the days that can be compared."""
+    """Compare records with buckets over all days that can be compared."""
     days = usage_buckets.recorded_days()
     if days is None:
         return

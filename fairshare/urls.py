@@ -1,4 +1,4 @@
-"""The pages of fair share."""
+"""URLs of the fair-share pages."""
 
 from django.urls import path
 

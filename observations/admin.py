@@ -1,4 +1,4 @@
-"""Observations in django-admin, to be looked at: they are written by services alone."""
+"""Read-only admin of observations; only services write them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from observations.models import (
 
 @admin.register(SessionObservation)
 class SessionObservationAdmin(ReadOnlyAdmin):
-    note = "What was seen of sessions. To leave one out of the evidence, exclude it on its definition's page."
+    note = "Observed sessions. To exclude one from the evidence, use its definition's page."
     note_page = "evidence_list"
     list_display = ("__str__", "definition", "observed_at", "peak_cpu_used", "peak_memory_used", "left_out")
     list_filter = ("is_sample", "left_out", "observed_at")
@@ -30,7 +30,7 @@ class SessionObservationAdmin(ReadOnlyAdmin):
 
 @admin.register(ResourceAggregate)
 class ResourceAggregateAdmin(ReadOnlyAdmin):
-    note = "Histograms of samples; `manage.py rebuild_aggregates` makes them again from the sessions."
+    note = "Histograms of samples; `manage.py rebuild_aggregates` rebuilds them from the sessions."
     list_display = ("__str__", "definition", "epoch", "revision")
     list_select_related = ("definition", "revision")
     search_fields = ("definition__name",)
@@ -39,7 +39,7 @@ class ResourceAggregateAdmin(ReadOnlyAdmin):
 
 @admin.register(DefinitionAssessment)
 class DefinitionAssessmentAdmin(ReadOnlyAdmin):
-    note = "Where each definition stands, as its list shows it."
+    note = "Current assessment of each definition, as shown in its list."
     note_page = "definition_list"
     list_display = ("definition", "verdict", "confidence", "n", "last_observed_at", "snoozed_until", "due_at")
     list_filter = ("verdict", "confidence")
@@ -50,7 +50,7 @@ class DefinitionAssessmentAdmin(ReadOnlyAdmin):
 
 @admin.register(DriftReview)
 class DriftReviewAdmin(ReadOnlyAdmin):
-    note = "Ports that are not as planned. They are acknowledged on the page of port drift."
+    note = "Ports that differ from the plan. Acknowledge them on the Port drift page."
     note_page = "drift_list"
     list_display = ("name", "kind", "definition", "state", "acknowledged_until", "last_seen")
     list_filter = ("state", "kind", "last_seen")
@@ -61,7 +61,7 @@ class DriftReviewAdmin(ReadOnlyAdmin):
 
 @admin.register(ObservationRequest)
 class ObservationRequestAdmin(ReadOnlyAdmin):
-    note = "Who wanted a session to be observed, and whether the controller answered."
+    note = "Requests to observe a session, and whether the controller completed them."
     list_display = ("session", "state", "actor", "requested_at", "answered_at")
     search_fields = ("actor",)
     list_filter = ("state", "requested_at")
@@ -71,7 +71,7 @@ class ObservationRequestAdmin(ReadOnlyAdmin):
 
 @admin.register(Presence)
 class PresenceAdmin(ReadOnlyAdmin):
-    note = "Processes that said where their metrics are, and when they last did."
+    note = "Processes with the address of their metrics and the time of their last report."
     list_display = ("name", "kind", "address", "seen_at")
     list_filter = ("kind",)
     search_fields = ("name", "address")
@@ -80,7 +80,7 @@ class PresenceAdmin(ReadOnlyAdmin):
 
 @admin.register(ScrapeTarget)
 class ScrapeTargetAdmin(ReadOnlyAdmin):
-    note = "What Prometheus is told to scrape; the observer service-discovery keeps it."
+    note = "Scrape targets for Prometheus, maintained by the observer service-discovery."
     note_page = "observer_list"
     list_display = ("name", "kind", "address", "since")
     list_filter = ("kind",)

@@ -25,7 +25,7 @@ class ObservationsConfig(AppConfig):
 
 
 def _show_on_pages() -> None:
-    """What observations add to the side bar, the pages of sessions and definitions, and the lists."""
+    """Register the navigation items, panels and list columns of observations."""
     from lcm.pages.lists import DEFINITIONS
     from lcm.web import navigation, overview, panels
     from lcm.web.attention import register_attention

@@ -1,4 +1,4 @@
-"""What must be true of the settings of observations before LCM starts."""
+"""System checks of the observation settings."""
 
 from __future__ import annotations
 

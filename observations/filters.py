@@ -1,4 +1,4 @@
-"""Filters of the lists of observations, and what observations add to other lists."""
+"""Filters of the observation lists, and filters that observations add to other lists."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from observations.models import DriftReview, NotCountedReason, ReviewState, Sess
 from observations.models.aggregates import ProvisioningClass
 from observations.models.drift import KIND_WORDS, is_open
 
-# Of the people meant, those asked for last.
+# Of the matching people, the most recently requested sessions.
 MAX_SESSIONS = 2_000
 
 
@@ -40,7 +40,7 @@ class DriftFilter(df.FilterSet):  # type: ignore[misc]
         fields: list[str] = []
 
     def in_state(self, qs: QuerySet[DriftReview], name: str, value: list[str]) -> QuerySet[DriftReview]:
-        """As it is now: an acknowledgement that has ended is open."""
+        """Filter by current state; an expired acknowledgement counts as open."""
         now = filter_now()
         states = {
             ReviewState.OPEN.value: is_open(now),
@@ -54,7 +54,10 @@ class DriftFilter(df.FilterSet):  # type: ignore[misc]
 
 
 class EvidenceSearch(df.CharFilter):  # type: ignore[misc]
-    """By the start of a session's id, by owner or definition: finds the few meant, then theirs by index."""
+    """Search by start of session ID, owner or definition:
+
+    finds the few matches first, then their rows by index.
+    """
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
         if not value:
@@ -76,7 +79,7 @@ class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
     definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
     session = ObjectFilter(LabletSession, field_name="session_id", label="Session")
     counts = FlagFilter(field_name="is_sample", label="Counts")
-    left_out = ChoicesFilter(choices=NotCountedReason.choices, label="Left out because")
+    left_out = ChoicesFilter(choices=NotCountedReason.choices, label="Exclusion reason")
     drift = FlagFilter(field_name="session__port_drift_detected", label="Port drift")
     drift_open = FlagFilter(field_name="session__port_drift_open", label="Open port drift")
     observed = PeriodFilter(field_name="observed_at", label="Observed")
@@ -87,7 +90,7 @@ class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
 
 
 def add_filters() -> None:
-    """Definitions can be filtered by what their sessions say, on their page and over the API."""
+    """Add filters by assessment to the definition list, on its page and in the API."""
     verdict: Any = ChoicesFilter(
         field_name="assessment__verdict", choices=ProvisioningClass.choices, label="Class"
     )

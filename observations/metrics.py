@@ -1,4 +1,4 @@
-"""What Prometheus learns of observations."""
+"""Prometheus metrics of observations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DRIFT = Counter("lcm_port_drift_detected_total", "Observations that showed new p
 
 
 def observation_figures() -> Iterator[Metric]:
-    """Definitions by class, and port drift that waits for a person."""
+    """Yield the number of definitions by class and of open port drift reviews."""
     from django.utils import timezone
 
     from observations.models import DefinitionAssessment, DriftReview
@@ -24,9 +24,7 @@ def observation_figures() -> Iterator[Metric]:
     for verdict, count in rows:
         classes.add_metric([verdict], count)
     yield classes
-    drift = GaugeMetricFamily(
-        "lcm_port_drift_open", "Port drift that nobody has acknowledged.", labels=["kind"]
-    )
+    drift = GaugeMetricFamily("lcm_port_drift_open", "Open port drift reviews.", labels=["kind"])
     waiting = (
         DriftReview.objects.filter(is_open(timezone.now()))
         .order_by()

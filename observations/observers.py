@@ -1,4 +1,4 @@
-"""What observations observe."""
+"""Observers of the observations app."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduling.coordination.observer import ObserverHandler, ObserverResult
 
 
 class ServiceDiscoveryObserver(ObserverHandler[TargetKind]):
-    """Lists what Prometheus scrapes, from heartbeats and running kernels."""
+    """Updates the scrape targets from heartbeats and running kernels."""
 
     interval_setting = "SERVICE_DISCOVERY_INTERVAL"
     page_size = 1
@@ -25,6 +25,6 @@ class ServiceDiscoveryObserver(ObserverHandler[TargetKind]):
         yield from TargetKind
 
     def execute(self, targets: Sequence[TargetKind], now: datetime) -> ObserverResult:
-        """A kind that cannot be read leaves its list as it was; changes count."""
+        """Update each kind of target and count changes; a kind that cannot be read keeps its list."""
         changed = sum(keep_targets(kind, candidates(kind, now), now=now) for kind in targets)
         return ObserverResult(success_count=changed)

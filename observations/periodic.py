@@ -1,4 +1,4 @@
-"""What beat starts for observations."""
+"""Periodic tasks of observations."""
 
 from __future__ import annotations
 

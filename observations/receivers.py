@@ -1,4 +1,4 @@
-"""How observations follow what happens to sessions and definitions."""
+"""Receivers for the signals of sessions and definitions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def update_observations(
     lab_is_gone: bool,
     **kwargs: Any,
 ) -> None:
-    """Who reaches collecting, or stops while running, counts from then on; leaked ports go with the lab."""
+    """Count sessions that collect or stop while running; delete leaked ports when the lab is gone."""
     if new == SessionStatus.COLLECTING or (old, new) == (SessionStatus.RUNNING, SessionStatus.STOPPING):
         mark_collected(session_ids=session_ids, now=now)
     elif new == SessionStatus.STOPPING:
@@ -53,13 +53,13 @@ def update_observations(
 
 @receiver(ports_going_free)
 def transfer_ports(sender: Any, session_ids: list[UUID], **kwargs: Any) -> None:
-    """A lab that runs on may use a port of one that is gone."""
+    """Assign ports of ended labs to running labs that use them."""
     transfer_shown_ports(session_ids)
 
 
 @receiver(observation_requested)
 def notify_controllers(sender: Any, session: LabletSession, now: datetime, **kwargs: Any) -> None:
-    """Someone wants it observed: its controller hears of it by the watch."""
+    """Notify the session's controller, through its watch, that an observation was requested."""
     append_session_changes([session.pk], now=now)
 
 
@@ -88,7 +88,7 @@ def remove_presence(
 def reassess_definition(
     sender: Any, definition: LabletDefinition, revision: DefinitionRevision, now: datetime, **kwargs: Any
 ) -> None:
-    """After the commit: a recording locks the assessment and then the definition, a revision the reverse."""
+    """Reassess after the commit: recording locks assessment, then definition; a revision the reverse."""
     transaction.on_commit(lambda: _refresh(definition.pk, now), robust=True)
 
 
@@ -98,6 +98,6 @@ def _refresh(definition_id: UUID, now: datetime) -> None:
 
 @receiver(post_save, sender=LabletDefinition)
 def create_assessment(sender: Any, instance: LabletDefinition, created: bool, **kwargs: Any) -> None:
-    """Every definition has an assessment, so that lists can be sorted by it."""
+    """Create an assessment with every definition, so that lists can be sorted by it."""
     if created:
         DefinitionAssessment.objects.create(definition=instance, epoch=instance.topology_hash)

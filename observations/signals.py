@@ -1,8 +1,8 @@
-"""What other apps may hear of, inside the transaction that recorded it."""
+"""Signals sent inside the transaction that records an observation."""
 
 from django.dispatch import Signal
 
 # session, observation, now: an observation was recorded.
 resources_observed = Signal()
-# session, drift (a list of items), now: the ports of a session are not those it was given.
+# session, drift (a list of items), now: observed ports differ from the allocated ones.
 port_drift_detected = Signal()

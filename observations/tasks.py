@@ -1,4 +1,4 @@
-"""Background work of observations: each task may run twice, or not at all, without harm."""
+"""Celery tasks of observations. Each task is idempotent and may be skipped."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from observations.services.review_snooze import refresh_due_reviews
 
 @shared_task
 def look_at_reviews() -> None:
-    """Bring back what was snoozed, forget waste of long ago, trust old figures less."""
+    """Reassess definitions that are due."""
     refresh_due_reviews(now=timezone.now())

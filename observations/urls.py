@@ -1,4 +1,4 @@
-"""The pages of observations."""
+"""URLs of the observation pages."""
 
 from django.urls import path
 

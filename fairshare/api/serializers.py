@@ -1,4 +1,4 @@
-"""What the API of fair share shows and takes. No rules: those are in the services."""
+"""Request and response bodies of the fair-share API; the rules are in the services."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ class CalculationSerializer(serializers.ModelSerializer[FairShareCalculation]):
 
 @extend_schema_field({"type": "number", "minimum": LEAST_HALF_LIFE_DAYS, "maximum": GREATEST_WEIGHT})
 class HalfLifeField(serializers.FloatField):
-    """Days, one hour at least; `fairshare.arithmetic.policy` refuses others."""
+    """Days, at least one hour; `fairshare.arithmetic.policy` rejects other values."""
 
 
 @extend_schema_field({"type": "number", "minimum": LEAST_WEIGHT, "maximum": GREATEST_WEIGHT})
 class PositiveField(serializers.FloatField):
-    """A number greater than 0; `fairshare.arithmetic.policy` refuses others."""
+    """A number greater than 0; `fairshare.arithmetic.policy` rejects other values."""
 
 
 @extend_schema_field(
@@ -102,7 +102,7 @@ class PositiveField(serializers.FloatField):
     }
 )
 class WeightField(serializers.Field[Any, Any, Any, Any]):
-    """A weight: a number, 0 or “parent”; `fairshare.arithmetic.policy` refuses others."""
+    """A weight: a number, 0 or “parent”; `fairshare.arithmetic.policy` rejects other values."""
 
     def to_internal_value(self, data: Any) -> Any:
         return data
@@ -123,7 +123,7 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
         allow_null=True, help_text="Null: no usage, or a person with “parent”; first of the level."
     )
     decayed_hours = serializers.SerializerMethodField()
-    calculated = serializers.SerializerMethodField(help_text="When, over which days and by which policy.")
+    calculated = serializers.SerializerMethodField(help_text="Time, days and policy of the calculation.")
 
     class Meta:
         model = FairShare
@@ -155,13 +155,13 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
     }
 )
 class ResourceWeightsField(serializers.DictField):
-    """A weight for each resource; `fairshare.arithmetic.policy` refuses other names and numbers."""
+    """A weight for each resource; `fairshare.arithmetic.policy` rejects other names and numbers."""
 
 
 class WeightSerializer(serializers.Serializer[Any]):
     level = serializers.ChoiceField(choices=Level.choices)
     subject = serializers.UUIDField()
-    parent = serializers.UUIDField(required=False, help_text="Left out for a domain.")  # type: ignore[assignment]
+    parent = serializers.UUIDField(required=False, help_text="Omit for a domain.")  # type: ignore[assignment]
     weight = WeightField(
         allow_null=True,
         help_text="Null: the policy's default. 0: no priority. “parent”: no share of its own.",
@@ -199,7 +199,7 @@ class PreviewSerializer(serializers.Serializer[Any]):
 
 
 class PolicyChangeSerializer(serializers.Serializer[Any]):
-    """How much each may be is the policy's own rule."""
+    """Changes of a policy; the policy itself validates their ranges."""
 
     half_life_days = HalfLifeField(required=False)
     lookback_days = serializers.IntegerField(required=False, min_value=1, max_value=MAX_LOOKBACK_DAYS)
@@ -216,7 +216,7 @@ class PolicyChangeSerializer(serializers.Serializer[Any]):
 
 
 class PolicySaveSerializer(PolicyChangeSerializer):
-    reason = serializers.CharField(max_length=500, help_text="Needed; kept in the change log.")
+    reason = serializers.CharField(max_length=500, help_text="Required; recorded in the change log.")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The API of fair share, beside that of `lcm` and capacity."""
+"""URLs of the fair-share API."""
 
 from django.urls import include, path
 

@@ -1,4 +1,4 @@
-"""Usage, shares and policies over the API."""
+"""API of usage, shares and policies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from scheduling.models import Pool
 
 @extend_schema(tags=["fair share"])
 class UsageBucketViewSet(mixins.ListModelMixin, LcmViewSet[UsageBucket]):
-    """Usage by UTC day, of people in projects, of projects and of domains."""
+    """Usage by UTC day of people in projects, of projects and of domains."""
 
     queryset = UsageBucket.objects.none()
     serializer_class = s.UsageBucketSerializer
@@ -42,7 +42,7 @@ class UsageBucketViewSet(mixins.ListModelMixin, LcmViewSet[UsageBucket]):
 
 @extend_schema(tags=["fair share"])
 class FairShareViewSet(ReadViewSet[FairShare]):
-    """Where domains, projects and people stand in a pool, and the weights that decide it."""
+    """Fair share of domains, projects and people in a pool, and their weights."""
 
     queryset = FairShare.objects.none()
     serializer_class = s.FairShareSerializer
@@ -62,7 +62,7 @@ class FairShareViewSet(ReadViewSet[FairShare]):
     @extend_schema(request=s.WeightsSerializer, responses=s.ChangedSerializer)
     @action(detail=False, methods=["post"])
     def weights(self, request: Request) -> Response:
-        """Set weights, all of them or none; they count from the next calculation on."""
+        """Set weights, all or none; they take effect with the next calculation."""
         pool, weights, reason = self._asked(request)
         changed = set_weights(pool=pool, weights=weights, actor=self.actor, reason=reason)
         return Response({"changed": changed})
@@ -70,7 +70,7 @@ class FairShareViewSet(ReadViewSet[FairShare]):
     @extend_schema(request=s.WeightsSerializer, responses=s.PreviewSerializer)
     @action(detail=False, methods=["post"])
     def preview(self, request: Request) -> Response:
-        """Who would move with these weights; nothing is changed."""
+        """Preview the effect of these weights on ranks; nothing is changed."""
         pool, weights, _ = self._asked(request)
         found = preview_fair_share(pool, now=self.now(), weights=checked_weights(weights))
         return Response(s.PreviewSerializer(found).data)
@@ -79,7 +79,7 @@ class FairShareViewSet(ReadViewSet[FairShare]):
         data = self.taken(s.WeightsSerializer, request)
         pool = Pool.objects.filter(name=data["pool"]).first()
         if pool is None:
-            raise InvalidInput({"pool": f"There is no pool “{data['pool']}”."})
+            raise InvalidInput({"pool": f"Pool “{data['pool']}” does not exist."})
         weights = {
             SubjectKey(each["level"], each["subject"], each.get("parent", ROOT)): each["weight"]
             for each in data["weights"]
@@ -89,7 +89,7 @@ class FairShareViewSet(ReadViewSet[FairShare]):
 
 @extend_schema(tags=["fair share"])
 class PolicyViewSet(ReadViewSet[Pool]):
-    """The fair-share policy of each pool, by the pool's id; a pool without one has the defaults."""
+    """The fair-share policy of each pool, by pool ID; a pool without a policy has the defaults."""
 
     queryset = Pool.objects.none()
     serializer_class = s.PolicySerializer
@@ -110,7 +110,7 @@ class PolicyViewSet(ReadViewSet[Pool]):
     @extend_schema(request=s.PolicyChangeSerializer, responses=s.PreviewSerializer)
     @action(detail=True, methods=["post"])
     def preview(self, request: Request, pk: str) -> Response:
-        """Who would move with these values; nothing is changed."""
+        """Preview the effect of these values on ranks; nothing is changed."""
         changes = self.given(s.PolicyChangeSerializer, request)
         pool = self.get_object()
         changed = changed_policy(policy_read_with(pool), changes)

@@ -1,6 +1,6 @@
-"""The arithmetic of fair share: decay, the factor and the level fair share, of one subject or of many.
+"""Fair-share arithmetic: decay, fair-share factor and level fair share.
 
-What takes a number takes an array as well and does the same with each.
+Functions that take a number also take an array and apply to each element.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import Any
 
 import numpy as np
 
-# 2 to this power is still greater than zero.
+# 2 to the power of minus this is still greater than zero.
 MAX_EXPONENT = 1_000.0
-# Sums of the same usage in another order differ by far less than this part of them.
+# Relative rounding error of sums of the same usage in another order is far smaller than this.
 NOISE = 1e-9
-# Usage that is older than this many half-lives counts for less than the noise.
+# Usage older than this many half-lives is below the rounding noise.
 COUNTED_HALF_LIVES = 30
 
 
 def decay(age_days: float, half_life_days: float) -> float:
-    """What usage of this age still counts for: 1 today, 0.5 after a half-life."""
+    """Return the weight of usage of this age: 1 today, 0.5 after a half-life."""
     return math.exp2(-min(age_days / half_life_days, MAX_EXPONENT))
 
 
 def decayed_days(lookback_days: int, half_life_days: float) -> list[float]:
-    """What a day counts for, by its age: today, yesterday, … to the end of the window."""
+    """Return the weight of each day by age: today, yesterday, … to the end of the window."""
     return [decay(age, half_life_days) for age in range(lookback_days)]
 
 
 def decayed_hours(lookback_days: int, half_life_days: float) -> list[float]:
-    """What an hour counts for, by its age: this hour, the one before, … as long as it counts at all."""
+    """Return the weight of each hour by age: this hour, the one before, … as long as it is significant."""
     counting = math.ceil(COUNTED_HALF_LIVES * half_life_days * 24)
     return [decay(age / 24, half_life_days) for age in range(min(lookback_days * 24, counting))]
 
@@ -45,30 +45,36 @@ def fair_share_factor(normalized_usage: Any, share: Any, dampening: float = 1) -
 
 
 def effective_usage(actual: Any, parent: Any | None, share: Any) -> Any:
-    """Slurm's rule: what was used, and a share of what siblings used; at the first level what was used."""
+    """Return Slurm's effective usage:
+
+    own usage plus a share of the siblings'; at the first level own usage.
+    """
     return actual if parent is None else actual + (parent - actual) * share
 
 
 def usage_ratio(usage: Any, sibling_usage: Any, share: Any) -> Any:
-    """Return the part of the siblings' usage relative to the share: 0 without usage, inf without a share."""
+    """Return the fraction of the siblings' usage relative to the share:
+
+    0 without usage, inf without a share.
+    """
     among = np.where(np.asarray(usage) > 0, sibling_usage, 1.0)
     shares = np.asarray(share, dtype=float)
     return np.where(shares > 0, usage / among / np.where(shares > 0, shares, 1.0), np.inf)
 
 
 def level_factor(ratio: Any) -> Any:
-    """The level fair share 1/ratio mapped into [0, 1]: no usage is 1, the share is 0.5, no share is 0."""
+    """Map the level fair share 1/ratio into [0, 1]: no usage is 1, the share is 0.5, no share is 0."""
     return 1.0 / (1.0 + ratio)
 
 
 def remove_rounding_noise(values: Any) -> Any:
-    """Return the values with one value for all that differ by rounding noise alone, so that equals tie.
+    """Return the values with rounding noise removed, so that equal sums tie.
 
-    Rounding to a grid would not do: two equal sums can lie on both sides of a boundary of the grid.
+    Rounding to a grid would not work: two equal sums can lie on either side of a grid boundary.
     """
     order = np.argsort(values, kind="stable")
     ascending = np.asarray(values, dtype=float)[order]
-    # The difference of two infinite neighbours is not a number: they are not apart.
+    # The difference of two infinite neighbours is NaN, which counts as equal.
     with np.errstate(invalid="ignore"):
         apart = ascending[1:] - ascending[:-1] > NOISE * ascending[:-1]
     starts = np.concatenate([[True], apart])[: len(ascending)]
@@ -78,12 +84,12 @@ def remove_rounding_noise(values: Any) -> Any:
 
 
 def weighted(usage: Sequence[Any], weights: Sequence[float]) -> Any:
-    """Several resources as one usage; `usage` has a number or an array for each."""
+    """Return several resources as one weighted usage; `usage` has a number or an array for each."""
     return sum((amount * weight for amount, weight in zip(usage, weights, strict=True)), 0.0)
 
 
 def capacity_usage(usage: Sequence[Any], weights: Sequence[float], capacity: Sequence[float]) -> Any:
-    """Σ w·usage/capacity / Σ w over the resources that there are any of."""
+    """Return Σ w·usage/capacity / Σ w over the resources with capacity."""
     known = [(u, w, c) for u, w, c in zip(usage, weights, capacity, strict=True) if c > 0 and w > 0]
     whole = sum(w for _, w, _ in known)
     return sum(w * u / c for u, w, c in known) / whole if whole else usage[0] * 0.0
@@ -96,9 +102,10 @@ def capacity_hours(
     part: float,
     period: float = 24.0,
 ) -> list[float]:
-    """What could have been used in the window, decayed like usage.
+    """Return the capacity of the window, decayed like usage.
 
-    `decays` are those of periods of so many hours, newest first; of the newest one only a part is over.
+    `decays` are the weights of periods of `period` hours, newest first; only `part` of the newest one is
+    over.
     """
     periods = sum(decays[1:]) + (decays[0] * part if decays else 0.0)
     return [amounts.get(name, 0.0) * period * periods for name in resources]

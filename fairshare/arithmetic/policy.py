@@ -1,4 +1,4 @@
-"""A fair-share policy as plain values, and what is wrong with one."""
+"""A fair-share policy as plain values, and its validation."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ ORDERS = ("tree", "classic")
 # Per core-hour, GB-hour and GPU-hour.
 DEFAULT_RESOURCE_WEIGHTS = {"cpu_cores": 1.0, "memory_gb": 0.25, "storage_gb": 0.0, "gpu": 8.0}
 MAX_LOOKBACK_DAYS = 730
-# Usage is decayed by the hour at the finest.
+# The finest decay is by hour.
 LEAST_HALF_LIFE_DAYS = 1 / 24
-# Shares of weights within these limits, multiplied over the levels of the tree, stay far from underflow.
+# The product over all levels of shares from weights within these limits does not underflow.
 LEAST_WEIGHT = 1e-6
 GREATEST_WEIGHT = 1e9
-# A weight of its own: the subject takes no share of its own, as Slurm's `fairshare=parent`.
+# The subject has no share of its own, as with Slurm's `fairshare=parent`.
 PARENT = "parent"
-# The weight of a domain, project or person: a number, “parent”, or None for the policy's default.
+# Weight of a domain, project or person: a number, “parent”, or None for the policy's default.
 Weight: TypeAlias = float | str | None
 GREATEST_DAMPENING = 65_535
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How usage becomes an order. The defaults hold for a pool that has no policy of its own."""
+    """How usage determines the order. The defaults apply to pools without a policy of their own."""
 
     half_life_days: float = 7.0
     lookback_days: int = 28
@@ -40,22 +40,22 @@ class Policy:
 
     @property
     def decay(self) -> tuple[float, int]:
-        """What usage of a day counts is a matter of these alone."""
+        """Return half-life and lookback, which alone determine how usage decays."""
         return self.half_life_days, self.lookback_days
 
     @property
     def decays_by_hour(self) -> bool:
-        """Half-lives under a day need the hour in which something was used; days do for the others."""
+        """Return whether usage decays by hour, which half-lives under a day require."""
         return self.half_life_days < 1
 
     @property
     def weights(self) -> list[float]:
-        """One weight a resource: the policy's own, else the default."""
+        """Return one weight per resource: the policy's own, else the default."""
         return [float(self.resource_weights.get(name, DEFAULT_RESOURCE_WEIGHTS[name])) for name in RESOURCES]
 
     @property
     def weight_sources(self) -> dict[str, tuple[float, str]]:
-        """Each resource's weight and whether it is the policy's or the default."""
+        """Return each resource's weight and whether it comes from the policy or the default."""
         return {
             name: (weight, "policy" if name in self.resource_weights else "default")
             for name, weight in zip(RESOURCES, self.weights, strict=True)
@@ -63,7 +63,7 @@ class Policy:
 
 
 def policy_problems(values: Mapping[str, Any]) -> dict[str, str]:
-    """What cannot be taken, by field; only the given fields are looked at."""
+    """Return the problems by field; only the given fields are validated."""
     problems: dict[str, str] = {}
     if "default_weight" in values and (problem := weight_problem(values["default_weight"])):
         problems["default_weight"] = problem
@@ -73,7 +73,7 @@ def policy_problems(values: Mapping[str, Any]) -> dict[str, str]:
             f" but is {values['half_life_days']}."
         )
     if "lookback_days" in values and not _whole(values["lookback_days"], MAX_LOOKBACK_DAYS):
-        problems["lookback_days"] = f"Look back 1 to {MAX_LOOKBACK_DAYS} whole days."
+        problems["lookback_days"] = f"Must be 1 to {MAX_LOOKBACK_DAYS} whole days."
     if "dampening_factor" in values and not _whole(values["dampening_factor"], GREATEST_DAMPENING):
         problems["dampening_factor"] = (
             f"It must be a whole number from 1 to {GREATEST_DAMPENING:,},"
@@ -88,7 +88,7 @@ def policy_problems(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def weight_problem(value: Any) -> str:
-    """Why a weight cannot be taken; empty when it can."""
+    """Return why a weight is invalid; empty if it is valid."""
     number = _number(value)
     if number is None:
         return f"“{value}” is not a number."
@@ -106,12 +106,12 @@ def share_problem(value: Any) -> str:
 
 
 def read_weight(value: Any) -> Weight:
-    """Return a checked value as a weight."""
+    """Return a validated value as a weight."""
     return value if value is None or value == PARENT else float(value)
 
 
 def usable_weight(stored: Weight, default: float) -> float:
-    """Return the weight to calculate with: a stored one outside of the limits must break no calculation."""
+    """Return the weight to calculate with, limited to the valid range even if the stored one is not."""
     if stored == 0:
         return 0.0
     known = isinstance(stored, int | float) and math.isfinite(stored)
@@ -121,13 +121,13 @@ def usable_weight(stored: Weight, default: float) -> float:
 
 def _resource_problem(weights: Any) -> str:
     if not isinstance(weights, Mapping):
-        return "Write a weight for each resource."
+        return "Enter a weight for each resource."
     for name, value in weights.items():
         if name not in RESOURCES:
-            return f"There is no resource “{name}”; there are {', '.join(RESOURCES)}."
+            return f"Unknown resource “{name}”; use one of {', '.join(RESOURCES)}."
         number = _number(value)
         if number is None or not math.isfinite(number) or not 0 <= number <= GREATEST_WEIGHT:
-            return f"The weight of {name} has to be 0 or more and finite, but is {value}."
+            return f"The weight of {name} must be finite and 0 or more, but is {value}."
     if not any(Policy(resource_weights=weights).weights):
         return "At least one resource needs a weight greater than 0."
     return ""
@@ -144,7 +144,7 @@ def _number(value: Any) -> float | None:
 
 def _is_half_life(value: Any) -> bool:
     number = _number(value)
-    # An hour as people write it: 0.0417.
+    # One hour in days is commonly written as 0.0417.
     return number is not None and LEAST_HALF_LIFE_DAYS - 1e-4 <= number <= GREATEST_WEIGHT
 
 

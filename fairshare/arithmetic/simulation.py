@@ -1,4 +1,4 @@
-"""Fair share of a tree written down as JSON: what `manage.py fairshare_simulate` does. Plain Python."""
+"""Fair share of a tree in a JSON document, for `manage.py fairshare_simulate`. Plain Python."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _NODE_KEYS = {"name", "weight", "usage", "children"}
 
 
 class InvalidDocument(ValueError):
-    """A document that cannot be simulated; says where and why."""
+    """A document that cannot be simulated; the message states where and why."""
 
 
 def simulate(document: Any) -> list[dict[str, Any]]:
-    """Norm share, effective usage, factor and rank of every node, top down as written."""
-    _expect(isinstance(document, Mapping), "The document has to be a JSON object.")
+    """Return norm share, effective usage, factor and rank of every node, in document order."""
+    _expect(isinstance(document, Mapping), "The document must be a JSON object.")
     _refuse_unknown(document, _KEYS, "the document")
     policy = _policy(document.get("policy", {}))
     capacity = _amounts(document.get("capacity", {}), "capacity")
     elsewhere = _amount(document.get("elsewhere", 0), "elsewhere")
     tree = document.get("tree")
-    _expect(isinstance(tree, list) and bool(tree), "“tree” has to be a list of nodes.")
+    _expect(isinstance(tree, list) and bool(tree), "“tree” must be a list of nodes.")
     subjects = list(_subjects(tree, ()))
     paths = [subject.path for subject in subjects]
-    _expect(len(set(paths)) == len(paths), "A name stands twice under the same parent.")
+    _expect(len(set(paths)) == len(paths), "A name occurs twice under the same parent.")
     if policy.normalisation == "capacity" and not any(capacity):
         raise InvalidDocument("Normalising by capacity needs “capacity”, in hours by resource.")
     try:
@@ -42,13 +42,13 @@ def simulate(document: Any) -> list[dict[str, Any]]:
 
 def _subjects(nodes: Any, above: tuple[str, ...]) -> Iterator[Subject]:
     where = " / ".join(above) or "the top"
-    _expect(isinstance(nodes, list), f"The children of {where} have to be a list.")
+    _expect(isinstance(nodes, list), f"The children of {where} must be a list.")
     for node in nodes:
         _expect(isinstance(node, Mapping) and bool(node.get("name")), f"A node under {where} has no name.")
         path = (*above, str(node["name"]))
         named = " / ".join(path)
         _refuse_unknown(node, _NODE_KEYS, named)
-        _expect(len(path) <= DEPTH, f"{named}: a tree has domains, projects and people, nothing deeper.")
+        _expect(len(path) <= DEPTH, f"{named}: a tree has only three levels: domains, projects and people.")
         weight = node.get("weight")
         problem = "" if weight is None else share_problem(weight)
         _expect(not problem, f"The weight of {named}: {problem}")
@@ -57,7 +57,7 @@ def _subjects(nodes: Any, above: tuple[str, ...]) -> Iterator[Subject]:
 
 
 def _policy(values: Any) -> Policy:
-    _expect(isinstance(values, Mapping), "“policy” has to be an object.")
+    _expect(isinstance(values, Mapping), "“policy” must be an object.")
     _refuse_unknown(values, set(Policy.__dataclass_fields__), "the policy")
     for name, problem in policy_problems(values).items():
         raise InvalidDocument(f"policy.{name}: {problem}")
@@ -65,7 +65,7 @@ def _policy(values: Any) -> Policy:
 
 
 def _amounts(value: Any, where: str) -> list[float]:
-    """Hours by resource; a bare number is core-hours."""
+    """Return hours by resource; a bare number means core-hours."""
     if not isinstance(value, Mapping):
         return [_amount(value, where), *([0.0] * (len(RESOURCES) - 1))]
     _refuse_unknown(value, set(RESOURCES), where)

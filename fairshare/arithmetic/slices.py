@@ -1,6 +1,6 @@
-"""Cutting time into slices aligned to the clock: plain Python over milliseconds since 1970, UTC.
+"""Division of time into slices aligned to the clock, in milliseconds since 1970 UTC.
 
-The database does the same with `generate_series`; these functions say what it has to give.
+The database does the same with `generate_series`; these functions are the reference.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class Slice(NamedTuple):
-    """A piece of time in which nothing changes: from where, how long."""
+    """An interval: start and length."""
 
     start: int
     length: int
 
 
 def to_ms(moment: datetime) -> int:
-    """Whole milliseconds since 1970; what is finer is left out on both ends alike."""
+    """Return whole milliseconds since 1970, rounded down."""
     return (moment - EPOCH) // _MILLISECOND
 
 
@@ -33,22 +33,22 @@ def to_moment(ms: int) -> datetime:
 
 
 def day_of(ms: int) -> date:
-    """The UTC day in which a moment lies."""
+    """Return the UTC day of a time."""
     return to_moment(ms).date()
 
 
 def floor_slice(ms: int) -> int:
-    """The last boundary that is over."""
+    """Return the last slice boundary at or before this time."""
     return ms - ms % SLICE_MS
 
 
 def charged_until(*, ended: int | None, now: int) -> int:
-    """How far an allocation can be charged now: to its end, or to the last boundary while it is held."""
+    """Return the time up to which an allocation can be charged: its end, or the last boundary while held."""
     return floor_slice(now) if ended is None else ended
 
 
 def cut(start: int, end: int) -> Iterator[Slice]:
-    """[start, end) cut at every boundary; as a day is a whole number of slices, at every UTC midnight."""
+    """Split [start, end) at every slice boundary, and so at every UTC midnight."""
     while start < end:
         piece_end = min(floor_slice(start) + SLICE_MS, end)
         yield Slice(start, piece_end - start)

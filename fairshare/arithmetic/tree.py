@@ -1,4 +1,4 @@
-"""Fair share over a tree of domains, projects and people: plain values in and out, arrays in between."""
+"""Fair share over a tree of domains, projects and people: plain values in and out, arrays inside."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ DEPTH = 3
 
 
 class Subject(NamedTuple):
-    """A place in the tree: its path from the top, its own weight if any, what it used itself (hours).
+    """A node of the tree: its path from the root, its own weight if any, and its own usage in hours.
 
-    A weight of “parent” gives a person the values of the project, or all below it to what stands above it.
+    With the weight “parent”, a person takes the values of the project, and the children of a project or
+    domain compete at the level above it.
     """
 
     path: Path
@@ -37,21 +38,21 @@ class Subject(NamedTuple):
 
 
 class FairShareResult(NamedTuple):
-    """What came out for a subject."""
+    """Fair share of a subject."""
 
     path: Path
     weight: float
     inherited: bool
-    share: float  # of its siblings' weights: the level share
+    share: float  # among its siblings: the level share
     norm_share: float  # of the whole pool
-    usage: tuple[float, ...]  # with all below it, by resource
+    usage: tuple[float, ...]  # including all descendants, by resource
     weighted_usage: float
     actual: float  # of the pool's usage
-    effective: float  # what the factor is made of
+    effective: float  # input of the factor
     factor: float
     ratio: float  # usage among siblings ÷ share; its inverse is the level fair share
-    standing: tuple[float, ...]  # compared from the left, the higher goes first
-    rank: int  # among those of its level
+    standing: tuple[float, ...]  # compared from the left, higher first
+    rank: int  # within its level
 
     @property
     def level_fair_share(self) -> float:
@@ -59,16 +60,16 @@ class FairShareResult(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """The subjects at one depth of the tree, in arrays."""
+    """The subjects at one depth of the tree, as arrays."""
 
     subjects: Sequence[Subject]
-    parent: Places  # where the parent stands in the level above
-    # With whom a subject competes: the number of the first ancestor whose weight is not “parent”, 0 the root.
+    parent: Places  # index of the parent in the level above
+    # Group that a subject competes in: the first ancestor whose weight is not “parent”, or 0, the root.
     group: Places
-    number: Places  # the group of those below it
+    number: Places  # group of its children
     joins: Flags  # its weight is “parent”
     weight: Numbers
-    usage: list[Numbers]  # by resource, with all below
+    usage: list[Numbers]  # by resource, including all descendants
     parents: int
 
     def by_parent(self, values: Numbers) -> Numbers:
@@ -77,15 +78,15 @@ class _Level(NamedTuple):
 
 
 class _Groups(NamedTuple):
-    """By the number of a group: the sums of those who compete in it, and the values of its head."""
+    """By group number: sums over the competing subjects, and the values of the group's head."""
 
     weight: Numbers
     worth: Numbers
     norm_share: Numbers
     effective: Numbers
     factor: Numbers
-    standing: Numbers  # a row a level, compared from the first
-    depth: Places  # how many rows of `standing` the head has
+    standing: Numbers  # one row per level, compared from the first
+    depth: Places  # number of rows of `standing` that the head has
 
 
 class _LevelResult(NamedTuple):
@@ -108,10 +109,10 @@ def calculate(
     capacity: Sequence[float] = (),
     elsewhere: float = 0.0,
 ) -> list[FairShareResult]:
-    """Shares, usage, factor and rank of every subject.
+    """Return shares, usage, factor and rank of every subject.
 
-    `capacity` is what could have been used, by resource; `elsewhere` is usage of the pool that belongs to
-    no subject of the tree.
+    `capacity` is the available capacity by resource; `elsewhere` is usage of the pool that belongs to no
+    subject of the tree.
     """
     levels = _build_levels(subjects, policy)
     total = elsewhere + (float(weighted(levels[0].usage, policy.weights).sum()) if levels else 0.0)
@@ -125,7 +126,7 @@ def calculate(
 
 
 def _build_levels(subjects: Sequence[Subject], policy: Policy) -> list[_Level]:
-    """The levels from the top down, with usage summed up from below."""
+    """Return the levels from the top down, with usage summed from the bottom up."""
     found: list[_Level] = []
     index: dict[Path, int] = {(): 0}
     above = np.zeros(1, dtype=np.int64)
@@ -149,12 +150,12 @@ def _build_levels(subjects: Sequence[Subject], policy: Policy) -> list[_Level]:
 
 
 def _groups(levels: Sequence[_Level], policy: Policy) -> _Groups:
-    """The sums of each group, over all depths: those below a subject with “parent” compete further up."""
+    """Sum each group over all depths: children of a subject with “parent” compete further up."""
     size = 1 + sum(len(level.subjects) for level in levels)
     weight, worth = np.zeros(size), np.zeros(size)
     for depth, level in enumerate(levels, 1):
         weight += np.bincount(level.group, weights=np.where(level.joins, 0.0, level.weight), minlength=size)
-        # Usage of a project with “parent” is that of the people in it; a person's is counted in any case.
+        # Usage of a project with “parent” is counted with its people; usage of a person always counts.
         counted = weighted(level.usage, policy.weights)
         if depth < DEPTH:
             counted = np.where(level.joins, 0.0, counted)
@@ -166,7 +167,7 @@ def _groups(levels: Sequence[_Level], policy: Policy) -> _Groups:
 
 
 def _keep_heads(level: _Level, stand: _LevelResult, groups: _Groups) -> None:
-    """Keep the values of those that head a group for those below them."""
+    """Store the values of subjects that head a group, for the levels below."""
     own = ~level.joins
     number = level.number[own]
     groups.norm_share[number] = stand.norm_share[own]
@@ -180,13 +181,13 @@ def _index(subjects: Sequence[Subject]) -> dict[Path, int]:
     index: dict[Path, int] = {}
     for number, subject in enumerate(subjects):
         if subject.path in index:
-            raise ValueError(f"{subject.path} stands in the tree twice")
+            raise ValueError(f"{subject.path} occurs in the tree twice")
         index[subject.path] = number
     return index
 
 
 def _parents(subjects: Sequence[Subject], index: dict[Path, int]) -> Places:
-    """Where each one's parent stands in the level above. Neighbours mostly have the same one."""
+    """Return the index of each subject's parent in the level above; neighbours mostly share one."""
     parents = []
     last: Path | None = None
     above = 0
@@ -203,7 +204,7 @@ def _parents(subjects: Sequence[Subject], index: dict[Path, int]) -> Places:
 def _calculate_level(
     level: _Level, groups: _Groups, policy: Policy, total: float, capacity: Sequence[float]
 ) -> _LevelResult:
-    """The shares of a level, and what they make of its usage."""
+    """Calculate the shares and factors of a level."""
     group, joins, dampening = level.group, level.joins, policy.dampening_factor
     below_root = group != 0
     worth = weighted(level.usage, policy.weights)
@@ -217,7 +218,7 @@ def _calculate_level(
     else:
         effective = np.where(below_root, effective_usage(actual, groups.effective[group], share), actual)
         factor = fair_share_factor(effective, norm_share, dampening)
-    # Under the root there is no parent to take values from; a share of the whole is left.
+    # Under the root there is no parent to take values from, so the share of the whole is kept.
     taken = joins & below_root
     effective = np.where(taken, groups.effective[group], effective)
     factor = remove_rounding_noise(np.where(taken, groups.factor[group], factor))
@@ -245,7 +246,7 @@ def _rows(columns: Sequence[Numbers]) -> list[tuple[float, ...]]:
 
 
 def _ranks(keys: Sequence[Numbers]) -> Places:
-    """1 is first: the highest by the first key, then by the next; equals share a rank."""
+    """Rank by the first key, then by the next, highest first; equal subjects share a rank."""
     order = np.lexsort([-key for key in reversed(keys)])
     differs = np.zeros(len(order), dtype=bool)
     differs[:1] = True
@@ -258,7 +259,7 @@ def _ranks(keys: Sequence[Numbers]) -> Places:
 
 
 def level_factors(result: FairShareResult, policy: Policy) -> tuple[float, ...]:
-    """Three numbers to compare from the left; what stands above or below a level is equal for all."""
+    """Return three numbers to compare from the left; levels that do not matter are equal for all."""
     if policy.order == "classic":
         return (1.0, 1.0, result.factor)
     return (*result.standing, *((1.0,) * (DEPTH - len(result.standing))))

@@ -1,4 +1,4 @@
-"""Usage as whole numbers: hundredths of an amount times milliseconds, so that sums are exact everywhere."""
+"""Usage as integers: hundredths of an amount times milliseconds, so that sums are exact."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ UNITS_AN_HOUR = UNITS_A_SECOND * 3_600
 
 
 def usage_units(amount: Decimal, milliseconds: int) -> int:
-    """What holding an amount for a time comes to; the product first, so that nothing is lost."""
+    """Return the usage of an amount over a time; multiplies first, so that nothing is rounded off."""
     return int(amount * HUNDREDTHS) * milliseconds
 
 
 def hours(units: int | float) -> float:
-    """Core-hours, GB-hours or GPU-hours, for people and for factors."""
+    """Return core-hours, GB-hours or GPU-hours, for display and factors."""
     return float(units) / UNITS_AN_HOUR
 
 
 def exact_seconds(units: int) -> Decimal:
-    """Core-seconds, GB-seconds or GPU-seconds without rounding."""
+    """Return core-seconds, GB-seconds or GPU-seconds without rounding."""
     return Decimal(units) / UNITS_A_SECOND

@@ -1,4 +1,4 @@
-"""The ledger of who held what for how long, and the fair share made of it."""
+"""Usage ledger and fair share."""
 
 from fairshare.models.shares import (
     FairShare,

@@ -1,4 +1,4 @@
-"""The levels of the tree, from the top."""
+"""Levels of the tree, from the top."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db.models import TextChoices
 
-# Above domains there is nothing; a domain's parent is this.
+# Parent of every domain.
 ROOT = UUID(int=0)
 
 

@@ -1,4 +1,4 @@
-"""Fair share: the policy of a pool, and where everybody stands in it."""
+"""Fair-share policies, calculations and results of pools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FairShareOrder(models.TextChoices):
 
 
 class FairSharePolicy(DatedModel):
-    """How usage of a pool becomes an order. A pool without one has the defaults."""
+    """How usage of a pool determines the order. A pool without a policy has the defaults."""
 
     pool = models.OneToOneField(Pool, on_delete=models.CASCADE, related_name="fair_share_policy")
     half_life_days = models.FloatField(default=7.0)
@@ -64,7 +64,7 @@ POLICY_FIELDS = tuple(Policy.__dataclass_fields__)
 
 
 class FairShareCalculation(models.Model):
-    """One calculation for a pool: when, over which days, by which policy."""
+    """One calculation for a pool: its time, days and policy."""
 
     id = models.BigAutoField(primary_key=True)
     pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="fair_share_calculations")
@@ -88,9 +88,9 @@ def _number(default: float, text: str) -> models.FloatField[Any, Any]:
 
 
 class FairShare(models.Model):
-    """A domain, project or person in a project, in one pool: its weight, and what was last calculated.
+    """A domain, project or person in a project in one pool: its weight and latest results.
 
-    Over which days and by which policy is in the pool's newest calculation, which wrote all of its rows.
+    The days and the policy are in the pool's newest calculation, which wrote all of its rows.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -105,18 +105,18 @@ class FairShare(models.Model):
         default=False, db_default=False, help_text="It has no share of its own, as Slurm's fairshare=parent."
     )
 
-    used_weight = _number(1.0, "The weight that was calculated with.")
-    share = _number(0.0, "Its part of its siblings' weights.")
-    norm_share = _number(0.0, "Its part of the pool.")
+    used_weight = _number(1.0, "Weight used in the calculation.")
+    share = _number(0.0, "Share among its siblings.")
+    norm_share = _number(0.0, "Share of the pool.")
     cpu_hours = _number(0.0, "Decayed core-hours.")
     memory_hours = _number(0.0, "Decayed GB-hours of memory.")
     storage_hours = _number(0.0, "Decayed GB-hours of storage.")
     gpu_hours = _number(0.0, "Decayed GPU-hours.")
-    usage = _number(0.0, "All resources by their weights.")
-    actual_usage = _number(0.0, "Its part of the pool's usage.")
-    effective_usage = _number(0.0, "What the factor is made of.")
+    usage = _number(0.0, "Weighted sum of all resources.")
+    actual_usage = _number(0.0, "Share of the pool's usage.")
+    effective_usage = _number(0.0, "Input of the factor.")
     factor = _number(1.0, "2^(-usage/share).")
-    ratio = _number(0.0, "Its part of its siblings' usage, relative to its share.")
+    ratio = _number(0.0, "Share of its siblings' usage, relative to its share.")
     domain_standing = _number(1.0, "Compared first.")
     project_standing = _number(1.0, "Compared second.")
     user_standing = _number(1.0, "Compared last.")
@@ -142,7 +142,7 @@ class FairShare(models.Model):
 
     @property
     def own_weight(self) -> Weight:
-        """The weight that was given to it: a number, “parent”, or None for the policy's default."""
+        """Return the assigned weight: a number, “parent”, or None for the policy's default."""
         return PARENT if self.uses_parent else self.weight
 
     @own_weight.setter
@@ -156,7 +156,10 @@ class FairShare(models.Model):
 
     @property
     def level_fair_share(self) -> float | None:
-        """None stands for infinite: no usage, or a person with “parent”. 0 is last."""
+        """Return the level fair share.
+
+        None means infinite (no usage, or a person with “parent”), 0 is last.
+        """
         return 1.0 / self.ratio if self.ratio else None
 
 

@@ -1,7 +1,7 @@
-"""Usage: allocations, the records cut from them, and the buckets that records are summed into.
+"""Usage: allocations, records per time slice, and daily buckets.
 
-Times are milliseconds since 1970 and amounts are whole numbers (`fairshare.arithmetic.units`), so that both
-compute with them exactly. Rows name people, projects and kernels by id only: the ledger outlives them.
+Times are milliseconds since 1970 and amounts are integers (`fairshare.arithmetic.units`), so that Python and
+the database compute exactly. Rows refer to people, projects and kernels by ID only: the ledger outlives them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _amount(text: str) -> models.BigIntegerField[Any, Any]:
 
 
 class Amounts(models.Model):
-    """A number for each resource."""
+    """An amount for each resource."""
 
     cpu_cores = _amount("CPU")
     memory_gb = _amount("Memory")
@@ -34,14 +34,14 @@ class Amounts(models.Model):
 
     @property
     def hours(self) -> dict[str, float]:
-        """Core-hours, GB-hours and GPU-hours."""
+        """Return core-hours, GB-hours and GPU-hours."""
         return {name: hours(getattr(self, name)) for name in RESOURCES}
 
 
 class Allocation(Amounts):
-    """What one kernel held in one attempt: from when, to when, and how far that is recorded.
+    """Resources that one kernel held in one attempt: start, end, and how far usage is recorded.
 
-    Written in the transaction of the session's step; amounts are in hundredths.
+    Written in the transaction of the session's transition; amounts are in hundredths.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -55,7 +55,7 @@ class Allocation(Amounts):
     started_ms = models.BigIntegerField()
     ended_ms = models.BigIntegerField(null=True)
     cursor_ms = models.BigIntegerField(help_text="Recorded up to here.")
-    settled = models.BooleanField(default=False, help_text="It has ended and is recorded to its end.")
+    settled = models.BooleanField(default=False, help_text="Ended and completely recorded.")
 
     class Meta:
         ordering = ["-id"]
@@ -96,7 +96,7 @@ class Allocation(Amounts):
 
 
 class UsageBatch(models.Model):
-    """Records that were written in one transaction; summed into buckets together, removed together."""
+    """Records written in one transaction; aggregated together and removed together."""
 
     id = models.BigAutoField(primary_key=True)
     recorded_at = models.DateTimeField()
@@ -125,10 +125,10 @@ class UsageBatch(models.Model):
 
 
 class UsageRecord(Amounts):
-    """What an allocation came to in one slice: amount × time for each resource."""
+    """Usage of an allocation in one slice: amount × time for each resource."""
 
     id = models.BigAutoField(primary_key=True)
-    # No constraints in the database: every insert would look both up, and only retention removes them.
+    # No database constraints: every insert would check both references, and only retention deletes them.
     allocation = models.ForeignKey(
         Allocation, on_delete=models.PROTECT, related_name="records", db_index=False, db_constraint=False
     )
@@ -156,7 +156,7 @@ class UsageRecord(Amounts):
 
 
 class UsageBucket(Amounts):
-    """The usage of one UTC day, of a person in a project, a project or a domain in one pool."""
+    """Usage of one UTC day in one pool, by a person in a project, a project or a domain."""
 
     id = models.BigAutoField(primary_key=True)
     day = models.DateField()
@@ -176,7 +176,8 @@ class UsageBucket(Amounts):
         ]
         indexes = [
             models.Index(fields=["day", "id"], name="bucket_newest"),
-            # People have most of the buckets: the others, and someone's own, are found without them.
+            # Most buckets belong to people: a partial index finds the others, and one person's own, without
+            # them.
             models.Index(
                 fields=["day"],
                 name="bucket_of_groups",
@@ -198,7 +199,7 @@ class UsageCheck(models.Model):
     last_day = models.DateField()
     record_count = models.PositiveBigIntegerField()
     difference_count = models.PositiveIntegerField()
-    differences = models.JSONField(default=list, help_text="The first of them.")
+    differences = models.JSONField(default=list, help_text="The first differences.")
 
     class Meta:
         ordering = ["-checked_at", "-id"]

@@ -1,4 +1,4 @@
-"""What fair share observes, one observer a file."""
+"""Observers of fair share, one per module."""
 
 from fairshare.observers.fair_share_calculation import FairShareCalculationObserver
 from fairshare.observers.usage_aggregation import UsageAggregationObserver

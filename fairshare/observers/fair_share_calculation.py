@@ -1,4 +1,4 @@
-"""fair-share-calculation: buckets into factors."""
+"""The observer fair-share-calculation: factors from buckets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduling.models import Pool
 
 
 class FairShareCalculationObserver(ObserverHandler[Pool]):
-    """Computes the factor and rank of each domain, project and person in every pool, from their usage."""
+    """Calculates the factor and rank of each domain, project and person in every pool from usage."""
 
     interval_setting = "FAIR_SHARE_INTERVAL"
     page_size = 1
@@ -31,7 +31,7 @@ class FairShareCalculationObserver(ObserverHandler[Pool]):
         return ObserverResult(success_count=len(targets))
 
     def lag(self, now: datetime) -> timedelta | None:
-        """Factors are as old as their calculation."""
+        """Return the age of the oldest calculation."""
         newest = Pool.objects.annotate(last=Max("fair_share_calculations__at")).values_list("last", flat=True)
         moments = [each for each in newest if each is not None]
         return now - min(moments) if moments else None

@@ -1,4 +1,4 @@
-"""usage-aggregation: records into daily buckets."""
+"""The observer usage-aggregation: daily buckets from records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduling.coordination.observer import ObserverHandler, ObserverResult
 
 
 class UsageAggregationObserver(ObserverHandler[list[int]]):
-    """Sums new records into one bucket a day for each person, project and domain."""
+    """Sums new records into one bucket per day for each person, project and domain."""
 
     interval_setting = "USAGE_AGGREGATION_INTERVAL"
     page_size = 1

@@ -1,4 +1,4 @@
-"""usage-record: what every kernel held, slice by slice."""
+"""The observer usage-record: usage of every kernel per time slice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class UsageRecordObserver(ObserverHandler[AllocationPage]):
-    """Records what each node of a lab held, every 5 minutes and when the node ends."""
+    """Records the resources that each node of a lab held, every 5 minutes and when the node ends."""
 
     interval_setting = "USAGE_RECORD_INTERVAL"
     page_size = 1
@@ -26,7 +26,7 @@ class UsageRecordObserver(ObserverHandler[AllocationPage]):
         return "usage-record"
 
     def fetch_targets(self, now: datetime) -> Iterator[AllocationPage]:
-        """Pages of allocations; those of kernels that ended since the last pass are among them."""
+        """Yield pages of allocations, including kernels that ended since the last pass."""
         yield from pages()
 
     def execute(self, targets: Sequence[AllocationPage], now: datetime) -> ObserverResult:
@@ -36,7 +36,10 @@ class UsageRecordObserver(ObserverHandler[AllocationPage]):
         return result
 
     def _record_or_halve(self, page: AllocationPage, now: datetime) -> ObserverResult:
-        """A page is recorded as a whole; if that fails, in halves, until what fails is left alone."""
+        """Record a page in one transaction.
+
+        If that fails, record its halves, until the failing row is isolated.
+        """
         try:
             return ObserverResult(success_count=self._record(page, now))
         except DatabaseError as error:
@@ -51,7 +54,7 @@ class UsageRecordObserver(ObserverHandler[AllocationPage]):
         return None if since is None else now - to_moment(since)
 
     def _record(self, page: AllocationPage, now: datetime) -> int:
-        """In as many transactions as a back-fill takes."""
+        """Record a page in as many transactions as the backfill needs."""
         done = record_page(page, now=now)
         count = done.allocations
         while done.behind and done.records:

@@ -1,4 +1,4 @@
-"""What exports of shares and usage have; lists with columns as everywhere."""
+"""Columns of the share and usage exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What usage shows on the overview."""
+"""Usage on the overview page."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ DAYS = 14
 
 
 def usage_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
-    """Buckets that are not the sum of their records."""
+    """Yield an item if buckets differ from the sum of their records."""
     check = last_check()
     if check is not None and check.difference_count:
         count = check.difference_count
         text = f"**{count:,} usage {'bucket differs' if count == 1 else 'buckets differ'}** from the records"
-        more = "Shares and the queue's order are made of them"
+        more = "Shares and queue order depend on them"
         yield AttentionItem(text, reverse("fair_share"), check.checked_at, "bad", more, "oct")
 
 
 @require_GET
 @role_required(Role.VIEWER)
 def overview_usage(request: HttpRequest) -> HttpResponseBase:
-    """Usage by domain: a panel of the overview; without JavaScript a page of its own."""
+    """Usage by domain: a panel of the overview, or a page of its own without JavaScript."""
     resource, unit = RESOURCES[0], HOUR_NAMES[RESOURCES[0]]
     now = timezone.now()
     last = now.astimezone(UTC).date()
@@ -55,6 +55,6 @@ def overview_usage(request: HttpRequest) -> HttpResponseBase:
 
 def _sentence(named: Sequence[Series], unit: str) -> str:
     if not named:
-        return f"**Nothing was used in the last {DAYS} days.**"
+        return f"**No usage in the last {DAYS} days.**"
     most = max(named, key=lambda series: series.total)
     return f"**{most.name} used most: {format_number(most.total)} {unit}** in the last {DAYS} days."

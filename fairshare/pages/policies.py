@@ -1,4 +1,4 @@
-"""The policy of a pool: its form, and who would move before it is saved."""
+"""Policy form of a pool, with a preview of the rank changes."""
 
 from __future__ import annotations
 
@@ -29,22 +29,24 @@ from scheduling.models import Pool
 
 
 class PolicyForm(PageForm):
-    """Numbers as people write them; the rules are the service's."""
+    """Form of a policy; the service validates the values."""
 
-    # A preview is asked for before there is a reason.
+    # A preview is requested before a reason is entered.
     use_required_attribute = False
 
     half_life_days = forms.FloatField(label="Half-life, days", help_text="Usage counts half after this long.")
-    lookback_days = forms.IntegerField(label="Looks back, days", help_text="What is older does not count.")
+    lookback_days = forms.IntegerField(label="Lookback, days", help_text="Older usage does not count.")
     normalisation = forms.ChoiceField(label="Normalised", choices=Normalisation.choices)
     order = forms.ChoiceField(label="Order", choices=FairShareOrder.choices)
-    default_weight = forms.FloatField(label="Default weight", help_text="Of who has no weight of their own.")
+    default_weight = forms.FloatField(
+        label="Default weight", help_text="Weight of subjects without their own."
+    )
     dampening_factor = forms.IntegerField(
         label="Dampening factor",
         help_text="1 to 65,535. A higher value lowers the factor less for usage above the share.",
     )
     reason = forms.CharField(
-        label="Reason", max_length=500, help_text="Kept in the change log with your name."
+        label="Reason", max_length=500, help_text="Recorded in the change log under your name."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -60,14 +62,14 @@ class PolicyForm(PageForm):
         self.fields["reason"] = reason
 
     def groups(self) -> Iterator[tuple[str, list[forms.BoundField]]]:
-        """The fields under their titles; the reason stands with what saves them."""
+        """Yield the fields under their headings; the reason is next to the save button instead."""
         own = [name for name in self.fields if name not in (*RESOURCES, "reason")]
         yield "Usage and order", [self[name] for name in own]
         yield "Resource weights", [self[name] for name in RESOURCES]
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The policy's values out of the form's."""
+        """Return the changed values of the policy."""
         data = dict(self.cleaned_data)
         data.pop("reason", None)
         weights = {name: data.pop(name) for name in RESOURCES}
@@ -80,7 +82,7 @@ class PolicyForm(PageForm):
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def policy_edit(request: HttpRequest) -> HttpResponseBase:
-    """The form; with `preview` it answers with who would move, else it saves."""
+    """Show the form; with `preview` respond with the rank changes, otherwise save."""
     pool = get_object_or_404(with_policies(Pool.objects.all()), name=request.GET.get("pool", ""))
     present = policy_read_with(pool)
     form = PolicyForm(request.POST if request.method == "POST" else None, initial=_initial(present))
@@ -106,7 +108,7 @@ def policy_edit(request: HttpRequest) -> HttpResponseBase:
             )
             for warning in warnings:
                 messages.warning(request, warning)
-            return FormResult(f"Policy of {pool} saved; it counts from the next calculation on.", back)
+            return FormResult(f"Policy of {pool} saved. It takes effect with the next calculation.", back)
 
         if done := save_form(form, save):
             return redirect_with_message(request, done)
@@ -115,7 +117,7 @@ def policy_edit(request: HttpRequest) -> HttpResponseBase:
 
 
 def _preview_or_none(pool: Pool, present: Policy, form: PolicyForm) -> Any:
-    """Who would move; None when the form cannot be taken, with the errors at their fields."""
+    """Return the rank changes; None if the form is invalid, with errors at the fields."""
     if not form.is_valid():
         return None
     try:
@@ -129,7 +131,7 @@ def _preview_or_none(pool: Pool, present: Policy, form: PolicyForm) -> Any:
 
 
 def _initial(policy: Policy) -> dict[str, Any]:
-    """As people write it: “7”, not “7.0”."""
+    """Return initial values as users write them: “7”, not “7.0”."""
     values = {**vars(policy), **policy.resource_weights}
     return {
         name: int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,4 +1,4 @@
-"""The fair-share page: the tree with its weights, usage by day, policy and reconciliation."""
+"""The fair-share page: tree with weights, usage by day, policy and usage consistency check."""
 
 from __future__ import annotations
 
@@ -58,16 +58,14 @@ def fair_share(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 @role_required(Role.OPERATOR)
 def usage_check(request: HttpRequest) -> HttpResponseBase:
-    """Compare records with buckets again, in the background."""
+    """Enqueue a usage consistency check."""
     back = reverse("fair_share")
     try:
         enqueue_task("fairshare.tasks.check_usage")
     except LcmError as error:
         messages.error(request, error.message)
         return redirect_with_message(request, FormResult("", back))
-    return redirect_with_message(
-        request, FormResult("Records and buckets are compared as soon as a worker is free.", back)
-    )
+    return redirect_with_message(request, FormResult("Usage consistency check enqueued.", back))
 
 
 @require_http_methods(["GET", "POST"])
@@ -80,7 +78,7 @@ def usage_rebuild(request: HttpRequest) -> HttpResponseBase:
     home = reverse("fair_share")
     page = FormPage(
         title="Rebuild daily usage?",
-        text="The buckets of every day that still has records are made anew from them, a day at a time. "
+        text="The buckets of every day with records are rebuilt from them, a day at a time. "
         "Records are not touched.",
         form=ReasonForm,
         submit="Rebuild usage",
@@ -92,7 +90,7 @@ def usage_rebuild(request: HttpRequest) -> HttpResponseBase:
 
 
 def _tree(request: HttpRequest, pool: Pool) -> dict[str, Any]:
-    """The lines of the tree: opened branches, or what is searched for."""
+    """Return the rows of the tree: expanded branches, or search results."""
     query = request.GET.get("q", "").strip()[:100]
     policy = policy_read_with(pool)
     found = search_tree(pool, query) if query else tree_rows(pool, _opened(request))
@@ -108,7 +106,7 @@ def _tree(request: HttpRequest, pool: Pool) -> dict[str, Any]:
 
 
 def _around(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands beside the tree."""
+    """Return the context of the panels next to the tree."""
     pool = shown["pool"]
     now = timezone.now()
     resource = request.GET.get("resource", "")
@@ -148,7 +146,7 @@ def _opened(request: HttpRequest) -> list[UUID] | None:
 
 
 def _toggled(request: HttpRequest, pool: Pool, opened: Sequence[UUID], key: UUID) -> str:
-    """The address of this page with a branch opened or closed."""
+    """Return the URL of this page with a branch expanded or collapsed."""
     keys = [each for each in opened if each != key] if key in opened else [*opened, key]
     query = request.GET.copy()
     query["pool"], query["open"] = pool.name, ",".join(each.hex for each in keys)

@@ -1,4 +1,4 @@
-"""What the fair-share page says first."""
+"""Summary texts of the fair-share page."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from fairshare.selectors.shares import TreeRow
 from lcm.web.wording import count_text
 
 ABOVE = 1.05
-# Of what a search finds nothing can be said of the whole.
-FOUND_ALONE = "**Projects and people of that name.** Without a search the whole tree is shown."
+# Search results are only a part of the tree, so they allow no statement about the whole.
+FOUND_ALONE = "**Search results.** Clear the search to see the whole tree."
 
 
 def sentence(rows: Sequence[TreeRow], calculated_at: datetime | None, *, used: bool) -> str:
-    """Who is above their share, who goes first, and where the largest part of it comes from.
+    """Return who is above their share, who has priority, and which branch contributes most.
 
-    `used`: there is usage, counted in the calculation or not yet.
+    `used`: there is usage, whether or not it is part of the calculation yet.
     """
     if calculated_at is None:
-        return "**Nothing was calculated yet.** Shares are calculated at every interval, and when you ask."
+        return "**Not calculated yet.** LCM calculates shares periodically and on request."
     domains = [row for row in rows if row.share.level == Level.DOMAIN]
     if not any(row.share.usage for row in domains):
         if used:
-            return "**What was used is not counted yet.** Everybody stands at the top until it is."
-        return "**Nobody used anything in the window**, so everybody stands at the top."
+            return "**Usage is not counted yet.** Until then everyone has factor 1."
+        return "**No usage in the window.** Everyone has factor 1."
     above = [row.name for row in domains if row.times_share > ABOVE]
     others = [row.name for row in domains if row.times_share <= ABOVE]
     if not above or not others:
@@ -45,19 +45,19 @@ def sentence(rows: Sequence[TreeRow], calculated_at: datetime | None, *, used: b
 
 
 def policy_sentence(policy: Policy) -> str:
-    """“**Usage halves every 7 days and counts for 28 days.**”"""
+    """Return text such as “**Usage halves every 7 days and counts for 28 days.**”"""
     half_life = "day" if policy.half_life_days == 1 else f"{policy.half_life_days:g} days"
     return f"**Usage halves every {half_life} and counts for {count_text(policy.lookback_days, 'day')}.**"
 
 
 def rank_sentence(policy: Policy) -> str:
-    """How rank comes about."""
+    """Return how rank is determined."""
     if policy.order == FairShareOrder.TREE:
         return (
-            "Rank goes by the factor of the domain first, then of the project, then of the person; "
-            "who has the higher one goes first within a priority."
+            "Rank compares the factors of domain, project and person, in this order. "
+            "Within a priority, the higher factor goes first."
         )
-    return "Rank goes by factor alone; of people, who has the higher one goes first within a priority."
+    return "Rank compares only the person's factor. Within a priority, the higher factor goes first."
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
@@ -66,7 +66,7 @@ def listed(names: Sequence[str], most: int = 4) -> str:
 
 
 def weights_text(policy: Policy) -> tuple[str, str]:
-    """The resource weights of the policy, and those from the default."""
+    """Return the resource weights of the policy, and the default ones."""
     own = [
         f"{LABELS[name]} {weight:g}"
         for name, (weight, source) in policy.weight_sources.items()

@@ -1,4 +1,4 @@
-"""The usage explorer: who used how much of what, in which days."""
+"""Usage explorer: usage by subject, resource and day."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_DAYS = 730
 
 
 class ExplorerForm(PageForm):
-    """What is looked at; everything has a default."""
+    """Filters of the explorer, each with a default."""
 
     first = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
     last = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
@@ -51,9 +51,9 @@ class ExplorerForm(PageForm):
         last = data.get("last") or self.today
         first = data.get("first") or last - timedelta(days=DAYS - 1)
         if first > last:
-            self.add_error("first", "The first day has to be before the last.")
+            self.add_error("first", "The first day must not be after the last day.")
         elif (last - first).days >= MOST_DAYS:
-            self.add_error("first", f"Look at {MOST_DAYS} days at most.")
+            self.add_error("first", f"Choose at most {MOST_DAYS} days.")
         level, resource = data.get("level") or Level.PROJECT, data.get("resource") or RESOURCES[0]
         return {**data, "first": first, "last": last, "level": level, "resource": resource}
 
@@ -85,14 +85,14 @@ def usage_explorer(request: HttpRequest) -> HttpResponseBase:
 
 
 def _answered(asked: UsageQuery) -> dict[str, Any]:
-    """Who used most in words, as a chart and as a table; or why that is not there yet."""
+    """Return the top users as text, chart and table, or why they are not available yet."""
     try:
         answer = usage_totals(asked, now=timezone.now())
     except LcmError as error:
         return {"problem": error.message}
     if answer.found is None:
         days = _days(asked.period)
-        return {"answer": answer, "sentence": f"**What was used in the {days} is being summed.**"}
+        return {"answer": answer, "sentence": f"**Usage of the {days} is being calculated.**"}
     found, resource = answer.found, asked.resource
     by_day = usage_by_day(asked.period, asked.level, resource, found.top)
     return {
@@ -119,7 +119,7 @@ def _sentence(found: list[SubjectUsage], asked: UsageQuery) -> str:
     days, resource = _days(asked.period), asked.resource
     used = [each for each in found if each.amounts[resource] > 0]
     if not used:
-        return f"**Nothing was used in the {days}.** Usage is there once records are summed into buckets."
+        return f"**No usage in the {days}.** Usage appears after records are aggregated."
     top = used[0]
     amount = f"{format_number(top.amounts[resource])} {HOUR_NAMES[resource]}"
     return f"**{top.name} used most: {amount}, {100 * top.part:.0f} % of all** in the {days}, UTC."

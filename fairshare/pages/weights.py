@@ -1,4 +1,4 @@
-"""Weights in place: what was typed, what it would do, and saving it."""
+"""Inline editing of weights: entered values, their effect, and saving."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CHANGES_TOLD = 3
 @require_POST
 @role_required(Role.ADMIN)
 def weights_bar(request: HttpRequest) -> HttpResponseBase:
-    """The bar under the tree: what was typed, and in a sentence what it would do."""
+    """The bar below the tree: entered weights and a summary of their effect."""
     pool, stored = _asked_for(request)
     context = _considered(pool, stored, _changes(request, stored.weights))
     return render(request, "fairshare/weights_bar.html", context)
@@ -49,7 +49,7 @@ def weights_bar(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 @role_required(Role.ADMIN)
 def weights_save(request: HttpRequest) -> HttpResponseBase:
-    """Who moves, and a reason; with the reason given, save."""
+    """Show the rank changes and ask for a reason; with a reason, save."""
     pool, stored = _asked_for(request)
     changes = _changes(request, stored.weights)
     back = f"{reverse('fair_share')}?pool={pool.name}"
@@ -92,7 +92,7 @@ def _considered(pool: Pool, stored: TreeRules, changes: dict[SubjectKey, Any]) -
 
 
 def _changes(request: HttpRequest, stored: Weights) -> dict[SubjectKey, Any]:
-    """Only what differs from what is stored; empty means the policy's default."""
+    """Return weights that differ from the stored ones; an empty field means the policy's default."""
     changes: dict[SubjectKey, Any] = {}
     for name, text in request.POST.items():
         key = _key(name)
@@ -124,7 +124,7 @@ def _key(name: str) -> SubjectKey | None:
 
 
 def _told(stored: Weights, changes: Mapping[SubjectKey, Any]) -> str:
-    """“Security 1 → 2, ccna default → 3”."""
+    """Return text such as “Security 1 → 2, ccna default → 3”."""
     names = names_of(list(changes)[:CHANGES_TOLD])
     parts = [f"{names[key].name} {_plain(stored.get(key))} → {_plain(changes[key])}" for key in names]
     more = len(changes) - len(parts)

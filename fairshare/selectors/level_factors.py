@@ -1,4 +1,4 @@
-"""What the scheduler reads: where everybody stands in a pool."""
+"""Level factors of a pool for the scheduler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduling.selectors.fair_share import FactorsByMember, LevelFactors, Subje
 
 
 def pool_level_factors(pool: Pool) -> FactorsByMember:
-    """(user, project) → standing as last calculated; who is not in it stands at the top, with weight 1."""
+    """Return the latest level factors by (user, project); unknown members rank first, with weight 1."""
     above = _Parents(pool)
     if not above.weight:
         return {}
@@ -35,7 +35,7 @@ def pool_level_factors(pool: Pool) -> FactorsByMember:
 
 
 def level_factors_of(subjects: Collection[Subject]) -> dict[Subject, LevelFactors]:
-    """One query for the people of a page, in whatever pools; weights are left out."""
+    """Return the level factors of people in any pools in one query, without weights."""
     pools, users, projects = (set(each) for each in zip(*subjects, strict=True))
     people = Q(level=Level.USER, subject_id__in=users, parent_id__in=projects)
     rows = FairShare.objects.filter(
@@ -55,7 +55,7 @@ def level_factors_of(subjects: Collection[Subject]) -> dict[Subject, LevelFactor
     }
     found = {}
     for pool, user, project in subjects:
-        # Who joined since the calculation stands behind what their project used.
+        # A member added since the calculation ranks by the usage of the project.
         standing = known.get((Level.USER, pool, user, project)) or of_projects.get((pool, project))
         if standing:
             found[(pool, user, project)] = LevelFactors(*standing)
@@ -63,7 +63,7 @@ def level_factors_of(subjects: Collection[Subject]) -> dict[Subject, LevelFactor
 
 
 class _Parents:
-    """What stands above people: projects and domains, with their weights and standings."""
+    """Projects and domains above people, with their weights and factors."""
 
     def __init__(self, pool: Pool) -> None:
         rows = FairShare.objects.filter(pool=pool).exclude(level=Level.USER)
@@ -85,7 +85,7 @@ class _Parents:
                 joining.add(key)
             if level == Level.PROJECT:
                 self.domain[key], self.standing[key] = parent, (domain, project)
-        # The classic order goes by the person's factor alone, wherever its share comes from.
+        # The classic order uses the person's factor alone, wherever its share comes from.
         self._joining = joining if joining and policy_of(pool).order == "tree" else set()
         self.all_alike = not joining and all(weight == 1.0 for weight in self.weight.values())
 
@@ -99,7 +99,7 @@ class _Parents:
 def _newcomers(
     pool: Pool, above: _Parents, known: Mapping[tuple[UUID, UUID], LevelFactors]
 ) -> dict[tuple[UUID, UUID], LevelFactors]:
-    """Who joined since the calculation has used nothing, but stands behind what their project used."""
+    """Return factors of members added since the calculation: no usage, but ranked by their project."""
     at = FairShareCalculation.objects.filter(pool=pool).order_by("-at").values_list("at", flat=True).first()
     if at is None:
         return {}

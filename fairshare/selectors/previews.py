@@ -1,4 +1,4 @@
-"""What a change of policy or weights would do, before it is saved."""
+"""Previews of policy and weight changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WAITING = 50_000
 
 @dataclass(frozen=True)
 class RankChange:
-    """Someone whose place among all people changes."""
+    """A person whose rank changes."""
 
     name: str
     within: str
@@ -34,7 +34,7 @@ class RankChange:
 
 @dataclass(frozen=True)
 class FairSharePreview:
-    """Who moves, the farthest first, and how many waiting sessions would stand elsewhere."""
+    """Rank changes, largest first, and the number of waiting sessions that would move."""
 
     up: list[RankChange]
     down: list[RankChange]
@@ -59,7 +59,7 @@ def preview_fair_share(
     weights: Weights | None = None,
     stored: TreeRules | None = None,
 ) -> FairSharePreview:
-    """Compute with what is stored and with the change, and compare; nothing is written."""
+    """Calculate with the stored rules and with the change, and compare; nothing is written."""
     stored = stored or TreeRules(policy_of(pool), weights_of(pool))
     changed = TreeRules(policy or stored.policy, {**stored.weights, **(weights or {})})
     trees = trees_of(pool, stored, changed, now=now)
@@ -112,7 +112,7 @@ def _moves(
 
 
 def _waiting(pool: Pool, old: tuple[People, Policy], new: tuple[People, Policy]) -> tuple[int, int]:
-    """How many of the waiting sessions would stand at another place of the queue."""
+    """Return how many waiting sessions would move in the queue, and how many are waiting."""
     rows = list(
         LabletSession.objects.filter(pool=pool.name, status=SessionStatus.PENDING)
         .order_by("-priority", "created_at", "pk")

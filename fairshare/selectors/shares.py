@@ -1,4 +1,4 @@
-"""The tree as pages show it: rows of opened branches, or what a search finds."""
+"""Rows of the tree for pages: expanded branches or search results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_MATCHES = 1000
 
 @dataclass(frozen=True)
 class TreeRow:
-    """A line of the tree."""
+    """A row of the tree."""
 
     share: FairShare
     named: SubjectName
@@ -42,7 +42,7 @@ class TreeRow:
 
     @property
     def times_share(self) -> float:
-        """How many times its share it has used."""
+        """Return usage as a multiple of the share."""
         return self.share.actual_usage / self.share.norm_share if self.share.norm_share else 0.0
 
     @property
@@ -54,7 +54,7 @@ class TreeRow:
 
 @dataclass(frozen=True)
 class TreeRows:
-    """Lines in the order of the tree, which branches are open, and how many lines are left out."""
+    """Rows in tree order, the expanded branches, and the number of omitted rows."""
 
     rows: list[TreeRow]
     hidden: int = 0
@@ -70,15 +70,15 @@ def calculation_of(pool: Pool) -> FairShareCalculation | None:
 
 
 def pools_to_share() -> QuerySet[Pool]:
-    """Pools with their policies, and when each was calculated last: `calculated_at`."""
+    """Return pools with their policies and the time of their last calculation, `calculated_at`."""
     newest = FairShareCalculation.objects.filter(pool=OuterRef("pk")).order_by("-at").values("at")[:1]
     return with_policies(Pool.objects.order_by("name")).annotate(calculated_at=Subquery(newest))
 
 
 def tree_rows(pool: Pool, opened: Sequence[UUID] | None = None) -> TreeRows:
-    """All domains, the projects of opened domains, the people of opened projects.
+    """Return all domains, the projects of expanded domains and the people of expanded projects.
 
-    Unless it is said what is open, small trees are shown with their projects.
+    By default small trees are expanded to their projects.
     """
     rows = FairShare.objects.filter(pool=pool)
     domains = list(rows.filter(level=Level.DOMAIN).order_by("rank", "pk")[:MAX_CHILDREN])
@@ -105,13 +105,13 @@ def tree_rows(pool: Pool, opened: Sequence[UUID] | None = None) -> TreeRows:
 
 
 def _few_projects(rows: QuerySet[FairShare]) -> list[FairShare]:
-    """All projects, or none where they are many."""
+    """Return all projects, or none if there are many."""
     found = list(rows.filter(level=Level.PROJECT).order_by("rank", "pk")[: FEW + 1])
     return found if len(found) <= FEW else []
 
 
 def _children(rows: QuerySet[FairShare], parents: Collection[UUID]) -> tuple[Sequence[FairShare], int]:
-    """Projects and people below these, the first of them, and how many more there are; one query."""
+    """Return the first projects and people below these parents, and the number of others, in one query."""
     mine = rows.exclude(level=Level.DOMAIN).filter(parent_id__in=parents)
     whole = mine.order_by().values("pool").annotate(count=Count("pk")).values("count")
     found = list(mine.annotate(siblings=Subquery(whole)).order_by("rank", "pk")[:MAX_CHILDREN])
@@ -119,7 +119,7 @@ def _children(rows: QuerySet[FairShare], parents: Collection[UUID]) -> tuple[Seq
 
 
 def search_tree(pool: Pool, text: str) -> TreeRows:
-    """Projects and people by name: the first of those that are meant, and of these the first in rank."""
+    """Return projects and people by name: the first matches, ordered by rank."""
     projects = Project.objects.filter(Q(name__icontains=text) | Q(domain__name__icontains=text))
     people = User.objects.filter(
         Exists(Membership.objects.filter(user=OuterRef("pk"))), username__icontains=text

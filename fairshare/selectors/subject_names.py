@@ -1,4 +1,4 @@
-"""What subjects are called."""
+"""Names of subjects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lcm.models import Domain, Project, User
 
 
 class SubjectName(NamedTuple):
-    """A subject's name, and where in the tree it stands."""
+    """A subject's name and its place in the tree."""
 
     name: str
     within: str = ""
@@ -25,7 +25,7 @@ class SubjectName(NamedTuple):
 
 
 def names_of(keys: Iterable[SubjectKey]) -> dict[SubjectKey, SubjectName]:
-    """One query; what was deleted is shown by its id."""
+    """Return names in one query; deleted subjects are shown by ID."""
     wanted = list(keys)
     of_level: dict[str, set[UUID]] = {level: set() for level in Level.values}
     for key in wanted:
@@ -44,7 +44,7 @@ def names_of(keys: Iterable[SubjectKey]) -> dict[SubjectKey, SubjectName]:
 
 
 def _read(of_level: Mapping[str, set[UUID]]) -> dict[UUID, SubjectName]:
-    """Projects within their domains, domains and people by their names alone; no two of them share an id."""
+    """Return projects with their domains, and domains and people by name, keyed by unique ID."""
     alone = Value("", output_field=CharField())
     projects = Project.objects.filter(pk__in=of_level[Level.PROJECT]).order_by()
     domains = Domain.objects.filter(pk__in=of_level[Level.DOMAIN]).order_by()
@@ -56,7 +56,7 @@ def _read(of_level: Mapping[str, set[UUID]]) -> dict[UUID, SubjectName]:
 
 
 def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Rows with `name`, and `within` (the project of a person, the domain of a project), read with them."""
+    """Annotate rows with `name` and `within` (the project of a person, the domain of a project)."""
 
     def of(model: type[Model], field: str, column: str) -> Subquery:
         return Subquery(model._default_manager.filter(pk=OuterRef(column)).values(field)[:1])

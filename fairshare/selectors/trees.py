@@ -1,4 +1,4 @@
-"""What a calculation is made of: the tree of a pool with weights and decayed usage."""
+"""Input of a calculation: the tree of a pool with weights and decayed usage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOTHING = (0.0,) * len(RESOURCES)
 
 
 class SubjectKey(NamedTuple):
-    """A row of the tree: a domain under the root, a project in a domain, a person in a project."""
+    """Key of a tree row: a domain under the root, a project in a domain, a person in a project."""
 
     level: str
     subject: UUID
@@ -46,7 +46,7 @@ Weights = Mapping[SubjectKey, Weight]
 
 @dataclass(frozen=True)
 class TreeRules:
-    """What a pool is calculated by."""
+    """Policy and weights of a calculation."""
 
     policy: Policy
     weights: Weights
@@ -54,7 +54,7 @@ class TreeRules:
 
 @dataclass(frozen=True)
 class TreeInput:
-    """Everybody in a pool, what could have been used, and what was used by nobody who is still there."""
+    """All subjects of a pool, its capacity, and usage by subjects that no longer exist."""
 
     subjects: list[Subject]
     capacity: list[float]
@@ -65,12 +65,12 @@ class TreeInput:
 
 
 def policy_of(pool: Pool) -> Policy:
-    """The pool's own policy, or the defaults."""
+    """Return the pool's own policy, or the defaults."""
     return _values(FairSharePolicy.objects.filter(pool=pool).order_by().first())
 
 
 def policy_read_with(pool: Pool) -> Policy:
-    """The same for a pool of `with_policies`; what was saved since it was read is not seen."""
+    """Return the policy of a pool from `with_policies`, as of the time it was read."""
     return _values(getattr(pool, "fair_share_policy", None))
 
 
@@ -83,7 +83,7 @@ def _values(own: FairSharePolicy | None) -> Policy:
 
 
 def window(policy: Policy, now: datetime) -> tuple[date, date]:
-    """The UTC days that count: the last so many, today among them."""
+    """Return the first and last UTC day that count; the last is today."""
     today = now.astimezone(UTC).date()
     return today - timedelta(days=policy.lookback_days - 1), today
 
@@ -96,7 +96,7 @@ def key_of(path: Path) -> SubjectKey:
 
 
 def weights_of(pool: Pool) -> dict[SubjectKey, Weight]:
-    """The weights that were given to subjects."""
+    """Return the weights assigned to subjects."""
     rows = FairShare.objects.filter(Q(weight__isnull=False) | Q(uses_parent=True), pool=pool)
     return {
         SubjectKey(level, subject, parent): PARENT if uses_parent else weight
@@ -107,7 +107,7 @@ def weights_of(pool: Pool) -> dict[SubjectKey, Weight]:
 
 
 class Organisation(NamedTuple):
-    """Where people can be: every domain, and every project with its domain."""
+    """All domains, and all projects with their domains."""
 
     domains: list[UUID]
     domain_of: dict[UUID, UUID]
@@ -121,7 +121,7 @@ def organisation() -> Organisation:
 
 
 def tree_of(pool: Pool, policy: Policy, *, now: datetime) -> TreeInput:
-    """The tree as it is now."""
+    """Return the current tree."""
     rules = TreeRules(policy, weights_of(pool))
     return tree_from(pool, rules, organisation(), decayed_usage(pool, policy, now=now), now=now)
 
@@ -129,7 +129,7 @@ def tree_of(pool: Pool, policy: Policy, *, now: datetime) -> TreeInput:
 def trees_of(
     pool: Pool, before: TreeRules, after: TreeRules, *, now: datetime
 ) -> tuple[TreeInput, TreeInput]:
-    """The tree by two rules at the same moment; what they have in common is read once."""
+    """Return the tree under two sets of rules at the same time; common data is read once."""
     where = organisation()
     usage = list(decayed_usage(pool, before.policy, now=now))
     alike = before.policy.decay == after.policy.decay
@@ -156,7 +156,7 @@ def tree_from(
 
 
 class PersonUsage(NamedTuple):
-    """Hours by resource of a person in a project, and whether they are still a member."""
+    """Hours by resource of a person in a project, and whether the person is still a member."""
 
     project: UUID
     user: UUID
@@ -167,7 +167,7 @@ class PersonUsage(NamedTuple):
 def _persons(
     usage: Iterable[PersonUsage], domain_of: Mapping[UUID, UUID], given: Weights, policy: Policy
 ) -> tuple[list[Subject], dict[UUID, Sequence[float]], float]:
-    """The members; who has left leaves their usage with the project, and without one with the pool alone."""
+    """Return the members; usage of former members counts for the project, or else only for the pool."""
     persons: list[Subject] = []
     left: dict[UUID, Sequence[float]] = {}
     elsewhere = 0.0
@@ -186,7 +186,7 @@ def _persons(
 
 
 def decayed_usage(pool: Pool, policy: Policy, *, now: datetime) -> Iterator[PersonUsage]:
-    """Every member and everyone who used anything, project by project; one query."""
+    """Yield every member and every user with usage, project by project, in one query."""
     used, parameters = (_used_by_hour if policy.decays_by_hour else _used_by_day)(pool, policy, now)
     sums, nothing = (", ".join(form.format(name) for name in RESOURCES) for form in ("SUM({})", "0.0 AS {}"))
     query = (
@@ -204,7 +204,7 @@ def decayed_usage(pool: Pool, policy: Policy, *, now: datetime) -> Iterator[Pers
 
 
 def _used_by_day(pool: Pool, policy: Policy, now: datetime) -> tuple[str, list[Any]]:
-    """Buckets, every day by its age."""
+    """Return the query for buckets, weighted by age in days."""
     first, today = window(policy, now)
     decays = decayed_days(policy.lookback_days, policy.half_life_days)
     postgresql = connection.vendor == "postgresql"
@@ -223,7 +223,7 @@ def _used_by_day(pool: Pool, policy: Policy, now: datetime) -> tuple[str, list[A
 
 
 def _used_by_hour(pool: Pool, policy: Policy, now: datetime) -> tuple[str, list[Any]]:
-    """Records, every hour by its age: buckets know the day only. They are found by their batches."""
+    """Return the query for records, weighted by age in hours, because buckets only have days."""
     decays = decayed_hours(policy.lookback_days, policy.half_life_days)
     newest = to_ms(now) // HOUR_MS
     rows = ", ".join(f"({newest - age}, {value!r})" for age, value in enumerate(decays))
@@ -240,7 +240,7 @@ def _used_by_hour(pool: Pool, policy: Policy, now: datetime) -> tuple[str, list[
 
 
 def _decayed(table: str) -> str:
-    """Sums of each resource in hours, each row by the factor of its age."""
+    """Return SQL that sums each resource in hours, with each row weighted by its age."""
     factor = "d.factor::double precision" if connection.vendor == "postgresql" else "d.factor"
     return ", ".join(
         f"SUM({table}.{name} * {factor}) / {float(UNITS_AN_HOUR)!r} AS {name}" for name in RESOURCES
@@ -248,7 +248,7 @@ def _decayed(table: str) -> str:
 
 
 def _capacity(pool: Pool, policy: Policy, now: datetime) -> list[float]:
-    """What all slots of the pool together could have given in the window."""
+    """Return the capacity of all slots of the pool in the window."""
     amounts = {name: float(getattr(pool, name)) * pool.max_slots for name in RESOURCES}
     if policy.decays_by_hour:
         decays = decayed_hours(policy.lookback_days, policy.half_life_days)

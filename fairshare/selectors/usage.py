@@ -1,4 +1,4 @@
-"""Usage by day and by subject, for charts, tables and exports."""
+"""Usage by day and subject for charts, tables and exports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = 4
 
 @dataclass(frozen=True)
 class Period:
-    """Some days, in one pool or all; what all used comes from the buckets of domains, which are few."""
+    """A range of days in one pool or all; totals come from domain buckets, of which there are few."""
 
     first: date
     last: date
@@ -38,12 +38,12 @@ class Period:
         return [self.first + timedelta(days=number) for number in range((self.last - self.first).days + 1)]
 
 
-# Who used how much of a resource, the most first.
+# Usage of a resource by subject, highest first.
 Top = list[tuple[SubjectKey, int]]
 
 
 def top_domains(period: Period, resource: str) -> Top:
-    """As many as have a colour of their own in a chart, and one more; empty where there are no buckets."""
+    """Return one domain more than a chart has colours for; empty if there are no buckets."""
     rows = period.buckets(Level.DOMAIN).order_by()
     grouped = rows.values_list("level", "subject_id", "parent_id").annotate(used=Sum(resource))
     found = grouped.order_by("-used", "subject_id")[: KINDS + 1]
@@ -51,9 +51,9 @@ def top_domains(period: Period, resource: str) -> Top:
 
 
 def usage_by_day(period: Period, level: str, resource: str, top: Top) -> ByDay:
-    """One resource, stacked by the subjects of a level that used most of it and the others together.
+    """Return one resource by day, stacked by the top subjects of a level and all others together.
 
-    They are in the order of their names, so that each has the same colour wherever the same are shown.
+    Subjects are sorted by name, so that each keeps its colour wherever the same subjects are shown.
     """
     days = period.days
     ranked = [key for key, used in top if used]
@@ -82,7 +82,7 @@ def usage_by_day(period: Period, level: str, resource: str, top: Top) -> ByDay:
 
 @dataclass(frozen=True)
 class SubjectUsage:
-    """A subject's hours in some days, by resource, and its part of the chosen one."""
+    """A subject's hours by resource in a period, and its share of the selected resource."""
 
     key: SubjectKey
     name: str
@@ -92,7 +92,7 @@ class SubjectUsage:
 
 @dataclass(frozen=True)
 class TopSubjects:
-    """Who used most, how many there are, and the most of them for a chart."""
+    """Top subjects, the total number of subjects, and the first ones for a chart."""
 
     subjects: list[SubjectUsage]
     count: int
@@ -100,7 +100,7 @@ class TopSubjects:
 
 
 def usage_by_subject(period: Period, level: str, resource: str, limit: int) -> TopSubjects:
-    """Who of a level used most of a resource."""
+    """Return the subjects of a level that used most of a resource."""
     sums = {f"sum_{name}": Sum(name) for name in RESOURCES}
     rows = period.buckets(level).order_by().values("level", "subject_id", "parent_id")
     grouped = rows.annotate(**sums, subjects=Window(Count("*")))

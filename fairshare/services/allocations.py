@@ -1,4 +1,4 @@
-"""Opening and closing allocations with the steps of sessions, in their transactions, set by set."""
+"""Opening and closing of allocations in bulk, in the transaction of the session transitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lcm.domain.lifecycle import FINAL, SessionStatus
 from lcm.events.signals import sessions_moved
 from lcm.models import Kernel, LabletSession, Project
 
-# SQLite takes no more parameters than this in one statement.
+# SQLite limits the number of parameters per statement.
 CHUNK = 10_000
 
 
@@ -29,7 +29,10 @@ CHUNK = 10_000
 def update_allocations(
     sender: Any, session_ids: Sequence[UUID], new: SessionStatus, now: datetime, **kwargs: Any
 ) -> None:
-    """A session that got a place holds it from now on; one that ends or returns to the queue does not."""
+    """Open allocations of sessions assigned to a slot.
+
+    Close them when sessions end or return to the queue.
+    """
     for start in range(0, len(session_ids), CHUNK):
         chunk = list(session_ids[start : start + CHUNK])
         if new == SessionStatus.SCHEDULED:
@@ -39,7 +42,7 @@ def update_allocations(
 
 
 def open_allocations(session_ids: Sequence[UUID], *, now: datetime) -> None:
-    """One row a kernel for its present attempt, from now by the database's clock at the latest.
+    """Create a row per kernel for its current attempt, starting no later than the database's clock.
 
     A second call changes nothing.
     """
@@ -63,7 +66,7 @@ def open_allocations(session_ids: Sequence[UUID], *, now: datetime) -> None:
 
 
 def close_allocations(session_ids: Sequence[UUID], *, now: datetime) -> int:
-    """They end now: never before what is recorded already, and never after the database's clock."""
+    """Close allocations now: never before recorded usage, and never after the database's clock."""
     kernels = Kernel.objects.filter(session_id__among=session_ids).order_by().values("pk")
     held = Allocation.objects.filter(kernel_id__in=kernels, ended_ms=None)
     return held.update(ended_ms=Greatest(F("cursor_ms"), Least(Value(to_ms(now)), milliseconds_expression())))

@@ -1,4 +1,4 @@
-"""Calculating where everybody stands in a pool, and keeping it."""
+"""Calculation of a pool's fair share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEY = ("pool_id", "level", "subject_id", "parent_id")
 
 @garbage_collector_paused()
 def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
-    """Read, compute, write: all rows of the pool together with the calculation they belong to."""
+    """Calculate a pool and write all of its rows together with the calculation."""
     begun = time.perf_counter()
     policy = policy_of(pool)
     results = factors_of(pool, policy, now=now)
@@ -49,12 +49,12 @@ def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
 
 @garbage_collector_paused()
 def factors_of(pool: Pool, policy: Policy, *, now: datetime) -> list[FairShareResult]:
-    """Where everybody in a pool stands by what is stored now."""
+    """Return the fair share of all subjects in a pool by the stored rules."""
     return tree_of(pool, policy, now=now).results(policy)
 
 
 def write_results(pool: Pool, results: Sequence[FairShareResult], policy: Policy) -> None:
-    """Every subject's row, made where there is none; weights are not touched."""
+    """Write the row of every subject, creating missing ones; weights stay unchanged."""
     rows = (_row(pool, each, policy) for each in results)
     if connection.vendor == "postgresql":
         _copy(rows)
@@ -78,7 +78,7 @@ _UPSERT = f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET " + ", ".join(
 
 
 def _copy(rows: Iterator[tuple[Any, ...]]) -> None:
-    """Into a temporary table as a stream, then over in one statement: the quickest way in."""
+    """Stream rows into a temporary table, then upsert them in one statement, which is fastest."""
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS pg_temp.new_shares")
         cursor.execute(
@@ -104,7 +104,7 @@ def _insert_many(rows: Iterator[tuple[Any, ...]]) -> None:
 
 
 def _delete_removed(pool: Pool) -> None:
-    """Rows of domains, projects and members that are not there any more."""
+    """Delete rows of removed domains, projects and members."""
     rows = FairShare.objects.filter(pool=pool)
     for level, there in _there():
         rows.filter(~Exists(there), level=level)._raw_delete(using="default")

@@ -1,4 +1,4 @@
-"""Changing the policy of a pool and the weights in it."""
+"""Changes of a pool's policy and weights."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ MOST_AT_ONCE = 2_000
 
 
 def changed_policy(present: Policy, changes: Mapping[str, Any]) -> Policy:
-    """A policy with some values changed; refused when one cannot be taken."""
+    """Return a policy with some values changed; raise an error if one is invalid."""
     unknown = set(changes) - set(POLICY_FIELDS)
     if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a setting of a fair-share policy."))
+        raise InvalidInput(dict.fromkeys(sorted(unknown), "Unknown setting of a fair-share policy."))
     if problems := policy_problems(changes):
         raise InvalidInput(problems)
     return Policy(**{name: changes.get(name, getattr(present, name)) for name in POLICY_FIELDS})
@@ -38,11 +38,11 @@ def changed_policy(present: Policy, changes: Mapping[str, Any]) -> Policy:
 def save_policy(
     *, pool: Pool, actor: Actor, reason: str, **changes: Any
 ) -> tuple[FairSharePolicy, list[str]]:
-    """Save the policy; it counts from the next calculation on. Answers with what to be warned of."""
+    """Save the policy, which takes effect with the next calculation; return it with warnings."""
     new = changed_policy(policy_of(pool), changes)
     require_reason(reason)
     with transaction.atomic():
-        # Without the usual order, which would lock the pool as well.
+        # Without the default ordering, which would lock the pool as well.
         mine = FairSharePolicy.objects.select_for_update().filter(pool=pool).order_by("pk")
         row = mine.first() or FairSharePolicy(pool=pool)
         before = {name: getattr(row, name) for name in POLICY_FIELDS}
@@ -65,14 +65,14 @@ def save_policy(
 
 
 def warnings_for(pool: Pool) -> list[str]:
-    """What makes a policy have no effect."""
+    """Return why a policy would have no effect."""
     if fair_share.is_ordered_by_fair_share(pool):
         return []
-    return [f"The scheduler of {pool} does not use the plugin “fairshare”: the policy orders nothing there."]
+    return [f"The scheduler of {pool} does not use the plugin “fairshare”, so the policy has no effect."]
 
 
 def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, reason: str = "") -> int:
-    """Give subjects weights, “parent” or (None) the default, all or none; return how many changed."""
+    """Set weights to a number, “parent” or None (the default), all or none; return how many changed."""
     checked = checked_weights(weights)
     with transaction.atomic():
         rows = _rows_for(pool, checked)
@@ -98,9 +98,9 @@ def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, 
 
 
 def checked_weights(weights: Mapping[SubjectKey, Any]) -> dict[SubjectKey, Weight]:
-    """Return numbers, “parent” or None; refused with the subjects whose weight is none of these."""
+    """Return numbers, “parent” or None; raise an error that names subjects with an invalid weight."""
     if len(weights) > MOST_AT_ONCE:
-        raise InvalidInput({"weights": f"Change {MOST_AT_ONCE:,} weights at once at most."})
+        raise InvalidInput({"weights": f"At most {MOST_AT_ONCE:,} weights can be changed at once."})
     problems = {
         key: problem
         for key, value in weights.items()
@@ -114,14 +114,14 @@ def checked_weights(weights: Mapping[SubjectKey, Any]) -> dict[SubjectKey, Weigh
 
 
 def _refuse_strangers(weights: Mapping[SubjectKey, Any]) -> None:
-    """Only who stands in the tree can have a weight."""
+    """Raise an error for subjects that are not in the tree."""
     if strangers := set(weights) - _in_tree(weights):
         names = names_of(strangers)
         raise InvalidInput({"weights": [f"{names[key]} is not in the tree." for key in sorted(strangers)]})
 
 
 def _in_tree(keys: Iterable[SubjectKey]) -> set[SubjectKey]:
-    """Those of the keys that stand for a domain, a project in its domain or a member of a project."""
+    """Return the keys of existing domains, projects in their domains, and members of projects."""
     of: dict[str, list[SubjectKey]] = {level: [] for level in Level.values}
     for key in keys:
         of[key.level].append(key)
@@ -144,7 +144,7 @@ def _in_tree(keys: Iterable[SubjectKey]) -> set[SubjectKey]:
 
 
 def _rows_for(pool: Pool, weights: Mapping[SubjectKey, Weight]) -> dict[SubjectKey, FairShare]:
-    """The rows of these subjects, locked; made where there was no calculation yet."""
+    """Return the locked rows of these subjects, created if there was no calculation yet."""
     FairShare.objects.bulk_create(
         [
             FairShare(pool=pool, level=level, subject_id=subject, parent_id=parent)

@@ -1,4 +1,4 @@
-"""Forgetting old usage, in batches: records that are in buckets, and buckets that nobody looks back to."""
+"""Deletion of old usage in batches: aggregated records, and buckets past their retention."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCH = 5_000
 
 @dataclass(frozen=True)
 class RemovedRows:
-    """How many rows went."""
+    """Number of deleted rows."""
 
     records: int
     buckets: int
@@ -25,7 +25,7 @@ class RemovedRows:
 
 
 def remove_old_usage(*, now: datetime) -> RemovedRows:
-    """By the settings; a record that is in no bucket yet stays, however old it is."""
+    """Delete usage past the configured retention; records not yet aggregated are kept."""
     keep_records = timedelta(days=settings.CONFIG["USAGE_RECORD_DAYS"])
     keep_buckets = timedelta(days=settings.CONFIG["USAGE_BUCKET_DAYS"])
     records = _remove_records(now - keep_records, now)
@@ -36,14 +36,14 @@ def remove_old_usage(*, now: datetime) -> RemovedRows:
 
 
 def _remove_records(before: datetime, now: datetime) -> int:
-    """Batch by batch; the batch itself stays, to say from which day on records are complete."""
+    """Delete records batch by batch; the batch row stays, to tell from which day records are complete."""
     removed = 0
     old = UsageBatch.objects.filter(
         recorded_at__lt=before, aggregated_at__isnull=False, removed_at=None
     ).order_by("recorded_at")
     while keys := list(old.values_list("pk", flat=True)[:20]):
         with transaction.atomic():
-            # A rebuild decides under the same lock whether the records of its day are complete.
+            # A rebuild checks under the same lock whether the records of its day are complete.
             lock_buckets()
             removed += UsageRecord.objects.filter(batch__in=keys)._raw_delete(using="default")
             UsageBatch.objects.filter(pk__in=keys).update(removed_at=now)
@@ -59,7 +59,7 @@ def _remove_buckets(before: datetime) -> int:
 
 
 def _remove_allocations(before: datetime) -> int:
-    """Those that ended long ago and have no record any more, page by page by key."""
+    """Delete allocations that ended long ago and have no records, page by page."""
     removed, after = 0, 0
     old = Allocation.objects.filter(settled=True, ended_ms__lt=to_ms(before)).order_by("pk")
     while keys := list(old.filter(pk__gt=after).values_list("pk", flat=True)[:BATCH]):

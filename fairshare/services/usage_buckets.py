@@ -1,4 +1,4 @@
-"""Summing records into daily buckets, and comparing or rebuilding buckets from records."""
+"""Aggregation of records into daily buckets, and their comparison and rebuild."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from fairshare.models import Allocation, UsageBatch, UsageBucket, UsageCheck, Us
 from fairshare.models.levels import ROOT, Level
 from lcm.domain.errors import StateConflict
 
-# Records summed in one transaction, as far as batches can be had in this size.
+# Target number of records aggregated in one transaction.
 RECORDS = 2_000_000
-# Any number that nothing else uses: only the holder of this lock writes buckets or removes records.
+# Arbitrary advisory lock ID: only its holder writes buckets or removes records.
 _LOCK = 5_201_947
 DIFFERENCES_KEPT = 50
 
 
 class BucketKey(NamedTuple):
-    """Whose usage of which day."""
+    """Subject and day of a bucket."""
 
     day: date
     pool: str
@@ -36,7 +36,7 @@ class BucketKey(NamedTuple):
 
 @dataclass(frozen=True)
 class BucketDifference:
-    """A bucket that is not what its records sum up to."""
+    """A bucket that differs from the sum of its records."""
 
     key: BucketKey
     buckets: tuple[int, ...]
@@ -52,7 +52,7 @@ class BucketDifference:
 
 
 def pending_batches() -> Iterator[list[int]]:
-    """Batches that no bucket has yet, in groups for one transaction each."""
+    """Yield batches that are not aggregated, grouped for one transaction each."""
     after = 0
     while rows := list(
         UsageBatch.objects.filter(aggregated_at=None, pk__gt=after)
@@ -71,7 +71,7 @@ def pending_batches() -> Iterator[list[int]]:
 
 
 def aggregate_batches(keys: Sequence[int], *, now: datetime) -> int:
-    """Add the batches' records to the buckets, once: a batch that someone was quicker with is left out."""
+    """Add the records of batches to the buckets once; batches aggregated by another process are skipped."""
     with transaction.atomic():
         lock_buckets()
         mine = list(
@@ -86,14 +86,14 @@ def aggregate_batches(keys: Sequence[int], *, now: datetime) -> int:
 
 
 def rebuild_day(day: date) -> list[BucketDifference]:
-    """Make the buckets of a day anew from its aggregated records; return what was different.
+    """Rebuild the buckets of a day from its aggregated records; return the differences.
 
-    Raises StateConflict if retention removed records of the day: its buckets are all that is left of them.
+    Raise StateConflict if retention removed records of the day, because its buckets cannot be recomputed.
     """
     with transaction.atomic():
         lock_buckets()
         if not is_complete(day):
-            raise StateConflict(f"Records of {day} were removed; its buckets are left as they are.")
+            raise StateConflict(f"Records of {day} were removed; its buckets stay unchanged.")
         found = differences_of(day)
         if found:
             UsageBucket.objects.filter(day=day).delete()
@@ -102,7 +102,7 @@ def rebuild_day(day: date) -> list[BucketDifference]:
 
 
 def differences_of(day: date) -> list[BucketDifference]:
-    """What the buckets of a day have and its aggregated records do not, or the other way round."""
+    """Return the differences between the buckets of a day and its aggregated records."""
     buckets, records = _buckets(day), _sums(_of_day(day))
     nothing = (0,) * len(RESOURCES)
     return [
@@ -115,9 +115,9 @@ def differences_of(day: date) -> list[BucketDifference]:
 def check_usage(
     *, first: date, last: date, now: datetime, after_day: Callable[[], None] = lambda: None
 ) -> UsageCheck:
-    """Compare records with buckets over some days, each day in one snapshot, and keep the result.
+    """Compare records with buckets, each day in one snapshot, and store the result.
 
-    Days whose records were removed are left out.
+    Days whose records were removed are skipped.
     """
     found: list[BucketDifference] = []
     for number in range((last - first).days + 1):
@@ -140,11 +140,11 @@ def check_usage(
 
 @contextmanager
 def _snapshot() -> Iterator[None]:
-    """Make all reads of the block see the same moment, whatever observers and retention commit meanwhile."""
+    """Give all reads of the block the same snapshot, independent of concurrent commits."""
     nested = connection.in_atomic_block
     with transaction.atomic():
         if nested:
-            # The isolation level cannot be changed any more: keep the writers out instead.
+            # The isolation level cannot be changed inside a transaction: lock out the writers instead.
             lock_buckets()
         elif connection.vendor == "postgresql":
             with connection.cursor() as cursor:
@@ -153,12 +153,12 @@ def _snapshot() -> Iterator[None]:
 
 
 def is_complete(day: date) -> bool:
-    """Return whether all records of the day are still there."""
+    """Return whether no records of the day were removed."""
     return not UsageBatch.objects.filter(_overlapping(day, day), removed_at__isnull=False).exists()
 
 
 def recorded_days() -> tuple[date, date] | None:
-    """The days whose buckets can be made anew: no record of theirs was removed. None without any record."""
+    """Return the range of days with complete records, which can be rebuilt; None without any record."""
     kept = UsageBatch.objects.filter(removed_at=None, record_count__gt=0)
     days = kept.aggregate(Min("first_day"), Max("last_day"))
     first, last = days["first_day__min"], days["last_day__max"]
@@ -171,7 +171,7 @@ def recorded_days() -> tuple[date, date] | None:
 
 
 def lock_buckets() -> None:
-    """Until this transaction ends no other one writes buckets or removes records; SQLite has one writer."""
+    """Block other writers of buckets and records until the transaction ends; SQLite has one writer anyway."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
@@ -183,7 +183,7 @@ _UNIQUE = "pool, level, day, subject_id, parent_id"
 
 
 def _deltas(where: str) -> str:
-    """Sums of the records a condition names, at each level; one pass over them."""
+    """Return SQL that sums the matching records at each level, in one pass."""
     whole = "CAST(SUM({}) AS bigint)"
     day = (
         f"DATE '1970-01-01' + CAST(r.period_start / {DAY_MS} AS integer)"
@@ -239,7 +239,7 @@ def _buckets(day: date) -> dict[BucketKey, tuple[int, ...]]:
 
 
 def _key(values: Sequence[Any]) -> BucketKey:
-    """Days and ids as text, alike from a raw query and from the models, on both databases."""
+    """Return a key with the same types from raw queries and models, on both databases."""
     day, pool, level, subject, parent = values
     return BucketKey(day, pool, level, _plain(subject), _plain(parent))._replace(
         day=day if isinstance(day, date) else date.fromisoformat(day)
@@ -251,7 +251,7 @@ def _plain(key: Any) -> str:
 
 
 def _of_day(day: date) -> str:
-    """Aggregated records of a UTC day, found by the batches that reach into it."""
+    """Return the SQL condition for aggregated records of a UTC day, found by their batches."""
     start = (day - date(1970, 1, 1)).days * DAY_MS
     batches = UsageBatch.objects.filter(_overlapping(day, day), aggregated_at__isnull=False, removed_at=None)
     keys = ", ".join(map(str, batches.values_list("pk", flat=True))) or "-1"

@@ -1,4 +1,4 @@
-"""Making daily usage anew from its records, as a job: a day a step."""
+"""Rebuild of daily usage from records, as a job with one step per day."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ KIND = "rebuild-usage"
 
 
 def start_rebuild(*, reason: str, actor: Actor, now: datetime) -> Job:
-    """Every day that still has records; safe while observers run."""
+    """Start a job that rebuilds every day with complete records; safe while observers run."""
     days = recorded_days()
     if days is None:
-        raise StateConflict("There is no record to make buckets from.")
+        raise StateConflict("There are no records to rebuild buckets from.")
     first, last = days
     count = (last - first).days + 1
     return start_job(
@@ -32,7 +32,7 @@ def start_rebuild(*, reason: str, actor: Actor, now: datetime) -> Job:
 
 
 def rebuild_step(job: Job, now: datetime) -> JobStep:
-    """One day; after the last one records and buckets are compared, and that is kept."""
+    """Rebuild one day; after the last day, run and store a usage consistency check."""
     first, last = (date.fromisoformat(job.arguments[name]) for name in ("first", "last"))
     mended = job.cursor.get("mended", 0)
     day = date.fromisoformat(job.cursor["day"]) if "day" in job.cursor else first

@@ -1,4 +1,4 @@
-"""Cutting allocations into usage records: one statement a page, rows and cursors together."""
+"""Usage records from allocations: one statement per page writes rows and cursors together."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from fairshare.arithmetic.units import RESOURCES
 from fairshare.models import Allocation, UsageBatch, UsageRecord
 from lcm.db.clock import database_ms
 
-# Allocations of one transaction, and the slices it cuts of each at most: a back-fill goes on in the next one.
+# Allocations per transaction, and the maximum number of slices of each; a backfill takes several.
 PAGE = 10_000
 MOST_SLICES = 36
 
 
 class AllocationPage(NamedTuple):
-    """Unsettled allocations, by their keys: after the first, up to and with the last."""
+    """Unsettled allocations with keys after `first`, up to and including `last`."""
 
     after: int
     last: int
@@ -29,7 +29,7 @@ class AllocationPage(NamedTuple):
 
 @dataclass(frozen=True)
 class PageResult:
-    """What one transaction wrote; `behind` tells that some allocations are not caught up."""
+    """Result of one transaction; `behind` means that some allocations are not caught up."""
 
     allocations: int = 0
     records: int = 0
@@ -37,7 +37,7 @@ class PageResult:
 
 
 def pages(size: int = PAGE) -> Iterator[AllocationPage]:
-    """All allocations that may need recording, page by page by key."""
+    """Yield all allocations that may need recording, in pages by key."""
     after = 0
     while keys := list(
         Allocation.objects.filter(settled=False, pk__gt=after)
@@ -49,7 +49,7 @@ def pages(size: int = PAGE) -> Iterator[AllocationPage]:
 
 
 def halves(page: AllocationPage) -> list[AllocationPage]:
-    """A page that failed as two smaller ones; none when it has one allocation only."""
+    """Split a failed page in two; empty if it has only one allocation."""
     rows = Allocation.objects.filter(settled=False, pk__gt=page.after, pk__lte=page.last)
     keys = list(rows.order_by("pk").values_list("pk", flat=True))
     if len(keys) < 2:
@@ -59,9 +59,9 @@ def halves(page: AllocationPage) -> list[AllocationPage]:
 
 
 def record_page(page: AllocationPage, *, now: datetime) -> PageResult:
-    """Record the page to its end or to the last boundary; rows that another run holds are left out.
+    """Record the page up to its end or the last boundary; rows locked by another run are skipped.
 
-    Time that is not over by the database's clock is never charged, whatever `now` says.
+    Time in the future of the database's clock is never charged, whatever `now` says.
     """
     limit = floor_slice(min(to_ms(now), database_ms()))
     with transaction.atomic():
@@ -84,7 +84,7 @@ class _Written(NamedTuple):
 
 
 def _describe(batch: UsageBatch, written: _Written) -> None:
-    """How many records the batch has, and of which days."""
+    """Set the record count and the days of the batch."""
     assert written.first is not None
     assert written.last is not None
     UsageBatch.objects.filter(pk=batch.pk).update(
@@ -95,7 +95,7 @@ def _describe(batch: UsageBatch, written: _Written) -> None:
 _ALLOCATION = Allocation._meta.db_table
 _RECORD = UsageRecord._meta.db_table
 _COLUMNS = ", ".join(RESOURCES)
-# How far an allocation is charged in this transaction: its end or the boundary, but not too far at once.
+# Charge up to the end or the boundary, limited by the number of slices per transaction.
 _GOAL = "COALESCE(a.ended_ms, %(limit)s)"
 _CAP = f"a.cursor_ms - a.cursor_ms %% {SLICE_MS} + {SLICE_MS * MOST_SLICES}"
 _DUE = (
@@ -109,7 +109,7 @@ _PRODUCTS = ", ".join(
 
 
 def _on_postgresql(page: AllocationPage, batch: UsageBatch, limit: int) -> _Written:
-    """One statement. Locked rows are someone else's at this moment: skipped, so that nobody waits for us."""
+    """Record in one statement; rows locked by another run are skipped, so that no run waits."""
     query = f"""
         WITH page AS MATERIALIZED (
             SELECT a.id, a.cursor_ms, a.ended_ms, {_COLUMNS}, {_GOAL} AS goal,
@@ -136,14 +136,14 @@ def _on_postgresql(page: AllocationPage, batch: UsageBatch, limit: int) -> _Writ
         ) w
     """  # noqa: S608
     with connection.cursor() as cursor:
-        # Compiling the statement takes longer than it saves.
+        # JIT compilation of the statement takes longer than it saves.
         cursor.execute("SET LOCAL jit = off")
         cursor.execute(query, _parameters(page, batch, limit))
         return _Written(*cursor.fetchone())
 
 
 def _on_sqlite(page: AllocationPage, batch: UsageBatch, limit: int) -> _Written:
-    """The same in three statements; a SQLite transaction is alone."""
+    """Record in three statements; a SQLite transaction has no concurrent writers."""
     parameters = _parameters(page, batch, limit)
     least, greatest = "MIN", "MAX"
     goal, cap = _GOAL, _CAP
@@ -185,7 +185,10 @@ def _parameters(page: AllocationPage, batch: UsageBatch, limit: int) -> dict[str
 
 
 def unrecorded_since(*, now: datetime) -> int | None:
-    """The oldest moment, in milliseconds, up to which a due allocation is recorded; None when none is due."""
+    """Return the oldest time in milliseconds up to which a due allocation is recorded.
+
+    None if none is due.
+    """
     limit = floor_slice(to_ms(now))
     rows = Allocation.objects.filter(settled=False)
     held = rows.filter(ended_ms=None, cursor_ms__lt=limit).aggregate(Min("cursor_ms"))["cursor_ms__min"]

@@ -1,4 +1,4 @@
-"""Who used most; where so many did that a page should not wait, a worker sums it for all who look."""
+"""Top users; large sums are computed by a Celery worker and cached."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from fairshare.selectors.usage import Period, TopSubjects, usage_by_subject
 from lcm.domain.errors import Unavailable
 from lcm.services.task_queue import enqueue_task
 
-# So many buckets are summed while a page waits.
+# Up to this many buckets are summed during a page request.
 DIRECT_LIMIT = 50_000
-# Sums that are older are made anew once somebody looks; they are shown meanwhile.
+# Older sums are recomputed on the next request and shown meanwhile.
 FRESH = timedelta(minutes=10)
 KEPT_SECONDS = 86_400
-# A worker is not asked again sooner: as long as a task may take, and no longer than sums are fresh.
+# Minimum interval between tasks: as long as a task may take, and at most as long as sums are fresh.
 PATIENCE_SECONDS = 600
 SUBJECTS = 100
-# Beginning of every key; another number when what is kept changes its form.
+# Prefix of every key; increase the number when the format of cached values changes.
 KEY_PREFIX = "usage-sums:1"
 
 
 @dataclass(frozen=True)
 class UsageQuery:
-    """Who of a level used most of a resource in some days."""
+    """A query for the subjects of a level that used most of a resource in a period."""
 
     period: Period
     level: str
@@ -34,7 +34,7 @@ class UsageQuery:
 
     @classmethod
     def of(cls, first: str, last: str, pool: str, level: str, resource: str) -> UsageQuery:
-        """As it was sent to a worker."""
+        """Return the query from the task's arguments."""
         return cls(Period(date.fromisoformat(first), date.fromisoformat(last), pool), level, resource)
 
     @property
@@ -48,13 +48,13 @@ class UsageQuery:
 
     @property
     def mark(self) -> str:
-        """Under which it is noted that a worker was asked."""
+        """Return the cache key that marks a task as enqueued."""
         return f"{self.key}:asked"
 
 
 @dataclass(frozen=True)
 class UsageTotals:
-    """Who used most as of when; nobody yet while a worker sums for the first time."""
+    """Top users and the time of the sum; empty until the first task has finished."""
 
     found: TopSubjects | None
     at: datetime | None
@@ -62,13 +62,13 @@ class UsageTotals:
 
 
 def usage_totals(asked: UsageQuery, *, now: datetime) -> UsageTotals:
-    """Summed now where that is quick; else what is kept. A worker is asked when that is missing or old."""
+    """Return the sum, computed now if small, else cached; enqueue a task if that is missing or old."""
     try:
         found = cache.get_many([asked.key, asked.mark])
     except (RedisError, OSError) as error:
         if _is_quick(asked):
             return UsageTotals(_sum(asked), now)
-        raise Unavailable("So much usage is summed by a worker, and the broker cannot be reached.") from error
+        raise Unavailable("This sum needs a background worker, but the broker is unreachable.") from error
     kept: UsageTotals | None = found.get(asked.key)
     if kept is not None and kept.at is not None and now - kept.at < FRESH:
         return kept
@@ -81,7 +81,7 @@ def usage_totals(asked: UsageQuery, *, now: datetime) -> UsageTotals:
 
 
 def cache_totals(asked: UsageQuery, *, now: datetime) -> bool:
-    """What a worker does when it is asked, one at a time. False: it is not its turn yet."""
+    """Compute and cache a sum in a worker, one at a time; return False if another one is running."""
     if not cache.add(f"{KEY_PREFIX}:summing", True, timeout=PATIENCE_SECONDS):
         return False
     try:

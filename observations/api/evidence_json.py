@@ -1,4 +1,4 @@
-"""Evidence and previews as JSON: amounts are text with two decimals, what is not known is null."""
+"""Evidence and previews as JSON: amounts are strings with two decimals, unknown values are null."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def view_json(view: ResourceView) -> dict[str, Any]:
 
 
 def evidence_json(evidence: Evidence) -> dict[str, Any]:
-    """The aggregate of a definition."""
+    """Return the aggregate of a definition."""
     kept = evidence.assessment
     return {
         "definition": str(evidence.definition.pk),
@@ -61,7 +61,7 @@ def evidence_json(evidence: Evidence) -> dict[str, Any]:
 
 
 def waste_json(kept: DefinitionAssessment) -> dict[str, Any]:
-    """On an allocated basis it is at least this much."""
+    """Return the waste of a definition; with allocated figures it is a lower bound."""
     hours = {"core_hours": CPU, "gb_hours": MEMORY}
     known = {name: kept.wasted(resource) for name, resource in hours.items()}
     return {
@@ -115,7 +115,7 @@ def packing_json(before: Packing, after: Packing) -> dict[str, Any]:
 
 
 def preview_json(preview: RequirementPreview) -> dict[str, Any]:
-    """What an administrator sees before applying."""
+    """Return the preview that an administrator sees before applying."""
     assert preview.definition.current_revision is not None
     return {
         "definition": str(preview.definition.pk),
@@ -142,7 +142,7 @@ def outlier_json(outlier: Outlier) -> dict[str, Any]:
 
 
 def drivers_json(drivers: MemoryDrivers | None) -> dict[str, Any] | None:
-    """Null if the memory of no node is known."""
+    """Return the nodes with the most memory; null if no node's memory is known."""
     if drivers is None or not drivers.nodes_total:
         return None
     nodes = [

@@ -1,4 +1,4 @@
-"""What the calls of live statistics take and show."""
+"""Request and response bodies of the live statistics API."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ STATES = [(state.value, state.value) for state in LiveState]
 
 
 class MetricValueSerializer(serializers.Serializer[Any]):
-    """`current` is what to show, by the kind of metric: a value, the growth over the window, or a speed."""
+    """`current` is the value to show: a gauge's value, a counter's growth over the window, or its rate."""
 
     current = serializers.FloatField(allow_null=True)
     capacity = serializers.FloatField(allow_null=True)
     pct = serializers.FloatField(allow_null=True)
     unit = serializers.CharField()
-    rate = serializers.FloatField(allow_null=True, help_text="Growth each second, of what grows.")
-    max = serializers.FloatField(allow_null=True, help_text="Highest over the window.")
+    rate = serializers.FloatField(allow_null=True, help_text="Growth per second; counters only.")
+    max = serializers.FloatField(allow_null=True, help_text="Maximum over the window.")
     avg = serializers.FloatField(allow_null=True, help_text="Mean over the window.")
-    observed_at = serializers.DateTimeField(allow_null=True, help_text="When it was read from the lab.")
+    observed_at = serializers.DateTimeField(allow_null=True, help_text="Time of reading from the lab.")
 
 
 class KernelLiveSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=STATES)
     observed_at = serializers.DateTimeField(allow_null=True)
-    metrics = serializers.DictField(child=MetricValueSerializer(), help_text="By the name of the metric.")
+    metrics = serializers.DictField(child=MetricValueSerializer(), help_text="By metric name.")
 
 
 class LiveSerializer(serializers.Serializer[Any]):
-    """Live statistics by kernel; every kernel that was asked for is there."""
+    """Live statistics by kernel, with an entry for every requested kernel."""
 
     state = serializers.ChoiceField(choices=STATES)
     asked_at = serializers.DateTimeField()
-    missing = serializers.ListField(child=serializers.CharField(), help_text="What could not be had.")
-    problems = serializers.ListField(child=serializers.CharField(), help_text="Why not.")
-    warnings = serializers.ListField(child=serializers.CharField(), help_text="What Prometheus warns of.")
-    dropped = serializers.IntegerField(help_text="Series that could not be used.")
+    missing = serializers.ListField(child=serializers.CharField(), help_text="Kinds of query that failed.")
+    problems = serializers.ListField(child=serializers.CharField(), help_text="Reasons of the failures.")
+    warnings = serializers.ListField(child=serializers.CharField(), help_text="Warnings from Prometheus.")
+    dropped = serializers.IntegerField(help_text="Number of unusable series.")
     kernels = serializers.DictField(child=KernelLiveSerializer())
 
 
 class SessionLiveSerializer(LiveSerializer):
-    nodes = serializers.DictField(child=serializers.CharField(), help_text="Labels of nodes by kernel.")
-    totals = serializers.DictField(child=MetricValueSerializer(), help_text="All nodes together.")
+    nodes = serializers.DictField(child=serializers.CharField(), help_text="Node labels by kernel.")
+    totals = serializers.DictField(child=MetricValueSerializer(), help_text="Total of all nodes.")
 
 
 class BatchLiveSerializer(LiveSerializer):
     sessions = serializers.DictField(
         child=serializers.ListField(child=serializers.UUIDField()),
-        help_text="The kernels of the sessions that were asked for.",
+        help_text="The kernels of the requested sessions.",
     )
 
 
 class BatchSerializer(serializers.Serializer[Any]):
-    """Ids of kernels, of sessions, or both: at least one id and at most 5,000 kernels."""
+    """IDs of kernels, sessions or both: at least one ID and at most 5,000 kernels."""
 
     kernels = serializers.ListField(
         child=serializers.UUIDField(),
@@ -76,27 +76,29 @@ class BatchSerializer(serializers.Serializer[Any]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs:
-            raise serializers.ValidationError("Send the ids of at least one kernel or session.")
+            raise serializers.ValidationError("Send the ID of at least one kernel or session.")
         return attrs
 
 
 class HistoryRangeSerializer(serializers.Serializer[Any]):
     range = serializers.ChoiceField(
-        choices=[*RANGES, WHOLE_SESSION], default="1h", help_text="The last hour or day, or all of it."
+        choices=[*RANGES, WHOLE_SESSION],
+        default="1h",
+        help_text="The last hour, the last day, or the whole session.",
     )
 
 
 class HistorySerializer(serializers.Serializer[Any]):
-    """Values over time, in no more than 240 points each."""
+    """Values over time, at most 240 points per series."""
 
     state = serializers.ChoiceField(choices=STATES)
     start = serializers.DateTimeField()
     end = serializers.DateTimeField()
-    step = serializers.FloatField(help_text="Seconds between two points.")
+    step = serializers.FloatField(help_text="Seconds between points.")
     problems = serializers.ListField(child=serializers.CharField())
     kernels = serializers.DictField(
         child=serializers.DictField(
             child=serializers.ListField(child=serializers.ListField(child=serializers.FloatField()))
         ),
-        help_text="By kernel and metric: pairs of a moment, in seconds since 1970, and a value.",
+        help_text="By kernel and metric: pairs of a time, in seconds since 1970, and a value.",
     )

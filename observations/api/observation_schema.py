@@ -1,7 +1,7 @@
 """The body of an observation in the OpenAPI document.
 
-These serializers only describe the body: `lcm.cml.observation.model` parses it, several times faster. A test
-compares the fields of both.
+These serializers only describe the body. `lcm.cml.observation.model` parses it, which is several times
+faster. A test compares the fields of both.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ OPTIONAL: dict[str, Any] = {"required": False, "allow_null": True}
 
 
 def _number(most: int | None = None) -> dict[str, Any]:
-    """A number, or the same as text."""
+    """Return the schema of a number that may also be sent as a string."""
     number = {"type": "number", "minimum": 0} | ({} if most is None else {"maximum": most})
     return {"oneOf": [number, {"type": "string", "format": "decimal"}], "nullable": True}
 
 
 @extend_schema_field(_number(MAX_CORES))
 class CoresField(serializers.Field[Any, Any, Any, Any]):
-    """Cores, as a number or as text."""
+    """Cores, as a number or as a string."""
 
 
 @extend_schema_field(_number())
 class PercentField(serializers.Field[Any, Any, Any, Any]):
-    """A percentage, as a number or as text."""
+    """A percentage, as a number or as a string."""
 
 
 def _text(help_text: str, **options: Any) -> serializers.CharField:
@@ -104,9 +104,9 @@ class PoolUsageSerializer(serializers.Serializer[Any]):
     pool_id = _text("Id of the resource pool in CML.")
     label = _text("Name of the resource pool.")  # type: ignore[assignment]
     licenses_used = _whole("Licences in use, by all labs in the pool.")
-    licenses_limit = _whole("Licences at most. Null: no limit, or not known.")
+    licenses_limit = _whole("Licences at most. Null: no limit, or unknown.")
     storage_used_mb = _whole("Storage in use in MB, by all labs in the pool.")
-    storage_limit_mb = _whole("Storage at most in MB. Null: no limit, or not known.")
+    storage_limit_mb = _whole("Storage at most in MB. Null: no limit, or unknown.")
 
 
 class MissingPartSerializer(serializers.Serializer[Any]):
@@ -115,7 +115,7 @@ class MissingPartSerializer(serializers.Serializer[Any]):
 
 
 class ObservationSerializer(serializers.Serializer[Any]):
-    """An observation of the live lab. A figure that is not known is null or left out, never 0."""
+    """An observation of a running lab. Unknown values are null or omitted, never 0."""
 
     observed_at = serializers.DateTimeField(help_text="Time of the observation, with a UTC offset.")
     observer = serializers.ChoiceField(

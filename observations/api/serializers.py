@@ -1,4 +1,4 @@
-"""What the API of observations takes and shows. No rules: those are in the services."""
+"""Request and response bodies of the observations API; the rules are in the services."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class DriftItemSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     allocated = serializers.IntegerField(allow_null=True)
     observed = serializers.IntegerField(allow_null=True)
-    other = serializers.CharField(help_text="The session that has the port as well.")
+    other = serializers.CharField(help_text="The other session that uses the port.")
 
 
 class RecordedSerializer(serializers.Serializer[Any]):
     session_id = serializers.UUIDField()
     observation_count = serializers.IntegerField()
     port_drift_detected = serializers.BooleanField(
-        help_text="Any observation so far showed ports that differ from the plan."
+        help_text="At least one observation showed ports that differ from the plan."
     )
     port_drift_open = serializers.BooleanField(
         help_text="The newest observation of the ports differs from the plan, and the session has not ended."
@@ -37,9 +37,9 @@ class RecordedSerializer(serializers.Serializer[Any]):
 
 
 class SessionEvidenceSerializer(RecordedSerializer):
-    """What was seen of one session."""
+    """Observed figures of one session."""
 
-    observed_resources = serializers.DictField(allow_null=True, help_text="The newest observation, whole.")
+    observed_resources = serializers.DictField(allow_null=True, help_text="The newest observation in full.")
     observed_ports = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
     peak = serializers.DictField(help_text="Over all observations: cores and GB.")
     counts = serializers.BooleanField(help_text="Whether it counts in the definition's aggregate.")
@@ -59,13 +59,11 @@ class ChoiceSerializer(serializers.Serializer[Any]):
     value = serializers.DecimalField(
         max_digits=10, decimal_places=2, required=False, allow_null=True, help_text="For a custom choice."
     )
-    basis = serializers.ChoiceField(
-        choices=BASES, required=False, help_text="Empty: what most sessions have."
-    )
+    basis = serializers.ChoiceField(choices=BASES, required=False, help_text="Empty: the default source.")
 
 
 class ChoicesSerializer(serializers.Serializer[Any]):
-    """A choice for each resource; what is left out stays as it is."""
+    """A choice per resource; omitted resources keep their value."""
 
     cpu_cores = ChoiceSerializer(required=False)
     memory_gb = ChoiceSerializer(required=False)
@@ -77,12 +75,12 @@ class PreviewRequestSerializer(serializers.Serializer[Any]):
 
 
 class ApplySerializer(PreviewRequestSerializer):
-    token = serializers.CharField(max_length=4_000, help_text="Of the preview that was looked at.")
+    token = serializers.CharField(max_length=4_000, help_text="Token of the preview.")
     reason = serializers.CharField(max_length=500)
 
 
 def choices_in(data: dict[str, Any]) -> dict[str, RequirementChoice]:
-    """The checked body as choices by resource."""
+    """Return the validated body as choices by resource."""
     return {
         name: RequirementChoice(each["choice"], each.get("value"), each.get("basis", ""))
         for name in MEASURED
@@ -100,13 +98,13 @@ class PortLineSerializer(serializers.Serializer[Any]):
     action = serializers.ChoiceField(
         choices=[ADD, REMOVE, ""], help_text="The possible change; empty if there is none."
     )
-    suggested = serializers.BooleanField(help_text="Whether most sessions speak for the change.")
+    suggested = serializers.BooleanField(help_text="Whether most sessions support the change.")
     problem = serializers.CharField(help_text="Why an observed port cannot be added.")
 
 
 class PortReviewSerializer(serializers.Serializer[Any]):
     based_on = serializers.IntegerField(source="revision.number", help_text="The current revision.")
-    sessions = serializers.IntegerField(help_text="The newest sessions that were compared, 20 at most.")
+    sessions = serializers.IntegerField(help_text="The newest sessions that were compared, at most 20.")
     ports = PortLineSerializer(source="lines", many=True)
     suggested_template = PortSerializer(many=True, help_text="The template with all suggested changes.")
 
@@ -138,7 +136,7 @@ class DriftReviewSerializer(serializers.ModelSerializer[DriftReview]):
         ]  # fmt: skip
 
     def get_state(self, review: DriftReview) -> str:
-        """As it is now: an acknowledgement ends by itself."""
+        """Return the current state; an expired acknowledgement counts as open."""
         from django.utils import timezone
 
         return ReviewState(review.state_at(timezone.now())).value

@@ -1,4 +1,4 @@
-"""The API of observations, beside that of `lcm`."""
+"""URLs of the observations API."""
 
 from django.urls import include, path
 

@@ -1,4 +1,4 @@
-"""Where a definition stands: its digest against what it asks for."""
+"""Assessment of a definition: its digest compared with its requirements."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from observations.arithmetic.statistics import (
 )
 
 DAYS = 30
-UNDER_FIRST = 10**11  # what is too small goes before any waste
+UNDER_FIRST = 10**11  # under-provisioned definitions sort before any waste
 GB_PER_CORE = 4
-# By day: hundredths of wasted core- and GB-seconds, and seconds held.
+# By day: wasted core-seconds and GB-seconds in hundredths, and seconds held.
 Days = dict[str, list[int]]
 Newest = Sequence[tuple[datetime, Amounts]]
 
 
 @dataclass(frozen=True)
 class ResourceView:
-    """One resource: on which basis, what the sessions say, and how far to trust it."""
+    """Figures of one resource: source, summary over the sessions, and confidence."""
 
     resource: str
     basis: str
@@ -50,7 +50,7 @@ class ResourceView:
 def view_of(
     resource: str, digest: Digest, newest: Newest, *, today: int, basis: str = "", before: str = ""
 ) -> ResourceView:
-    """Return the figures of a resource from the source in `basis`, else from the one `source_of` gives."""
+    """Return the figures of a resource from source `basis`, by default the one `source_of` chooses."""
     basis = basis or source_of(digest, resource, before)
     values = [amounts[resource, basis] for _, amounts in newest if (resource, basis) in amounts]
     summary = summarize(digest.of(resource, basis), values[0] if values else None)
@@ -73,7 +73,7 @@ class Assessment:
     flags: list[Flag]
 
     def worth(self, waste_cpu: int, waste_memory: int) -> int:
-        """The order in which to fix things: too small first, then by what is wasted."""
+        """Return the review priority: under-provisioned first, then by waste."""
         if self.verdict == Provisioning.UNDER:
             return UNDER_FIRST + self.n * 100
         if self.verdict == Provisioning.OVER:
@@ -90,7 +90,7 @@ def assess(
     sources: Mapping[str, str],
     today: int,
 ) -> Assessment:
-    """Assess a definition. `flags` and `sources` are the present ones, which only evidence changes."""
+    """Assess a definition. `flags` and `sources` are the current ones, which only evidence changes."""
     views = [
         view_of(resource, digest, newest, today=today, before=sources.get(resource, ""))
         for resource in MEASURED
@@ -128,7 +128,7 @@ def assess(
 
 
 def _exceeding(view: ResourceView, digest: Digest, required: int) -> tuple[int, int]:
-    """Count the sessions above a requirement, with the largest value.
+    """Count the sessions above a requirement, and return the largest value.
 
     Measured use above the requirement counts whatever the source is.
     """
@@ -140,13 +140,13 @@ def _exceeding(view: ResourceView, digest: Digest, required: int) -> tuple[int, 
 
 
 def lowest_confidence(views: Iterable[ResourceView]) -> str:
-    """How far to trust all of it: as far as the resource that is known least, of those that are known."""
+    """Return the lowest confidence of the resources that have figures."""
     levels = [view.confidence.level for view in views if view.summary is not None]
     return min(levels, key=LEVELS.index, default=LEVELS[0])
 
 
 def change_days(days: Days, day: int, figures: Sequence[int], sign: int) -> Days:
-    """Add or take away what one session held and wasted on its day."""
+    """Add or remove the waste and hold time of one session on its day."""
     before = days.get(str(day), [0] * len(figures))
     after = [old + sign * new for old, new in zip(before, figures, strict=True)]
     rest = {key: value for key, value in days.items() if key != str(day)}
@@ -154,12 +154,12 @@ def change_days(days: Days, day: int, figures: Sequence[int], sign: int) -> Days
 
 
 def recent_days(days: Days, *, today: int) -> Days:
-    """Only the last thirty days, in order."""
+    """Return the last thirty days, in order."""
     return {key: days[key] for key in sorted(days, key=int) if int(key) > today - DAYS}
 
 
 def next_change(days: Days, newest: datetime | None, *, today: int) -> datetime | None:
-    """When time alone changes an assessment: the first day of waste is forgotten, or what is known is old."""
+    """Return when time alone changes an assessment: a day of waste drops out, or the figures become old."""
     changes = [int(day) + DAYS for day in days]
     if newest is not None:
         changes.append(day_of(newest) + STALE_DAYS + 1)

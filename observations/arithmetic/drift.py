@@ -1,4 +1,4 @@
-"""Ports allocated against ports observed, by name."""
+"""Comparison of allocated and observed ports by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ports = Mapping[str, int]
 
 @dataclass(frozen=True)
 class DriftItem:
-    """One name that differs; `other` is the session that has the observed port as well."""
+    """A port that differs; `other` is the session that uses the observed port as well."""
 
     kind: str
     name: str
@@ -25,7 +25,7 @@ class DriftItem:
 
     @property
     def fingerprint(self) -> str:
-        """The same deviation in another session has other numbers and the same fingerprint."""
+        """Identify a deviation by name and kind, so that it is the same in every session."""
         return hashlib.sha256(f"{self.kind} {self.name}".encode()).hexdigest()[:16]
 
     def to_json(self) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class DriftItem:
 def compare_ports(
     allocated: Ports, observed: Ports, held_by_others: Mapping[int, str] | None = None
 ) -> list[DriftItem]:
-    """What differs, worst first. A port that another session has is a conflict, whatever else it is."""
+    """Return the differences, worst first. A port that another session uses is always a conflict."""
     others = held_by_others or {}
     items = []
     for name in {*allocated, *observed}:
@@ -65,18 +65,18 @@ def _kind(plan: int | None, seen: int | None) -> str:
 def merge_partial(
     items: Sequence[DriftItem], before: Sequence[DriftItem], observed: Ports
 ) -> tuple[list[DriftItem], list[DriftItem]]:
-    """When not all ports were read: what was seen to differ, and that with what is known of the others."""
+    """Return the drift of a partial reading, alone and merged with the earlier drift of unread ports."""
     seen = [item for item in items if item.kind != MISSING]
     kept = [item for item in before if item.name not in observed]
     return seen, sorted([*seen, *kept], key=worst_first)
 
 
 def leaked_ports(items: Sequence[DriftItem]) -> dict[int, str]:
-    """Ports that are in use where nobody planned them, with their names."""
+    """Return ports in use that were not planned, with their names."""
     return {item.observed: item.name for item in items if item.observed is not None}
 
 
 def kinds_text(items: Sequence[DriftItem]) -> str:
-    """`1 conflict, 2 missing`"""
+    """Return counts by kind, such as `1 conflict, 2 missing`."""
     counts = [(kind, sum(item.kind == kind for item in items)) for kind in KINDS]
     return ", ".join(f"{count} {kind}" for kind, count in counts if count)

@@ -1,7 +1,7 @@
-"""Counting samples so that adding or removing one costs the same for ten sessions and for a hundred thousand.
+"""Histograms of samples; adding or removing a sample takes constant time.
 
-A sample is the peak of a session. Per value a histogram keeps how many sessions have it and their weight
-together; both are whole numbers, so the order of adding does not matter and removing undoes adding exactly.
+A sample is the peak of a session. Per value a histogram keeps the number of sessions and their total weight.
+Both are integers, so the order of adding does not matter and removing undoes adding exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def day_of(moment: datetime) -> int:
 
 
 def decay_weight(day: int) -> int:
-    """2^(day / 14 days) as a whole number: a sample weighs half as much as one of 14 days later."""
+    """Return 2^(day / 14 days) as an integer: a sample has half the weight of one taken 14 days later."""
     doublings, part = divmod(day - DAY_ZERO, HALF_LIFE)
     weight = _PARTS[part]
     return weight << doublings if doublings >= 0 else max(weight >> -doublings, 1)
@@ -32,7 +32,7 @@ def decay_weight(day: int) -> int:
 
 @dataclass
 class Histogram:
-    """How many samples have which value, and what they weigh; `squares` is the sum of squared weights."""
+    """Count and weight of samples by value; `squares` is the sum of squared weights."""
 
     bins: dict[int, tuple[int, int]] = field(default_factory=dict)
     squares: int = 0
@@ -52,12 +52,12 @@ class Histogram:
 
     @property
     def effective_n(self) -> float:
-        """The number of equally weighted samples that would say as much: (Σw)² / Σw²."""
+        """Return the equivalent number of equally weighted samples: (Σw)² / Σw²."""
         total = sum(weight for _, weight in self.bins.values())
         return total * total / self.squares if self.squares else float(self.n)
 
     def sorted_rows(self) -> list[tuple[int, int, int]]:
-        """(value, count, weight) from the smallest value on."""
+        """Return (value, count, weight) rows in ascending order of value."""
         return [(value, *self.bins[value]) for value in sorted(self.bins)]
 
     def above(self, limit: int) -> int:
@@ -66,7 +66,7 @@ class Histogram:
 
 @dataclass
 class Digest:
-    """The histograms of all resources, of what was used and what was allocated."""
+    """The histograms of all resources, used and allocated."""
 
     n: int = 0
     histograms: dict[tuple[str, str], Histogram] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Digest:
             self.of(resource, basis).add(value, weight, times)
 
     def to_json(self) -> dict[str, Any]:
-        """Sorted, so that equal digests are equal as JSON."""
+        """Return sorted JSON, so that equal digests are equal as JSON."""
         stored: dict[str, Any] = {"n": self.n}
         for resource, basis in keys():
             histogram = self.of(resource, basis)
@@ -112,7 +112,7 @@ def keys() -> Iterator[tuple[str, str]]:
 
 
 def merge_digests(digests: Iterable[Digest]) -> Digest:
-    """One digest over several revisions."""
+    """Merge the digests of several revisions."""
     whole = Digest()
     for digest in digests:
         whole.n += digest.n

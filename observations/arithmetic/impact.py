@@ -1,4 +1,4 @@
-"""What a proposal would do: how many sessions fit where, who would have exceeded it, what is saved."""
+"""Impact of a proposal: sessions that fit, past sessions that would exceed it, and savings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNBOUND = "nothing"
 
 @dataclass(frozen=True)
 class WorkerSpace:
-    """What a worker has of everything, in hundredths, and in whole ports and leases."""
+    """Capacity of a worker: amounts in hundredths, ports and leases as integers."""
 
     amounts: Mapping[str, int]
     ports: int
@@ -36,7 +36,7 @@ class WorkerSpace:
 
 @dataclass(frozen=True)
 class SessionDemand:
-    """What one session takes; and each of its kernels, where they may be on several workers."""
+    """Demand of one session, and of each kernel if they may run on several workers."""
 
     amounts: Mapping[str, int]
     ports: int
@@ -45,7 +45,7 @@ class SessionDemand:
 
 @dataclass(frozen=True)
 class Packing:
-    """How many sessions workers hold, or at most hold, and what there is too little of for one more."""
+    """Number of sessions that workers hold, exact or as an upper bound, and the limiting resource."""
 
     sessions: int = 0
     workers: int = 0
@@ -59,7 +59,7 @@ class Packing:
 
 
 class Fleet:
-    """What workers have of what is asked for, ports last; workers of one shape are one row."""
+    """Capacity of workers in the requested resources, ports last; workers of the same shape share a row."""
 
     def __init__(self, need: SessionDemand, rooms: Iterable[WorkerSpace]) -> None:
         self.names = [*need.amounts, PORTS]
@@ -71,19 +71,19 @@ class Fleet:
 
 
 def rows_of(each: Iterable[SessionDemand | WorkerSpace], names: Sequence[str]) -> IntArray:
-    """A row each, ports last."""
+    """Return a matrix with one row per item, ports last."""
     rows = [[*(row.amounts[name] for name in names[:-1]), row.ports] for row in each]
     return np.array(rows, np.int64).reshape(-1, len(names))
 
 
 def pack(need: SessionDemand, rooms: Iterable[WorkerSpace]) -> Packing:
-    """Each worker filled with this session alone; what is not asked for limits nothing."""
+    """Fill each worker with this session alone; resources that are not requested limit nothing."""
     fleet = Fleet(need, rooms)
     if not fleet.workers.size:
         return Packing()
     asked = zip(fleet.names, (*need.amounts.values(), need.ports), fleet.there.T, strict=True)
     limits = {name: there // units for name, units, there in asked if units > 0} | {LEASES: fleet.leases}
-    # Of limits that are equal the first by name binds, leases last.
+    # If limits are equal, the first by name binds, leases last.
     names = sorted(limits, key=lambda name: (name == LEASES, name))
     each = np.stack([limits[name] for name in names])
     binding = np.bincount(each.argmin(axis=0), fleet.workers, len(names))
@@ -96,7 +96,7 @@ def pack(need: SessionDemand, rooms: Iterable[WorkerSpace]) -> Packing:
 
 
 def combine_packings(packings: Sequence[Packing]) -> Packing:
-    """Those of several pools as one; what binds most workers is named."""
+    """Combine the packings of several pools; the limit that binds most workers is named."""
     binding, by_limit = Counter[str](), Counter[str]()
     for each in packings:
         binding[each.bound_by] += each.workers
@@ -112,7 +112,7 @@ def combine_packings(packings: Sequence[Packing]) -> Packing:
 
 @dataclass(frozen=True)
 class Risk:
-    """How often a proposal would not have been enough; when never, how often it may be at most."""
+    """How often a proposal would have been exceeded; if never, the upper bound of the probability."""
 
     resource: str
     exceeding: int
@@ -125,7 +125,10 @@ class Risk:
 
     @property
     def level(self) -> str:
-        """What stops a lab must not happen at all; what slows it may happen to one in twenty."""
+        """Return the risk level:
+
+        any exceedance is high if it stops a lab; one that slows it may happen in 5 %.
+        """
         if not self.n:
             return "unknown"
         if self.exceeding and (RULES[self.resource].stops or self.share > 0.05):
@@ -136,7 +139,7 @@ class Risk:
 
 
 def risk_of(resource: str, exceeding: int, n: int) -> Risk:
-    """Without an exceedance the 95 % upper bound of its probability is 1 − 0.05^(1/n)."""
+    """Return the risk; without an exceedance the 95 % upper bound of the probability is 1 − 0.05^(1/n)."""
     bound = 1 - 0.05 ** (1 / n) if n and not exceeding else 0.0
     return Risk(resource, exceeding, n, bound)
 
@@ -147,20 +150,20 @@ def highest_risk(risks: Sequence[Risk]) -> str:
 
 
 def risk_text(risk: Risk) -> str:
-    """The risk in a sentence."""
+    """Return the risk as a sentence."""
     label = RULES[risk.resource].label
     if not risk.n:
-        return f"{label}: no session has measured it."
+        return f"{label}: not measured by any session."
     if risk.exceeding:
         effect = "would have run out" if RULES[risk.resource].stops else "would have been slowed"
         return f"{label}: {risk.exceeding} of {risk.n} sessions {effect}."
-    bound = f"at most {risk.upper_bound * 100:.0f} % will, with 95 % certainty"
-    return f"{label}: none of {risk.n} exceeded it; {bound}."
+    bound = f"95 % upper bound: {risk.upper_bound * 100:.0f} %"
+    return f"{label}: 0 of {risk.n} sessions exceeded it ({bound})."
 
 
 @dataclass(frozen=True)
 class Saving:
-    """What sessions of the last days held without need, in hundredths of an hour of a core or GB."""
+    """Capacity that recent sessions held without need, in hundredths of core-hours and GB-hours."""
 
     cpu: int
     memory: int
@@ -171,7 +174,7 @@ class Saving:
 
 
 def saved(before: Mapping[str, int], after: Mapping[str, int], held_seconds: int) -> Saving:
-    """Hours held × what each session asks for less; negative when it asks for more."""
+    """Return hours held × the reduction per session; negative if the requirement rises."""
 
     def hours(resource: str) -> int:
         return (before[resource] - after[resource]) * held_seconds // 3600

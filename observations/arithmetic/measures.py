@@ -1,4 +1,4 @@
-"""What is measured and by which rules. Amounts are whole hundredths of a core or GB."""
+"""Measured resources and their rules. Amounts are integers in hundredths of a core or GB."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MB_PER_GB = 1024
 
 @dataclass(frozen=True)
 class ResourceRule:
-    """How one resource is recommended and flagged: amounts in hundredths, headroom in percent."""
+    """Rules to recommend and flag one resource: amounts in hundredths, headroom in percent."""
 
     label: str
     unit: str
@@ -23,7 +23,7 @@ class ResourceRule:
     floor: int
     headroom: Mapping[str, int]
     statistic: str
-    stops: bool  # whether running out of it stops a lab instead of slowing it
+    stops: bool  # whether exhausting it stops a lab instead of slowing it
 
     @property
     def step_text(self) -> str:
@@ -36,12 +36,12 @@ RULES: dict[str, ResourceRule] = {
     STORAGE: ResourceRule("Storage", "GB", 100, 200, {USED: 110, ALLOCATED: 110}, "max", stops=True),
 }
 
-# The peak of a session: amount by (resource, basis); what was not measured is missing, never 0.
+# Peak of a session: amount by (resource, basis); unmeasured amounts are missing, never 0.
 Amounts = Mapping[tuple[str, str], int]
 
 
 def hundredths(value: Decimal | int) -> int:
-    """An amount as whole hundredths, rounded up: a requirement must not fall short of what was seen."""
+    """Return an amount in hundredths, rounded up so that a requirement covers the observed use."""
     exact = value * 100
     whole = int(exact)
     return whole + (exact > whole)
@@ -52,7 +52,7 @@ def amount(units: int) -> Decimal:
 
 
 def gigabytes(megabytes: int) -> int:
-    """Megabytes as hundredths of a GB, rounded up."""
+    """Convert megabytes to hundredths of a GB, rounded up."""
     return -(-megabytes * 100 // MB_PER_GB)
 
 
@@ -65,7 +65,7 @@ def with_headroom(units: int, percent: int) -> int:
 
 
 def text(units: int) -> str:
-    """`4.3`, `24`, `0.75`: no needless digits, never less than it is."""
+    """Format hundredths without trailing zeros: `4.3`, `24`, `0.75`."""
     whole, part = divmod(abs(units), 100)
     shown = f"{whole:,}.{part:02}".rstrip("0").rstrip(".") if part else f"{whole:,}"
     return f"-{shown}" if units < 0 else shown

@@ -1,4 +1,4 @@
-"""From what sessions used to what their definition should ask for, with the way there."""
+"""Recommended requirements from the usage of sessions, with the steps of the calculation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = {"max": "max", "p95": "p95", "avg": "average", "latest": "latest", "deca
 
 
 class Provisioning(StrEnum):
-    """What a definition is, seen from its sessions."""
+    """Class of a definition according to its sessions."""
 
     UNDER = "under"
     OVER = "over"
@@ -27,7 +27,7 @@ class Provisioning(StrEnum):
 
 @dataclass(frozen=True)
 class Proposal:
-    """A value for one resource and the trail of how it came about."""
+    """A proposed value for one resource, with the steps of its calculation."""
 
     resource: str
     choice: str
@@ -36,7 +36,7 @@ class Proposal:
 
 
 def propose(resource: str, choice: str, summary: Summary, basis: str) -> Proposal:
-    """What a choice means in numbers: the statistic, its headroom when recommended, rounded up."""
+    """Return the value of a choice: the statistic, plus headroom if recommended, rounded up."""
     if choice == "recommended":
         return _recommended(resource, summary, basis)
     raw = int(getattr(summary, choice))
@@ -67,7 +67,7 @@ def _rounded(resource: str, raw: int, value: int) -> str:
 
 @dataclass(frozen=True)
 class Flag:
-    """A requirement that is significantly off, and why in words; `direction` is empty when it is not."""
+    """A requirement that is significantly wrong, with the reason; `direction` is empty if it is right."""
 
     resource: str
     direction: str = ""
@@ -84,14 +84,14 @@ def flag_of(
     exceeds: int = 0,
     most: int = 0,
 ) -> Flag:
-    """Whether a resource is asked for wrongly; what is flagged stays so until the gap is half as large.
+    """Flag a resource with a wrong requirement; a flag is kept until the gap has halved.
 
-    `exceeds` is how many sessions went above what is required, `most` the largest of them. On allocated
-    figures headroom alone raises no flag: what nodes were given is a limit, not a measurement.
+    `exceeds` is the number of sessions above the requirement, `most` the largest of their values. With
+    allocated figures, headroom alone raises no flag: an allocation is a limit, not a measurement.
     """
     rule = RULES[resource]
     proposal = propose(resource, "recommended", summary, basis)
-    # The need before rounding: a step is as large as the floor, so a rounded gap would always reach it.
+    # Compare before rounding: a step is as large as the floor, so a rounded gap would always reach it.
     need = int(getattr(summary, rule.statistic))
     if basis == USED:
         need = with_headroom(need, rule.headroom[basis])
@@ -116,16 +116,16 @@ def _said(resource: str, required: int, wanted: int, how: str) -> str:
 
 
 def would_be_over(resource: str, *, summary: Summary, basis: str, required: int) -> bool:
-    """Whether it would be called over if only there were enough sessions."""
+    """Return whether the resource would be flagged as over-provisioned with enough sessions."""
     rule = RULES[resource]
     gap = required - propose(resource, "recommended", summary, basis).value
     return gap >= rule.floor and gap * 100 >= OVER_PERCENT * required
 
 
 def provisioning_of(n: int, flags: Iterable[Flag], *, undecided: bool) -> Provisioning:
-    """Too little of anything weighs more than too much of something else.
+    """Return the class of a definition; one under-provisioned resource outweighs over-provisioned ones.
 
-    `n` is the number of sessions of the resource that the fewest sessions have figures of.
+    `n` is the session count of the resource with the fewest sessions.
     """
     directions = {flag.direction for flag in flags}
     if UNDER in directions:
@@ -138,5 +138,5 @@ def provisioning_of(n: int, flags: Iterable[Flag], *, undecided: bool) -> Provis
 
 
 def has_changed(before: int, after: int) -> bool:
-    """Whether a recommendation that was dismissed is another one by now: a tenth or more."""
+    """Return whether a dismissed recommendation has changed by 10 % or more."""
     return abs(after - before) * 10 >= before if before else after != before

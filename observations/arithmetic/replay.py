@@ -1,9 +1,9 @@
-"""`python -m observations.arithmetic.replay`: what would have happened, had the recommendations been applied.
+"""`python -m observations.arithmetic.replay`: replay a trace with the recommendations applied.
 
-A trace is made from a seed: definitions whose labs use a log-normal share of what their nodes hold, some
-with bursts, some with a step change half-way. Each asks at first for a guess. After 22 sessions what is
-recommended is applied, once; the sessions after that are compared with both. It goes through the arithmetic
-of the review: nothing here computes a statistic of its own.
+The trace is generated from a seed: definitions whose labs use a log-normal share of their nodes' capacity,
+some with bursts, some with a step change half-way. Each starts with a guessed requirement. After 22 sessions
+the recommendation is applied once; later sessions are compared with both. The replay uses the arithmetic of
+the review and computes no statistic of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Use = dict[str, int]
 
 @dataclass(frozen=True)
 class ReplayDefinition:
-    """A definition: what it asks for at first, and what its sessions used, in order."""
+    """A definition: its initial requirement and the usage of its sessions, in order."""
 
     guess: Use
     sessions: list[tuple[datetime, Use]]
@@ -39,7 +39,7 @@ class ReplayDefinition:
 
 @dataclass
 class ReplayOutcome:
-    """One way of asking for resources, over all sessions after the first 22."""
+    """Result of one way to set requirements, over all sessions after the first 22."""
 
     slack: list[float] = field(default_factory=list)
     exceeded: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MEASURED, 0))
@@ -66,7 +66,7 @@ def make_trace(
 
 
 def _lab(chance: Random, count: int) -> ReplayDefinition:
-    """Two in five ask for far too much, as guesses do; one in ten steps, one in five bursts."""
+    """Generate a definition: 40 % guess far too much, 10 % have a step change, 20 % have bursts."""
     middle = {CPU: chance.uniform(1, 12), MEMORY: chance.uniform(2, 48), STORAGE: chance.uniform(10, 200)}
     spread = {
         CPU: chance.uniform(0.05, 0.2),
@@ -89,7 +89,7 @@ def _lab(chance: Random, count: int) -> ReplayDefinition:
 
 
 def recommend(seen: Sequence[tuple[datetime, Use]]) -> Use:
-    """What the review recommends after these sessions."""
+    """Return what the review recommends after these sessions."""
     digest = Digest()
     for at, use in seen:
         digest.add({(name, USED): use[name] for name in MEASURED}, day_of(at))
@@ -110,7 +110,7 @@ class ReplayResult:
 
 
 def replay(trace: Sequence[ReplayDefinition], learn: int = LEARN) -> ReplayResult:
-    """Ask for the guess and for the recommendation, and compare with what was used afterwards."""
+    """Compare the guess and the recommendation with the usage that followed."""
     before, after, memory_steps = ReplayOutcome(), ReplayOutcome(), 0
     for lab in trace:
         later = [use for _, use in lab.sessions[learn:]]
@@ -122,7 +122,7 @@ def replay(trace: Sequence[ReplayDefinition], learn: int = LEARN) -> ReplayResul
 
 
 def report(result: ReplayResult) -> str:
-    """A table that can be put into the docs as it is."""
+    """Return the result as a table for the documentation."""
     before, after = result.before, result.after
     rows = [
         ("mean CPU slack", _percent(mean(before.slack)), _percent(mean(after.slack)), "≤ 31 %"),

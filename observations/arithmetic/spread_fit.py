@@ -1,7 +1,6 @@
-"""How many sessions fit whose kernels may be on several workers.
+"""Upper bound of the sessions that fit when their kernels may run on several workers.
 
-To pack kernels exactly is a puzzle that no preview can wait for, so what is told is a bound: no more than
-this many fit, whatever is placed where.
+Exact bin packing is too slow for a preview. No placement can exceed this bound.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from observations.arithmetic.impact import (
     rows_of,
 )
 
-# Only the largest kernels are fitted one by one; what the others take counts in the sums.
+# Only the largest kernels are fitted individually; the others count in the sums.
 LARGEST = 16
 
 
 def pack_spread(need: SessionDemand, rooms: Sequence[WorkerSpace]) -> Packing:
-    """At most so many sessions of kernels on the workers of one pool, and what binds."""
+    """Return an upper bound of the sessions that fit on one pool's workers, and the limiting resource."""
     fleet = _FleetForKernels(need, rooms)
     if not fleet.workers.size:
         return Packing(0, len(rooms), LEASES if rooms else UNBOUND, {}, is_bound=True)
@@ -42,14 +41,14 @@ def pack_spread(need: SessionDemand, rooms: Sequence[WorkerSpace]) -> Packing:
 
 
 class _FleetForKernels(Fleet):
-    """Workers with a lease left, and a row for each kernel of what it asks for."""
+    """Workers with a free lease, and the demand of each kernel as a row."""
 
     def __init__(self, need: SessionDemand, rooms: Iterable[WorkerSpace]) -> None:
         super().__init__(need, (room for room in rooms if room.leases > 0))
         self.asked = rows_of(need.kernels, self.names)
 
     def alone(self, place: int) -> int:
-        """How many sessions one resource allows: in sum, and by the places for kernels of a size or more."""
+        """Return the bound by one resource: by its sum, and by the places for kernels of each size."""
         asked = self.asked[:, place]
         takers = self.asked[asked > 0]
         open_to = (self.there >= takers.min(axis=0)).all(axis=1)
@@ -60,7 +59,7 @@ class _FleetForKernels(Fleet):
         return found
 
     def by_leases(self) -> int:
-        """A session takes one on each of its workers, and those that no worker can hold are on several."""
+        """Return the bound by leases: a session takes one lease on each of its workers."""
         whole, most = self.asked.sum(axis=0), self.there.max(axis=0)
         if (most[whole > 0] == 0).any():
             return 0
@@ -72,7 +71,7 @@ class _FleetForKernels(Fleet):
         return kernels[kernels.any(axis=1)][::-1][:LARGEST]
 
     def places_for(self, kernel: IntArray) -> tuple[int, str]:
-        """Sessions by the places for a kernel, which those share that are as large, and what binds."""
+        """Return the bound by places for kernels at least this large, and the limiting resource."""
         takes = kernel > 0
         larger = int((self.asked >= kernel).all(axis=1).sum())
         fits = np.column_stack([self.there[:, takes] // kernel[takes], self.leases * larger])

@@ -1,4 +1,4 @@
-"""What a set of samples says: percentiles, spread, outliers, step changes, and how far to trust it."""
+"""Statistics of samples: percentiles, spread, outliers, step changes and confidence."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ WIDE_SPREAD = 0.5
 STALE_DAYS = 60
 LEVELS = ("insufficient", "low", "medium", "high")
 ENOUGH_FOR = ((22, "high"), (10, "medium"), (5, "low"))
-# The highest level below an effective number of sessions.
+# Highest confidence level below each effective number of sessions.
 EFFECTIVE_LIMITS = ((5, "low"), (10, "medium"))
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One resource over the sessions of an epoch; amounts in hundredths, percentiles by nearest rank."""
+    """Figures of one resource over an epoch; amounts in hundredths, percentiles by nearest rank."""
 
     n: int
     min: int
@@ -41,13 +41,13 @@ class Summary:
 
 
 def percentile(rows: Sequence[tuple[int, int, int]], percent: int) -> int:
-    """Nearest rank over (value, count, weight) rows that rise: always a value of the sample."""
+    """Return the nearest-rank percentile of ascending (value, count, weight) rows: always a sample value."""
     rank = max(-(-percent * sum(row[1] for row in rows) // 100), 1)
     return _reach(((value, count) for value, count, _ in rows), rank)
 
 
 def weighted_percentile(rows: Sequence[tuple[int, int, int]], percent: int) -> int:
-    """The smallest value that carries, with all below it, this share of the weight."""
+    """Return the smallest value at or below which this share of the weight lies."""
     needed = -(-percent * sum(row[2] for row in rows) // 100)
     return _reach(((value, weight) for value, _, weight in rows), needed)
 
@@ -58,11 +58,11 @@ def _reach(steps: Iterable[tuple[int, int]], needed: int) -> int:
         passed += size
         if passed >= needed:
             return value
-    raise ValueError("there is no percentile of nothing")
+    raise ValueError("a percentile needs at least one sample")
 
 
 def summarize(histogram: Histogram, latest: int | None) -> Summary | None:
-    """The figures of a histogram; nothing of an empty one."""
+    """Summarize a histogram; None if it is empty."""
     rows = histogram.sorted_rows()
     if not rows:
         return None
@@ -84,9 +84,9 @@ def summarize(histogram: Histogram, latest: int | None) -> Summary | None:
 
 
 def source_of(digest: Digest, resource: str, before: str = "") -> str:
-    """Return the figures a resource is assessed by: used or allocated. `before` is the present source.
+    """Return the figures a resource is assessed by: used or allocated. `before` is the current source.
 
-    The source becomes *used* when 80 % of the sessions have measured use. It stays *used* as long as one
+    The source becomes *used* when 80 % of the sessions have measured use. It stays *used* while at least one
     session has: a session without measured use says nothing about use, so it never changes the source.
     """
     used, allocated = digest.of(resource, USED).n, digest.of(resource, ALLOCATED).n
@@ -97,7 +97,7 @@ def source_of(digest: Digest, resource: str, before: str = "") -> str:
 
 
 def normal_range(histogram: Histogram) -> tuple[float, float] | None:
-    """Outside of it the modified z-score is above 3.5; none when the samples do not say."""
+    """Return the range where the modified z-score is at most 3.5; None if the samples have no spread."""
     rows = histogram.sorted_rows()
     n = sum(row[1] for row in rows)
     if n < 5:
@@ -114,7 +114,7 @@ def normal_range(histogram: Histogram) -> tuple[float, float] | None:
 
 
 def step_change(resource: str, newest_first: Sequence[int]) -> str:
-    """`up` or `down` when the newest five all lie beyond those before, by a fifth and the floor."""
+    """Return `up` or `down` if the newest five samples all lie 20 % and the floor beyond the earlier ones."""
     new, before = newest_first[:STEP_NEWEST], newest_first[STEP_NEWEST : STEP_NEWEST + STEP_BEFORE_MOST]
     if len(new) < STEP_NEWEST or len(before) < STEP_BEFORE_LEAST:
         return ""
@@ -134,9 +134,9 @@ class Confidence:
 
 
 def confidence_of(summary: Summary | None, *, age_days: int, step: str) -> Confidence:
-    """From how many sessions it is known, lowered by what makes them a poor guide.
+    """Return the confidence from the number of sessions, lowered by age, spread and step changes.
 
-    Old sessions weigh little, so the effective number of sessions limits the level.
+    Old sessions have little weight, so the effective number of sessions limits the level.
     """
     n = summary.n if summary else 0
     level = next((name for least, name in ENOUGH_FOR if n >= least), LEVELS[0])
@@ -145,7 +145,7 @@ def confidence_of(summary: Summary | None, *, age_days: int, step: str) -> Confi
         limit = next((name for below, name in EFFECTIVE_LIMITS if summary.effective_n < below), level)
         if LEVELS.index(limit) < LEVELS.index(level):
             level = limit
-            said.append(f"weighted by age they count as {summary.effective_n:g}")
+            said.append(f"weighted by age equal to {summary.effective_n:g}")
     spread = summary.spread if summary else 0.0
     lowered = [
         (spread > WIDE_SPREAD, f"spread {spread:.2f} is wide", f"spread {spread:.2f} is small"),

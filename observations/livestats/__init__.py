@@ -1,1 +1,1 @@
-"""Live statistics of running kernels: what controllers export, asked of Prometheus for many at once."""
+"""Live statistics of running kernels, exported by controllers and queried from Prometheus in batches."""

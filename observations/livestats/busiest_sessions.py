@@ -1,4 +1,4 @@
-"""Which sessions use most of something: one small query over all of them."""
+"""The sessions that use most of a resource, in one small query."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from observations.livestats.states import LiveState
 
 @dataclass(frozen=True)
 class BusiestResult:
-    """How much each of the busiest uses, and when that was read."""
+    """Usage of the busiest sessions, and when it was read."""
 
     state: LiveState
     by_session: dict[UUID, float] = field(default_factory=dict)

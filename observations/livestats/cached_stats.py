@@ -1,4 +1,4 @@
-"""Live statistics as pages and calls ask for them: shared by all who look, with the last that was known."""
+"""Cached live statistics, shared by all pages and API calls, with the last known values as fallback."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from observations.livestats.prometheus_settings import PrometheusSettings
 from observations.livestats.single_flight import cache_key, load_once
 from observations.livestats.states import LiveState
 
-# Waiting for someone else's answer takes a little longer than getting one.
+# Waiting for another caller's response takes slightly longer than the query itself.
 MARGIN_SECONDS = 1.0
 
 
 def kernel_live_stats(kernel_ids: Iterable[UUID | str]) -> LiveStats:
-    """What is known of these kernels; while Prometheus is down, the last that was known, marked failed."""
+    """Return live statistics of kernels; if Prometheus is down, the last known ones, marked as failed."""
     options = PrometheusSettings.from_settings()
     ids = sorted({str(each) for each in kernel_ids})
 
@@ -32,7 +32,7 @@ def kernel_live_stats(kernel_ids: Iterable[UUID | str]) -> LiveStats:
 
 
 def _with_last_known(found: LiveStats, before: LiveStats | None) -> LiveStats:
-    """For what could not be asked, the figures of before with the time they were read."""
+    """Fill failed kernels with their last known figures and the time they were read."""
     if before is None or found.state is not LiveState.FAILED:
         return found
     kernels = dict(found.kernels)

@@ -1,4 +1,4 @@
-"""The metrics that are asked for, and how each is read."""
+"""The queried metrics and how each is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OBSERVED_AT = "lcm_container_observed_timestamp_seconds"
 
 
 class MetricKind(StrEnum):
-    """How a metric is read: as it is, by how much it grew over the window, or how fast it grows."""
+    """How a metric is read: current value, growth over the window, or rate."""
 
     GAUGE = "gauge"
     DIFF = "diff"
@@ -20,7 +20,7 @@ class MetricKind(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """`capacity` names the metric whose capacity it is measured against; none where nothing limits it."""
+    """A metric; `capacity` names the metric whose capacity limits it, None if it is unlimited."""
 
     name: str
     kind: MetricKind
@@ -44,5 +44,5 @@ METRICS: dict[str, Metric] = {
 
 
 def names(*kinds: MetricKind) -> list[str]:
-    """The metrics of these kinds, in the order of the catalogue."""
+    """Return the names of metrics of these kinds, in catalogue order."""
     return [metric.name for metric in METRICS.values() if metric.kind in kinds]

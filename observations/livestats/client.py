@@ -1,4 +1,4 @@
-"""Prometheus' HTTP API, as far as it is asked here."""
+"""Client for the parts of the Prometheus HTTP API that LCM uses."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from observations.livestats.outages import end_outage, note_outage, skip_reason
 from observations.livestats.prometheus_settings import PrometheusSettings
 from observations.livestats.responses import PrometheusError, QueryResult, error_message, parse_response
 
-# Prometheus works on 20 queries at a time if it is not told otherwise.
+# Prometheus runs 20 queries concurrently by default.
 AT_ONCE = 16
-# A connection that fails after this time is like one that hangs.
+# A connection that fails after this time is treated like a hanging one.
 SLOW_SECONDS = 1.0
 LARGEST_ANSWER = 32 * 1024 * 1024
 
 
 class PrometheusClient:
-    """Raises PrometheusError, nothing else. Every query has one deadline, however slowly the answer drips.
+    """Prometheus client that raises only PrometheusError; every query has one total deadline.
 
-    If Prometheus costs time and answers none of a client's queries, clients skip it for a while.
-    A range query may be slow by itself: only its connection tells whether Prometheus is there.
+    If Prometheus is slow and answers none of a client's queries, all clients skip it for a while. A range
+    query may be slow by itself, so only its connection shows whether Prometheus is available.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class PrometheusClient:
             headers=headers,
             auth=httpx.BasicAuth(options.user, options.password) if options.user else None,
             verify=_trust(options.ca_file, options.client_certificate, options.client_key),
-            # Shorter to connect: a connection that hangs then differs from a query that takes too long.
+            # The connect timeout is shorter, so that a hanging connection differs from a slow query.
             timeout=httpx.Timeout(options.timeout, connect=0.9 * options.timeout),
             limits=httpx.Limits(max_connections=AT_ONCE),
             transport=transport,
@@ -61,11 +61,11 @@ class PrometheusClient:
         await self._http.aclose()
 
     async def query(self, promql: str) -> QueryResult:
-        """The value of an expression now."""
+        """Return the current value of an expression."""
         return await self._ask("query", {"query": promql})
 
     async def query_range(self, promql: str, *, start: float, end: float, step: float) -> QueryResult:
-        """The values of an expression over time; moments and step in seconds."""
+        """Return the values of an expression over time; times and step in seconds."""
         times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
         return await self._ask("query_range", {"query": promql, **times})
 
@@ -78,7 +78,7 @@ class PrometheusClient:
                 async with asyncio.timeout(self._options.timeout):
                     status, content = await self._post(path, form)
             except (TimeoutError, httpx.TimeoutException) as error:
-                problem = f"it did not answer within {self._options.timeout:g} s"
+                problem = f"no response within {self._options.timeout:g} s"
                 is_outage = path == "query" or isinstance(error, httpx.ConnectTimeout)
                 self._note_failure(problem, is_outage=is_outage)
                 raise PrometheusError(problem) from None
@@ -87,7 +87,7 @@ class PrometheusClient:
                 problem = (
                     (is_away and _status(self._options.status_file)) or str(error) or type(error).__name__
                 )
-                # A refused connection costs nothing: Prometheus is asked again at once when it is back.
+                # A refused connection is cheap, so Prometheus is queried again as soon as it is back.
                 if time.monotonic() - begun >= SLOW_SECONDS:
                     self._note_failure(problem, is_outage=path == "query" or is_away)
                 else:
@@ -96,15 +96,15 @@ class PrometheusClient:
             self._note_answer()
         body = _json(content)
         if status != httpx.codes.OK:
-            raise PrometheusError(f"it answered {status} {error_message(body)}".strip())
+            raise PrometheusError(f"HTTP {status} {error_message(body)}".strip())
         if body is None:
-            raise PrometheusError("its answer is not JSON")
+            raise PrometheusError("the response is not JSON")
         return parse_response(body)
 
     def _note_failure(self, problem: str, *, is_outage: bool) -> None:
         """Skip the client's other queries, and Prometheus for all clients if this is an outage.
 
-        If another query was answered, Prometheus is there, and only this query takes too long.
+        If another query succeeded, Prometheus is available and only this query is slow.
         """
         if not self._answered and not self._skipped:
             self._skipped = problem
@@ -122,13 +122,13 @@ class PrometheusClient:
             async for part in response.aiter_bytes():
                 size += len(part)
                 if size > LARGEST_ANSWER:
-                    raise PrometheusError(f"its answer is larger than {LARGEST_ANSWER // 2**20} MB")
+                    raise PrometheusError(f"the response is larger than {LARGEST_ANSWER // 2**20} MB")
                 parts.append(part)
             return response.status_code, b"".join(parts)
 
 
 def _status(file: str) -> str:
-    """Return what `manage.py up` says about its own Prometheus while that does not run."""
+    """Return the status that `manage.py up` reports for its own Prometheus while that is not running."""
     try:
         return Path(file).read_text() if file else ""
     except OSError:
@@ -144,7 +144,7 @@ def _json(content: bytes) -> Any:
 
 @lru_cache(maxsize=4)
 def _trust(ca_file: str, certificate: str, key: str) -> ssl.SSLContext:
-    """Whom to trust and who we are; reading the system's list of authorities takes a while."""
+    """Return the TLS context; cached, because loading the system's certificate authorities is slow."""
     context = ssl.create_default_context(cafile=ca_file or None)
     if certificate:
         context.load_cert_chain(certificate, key)

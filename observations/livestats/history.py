@@ -1,4 +1,4 @@
-"""Figures over time, for charts: never more points than a chart can show."""
+"""Figures over time for charts, limited to the points that a chart can show."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Points = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class History:
-    """By kernel and metric, values at steps of so many seconds; `problems` says what could not be had."""
+    """Values by kernel and metric at fixed steps in seconds; `problems` lists the failed queries."""
 
     state: LiveState
     start: datetime
@@ -37,17 +37,17 @@ class History:
 
 
 def step_for(seconds: float, least: float) -> float:
-    """The step that shows a length of time in no more than MOST_POINTS points, in whole scrapes."""
+    """Return the step, in whole scrapes, that shows a duration in at most MOST_POINTS points."""
     return least * max(math.ceil(seconds / (MOST_POINTS - 1) / least), 1)
 
 
 def kernel_history(kernel_ids: Iterable[UUID | str], *, start: datetime, end: datetime) -> History:
-    """How these kernels did between two moments; those who look at the same within a step share an answer."""
+    """Return the history of kernels between two times; callers within the same step share a response."""
     options = PrometheusSettings.from_settings()
     ids = sorted({str(each) for each in kernel_ids})[:MOST_KERNELS]
     span = max((end - start).total_seconds(), options.step)
     step = step_for(span, options.step)
-    # Whole steps, so that the same moment of the same kernel is the same point in every answer.
+    # Align to whole steps, so that the same time of a kernel is the same point in every response.
     last = math.floor(end.timestamp() / step) * step
     first = last - math.ceil(span / step) * step
     if not options.is_configured:
@@ -82,7 +82,7 @@ async def _query(
 
 
 def _by_kernel(lines: Iterable[RangeSeries]) -> dict[str, dict[str, Points]]:
-    """Lines of a controller that took over from another are one line."""
+    """Merge the series of a kernel, such as those of a controller and its successor."""
     found: dict[tuple[str, str], dict[float, float]] = {}
     for line in sorted(lines, key=lambda each: each.labels.get("instance", "")):
         kernel, metric = kernel_of(line.labels), line.labels.get("metric", "")

@@ -1,4 +1,4 @@
-"""Samples of three queries into one picture of each kernel, whatever order they come in."""
+"""Merge the samples of three queries into statistics per kernel, independent of their order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from observations.livestats.promql import AVG, MAX, NOW, SEEN
 from observations.livestats.responses import SeriesSample, kernel_of
 from observations.livestats.states import LiveState
 
-# What a sample is of: a metric's current value, capacity, percent, highest, mean, growth or speed.
+# What a sample measures: a metric's current value, capacity, percent, maximum, mean, growth or rate.
 Figure = tuple[str, str]
 
 
@@ -21,8 +21,8 @@ Figure = tuple[str, str]
 class MetricValue:
     """A metric of a kernel.
 
-    `current` is what to show: a gauge's value, what a counter grew by over the window, or its speed.
-    `rate` is the growth each second of what grows.
+    `current` is the value to show: a gauge's value, a counter's growth over the window, or its rate. `rate`
+    is the growth per second of a counter.
     """
 
     current: float | None
@@ -40,7 +40,7 @@ class MetricValue:
 
 @dataclass(frozen=True)
 class KernelStats:
-    """All that is known of a kernel, and how far it can be trusted."""
+    """Statistics of a kernel and their state."""
 
     state: LiveState
     metrics: Mapping[str, MetricValue] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class KernelStats:
 
 @dataclass(frozen=True)
 class MergedSamples:
-    """Figures by kernel, and how many samples could not be used."""
+    """Figures by kernel, and the number of unusable samples."""
 
     metrics: dict[str, dict[str, MetricValue]]
     observed_at: dict[str, datetime]
@@ -57,7 +57,7 @@ class MergedSamples:
 
 
 def merge(samples: Iterable[SeriesSample], *, window: float) -> MergedSamples:
-    """Samples may come twice, of a controller that took over or of two scrapes: the newest reading counts."""
+    """Merge samples; of duplicates (two controllers or two scrapes) the newest reading counts."""
     usable: dict[str, list[tuple[str, Figure, float]]] = {}
     dropped = 0
     for sample in samples:
@@ -80,7 +80,7 @@ def merge(samples: Iterable[SeriesSample], *, window: float) -> MergedSamples:
 
 @lru_cache(maxsize=1_000)
 def _figure(name: str | None, value_type: str | None, stat: str | None) -> Figure | None:
-    """What a sample is of; None when its labels do not tell, or tell of nothing in the catalogue."""
+    """Return what a sample measures; None if its labels do not identify a metric of the catalogue."""
     if stat == SEEN:
         return "", SEEN
     metric = METRICS.get(name or "")
@@ -94,7 +94,7 @@ def _figure(name: str | None, value_type: str | None, stat: str | None) -> Figur
 
 
 def _newest(found: list[tuple[str, Figure, float]]) -> dict[Figure, float]:
-    """One value of each figure: of the source that was read last; at a tie the order of names decides."""
+    """Return one value per figure, from the source read last; ties are decided by name."""
     read_at: dict[str, float] = {}
     for source, figure, value in found:
         if figure == ("", SEEN):
@@ -131,7 +131,7 @@ def _values(
 
 
 def _percent(told: float | None, current: float | None, capacity: float | None) -> float | None:
-    """As the exporter says, else of what there is to use."""
+    """Return the exporter's percentage, else compute it from the capacity."""
     if told is not None:
         return told
     return 100 * current / capacity if current is not None and capacity else None

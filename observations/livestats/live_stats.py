@@ -1,4 +1,4 @@
-"""Asking for the live statistics of many kernels at once."""
+"""Queries for the live statistics of many kernels."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from observations.livestats.states import LiveState, state_of, state_of_all
 
 logger = logging.getLogger(__name__)
 
-# In the order they are asked.
+# Query order.
 KINDS = (MetricKind.GAUGE, MetricKind.DIFF, MetricKind.RATE)
 
 
 @dataclass(frozen=True)
 class LiveStats:
-    """What is known of each kernel that was asked for; `missing` names the kinds of query that failed."""
+    """Statistics of each requested kernel; `missing` names the kinds of query that failed."""
 
     kernels: dict[str, KernelStats]
     asked_at: datetime
@@ -40,13 +40,13 @@ class LiveStats:
 
     @property
     def observed_at(self) -> datetime | None:
-        """When the oldest of the figures was read."""
+        """Return when the oldest figure was read."""
         return min((each.observed_at for each in self.kernels.values() if each.observed_at), default=None)
 
 
 @dataclass
 class KernelChunk:
-    """Some of the kernels, and what their queries came to."""
+    """A subset of the kernels and the results of their queries."""
 
     kernel_ids: Sequence[str]
     samples: list[SeriesSample] = field(default_factory=list)
@@ -66,7 +66,7 @@ class KernelChunk:
 async def query_kernel_live_stats(
     kernel_ids: Iterable[UUID | str], options: PrometheusSettings, *, client: PrometheusClient | None = None
 ) -> LiveStats:
-    """Gauges, growth and speed of these kernels; every id is in the answer, whatever became of its query."""
+    """Query gauges, growth and rates of kernels; every ID is in the result, even if its query failed."""
     ids = list(dict.fromkeys(str(each) for each in kernel_ids))
     if not options.is_configured:
         return empty_stats(ids, LiveState.NOT_CONFIGURED)
@@ -85,7 +85,7 @@ def empty_stats(kernel_ids: Iterable[str], state: LiveState) -> LiveStats:
 async def _ask(
     client: PrometheusClient, options: PrometheusSettings, ids: Sequence[str]
 ) -> list[KernelChunk]:
-    """All queries of all chunks at the same time."""
+    """Run the queries of all chunks concurrently."""
     queries = Queries(window=options.window, labels=options.labels)
     chunks = [KernelChunk(ids[start : start + options.chunk]) for start in range(0, len(ids), options.chunk)]
     texts = {MetricKind.GAUGE: queries.gauges, MetricKind.DIFF: queries.diffs, MetricKind.RATE: queries.rates}

@@ -1,4 +1,4 @@
-"""Skipping Prometheus after it did not answer: a server that hangs costs one time limit, not one per page."""
+"""Skip Prometheus after an outage, so that a hanging server costs one timeout instead of one per page."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Outage:
 def skip_reason(options: PrometheusSettings) -> str:
     """Return why Prometheus is not queried now; empty if the caller may query it.
 
-    After the pause one caller may, in all processes that share the cache. The others skip Prometheus until
-    that caller has reported what it found.
+    After the pause one caller, of all processes that share the cache, may query it. The others skip
+    Prometheus until that caller has reported the result.
     """
     key = _key(options)
     try:
@@ -48,9 +48,9 @@ def skip_reason(options: PrometheusSettings) -> str:
 
 
 def note_outage(options: PrometheusSettings, reason: str) -> None:
-    """Skip Prometheus for a while; it did not answer."""
+    """Skip Prometheus for a while, because it did not respond."""
     key = _key(options)
-    text = f"{reason}; LCM asks again after {PAUSE_SECONDS:g} s"
+    text = f"{reason}; LCM retries after {PAUSE_SECONDS:g} s"
     try:
         cache.set(key, Outage(time.time() + PAUSE_SECONDS, text), timeout=KEPT_SECONDS)
         cache.delete(f"{key}:probe")
@@ -59,7 +59,7 @@ def note_outage(options: PrometheusSettings, reason: str) -> None:
 
 
 def end_outage(options: PrometheusSettings) -> None:
-    """Query Prometheus again: it answered, or refused at once."""
+    """End the outage: Prometheus responded or refused the connection at once."""
     key = _key(options)
     try:
         cache.delete_many([key, f"{key}:probe"])

@@ -1,4 +1,4 @@
-"""How Prometheus is reached and asked, from the settings."""
+"""Prometheus connection and query settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ LEAST_SCRAPES = 4
 
 @dataclass(frozen=True)
 class PrometheusSettings:
-    """Everything in seconds unless it says otherwise; no address means that there is no Prometheus."""
+    """Durations are in seconds unless named otherwise.
+
+    An empty URL means that Prometheus is not configured.
+    """
 
     url: str = ""
     status_file: str = ""
@@ -62,17 +65,17 @@ class PrometheusSettings:
 
 
 def problems(config: Mapping[str, Any]) -> Iterator[str]:
-    """What of the settings cannot be meant so; looked at when LCM starts."""
+    """Yield the invalid settings; checked when LCM starts."""
     url = config["PROMETHEUS_URL"]
     if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
-        yield f"PROMETHEUS_URL must be like http://prometheus:9090, but is “{url}”"
+        yield f"PROMETHEUS_URL must look like http://prometheus:9090; it is “{url}”"
     for text in config["PROMETHEUS_LABELS"]:
         if not LABEL_NAME.fullmatch(_label(text)[0]):
-            yield f"PROMETHEUS_LABELS: “{text}” is no label; write for example cluster=lab"
+            yield f"PROMETHEUS_LABELS: “{text}” is not a label; use for example cluster=lab"
     if config["PROMETHEUS_TOKEN"] and config["PROMETHEUS_USER"]:
-        yield "PROMETHEUS_TOKEN and PROMETHEUS_USER exclude each other: set one of them"
+        yield "PROMETHEUS_TOKEN and PROMETHEUS_USER are mutually exclusive; set only one of them"
     if bool(config["PROMETHEUS_CLIENT_CERTIFICATE"]) != bool(config["PROMETHEUS_CLIENT_KEY"]):
-        yield "PROMETHEUS_CLIENT_CERTIFICATE and PROMETHEUS_CLIENT_KEY belong together: set both"
+        yield "PROMETHEUS_CLIENT_CERTIFICATE and PROMETHEUS_CLIENT_KEY must be set together"
     least = LEAST_SCRAPES * config["PROMETHEUS_SCRAPE_INTERVAL"]
     if config["LIVE_STATS_WINDOW"] < least:
         yield (
@@ -80,7 +83,7 @@ def problems(config: Mapping[str, Any]) -> Iterator[str]:
             f"at least {least:g} s with PROMETHEUS_SCRAPE_INTERVAL={config['PROMETHEUS_SCRAPE_INTERVAL']:g}"
         )
     if config["LIVE_STATS_STEP"] < config["PROMETHEUS_SCRAPE_INTERVAL"]:
-        yield "LIVE_STATS_STEP must be at least PROMETHEUS_SCRAPE_INTERVAL: between scrapes is nothing"
+        yield "LIVE_STATS_STEP must be at least PROMETHEUS_SCRAPE_INTERVAL (no samples between scrapes)"
 
 
 def _label(text: str) -> tuple[str, str]:

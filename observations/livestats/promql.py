@@ -1,4 +1,4 @@
-"""PromQL from plain values: every label value is escaped, nothing is pasted into a query as it came."""
+"""PromQL builders; every label value is escaped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from observations.livestats.catalogue import BYTES, OBSERVED_AT, UTILIZATION, MetricKind, names
 
-# Of each series these labels are kept: the rest would only make the answer longer.
+# Labels kept from each series; the others would only make the response longer.
 KEPT = "kernel_id, metric, value_type, instance"
 NOW, MAX, AVG, SEEN = "now", "max", "avg", "seen"
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
@@ -14,31 +14,32 @@ _SPECIAL = frozenset("\\.+*?()|[]{}^$")
 
 
 def quoted(value: str) -> str:
-    """A string of PromQL that stands for exactly this text."""
+    """Return a PromQL string literal for this text."""
     return '"' + "".join(_ESCAPED.get(letter) or _written(letter) for letter in value) + '"'
 
 
 def one_of(values: Iterable[str]) -> str:
-    """A regular expression that matches these texts and no others."""
+    """Return a regular expression that matches exactly these texts."""
     return "|".join("".join(f"\\{each}" if each in _SPECIAL else each for each in value) for value in values)
 
 
 def duration(seconds: float) -> str:
-    """A length of time; PromQL knows whole milliseconds."""
+    """Return a PromQL duration in whole milliseconds."""
     return f"{max(round(seconds * 1000), 1)}ms"
 
 
 class Queries:
-    """The queries for a set of kernels: extra labels go into every selector, the window into every range."""
+    """Queries for a set of kernels; extra labels go into every selector, the window into every range."""
 
     def __init__(self, *, window: float, labels: Mapping[str, str] | None = None) -> None:
         self._window = duration(window)
         self._labels = dict(labels or {})
 
     def gauges(self, kernel_ids: Iterable[str]) -> str:
-        """What is now, the highest and the mean over the window, and when it was read: one query.
+        """Return one query for the current value, maximum and mean over the window, and the time of reading.
 
-        The newest value within the window, so that what has just stopped is stale and not absent.
+        The newest value within the window is used, so that a kernel that has just stopped is stale and not
+        absent.
         """
         ids = list(kernel_ids)
         gauges = self._selector(UTILIZATION, ids, names(MetricKind.GAUGE))
@@ -54,21 +55,21 @@ class Queries:
         )
 
     def diffs(self, kernel_ids: Iterable[str]) -> str:
-        """By how much counters grew over the window."""
+        """Return the query for the growth of counters over the window."""
         return self._grown("increase", kernel_ids, names(MetricKind.DIFF), self._window)
 
     def rates(self, kernel_ids: Iterable[str], *, over: float | None = None) -> str:
-        """How fast counters grow, each second; `over` another length of time than the window."""
+        """Return the query for the rate of counters per second; `over` replaces the window."""
         window = self._window if over is None else duration(over)
         return self._grown("rate", kernel_ids, names(MetricKind.RATE), window)
 
     def gauges_over_time(self, kernel_ids: Iterable[str]) -> str:
-        """For a range: current values alone."""
+        """Return the range query for current values."""
         selected = self._selector(UTILIZATION, kernel_ids, names(MetricKind.GAUGE), value_type="current")
         return f"max by ({KEPT}) ({selected})"
 
     def busiest(self, metric: str, count: int) -> str:
-        """The sessions that use most of something, and how much."""
+        """Return the query for the sessions that use most of a metric."""
         wanted = {"metric": metric, "value_type": "current", **self._labels}
         selected = UTILIZATION + "{" + _matchers(wanted) + "}"
         each = f"max by (session_id, kernel_id) ({selected})"
@@ -93,12 +94,12 @@ def _matchers(labels: Mapping[str, str]) -> str:
 
 
 def _marked(mark: str, vector: str) -> str:
-    """The kept labels, and one that tells what the value is."""
+    """Return the vector with the kept labels and a label that marks the kind of value."""
     return f'label_replace(max by ({KEPT}) ({vector}), "stat", {quoted(mark)}, "", "")'
 
 
 def _written(letter: str) -> str:
-    """Control characters have no form of their own in a query."""
+    """Escape a control character, which PromQL cannot contain literally."""
     return letter if letter.isprintable() or letter == " " else _code(letter)
 
 

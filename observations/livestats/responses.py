@@ -1,4 +1,4 @@
-"""Reading what Prometheus answers; what cannot be used is dropped and counted, never guessed."""
+"""Parsing of Prometheus responses; unusable samples are dropped and counted, never guessed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from uuid import UUID
 
 
 class PrometheusError(Exception):
-    """A query failed; the text says why, for people."""
+    """A query failed; the message is for users."""
 
 
 class SeriesSample(NamedTuple):
-    """A value of a series at a moment (in seconds), with its labels."""
+    """A value of a series at a time (in seconds), with its labels."""
 
     labels: Mapping[str, str]
     at: float
@@ -24,7 +24,7 @@ class SeriesSample(NamedTuple):
 
 @dataclass(frozen=True)
 class RangeSeries:
-    """A series over time: moments in seconds, and values."""
+    """A series over time: times in seconds, and values."""
 
     labels: Mapping[str, str]
     points: tuple[tuple[float, float], ...]
@@ -32,7 +32,7 @@ class RangeSeries:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """What a query came to."""
+    """Samples or series of a query, with warnings and the number of dropped samples."""
 
     samples: tuple[SeriesSample, ...] = ()
     lines: tuple[RangeSeries, ...] = ()
@@ -41,10 +41,10 @@ class QueryResult:
 
 
 def parse_response(body: Any) -> QueryResult:
-    """The body of a successful query; raises PrometheusError for one of another form."""
+    """Parse the body of a successful query; raise PrometheusError if its format is unknown."""
     data = body.get("data") if isinstance(body, dict) and body.get("status") == "success" else None
     if not isinstance(data, dict) or not isinstance(data.get("result"), list):
-        raise PrometheusError("its answer is not that of a query")
+        raise PrometheusError("the response is not a query result")
     warnings = tuple(str(each) for each in body.get("warnings") or ())
     kind, result = data.get("resultType"), data["result"]
     if kind == "vector":
@@ -55,12 +55,12 @@ def parse_response(body: Any) -> QueryResult:
         lines = [_line(each) for each in result]
         found = tuple(each for each in lines if each is not None and each.points)
         return QueryResult(lines=found, dropped=len(lines) - len(found), warnings=warnings)
-    # A scalar or a string: nothing that belongs to a kernel.
+    # A scalar or a string belongs to no kernel.
     return QueryResult(dropped=1, warnings=warnings)
 
 
 def error_message(body: Any) -> str:
-    """What Prometheus says in the body of an error, or nothing."""
+    """Return Prometheus' message in the body of an error; empty if it has none."""
     if not isinstance(body, dict) or body.get("status") != "error":
         return ""
     parts = [str(body[key]) for key in ("errorType", "error") if body.get(key)]
@@ -68,11 +68,11 @@ def error_message(body: Any) -> str:
 
 
 def kernel_of(labels: Mapping[str, str]) -> str | None:
-    """The id of the kernel a series is about, in its usual form."""
+    """Return the canonical kernel ID of a series; None if it has none."""
     return _usual_form(labels.get("kernel_id", ""))
 
 
-# A kernel has some twenty series.
+# A kernel has about twenty series.
 @lru_cache(maxsize=20_000)
 def _usual_form(text: str) -> str | None:
     try:

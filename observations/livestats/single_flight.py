@@ -1,4 +1,4 @@
-"""One answer for all who ask the same: kept for a moment, and asked for by one of them."""
+"""Short-lived cache in which one caller loads a value for all concurrent callers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from redis.exceptions import RedisError
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# How long an answer may stand in for one that cannot be had.
+# How long a cached value may replace one that cannot be loaded.
 KEPT_SECONDS = 3600
 POLL_SECONDS = 0.02
-# Beginning of every key; another number when what is kept changes its form.
+# Prefix of every key; increase the number when the format of cached values changes.
 KEY_PREFIX = "livestats:2"
 
 
@@ -30,16 +30,16 @@ class CachedValue(Generic[T]):
 
 
 def cache_key(what: str, names: Iterable[object]) -> str:
-    """A key for the same question about the same things."""
+    """Return the cache key of a query for these names."""
     digest = hashlib.sha256("\n".join(sorted(map(str, names))).encode()).hexdigest()
     return f"{KEY_PREFIX}:{what}:{digest}"
 
 
 def load_once(key: str, load: Callable[[T | None], T], *, fresh: float, patience: float) -> T:
-    """The answer under this key if it is fresh enough; else `load` is called, by one of all who ask.
+    """Return the cached value if it is fresh; otherwise one of the concurrent callers calls `load`.
 
-    `load` is given the answer of before, however old. Others wait for it as long as `patience`. Without
-    a cache everybody asks for themselves.
+    `load` receives the previous value, however old. Other callers wait for it up to `patience` seconds.
+    Without a cache every caller loads its own value.
     """
     try:
         return _shared(key, load, fresh, patience)

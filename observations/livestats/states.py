@@ -1,4 +1,4 @@
-"""How far the live statistics of a kernel can be trusted."""
+"""States of live statistics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LiveState(StrEnum):
     NOT_CONFIGURED = "not configured"
 
 
-# What is said of many, the first that is true of one of them.
+# Several kernels have the first of these states that one of them has.
 WORST_FIRST = (
     LiveState.NOT_CONFIGURED,
     LiveState.FAILED,
@@ -32,7 +32,7 @@ WORST_FIRST = (
 def state_of(
     *, has_figures: bool, age: float | None, failed: int, asked: int, scrape_interval: float
 ) -> LiveState:
-    """Of one kernel: `failed` of the `asked` queries brought nothing, `age` is that of its figures."""
+    """Return the state of one kernel: `failed` of `asked` queries failed, `age` is the age of its figures."""
     if failed >= asked:
         return LiveState.FAILED
     if failed:
@@ -45,6 +45,6 @@ def state_of(
 
 
 def state_of_all(states: Iterable[LiveState]) -> LiveState:
-    """Of many kernels: the worst of those that have figures; absent when none has."""
+    """Return the state of several kernels: the worst of the kernels with figures; absent if none has any."""
     found = set(states)
     return next((state for state in WORST_FIRST if state in found), LiveState.ABSENT)

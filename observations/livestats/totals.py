@@ -1,4 +1,4 @@
-"""Many kernels as one: of a session, of a slot."""
+"""Totals over the kernels of a session or slot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from observations.livestats.kernel_stats import MetricValue
 
 
 def total(kernels: Iterable[Mapping[str, MetricValue]]) -> dict[str, MetricValue]:
-    """The sum of what is known; percent is of the capacity of those whose use is known."""
+    """Sum the known values; the percentage relates to the capacity of kernels with known use."""
     found = list(kernels)
     return {
         name: _sum(metric, values)
@@ -20,7 +20,7 @@ def total(kernels: Iterable[Mapping[str, MetricValue]]) -> dict[str, MetricValue
 
 
 def total_over_time(kernels: Iterable[Mapping[str, Points]], metric: str) -> Points:
-    """The sum at each moment of those that have a value then."""
+    """Sum at each time the kernels that have a value then."""
     sums: dict[float, float] = {}
     for each in kernels:
         for at, value in each.get(metric, ()):
@@ -37,7 +37,7 @@ def _sum(metric: Metric, values: list[MetricValue]) -> MetricValue:
         pct=100 * current / against if current is not None and against else None,
         unit=metric.unit,
         rate=None if metric.kind is MetricKind.GAUGE else _added(each.rate for each in values),
-        # The highest of each need not have been at the same moment: their sum says nothing.
+        # The kernels may have reached their maxima at different times, so the sum has no meaning.
         max=None,
         avg=_added(each.avg for each in values),
         observed_at=min((each.observed_at for each in values if each.observed_at), default=None),

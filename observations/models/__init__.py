@@ -1,4 +1,4 @@
-"""What live labs were seen to hold, and what follows from it."""
+"""Observations of running labs, and the aggregates and reviews derived from them."""
 
 from observations.models.aggregates import DefinitionAssessment, ResourceAggregate
 from observations.models.drift import DriftReview, ReviewState

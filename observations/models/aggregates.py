@@ -1,4 +1,4 @@
-"""What the sessions of a definition say together."""
+"""Aggregates and assessments of a definition's sessions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from observations.arithmetic.statistics import LEVELS
 
 
 class ProvisioningClass(models.TextChoices):
-    UNDER = Provisioning.UNDER.value, "Under"
-    OVER = Provisioning.OVER.value, "Over"
-    OPTIMIZED = Provisioning.OPTIMIZED.value, "Optimized"
-    INSUFFICIENT = Provisioning.INSUFFICIENT.value, "Insufficient"
+    UNDER = Provisioning.UNDER.value, "Under-provisioned"
+    OVER = Provisioning.OVER.value, "Over-provisioned"
+    OPTIMIZED = Provisioning.OPTIMIZED.value, "Right-sized"
+    INSUFFICIENT = Provisioning.INSUFFICIENT.value, "Not enough data"
 
 
 class ResourceAggregate(IdModel):
-    """The samples of a definition, epoch and revision as histograms; see `arithmetic.histogram`."""
+    """Samples of a definition, epoch and revision as histograms; see `arithmetic.histogram`."""
 
     definition = models.ForeignKey(
         LabletDefinition, on_delete=models.CASCADE, related_name="aggregates", db_index=False
@@ -53,7 +53,7 @@ def _hours() -> models.DecimalField[Any, Any]:
 
 
 class DefinitionAssessment(models.Model):
-    """Where a definition stands now: its class, what is recommended, what is wasted. One row each."""
+    """Current assessment of a definition: class, recommendation and waste. One row per definition."""
 
     definition = models.OneToOneField(
         LabletDefinition, on_delete=models.CASCADE, primary_key=True, related_name="assessment"
@@ -71,18 +71,18 @@ class DefinitionAssessment(models.Model):
     flags = models.JSONField(default=dict, help_text="Resource → under or over.")
     reasons = models.JSONField(default=list)
     bases = models.JSONField(default=dict, help_text="Resource → used or allocated.")
-    days = models.JSONField(default=dict, help_text="What sessions held and wasted, by day.")
+    days = models.JSONField(default=dict, help_text="Time held and waste of sessions by day.")
     waste_cpu = _hours()
     waste_memory = _hours()
     held_seconds = models.PositiveBigIntegerField(default=0)
     worth = models.DecimalField(
-        max_digits=16, decimal_places=2, default=Decimal(0), help_text="What is worth fixing first."
+        max_digits=16, decimal_places=2, default=Decimal(0), help_text="Review priority."
     )
-    due_at = models.DateTimeField(null=True, blank=True, help_text="When time alone changes what it says.")
+    due_at = models.DateTimeField(null=True, blank=True, help_text="When it changes by time alone.")
     snoozed_until = models.DateTimeField(null=True, blank=True)
-    dismissed = models.JSONField(null=True, blank=True, help_text="The recommendation that was dismissed.")
+    dismissed = models.JSONField(null=True, blank=True, help_text="The dismissed recommendation.")
     regression_aside = models.BooleanField(
-        default=False, help_text="That its revision regressed was known when it was put off."
+        default=False, help_text="The regression was known when the review was snoozed or dismissed."
     )
     set_aside_reason = models.CharField(max_length=500, blank=True)
     set_aside_by = models.CharField(max_length=150, blank=True)
@@ -107,10 +107,13 @@ class DefinitionAssessment(models.Model):
         return f"assessment of {self.definition_id}"
 
     def sources_in(self, epoch: str) -> dict[str, str]:
-        """Return the source of each resource, used or allocated; none for another epoch."""
+        """Return the source of each resource, used or allocated; empty for another epoch."""
         return dict(self.bases) if self.epoch == epoch else {}
 
     def wasted(self, resource: str) -> Decimal | None:
-        """Core- or GB-hours; where use was not measured it is at least this much, and 0 says nothing."""
+        """Return wasted core-hours or GB-hours:
+
+        a lower bound if use was not measured, where 0 means unknown.
+        """
         waste = {CPU: self.waste_cpu, MEMORY: self.waste_memory}[resource]
         return waste if waste or self.bases.get(resource) == USED else None

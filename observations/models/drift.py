@@ -1,4 +1,4 @@
-"""Port drift that waits for a person, or that a person has looked at."""
+"""Port drift and its reviews."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lcm.models.base import IdModel
 from observations.arithmetic.drift import CONFLICT, EXTRA, KINDS
 
 KIND_CHOICES = [(kind, kind.capitalize()) for kind in KINDS]
-# As people read them: what a lab has beyond its plan has leaked.
+# Labels for users: an extra port is called leaked.
 KIND_WORDS = {**dict(KIND_CHOICES), EXTRA: "Leaked"}
 
 
@@ -23,7 +23,7 @@ class ReviewState(models.TextChoices):
 
 
 class DriftReview(IdModel):
-    """One way in which the ports of a definition's sessions differ from the plan."""
+    """A difference between planned and observed ports that sessions of a definition share."""
 
     definition = models.ForeignKey(
         LabletDefinition, on_delete=models.CASCADE, related_name="drift_reviews", db_index=False
@@ -63,13 +63,13 @@ class DriftReview(IdModel):
         return f"{self.name} {self.kind}"
 
     def state_at(self, now: datetime) -> ReviewState:
-        """An acknowledgement ends by itself: whoever reads it after its end finds it open."""
+        """Return the state at this time; an expired acknowledgement counts as open."""
         if self.state == ReviewState.ACKNOWLEDGED and (self.acknowledged_until or now) <= now:
             return ReviewState.OPEN
         return ReviewState(self.state)
 
 
 def is_open(now: datetime) -> Q:
-    """Open, or acknowledged until some moment that has passed."""
+    """Return a filter for reviews that are open or whose acknowledgement has expired."""
     expired = Q(state=ReviewState.ACKNOWLEDGED, acknowledged_until__lte=now)
     return Q(state=ReviewState.OPEN) | expired

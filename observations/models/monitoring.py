@@ -1,4 +1,4 @@
-"""What Prometheus can scrape: who said where it answers, and the list that is made of it."""
+"""Processes that report themselves, and the scrape targets derived from them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class TargetKind(models.TextChoices):
 class Presence(IdModel):
     """A process that reported itself, and the address of its metrics.
 
-    The name of a controller belongs to the token that it was reported with, also after the controller has
-    ended. LCM's own processes have no token.
+    The name of a controller belongs to the token it was reported with, also after the controller has ended.
+    LCM's own processes have no token.
     """
 
     kind = models.CharField(max_length=10, choices=TargetKind)
@@ -45,7 +45,7 @@ class Presence(IdModel):
 
 
 class ScrapeTarget(IdModel):
-    """An address that Prometheus is told of, with its labels."""
+    """An address for Prometheus to scrape, with its labels."""
 
     kind = models.CharField(max_length=10, choices=TargetKind)
     name = models.CharField(max_length=200)

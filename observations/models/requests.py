@@ -18,7 +18,7 @@ class RequestState(models.TextChoices):
 
 
 class ObservationRequest(IdModel):
-    """Someone wants to know; the controller answers by posting an observation, or the time runs out."""
+    """A user's request; the controller answers by posting an observation, or the request times out."""
 
     session = models.ForeignKey(
         LabletSession, on_delete=models.CASCADE, related_name="observation_requests", db_index=False
@@ -47,7 +47,7 @@ class ObservationRequest(IdModel):
         return f"request of {self.requested_at:%H:%M:%S}"
 
     def state_at(self, now: datetime) -> RequestState:
-        """Whoever reads an open request after its time finds it timed out."""
+        """Return the state at this time; an open request past its deadline is timed out."""
         if self.state == RequestState.OPEN and self.expires_at <= now:
             return RequestState.TIMED_OUT
         return RequestState(self.state)

@@ -1,4 +1,4 @@
-"""What was seen of a session: the newest observation whole, and its totals and peaks as columns."""
+"""Observations of a session: the newest in full, totals and peaks as columns."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lcm.models import DefinitionRevision, LabletDefinition, LabletSession
 
 
 class NotCountedReason(models.TextChoices):
-    """Why a session does not count in the aggregate."""
+    """Why a session is excluded from the aggregate."""
 
-    NOT_COLLECTED = "not_collected", "It did not reach collecting"
-    TOO_SHORT = "too_short", "Its nodes were not up for long enough"
-    NOTHING_MEASURED = "not_measured", "Nothing was measured"
-    EXCLUDED = "excluded", "It was excluded"
+    NOT_COLLECTED = "not_collected", "The session ended before Collecting"
+    TOO_SHORT = "too_short", "The nodes were up too briefly"
+    NOTHING_MEASURED = "not_measured", "No resource was measured"
+    EXCLUDED = "excluded", "Excluded by an administrator"
 
 
 def _amount() -> models.DecimalField[Any, Any]:
@@ -24,7 +24,7 @@ def _amount() -> models.DecimalField[Any, Any]:
 
 
 class SessionObservation(models.Model):
-    """One session's observations. Cores and GB, rounded up to hundredths; null is “not known”."""
+    """Observations of one session. Cores and GB, rounded up to hundredths; null means unknown."""
 
     session = models.OneToOneField(
         LabletSession, on_delete=models.CASCADE, primary_key=True, related_name="observation"
@@ -36,12 +36,12 @@ class SessionObservation(models.Model):
         DefinitionRevision, on_delete=models.CASCADE, related_name="observations", db_index=False
     )
     epoch = models.CharField(max_length=64)
-    observed_at = models.DateTimeField(help_text="When the newest observation was made.")
+    observed_at = models.DateTimeField(help_text="Time of the newest observation.")
     recorded_at = models.DateTimeField()
-    seen = models.JSONField(default=list, help_text="Fingerprints of the observations that were counted.")
-    observed_resources = models.JSONField(help_text="The newest observation, whole.")
+    seen = models.JSONField(default=list, help_text="Fingerprints of the counted observations.")
+    observed_resources = models.JSONField(help_text="The newest observation in full.")
     peak_resources = models.JSONField(
-        null=True, help_text="The observation with the most memory, whole, where it is not the newest."
+        null=True, help_text="The observation with the most memory in full, unless it is the newest."
     )
     observed_ports = models.JSONField(null=True)
     drift = models.JSONField(default=list)
@@ -56,7 +56,7 @@ class SessionObservation(models.Model):
     booted_seconds = models.PositiveIntegerField(default=0)
     held_seconds = models.PositiveIntegerField(default=0)
     reached_collecting = models.BooleanField(default=False)
-    is_sample = models.BooleanField(default=False, help_text="It counts in the aggregate.")
+    is_sample = models.BooleanField(default=False, help_text="Whether it counts in the aggregate.")
     left_out = models.CharField(max_length=13, choices=NotCountedReason, blank=True)
     excluded_reason = models.CharField(max_length=500, blank=True)
     excluded_by = models.CharField(max_length=150, blank=True)

@@ -1,4 +1,4 @@
-"""What observations need a person for."""
+"""Items of the observations app for “Needs attention”."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REGRESSED = Q(current_revision__outcome=RevisionOutcome.REGRESSED)
 
 
 def observation_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
-    """Revisions that regressed, definitions to review, port conflicts, open drift; in two queries."""
+    """Yield regressed revisions, definitions to review, port conflicts and open drift, in two queries."""
     yield from _definitions()
     yield from _drift(look.now)
 
@@ -38,8 +38,8 @@ def _drift(now: datetime) -> Iterator[AttentionItem]:
     url = reverse("drift_list") + "?state=open"
     if found := kinds.pop(CONFLICT, None):
         named = f"Port conflict: **{found['first']}** of {found['of']}"
-        text = named if found["count"] == 1 else f"**{found['count']:,} ports** are held by two sessions each"
-        more = "Another session has the port as well"
+        text = named if found["count"] == 1 else f"**{found['count']:,} ports** are used by two sessions each"
+        more = "Another session uses the same port"
         yield AttentionItem(text, f"{url}&kind={CONFLICT}", found["oldest"], "bad", more, "oct")
     if kinds:
         count = sum(row["count"] for row in kinds.values())
@@ -52,7 +52,7 @@ def _drift(now: datetime) -> Iterator[AttentionItem]:
 
 
 def _definitions() -> Iterator[AttentionItem]:
-    """The first revisions that regressed by their names; all together when there are others."""
+    """Yield the first regressed revisions by name, and the others as one item."""
     rows = _to_review()
     regressed = [row for row in rows if row.regressed]
     for row in regressed:
@@ -62,22 +62,22 @@ def _definitions() -> Iterator[AttentionItem]:
     total = rows[0].total if rows else 0
     if total > len(regressed):
         named = [str(row) for row in rows if not row.regressed]
-        more = f"{rows[0].over:,} over, {rows[0].under:,} under"
+        more = f"{rows[0].over:,} over-provisioned, {rows[0].under:,} under-provisioned"
         if named:
-            more += f". Worth most: {', '.join(named)}"
+            more += f". Largest effect: {', '.join(named)}"
         text = f"**{total:,} {'definition' if total == 1 else 'definitions'}** to review"
         url = reverse("definition_list") + "?needs_review=true"
         yield AttentionItem(text, url, rows[0].oldest, "warn", more, "down")
 
 
 def _to_review() -> list[Any]:
-    """The first few, what regressed before the rest; each with the figures of all."""
+    """Return the first definitions to review, regressed ones first, each with the totals over all."""
     rows: Any = LabletDefinition.objects.filter(needs_review=True).annotate(
         regressed=Case(When(_REGRESSED, then=Value(1)), default=Value(0)),
         number=F("current_revision__number"),
         total=Window(Count("pk")),
         regressed_at=F("current_revision__outcome_at"),
-        # Of those that did not regress, if there are any: the first that did have lines of their own.
+        # Prefer the definitions without a regression: the first regressed ones have items of their own.
         oldest=Coalesce(Window(Min("review_since", filter=~_REGRESSED)), Window(Min("review_since"))),
         over=Window(Count("pk", filter=Q(assessment__verdict=ProvisioningClass.OVER))),
         under=Window(Count("pk", filter=Q(assessment__verdict=ProvisioningClass.UNDER))),

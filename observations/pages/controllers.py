@@ -1,4 +1,4 @@
-"""Controllers: who serves which pools, and the heartbeats of their workers."""
+"""Page of controllers: the pools they serve, and the heartbeats of their workers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def controller_list(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def controller_board(request: HttpRequest) -> HttpResponseBase:
-    """The part of the page that is asked for again while it is looked at."""
+    """The part of the page that refreshes while it is open."""
     return render(request, "controllers/board.html", _live())
 
 
@@ -56,21 +56,21 @@ def _live() -> dict[str, object]:
 def _sentence(seen: Sequence[ControllerStatus], pools: Sequence[PoolHeartbeats]) -> str:
     silent = [each.name for each in seen if each.state == "silent"]
     if silent:
-        return f"Not heard of for more than a minute: {', '.join(silent)}."
+        return f"No heartbeat for more than a minute: {', '.join(silent)}."
     for each in seen:
         if each.clock_skew:
             side = "ahead of" if each.clock_skew > timedelta() else "behind"
             return f"The clock of {each.name} is {duration_text(each.clock_skew)} {side} LCM's."
     alone = [each.pool.name for each in pools if each.state == "unserved" and each.workers]
     if alone:
-        return f"Nobody serves {', '.join(alone)}."
+        return f"No controller serves {', '.join(alone)}."
     lost = sum(each.silent for each in pools)
     if lost:
         return (
             f"{plural(lost, 'worker is,workers are')} silent for more than {duration_text(silence_limit())}."
         )
     serving = sum(each.state == "serving" for each in seen)
-    return _at_work(serving, pools) if serving else "No controller is at work."
+    return _at_work(serving, pools) if serving else "No controller is serving."
 
 
 def _at_work(serving: int, pools: Sequence[PoolHeartbeats]) -> str:
@@ -81,4 +81,4 @@ def _at_work(serving: int, pools: Sequence[PoolHeartbeats]) -> str:
     )
     if not workers:
         return f"{first}; no worker is ready."
-    return f"{first} with {count_text(workers, 'ready worker')}; none is silent."
+    return f"{first} with {count_text(workers, 'ready worker')}, 0 silent."

@@ -1,4 +1,4 @@
-"""Pages of port drift: the list, the panel of a definition, acknowledging."""
+"""Pages of port drift: the list, the panel of a definition, and acknowledgement."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def drift_bulk_acknowledge(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def definition_drift(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """The panel of the definition's page."""
+    """The drift panel of the definition page."""
     definition = get_object_or_404(definitions(), pk=pk)
     rows, more = drift_of(definition)
     context = {
@@ -77,7 +77,7 @@ def drift_acknowledge(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     page = FormPage(
         title=f"Acknowledge {review.name}?",
         text=f"The port is {what} in {review.sessions} {sessions} of {review.definition}. "
-        "It needs nobody until then; leaked ports stay held back on their workers.",
+        "No action is needed until then. Leaked ports stay reserved on their workers.",
         form=AcknowledgeForm,
         submit="Acknowledge",
         save=save,
@@ -94,16 +94,16 @@ def drift_reopen(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         reopen_drift(review=review, **data, actor=actor_of(request), now=timezone.now())
-        return FormResult(f"{review.name} is open again.", _home(review))
+        return FormResult(f"{review.name} reopened.", _home(review))
 
     page = FormPage(
-        title=f"Open {review.name} again?",
+        title=f"Reopen {review.name}?",
         text=f"It was acknowledged by {review.actor}: {review.reason}",
         form=ReasonForm,
-        submit="Open again",
+        submit="Reopen",
         save=save,
         back=_home(review),
-        crumbs=[("Port drift", reverse("drift_list")), (review.name, ""), ("Open again", "")],
+        crumbs=[("Port drift", reverse("drift_list")), (review.name, ""), ("Reopen", "")],
     )
     return form_page(request, page)
 

@@ -1,4 +1,4 @@
-"""Accepting deviations for a while: the form, and doing it to many at once."""
+"""Form and bulk action to acknowledge deviations."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class AcknowledgeForm(ReasonForm):
     until = LocalDateTimeField(
         label="Until",
         initial=lambda: timezone.now() + DEFAULT_ACKNOWLEDGEMENT,
-        help_text=f"{MAX_ACKNOWLEDGEMENT.days} days at most; then it is open again.",
+        help_text=f"{MAX_ACKNOWLEDGEMENT.days} days at most. Then the deviation is open again.",
     )
     field_order = ("until", "reason")
 
     def clean_until(self) -> datetime:
-        """Told at the field, before a job is started that would be refused."""
+        """Validate the date in the form, before a job starts that would reject it."""
         until: datetime = self.cleaned_data["until"]
         try:
             check_until(until, now=timezone.now())
@@ -54,8 +54,8 @@ ACKNOWLEDGE = BulkOperation(
     verb="Acknowledge",
     past="acknowledged",
     can_be="acknowledged",
-    effect="They need nobody until then; leaked ports stay held back on their workers.",
-    rest="A port that two sessions have cannot be accepted, and what is resolved needs nobody.",
+    effect="No action is needed until then. Leaked ports stay reserved on their workers.",
+    rest="Port conflicts cannot be acknowledged, and resolved deviations need no action.",
     eligible_rows=lambda rows: rows.exclude(kind=CONFLICT).exclude(state=ReviewState.RESOLVED),
     run=for_each_row(_acknowledge),
     form=AcknowledgeForm,

@@ -1,4 +1,4 @@
-"""The list of observed sessions, and leaving many of them out or bringing them back."""
+"""List of observed sessions, with bulk actions to exclude and include them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _include(row: SessionObservation, given: Mapping[str, Any], actor: Actor, no
     include_session(session=row.session, reason=given["reason"], actor=actor, now=now)
 
 
-# Each is a change of its definition's whole aggregate.
+# Each changes the whole aggregate of its definition.
 AT_ONCE = 25
 
 EXCLUDE = BulkOperation(
@@ -57,8 +57,8 @@ EXCLUDE = BulkOperation(
     verb="Exclude",
     past="excluded",
     can_be="excluded",
-    effect="What they used does not count for their definitions any more. They can be brought back.",
-    rest="Those that are excluded already stay as they are.",
+    effect="Their usage no longer counts for their definitions. You can include them again.",
+    rest="Sessions that are already excluded stay excluded.",
     eligible_rows=lambda rows: rows.filter(excluded_reason=""),
     run=for_each_row(_exclude),
     at_once=AT_ONCE,
@@ -68,11 +68,11 @@ INCLUDE = BulkOperation(
     name="include-evidence",
     page=EVIDENCE,
     list_url="evidence_list",
-    verb="Bring back",
-    past="brought back",
-    can_be="brought back",
-    effect="What they used counts for their definitions again, if it ever could.",
-    rest="Those that nobody excluded stay as they are.",
+    verb="Include",
+    past="included",
+    can_be="included",
+    effect="Their usage counts for their definitions again if the sessions are eligible.",
+    rest="Sessions that are not excluded stay as they are.",
     eligible_rows=lambda rows: rows.exclude(excluded_reason=""),
     run=for_each_row(_include),
     at_once=AT_ONCE,

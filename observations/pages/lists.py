@@ -1,4 +1,4 @@
-"""The lists of observations, and the list of definitions as it is with them."""
+"""Lists of observations, and the columns they add to the list of definitions."""
 
 from __future__ import annotations
 
@@ -26,28 +26,26 @@ from observations.selectors.sessions import observed_newest
 
 
 def _assessed() -> QuerySet[LabletDefinition]:
-    # An inner join: the order by worth then comes from the index on assessments.
+    # An inner join, so that the order by review priority comes from the index on assessments.
     rows = definitions().filter(assessment__isnull=False)
     return rows.select_related("assessment").defer("assessment__days", "assessment__reasons")
 
 
 def _lead() -> str:
-    """How many are worth fixing, and what they cost."""
+    """Return how many definitions need review, and their waste."""
     total = LabletDefinition.objects.count()
     worth = DefinitionAssessment.objects.filter(worth__gt=0)
     count = worth.count()
     if not total:
-        return "**There is no definition yet.** Import a CML topology to begin."
+        return "**No definitions yet.** Import a CML topology to create one."
     if not count:
-        return f"**None of the {total:,} is worth fixing now.**" if total > 1 else "**It needs no fixing.**"
+        return "**No definition needs review.**"
     waste: Any = worth.aggregate(cpu=Sum("waste_cpu"), memory=Sum("waste_memory"))
-    verb = "is" if count == 1 else "are"
-    text = f"**{count:,} of {total:,} {verb} worth fixing.**"
+    text = f"**{count:,} of {count_text(total, 'definition')} {'needs' if count == 1 else 'need'} review.**"
     if waste["cpu"] or waste["memory"]:
-        they = "It" if count == 1 else "Together they"
         text += (
-            f" {they} held {waste['cpu']:,.0f} core-hours and {waste['memory']:,.0f} GB-hours "
-            f"in the last {DAYS} days that no session used."
+            f" Waste in the last {DAYS} days: {waste['cpu']:,.0f} core-hours and "
+            f"{waste['memory']:,.0f} GB-hours."
         )
     return text
 
@@ -68,10 +66,13 @@ DEFINITIONS = replace(
         Column("Definition", str, sort="name"),
         Column("Class", lambda row: row.assessment.get_verdict_display()),
         Column(
-            "CPU, set → recommended", _asked("cpu_cores"), sort="-current_revision__cpu_cores", numeric=True
+            "CPU: current → recommended",
+            _asked("cpu_cores"),
+            sort="-current_revision__cpu_cores",
+            numeric=True,
         ),
         Column(
-            "Memory, set → recommended",
+            "Memory: current → recommended",
             _asked("memory_gb"),
             sort="-current_revision__memory_gb",
             numeric=True,
@@ -103,8 +104,8 @@ DEFINITIONS = replace(
     ],
     row_template="observations/definition_row.html",
     default_sort="-assessment__worth",
-    sorted_by="what is worth fixing",
-    note=f"Waste is of the last {DAYS} days; sessions are those measured so far.",
+    sorted_by="review priority",
+    note=f"Waste covers the last {DAYS} days. Sessions counts the measured sessions.",
     lead=_lead,
 )
 
@@ -113,11 +114,9 @@ def _drift_lead() -> str:
     now = timezone.now()
     count, conflicts = open_drift(now).count(), open_drift(now).filter(kind="conflict").count()
     if not count:
-        return "**No deviation waits for anyone.** Labs have the ports they were given."
-    ports = "a port" if conflicts == 1 else "ports"
-    clash = f", {conflicts:,} of them {ports} that two sessions have" if conflicts else ""
-    verb = "deviation waits" if count == 1 else "deviations wait"
-    return f"**{count:,} {verb} for a person{clash}.** Leaked ports are held back on their workers."
+        return "**No open deviations.** All labs use their allocated ports."
+    clash = f", {count_text(conflicts, 'conflict')}" if conflicts else ""
+    return f"**{count_text(count, 'open deviation')}{clash}.** Leaked ports are reserved on their workers."
 
 
 DRIFT = ListPage(
@@ -129,17 +128,17 @@ DRIFT = ListPage(
     columns=[
         Column("State", lambda row: row.state_at(timezone.now()).label),
         Column("Port", lambda row: row.name),
-        Column("What differs", lambda row: KIND_WORDS[row.kind]),
+        Column("Difference", lambda row: KIND_WORDS[row.kind]),
         Column("Definition", lambda row: str(row.definition)),
         Column("Sessions", lambda row: row.sessions, sort="-sessions", numeric=True),
-        Column("First seen", lambda row: row.first_seen, sort="-first_seen", numeric=True),
-        Column("Last seen", lambda row: row.last_seen, sort="-last_seen", numeric=True),
+        Column("First observed", lambda row: row.first_seen, sort="-first_seen", numeric=True),
+        Column("Last observed", lambda row: row.last_seen, sort="-last_seen", numeric=True),
     ],
     row_template="observations/drift_row.html",
     default_sort="-last_seen",
     search_hint="Port, definition, reason",
     icon="arrows-right-left",
-    empty_hint="When the ports of a live lab are not those it was given, it is listed here.",
+    empty_hint="Deviations appear here when a lab uses other ports than it was allocated.",
     lead=_drift_lead,
     bulk=[BulkAction("Acknowledge…", "drift_bulk_acknowledge", Role.OPERATOR)],
 )
@@ -157,10 +156,10 @@ def _peak(name: str) -> Any:
 
 
 def _evidence_lead() -> str:
-    """How many there are, count, and used more than they had."""
+    """Return how many sessions were observed, count, and exceeded their requirement."""
     found = observed_newest(COUNT_CAP)
     if not found.n:
-        return "**No session has been observed yet.**"
+        return "**No sessions observed yet.**"
     whole = f"{count_text(found.n, 'session was', 'sessions were')} observed"
     if found.n == COUNT_CAP:
         whole = f"Of the newest {found.n:,} that were observed"
@@ -213,19 +212,19 @@ EVIDENCE = ListPage(
         Column("Booted seconds", lambda row: row.booted_seconds),
         Column("Held seconds", lambda row: row.held_seconds),
         Column("Counts", lambda row: row.is_sample),
-        Column("Left out because", not_counted_text),
-        Column("Excluded because", lambda row: row.excluded_reason),
+        Column("Exclusion reason", not_counted_text),
+        Column("Exclusion comment", lambda row: row.excluded_reason),
     ],
     row_actions=Role.ADMIN,
     row_template="observations/evidence_row.html",
     default_sort="-observed_at",
     search_hint="Id, owner, definition",
     icon="eye",
-    empty_hint="A session is observed before its lab is torn down, and whenever someone asks for it.",
+    empty_hint="LCM observes each lab before teardown and on request.",
     lead=_evidence_lead,
-    note="The most that each lab used, of what it was given. Those that count are the evidence of a review.",
+    note="Peak usage of each lab and its allocation. Reviews use the sessions that count.",
     bulk=[
         BulkAction("Exclude…", "evidence_bulk_exclude", Role.ADMIN),
-        BulkAction("Bring back…", "evidence_bulk_include", Role.ADMIN),
+        BulkAction("Include…", "evidence_bulk_include", Role.ADMIN),
     ],
 )

@@ -1,4 +1,4 @@
-"""What sessions and slots do now: panels that come again every few seconds while someone looks."""
+"""Panels with the live usage of sessions and slots, which refresh every few seconds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NODES_SHOWN = 12
 @require_GET
 @role_required(Role.VIEWER)
 def session_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """A session's nodes and their sum, with a line over the range that was chosen."""
+    """A session's nodes and their total, with a chart over the selected range."""
     session, now = get_object_or_404(sessions(), pk=pk), timezone.now()
     chosen = request.GET.get("range", "")
     if chosen not in RANGES:
@@ -66,7 +66,7 @@ def session_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def slot_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """All that runs on a slot together, and its sessions, the busiest first."""
+    """Total usage of a slot, and its sessions, the busiest first."""
     slot = get_object_or_404(slots(), pk=pk)
     live = selectors.slot_live(slot)
     context = {
@@ -86,7 +86,7 @@ def slot_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def busiest_sessions(request: HttpRequest) -> HttpResponseBase:
-    """For the overview, and a page of its own."""
+    """Panel of the overview, and a page of its own."""
     found = selectors.busiest_sessions()
     rows = [(busy.session, cores_text(busy.cores)) for busy in found.sessions]
     context = {
@@ -104,7 +104,7 @@ def _answer(request: HttpRequest, template: str, context: dict[str, Any]) -> Htt
 
 
 def _shown(live: LiveView, history: History | None) -> dict[str, Any]:
-    """What the panels of sessions and slots have in common."""
+    """Return the context that the panels of sessions and slots share."""
     now = timezone.now()
     lines = lines_together(history) if history else {}
     return {
@@ -118,7 +118,7 @@ def _shown(live: LiveView, history: History | None) -> dict[str, Any]:
 
 
 def _rows(live: LiveView, history: History) -> list[dict[str, Any]]:
-    """Nodes with figures of their own, the busiest first."""
+    """Return the nodes with figures of their own, the busiest first."""
     order = sorted(live.nodes, key=lambda node: (-_cores(node.stats.metrics), node.kernel.node_label))
     return [
         {

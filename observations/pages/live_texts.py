@@ -1,4 +1,4 @@
-"""Live statistics in words and figures."""
+"""Texts and figures of live statistics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from observations.pages.sparklines import spark_of
 GAUGES = ("cpu_util", "mem", "disk")
 NETWORK = ("net_rx", "net_tx")
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
-# Where a meter turns from calm to full: shares of the capacity.
+# Thresholds at which a meter changes its colour, as shares of the capacity.
 LOW, HIGH = 0.8, 0.93
 
 
@@ -40,7 +40,7 @@ class LiveMeter:
 
 @dataclass(frozen=True)
 class MetricReading:
-    """A figure, what it is of, and how it came about."""
+    """A figure with its label and an explanation."""
 
     label: str
     value: str
@@ -51,7 +51,7 @@ class MetricReading:
 
 @dataclass(frozen=True)
 class LiveNotice:
-    """What is wrong with the figures and what to do; `state` has a word, a shape and a colour."""
+    """A problem with the figures and what to do; `state` sets word, shape and colour."""
 
     state: str
     word: str
@@ -59,34 +59,34 @@ class LiveNotice:
 
 
 def notice_of(stats: LiveStats, now: datetime) -> LiveNotice | None:
-    """None when all is well."""
+    """Return the notice to show; None if there is no problem."""
     state, age = stats.state, _age(stats.observed_at, now)
     if state is LiveState.NOT_CONFIGURED:
         return LiveNotice(state, "Not configured", NOT_CONFIGURED)
     if state is LiveState.FAILED:
-        shown = f" These figures are {age} old." if age else " Nothing was known before."
-        return LiveNotice(state, "Prometheus does not answer", f"{_first(stats.problems)}.{shown}")
+        shown = f" The figures below are {age} old." if age else " There are no earlier figures."
+        return LiveNotice(state, "Prometheus is not responding", f"{_first(stats.problems)}.{shown}")
     if state is LiveState.PARTIAL:
         missing = " and ".join(stats.missing)
         return LiveNotice(state, "Incomplete", f"Missing: {missing}. {_first(stats.problems)}.")
     if state is LiveState.STALE:
-        text = f"The newest figures are {age} old: is the controller scraped, and does the worker answer?"
-        return LiveNotice(state, "Stale", text if age else "How old these figures are is not known.")
+        text = f"The newest figures are {age} old. Check that the controller is scraped and the worker is up."
+        return LiveNotice(state, "Stale", text if age else "The age of these figures is unknown.")
     if state is LiveState.ABSENT:
-        return LiveNotice(state, "No figures", "Prometheus knows nothing of these nodes yet.")
+        return LiveNotice(state, "No figures", "Prometheus has no figures for these nodes yet.")
     return None
 
 
 NOT_CONFIGURED = (
     "Set PROMETHEUS_URL to the address of a Prometheus that scrapes LCM's controllers; "
-    "docs/monitoring.md tells how."
+    "see docs/monitoring.md."
 )
 
 
 def readings(
     values: Mapping[str, MetricValue], lines: Mapping[str, Points], history: History | None
 ) -> list[MetricReading]:
-    """CPU, memory, disk and network of one node, or of many together."""
+    """Return CPU, memory, disk and network of one node or of several together."""
     gauges = [_gauge(name, values.get(name), lines.get(name, ()), history) for name in GAUGES]
     both: dict[float, float] = {}
     for name in NETWORK:
@@ -101,7 +101,7 @@ def lines_together(history: History) -> dict[str, Points]:
 
 
 def traffic_text(values: Mapping[str, MetricValue], window: float) -> str:
-    """`2.1 MB read and 0.4 MB written in 1 min`; empty when it is not known."""
+    """Return text such as `2.1 MB read and 0.4 MB written in 1 min`; empty if unknown."""
     parts = [
         f"{bytes_text(value.current)} {word}"
         for name, word in (("disk_read", "read"), ("disk_write", "written"))
@@ -126,7 +126,7 @@ def cores_text(value: float) -> str:
 
 
 def _used_cores(value: float) -> str:
-    """With its unit, where nothing beside it says what the number is of."""
+    """Return cores with their unit, for places without a label."""
     return f"{cores_text(value)} {'core' if cores_text(value) == '1.00' else 'cores'}"
 
 
@@ -137,7 +137,7 @@ def _gauge(name: str, value: MetricValue | None, points: Points, history: Histor
     most = value.capacity if value else None
     spark = spark_of(metric.label, points, history, text=_used_cores if is_cpu else bytes_text, most=most)
     if value is None or value.current is None:
-        return MetricReading(metric.label, "", "not known", spark=spark)
+        return MetricReading(metric.label, "", "unknown", spark=spark)
     rest = []
     if most is not None:
         rest.append(f"of {core_count_text(Decimal(str(most)))}" if is_cpu else f"of {bytes_text(most)}")
@@ -153,7 +153,7 @@ def _network(values: Mapping[str, MetricValue], spark: Sparkline | None) -> Metr
     speeds: Sequence[float | None] = [values[name].rate if name in values else None for name in NETWORK]
     known = [speed for speed in speeds if speed is not None]
     if not known:
-        return MetricReading("Network", "", "not known", spark=spark)
+        return MetricReading("Network", "", "unknown", spark=spark)
     words = [
         f"{rate_text(speed)} {word}"
         for speed, word in zip(speeds, ("in", "out"), strict=True)
@@ -167,5 +167,5 @@ def _age(moment: datetime | None, now: datetime) -> str:
 
 
 def _first(problems: Sequence[str]) -> str:
-    text = problems[0] if problems else "it did not say why"
+    text = problems[0] if problems else "no reason given"
     return text[:1].upper() + text[1:].rstrip(".")

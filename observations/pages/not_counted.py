@@ -1,4 +1,4 @@
-"""Why a session does not count, in words."""
+"""Texts that state why a session is excluded from the aggregate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from observations.models import NotCountedReason, SessionObservation
 
 
 def not_counted_text(row: SessionObservation) -> str:
-    """Nothing for one that counts; how long its nodes were up where that was too short."""
+    """Return the reason, with the uptime of the nodes if that was too short; empty if the session counts."""
     words: str = row.get_left_out_display()
     return f"{words} ({_up_for(row.booted_seconds)})" if row.left_out == NotCountedReason.TOO_SHORT else words
 
@@ -20,5 +20,5 @@ def _up_for(seconds: int) -> str:
     least = settings.CONFIG["SAMPLE_BOOTED_SECONDS"]
     up = f"up for {duration_text(timedelta(seconds=seconds))}"
     if seconds >= least:
-        return f"{up}, too short by the rule of that time"
+        return f"{up}, too short by the rule at that time"
     return f"{up}, {duration_text(timedelta(seconds=least))} count"

@@ -1,4 +1,4 @@
-"""The port review of a definition: template and observed ports side by side, and applying a choice."""
+"""Port review of a definition: compare template and observed ports, and apply selected changes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from observations.services.port_template_revision import apply_ports
 @require_GET
 @role_required(Role.VIEWER)
 def definition_port_review(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """The panel of the definition's page; a page of its own without JavaScript."""
+    """The panel of the definition page, or a full page without JavaScript."""
     return _show(request, _get(pk))
 
 
 @require_POST
 @role_required(Role.ADMIN)
 def definition_apply_ports(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Apply the chosen differences as a revision; a refusal keeps the choice and the reason."""
+    """Apply the selected differences as a revision; an error keeps the selection and the reason."""
     definition, reason = _get(pk), request.POST.get("reason", "")
     added, removed = request.POST.getlist("add"), request.POST.getlist("remove")
     based_on = request.POST.get("based_on", "")
@@ -53,7 +53,7 @@ def definition_apply_ports(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         return _show(request, _get(pk), **shown, status=error.status)
     here = reverse("definition_detail", args=[pk])
     return redirect_with_message(
-        request, FormResult(f"Revision {revision.number} applied. New sessions use it at once.", here)
+        request, FormResult(f"Revision {revision.number} applied. New sessions use it immediately.", here)
     )
 
 
@@ -64,7 +64,7 @@ def _get(pk: UUID) -> LabletDefinition:
 def _show(
     request: HttpRequest, definition: LabletDefinition, *, status: int = 200, **more: Any
 ) -> HttpResponse:
-    """The whole page, or the panel for htmx, which swaps refusals in as 422."""
+    """Render the full page, or the panel for htmx, which swaps in errors with status 422."""
     review = port_review_of(definition)
     context = {
         "definition": definition,

@@ -1,4 +1,4 @@
-"""The review of a definition: evidence, choices, a preview that answers at once, and applying."""
+"""Review of a definition: evidence, choices, live preview and apply."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _get(pk: UUID) -> LabletDefinition:
 
 
 def choices_from(data: Mapping[str, Any], evidence: Evidence) -> dict[str, RequirementChoice]:
-    """What the form says; a resource it does not name is proposed as recommended when it is flagged."""
+    """Return the choices of the form; flagged resources that it omits default to the recommendation."""
     flags = evidence.assessment.flags
     return {
         name: RequirementChoice(
@@ -76,7 +76,7 @@ def _evidence(definition: LabletDefinition, data: Mapping[str, Any], now: dateti
 
 
 def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The preview of what the form says; when that cannot be previewed, of nothing changed, and why."""
+    """Return the preview of the form's choices; if they are invalid, a preview of no change and the error."""
     evidence = _evidence(definition, data, now)
     choices = choices_from(data, evidence)
     problem = ""
@@ -133,14 +133,14 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
 @require_GET
 @role_required(Role.VIEWER)
 def definition_review(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """The panel of the definition's page; a page of its own without JavaScript."""
+    """The panel of the definition page, or a full page without JavaScript."""
     return _show(request, _whole(_get(pk), request.GET, timezone.now()))
 
 
 @require_GET
 @role_required(Role.VIEWER)
 def definition_preview(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """What the choices would do: the parts of the panel that a choice changes."""
+    """Return the parts of the panel that depend on the choices."""
     if not request.htmx:  # type: ignore[attr-defined]
         return definition_review(request, pk)
     return render(request, "observations/preview.html", _context(_get(pk), request.GET, timezone.now()))
@@ -149,7 +149,7 @@ def definition_preview(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @role_required(Role.ADMIN)
 def definition_apply(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Apply what was previewed; a refusal shows the panel as it is now, and what has changed."""
+    """Apply the previewed change; on refusal show the current panel and what has changed."""
     definition, now = _get(pk), timezone.now()
     evidence = _evidence(definition, request.POST, now)
     try:
@@ -167,12 +167,12 @@ def definition_apply(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         return _show(request, context, status=error.status)
     here = reverse("definition_detail", args=[pk])
     return redirect_with_message(
-        request, FormResult(f"Revision {revision.number} applied. New sessions use it at once.", here)
+        request, FormResult(f"Revision {revision.number} applied. New sessions use it immediately.", here)
     )
 
 
 def _show(request: HttpRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
-    """The whole page, or the panel for htmx, which swaps refusals in as 422."""
+    """Render the full page, or the panel for htmx, which swaps in errors with status 422."""
     if not request.htmx:  # type: ignore[attr-defined]
         return render(request, "observations/review.html", context, status=status)
     return render(request, "observations/review.html#panel", context, status=status if status < 400 else 422)

@@ -1,4 +1,4 @@
-"""The chart of one resource: a dot for each session, lines for what is asked for and proposed."""
+"""Chart of one resource: a dot per session, lines for the current and the proposed requirement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from observations.arithmetic.measures import RULES, text, with_unit
 from observations.selectors.evidence import SessionDot
 from observations.services.requirement_preview import ResourceImpact
 
-# A quarter of a core or of a GB: less apart, and the lines could not be told from each other.
+# A quarter of a core or GB: closer lines could not be distinguished.
 LEAST = 25
 _WORDS = {"out": "excluded", "over": "above the proposal", "dot": ""}
 
@@ -30,7 +30,7 @@ class ResourceChart:
 
 
 def chart_of(impact: ResourceImpact, dots: Sequence[SessionDot]) -> ResourceChart:
-    """The chart of a resource as a preview sees it."""
+    """Return the chart of a resource in a preview."""
     rule = RULES[impact.resource]
     measured = [(dot, dot.values.get(impact.resource)) for dot in dots]
     shown = [_dot(impact, dot, value) for dot, value in measured if value is not None]
@@ -77,9 +77,9 @@ def _each_of(count: int) -> str:
 
 
 def _note(impact: ResourceImpact) -> str:
-    """How many lie above the line that the preview is about."""
+    """Return how many sessions are above the previewed value."""
     if not impact.risk.n:
-        return "not known yet"
-    line = "the proposal" if impact.changes else "what it asks for"
+        return "unknown"
+    line = "the proposal" if impact.changes else "the current requirement"
     above = count_text(impact.risk.exceeding, "session") if impact.risk.exceeding else "none"
     return f"{above} above {line}"

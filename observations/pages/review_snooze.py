@@ -1,4 +1,4 @@
-"""Putting a review off."""
+"""Forms to snooze or dismiss a review."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def review_snooze(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Snooze the review of {definition}?",
-        text="It is not in “Needs you” until the time below, unless a revision regresses.",
+        text="Hidden from Needs attention until this time, unless a revision regresses.",
         form=SnoozeForm,
         submit="Snooze",
         save=save,
@@ -62,7 +62,7 @@ def review_dismiss(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Dismiss the recommendation for {definition}?",
-        text="It comes back when it has moved by a tenth or more.",
+        text="It returns when the recommended value changes by 10 % or more.",
         form=ReasonForm,
         submit="Dismiss",
         save=save,

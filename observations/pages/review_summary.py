@@ -1,4 +1,4 @@
-"""What the sessions of a definition say, in a sentence or two."""
+"""Summary of a definition's evidence in one or two sentences."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from observations.services.requirement_preview import RequirementPreview, Resour
 
 
 def review_summary(preview: RequirementPreview) -> str:
-    """What the sessions say, in a sentence or two; `**…**` is strong."""
+    """Return the summary in one or two sentences; `**…**` marks strong text."""
     kept, n = preview.evidence.assessment, preview.evidence.digest.n
     if not n:
-        return "**No session has been observed to its end yet.** The first five say where it stands."
+        return (
+            "**No completed session has been observed yet.** A recommendation needs five observed sessions."
+        )
     sessions = count_text(n, "session")
     flagged = [name for name in MEASURED if name in kept.flags]
     if not flagged and kept.verdict == "insufficient":
-        few = f"**{sessions} {'is' if n == 1 else 'are'} too few to say.**"
-        return f"{few} Five are the least, ten to say that something is too high."
+        few = f"**Not enough data: {sessions} observed.**"
+        return f"{few} A recommendation needs five sessions, a reduction ten."
     if not flagged:
         return _fits(preview, sessions)
     sentence = " and ".join(
@@ -30,7 +32,7 @@ def review_summary(preview: RequirementPreview) -> str:
 
 
 def _set(flags: Mapping[str, str], direction: str, how: str) -> str:
-    """`CPU and memory are set too high`"""
+    """Return text such as `CPU and memory are set too high`."""
     names = [resource_word(name) for name in MEASURED if flags.get(name) == direction]
     return f"{_listed(names)} {'are' if len(names) > 1 else 'is'} set {how}" if names else ""
 
@@ -41,22 +43,21 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _fits(preview: RequirementPreview, sessions: str) -> str:
-    """Sessions of all revisions say so; how many had the present one is told where others had another."""
+    """State that the requirements fit, and how many sessions had the current revision if not all had."""
     revision, evidence = preview.definition.current_revision, preview.evidence
     assert revision is not None
     if revision.outcome == RevisionOutcome.REGRESSED:
         exceeded = f"**Revision {revision.number} was exceeded by the sessions after it.**"
-        return f"{exceeded} Over all {sessions} it asks for what it needs."
+        return f"{exceeded} Over all {sessions} the requirements are right-sized."
     of_them = ""
     if evidence.current_revision_n < evidence.digest.n:
         number = f"{evidence.current_revision_n:,}" if evidence.current_revision_n else "none"
-        of_them = f", {number} of them with revision {revision.number}"
-    say = "says" if evidence.digest.n == 1 else "say"
-    return f"**It asks for what it needs.** {sessions} {say} so{of_them}."
+        of_them = f", {number} with revision {revision.number}{'' if evidence.current_revision_n else ' yet'}"
+    return f"**Right-sized** according to {sessions}{of_them}."
 
 
 def _seen(preview: RequirementPreview, flagged: Sequence[str], sessions: str) -> str:
-    """` 8 sessions used at most 15.93 of 14 cores and 70.88 of 62 GB memory.`"""
+    """Return text such as ` 8 sessions used at most 15.93 of 14 cores and 70.88 of 62 GB memory.`"""
     impacts = [each for each in preview.impacts if each.resource in flagged]
     told: dict[str, list[str]] = {}
     for impact in impacts:
@@ -67,7 +68,7 @@ def _seen(preview: RequirementPreview, flagged: Sequence[str], sessions: str) ->
 
 
 def _at_most(impact: ResourceImpact) -> list[str]:
-    """Of cores nobody asks what they are; there are GB of two kinds."""
+    """Return used and required amounts; GB are named, because memory and storage both use them."""
     name = impact.resource
     if impact.view.summary is None:
         return []

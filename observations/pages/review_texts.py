@@ -1,4 +1,4 @@
-"""Evidence and previews in words."""
+"""Texts of evidence and previews."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LABELS = {"max": "Max", "p95": "p95", "avg": "Avg", "latest": "Latest", "recomme
 
 @dataclass(frozen=True)
 class BasisOption:
-    """One choice for one resource; without a value it cannot be chosen."""
+    """One choice for one resource; without a value it is disabled."""
 
     pick: str
     label: str
@@ -37,7 +37,7 @@ class BasisOption:
 
 @dataclass(frozen=True)
 class OptionRow:
-    """The choices of one resource; `measured` has the bases there are figures of, with the sessions."""
+    """Choices of one resource; `measured` holds the sources with figures and their session counts."""
 
     resource: str
     label: str
@@ -79,7 +79,7 @@ assert set(LABELS) == set(CHOICES)
 
 @dataclass(frozen=True)
 class ReviewAnswer:
-    """A question the administrator has, answered in a word or two, with the evidence."""
+    """A question of the review with a short answer and its evidence."""
 
     question: str
     answer: str
@@ -93,15 +93,15 @@ class ReviewAnswer:
 
 
 def answers_of(preview: RequirementPreview, *, now: datetime) -> list[ReviewAnswer]:
-    """Who would have exceeded it, what fits, what it saves, how risky, how sure."""
+    """Answer the review's questions: exceedances, capacity, savings, risk and confidence."""
     return [_exceeded(preview), _fit(preview), _saved(preview), _risk(preview), _trust(preview)]
 
 
 def _exceeded(preview: RequirementPreview) -> ReviewAnswer:
-    question = "Sessions that would have exceeded it"
+    question = "Sessions that would exceed it"
     counts = [(impact, impact.risk.exceeding) for impact in preview.impacts if impact.risk.n]
     if not counts:
-        return ReviewAnswer(question, "not known", "no session was observed yet")
+        return ReviewAnswer(question, "unknown", "no session observed yet")
     n = max(impact.risk.n for impact, _ in counts)
     over = [(impact, count) for impact, count in counts if count]
     if not over:
@@ -127,28 +127,32 @@ def resource_word(resource: str) -> str:
 
 def _fit(preview: RequirementPreview) -> ReviewAnswer:
     before, after = preview.empty_before, preview.empty_after
-    question = "Sessions that fit the fleet"
+    question = "Sessions that fit in the fleet"
     if not before.workers:
-        return ReviewAnswer(question, "not known", "no worker that may run it is ready now")
+        return ReviewAnswer(question, "unknown", "no suitable worker is ready now")
     moves = before.sessions != after.sessions
     each = f"{each_worker(before)} → {each_worker(after)}" if moves else each_worker(after)
     limits = ", ".join(_limit(name, before, after) for name in after.by_limit)
     workers = "worker" if after.workers == 1 else "workers"
-    how = "Its nodes may be on several workers: a bound." if after.is_bound else f"A worker: {each}."
+    how = (
+        "Upper bound, because its nodes may run on several workers."
+        if after.is_bound
+        else f"Per worker: {each}."
+    )
     free = _before_after(preview.free_before, preview.free_after)
     return ReviewAnswer(
         question,
         _before_after(before, after),
-        f"on {after.workers:,} empty {workers}, bound by {after.bound_word}",
+        f"on {after.workers:,} empty {workers}, limited by {after.bound_word}",
         evidence=[
             f"{how} By limit: {limits}." if limits else how,
-            f"On what is free now: {free}, bound by {preview.free_after.bound_word}.",
+            f"On current free capacity: {free}, limited by {preview.free_after.bound_word}.",
         ],
     )
 
 
 def _before_after(before: Packing, after: Packing) -> str:
-    """`12 → 16`, `at most 16`"""
+    """Return text such as `12 → 16` or `at most 16`."""
     shown = f"{after.sessions:,}"
     if before.sessions != after.sessions:
         shown = f"{before.sessions:,} → {shown}"
@@ -166,10 +170,10 @@ def _limit(name: str, before: Packing, after: Packing) -> str:
 
 
 def _saved(preview: RequirementPreview) -> ReviewAnswer:
-    """What the last thirty days would have held less, or more."""
-    question, saving = "The last 30 days would have held", preview.saving
+    """Return what the last thirty days would have saved or cost."""
+    question, saving = "Effect over the last 30 days", preview.saving
     if not preview.evidence.assessment.held_seconds:
-        return ReviewAnswer(question, "not known", "no session counts in that time")
+        return ReviewAnswer(question, "unknown", "no counted session in that time")
     parts = [
         f"{_hours(units)} {what} {'less' if units > 0 else 'more'}"
         for units, what in ((saving.cpu, "core-hours"), (saving.memory, "GB-hours of memory"))
@@ -181,7 +185,7 @@ def _saved(preview: RequirementPreview) -> ReviewAnswer:
 
 
 def _hours(units: int) -> str:
-    """Whole ones; of less than ten the part matters."""
+    """Return whole hours, with decimals below ten."""
     return text(abs(units)) if abs(units) < 1000 else f"{abs(units) // 100:,}"
 
 
@@ -193,7 +197,7 @@ def _risk(preview: RequirementPreview) -> ReviewAnswer:
 
 
 def _trust(preview: RequirementPreview) -> ReviewAnswer:
-    """The least sure of what would change; of everything when nothing does."""
+    """Return the lowest confidence of the changed resources, or of all if none changes."""
     impacts = [impact for impact in preview.impacts if impact.changes] or preview.impacts
     weakest = min(impacts, key=lambda impact: LEVELS.index(impact.view.confidence.level))
     confidence = weakest.view.confidence

@@ -1,4 +1,4 @@
-"""What a session's page shows of its live lab, and asking for a look now."""
+"""Panels of the session page with the observed lab, and the request to observe it now."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def _get(pk: UUID) -> LabletSession:
 @require_GET
 @role_required(Role.VIEWER)
 def session_observed(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """The panels of the session's page; while a look is asked for they come again every few seconds."""
+    """The panels of the session page, which refresh every few seconds while an observation is requested."""
     return _panels(request, _get(pk))
 
 
 def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") -> HttpResponseBase:
-    """What was observed, and why it cannot be observed now; htmx swaps refusals in as 422."""
+    """Return the panels with the reason why no observation is possible; htmx swaps in errors as 422."""
     now = timezone.now()
     row = observation_of(session)
     last = last_request(session)
@@ -87,33 +87,34 @@ def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") 
 
 
 def _waited_percent(asked: ObservationRequest, now: datetime) -> int:
-    """How much of the time for an answer is gone."""
+    """Return the elapsed share of the time limit of a request."""
     gone = (now - asked.requested_at) / (asked.expires_at - asked.requested_at)
     return round(100 * min(max(gone, 0.0), 1.0))
 
 
 def _when_observed(session: LabletSession) -> str:
-    """Of one that nobody has observed: when that will be."""
+    """Return when LCM will observe a session that has no observation yet."""
     if session.is_final:
-        return "It ended without having been observed."
-    asked = ", and when someone asks for it" if session.status == SessionStatus.RUNNING else ""
-    return f"It is observed before its lab is torn down{asked}."
+        return "The session ended without an observation."
+    if session.status == SessionStatus.RUNNING:
+        return "LCM observes the lab before teardown and on request."
+    return "LCM observes the lab before teardown."
 
 
 def _without_ports(session: LabletSession, row: SessionObservation | None) -> str:
-    """Why there is no port to show."""
+    """Return why there is no port to show."""
     if row and row.observed_ports is None:
-        return "The ports could not be read."
+        return "LCM could not read the ports."
     if not session.revision.port_template:
-        return "It has no ports."
+        return "The session has no ports."
     if session.is_final:
-        return "It holds no ports any more."
+        return "The session has released its ports."
     waits = session.status == SessionStatus.PENDING
-    return "Ports are given with its place." if waits else "It has no ports."
+    return "Ports are allocated when a slot is assigned." if waits else "The session has no ports."
 
 
 def _with_reviews(session: LabletSession, lines: list[PortComparison], now: datetime) -> list[dict[str, Any]]:
-    """What differs, each with its review and the state of that."""
+    """Return the differing ports with their reviews and states."""
     reviews = reviews_by_fingerprint(session.definition_id) if lines else {}
     rows = []
     for line in lines:
@@ -125,7 +126,7 @@ def _with_reviews(session: LabletSession, lines: list[PortComparison], now: date
 @require_POST
 @role_required(Role.OPERATOR)
 def session_observe(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Ask for an observation now."""
+    """Request an observation now."""
     refused = ""
     try:
         request_observation(session=_get(pk), actor=actor_of(request), now=timezone.now())
@@ -147,11 +148,11 @@ def session_exclude(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         session_exclusion.exclude_session(
             session=session, **data, actor=actor_of(request), now=timezone.now()
         )
-        return FormResult(f"Session {session.short_id} does not count any more.", _definition(session))
+        return FormResult(f"Session {session.short_id} excluded.", _definition(session))
 
     page = FormPage(
         title=f"Exclude session {session.short_id}?",
-        text=f"What it used does not count for {session.definition} any more. It can be brought back.",
+        text=f"Its usage no longer counts for {session.definition}. You can include it again.",
         form=ReasonForm,
         submit="Exclude session",
         save=save,
@@ -170,16 +171,16 @@ def session_include(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         session_exclusion.include_session(
             session=session, **data, actor=actor_of(request), now=timezone.now()
         )
-        return FormResult(f"Session {session.short_id} is brought back.", _definition(session))
+        return FormResult(f"Session {session.short_id} included.", _definition(session))
 
     page = FormPage(
-        title=f"Bring session {session.short_id} back?",
-        text=f"What it used counts for {session.definition} again.",
+        title=f"Include session {session.short_id}?",
+        text=f"Its usage counts for {session.definition} again.",
         form=ReasonForm,
-        submit="Bring back",
+        submit="Include session",
         save=save,
         back=_definition(session),
-        crumbs=[("Sessions", reverse("session_list")), (session.short_id, ""), ("Bring back", "")],
+        crumbs=[("Sessions", reverse("session_list")), (session.short_id, ""), ("Include", "")],
     )
     return form_page(request, page)
 

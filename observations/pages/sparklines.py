@@ -1,4 +1,4 @@
-"""How a metric went since the beginning of its history."""
+"""Sparklines of live metrics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 from lcm.web.charts.sparklines import Sparkline, sparkline
 from observations.livestats.history import History, Points
 
-# Between points further apart than this many steps nothing was measured.
+# Points further apart than this many steps are not connected.
 GAP_STEPS = 1.5
 ROWS = 12
 
@@ -23,7 +23,7 @@ def spark_of(
     text: Callable[[float], str],
     most: float | None = None,
 ) -> Sparkline | None:
-    """The line of a metric, up to `most` or its own highest value; None where nothing was measured."""
+    """Return the sparkline of a metric, scaled to `most` or its maximum; None if nothing was measured."""
     if not points or history is None:
         return None
     values = [value for _, value in points]
@@ -41,7 +41,7 @@ def spark_of(
 
 
 def _few(points: Points) -> Iterator[tuple[float, float]]:
-    """At most ROWS of them, evenly, the last one included."""
+    """Yield at most ROWS evenly spaced points, including the last one."""
     stride = -(-len(points) // ROWS)
     return reversed(points[::-1][::stride])
 

@@ -1,4 +1,4 @@
-"""Who serves which pools, and when they and the workers were last heard of."""
+"""Controllers with the pools they serve, and the last heartbeats of controllers and workers."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from scheduling.models import Pool, Slot, SlotState
 from scheduling.selectors.pool_overview import is_silent
 from scheduling.services.controller_leases import ON_WORKERS
 
-# Names of pools by the controller that holds their lease.
+# Pool names by the controller that holds their lease.
 Served = Mapping[str, Sequence[str]]
-# One that has been silent for longer will not come back under its name.
+# A controller silent for longer is not expected to return under the same name.
 REMEMBERED = timedelta(days=1)
-# A controller's clock may differ from LCM's by less than this without a warning.
+# Clock skew below this limit causes no warning.
 SKEW_WARNED = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
 class ControllerStatus:
-    """A controller that was heard of. One that has said goodbye is not here any more."""
+    """A controller that has reported itself and not signed off."""
 
     name: str
     state: str
     address: str = ""
     seen_at: datetime | None = None
     pools: tuple[str, ...] = ()
-    # How far its clock is ahead of LCM's, if that deserves a warning.
+    # How far its clock is ahead of LCM's, if that requires a warning.
     clock_skew: timedelta | None = None
 
 
 @dataclass(frozen=True)
 class PoolHeartbeats:
-    """A pool's workers as its controller tells of them."""
+    """Heartbeats of a pool's workers as reported by its controller."""
 
     pool: Pool
     state: str
@@ -50,7 +50,7 @@ class PoolHeartbeats:
 
 
 def controller_statuses(served: Served, now: datetime) -> list[ControllerStatus]:
-    """Those that serve, stand by or have fallen silent within a day, by name."""
+    """Return the active, standby and recently silent (within a day) controllers by name."""
     lately = Presence.objects.filter(kind=TargetKind.CONTROLLER, seen_at__gt=now - REMEMBERED)
     heard = {row.name: row for row in lately}
     return [
@@ -67,7 +67,7 @@ def controller_statuses(served: Served, now: datetime) -> list[ControllerStatus]
 
 
 def heartbeats_by_pool(served: Served, now: datetime) -> list[PoolHeartbeats]:
-    """Every pool with the controller that serves it and the heartbeats of its READY workers."""
+    """Return every pool with its controller and the heartbeats of its READY workers."""
     holders = {pool: name for name, pools in served.items() for pool in pools}
     ready = Slot.objects.filter(state=SlotState.READY).order_by()
     counts = ready.values("pool").annotate(
@@ -95,7 +95,7 @@ def heartbeats_by_pool(served: Served, now: datetime) -> list[PoolHeartbeats]:
 
 
 def _wrong_clock(heard: Presence | None, now: datetime) -> timedelta | None:
-    """Return the clock skew that a live controller reported, if it deserves a warning."""
+    """Return the clock skew of a live controller if it requires a warning."""
     if heard is None or heard.clock_skew is None or not _is_heard(heard, now):
         return None
     skew = timedelta(seconds=float(heard.clock_skew))

@@ -1,4 +1,4 @@
-"""What there is to scrape: processes that were heard of lately, and slots with a worker that lives."""
+"""Scrape candidates: processes and slots with a recent heartbeat."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from observations.models import Presence, ScrapeTarget, TargetKind
 from scheduling.models import Phase, Pool, ProcessLease, Reservation, Slot, SlotState
 from scheduling.services.controller_leases import LEASE_PREFIX, SLOT_LEASE_PREFIX
 
-# Processes tell every 15 s at most, controllers of their workers every 10 s.
+# Processes report at least every 15 s, controllers report their workers every 10 s.
 HEARD_WITHIN = timedelta(seconds=60)
 SLOT_HEARD_WITHIN = timedelta(minutes=3)
 PORTS = {"http": 80, "https": 443}
@@ -23,7 +23,7 @@ PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class ScrapeCandidate:
-    """Something that can be scraped."""
+    """A process or slot that Prometheus can scrape."""
 
     name: str
     address: str
@@ -31,12 +31,12 @@ class ScrapeCandidate:
 
 
 def candidates(kind: TargetKind, now: datetime) -> list[ScrapeCandidate]:
-    """All of a kind that are there now."""
+    """Return all current candidates of a kind."""
     return list(_slots(now) if kind == TargetKind.SLOT else _processes(kind, now))
 
 
 def http_sd_targets() -> list[dict[str, object]]:
-    """The list in the form of Prometheus' HTTP service discovery."""
+    """Return the targets in the format of Prometheus HTTP service discovery."""
     return [
         {
             "targets": [row.address],
@@ -56,7 +56,7 @@ def _processes(kind: TargetKind, now: datetime) -> Iterator[ScrapeCandidate]:
 
 
 def served_pools(now: datetime) -> dict[str, list[str]]:
-    """The pools of each controller, by its leases; the holder of the pool's own lease comes last."""
+    """Return the pools of each controller by its leases; the holder of the pool's own lease comes last."""
     found: dict[str, list[str]] = {}
     holders = dict(_leases(SLOT_LEASE_PREFIX, now))
     slots = Slot.objects.filter(pk__in=list(holders)) if holders else Slot.objects.none()
@@ -73,7 +73,7 @@ def _leases(prefix: str, now: datetime) -> list[tuple[str, str]]:
 
 
 def _labels(pools: Iterable[str]) -> dict[str, str]:
-    """Several are one text, as labels have one value."""
+    """Return pool labels; several pools are joined, because a label has one value."""
     names = list(pools)
     if not names:
         return {}
@@ -82,7 +82,7 @@ def _labels(pools: Iterable[str]) -> dict[str, str]:
 
 
 def _slots(now: datetime) -> Iterator[ScrapeCandidate]:
-    """READY slots that a controller has seen lately, or on which kernels run."""
+    """Yield READY slots with a recent heartbeat or with running kernels."""
     kernels = Kernel.objects.filter(session=OuterRef("session"), status=KernelStatus.RUNNING)
     busy = Reservation.objects.filter(Exists(kernels), slot=OuterRef("pk"), phase=Phase.READY)
     alive = Q(last_heartbeat__gt=now - SLOT_HEARD_WITHIN) | Exists(busy)
@@ -93,7 +93,7 @@ def _slots(now: datetime) -> Iterator[ScrapeCandidate]:
 
 
 def _address_of(endpoint: str) -> str:
-    """`host:port` of an address; empty when it cannot be read."""
+    """Return `host:port` of a URL; empty if it is invalid."""
     try:
         parts = urlsplit(endpoint)
         port = parts.port or PORTS.get(parts.scheme)

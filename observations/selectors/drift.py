@@ -1,4 +1,4 @@
-"""Reading port drift."""
+"""Port drift queries."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def drift_reviews() -> QuerySet[DriftReview]:
 
 
 def drift_of(definition: LabletDefinition, limit: int = 50) -> tuple[list[DriftReview], bool]:
-    """The newest first, and whether there are more; what is resolved comes last."""
+    """Return the newest reviews, resolved ones last, and whether there are more."""
     rows = list(definition.drift_reviews.order_by("-last_seen")[: limit + 1])
     return sorted(rows[:limit], key=lambda row: row.state == "resolved"), len(rows) > limit
 
 
 def has_drifted(definition: LabletDefinition) -> bool:
-    """Return whether port drift was found in any session, resolved or not."""
+    """Return whether any session had port drift, resolved or not."""
     return definition.drift_reviews.exists()
 
 

@@ -1,4 +1,4 @@
-"""What is known of a definition's sessions, as its pages and the API show it."""
+"""Evidence of a definition's sessions for its pages and the API."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ LISTED = 20
 
 @dataclass(frozen=True)
 class Evidence:
-    """The samples of a definition's present epoch, together; or those of one revision alone.
+    """Samples of a definition's current epoch, over all revisions or of one.
 
-    `of_present` is how many of them had the revision that counts now.
+    `of_present` is the number of samples with the current revision.
     """
 
     definition: LabletDefinition
@@ -62,7 +62,7 @@ def evidence_of(
     bases: Mapping[str, str] | None = None,
     revision: DefinitionRevision | None = None,
 ) -> Evidence:
-    """Over all revisions of the epoch, or over one; on the usual basis, or the one asked for."""
+    """Return the evidence of the epoch or of one revision, from the default or the requested sources."""
     epoch = definition.topology_hash
     aggregates, rows, assessments = run_statements(
         AGGREGATES.of(definition=definition.pk, epoch=epoch),
@@ -110,7 +110,7 @@ def samples(evidence: Evidence) -> QuerySet[SessionObservation]:
 
 @dataclass(frozen=True)
 class ExceedingSession:
-    """A past session that would not have had enough."""
+    """A past session that would have exceeded the proposal."""
 
     session_id: UUID
     owner: str
@@ -132,7 +132,7 @@ class ExceedingList:
 def exceeding_sessions(
     evidence: Evidence, limits: Mapping[str, int], *, now: datetime
 ) -> dict[str, ExceedingList]:
-    """By resource those above a proposal, the largest first, and how many of them in the last thirty days."""
+    """Return per resource the sessions above a proposal, largest first, and the count of 30 days."""
     parts = []
     for resource, limit in limits.items():
         name = column(resource, evidence.views[resource].basis)
@@ -152,12 +152,12 @@ def exceeding_sessions(
 
 
 def _first_of(rows: QuerySet[SessionObservation]) -> QuerySet[SessionObservation]:
-    """As many as are listed, in no order: several of these can be read together."""
+    """Return the first rows of the list, unordered so that several can be combined in a union."""
     return SessionObservation.objects.filter(pk__in=rows.values("pk")[:LISTED]).order_by()
 
 
 def _union(parts: Sequence[QuerySet[Any, Any]]) -> Iterable[Any]:
-    """One query for all of them."""
+    """Return the rows of all querysets in one query."""
     return parts[0].union(*parts[1:], all=True) if parts else []
 
 
@@ -176,7 +176,7 @@ class SessionDot:
 
 
 def dots_of(evidence: Evidence, limit: int, left_out: Sequence[SessionObservation] = ()) -> list[SessionDot]:
-    """The newest sessions that count, and those of the left out that were excluded; oldest first."""
+    """Return the newest sessions that count and the excluded ones, oldest first."""
     columns = {view.resource: column(view.resource, view.basis) for view in evidence.views.values()}
     newest = samples(evidence).order_by("-observed_at", "-session_id")
     rows = list(newest.values_list("session_id", "observed_at", *columns.values())[:limit])
@@ -199,9 +199,9 @@ def _units(columns: Mapping[str, str], values: Sequence[Decimal | None]) -> dict
 def left_out(
     definition: LabletDefinition, *, revision: DefinitionRevision | None = None
 ) -> list[SessionObservation]:
-    """Observed sessions that do not count: those a person excluded, then the newest others.
+    """Return observed sessions that do not count: excluded by a user first, then the newest others.
 
-    The others were left out, or are of another topology. `revision` is the one asked for, if any.
+    The others are not eligible or have another topology. `revision` limits the result to one revision.
     """
     epoch = definition.topology_hash
     mine = SessionObservation.objects.filter(definition=definition).order_by("-observed_at")
@@ -230,7 +230,7 @@ class Outlier:
 
 
 def outliers_of(evidence: Evidence) -> list[Outlier]:
-    """Sessions far from the others (modified z-score above 3.5): a person may want to exclude them."""
+    """Return outliers (modified z-score above 3.5), which a user may want to exclude."""
     parts = []
     for view in evidence.views.values():
         usual = normal_range(evidence.digest.of(view.resource, view.basis))
@@ -252,7 +252,7 @@ def outliers_of(evidence: Evidence) -> list[Outlier]:
 
 @dataclass(frozen=True)
 class NodeShare:
-    """What one node has of what all of them have."""
+    """Share of one node in the total of all nodes."""
 
     label: str
     node_definition: str
@@ -263,9 +263,9 @@ class NodeShare:
 
 @dataclass(frozen=True)
 class MemoryDrivers:
-    """The session with the most memory, and which of its nodes make it so; `together` is what all have.
+    """The session with the most memory and the nodes that use it; `together` is their total.
 
-    Where no observation with that much is kept, they are of another moment.
+    If the observation of that peak is not stored, the nodes are from another observation.
     """
 
     session_id: UUID
@@ -319,7 +319,7 @@ USED_FIGURES = ("used_cpu_cores", "used_memory_mb", "used_storage_mb")
 
 
 def nodes_in(stored: Mapping[str, Any], *, basis: str) -> list[NodeFigures]:
-    """The nodes of a stored observation, in hundredths of a core and GB."""
+    """Return the nodes of a stored observation, in hundredths of a core and GB."""
     names = USED_FIGURES if basis == USED else ALLOCATED_FIGURES
 
     return [
@@ -336,5 +336,5 @@ def nodes_in(stored: Mapping[str, Any], *, basis: str) -> list[NodeFigures]:
 
 
 def raw_nodes(stored: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """As they were posted; an observation may have none."""
+    """Return the nodes as posted; an observation may have none."""
     return stored.get("nodes") or []

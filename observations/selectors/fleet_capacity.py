@@ -1,4 +1,4 @@
-"""How many sessions of a definition the real workers hold."""
+"""Number of a definition's sessions that the current workers can hold."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from scheduling.selectors.allocated_resources import amounts_by_slot, ports_by_s
 from scheduling.selectors.capacity import SERVING
 from scheduling.selectors.snapshots import ports_by_kernel
 
-# The workers of a pool, as if they were empty and as they are.
+# The workers of a pool, as if empty and as currently used.
 Rooms = tuple[list[WorkerSpace], list[WorkerSpace]]
 
 
 def pools_of(definition: LabletDefinition) -> list[Pool]:
-    """Where its sessions may wait: its pool, else all of its system that are enabled."""
+    """Return the pools for a definition's sessions: its own, else all enabled pools of its system."""
     if definition.pool:
         return list(Pool.objects.filter(name=definition.pool))
     return list(Pool.objects.filter(system=definition.system, enabled=True))
@@ -36,7 +36,7 @@ def pools_of(definition: LabletDefinition) -> list[Pool]:
 def packing_of(
     definition: LabletDefinition, *, before: Mapping[str, int], after: Mapping[str, int]
 ) -> tuple[Packing, Packing, Packing, Packing]:
-    """On empty workers before and after, then on what is free of them now before and after."""
+    """Return packings on empty workers before and after, then on current free capacity before and after."""
     pools = worker_space_for(definition, pools_of(definition))
     needs = [_need(definition, amounts) for amounts in (before, after)]
     return tuple(  # type: ignore[return-value]
@@ -47,12 +47,12 @@ def packing_of(
 
 
 def _packed(need: SessionDemand, rooms: Sequence[WorkerSpace]) -> Packing:
-    """A session is within one pool, however far its kernels are apart."""
+    """Pack a session into one pool; its kernels may be spread over several workers."""
     return pack_spread(need, rooms) if need.kernels else pack(need, rooms)
 
 
 def worker_space_for(definition: LabletDefinition, pools: Sequence[Pool]) -> list[Rooms]:
-    """Of each pool the READY workers on which its scheduler would place the definition's sessions."""
+    """Return per pool the READY workers on which its scheduler would place the definition's sessions."""
     ready = _ready(definition, pools)
     held, ports_held = amounts_by_slot(ready), ports_by_slot(None, ready)
     ports = {pool.pk: pool.last_port - pool.first_port + 1 for pool in pools}
@@ -75,7 +75,7 @@ def _ready(definition: LabletDefinition, pools: Sequence[Pool]) -> QuerySet[Slot
 def _labelled(
     slots: QuerySet[Slot], definition: LabletDefinition, pools: Sequence[Pool]
 ) -> list[tuple[Any, ...]]:
-    """Of each its key and pool, its leases at most and now, and the whole of everything."""
+    """Return key, pool, maximum and current leases, and total capacity of each slot."""
     columns: tuple[Any, ...] = ("pk", "pool_id", "max_leases", "lease_count", *whole_units().values())
     wanted, asking = definition.slot_labels, _pools_with_plugin(pools, "labels")
     if not wanted or not asking:
@@ -89,7 +89,7 @@ def _labelled(
 
 
 def _pools_with_plugin(pools: Sequence[Pool], plugin: str) -> set[UUID]:
-    """The pools whose schedulers heed a plugin; a configuration that cannot be read places nobody."""
+    """Return pools whose scheduler uses a plugin; a pool with an invalid configuration places no session."""
     return {pool.pk for pool in pools if _has_plugin(pool, plugin)}
 
 
@@ -102,7 +102,7 @@ def _has_plugin(pool: Pool, plugin: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _room(amounts: tuple[int, ...], ports: int, leases: int) -> WorkerSpace:
-    """Most workers are like another."""
+    """Return cached worker space, because most workers have the same shape."""
     return WorkerSpace(dict(zip(NAMES, amounts, strict=True)), ports, leases)
 
 
@@ -119,7 +119,7 @@ def _need(definition: LabletDefinition, amounts: Mapping[str, int]) -> SessionDe
 def _kernels(
     nodes: Sequence[Mapping[str, Any]], whole: Mapping[str, int], ports: list[str]
 ) -> list[SessionDemand]:
-    """What each kernel of a session would be placed for."""
+    """Return the demand of each kernel of a session."""
     labels = sorted(node["label"] for node in nodes)
     names = ports_by_kernel(labels, ports) if labels else {}
     parts = allocate_to_nodes(nodes, {name: amount(units) for name, units in whole.items()})

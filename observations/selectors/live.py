@@ -1,4 +1,4 @@
-"""What sessions and slots do now: their kernels with what Prometheus knows of them."""
+"""Live usage of sessions and slots: their kernels with figures from Prometheus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from observations.livestats.states import LiveState
 from observations.livestats.totals import total
 from scheduling.models import Phase, Reservation, ReservationPart, Slot
 
-# Its lab is there, or was a moment ago.
+# Statuses in which the lab exists or existed a moment ago.
 HAS_A_LAB = (
     SessionStatus.READY,
     SessionStatus.RUNNING,
@@ -32,7 +32,7 @@ WHOLE_SESSION = "session"
 
 @dataclass(frozen=True)
 class LiveNode:
-    """A kernel and what it does."""
+    """A kernel and its live statistics."""
 
     kernel: Kernel
     stats: KernelStats
@@ -40,7 +40,7 @@ class LiveNode:
 
 @dataclass(frozen=True)
 class LiveView:
-    """Several kernels, and all of them together."""
+    """Several kernels and their total."""
 
     stats: LiveStats
     nodes: list[LiveNode]
@@ -78,12 +78,12 @@ def session_live(session: LabletSession) -> LiveView:
 
 
 def usual_range(session: LabletSession, now: datetime) -> str:
-    """What is worth looking at first: all of a session that is younger than an hour, else its last hour."""
+    """Return the default range: a session's whole life if it is younger than an hour, else the last hour."""
     return WHOLE_SESSION if now - session.starts_at < RANGES["1h"] else "1h"
 
 
 def session_history(session: LabletSession, *, range: str, now: datetime) -> History:
-    """Over the last hour or day, or since its lab was started; a session that has ended, up to its end."""
+    """Return the history of the last hour, day or whole lab run, up to the end of an ended session."""
     kernels = list(session.kernels.values_list("pk", "started_at", "terminated_at"))
     ended = [end for _, _, end in kernels if end is not None]
     end = max(ended) if ended and session.is_final else now
@@ -99,7 +99,7 @@ def slot_live(slot: Slot) -> LiveView:
 
 
 def kernels_on(slot: Slot) -> list[Kernel]:
-    """The running kernels of the sessions on a slot; of a session that is spread, those that are here."""
+    """Return the running kernels on a slot; of a spread session, only the kernels on this slot."""
     whole = Reservation.objects.filter(slot=slot, phase=Phase.READY, spread=False).values("session_id")
     parts = ReservationPart.objects.filter(slot=slot, reservation__phase=Phase.READY)
     here = [key for kernels in parts.values_list("kernels", flat=True) for key in kernels]
@@ -112,7 +112,7 @@ def kernels_on(slot: Slot) -> list[Kernel]:
 
 
 def kernels_of(session_ids: Iterable[UUID]) -> dict[UUID, list[UUID]]:
-    """The kernels of sessions, by session; every session is there."""
+    """Return kernel IDs by session, with an entry for every session."""
     found: dict[UUID, list[UUID]] = {key: [] for key in session_ids}
     rows = Kernel.objects.filter(session_id__in=list(found)).order_by("pk")
     for session_id, key in rows.values_list("session_id", "pk"):
@@ -121,7 +121,7 @@ def kernels_of(session_ids: Iterable[UUID]) -> dict[UUID, list[UUID]]:
 
 
 def busiest_sessions(limit: int = 5) -> Busiest:
-    """Those that use most CPU now; what Prometheus tells of sessions that have ended is left out."""
+    """Return the sessions that use the most CPU now, without sessions that have ended."""
     found = busiest("cpu_util", limit * 2)
     rows = LabletSession.objects.filter(pk__in=found.by_session, status__in=HAS_A_LAB)
     rows = rows.select_related("definition", "owner", "project__domain").defer(

@@ -1,4 +1,4 @@
-"""What each node of a lab took, over its newest sessions."""
+"""Resources of each node of a lab over its newest sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NEWEST = 100
 
 @dataclass(frozen=True)
 class NodeAggregate:
-    """One node over several sessions: the largest of each figure, and the latest."""
+    """One node over several sessions: maximum and latest of each figure."""
 
     label: str
     kind: str
@@ -21,7 +21,7 @@ class NodeAggregate:
 
 
 def node_aggregates(evidence: Evidence) -> list[NodeAggregate]:
-    """Over the newest hundred sessions, most memory first; on the basis memory has."""
+    """Return the nodes over the newest hundred sessions, most memory first, from memory's source."""
     basis = evidence.views["memory_gb"].basis
     newest = samples(evidence).order_by("-observed_at").values_list("observed_resources", "peak_resources")
     seen: dict[str, list[NodeFigures]] = {}

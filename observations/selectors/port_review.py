@@ -1,4 +1,4 @@
-"""Reading the port template of a definition beside the ports of its newest sessions."""
+"""Comparison of a definition's port template with the ports of its newest sessions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECENT = 20
 
 @dataclass(frozen=True)
 class PortReview:
-    """Template and observed ports side by side, over the newest `sessions` with this template."""
+    """Template and observed ports, over the newest `sessions` with this template."""
 
     revision: DefinitionRevision
     sessions: int
@@ -38,7 +38,7 @@ class PortReview:
 def port_review_of(definition: LabletDefinition) -> PortReview:
     """Compare the current template with the newest RECENT sessions that were given its ports.
 
-    Sessions that a person excluded do not count, nor do those with ports that could not be read.
+    Excluded sessions and sessions with unreadable ports do not count.
     """
     revision = definition.current_revision
     assert revision is not None
@@ -70,7 +70,7 @@ def _observed_ports(
 
 
 def _with_same_template(definition: LabletDefinition, current: DefinitionRevision) -> list[UUID]:
-    """Return the current revision and those just before it that have the same ports."""
+    """Return the current revision and the ones directly before it with the same ports."""
     found = []
     for pk, template in definition.revisions.order_by("-number").values_list("pk", "port_template"):
         if template != current.port_template:
@@ -87,7 +87,7 @@ def _nodes_of(session_ids: Sequence[UUID]) -> dict[UUID, Any]:
 def _lab(
     ports: Mapping[str, int], nodes: Sequence[Mapping[str, Any]], template: Sequence[PortTemplateEntry]
 ) -> Lab:
-    """Return the ports by the tags of the nodes; without a tag, those of the template by their names."""
+    """Return the ports by node tag; without tags, the template's ports by name."""
     tagged = live_template([NodeTags(node["label"], tuple(node.get("tags") or ())) for node in nodes])
     known = {entry.name: entry for entry in template} | {entry.name: entry for entry in tagged}
     return Lab(

@@ -1,4 +1,4 @@
-"""Reading requests for observations."""
+"""Observation request queries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from observations.models import ObservationRequest, RequestState
 
 
 def open_requests(session_ids: Sequence[UUID]) -> dict[UUID, datetime]:
-    """Which of these sessions someone wants to be observed, and since when: what controllers are told."""
+    """Return the open requests of these sessions and when they were made, for controllers."""
     rows = ObservationRequest.objects.filter(
         session_id__in=session_ids, state=RequestState.OPEN, expires_at__gt=timezone.now()
     )

@@ -1,4 +1,4 @@
-"""What was seen of one session, beside what it was planned for."""
+"""Observed figures of a session compared with its plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def observation_of(session: LabletSession) -> SessionObservation | None:
 
 @dataclass(frozen=True)
 class ObservedCounts:
-    """Of the newest sessions that were observed: how many there are, count, and used more than given."""
+    """Of the newest observed sessions: total, counted, and above their requirement."""
 
     n: int
     counting: int
@@ -43,7 +43,7 @@ def observed_newest(limit: int) -> ObservedCounts:
 
 
 def session_evidence(session: LabletSession, row: SessionObservation | None) -> dict[str, Any]:
-    """As the API shows it; of a session nobody has observed there is nothing."""
+    """Return a session's evidence for the API; empty if it was never observed."""
     peaks = {
         name: {basis: getattr(row, column(name, basis)) for basis in ("allocated", "used")}
         for name in (MEASURED if row else ())
@@ -64,12 +64,12 @@ def session_evidence(session: LabletSession, row: SessionObservation | None) -> 
 
 
 def planned_and_observed(session: LabletSession) -> dict[str, Any]:
-    """Return the ports of a session as planned and as observed, and its newest observation."""
+    """Return the planned and observed ports of a session, and its newest observation."""
     rows = SessionObservation.objects.filter(session=session)
     row = rows.only("observed_ports", "observed_resources", "drift").first()
     allocated: dict[str, int] | None = ports_of_sessions([session.pk])[session.pk]
     if not allocated and session.status in FINAL:
-        # An ended session holds no ports. Its last observation still tells which ports were planned.
+        # An ended session holds no ports; its last observation still has the planned ports.
         allocated = _planned_when_observed(row)
     return {
         "allocated_ports": allocated,
@@ -87,7 +87,7 @@ def _planned_when_observed(row: SessionObservation | None) -> dict[str, int] | N
 
 @dataclass(frozen=True)
 class PlannedResource:
-    """A resource: what was planned, held and used, and the peak."""
+    """Planned, allocated, used and peak amounts of a resource."""
 
     resource: str
     planned: int
@@ -101,7 +101,7 @@ class PlannedResource:
 
     @property
     def percent(self) -> int | None:
-        """How far what was seen is from the plan."""
+        """Return the deviation of the observed amount from the plan."""
         if self.seen is None or not self.planned:
             return None
         return round((self.seen - self.planned) * 100 / self.planned)
@@ -123,7 +123,7 @@ def planned_beside_observed(session: LabletSession, row: SessionObservation | No
 
 @dataclass(frozen=True)
 class PortComparison:
-    """A port by its name: where it was planned, where it is."""
+    """A port by name, as planned and as observed."""
 
     name: str
     allocated: int | None
@@ -136,7 +136,7 @@ class PortComparison:
 
 
 def port_lines(session: LabletSession, row: SessionObservation | None) -> list[PortComparison]:
-    """What differs first, then what matches."""
+    """Return the ports that differ, then the ones that match."""
     observed = (row.observed_ports if row else None) or {}
     items = {item["name"]: DriftItem.from_json(item) for item in (row.drift if row else ())}
     plan = {name: port for each in plans_of(session) for name, port in each.allocated.items()}
@@ -160,7 +160,7 @@ class ObservedNode:
 
 
 def observed_nodes(row: SessionObservation | None) -> list[ObservedNode]:
-    """Most memory first."""
+    """Return the nodes, most memory first."""
     if row is None:
         return []
     stored = row.observed_resources

@@ -1,4 +1,4 @@
-"""Aggregates and assessments: changed by what changed, and rebuilt from the rows to prove it."""
+"""Aggregates and assessments, updated incrementally and rebuilt from rows as a check."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from observations.arithmetic.statistics import STEP_BEFORE_MOST, STEP_NEWEST
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
 from observations.services.samples import PEAKS, SessionSample, amounts_in, sample_of, wasted
 
-# What a rebuild compares. Confidence falls with the days, and a reason tells how its flag came about.
+# Columns that a rebuild compares. Confidence changes with time, and a reason depends on past flags.
 ASSESSED = (
     "n",
     "verdict",
@@ -48,7 +48,7 @@ ASSESSED = (
     "bases",
     "flags",
 )
-# What is looked at of a revision.
+# Columns of a revision that an assessment reads.
 REVISION_COLUMNS = ("number", *MEASURED, "outcome")
 NEWEST = STEP_NEWEST + STEP_BEFORE_MOST
 Newest: TypeAlias = list[tuple[datetime, dict[tuple[str, str], int]]]
@@ -61,7 +61,7 @@ def required_by(revision: DefinitionRevision) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class SampleChange:
-    """A session's sample before and after; either may be missing."""
+    """A session's sample before and after; either may be None."""
 
     before: SessionSample | None
     after: SessionSample | None
@@ -72,13 +72,13 @@ class SampleChange:
         return self.before == self.after
 
 
-# Asked with every observation.
+# Prepared, because every observation runs it.
 _ASSESSMENT = PreparedQuery(
     lambda: DefinitionAssessment.objects.select_for_update().filter(
         definition=Parameter("definition", UUIDField())
     )
 )
-# Read once the assessment is ours: what was known before may have been another revision's.
+# Read after the assessment is locked, because the revision may have changed before.
 _PRESENT = PreparedQuery(
     lambda: (
         LabletDefinition.objects.filter(pk=Parameter("definition", UUIDField()))
@@ -107,7 +107,7 @@ NEWEST_SAMPLES = PreparedQuery(
 
 @dataclass(frozen=True)
 class LockedAggregates:
-    """What is known of a definition's sessions of an epoch, and nobody else changes meanwhile."""
+    """Assessment and aggregates of a definition's epoch, locked against concurrent changes."""
 
     assessment: DefinitionAssessment
     aggregates: dict[UUID, ResourceAggregate]
@@ -122,9 +122,9 @@ def change_samples(
     now: datetime,
     first: Sequence[PreparedStatement[Any]] = (),
 ) -> DefinitionAssessment | None:
-    """Let samples come, go or grow, and assess the definition anew, in the transaction of the change.
+    """Add, remove or change samples and reassess the definition in the same transaction.
 
-    `first` is written before; together with what is read here that is one way to the database.
+    `first` runs before, in the same round trip as the reads.
     """
     changes = [change for change in changes if not change.is_none]
     if not changes:
@@ -155,7 +155,7 @@ def change_samples(
 
 
 def refresh_assessment(*, definition: LabletDefinition, now: datetime) -> DefinitionAssessment:
-    """Assess a definition again: another revision counts, a snooze has ended, or days have passed."""
+    """Reassess a definition: its revision changed, a snooze ended, or days have passed."""
     epoch = definition.topology_hash
     with transaction.atomic():
         kept = _locked(definition, epoch)
@@ -171,9 +171,9 @@ def refresh_assessment(*, definition: LabletDefinition, now: datetime) -> Defini
 
 
 def lock_assessment(definition: LabletDefinition) -> DefinitionAssessment:
-    """Whoever changes what a definition's sessions say waits here for the one before.
+    """Lock the assessment of a definition against concurrent changes.
 
-    The copy of the definition then has the revision and the review that one left.
+    The definition instance is refreshed with the current revision and review.
     """
     found, present = run_statements(
         _ASSESSMENT.of(definition=definition.pk), _PRESENT.of(definition=definition.pk)
@@ -196,7 +196,7 @@ def _locked(
     changes: Iterable[SampleChange] = (),
     first: Sequence[PreparedStatement[Any]] = (),
 ) -> LockedAggregates:
-    """What stands in the rows once the assessment is ours; aggregates that are needed are made."""
+    """Lock the assessment and read its rows; create missing aggregates."""
     reading = (
         _ASSESSMENT.of(definition=definition.pk),
         _PRESENT.of(definition=definition.pk),
@@ -233,13 +233,13 @@ def write_assessment(
     epoch: str,
     first: Sequence[PreparedStatement[Any]] = (),
 ) -> DefinitionAssessment:
-    """Class, recommendation, flags and waste from the digest, and whether the definition needs a person.
+    """Write class, recommendation, flags and waste from the digest, and decide whether to review.
 
-    `first` is written together with it.
+    `first` is written in the same round trip.
     """
     if epoch != definition.topology_hash:
         run_statements(*first)
-        return assessment  # a session of an older topology; the definition is judged by its present one
+        return assessment  # a session of an older topology; only the current topology is assessed
     apply_figures(definition, assessment, digest=digest, newest=newest, days=days, now=now)
     _end_snooze(definition, assessment, now)
     assessment.due_at = _due_at(assessment, now)
@@ -257,7 +257,7 @@ def apply_figures(
     days: Days,
     now: datetime,
 ) -> None:
-    """What the digest says of the present topology, into the row as it is in memory."""
+    """Set the figures of the current topology on the assessment, without saving it."""
     revision, epoch = definition.current_revision, definition.topology_hash
     assert revision is not None
     found = assess(
@@ -274,7 +274,7 @@ def apply_figures(
 def newest_samples(
     definition: LabletDefinition, epoch: str, *, revision: DefinitionRevision | None = None
 ) -> Newest:
-    """When and what the newest samples were, newest first; of one revision if asked for."""
+    """Return the times and amounts of the newest samples, newest first, optionally of one revision."""
     rows = SessionObservation.objects.filter(definition=definition, epoch=epoch, is_sample=True)
     if revision is not None:
         rows = rows.filter(revision=revision)
@@ -282,7 +282,7 @@ def newest_samples(
 
 
 def newest_in(rows: Iterable[Sequence[Any]]) -> Newest:
-    """Rows of `NEWEST_SAMPLES`, with their amounts by resource and basis."""
+    """Return rows of `NEWEST_SAMPLES` with their amounts by resource and basis."""
     return [(at, amounts_in(values)) for at, *values in rows]
 
 
@@ -309,7 +309,7 @@ def has_regressed(definition: LabletDefinition) -> bool:
 
 
 def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessment, now: datetime) -> None:
-    """Flagged, or the present revision has regressed; and that is neither snoozed nor dismissed."""
+    """Request a review if flagged or regressed, unless that is snoozed or dismissed."""
     aside = assessment.snoozed_until is not None or assessment.dismissed is not None
     reasons = [] if aside else list(assessment.reasons)
     if has_regressed(definition) and not (aside and assessment.regression_aside):
@@ -327,7 +327,7 @@ def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessmen
             definition,
             actor=SYSTEM,
             event="review_raised" if raised else "review_cleared",
-            message=f"{definition} needs a review" if raised else f"{definition} needs no review any more",
+            message=f"{definition} needs a review" if raised else f"{definition} no longer needs a review",
             after={"reasons": reasons},
             now=now,
         )
@@ -337,7 +337,7 @@ def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessmen
 
 
 def _end_snooze(definition: LabletDefinition, assessment: DefinitionAssessment, now: datetime) -> None:
-    """A snooze ends at its date, a dismissal when the recommendation has moved by a tenth."""
+    """End a snooze at its date, and a dismissal when the recommendation has changed by 10 %."""
     regressed = has_regressed(definition)
     if assessment.snoozed_until and assessment.snoozed_until <= now:
         assessment.snoozed_until = None
@@ -348,7 +348,7 @@ def _end_snooze(definition: LabletDefinition, assessment: DefinitionAssessment, 
 
 
 def _due_at(assessment: DefinitionAssessment, now: datetime) -> datetime | None:
-    """When it has to be looked at again though nobody is observed."""
+    """Return when to reassess even if no session is observed."""
     changes = next_change(assessment.days, assessment.last_observed_at, today=day_of(now))
     return min(filter(None, (changes, assessment.snoozed_until)), default=None)
 
@@ -374,7 +374,7 @@ def _days_after(days: Days, changes: Iterable[SampleChange]) -> Days:
 
 @dataclass(frozen=True)
 class AggregateDifference:
-    """Where the kept aggregate is not what the rows say."""
+    """A stored aggregate that differs from its rows."""
 
     definition: LabletDefinition
     what: str
@@ -383,7 +383,7 @@ class AggregateDifference:
 def rebuild_definition(
     *, definition: LabletDefinition, now: datetime, check: bool = False
 ) -> list[AggregateDifference]:
-    """Compute everything from the rows; tells what differed, and puts it right unless only checking."""
+    """Recompute everything from the rows; return the differences and repair them unless `check`."""
     with transaction.atomic():
         assessment = lock_assessment(definition)
         digests, days = _full(definition, now)
@@ -415,7 +415,7 @@ def _assessment_differences(
     if (recent_days(kept.days, today=day_of(now)) if is_present else {}) != should.days:
         yield AggregateDifference(definition, "waste by day")
     if not is_present and not should.n:
-        return  # nobody has been observed since the topology changed
+        return  # no session was observed since the topology changed
     for name in ASSESSED:
         have, computed = getattr(kept, name), getattr(should, name)
         if have != computed:

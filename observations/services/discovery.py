@@ -1,4 +1,4 @@
-"""The list of what Prometheus scrapes, kept as it should be."""
+"""Updates of the scrape target list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from observations.selectors.discovery import ScrapeCandidate
 
 
 def keep_targets(kind: str, wanted: Sequence[ScrapeCandidate], *, now: datetime) -> int:
-    """Add, change and remove targets of a kind until the list is what is wanted; tells how many changed."""
+    """Add, change and remove targets of a kind to match `wanted`; return the number of changes."""
     listed = {row.name: row for row in ScrapeTarget.objects.filter(kind=kind)}
     names = {each.name for each in wanted}
     gone = [row.pk for name, row in listed.items() if name not in names]

@@ -1,4 +1,4 @@
-"""Reviews of port drift: opened and resolved by what is seen, acknowledged by a person for a while."""
+"""Port drift reviews: opened and resolved by observations, acknowledged by users for a limited time."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def update_drift_reviews(
     now: datetime,
     is_whole: bool = True,
 ) -> None:
-    """Open or renew a review for each deviation; deviations that are not seen come closer to being resolved.
+    """Open or renew a review for each deviation; count a clean observation for the other reviews.
 
-    `seen_before` are the fingerprints this session had already: it counts once for each. Where not all ports
-    were read (`is_whole`), nothing was seen clean.
+    `seen_before` holds the fingerprints this session already had: it counts once for each. If some ports were
+    not read (`is_whole` is false), no review counts as clean.
     """
     found = {item.fingerprint: item for item in drift}
     wanted = ~Q(state=ReviewState.RESOLVED)
     if found:
         wanted |= Q(fingerprint__in=found)
     mine = DriftReview.objects.filter(wanted, definition=session.definition_id)
-    # Locked in one order: sessions of a definition are observed at the same time.
+    # Locked in a fixed order: sessions of a definition are observed concurrently.
     rows = {row.fingerprint: row for row in mine.select_for_update().order_by("pk")}
     known = [(rows[key], item) for key, item in found.items() if key in rows]
     new = [row.pk for row, _ in known if row.fingerprint not in seen_before]
@@ -77,9 +77,9 @@ def _renew_reviews(
     new: Sequence[UUID],
     now: datetime,
 ) -> None:
-    """What was resolved is open again; an acknowledgement holds until its end.
+    """Reopen resolved reviews; an acknowledgement remains valid until its end.
 
-    `new` are the reviews that this session has not counted for yet.
+    `new` are the reviews that this session has not been counted for.
     """
     if not known:
         return
@@ -98,11 +98,11 @@ def _renew_reviews(
 
 
 def _count_clean(rows: Sequence[DriftReview], session: LabletSession) -> None:
-    """Two clean observations in a row resolve it, unless another lab that still runs shows it."""
+    """Resolve reviews after two consecutive clean observations, unless another running lab has the drift."""
     shown = _shown_by_others(session) if rows else set()
     keys = [row.pk for row in rows if row.fingerprint not in shown]
     if keys:
-        # In one update: after a second one the database looks up the last session, which may be locked.
+        # A single update: for a second one PostgreSQL would check the last session, which may be locked.
         last = When(clean_streak__gte=CLEAN_OBSERVATIONS - 1, then=Value(ReviewState.RESOLVED.value))
         ended = When(clean_streak__gte=CLEAN_OBSERVATIONS - 1, then=None)
         DriftReview.objects.filter(pk__in=keys).update(
@@ -121,28 +121,26 @@ def _shown_by_others(session: LabletSession) -> set[str]:
 
 
 def close_drift(session_ids: Sequence[UUID]) -> None:
-    """Ended sessions have no open drift; that they drifted stays recorded."""
+    """Close the drift of ended sessions; that they drifted remains recorded."""
     LabletSession.objects.filter(pk__in=session_ids, port_drift_open=True).update(port_drift_open=False)
 
 
 def acknowledge_drift(
     *, review: DriftReview, reason: str, until: datetime | None, actor: Actor, now: datetime
 ) -> DriftReview:
-    """Accept a deviation for a while; a port of two sessions cannot be accepted."""
+    """Accept a deviation for a limited time; a port used by two sessions cannot be accepted."""
     until = until or now + DEFAULT_ACKNOWLEDGEMENT
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept with the acknowledgement."})
+        raise InvalidInput({"reason": "Enter a reason; it is recorded with the acknowledgement."})
     check_until(until, now=now)
     if review.kind == CONFLICT:
-        raise StateConflict(
-            "A port that two sessions have is no drift to accept; one of the labs has to change."
-        )
+        raise StateConflict("A port conflict cannot be acknowledged; change the port of one of the labs.")
     with transaction.atomic():
         moved = DriftReview.objects.filter(pk=review.pk).exclude(state=ReviewState.RESOLVED)
         if not moved.update(
             state=ReviewState.ACKNOWLEDGED, acknowledged_until=until, reason=reason, actor=actor.label
         ):
-            raise StateConflict(f"{review} is resolved already.")
+            raise StateConflict(f"{review} is already resolved.")
         log_change(
             review.definition,
             actor=actor,
@@ -157,13 +155,13 @@ def acknowledge_drift(
 
 
 def check_until(until: datetime, *, now: datetime) -> None:
-    """For how long a deviation may be accepted."""
+    """Raise an error if a deviation cannot be accepted until this date."""
     if not now < until <= now + MAX_ACKNOWLEDGEMENT:
-        raise InvalidInput({"until": f"From now on, for {MAX_ACKNOWLEDGEMENT.days} days at most."})
+        raise InvalidInput({"until": f"Must be in the future and within {MAX_ACKNOWLEDGEMENT.days} days."})
 
 
 def reopen_drift(*, review: DriftReview, reason: str, actor: Actor, now: datetime) -> DriftReview:
-    """Take an acknowledgement back."""
+    """Withdraw an acknowledgement."""
     require_reason(reason)
     with transaction.atomic():
         acknowledged = DriftReview.objects.filter(pk=review.pk, state=ReviewState.ACKNOWLEDGED)
@@ -173,7 +171,7 @@ def reopen_drift(*, review: DriftReview, reason: str, actor: Actor, now: datetim
             review.definition,
             actor=actor,
             event="drift_reopened",
-            message=f"Port drift {review} opened again",
+            message=f"Port drift {review} reopened",
             reason=reason,
             now=now,
         )

@@ -1,4 +1,4 @@
-"""Recording what a controller saw of a live lab: one service, one transaction."""
+"""Recording of observations posted by controllers, in one transaction."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ from observations.signals import port_drift_detected, resources_observed
 
 OBSERVABLE_STATUSES = (SessionStatus.RUNNING, SessionStatus.COLLECTING, SessionStatus.STOPPING)
 MAX_FINGERPRINTS = 500
-# What a recording looks at of a session, its definition and revision; the rest is long and not read.
+# Columns that a recording needs from session, definition and revision; the others are long.
 SESSION_COLUMNS = (
     "status",
     "attempt",
@@ -81,7 +81,7 @@ SESSION_COLUMNS = (
 
 @dataclass(frozen=True)
 class RecordingResult:
-    """What LCM knows of a session after an observation."""
+    """Session and drift after an observation was recorded."""
 
     session: LabletSession
     drift: list[DriftItem]
@@ -107,10 +107,10 @@ def record_observation(
     scope: ControllerScope | None = None,
     text: str = "",
 ) -> RecordingResult:
-    """Store an observation, count it once, compare it with the plan, and let it count for the definition.
+    """Store an observation once, compare it with the plan, and update the definition's aggregate.
 
-    `scope` is that of the controller that posts: a session outside it is not found. `text` is the
-    body as it came, if there is one: then it need not be written anew.
+    `scope` is the scope of the posting controller; a session outside of it is not found. `text` is the body
+    as received, if available, so that it need not be serialized again.
     """
     observation = parse_observation(body, now=now)
     fingerprint = _fingerprint(observation)
@@ -168,7 +168,7 @@ def _record(
 
 @dataclass(frozen=True)
 class LockedSession:
-    """A session that stays as it is until the transaction ends, and what else a recording looks at."""
+    """A session locked until the transaction ends, with the rows that a recording needs."""
 
     session: LabletSession
     row: SessionObservation | None
@@ -178,7 +178,7 @@ class LockedSession:
 
 
 def _sessions() -> QuerySet[LabletSession]:
-    # Nobody changes its key: who refers to it, like a port that is handed over, need not wait.
+    # no_key: the key never changes, so rows that reference it, such as ports, need not wait.
     rows = LabletSession.objects.select_for_update(of=("self",), no_key=True)
     rows = rows.select_related("definition", "revision")
     asked = ObservationRequest.objects.filter(session=OuterRef("pk"), state=RequestState.OPEN)
@@ -196,7 +196,7 @@ _ROW = PreparedQuery(
 
 
 def _locked(session_id: UUID, scope: ControllerScope | None) -> LockedSession:
-    """Locked first, then looked at: each statement sees what was committed before it began."""
+    """Lock the session, then read: each statement sees what was committed before it started."""
     sessions, rows, *others = run_statements(
         _SESSION.of(session=session_id),
         _ROW.of(session=session_id),
@@ -204,12 +204,12 @@ def _locked(session_id: UUID, scope: ControllerScope | None) -> LockedSession:
         *plan_queries(session_id),
     )
     if not sessions or (scope is not None and not _is_in(scope, sessions[0])):
-        raise NotFound("There is nothing here, or nothing for you.")
+        raise NotFound("Session not found, or outside the scope of this token.")
     fresh: LabletSession = sessions[0]
     if fresh.status not in OBSERVABLE_STATUSES:
         raise StateConflict(
-            f"{fresh} is {fresh.get_status_display().lower()}; observations are taken while a session is "
-            "running, collecting or stopping.",
+            f"{fresh} is {fresh.get_status_display().lower()}; observations are accepted only while a "
+            "session is running, collecting or stopping.",
             details={"status": fresh.status, "allowed": [status.value for status in OBSERVABLE_STATUSES]},
         )
     return LockedSession(fresh, rows[0] if rows else None, *others)
@@ -235,7 +235,7 @@ def _new_row(session: LabletSession, observation: ResourceObservation, now: date
 def _compare_ports(
     found: LockedSession, row: SessionObservation, observed: dict[str, int], now: datetime, *, is_whole: bool
 ) -> list[DriftItem]:
-    """Of ports that were not read nothing is new: none is missing, free or as planned."""
+    """Compare ports with the plan; unread ports are neither missing, free nor as planned."""
     session, before = found.session, _items(row)
     seen: list[DriftItem] = []
     for plan, here in by_worker(plans_from(session, found.claims, found.ports), observed):
@@ -256,7 +256,7 @@ def _compare_ports(
 
 
 def _keep_peak(row: SessionObservation, body: Any, *, newest: bool, is_peak: bool) -> None:
-    """The observation with the most memory stays whole: as the newest, or beside a newer one with less."""
+    """Keep the observation with the most memory in full: as the newest, or beside a newer one."""
     if newest and is_peak:
         row.peak_resources = None
     elif is_peak:
@@ -267,7 +267,7 @@ def _keep_peak(row: SessionObservation, body: Any, *, newest: bool, is_peak: boo
 
 
 def _writing(row: SessionObservation) -> PreparedStatement[Any]:
-    """What was neither read nor changed, the long JSON, is not written."""
+    """Return the statement that saves the row, without unchanged JSON columns that were not read."""
     if row._state.adding:
         return insert_statement(SessionObservation, {"session_id": row.session_id, **column_values(row)})
     untouched = tuple(row.get_deferred_fields())
@@ -305,7 +305,7 @@ def _logging(
         build_entry(session, actor=actor, event="resources_observed", message=message, after=after, now=now)
     ]
     if drift != drift_before:
-        message = f"Port drift found: {kinds_text(drift)}" if drift else "Ports are as planned again"
+        message = f"Port drift found: {kinds_text(drift)}" if drift else "Ports match the plan again"
         event = "port_drift_detected" if drift else "port_drift_cleared"
         after = {"drift": [item.to_json() for item in drift[:50]]}
         told.append(build_entry(session, actor=actor, event=event, message=message, after=after, now=now))
@@ -331,7 +331,7 @@ def _items(row: SessionObservation) -> list[DriftItem]:
 
 
 def _fingerprint(observation: ResourceObservation) -> str:
-    """The controller, the lab and the time: the same however often an observation is posted."""
+    """Return a hash of controller, lab and time, equal for repeated posts of an observation."""
     controller, lab = observation.controller or observation.observer, observation.lab_id or ""
     seen = f"{controller} {lab} {observation.observed_at.timestamp()}"
     return hashlib.sha256(seen.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Read a posted observation and check its types, sizes, ranges and times."""
+"""Parsing and validation of posted observations: types, sizes, ranges and times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_NODES = 1_000
 MAX_INTERFACES = 20_000
 CLOCK_SKEW = timedelta(minutes=5)
 MAX_AGE = timedelta(days=30)
-# Where the total of a resource and basis stands in an observation.
+# Field of an observation that holds the total of a resource and basis.
 TOTALS = {
     (CPU, ALLOCATED): "total_cpu_cores",
     (CPU, USED): "used_cpu_cores",
@@ -35,11 +35,11 @@ TOTALS = {
 
 
 def parse_observation(body: Any, *, now: datetime) -> ResourceObservation:
-    """Return the observation of a posted body, or refuse it with everything that is wrong."""
+    """Return the observation of a posted body, or raise an error that lists every problem."""
     _check_sizes(body)
     problems: dict[str, str] = {}
     observation = OBSERVATION.read(body, "", problems)
-    # If something is wrong, the observation may lack its required fields.
+    # An invalid observation may lack required fields.
     if problem := _time_problem(getattr(observation, "observed_at", None), now):
         problems["observed_at"] = problem
     if problems:
@@ -48,7 +48,7 @@ def parse_observation(body: Any, *, now: datetime) -> ResourceObservation:
 
 
 def amounts_of(observation: ResourceObservation) -> Amounts:
-    """The totals that were read completely, in hundredths of a core or GB."""
+    """Return the totals that were read completely, in hundredths of a core or GB."""
     found: dict[tuple[str, str], int] = {}
     for key, name in TOTALS.items():
         value = getattr(observation, name)
@@ -58,7 +58,7 @@ def amounts_of(observation: ResourceObservation) -> Amounts:
 
 
 def _check_sizes(body: Any) -> None:
-    """Limit the number of nodes and interfaces before any of them is read."""
+    """Limit the number of nodes and interfaces before parsing them."""
     nodes = body.get("nodes") if isinstance(body, dict) else None
     if not isinstance(nodes, list):
         return

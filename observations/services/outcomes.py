@@ -1,4 +1,4 @@
-"""What became of a revision: the next five observed sessions decide."""
+"""Outcome of a revision, decided by its next five observed sessions."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from observations.services.samples import PEAKS, amounts_in, sample_of, update_i
 
 
 def settle_outcomes(*, session_ids: Sequence[UUID], now: datetime) -> None:
-    """They are being taken down: what was seen of them is all there is, and may decide."""
+    """Decide outcomes when sessions are torn down, because no further observation follows."""
     rows = SessionObservation.objects.filter(
         session_id__in=session_ids, is_sample=True, revision__outcome=RevisionOutcome.WATCHING
     )
     waiting = rows.select_related("definition__current_revision", "revision").order_by("definition_id", "pk")
     for row in waiting.defer("observed_resources", "peak_resources", "definition__topology_yaml"):
-        lock_assessment(row.definition)  # of those that stop at once, the last has to see the others
+        lock_assessment(row.definition)  # when several sessions stop at once, the last must see the others
         decide_outcome(definition=row.definition, revision=row.revision, now=now)
 
 
 def mark_collected(*, session_ids: Sequence[UUID], now: datetime) -> None:
-    """Let what was seen of them count; whoever has not been observed counts with the observation to come."""
+    """Count the observations of collected sessions; a session without one counts with its next."""
     rows = SessionObservation.objects.filter(session_id__in=session_ids, reached_collecting=False)
     waiting = rows.select_related("definition__current_revision", "revision").order_by("definition_id", "pk")
     for row in waiting.defer("observed_resources", "peak_resources", "definition__topology_yaml"):
@@ -53,14 +53,14 @@ def mark_collected(*, session_ids: Sequence[UUID], now: datetime) -> None:
 DECIDING_SESSIONS = 5
 SLOWED_TOO_OFTEN = 2
 _WHEN = ("session__status", "session__status_since", "recorded_at")
-MAX_SESSIONS_READ = 4 * DECIDING_SESSIONS  # not every session says something of every resource
+MAX_SESSIONS_READ = 4 * DECIDING_SESSIONS  # not every session has figures for every resource
 
 
 @dataclass(frozen=True)
 class RevisionProgress:
-    """How the first sessions of a revision fared: how many speak of a resource, how many exceeded it.
+    """First sessions of a revision: how many measured each resource, and how many exceeded it.
 
-    Of a revision that changed nothing that is measured it is known only how many `sessions` there were.
+    If the revision changed no measured resource, only the number of `sessions` is known.
     """
 
     measured: dict[str, int]
@@ -70,12 +70,12 @@ class RevisionProgress:
 
     @property
     def observed(self) -> int:
-        """Of what is measured at all, the least: each resource needs its sessions."""
+        """Return the session count of the resource with the fewest sessions."""
         return min(self.measured.values(), default=self.sessions)
 
     @property
     def outcome(self) -> RevisionOutcome:
-        """Running out of what stops a lab is too much at once, being slowed twice is too often."""
+        """Return regressed after one exceedance that stops a lab, or two that slow it."""
         for resource, times in self.exceeded.items():
             if times >= (1 if RULES[resource].stops else SLOWED_TOO_OFTEN):
                 return RevisionOutcome.REGRESSED
@@ -94,17 +94,16 @@ class RevisionProgress:
         ]
         if over:
             return ", ".join(over)
-        return f"{self.observed} of {DECIDING_SESSIONS} sessions within"
+        return f"{self.observed} of {DECIDING_SESSIONS} sessions stayed within limits"
 
 
 def revision_progress(
     revision: DefinitionRevision, present: Mapping[str, str] | None = None
 ) -> RevisionProgress:
-    """For each resource it changed the first five samples that say it, against what it asks for.
+    """Compare the first five samples of each changed resource with the requirement.
 
-    A revision that kept all measured amounts is judged by the change that set them.
-
-    `present` has the sources of the definition's assessment, if the caller has read it.
+    A revision that kept all measured amounts is judged by the change that set them. `present` holds the
+    sources of the definition's assessment, if the caller has read it.
     """
     rows = SessionObservation.objects.filter(
         revision=revision, definition_id=revision.definition_id, is_sample=True
@@ -130,12 +129,15 @@ def revision_progress(
 
 
 def _is_final(status: str, since: datetime, recorded_at: datetime) -> bool:
-    """Whoever is being collected is observed once more before its lab is taken down."""
+    """Return whether no further observation follows.
+
+    A collecting session is observed again before teardown.
+    """
     return status != SessionStatus.COLLECTING or recorded_at >= since
 
 
 def changed_by(revision: DefinitionRevision) -> list[str]:
-    """The resources it asks for in another amount than the revision before; only these are its doing."""
+    """Return the resources whose requirement the revision changed."""
     before = (revision.before or {}).get("requirements", {})
     return [
         name for name in MEASURED if name not in before or Decimal(before[name]) != getattr(revision, name)
@@ -153,9 +155,10 @@ def change_of_amounts(revision: DefinitionRevision) -> DefinitionRevision | None
 
 
 def sources_of(revision: DefinitionRevision, present: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the source, used or allocated, that each resource of a revision is judged by.
+    """Return the source, used or allocated, by which each resource of a revision is judged.
 
-    It is the source the revision was applied with. A revision without evidence has that of the assessment.
+    It is the source the revision was applied with. A revision without evidence has the source of the
+    assessment.
     """
     applied = (revision.aggregate or {}).get("resources", {})
     if set(MEASURED) <= set(applied):
@@ -168,7 +171,7 @@ def sources_of(revision: DefinitionRevision, present: Mapping[str, str] | None =
 
 
 def decide_outcome(*, definition: LabletDefinition, revision: DefinitionRevision, now: datetime) -> None:
-    """Turn a revision that is watched into verified or regressed, once."""
+    """Decide once whether a watched revision is verified or has regressed."""
     if revision.outcome == RevisionOutcome.WATCHING:
         fresh = _reread(definition, revision)
         if fresh.outcome == RevisionOutcome.WATCHING:
@@ -176,12 +179,12 @@ def decide_outcome(*, definition: LabletDefinition, revision: DefinitionRevision
 
 
 def redecide_outcome(*, definition: LabletDefinition, now: datetime) -> None:
-    """Other samples count than before: what they say of the present revision holds, decided or not."""
+    """Decide the outcome of the current revision again, because other samples count now."""
     current = definition.current_revision
     if current is None or current.number == 1:
         return
     fresh = _reread(definition, current)
-    if fresh.outcome != RevisionOutcome.SUPERSEDED:  # another revision was applied a moment ago
+    if fresh.outcome != RevisionOutcome.SUPERSEDED:  # another revision was applied meanwhile
         _judge(definition, fresh, now)
 
 
@@ -197,7 +200,7 @@ def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: date
     decided_at = None if outcome == RevisionOutcome.WATCHING else now
     if outcome == revision.outcome:
         return
-    # The definition first, as when it is revised: two transactions never wait for each other in a circle.
+    # Lock the definition first, as a revision does, to avoid a deadlock.
     LabletDefinition.objects.select_for_update(no_key=True).only("pk").get(pk=definition.pk)
     mine = DefinitionRevision.objects.filter(pk=revision.pk, outcome=revision.outcome)
     if not mine.update(outcome=outcome, outcome_at=decided_at):
@@ -216,9 +219,9 @@ def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: date
 
 
 def revert_target(revision: DefinitionRevision) -> int | None:
-    """Where to go back to from a revision that regressed; what regressed itself is no help.
+    """Return the revision to revert to after a regression; None if it regressed too.
 
-    Nor is a revision with the same amounts.
+    A revision with the same amounts is not a target either.
     """
     if (
         revision.outcome != RevisionOutcome.REGRESSED

@@ -1,4 +1,4 @@
-"""The ports of a session against those its lab has, and what must not be given out meanwhile."""
+"""Drift between planned and observed ports, and reservation of leaked ports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scheduling.selectors.snapshots import ports_by_kernel
 
 @dataclass(frozen=True)
 class PortPlan:
-    """What a worker's port map says: ours, and whose the others are. A session that is spread has several."""
+    """Ports on a worker: allocated, leaked and held by others. A spread session has one plan per worker."""
 
     slot_id: UUID | None = None
     kernels: Sequence[str] = ()
@@ -34,7 +34,7 @@ def _place() -> Subquery:
     return Subquery(mine.values("slot_id")[:1])
 
 
-# Asked with every observation.
+# Prepared, because every observation runs them.
 _CLAIMS = PreparedQuery(
     lambda: (
         Reservation.objects.filter(slot_id=_place(), phase=Phase.READY)
@@ -52,12 +52,12 @@ _PORTS = PreparedQuery(
 
 
 def plan_queries(session_id: UUID) -> tuple[PreparedStatement[Any], PreparedStatement[Any]]:
-    """What `plans_from` needs to be read."""
+    """Return the queries whose results `plans_from` needs."""
     return _CLAIMS.of(session=session_id), _PORTS.of(session=session_id)
 
 
 def plans_of(session: LabletSession) -> list[PortPlan]:
-    """Where the session is and what is taken there."""
+    """Return the port plans of the session's workers."""
     return plans_from(session, *run_statements(*plan_queries(session.pk)))
 
 
@@ -72,7 +72,7 @@ def plans_from(session: LabletSession, claims: Sequence[Any], ports: Sequence[An
 
 
 def _plans_apart(session: LabletSession) -> list[PortPlan]:
-    """One for each worker the session has nodes on."""
+    """Return one plan per worker of a spread session."""
     parts = ReservationPart.objects.filter(reservation__session=session, reservation__phase=Phase.READY)
     plans = []
     for slot_id, kernels in parts.order_by("slot_id").values_list("slot_id", "kernels"):
@@ -92,14 +92,14 @@ def _fill(plan: PortPlan, session: LabletSession, ports: Sequence[Any], drifting
             plan.allocated[name] = port
         elif holder is not None:
             plan.held_by_others[port] = str(holder)
-    # Labs that run on the same worker now may use ports that were never given to them.
+    # Other labs on the same worker may use ports that were never allocated to them.
     for other, shown in _shown_on(plan.slot_id, [each for each in drifting if each != session.pk]):
         for port in shown:
             plan.held_by_others.setdefault(port, str(other))
 
 
 def _drifting_on(slot_id: UUID) -> list[UUID]:
-    """Sessions on a worker, whole or in part, whose ports are not as planned."""
+    """Return sessions on a worker, whole or in part, with open port drift."""
     whole = Reservation.objects.filter(slot_id=slot_id, phase=Phase.READY, spread=False)
     parts = ReservationPart.objects.filter(slot_id=slot_id, reservation__phase=Phase.READY)
     return [
@@ -111,7 +111,7 @@ def _drifting_on(slot_id: UUID) -> list[UUID]:
 
 
 def _shown_on(slot_id: UUID | None, session_ids: Sequence[UUID]) -> list[tuple[UUID, dict[int, str]]]:
-    """The ports that labs of these sessions were seen with on a worker, with their names there."""
+    """Return the ports observed for these sessions on a worker, with their names."""
     if not session_ids:
         return []
     parts = ReservationPart.objects.filter(
@@ -132,7 +132,7 @@ def _by_number(ports: Ports) -> dict[int, str]:
 
 
 def _on_slot(slot_id: UUID | None, kernels: Mapping[str, UUID], observed: Ports) -> Ports:
-    """Those of the ports whose nodes are there; without kernels that are apart, all."""
+    """Return the ports of nodes on this slot; all ports if the session is not spread."""
     if not kernels:
         return observed
     by_kernel = ports_by_kernel(sorted(kernels), observed)
@@ -141,7 +141,7 @@ def _on_slot(slot_id: UUID | None, kernels: Mapping[str, UUID], observed: Ports)
 
 
 def by_worker(plans: Sequence[PortPlan], observed: Ports) -> list[tuple[PortPlan, Ports]]:
-    """What was observed, with the plan of the worker it was observed on."""
+    """Return the observed ports with the plan of the worker they were observed on."""
     kernels = {label: plan.slot_id for plan in plans for label in plan.kernels if plan.slot_id}
     return [(plan, _on_slot(plan.slot_id, kernels, observed)) for plan in plans]
 
@@ -153,13 +153,13 @@ def compare(plan: PortPlan, observed: Ports) -> list[DriftItem]:
 def reserve_leaked_ports(
     *, session: LabletSession, plan: PortPlan, drift: Sequence[DriftItem], now: datetime
 ) -> None:
-    """Keep ports that are in use unplanned off the free list. Those that others hold stay theirs."""
+    """Reserve ports that are in use without a plan, unless another session holds them."""
     ours = {*plan.leaked, *plan.allocated.values()}
     new = {port: name for port, name in leaked_ports(drift).items() if port not in ours}
     if plan.slot_id is None or not new:
         return
     _lock(plan.slot_id)
-    # A port that someone's lab leaked before it ended is taken over by the one that shows it now.
+    # A port leaked by an ended session is transferred to the session that uses it now.
     PortAllocation.objects.filter(slot_id=plan.slot_id, port__in=new, leaked=True, session=None).update(
         session=session
     )
@@ -175,18 +175,18 @@ def reserve_leaked_ports(
 
 
 def _lock(slot_id: UUID) -> None:
-    """As a placement does, so that no port is given out while it is held back; before any port is changed."""
+    """Lock the slot before changing ports, as a placement does, so that no reserved port is allocated."""
     locked = Slot.objects.select_for_update(of=("self",), no_key=True).filter(pk=slot_id)
     list(locked.order_by().values_list("pk"))
 
 
 def release_free_ports(*, session: LabletSession, plan: PortPlan, observed: Ports) -> None:
-    """Leaked ports that are seen free. Another lab may show one still; then it is that one's to hold."""
+    """Release leaked ports observed free, or transfer them to another lab that uses them."""
     free = {key: port for port, key in plan.leaked.items() if port not in observed.values()}
     if plan.slot_id is None or not free:
         return
     _lock(plan.slot_id)
-    # Who shows what is asked once more: since the plan was made another lab may have been seen with it.
+    # Read again under the lock: another lab may have been observed with the port meanwhile.
     others = [each for each in _drifting_on(plan.slot_id) if each != session.pk]
     shown = {port: other for other, ports in _shown_on(plan.slot_id, others) for port in ports}
     heirs = {key: shown[port] for key, port in free.items() if port in shown}
@@ -198,14 +198,14 @@ def release_free_ports(*, session: LabletSession, plan: PortPlan, observed: Port
 
 
 def delete_leaked_ports(session_ids: Sequence[UUID]) -> None:
-    """Their labs were removed from the workers, and the ports with them unless another lab shows them too."""
+    """Delete leaked ports of removed labs, except ports that another lab uses."""
     leaked = PortAllocation.objects.filter(session_id__in=session_ids, leaked=True)
     _hand_over(leaked, gone=session_ids)
     leaked.delete()
 
 
 def transfer_shown_ports(session_ids: Sequence[UUID]) -> None:
-    """What they were given is free in a moment; a lab that stays and shows a port of it then holds that."""
+    """Transfer allocated ports that are about to be released to running labs that use them."""
     given = PortAllocation.objects.filter(session_id__in=session_ids, leaked=False)
     _hand_over(given, gone=session_ids)
 

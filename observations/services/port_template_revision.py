@@ -1,4 +1,4 @@
-"""Applying a port template that was reviewed beside observed ports."""
+"""Revision of a port template after a port review."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def apply_ports(
     actor: Actor,
     now: datetime,
 ) -> DefinitionRevision:
-    """Make a revision with this port template and keep the observed ports with it as evidence."""
+    """Create a revision with this port template, with the observed ports as evidence."""
     review = port_review_of(definition)
     evidence = {
         "sessions": review.sessions,

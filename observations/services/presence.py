@@ -1,4 +1,4 @@
-"""Which processes run and where Prometheus can scrape them, as the processes report it."""
+"""Presence of processes and their metric addresses, as reported by the processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def save_presence(
 ) -> None:
     """Record that a process runs; raise StateConflict if its name belongs to another token.
 
-    `clock_skew`: seconds by which its clock is ahead of LCM's.
+    `clock_skew` is in seconds that its clock is ahead of LCM's.
     """
     fields = {"address": address[:200], "token": token, "seen_at": now, "clock_skew": clock_skew}
     row, is_new = Presence.objects.select_related("token").get_or_create(
@@ -43,8 +43,8 @@ def save_presence(
 def delete_presence(*, kind: str, name: str, token: ApiToken | None, now: datetime) -> None:
     """Record that a process has ended; raise StateConflict if its name belongs to another token.
 
-    The name of a controller stays with its token: otherwise another token could take it before the controller
-    starts again.
+    The name of a controller stays with its token; otherwise another token could take it before the controller
+    restarts.
     """
     row = Presence.objects.select_related("token").filter(kind=kind, name=name[:200]).first()
     if row is None:
@@ -56,11 +56,11 @@ def delete_presence(*, kind: str, name: str, token: ApiToken | None, now: dateti
 
 
 def _need_free_name(row: Presence, token: ApiToken | None, now: datetime) -> None:
-    """Refuse a name whose token is still valid, unless its controller is silent and shares a pool.
+    """Reject a name whose token is still valid, unless its controller is silent and shares a pool.
 
-    A new token of the same controller takes the name over at once after a rotation, and otherwise when the
-    leases of the former one have ended. A token for other pools never does, nor does a worker's key take the
-    name of a controller of its pool or of another worker.
+    A new token of the same controller takes over the name at once after a rotation, and otherwise when the
+    leases of the former token have expired. A token for other pools never does, nor can a worker's key take
+    the name of a controller of its pool or of another worker.
     """
     former = row.token
     if former is None or former.revoked_at is not None or former.expires_at <= now:

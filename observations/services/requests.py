@@ -1,4 +1,4 @@
-"""Asking for an observation of a running session now."""
+"""Requests to observe a running session now."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from observations.services.observation_validation import CLOCK_SKEW
 
 
 def request_observation(*, session: LabletSession, actor: Actor, now: datetime) -> ObservationRequest:
-    """Ask its controller to look now; while one is asked for already, that one is returned."""
+    """Request an observation from the session's controller; return the open request if there is one."""
     with transaction.atomic():
         fresh = LabletSession.objects.select_for_update().get(pk=session.pk)
         if fresh.status != SessionStatus.RUNNING:
@@ -38,14 +38,14 @@ def request_observation(*, session: LabletSession, actor: Actor, now: datetime) 
             requested_at=now,
             expires_at=now + timedelta(seconds=settings.CONFIG["OBSERVE_TIMEOUT"]),
         )
-        message = "Observation asked for"
+        message = "Observation requested"
         log_change(session, actor=actor, event="observation_requested", message=message, now=now)
         observation_requested.send(LabletSession, session=session, now=now)
     return made
 
 
 def answer_requests(*, session_id: UUID, observed_at: datetime, now: datetime) -> None:
-    """An observation came: whoever asked for one before it was made has the answer."""
+    """Complete the open requests made before this observation."""
     asked = ObservationRequest.objects.filter(
         session_id=session_id, state=RequestState.OPEN, requested_at__lte=observed_at + CLOCK_SKEW
     )

@@ -1,4 +1,4 @@
-"""What a change would do, before it is done; and the token that binds applying to what was seen."""
+"""Preview of a requirement change, and the token that binds applying to the preview."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NONE_EXCEEDING = ExceedingList([], 0)
 
 @dataclass(frozen=True)
 class RequirementChoice:
-    """What someone picked for one resource: a basis of the number, and for `custom` the number itself."""
+    """A user's choice for one resource: a basis, and for `custom` the number itself."""
 
     pick: str = KEEP
     custom: Decimal | None = None
@@ -68,7 +68,7 @@ class ResourceImpact:
 
 @dataclass(frozen=True)
 class RequirementPreview:
-    """Everything an administrator sees before applying."""
+    """All figures that an administrator sees before applying."""
 
     definition: LabletDefinition
     evidence: Evidence
@@ -96,10 +96,10 @@ def preview_change(
     now: datetime,
     evidence: Evidence | None = None,
 ) -> RequirementPreview:
-    """What the chosen numbers would have meant for past sessions and would mean for the fleet."""
+    """Return the effect of the choices on past sessions and on the fleet."""
     unknown = set(choices) - set(MEASURED)
     if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a resource that is measured."))
+        raise InvalidInput(dict.fromkeys(sorted(unknown), "Unknown resource."))
     evidence = evidence or evidence_of(
         definition, now=now, bases={name: each.basis for name, each in choices.items() if each.basis}
     )
@@ -124,11 +124,11 @@ def preview_change(
 
 
 def check_token(*, token: str, preview: RequirementPreview) -> None:
-    """Refuse to apply what was not seen: says what has changed since."""
+    """Raise an error that lists what has changed since the preview, if anything."""
     try:
         seen = signing.loads(token, salt=SALT)
     except signing.BadSignature as error:
-        raise StalePreview("Preview this change first; applying takes exactly what was previewed.") from error
+        raise StalePreview("Preview this change first; LCM applies only a previewed change.") from error
     now_shown = signing.loads(preview.token, salt=SALT)
     if seen == now_shown:
         return
@@ -138,31 +138,33 @@ def check_token(*, token: str, preview: RequirementPreview) -> None:
 
 def _differences(seen: dict[str, Any], fresh: dict[str, Any], preview: RequirementPreview) -> list[str]:
     if seen["definition"] != fresh["definition"]:
-        return ["This preview is of another definition."]
+        return ["This preview belongs to another definition."]
     revision = preview.definition.current_revision
     assert revision is not None
     changed = []
     if seen["revision"] != fresh["revision"]:
-        changed.append(f"{revision.actor} applied revision {revision.number} a moment ago; look at it first.")
+        changed.append(
+            f"{revision.actor} applied revision {revision.number} after the preview; review it first."
+        )
     if seen["choices"] != fresh["choices"]:
-        changed.append("This is not the choice that was previewed; look at what it would do, then apply.")
+        changed.append("The choice differs from the preview; preview it again before applying.")
     for name, was in seen["numbers"].items():
         now_is = fresh["numbers"][name]
         if was != now_is and seen["choices"].get(name) == fresh["choices"].get(name):
             changed += _said(name, was, now_is)
-    return changed or ["The evidence has changed since the preview; look at it again."]
+    return changed or ["The evidence has changed since the preview; preview it again."]
 
 
 def _said(name: str, was: list[int], now_is: list[int]) -> list[str]:
     words = ("the proposal", "the maximum", "the recommendation")
     label = RULES[name].label
     said = [
-        f"{label}: {word} was {with_unit(name, old)} and is {with_unit(name, new)} by now."
+        f"{label}: {word} was {with_unit(name, old)} and is now {with_unit(name, new)}."
         for word, old, new in zip(words, was, now_is, strict=False)
         if old != new
     ]
     if was[3] != now_is[3]:
-        said.append(f"{label}: {now_is[3]} sessions exceed the proposal by now, not {was[3]}.")
+        said.append(f"{label}: {now_is[3]} sessions now exceed the proposal, previously {was[3]}.")
     return said
 
 
@@ -179,7 +181,7 @@ def _impacts(
 
 
 def _above(evidence: Evidence, proposal: Proposal) -> int:
-    """How many past sessions would not have had enough."""
+    """Return the number of past sessions that would exceed the proposal."""
     view = evidence.views[proposal.resource]
     return evidence.digest.of(view.resource, view.basis).above(proposal.value)
 
@@ -201,23 +203,25 @@ def _impact(
 def _proposal(view: ResourceView, choice: RequirementChoice, required: int) -> Proposal:
     name = view.resource
     if choice.basis and choice.basis not in BASES:
-        raise InvalidInput({name: f"“{choice.basis}” is no basis; there are {', '.join(BASES)}."})
+        raise InvalidInput({name: f"“{choice.basis}” is not a source; use one of {', '.join(BASES)}."})
     if choice.pick == KEEP:
         return Proposal(name, KEEP, required, "as it is")
     if choice.pick == CUSTOM:
         return Proposal(name, CUSTOM, _custom(name, choice.custom), "a number of your own")
     if choice.pick not in CHOICES:
         raise InvalidInput(
-            {name: f"“{choice.pick}” is no choice; there are {', '.join((KEEP, *CHOICES, CUSTOM))}."}
+            {name: f"“{choice.pick}” is not a choice; use one of {', '.join((KEEP, *CHOICES, CUSTOM))}."}
         )
     if view.summary is None or (choice.pick == "latest" and view.summary.latest is None):
-        raise InvalidInput({name: f"No session says what the {choice.pick} is; keep it or give a number."})
+        raise InvalidInput(
+            {name: f"No session has figures for {choice.pick}; keep the value or enter a number."}
+        )
     return propose(name, choice.pick, view.summary, view.basis)
 
 
 def _custom(name: str, value: Decimal | None) -> int:
     if value is None:
-        raise InvalidInput({name: "Give a number."})
+        raise InvalidInput({name: "Enter a number."})
     try:
         units = hundredths(value) if value.is_finite() else -1
     except InvalidOperation:
@@ -230,7 +234,7 @@ def _custom(name: str, value: Decimal | None) -> int:
 
 
 def _token(definition: LabletDefinition, impacts: list[ResourceImpact]) -> str:
-    """Over what the decision rests on: the revision, the choices, and their numbers in the evidence."""
+    """Return a hash of the facts behind the decision: revision, choices and their figures."""
     revision = definition.current_revision
     assert revision is not None
     seen = {

@@ -1,4 +1,4 @@
-"""Applying what was previewed: a revision with its evidence, or a refusal that says what changed."""
+"""Applying a previewed change as a revision with its evidence."""
 
 from __future__ import annotations
 
@@ -37,16 +37,18 @@ def apply_requirements(
     actor: Actor,
     now: datetime,
 ) -> DefinitionRevision:
-    """Ask for the previewed numbers from now on. Running sessions keep theirs."""
+    """Apply the previewed requirements to new sessions. Running sessions keep theirs."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept with the revision."})
+        raise InvalidInput({"reason": "Enter a reason; it is recorded with the revision."})
     with transaction.atomic():
         assessment = lock_assessment(definition)
         fresh = LabletDefinition.objects.select_related("current_revision").get(pk=definition.pk)
         preview = preview_change(definition=fresh, choices=choices, now=now)
         check_token(token=token, preview=preview)
         if not preview.changes:
-            raise InvalidInput({"choices": "Nothing would change; choose another number for something."})
+            raise InvalidInput(
+                {"choices": "This change has no effect; choose a different value for at least one resource."}
+            )
         current = fresh.current_revision
         assert current is not None
         revision = revise_definition(
@@ -67,13 +69,13 @@ def apply_requirements(
 
 
 def _basis(preview: RequirementPreview) -> RevisionBasis:
-    """Return the basis that was chosen for all resources, or mixed."""
+    """Return the basis chosen for all resources, or mixed."""
     picks = {impact.proposal.choice for impact in preview.impacts} - {KEEP}
     return RevisionBasis(picks.pop()) if len(picks) == 1 else RevisionBasis.MIXED
 
 
 def _bases(preview: RequirementPreview) -> dict[str, dict[str, str | None]]:
-    """Return what was chosen for each resource. A number that was kept or entered by hand has no source."""
+    """Return the choice for each resource; kept and custom numbers have no source."""
     return {
         impact.resource: {
             "basis": impact.proposal.choice,
@@ -84,7 +86,7 @@ def _bases(preview: RequirementPreview) -> dict[str, dict[str, str | None]]:
 
 
 def _evidence(preview: RequirementPreview, usual: Evidence) -> dict[str, Any]:
-    """What the revision was based on, as it was at that moment; of what is kept, on the usual basis."""
+    """Return the evidence of the revision at this time; kept resources use the default source."""
     return {
         "epoch": preview.evidence.epoch,
         "n": preview.evidence.digest.n,

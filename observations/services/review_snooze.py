@@ -1,4 +1,4 @@
-"""Putting a review off: until a date, or until the recommendation is another one."""
+"""Snoozing and dismissing reviews."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LONGEST_SNOOZE = timedelta(days=180)
 def snooze_review(
     *, definition: LabletDefinition, until: datetime, reason: str, actor: Actor, now: datetime
 ) -> DefinitionAssessment:
-    """Look at it again after a date."""
+    """Hide a review until a date."""
     if not now < until <= now + LONGEST_SNOOZE:
-        raise InvalidInput({"until": f"From now on, for {LONGEST_SNOOZE.days} days at most."})
+        raise InvalidInput({"until": f"Must be in the future and within {LONGEST_SNOOZE.days} days."})
     message = f"Review of {definition} snoozed until {until:%Y-%m-%d}"
     return _suspend_review(definition, message, reason, actor, now, snoozed_until=until, dismissed=None)
 
@@ -34,7 +34,7 @@ def snooze_review(
 def dismiss_review(
     *, definition: LabletDefinition, reason: str, actor: Actor, now: datetime
 ) -> DefinitionAssessment:
-    """Not this recommendation; it comes back when it has moved by a tenth."""
+    """Dismiss the recommendation until it has changed by 10 % or more."""
     message = f"Review of {definition} dismissed"
     return _suspend_review(definition, message, reason, actor, now, snoozed_until=None, dismissed={})
 
@@ -43,12 +43,12 @@ def _suspend_review(
     definition: LabletDefinition, message: str, reason: str, actor: Actor, now: datetime, **changes: Any
 ) -> DefinitionAssessment:
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+        raise InvalidInput({"reason": "Enter a reason; it is recorded in the change log."})
     with transaction.atomic():
         assessment = lock_assessment(definition)
         regressed = has_regressed(definition)
         if not assessment.flags and not regressed:
-            raise StateConflict(f"{definition} has nothing to review.")
+            raise StateConflict(f"{definition} needs no review.")
         if changes["dismissed"] is not None:
             changes["dismissed"] = _recommendation(assessment)
         changes |= {"regression_aside": regressed, "set_aside_reason": reason, "set_aside_by": actor.label}
@@ -64,10 +64,10 @@ def _recommendation(assessment: DefinitionAssessment) -> dict[str, int]:
 
 
 def refresh_due_reviews(*, now: datetime, page: int = 200) -> int:
-    """Bring back what was snoozed, forget waste that is older than thirty days, trust old figures less.
+    """Reassess all due definitions: end snoozes, drop waste older than thirty days, lower old confidence.
 
-    All that is due, a page at a time; each says itself when it is due next. One that fails stays due, and
-    the others are looked at all the same.
+    Works in pages; each assessment stores when it is due next. A failed one stays due and does not stop the
+    others.
     """
     due = DefinitionAssessment.objects.filter(due_at__lte=now).order_by("pk")
     rows = LabletDefinition.objects.select_related("current_revision")

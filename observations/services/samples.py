@@ -1,4 +1,4 @@
-"""When a session counts as a sample, and what it says as one."""
+"""Eligibility of a session as a sample, and its figures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PEAKS = [column(*key) for key in KEYS]
 
 @dataclass(frozen=True)
 class SessionSample:
-    """What an eligible session adds to the aggregate of its definition, epoch and revision."""
+    """Figures that an eligible session adds to the aggregate of its definition, epoch and revision."""
 
     revision_id: Any
     day: int
@@ -40,7 +40,7 @@ class SessionSample:
 
 
 def sample_of(row: SessionObservation) -> SessionSample | None:
-    """The sample a row stands for, if it counts."""
+    """Return the sample of a row; None if it does not count."""
     if not row.is_sample:
         return None
     return SessionSample(row.revision_id, day_of(row.observed_at), peaks_of(row), row.held_seconds)
@@ -51,12 +51,12 @@ def peaks_of(row: Any) -> dict[tuple[str, str], int]:
 
 
 def amounts_in(values: Sequence[Decimal | None]) -> dict[tuple[str, str], int]:
-    """The columns of `PEAKS` as amounts; what is not known is left out."""
+    """Return the columns of `PEAKS` as amounts, without unknown ones."""
     return {key: hundredths(value) for key, value in zip(KEYS, values, strict=True) if value is not None}
 
 
 def apply_amounts(row: SessionObservation, amounts: Amounts, *, newest: bool) -> None:
-    """The totals of the newest observation, and the peak over all of them."""
+    """Set the totals of the newest observation and update the peaks."""
     for key in keys():
         seen = amounts.get(key)
         if newest:
@@ -67,14 +67,14 @@ def apply_amounts(row: SessionObservation, amounts: Amounts, *, newest: bool) ->
 
 
 def is_memory_peak(row: SessionObservation, amounts: Amounts) -> bool:
-    """Whether a row with these amounts in it never had more memory: used where known, else allocated."""
+    """Return whether these amounts are the memory peak of the row: used if known, else allocated."""
     basis = ALLOCATED if row.peak_memory_used is None else USED
     peak, seen = getattr(row, column(MEMORY, basis)), amounts.get((MEMORY, basis))
     return peak is None or (seen is not None and amount(seen) >= peak)
 
 
 def update_is_sample(row: SessionObservation) -> None:
-    """Whether the session counts, or why not."""
+    """Set whether the session counts, or why not."""
     row.left_out = _reason(row)
     row.is_sample = not row.left_out
 
@@ -91,7 +91,7 @@ def _reason(row: SessionObservation) -> str:
 
 @dataclass(frozen=True)
 class AttemptTimeline:
-    """The moments of a session's present attempt that matter here."""
+    """Times of a session's current attempt."""
 
     scheduled: datetime | None = None
     ready: datetime | None = None
@@ -99,7 +99,7 @@ class AttemptTimeline:
     collecting: bool = False
 
 
-# Asked with every observation: the step, its moment and its attempt.
+# Status, time and attempt of each transition. Prepared, because every observation runs it.
 STEPS = PreparedQuery(
     lambda: (
         SessionTransition.objects.filter(session=Parameter("session", UUIDField()))
@@ -110,7 +110,7 @@ STEPS = PreparedQuery(
 
 
 def timeline_from(session: LabletSession, steps: Sequence[tuple[str, datetime, int]]) -> AttemptTimeline:
-    """`steps` are those of `STEPS`, in their order. Being stopped while it ran is later than collecting."""
+    """Return the timeline from rows of `STEPS`; stopping after running counts as collecting."""
     course = AttemptTimeline(collecting=session.status == SessionStatus.COLLECTING)
     for status, at, attempt in steps:
         if attempt != session.attempt:
@@ -127,7 +127,7 @@ def timeline_from(session: LabletSession, steps: Sequence[tuple[str, datetime, i
 
 
 def apply_timeline(row: SessionObservation, course: AttemptTimeline) -> None:
-    """How long the nodes were up and the capacity was held when it was last observed."""
+    """Set how long the nodes were up and the capacity was held at the last observation."""
     row.reached_collecting = row.reached_collecting or course.collecting
     row.booted_seconds = _seconds(course.ready, row.observed_at)
     row.held_seconds = _seconds(course.scheduled, row.observed_at)
@@ -138,7 +138,7 @@ def _seconds(start: datetime | None, end: datetime) -> int:
 
 
 def wasted(sample: SessionSample, required: dict[str, int]) -> tuple[int, int]:
-    """What was asked for above the peak × the time it was held: hundredths of core- and GB-seconds."""
+    """Return (requirement − peak) × time held, in hundredths of core-seconds and GB-seconds."""
 
     def above(resource: str) -> int:
         seen = sample.amounts.get((resource, USED), sample.amounts.get((resource, ALLOCATED)))

@@ -1,4 +1,4 @@
-"""Leaving a session out of the evidence, and bringing it back."""
+"""Exclusion of sessions from the evidence."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from observations.services.samples import sample_of, update_is_sample
 def exclude_session(
     *, session: LabletSession, reason: str, actor: Actor, now: datetime
 ) -> SessionObservation:
-    """It does not count any more; why is kept with it."""
+    """Exclude the session and record the reason."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is shown beside the evidence."})
+        raise InvalidInput({"reason": "Enter a reason; it is shown with the evidence."})
     return _update_excluded(session, excluded=True, reason=reason, actor=actor, now=now)
 
 
 def include_session(
     *, session: LabletSession, reason: str, actor: Actor, now: datetime
 ) -> SessionObservation:
-    """It counts again, if it ever could."""
+    """Include the session again; it counts if it is eligible."""
     require_reason(reason)
     return _update_excluded(session, excluded=False, reason=reason, actor=actor, now=now)
 
@@ -44,14 +44,14 @@ def _update_excluded(
         if row is None:
             raise StateConflict(f"{session} has not been observed.")
         if bool(row.excluded_reason) == excluded:
-            raise StateConflict(f"{session} is {'excluded already' if excluded else 'not excluded'}.")
+            raise StateConflict(f"{session} is {'already excluded' if excluded else 'not excluded'}.")
         before = sample_of(row)
         row.excluded_reason, row.excluded_by = (reason, actor.label) if excluded else ("", "")
         update_is_sample(row)
         row.save(update_fields=["excluded_reason", "excluded_by", "is_sample", "left_out"])
         change = SampleChange(before, sample_of(row), required_by(row.revision))
         change_samples(definition=row.definition, epoch=row.epoch, changes=[change], now=now)
-        how = "left out of" if excluded else "brought back to"
+        how = "excluded from" if excluded else "included in"
         log_change(
             session,
             actor=actor,

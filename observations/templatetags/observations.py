@@ -1,4 +1,4 @@
-"""How amounts in hundredths and resources are shown."""
+"""Template filters for resources and amounts in hundredths."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from observations.pages import not_counted
 
 register = template.Library()
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|cores?\b|core-hours\b|GB))")
-UNKNOWN = mark_safe('<span class="muted">not known</span>')
+UNKNOWN = mark_safe('<span class="muted">unknown</span>')
 
 
 @register.filter
 def units(value: int | None) -> str | SafeString:
-    """Hundredths as a number; what is not known is said so, never zero."""
+    """Format hundredths as a number; unknown values are named as such, never zero."""
     return UNKNOWN if value is None else text(value)
 
 
 @register.filter
 def core_units(value: int | None) -> str:
-    """The unit after hundredths of a core; none after what is not known."""
+    """Return the unit after hundredths of a core; empty if the amount is unknown."""
     if value is None:
         return ""
     return "core" if value == 100 else "cores"
@@ -50,7 +50,7 @@ def resource_unit(name: str) -> str:
 
 @register.simple_tag
 def measure(value: int | None, resource: str) -> SafeString:
-    """Hundredths of a resource with its unit: `3.5 cores`, `1 core`, `2 GB`."""
+    """Format hundredths of a resource with its unit: `3.5 cores`, `1 core`, `2 GB`."""
     if value is None:
         return UNKNOWN
     unit = core_units(value) if resource == CPU else RULES[resource].unit
@@ -59,13 +59,13 @@ def measure(value: int | None, resource: str) -> SafeString:
 
 @register.filter
 def unbroken(text: str) -> str:
-    """A number stays on the line of its unit: `95 %`, `14 cores`, `62 GB`."""
+    """Keep numbers and units on one line: `95 %`, `14 cores`, `62 GB`."""
     return _UNIT.sub(NBSP, text)
 
 
 @register.filter
 def signed(value: int) -> str:
-    """`+12`, `−25`, with a minus that can be told from a hyphen."""
+    """Format with a sign: `+12`, `−25` (a minus sign, not a hyphen)."""
     return f"+{value}" if value > 0 else f"−{-value}" if value < 0 else "0"
 
 
@@ -96,12 +96,12 @@ def whole(value: Any) -> str:
 
 @register.filter
 def answered_in(asked: Any) -> str:
-    """How long the answer to a request took."""
+    """Return how long a request took to complete."""
     return duration_text(asked.answered_at - asked.requested_at)
 
 
 @register.simple_tag
 def drift_state(review: DriftReview) -> SafeString:
-    """As it is now: an acknowledgement ends by itself."""
+    """Return the current state; an expired acknowledgement counts as open."""
     state = review.state_at(timezone.now())
     return status("warning" if state == "open" else state.value, state.label)

@@ -1,4 +1,4 @@
-"""The stage of fair share."""
+"""Fixtures of fair share."""
 
 from __future__ import annotations
 

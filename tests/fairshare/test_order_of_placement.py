@@ -1,4 +1,4 @@
-"""The plugin scheduler places by fair share: who used less goes first, within a priority."""
+"""The fairshare plugin places sessions with less usage first within a priority."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WITHOUT = "actions: [allocate]\nplugins: [{name: resources}, {name: priority}, {
 
 @pytest.fixture
 def tight(stage: Stage) -> Fleet:
-    """One slot with room for one lab, in a pool where ann has used something and cyd nothing."""
+    """One slot with capacity for one lab, in a pool where ann has usage and cyd has none."""
     Pool.objects.filter(pk=stage.pool.pk).update(cpu_cores=4, memory_gb=4, storage_gb=10, max_slots=1)
     session = stage.start("ann", "ccna")
     stage.clock.advance(hours=2)

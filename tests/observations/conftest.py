@@ -1,4 +1,4 @@
-"""Sessions that were observed."""
+"""Fixtures with observed sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def collecting(active_definition, project, operator, now) -> LabletSession:
 
 @pytest.fixture
 def observed(project, operator, now: datetime) -> Callable[..., list[LabletSession]]:
-    """`observed(definition, 22, cpu="1.00")`: so many sessions, an hour apart, each observed at its end."""
+    """`observed(definition, 22, cpu="1.00")` creates sessions an hour apart, each observed at its end."""
 
     def make(definition: LabletDefinition, count: int, **figures: Any) -> list[LabletSession]:
         definition.refresh_from_db()
@@ -45,7 +45,7 @@ def observed(project, operator, now: datetime) -> Callable[..., list[LabletSessi
 
 @pytest.fixture
 def known(active_definition, observed) -> LabletDefinition:
-    """The small lab of 4 cores, 3.5 GB and 7 GB, of which ten sessions used half the cores."""
+    """The small lab of 4 cores, 3.5 GB and 7 GB, with ten sessions that used half the cores."""
     for hundredths in (150, 160, 170, 180, 190, 200, 150, 160, 170, 300):
         observed(active_definition, 1, cpu=f"{hundredths / 100:.2f}", memory=2500, storage=5000)
     return active_definition

@@ -1,4 +1,4 @@
-"""What Prometheus learns when observations are recorded."""
+"""Prometheus metrics of recorded observations."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture
 def counted():
-    """`counted()`: observations and new drift, since the test began."""
+    """Return the observations and new drift counted since the test began."""
 
     def total(name):
         return REGISTRY.get_sample_value(f"lcm_{name}_total")

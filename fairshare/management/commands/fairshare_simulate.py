@@ -1,4 +1,4 @@
-"""`manage.py fairshare_simulate FILE`: fair share of a tree that is written down, without a database."""
+"""`manage.py fairshare_simulate FILE`: fair share of a tree in a file, without a database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", metavar="FILE", help="a JSON file, or - for the standard input")
+        parser.add_argument("file", metavar="FILE", help="a JSON file, or - for standard input")
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
     def handle(self, *args: Any, file: str, json: bool, **options: Any) -> None:
@@ -60,7 +60,7 @@ def _as_table(rows: list[dict[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """Six digits, as sshare prints them; no level fair share means no usage."""
+    """Format with six decimals, as sshare does; no level fair share means no usage."""
     if value is None:
         return "inf"
     return f"{value:.6f}" if isinstance(value, float) and not value.is_integer() else f"{value:g}"

@@ -1,4 +1,4 @@
-"""`manage.py rebuild_usage`: make daily buckets anew from records, or only compare them."""
+"""`manage.py rebuild_usage`: rebuild daily buckets from records, or only compare them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDTH = 30
 
 
 class ProgressBar:
-    """`with Progress(10, "day", stream) as progress: progress.step()`."""
+    """A progress bar: `with ProgressBar(10, "day", stream) as progress: progress.step()`."""
 
     def __init__(self, total: int, noun: str, stream: Any) -> None:
         self.total, self.noun, self.done = total, noun, 0
@@ -51,11 +51,11 @@ SHOWN = 20
 
 
 class Command(BaseCommand):
-    help = "Make daily usage anew from its records, day by day; safe while observers run."
+    help = "Rebuild daily usage from its records, day by day; safe while observers run."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--check", action="store_true", help="only compare; exit with 1 if something differs"
+            "--check", action="store_true", help="only compare; exit with status 1 if anything differs"
         )
         parser.add_argument(
             "--from", dest="first", type=_day, metavar="DAY", help="the first UTC day, 2026-03-02"
@@ -70,7 +70,7 @@ class Command(BaseCommand):
             return
         found = list(self._rebuild(first, last))
         self._print([str(each) for each in found[:SHOWN]], len(found))
-        self.stdout.write(f"{len(found):,} buckets were mended in {days}.")
+        self.stdout.write(f"{len(found):,} buckets repaired in {days}.")
 
     def _check(self, first: date, last: date, days: str) -> None:
         with ProgressBar((last - first).days + 1, "day", self.stderr) as progress:
@@ -99,10 +99,10 @@ class Command(BaseCommand):
     def _days(self, first: date | None, last: date | None) -> tuple[date, date]:
         known = recorded_days()
         if known is None:
-            raise CommandError("There is no record to make buckets from.")
+            raise CommandError("There are no records to rebuild buckets from.")
         if first is not None and first < known[0]:
             raise CommandError(
-                f"Records before {known[0]} are gone; buckets can be made anew from that day on."
+                f"Records before {known[0]} were removed; buckets can be rebuilt from that day on."
             )
         first, last = first or known[0], last or known[1]
         if first > last:
@@ -114,4 +114,4 @@ def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise CommandError(f"“{text}” is not a day; write for example 2026-03-02.") from error
+        raise CommandError(f"“{text}” is not a date; use for example 2026-03-02.") from error

@@ -1,4 +1,4 @@
-"""`manage.py usage_retention`: forget old records and buckets, as beat does once a day."""
+"""`manage.py usage_retention`: delete old records and buckets, as the daily task does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairshare.services.retention import remove_old_usage
 
 
 class Command(BaseCommand):
-    help = "Remove usage that is older than USAGE_RECORD_DAYS and USAGE_BUCKET_DAYS say."
+    help = "Delete usage older than USAGE_RECORD_DAYS and USAGE_BUCKET_DAYS."
 
     def handle(self, *args: Any, **options: Any) -> None:
         removed = remove_old_usage(now=timezone.now())

@@ -1,4 +1,4 @@
-"""The evidence of a definition over the API: read, preview, apply, put off."""
+"""API of a definition's evidence: read, preview, apply, snooze."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LONGEST_REVISION = 9  # digits
 
 @extend_schema(tags=["observations"])
 class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
-    """What the sessions of a definition say about its requirements."""
+    """Resource usage of a definition's sessions, and changes to its requirements."""
 
     queryset = LabletDefinition.objects.none()
     serializer_class = s.PreviewRequestSerializer
@@ -58,13 +58,13 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
             OpenApiParameter(
                 "revision",
                 {"type": "integer", "minimum": 0, "maximum": 10**LONGEST_REVISION - 1},
-                description="Only sessions of this revision. Class, flags and waste stay the definition's.",
+                description="Only sessions of this revision. Class, flags and waste cover all revisions.",
             ),
             OpenApiParameter(
-                "by", str, enum=["node"], description="Also each node, over the newest sessions."
+                "by", str, enum=["node"], description="Include each node, over the newest sessions."
             ),
             *(
-                OpenApiParameter(name, str, enum=BASES, description="The basis to look at.")
+                OpenApiParameter(name, str, enum=BASES, description="The source of the figures.")
                 for name in MEASURED
             ),
         ],
@@ -72,7 +72,10 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
     )
     @action(detail=True, url_path="resource-observations")
     def resource_observations(self, request: Request, pk: str) -> Response:
-        """The aggregate: figures by resource, recommendation, outliers, and what was left out and why."""
+        """Return the aggregate:
+
+        figures by resource, recommendation, outliers, and excluded sessions with reasons.
+        """
         definition, asked = self.get_object(), _asked(request)
         revision = _revision(definition, asked["revision"])
         evidence = evidence_of(definition, now=self.now(), bases=asked["bases"], revision=revision)
@@ -94,7 +97,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
     @extend_schema(request=s.PreviewRequestSerializer, responses=AGGREGATE)
     @action(detail=True, methods=["post"])
     def preview(self, request: Request, pk: str) -> Response:
-        """What a change would do. Changes nothing; the token binds applying to it."""
+        """Preview a change without applying it; the token binds a later apply to this preview."""
         data = self.taken(s.PreviewRequestSerializer, request)
         made = preview_change(definition=self.get_object(), choices=s.choices_in(data), now=self.now())
         return Response(evidence_json.preview_json(made))
@@ -102,7 +105,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
     @extend_schema(request=s.ApplySerializer, responses={201: RevisionSerializer, 412: ErrorSerializer})
     @action(detail=True, methods=["post"])
     def apply(self, request: Request, pk: str) -> Response:
-        """Apply exactly what was previewed; 412 says what has changed since."""
+        """Apply exactly the previewed change; 412 states what has changed since."""
         data = self.taken(s.ApplySerializer, request)
         revision = apply_requirements(
             definition=self.get_object(),
@@ -117,7 +120,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
     @extend_schema(responses=s.PortReviewSerializer)
     @action(detail=True, url_path="port-review")
     def port_review(self, request: Request, pk: str) -> Response:
-        """The port template beside the ports of the newest sessions, with suggested changes."""
+        """Compare the port template with the ports of the newest sessions and suggest changes."""
         return Response(s.PortReviewSerializer(port_review_of(self.get_object())).data)
 
     @extend_schema(request=s.ApplyPortsSerializer, responses={201: RevisionSerializer})
@@ -139,7 +142,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
     @extend_schema(request=ReasonSerializer, responses=AGGREGATE)
     @action(detail=True, methods=["post"], url_path="review/dismiss")
     def dismiss(self, request: Request, pk: str) -> Response:
-        """Not this recommendation; it comes back when it has moved by a tenth."""
+        """Dismiss this recommendation until it has changed by 10 % or more."""
         data = self.taken(ReasonSerializer, request)
         definition = self.get_object()
         dismiss_review(definition=definition, **data, actor=self.actor, now=self.now())
@@ -147,19 +150,19 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
 
 
 def _asked(request: Request) -> dict[str, Any]:
-    """The parameters of the aggregate; what cannot be read is refused."""
+    """Return the query parameters of the aggregate; reject invalid ones."""
     given = request.query_params
     unknown = set(given) - {"revision", "by", *MEASURED}
-    wrong = dict.fromkeys(sorted(unknown), "There is no such parameter.")
+    wrong = dict.fromkeys(sorted(unknown), "Unknown parameter.")
     bases = {name: given[name] for name in MEASURED if given.get(name)}
     wrong |= {
-        name: f"This is one of {', '.join(BASES)}." for name, each in bases.items() if each not in BASES
+        name: f"Must be one of {', '.join(BASES)}." for name, each in bases.items() if each not in BASES
     }
     revision = given.get("revision", "")
     if "revision" in given and (not revision.isdecimal() or len(revision) > LONGEST_REVISION):
-        wrong["revision"] = "This is the number of a revision."
+        wrong["revision"] = "Must be the number of a revision."
     if given.get("by", "") not in ("", "node"):
-        wrong["by"] = "This is “node”."
+        wrong["by"] = "Must be “node”."
     if wrong:
         raise InvalidInput(wrong)
     return {"bases": bases, "revision": int(revision) if revision else None, "by": given.get("by", "")}

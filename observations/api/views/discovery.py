@@ -1,4 +1,4 @@
-"""What Prometheus asks LCM: where there is something to scrape."""
+"""Prometheus service discovery."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TargetGroupSerializer(serializers.Serializer[Any]):
 
 @extend_schema(tags=["for Prometheus"])
 class TargetViewSet(LcmViewSet[ScrapeTarget]):
-    """Controllers, web and worker processes and READY slots."""
+    """Scrape targets: controllers, web and worker processes, and READY slots."""
 
     queryset = ScrapeTarget.objects.none()
     serializer_class = TargetGroupSerializer
@@ -32,5 +32,8 @@ class TargetViewSet(LcmViewSet[ScrapeTarget]):
 
     @extend_schema(responses=TargetGroupSerializer(many=True))
     def list(self, request: Request) -> Response:
-        """In the form of Prometheus' HTTP service discovery, for the scope prometheus:targets."""
+        """List targets in the format of Prometheus HTTP service discovery.
+
+        Requires scope prometheus:targets.
+        """
         return Response(http_sd_targets())

@@ -1,4 +1,4 @@
-"""Port drift over the API."""
+"""API of port drift."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from observations.services.drift_reviews import acknowledge_drift, reopen_drift
 
 @extend_schema(tags=["observations"])
 class DriftReviewViewSet(ReadViewSet[DriftReview]):
-    """Ways in which the ports of sessions differ from the plan."""
+    """Differences between the allocated and the observed ports of sessions."""
 
     queryset = DriftReview.objects.none()
     serializer_class = s.DriftReviewSerializer
@@ -34,7 +34,7 @@ class DriftReviewViewSet(ReadViewSet[DriftReview]):
     @extend_schema(request=s.AcknowledgeSerializer, responses=s.DriftReviewSerializer)
     @action(detail=True, methods=["post"])
     def acknowledge(self, request: Request, pk: str) -> Response:
-        """Accept it for a while: 30 days unless said otherwise, 90 at most. A conflict cannot be accepted."""
+        """Accept a deviation for 30 days by default, at most 90. Conflicts cannot be accepted."""
         data = {"until": None, **self.taken(s.AcknowledgeSerializer, request)}
         review = acknowledge_drift(review=self.get_object(), **data, actor=self.actor, now=self.now())
         return Response(self.get_serializer(review).data)
@@ -42,7 +42,7 @@ class DriftReviewViewSet(ReadViewSet[DriftReview]):
     @extend_schema(request=ReasonSerializer, responses=s.DriftReviewSerializer)
     @action(detail=True, methods=["post"])
     def reopen(self, request: Request, pk: str) -> Response:
-        """Take an acknowledgement back."""
+        """Withdraw an acknowledgement."""
         data = self.taken(ReasonSerializer, request)
         review = reopen_drift(review=self.get_object(), **data, actor=self.actor, now=self.now())
         return Response(self.get_serializer(review).data)

@@ -1,4 +1,4 @@
-"""Live statistics over the API."""
+"""API of live statistics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from observations.selectors import live as selectors
 
 @extend_schema(tags=["live statistics"])
 class SessionLiveViewSet(LcmViewSet[LabletSession]):
-    """What a session does now, and did a while ago."""
+    """Current and past resource usage of a session."""
 
     queryset = LabletSession.objects.all()
     serializer_class = s.SessionLiveSerializer
@@ -48,7 +48,7 @@ class SessionLiveViewSet(LcmViewSet[LabletSession]):
 
 @extend_schema(tags=["live statistics"])
 class LiveViewSet(LcmViewSet[Kernel]):
-    """What many kernels do now."""
+    """Current resource usage of many kernels."""
 
     queryset = Kernel.objects.none()
     serializer_class = s.BatchLiveSerializer
@@ -62,14 +62,14 @@ class LiveViewSet(LcmViewSet[Kernel]):
         sessions = selectors.kernels_of(data.get("sessions", ()))
         ids = {*data.get("kernels", ()), *(key for kernels in sessions.values() for key in kernels)}
         if len(ids) > s.MOST_KERNELS:
-            many = f"These are {len(ids):,} kernels; ask for {s.MOST_KERNELS:,} at most."
+            many = f"{len(ids):,} kernels requested; the maximum is {s.MOST_KERNELS:,}."
             raise InvalidInput({"sessions": many})
         shown = {str(key): [str(each) for each in kernels] for key, kernels in sessions.items()}
         return Response({**_shown(kernel_live_stats(ids)), "sessions": shown})
 
 
 def _shown(stats: LiveStats) -> dict[str, Any]:
-    """As LiveSerializer says; written by hand, for 5,000 kernels are many."""
+    """Return the fields of LiveSerializer, built by hand because a response may hold 5,000 kernels."""
     return {
         "state": stats.state,
         "asked_at": stats.asked_at,

@@ -1,4 +1,4 @@
-"""Observations of sessions over the API: posted by controllers, asked for and read by people."""
+"""API of session observations: controllers post them, users request and read them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from observations.services.session_exclusion import exclude_session, include_ses
 
 
 class ScopedObservations(LcmViewSet[LabletSession]):
-    """People see all sessions, a controller those in its scope."""
+    """Users see all sessions, a controller only the sessions in its scope."""
 
     queryset = LabletSession.objects.none()
     serializer_class = s.RecordedSerializer
@@ -47,18 +47,21 @@ class ScopedObservations(LcmViewSet[LabletSession]):
 
 @extend_schema(tags=["for controllers"])
 class InternalObservationViewSet(ScopedObservations):
-    """What a controller saw of a live lab."""
+    """Observations of running labs, posted by controllers."""
 
     access = {"resource_observations": CONTROLLER}
 
     @extend_schema(request=ObservationSerializer, responses=s.RecordedSerializer)
     @action(detail=True, methods=["post"], url_path="resource-observations")
     def resource_observations(self, request: Request, pk: str) -> Response:
-        """While the session is running, collecting or stopping. The same observation counts once."""
+        """Record an observation while the session is running, collecting or stopping.
+
+        Duplicates count once.
+        """
         try:
             body = request.data
         except RequestDataTooBig as error:
-            raise Unprocessable("An observation holds 5 MB at most.") from error
+            raise Unprocessable("An observation must not exceed 5 MB.") from error
         principal: Any = request.user
         recorded = record_observation(
             session_id=_id(pk),
@@ -73,7 +76,7 @@ class InternalObservationViewSet(ScopedObservations):
 
 @extend_schema(tags=["observations"])
 class SessionObservationViewSet(ScopedObservations):
-    """What was seen of a session."""
+    """Observations of a session."""
 
     access = {
         "resource_observations": VIEWER_OR_CONTROLLER,
@@ -91,7 +94,10 @@ class SessionObservationViewSet(ScopedObservations):
     @extend_schema(request=None, responses={202: s.RequestedObservationSerializer})
     @action(detail=True, methods=["post"], url_path="observe-resources")
     def observe_resources(self, request: Request, pk: str) -> Response:
-        """Ask for an observation now, of a running session; while one is asked for, that one is returned."""
+        """Request an observation of a running session now.
+
+        An open request is returned instead of a new one.
+        """
         self.refuse_fields(request)
         session = self.get_object()
         made = request_observation(session=session, actor=self.actor, now=self.now())
@@ -101,18 +107,18 @@ class SessionObservationViewSet(ScopedObservations):
     @extend_schema(responses=s.RequestedObservationSerializer)
     @observe_resources.mapping.get
     def observe_state(self, request: Request, pk: str) -> Response:
-        """The last request and what became of it."""
+        """Return the last observation request and its state."""
         session = self.get_object()
         last = last_request(session)
         if last is None:
-            raise NotFound(f"Nobody has asked for an observation of {session}.")
+            raise NotFound(f"No observation of {session} was requested.")
         last.state = last.state_at(self.now())
         return Response(s.RequestedObservationSerializer(last).data)
 
     @extend_schema(request=ReasonSerializer, responses=s.SessionEvidenceSerializer)
     @action(detail=True, methods=["post"], url_path="resource-observations/exclude")
     def exclude(self, request: Request, pk: str) -> Response:
-        """Leave the session out of the evidence of its definition."""
+        """Exclude the session from the evidence of its definition."""
         data = self.taken(ReasonSerializer, request)
         exclude_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
         return self._evidence(self.get_object())
@@ -120,7 +126,7 @@ class SessionObservationViewSet(ScopedObservations):
     @extend_schema(request=ReasonSerializer, responses=s.SessionEvidenceSerializer)
     @action(detail=True, methods=["post"], url_path="resource-observations/include")
     def include(self, request: Request, pk: str) -> Response:
-        """Bring an excluded session back."""
+        """Include an excluded session again."""
         data = self.taken(ReasonSerializer, request)
         include_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
         return self._evidence(self.get_object())
@@ -134,4 +140,4 @@ def _id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise NotFound("There is no such session.") from error
+        raise NotFound("Session not found.") from error

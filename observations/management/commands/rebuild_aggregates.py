@@ -13,11 +13,11 @@ from observations.services.aggregates import rebuild_definition
 
 
 class Command(BaseCommand):
-    help = "Compute the aggregates of definitions from their sessions; says what differed and puts it right."
+    help = "Recompute the aggregates of definitions from their sessions; report and repair differences."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("names", nargs="*", help="Names of definitions; all when none is given.")
-        parser.add_argument("--check", action="store_true", help="Only compare; fails when anything differs.")
+        parser.add_argument("names", nargs="*", help="Names of definitions; default: all.")
+        parser.add_argument("--check", action="store_true", help="Only compare; fail if anything differs.")
 
     def handle(self, *args: Any, names: list[str], check: bool, **options: Any) -> None:
         rows = LabletDefinition.objects.select_related("current_revision").defer("topology_yaml", "links")
@@ -31,8 +31,10 @@ class Command(BaseCommand):
             for each in found:
                 self.stdout.write(f"{each.definition}: {each.what}")
         if not looked_at:
-            raise CommandError("There is no such definition.")
-        verb = "differ" if check else "differed and are put right"
-        self.stdout.write(f"{looked_at:,} definitions looked at, {different:,} {verb}.")
+            raise CommandError("Definition not found.")
+        verb = "differ" if check else "repaired"
+        self.stdout.write(f"{looked_at:,} definitions checked, {different:,} {verb}.")
         if check and different:
-            raise CommandError("The aggregates are not what the sessions say; run it without --check.")
+            raise CommandError(
+                "Aggregates differ from the sessions; run the command without --check to repair them."
+            )

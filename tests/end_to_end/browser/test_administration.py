@@ -107,7 +107,7 @@ def test_weights_are_edited_inline_and_saved_with_a_reason(script, open_page):
     weight.fill(new_weight)
     if script:
         weight.press("Tab")
-        page.get_by_role("button", name="Who moves, save…").click()
+        page.get_by_role("button", name="Preview and save…").click()
     else:
         page.get_by_role("button", name="Preview and save…").click()
     confirm(page, "A course begins", "Save weights")

@@ -46,7 +46,7 @@ def test_an_over_provisioned_lab_is_reviewed_applied_and_verified(open_page, liv
     live("observed", OVER, 12, 0.3, 0.4, 0.6)
     page = open_page("admin", "/definitions/")
     row = page.get_by_role("row").filter(has_text=OVER)
-    expect(row.get_by_text("Over", exact=True)).to_be_visible()
+    expect(row.get_by_text("Over-provisioned", exact=True)).to_be_visible()
     definition_page(page, OVER)
     expect(page.get_by_text("CPU, memory and storage are set too high.")).to_be_visible()
     impact, trail = page.locator("#review-impact"), page.locator("#review-trail")
@@ -64,7 +64,7 @@ def test_an_over_provisioned_lab_is_reviewed_applied_and_verified(open_page, liv
     expect(page.locator("#chart-cpu_cores .label-proposal")).to_have_text("proposal 2")
     expect(page.locator("#chart-cpu_cores").get_by_role("link").first).to_be_visible()
     assert serious(page, around=False) == []
-    impact.get_by_text("Which ones on CPU").click()
+    impact.get_by_text("Sessions by CPU").click()
     expect(impact.get_by_role("link").first).to_be_visible()
 
     page.get_by_label("CPU: Recommended").check()
@@ -72,11 +72,11 @@ def test_an_over_provisioned_lab_is_reviewed_applied_and_verified(open_page, liv
     page.get_by_label("Reason").fill("Twelve sessions never came near")
     page.get_by_role("button", name="Apply as revision 2").click()
     expect(page.get_by_text("Revision 2 applied.")).to_be_visible()
-    expect(page.get_by_text("Revision 2 is being watched: 0 of 5 sessions within so far.")).to_be_visible()
+    expect(page.get_by_text("Watching revision 2: 0 of 5 sessions stayed within limits.")).to_be_visible()
 
     live("observed", OVER, 5, 0.3, 0.4, 0.6)
     page.reload()
-    expect(page.get_by_text("Revision 2 is verified: 5 of 5 sessions within.")).to_be_visible()
+    expect(page.get_by_text("Verified revision 2: 5 of 5 sessions stayed within limits.")).to_be_visible()
 
 
 def test_a_reduced_lab_regresses_and_is_reverted(open_page, live):
@@ -123,7 +123,7 @@ def test_a_viewer_sees_the_preview_and_cannot_apply(open_page):
     definition_page(page, "dc-vxlan-fabric")
     page.get_by_label("CPU, custom value in cores").fill("3")
     expect(page.locator("#chart-cpu_cores .label-proposal")).to_have_text("proposal 3")
-    expect(page.get_by_text("An administrator can apply a change.")).to_be_visible()
+    expect(page.get_by_text("Only administrators can apply changes.")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("Apply"))).to_have_count(0)
 
 
@@ -171,7 +171,7 @@ def test_a_lab_edited_by_hand_is_observed_drifts_and_is_acknowledged(open_page, 
     expect(page.get_by_text("Observing…")).to_be_visible()
     answer = observe_as_the_controller(plane, key, session, {**ports, "by-hand_vnc": 7990})
     assert answer["port_drift_detected"]
-    expect(page.get_by_text(re.compile("answered in"))).to_be_visible()
+    expect(page.get_by_text(re.compile("completed in"))).to_be_visible()
     line = page.get_by_role("row").filter(has_text="by-hand_vnc")
     expect(line.get_by_text("Leaked")).to_be_visible()
 

@@ -109,13 +109,13 @@ def apply(page: Page, reason: str) -> None:
     page.get_by_label("Reason").fill(reason)
     page.get_by_role("button", name="Apply as revision 2").click()
     shown(page.get_by_text("Revision 2 applied."))
-    shown(page.get_by_text("Revision 2 is being watched: 0 of 5 sessions within so far."))
+    shown(page.get_by_text("Watching revision 2: 0 of 5 sessions stayed within limits."))
 
 
 def test_live_usage_is_flagged_reviewed_applied_verified_and_reverted(learning: Learning, page: Page) -> None:
     learning.live({ROOMY: 10, TIGHT: 5, CUT: 5})
     page.goto("/definitions/")
-    for name, judgement in ((ROOMY, "Over"), (TIGHT, "Under")):
+    for name, judgement in ((ROOMY, "Over-provisioned"), (TIGHT, "Under-provisioned")):
         row = page.get_by_role("row").filter(has_text=name)
         shown(row.get_by_text(judgement, exact=True))
 
@@ -150,7 +150,7 @@ def test_live_usage_is_flagged_reviewed_applied_verified_and_reverted(learning: 
     assert float(by_name[CUT]["memory_gb"]) == 0.5
     for name in (ROOMY, TIGHT):
         open_definition(page, name)
-        shown(page.get_by_text("Revision 2 is verified: 5 of 5 sessions within."))
+        shown(page.get_by_text("Verified revision 2: 5 of 5 sessions stayed within limits."))
     page.goto("/")
     says(page.locator("section", has=page.locator("#needs")), "regressed")
     open_definition(page, CUT)

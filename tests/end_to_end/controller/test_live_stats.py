@@ -198,7 +198,7 @@ def test_the_pages_show_live_values(plane, session, browser):
 
     wait_until(lambda: "<polyline" in shown(), "there are lines", 60, shown)
     panel = shown()
-    assert "3 nodes together" in panel
+    assert "3 nodes, usage of allocation" in panel
     assert re.search(r"of 4\scores, \d+\s%", panel)
     assert "of 3.5 GB" in panel
     (slot,) = {
@@ -281,14 +281,14 @@ def test_when_prometheus_stops_the_last_values_stay_until_it_is_back(plane, sess
     assert set(found["totals"]) == set(before["totals"])
     assert found["problems"]
     text = browser.get(panel).text
-    assert "Prometheus does not answer" in text
+    assert "Prometheus is not responding" in text
     assert "These figures are" in text
     assert "of 3.5 GB" in text
     prometheus.start()
     back = datetime.now(UTC).isoformat()
     wait_until(lambda: read_since(plane, session, back), "figures are new", 60, plane.logs)
     until_state(plane, session, "ok")
-    assert "Prometheus does not answer" not in browser.get(panel).text
+    assert "Prometheus is not responding" not in browser.get(panel).text
 
 
 def test_series_end_with_the_lab_and_a_stopped_controller_is_not_scraped(

@@ -1,3 +1,3 @@
-"""The setup of fair share."""
+"""Fixtures of fair share."""
 
 from tests.fairshare.conftest import no_broker, stage  # noqa: F401

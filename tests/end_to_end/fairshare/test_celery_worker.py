@@ -1,4 +1,4 @@
-"""Beat and a worker as they run: records, buckets and factors appear, and the queue's order follows them."""
+"""Celery beat and a worker: records, buckets and factors appear, and the queue order follows them."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ QUICK = {
 
 @pytest.fixture
 def metrics() -> Address:
-    """Where the worker answers Prometheus."""
+    """Address of the worker's metrics."""
     return free_address()
 
 
 @pytest.fixture
 def processes(transactional_db, tmp_path: Path, metrics: Address) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """A worker and a beat on the test's database and a broker, with intervals of a second."""
+    """A worker and beat on the test database and a broker, with intervals of one second."""
     url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connection.settings_dict)
     figures = tmp_path / "figures"
     figures.mkdir()
@@ -79,7 +79,7 @@ def processes(transactional_db, tmp_path: Path, metrics: Address) -> Iterator[li
 
 
 def order_of_the_queue(stage: Stage) -> list[str]:
-    """Whose waiting session would be placed first, by what the scheduler reads."""
+    """Return the owners of waiting sessions in scheduling order."""
     standings = factors_in_pool(stage.pool)
     waiting = LabletSession.objects.filter(status=S.PENDING).select_related("owner").order_by("created_at")
     ranked = sorted(
@@ -92,7 +92,7 @@ def order_of_the_queue(stage: Stage) -> list[str]:
 
 
 def used_most(level: str) -> str | None:
-    """Who, by what a worker has summed; asks it to while it has not."""
+    """Return the top user from the cached sum; enqueue a task while there is none."""
     today = timezone.now().date()
     asked = usage_totals.UsageQuery(Period(today - timedelta(days=1), today), level, "cpu_cores")
     found = usage_totals.usage_totals(asked, now=timezone.now()).found

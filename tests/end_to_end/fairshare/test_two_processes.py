@@ -1,4 +1,4 @@
-"""Real processes on PostgreSQL: two recording at once, and ones that are killed in the middle."""
+"""Processes on PostgreSQL: two that record concurrently, and processes killed in the middle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """`start(mode, …)`: a worker process; whatever is left of them is killed at the end."""
+    """`start(mode, …)` starts a worker process; remaining processes are killed at the end."""
     started: list[subprocess.Popen[str]] = []
     url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connection.settings_dict)
     env = clean_environment(
@@ -54,7 +54,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def busy(transactional_db) -> Stage:
-    """A dozen sessions of three kernels, that began one after the other."""
+    """A dozen sessions of three kernels, started one after the other."""
     stage = Stage()
     for number in range(12):
         stage.start(*(("ann", "ccna"), ("bob", "ccna"), ("cyd", "soc"))[number % 3])
@@ -70,7 +70,7 @@ def finish(process: subprocess.Popen[str]) -> dict[str, int]:
 
 
 def test_two_workers_that_overlap_count_nothing_twice(busy, start):
-    """Both record and aggregate at once, without leases between them, while sessions end and start."""
+    """Both record and aggregate concurrently without leases, while sessions end and start."""
     workers = [start("work", 6, busy.clock().isoformat()) for _ in range(2)]
     turn = 0
     while any(worker.poll() is None for worker in workers):
@@ -110,7 +110,7 @@ def test_kill_9_in_the_middle_and_a_rerun_give_the_same_totals(point, busy, star
 
 
 def test_a_page_that_someone_holds_is_left_to_them(busy, start, tmp_path):
-    """A second pass does not wait for a first one that hangs; what it left out is charged later."""
+    """A second pass does not wait for a hanging one; the skipped rows are charged later."""
     busy.clock.advance(hours=1)
     flag = tmp_path / "here"
     worker = start("hang", "in the middle of recording", flag, busy.clock().isoformat())

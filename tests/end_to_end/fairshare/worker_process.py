@@ -1,8 +1,8 @@
-"""An observer as a process of its own: `python -m tests.end_to_end.fairshare.worker_process MODE …`.
+"""An observer in its own process: `python -m tests.end_to_end.fairshare.worker_process MODE …`.
 
-`work SECONDS NOW` records and aggregates in turns for a while, without leases in the way, as of a moment
-that moves on with each turn, and prints what it did as JSON. `hang POINT FILE NOW` works until it comes to
-a point, makes the file, and waits there to be killed.
+`work SECONDS NOW` records and aggregates in turns for a while, without leases, with a clock that advances
+each turn, and prints the result as JSON. `hang POINT FILE NOW` works until it reaches a point, creates the
+file and waits there to be killed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def one_round(now: datetime, done: Counter[str]) -> None:
 
 
 def hang_at(point: str, file: Path) -> None:
-    """Replace a function by one that does its work and then stops for ever, inside the transaction."""
+    """Replace a function by one that does its work and then hangs inside the transaction."""
     name, function = POINTS[point]
     __import__(name)
     module = sys.modules[name]

@@ -1,4 +1,4 @@
-"""Usage, shares, policies and observers over the API."""
+"""API of usage, shares, policies and observers."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_weights_in_no_pool_are_refused(busy, api, admin):
     response = api(admin).post("/api/fair-shares/weights", weights(busy, 5) | {"pool": "nowhere"})
     assert (response.status_code, response.json()["details"]) == (
         400,
-        {"pool": ["There is no pool “nowhere”."]},
+        {"pool": ["Pool “nowhere” does not exist."]},
     )
 
 

@@ -1,4 +1,4 @@
-"""The arithmetic of fair share by worked examples and by properties."""
+"""Fair-share arithmetic: worked examples and properties."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cpu(hours: float) -> tuple[float, ...]:
 
 
 def tree(*rows: tuple[str, float | str | None, float], **options) -> dict[str, FairShareResult]:
-    """`tree(("a/b/u", weight, core-hours), …)`: results by path; parents that are not named are added."""
+    """`tree(("a/b/u", weight, core-hours), …)` returns results by path; missing parents are added."""
     named = {path: (weight, usage) for path, weight, usage in rows}
     for path in list(named):
         for depth in range(1, path.count("/") + 1):
@@ -58,7 +58,7 @@ def test_the_window_has_as_many_days_as_the_policy_says():
 
 
 def test_hours_count_by_their_age_as_long_as_they_count_at_all():
-    """A half-life of 6 hours: an hour of 6 hours ago counts half. 30 half-lives are 180 hours."""
+    """With a half-life of 6 hours, usage 6 hours ago counts half. 30 half-lives are 180 hours."""
     found = decayed_hours(28, 0.25)
     assert [found[age] for age in (0, 6, 12)] == [1.0, 0.5, 0.25]
     assert len(found) == 180
@@ -105,7 +105,7 @@ def test_a_weight_of_0_comes_last_and_is_still_charged(order):
     assert found["a/p/zero"].rank > found["a/p/busy"].rank
     assert found["a/p/busy"].share == 1
     assert (found["c"].rank, found["c"].factor, found["c/r/v"].factor) == (3, 0, 0)
-    # What c used counts: nobody else has more because of it.
+    # Usage of c counts, so the other factors do not change.
     assert found["c"].actual == pytest.approx(0.1)
     assert found["a/p/busy"].actual == pytest.approx(0.9)
     people = {path: row.rank for path, row in found.items() if path.count("/") == 2}
@@ -499,7 +499,7 @@ def test_a_weight_that_is_too_small_is_refused_with_its_value_and_the_limit():
 @pytest.mark.parametrize("stored", [1e-200, 5e-324, 1e300, math.nan, math.inf])
 @pytest.mark.parametrize("policy", [Policy(), Policy(order="classic"), Policy(normalisation="capacity")])
 def test_a_stored_weight_outside_of_the_limits_breaks_no_calculation(stored, policy):
-    """The weight stands at each level of one branch; the other branch is calculated as well."""
+    """Use the weight at each level of one branch; the other branch is calculated as well."""
     rows = [("a", stored, 0), ("a/p", stored, 0), ("a/p/u", stored, 5), ("b/q/v", None, 5), ("a/p/w", 1, 0)]
     found = tree(*rows, policy=policy, capacity=(10.0, 0.0, 0.0, 0.0))
     for row in found.values():

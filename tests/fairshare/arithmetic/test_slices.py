@@ -1,4 +1,4 @@
-"""Cutting time: by table, and as properties."""
+"""Time slices: tables and properties."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The management commands."""
+"""Management commands of fair share."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ def test_a_check_says_what_differs_and_changes_nothing(days):
 def test_a_rebuild_mends(days):
     UsageBucket.objects.filter(level="user", day="2026-03-03").update(cpu_cores=5)
     UsageBucket.objects.filter(level="domain").delete()
-    assert "4 buckets were mended in 3 days" in run("rebuild_usage")
+    assert "4 buckets repaired in 3 days" in run("rebuild_usage")
     check_all_charged(days)
 
 
 def test_a_rebuild_of_some_days_leaves_the_others(days):
     UsageBucket.objects.all().update(gpu=5)
     out = run("rebuild_usage", "--from", "2026-03-03", "--to", "2026-03-03")
-    assert "3 buckets were mended in 1 days" in out
+    assert "3 buckets repaired in 1 days" in out
     assert set(UsageBucket.objects.filter(gpu=5).values_list("day", flat=True).distinct()).__len__() == 2
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--from", "2026-03-01"], "Records before 2026-03-02 are gone"),
+        (["--from", "2026-03-01"], "Records before 2026-03-02 were removed"),
         (["--from", "2026-03-04", "--to", "2026-03-03"], "2026-03-04 is after 2026-03-03"),
-        (["--from", "yesterday"], "not a day"),
+        (["--from", "yesterday"], "not a date"),
     ],
 )
 def test_days_that_cannot_be_rebuilt(arguments, message, days):
@@ -81,7 +81,7 @@ def test_days_that_cannot_be_rebuilt(arguments, message, days):
 def test_days_whose_records_were_removed_keep_their_buckets(days):
     before = list(UsageBucket.objects.order_by("pk").values())
     UsageBatch.objects.filter(last_day="2026-03-02").update(removed_at=days.clock())
-    with pytest.raises(CommandError, match="Records before 2026-03-03 are gone"):
+    with pytest.raises(CommandError, match="Records before 2026-03-03 were removed"):
         run("rebuild_usage", "--from", "2026-03-02")
     run("rebuild_usage")
     assert list(UsageBucket.objects.order_by("pk").values()) == before
@@ -123,7 +123,7 @@ def test_no_bar_in_a_log():
 
 
 def document(rows=SLURM, **more):
-    """A flat table of paths as the nested document that the command takes."""
+    """Convert a flat table of paths to the nested document of the command."""
     nodes = {}
     top = []
     for path, weight, usage in rows:
@@ -200,7 +200,7 @@ def test_a_simulation_by_capacity(file):
         ({"tree": [{"name": "a", "usage": {"ram": 1}}]}, "“ram”"),
         ({"tree": [{"name": "a", "colour": 1}]}, "“colour”"),
         ({"tree": [{"name": "a"}, {"name": "a"}]}, "twice"),
-        ({"tree": [{"name": "a", "children": 1}]}, "have to be a list"),
+        ({"tree": [{"name": "a", "children": 1}]}, "must be a list"),
         ({"tree": [{"name": "a"}], "policy": {"half_life_days": 0}}, "policy.half_life_days"),
         ({"tree": [{"name": "a"}], "policy": {"mood": 1}}, "“mood”"),
         ({"tree": [{"name": "a"}], "policy": {"normalisation": "capacity"}}, "needs “capacity”"),
@@ -212,7 +212,7 @@ def test_documents_that_cannot_be_simulated(content, message, file):
 
 
 def test_a_tree_deeper_than_people_is_refused(file):
-    with pytest.raises(CommandError, match="nothing deeper"):
+    with pytest.raises(CommandError, match="only three levels"):
         run(
             "fairshare_simulate",
             file(document([("a", 1, 0), ("a/b", 1, 0), ("a/b/c", 1, 0), ("a/b/c/d", 1, 0)])),
@@ -225,7 +225,7 @@ def test_a_file_that_is_not_there():
 
 
 def test_a_simulation_needs_no_database(file, tmp_path):
-    """As a process, with a database that does not exist."""
+    """Run as a process with a database that does not exist."""
     done = subprocess.run(
         [sys.executable, "manage.py", "fairshare_simulate", file(document()), "--json"],
         cwd=ROOT,

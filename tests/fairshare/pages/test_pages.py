@@ -1,4 +1,4 @@
-"""The pages of fair share and usage, as the server answers them."""
+"""Server responses of the fair-share and usage pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAIR = "/fair-share/?pool=cml-eu"
 
 @pytest.fixture
 def busy(stage: Stage, time_machine) -> Stage:
-    """A morning of usage: ann in ccna three times as much as cyd in soc; calculated, and it is now."""
+    """A morning of usage: ann in ccna uses three times as much as cyd in soc; calculated just now."""
     for who, project in (("ann", "ccna"), ("ann", "ccna"), ("ann", "ccna"), ("cyd", "soc")):
         stage.start(who, project)
     stage.clock.advance(hours=2)
@@ -75,7 +75,7 @@ def test_the_tree_has_share_usage_factor_and_rank(busy, as_, viewer):
     assert "academy domain 1 inherited 50.0 % 75.0 % 1.50 × " in text
     assert "Calculate now" not in text
     assert "/fair-share/policy" not in page.content.decode()
-    assert "Rank goes by the factor of the domain first, then of the project, then of the person" in text
+    assert "Rank compares the factors of domain, project and person" in text
 
 
 def test_branches_open_and_close_by_their_address(busy, as_, viewer):
@@ -94,7 +94,7 @@ def test_a_search_finds_projects_and_people(busy, as_, viewer):
     client = as_(viewer)
     found = text_of(client.get(f"{FAIR}&q=ann"))
     assert "ann academy / ccnp" in found
-    assert "Projects and people of that name." in found
+    assert "Search results." in found
     assert "Nothing found" in text_of(client.get(f"{FAIR}&q=zebra"))
 
 
@@ -108,18 +108,18 @@ def test_a_search_looks_past_accounts_in_no_project_and_says_when_there_are_more
     assert "ann academy / ccnp" in found
     assert "More are called like this" not in found
     monkeypatch.setattr(shares, "MAX_SEARCH_ROWS", 1)
-    assert "More are called like this; type more of the name." in text_of(client.get(f"{FAIR}&q=ann"))
+    assert "More matches exist; enter more of the name." in text_of(client.get(f"{FAIR}&q=ann"))
 
 
 def test_before_the_first_calculation_the_page_says_so(stage, as_, viewer):
     text = text_of(as_(viewer).get(FAIR))
-    assert "Nothing was calculated yet." in text
+    assert "Not calculated yet." in text
     assert "No shares yet" in text
 
 
 def test_without_usage_everybody_is_at_the_top(stage, as_, viewer):
     calculate_pool(stage.pool, now=stage.clock())
-    assert "Nobody used anything in the window" in text_of(as_(viewer).get(FAIR))
+    assert "No usage in the window" in text_of(as_(viewer).get(FAIR))
 
 
 def test_usage_that_came_after_the_calculation_is_not_counted_yet(stage, as_, viewer, time_machine):
@@ -129,7 +129,7 @@ def test_usage_that_came_after_the_calculation_is_not_counted_yet(stage, as_, vi
     stage.run("record", "aggregate")
     time_machine.move_to(stage.clock(), tick=False)
     for resource in ("cpu_cores", "gpu"):
-        assert "What was used is not counted yet." in text_of(as_(viewer).get(f"{FAIR}&resource={resource}"))
+        assert "Usage is not counted yet." in text_of(as_(viewer).get(f"{FAIR}&resource={resource}"))
 
 
 def test_what_was_not_compared_yet_is_checked_now(stage, as_, operator):
@@ -137,7 +137,7 @@ def test_what_was_not_compared_yet_is_checked_now(stage, as_, operator):
 
 
 def test_without_a_pool_there_is_nothing_to_share(as_, viewer):
-    assert "There is no pool yet" in text_of(as_(viewer).get("/fair-share/"))
+    assert "No pools" in text_of(as_(viewer).get("/fair-share/"))
 
 
 @pytest.mark.parametrize("path", [FAIR, "/usage/?level=user"])
@@ -191,7 +191,7 @@ def test_the_bar_says_what_a_weight_would_do(busy, as_, admin):
     text = text_of(response)
     assert "1 change: ccna default → 5" in text
     assert "up, " in text
-    assert "Who moves, save…" in text
+    assert "Preview and save…" in text
     assert not FairShare.objects.filter(weight__isnull=False).exists()
 
 
@@ -299,7 +299,7 @@ def test_a_policy_is_told_in_the_same_words_on_both_pages(busy, as_, admin):
 
 def test_rank_by_factor_alone_is_told_as_such(busy, as_, viewer):
     FairSharePolicy.objects.create(pool=busy.pool, order=FairShareOrder.CLASSIC)
-    assert "Rank goes by factor alone" in text_of(as_(viewer).get(FAIR))
+    assert "Rank compares only the person&#x27;s factor" in text_of(as_(viewer).get(FAIR))
 
 
 def test_a_preview_works_without_javascript(busy, as_, admin):
@@ -312,7 +312,7 @@ def test_a_preview_works_without_javascript(busy, as_, admin):
     ("field", "value", "said"),
     [
         ("half_life_days", "0", "Half-life, days"),
-        ("lookback_days", "0", "Looks back, days"),
+        ("lookback_days", "0", "Lookback, days"),
         ("gpu", "-1", "Resource weights"),
         ("default_weight", "nan", "Default weight"),
     ],
@@ -346,9 +346,9 @@ def test_the_explorer_says_who_used_most(busy, as_, viewer):
     [
         ("level=user", "academy / ccna / ann"),
         ("level=domain&resource=memory_gb", "academy used most: 21 GB-hours"),
-        ("first=2026-01-01&last=2026-01-31", "Nothing was used in the 31 days"),
-        ("pool=cml-us", "Nothing was used"),
-        ("resource=gpu", "Nothing was used"),
+        ("first=2026-01-01&last=2026-01-31", "No usage in the 31 days"),
+        ("pool=cml-us", "No usage"),
+        ("resource=gpu", "No usage"),
     ],
 )
 def test_the_explorer_looks_where_it_is_told(query, words, busy, as_, viewer):
@@ -365,7 +365,7 @@ def test_the_explorer_refuses_what_it_cannot_show(query, busy, as_, viewer):
 @pytest.mark.parametrize(("resource", "label"), [("cpu_cores", "CPU"), ("memory_gb", "Memory")])
 def test_parts_are_those_of_the_chosen_resource_and_none_is_muted(resource, label, busy, as_, viewer):
     body = as_(viewer).get(f"/usage/?resource={resource}").content.decode()
-    assert f'<th scope="col" class="num">Part of {label}</th>' in body
+    assert f'<th scope="col" class="num">Share of {label}</th>' in body
     assert 'data-label="GPU, GPU-hours"><span class="muted">0</span>' in body
 
 
@@ -389,7 +389,7 @@ def test_the_page_shows_the_last_check(busy, as_, operator):
 
     check_usage()
     text = text_of(as_(operator).get(FAIR))
-    assert "Records against buckets Equal" in text
+    assert "Usage consistency check Equal" in text
     assert "288 records" in text
     UsageBucket.objects.filter(level="user").update(gpu=1)
     check_usage()
@@ -417,7 +417,7 @@ def test_without_a_broker_the_page_says_so(as_, operator, monkeypatch):
 
 def test_the_list_of_observers(busy, as_, operator):
     text = text_of(as_(operator).get("/observers/"))
-    assert "usage-record Records what each node of a lab held" in text
+    assert "usage-record Records the resources that each node of a lab held" in text
     assert "Requeue placed sessions that are not started in time; after the last attempt" in text
     assert "are late" in text
     assert text.count("Run now") == 10

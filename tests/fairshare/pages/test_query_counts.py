@@ -1,4 +1,4 @@
-"""A page of fair share costs the same few queries, whatever was shared, weighted and used."""
+"""The number of queries of a fair-share page does not depend on the amount of data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PREVIEW = {
 
 
 class Organisation:
-    """A pool whose domains, projects and people have weights and usage, and where sessions wait."""
+    """A pool with domains, projects and people that have weights, usage and waiting sessions."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage, self.pool, self.now = stage, stage.pool, stage.clock()
@@ -52,7 +52,7 @@ class Organisation:
         )
 
     def grow(self, count: int) -> None:
-        """So many domains of so many projects of so many people each, all of whom used something."""
+        """Add `count` domains with `count` projects with `count` people each, all with usage."""
         for number in range(self.domains, self.domains + count):
             for each in range(count):
                 people = [make_person(f"person-{number}-{each}-{n}") for n in range(count)]
@@ -86,7 +86,7 @@ class Organisation:
         return f"{FAIR}&open={project.domain_id.hex},{project.pk.hex}"
 
     def typed(self) -> dict[str, str]:
-        """New weights for a domain, a project and a person, as the tree would post them."""
+        """Return new weights for a domain, a project and a person, as posted by the tree."""
         project, person = self.stage.projects["last"], self.stage.people["last"]
         keys: list[tuple[str, UUID, UUID]] = [
             ("domain", project.domain_id, ROOT),
@@ -104,7 +104,7 @@ def organisation(stage: Stage, time_machine) -> Organisation:
 
 
 def asked(organisation: Organisation, role: str) -> list[tuple[str, dict[str, str]]]:
-    """Addresses of pages and panels with what is posted to them, all that a role can see."""
+    """Return URLs of all pages and panels that a role can open, with the data to post."""
     trees = ["/fair-share/", FAIR, f"{FAIR}&open=", organisation.opened]
     trees += [f"{FAIR}&resource=gpu", f"{FAIR}&q=person", f"{FAIR}&q=domain", f"{FAIR}&q=nobody"]
     used = ["/usage/", USAGE, *(f"{USAGE}&level={level}&resource=memory_gb" for level in Level.values)]
@@ -117,7 +117,7 @@ def asked(organisation: Organisation, role: str) -> list[tuple[str, dict[str, st
 
 
 def costs(client, organisation: Organisation, role: str) -> dict[tuple[str, str], int]:
-    """How many queries each answer takes, as a page and as the panel that htmx asks for."""
+    """Return the number of queries of each response, as a page and as an htmx panel."""
     found = {}
     for address, data in asked(organisation, role):
         for kind, headers in (("page", {}), ("panel", HTMX)):
@@ -128,7 +128,7 @@ def costs(client, organisation: Organisation, role: str) -> dict[tuple[str, str]
                     else client.get(address, headers=headers)
                 )
                 assert response.status_code == 200, address
-            # What is open is another project in a larger organisation.
+            # The expanded project is a different one in a larger organisation.
             name = "opened" if address == organisation.opened else address
             found[(name + ("preview" if data else ""), kind)] = len(captured)
     return found
@@ -150,7 +150,7 @@ def test_a_branch_with_more_than_fits_costs_as_much_as_a_small_one(organisation,
     organisation.grow(FEW)
     small = costs(client, organisation, "viewer")
     monkeypatch.setattr("fairshare.selectors.shares.MAX_CHILDREN", 1)
-    assert "lines are not shown" in client.get(organisation.opened).content.decode()
+    assert "rows not shown" in client.get(organisation.opened).content.decode()
     assert costs(client, organisation, "viewer") == small
 
 
@@ -158,6 +158,6 @@ def test_usage_that_is_not_counted_yet_costs_no_more(organisation, client, viewe
     client.force_login(viewer)
     organisation.grow(FEW)
     FairShare.objects.update(usage=0)
-    assert "What was used is not counted yet." in client.get(FAIR).content.decode()
+    assert "Usage is not counted yet." in client.get(FAIR).content.decode()
     found = costs(client, organisation, "viewer")
     assert {page: count for page, count in found.items() if count > LIMIT} == {}

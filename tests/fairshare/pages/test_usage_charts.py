@@ -1,4 +1,4 @@
-"""Usage by day and by subject: who has a colour of their own, and what the others come to."""
+"""Usage by day and subject: top subjects with their own colours, and the total of the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CPU = "cpu_cores"
 
 @pytest.fixture
 def used(db):
-    """Seven people in domains of their own; the n-th used n core-hours a day in each of two pools."""
+    """Seven people in separate domains; person n used n core-hours a day in each of two pools."""
     rows = []
     for number in range(1, PEOPLE + 1):
         person = make_person(f"person-{number}")

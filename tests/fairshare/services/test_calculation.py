@@ -1,4 +1,4 @@
-"""Factors in the database: from buckets to the scheduler."""
+"""Fair-share calculation in the database: from buckets to the scheduler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.factories import make_person
 
 @pytest.fixture
 def used(stage):
-    """`used(who, project, core-hours, days ago)`: usage as if it had been recorded."""
+    """`used(who, project, core-hours, days ago)` creates recorded usage."""
 
     def add(who, project, hours, days_ago=0, **resources):
         amounts = dict.fromkeys(RESOURCES, 0) | {"cpu_cores": hours, **resources}
@@ -152,7 +152,7 @@ def test_the_scheduler_reads_standings_by_person_and_project(stage, used):
     ann, bob = stage.people["ann"].pk, stage.people["bob"].pk
     ccna, ccnp = stage.projects["ccna"].pk, stage.projects["ccnp"].pk
     found = factors_in_pool(stage.pool)
-    # academy has all usage for half of the weights: ratio 2; ccna likewise, and ann in it.
+    # academy has all usage and half of the weights, a ratio of 2; likewise ccna, and ann in it.
     assert found[(ann, ccna)] == LevelFactors(1 / 3, 1 / 3, 1 / 3)
     assert found[(bob, ccna)] == LevelFactors(1 / 3, 1 / 3, 1.0)
     assert found[(ann, ccnp)] == LevelFactors(1 / 3, 1.0, 1.0)
@@ -206,7 +206,7 @@ def test_one_pool_that_fails_does_not_keep_the_others(stage, monkeypatch):
 
 
 def test_usage_relative_to_what_the_pool_could_give(stage, used):
-    """Four slots of 10,000 cores: 8 h of Monday are over."""
+    """Four slots of 10,000 cores; 8 h of Monday are over."""
     save_policy(
         pool=stage.pool,
         normalisation="capacity",
@@ -341,7 +341,7 @@ def test_a_weight_of_0_and_parent_are_kept_and_counted(stage, used):
 def test_a_half_life_under_a_day_decays_by_the_hour(stage):
     """ann held 4 cores from 8 to 10, bob from 14 to 15. At 15:30 with a half-life of 6 hours:
 
-    ann 4 · (2^-(7/6) + 2^-(6/6)), bob 4 · 2^-(1/6) core-hours; the buckets of the day say 8 and 4.
+    ann 4 · (2^-(7/6) + 2^-(6/6)), bob 4 · 2^-(1/6) core-hours; the buckets of the day hold 8 and 4.
     """
     save_policy(pool=stage.pool, half_life_days=0.25, reason="exams", actor=SYSTEM)
     session = stage.start("ann", "ccna")

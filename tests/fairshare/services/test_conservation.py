@@ -1,7 +1,7 @@
-"""Whatever happens, what was held is charged once: a machine of everything that can happen to usage.
+"""Stateful test: held resources are charged exactly once, whatever happens.
 
-Kernels start, stop and are re-queued, LCM is down for hours, observers run late, twice, in the middle of
-each other and crash between steps, clocks pass midnights and a change to summer time.
+Kernels start, stop and are requeued, LCM is down for hours, observers run late, twice, concurrently and crash
+between steps, clocks pass midnight and a change to summer time.
 """
 
 from __future__ import annotations
@@ -45,17 +45,20 @@ SUBJECTS = (("ann", "ccna"), ("bob", "ccna"), ("ann", "ccnp"), ("cyd", "soc"))
 
 
 class Crash(Exception):
-    """The process is gone in the middle of a transaction."""
+    """The process crashes in the middle of a transaction."""
 
 
 class UsageMachine(RuleBasedStateMachine):
-    """An organisation in a transaction that is undone after each example; it begins before summer time."""
+    """An organisation in a transaction that is rolled back after each example.
+
+    It starts before summer time.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.undo = ExitStack()
         self.undo.enter_context(transaction.atomic())
-        # Small, so that pages, groups and back-fills of several transactions come about.
+        # Small, so that examples have several pages, groups and backfill transactions.
         self.undo.enter_context(patch.object(usage_records, "PAGE", 4))
         self.undo.enter_context(patch.object(usage_records, "MOST_SLICES", 7))
         self.undo.enter_context(patch.object(usage_buckets, "RECORDS", 30))
@@ -117,7 +120,7 @@ class UsageMachine(RuleBasedStateMachine):
 
     @rule(number=which)
     def a_second_pass_with_old_pages(self, number: int) -> None:
-        """A pass that was thought dead goes on with pages it read before another one recorded them."""
+        """A pass presumed dead continues with pages it read before another pass recorded them."""
         found = list(pages(3))
         self.stage.run("record")
         for page in found[number % 2 :]:
@@ -180,7 +183,7 @@ class UsageMachine(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self, "stage"))
     @rule()
     def catch_up(self) -> None:
-        """When observers have run, everything that was held is there, to the unit."""
+        """After observers have run, all held resources are recorded exactly."""
         self.stage.run("record", "aggregate")
         check_all_charged(self.stage)
 
@@ -193,7 +196,7 @@ class UsageMachine(RuleBasedStateMachine):
             self.undo.close()
 
     def end(self) -> None:
-        """All stop, observers catch up: everything is settled, and buckets are what records sum up to."""
+        """All kernels stop and observers catch up: everything is settled, and buckets match records."""
         for session in self.held(S.SCHEDULED, *NEXT.values()):
             self.stage.stop(session)
         self.catch_up()
@@ -211,7 +214,7 @@ def test_whatever_happens_what_was_held_is_charged_once():
 
 
 def test_a_busy_weekend_is_charged_once():
-    """A fixed walk through all of it, so that the machine's parts are seen to work on every run."""
+    """Run a fixed sequence of all rules, so that each of them is exercised on every run."""
     machine = UsageMachine()
     machine.begin()
     for turn in range(6):

@@ -1,4 +1,4 @@
-"""Buckets: summed once, split at midnight, equal at every level, made anew from records."""
+"""Buckets: aggregated once, split at midnight, equal at every level, rebuilt from records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def buckets(**fields):
 
 @pytest.fixture
 def busy(stage):
-    """Two hours of three sessions of four cores, recorded and in buckets."""
+    """Three sessions of four cores for two hours, recorded and aggregated."""
     for who, project in (("ann", "ccna"), ("bob", "ccna"), ("cyd", "soc")):
         stage.start(who, project)
     stage.clock.advance(hours=2)

@@ -1,4 +1,4 @@
-"""Rebuilding daily usage as a job."""
+"""Rebuild of daily usage as a job."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.fairshare_setup import check_conserved
 
 @pytest.fixture
 def busy(stage):
-    """A session of two hours, recorded and summed."""
+    """A session of two hours, recorded and aggregated."""
     stage.start()
     stage.clock.advance(hours=2)
     stage.run("record", "aggregate")
@@ -55,7 +55,7 @@ def test_an_admin_starts_it_and_comes_to_its_page(busy, client, admin):
 
 
 def test_a_day_whose_records_were_removed_since_the_start_keeps_its_buckets(busy, as_admin, now):
-    """Planned as complete, then retention removes the records, then the job and the command run."""
+    """The day is complete at the start, then retention removes records, then job and command run."""
     job = start_rebuild(reason="they differ", actor=as_admin, now=now)
     remove_old_usage(now=busy.clock() + timedelta(days=91))
     before = list(UsageBucket.objects.order_by("pk").values())
@@ -76,7 +76,7 @@ concurrent = [pytest.mark.postgres, pytest.mark.integration, pytest.mark.django_
 
 @contextmanager
 def second_connection() -> Iterator[ThreadPoolExecutor]:
-    """A thread with a connection of its own."""
+    """A thread with its own connection."""
     with ThreadPoolExecutor(1) as pool:
         yield pool
         pool.submit(connections.close_all).result()
@@ -104,7 +104,7 @@ class TestConcurrently:
         assert not UsageRecord.objects.exists()
 
     def test_a_check_reads_records_and_buckets_of_one_moment(self, busy, monkeypatch):
-        """An aggregation is committed after the check read the buckets and before it reads the records."""
+        """An aggregation commits after the check has read the buckets and before it reads the records."""
         busy.clock.advance(hours=1)
         busy.run("record")
         (group,) = pending_batches()

@@ -1,4 +1,4 @@
-"""Allocations and the records cut from them."""
+"""Allocations and their usage records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.fake_runtime import Clock
 
 
 def periods(session=None):
-    """Where records start and how long they are, in seconds since the morning."""
+    """Return start and length of records, in seconds since the morning."""
     rows = UsageRecord.objects.order_by("allocation_id", "period_start")
     if session is not None:
         rows = rows.filter(
@@ -110,7 +110,7 @@ def test_a_second_pass_finds_nothing_to_do(stage):
 
 
 def test_downtime_is_filled_in_later(stage, monkeypatch):
-    """Two days without LCM, and no transaction that writes more than three hours of an allocation."""
+    """Two days without LCM; no transaction writes more than three hours of an allocation."""
     session = stage.start()
     stage.clock.advance(days=2, minutes=3)
     stage.step(session, S.INSTANTIATING)
@@ -156,7 +156,7 @@ def test_usage_is_amount_times_time(stage):
 
 
 def test_one_allocation_that_cannot_be_recorded_does_not_keep_the_others(stage, caplog):
-    """Its cursor was set back by hand: its slices are recorded already, and are not counted twice."""
+    """Its cursor was set back manually: its slices are already recorded and are not counted twice."""
     sessions = [stage.start() for _ in range(4)]
     stage.clock.advance(minutes=5)
     stage.run("record")
@@ -201,7 +201,7 @@ def test_a_step_that_is_undone_leaves_no_allocation(stage):
 
 
 def test_records_and_cursor_move_together(stage, monkeypatch):
-    """Whatever fails after the rows were written takes the rows with it."""
+    """A failure after the rows were written rolls them back."""
     stage.start()
     stage.clock.advance(minutes=10)
     page = next(pages())
@@ -239,7 +239,7 @@ def test_a_pass_whose_clock_is_ahead_is_refused_and_charges_nothing(stage):
     run = ObserverRun.objects.filter(observer="usage-record").latest("started_at")
     assert (run.failure_count, run.error) == (1, refused.error)
     record_page(next(pages()), now=stage.clock())
-    # A process whose clock is ahead ends the session.
+    # A process with a clock ahead ends the session.
     stage.step(session, S.CANCELLED)
     stage.clock = Clock(database_now())
     stage.run("record")

@@ -1,4 +1,4 @@
-"""Usage that is too much to be summed while a page waits: a worker does it, for all who look."""
+"""Usage sums that are too large for a page request are computed by a worker for all users."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.fairshare.pages.test_pages import text_of
 from tests.support.fairshare_setup import Stage
 
 PEOPLE = "/usage/?level=user"
-SUMMING = "Being summed"
+SUMMING = "Calculating"
 
 
 @pytest.fixture
 def used(stage: Stage, time_machine) -> Stage:
-    """Ann used three times as much as cyd, and it is now."""
+    """Ann used three times as much as cyd, up to now."""
     for who, project in (("ann", "ccna"), ("ann", "ccna"), ("ann", "ccna"), ("cyd", "soc")):
         stage.start(who, project)
     stage.clock.advance(hours=2)
@@ -33,14 +33,14 @@ def used(stage: Stage, time_machine) -> Stage:
 
 @pytest.fixture
 def too_much(used, monkeypatch) -> Stage:
-    """Two people are more than a page waits for."""
+    """Two people exceed the limit of a direct sum."""
     monkeypatch.setattr(usage_totals, "DIRECT_LIMIT", 1)
     return used
 
 
 @pytest.fixture
 def asked(monkeypatch) -> list[tuple[str, ...]]:
-    """What workers are asked for."""
+    """The enqueued tasks."""
     sent: list[tuple[str, ...]] = []
     monkeypatch.setattr(task_queue.current_app, "send_task", lambda _, args, **__: sent.append(args))
     return sent
@@ -83,18 +83,18 @@ def test_old_sums_are_shown_while_they_are_made_anew(too_much, asked, look, time
     look()
     sum_usage(*asked[0])
     time_machine.move_to(too_much.clock() + usage_totals.FRESH - timedelta(seconds=1), tick=False)
-    assert "being summed anew" not in text_of(look())
+    assert "being recalculated" not in text_of(look())
     too_much.clock.advance(hours=3)
     too_much.run("record", "aggregate")
     time_machine.move_to(too_much.clock(), tick=False)
     text = text_of(look())
     assert "ann used most: 24 core-hours" in text
-    assert "summed 3 h ago , being summed anew" in text
+    assert "calculated 3 h ago , being recalculated" in text
     assert asked == [asked[0]] * 2
     sum_usage(*asked[1])
     text = text_of(look())
     assert "ann used most: 60 core-hours" in text
-    assert "being summed anew" not in text
+    assert "being recalculated" not in text
 
 
 def test_a_worker_that_does_not_answer_is_asked_again_later(too_much, asked, look, time_machine):
@@ -137,7 +137,7 @@ def test_without_a_cache_the_page_says_so(too_much, asked, look, monkeypatch):
 
     monkeypatch.setattr(cache, "get_many", away)
     text = text_of(look())
-    assert "summed by a worker, and the broker cannot be reached" in text
+    assert "needs a background worker, but the broker is unreachable" in text
     assert "Export" not in text
     monkeypatch.setattr(usage_totals, "DIRECT_LIMIT", 2)
     assert "ann used most: 24 core-hours" in text_of(look())

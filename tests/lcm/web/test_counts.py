@@ -70,10 +70,10 @@ def test_counts_use_singular_and_plural(said, text):
 @pytest.mark.parametrize(
     ("n", "verdict", "said"),
     [
-        (1, "insufficient", "**1 session is too few to say.**"),
-        (2, "insufficient", "**2 sessions are too few to say.**"),
-        (1, "optimized", "** 1 session says so."),
-        (2, "optimized", "** 2 sessions say so, 1 of them with revision 3."),
+        (1, "insufficient", "**Not enough data: 1 session observed.**"),
+        (2, "insufficient", "**Not enough data: 2 sessions observed.**"),
+        (1, "optimized", "** according to 1 session."),
+        (2, "optimized", "** according to 2 sessions, 1 with revision 3."),
     ],
 )
 def test_texts_for_one_session(n, verdict, said):
@@ -89,15 +89,16 @@ def test_texts_for_one_session(n, verdict, said):
 
 
 def test_the_list_of_one_definition(definition):
-    assert observed_lists.DEFINITIONS.lead() == "**It needs no fixing.**"
+    assert observed_lists.DEFINITIONS.lead() == "**No definition needs review.**"
     DefinitionAssessment.objects.update(worth=1, waste_cpu=5, waste_memory=7)
-    assert "**1 of 1 is worth fixing.** It held 5 core-hours" in observed_lists.DEFINITIONS.lead()
+    waste = "**1 of 1 definition needs review.** Waste in the last 30 days: 5 core-hours"
+    assert waste in observed_lists.DEFINITIONS.lead()
     LabletDefinition.objects.update(needs_review=True)
     make_definition("other")
     assert lcm_lists.DEFINITIONS.lead() == "**1 of 2 definitions needs review.**"
 
 
-@pytest.mark.parametrize(("count", "said"), [(1, "1 of them a port that"), (2, "2 of them ports that")])
+@pytest.mark.parametrize(("count", "said"), [(1, ", 1 conflict."), (2, ", 2 conflicts.")])
 def test_one_port_in_two_sessions(definition, now, count, said):
     for name in ("r1", "r2")[:count]:
         DriftReview.objects.create(

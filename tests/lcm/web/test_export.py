@@ -56,8 +56,8 @@ def test_slots_say_whether_they_are_cordoned_or_spot(exported, now):
 def test_definitions_are_exported_with_labels(exported, definition):
     DefinitionAssessment.objects.update(verdict="over")
     sheet, [row] = exported("definition_list")
-    assert (sheet[0]["Class"], sheet[0]["Status"]) == ("Over", "Draft")
-    assert (row["class"], row["status"]) == ("Over", "Draft")
+    assert (sheet[0]["Class"], sheet[0]["Status"]) == ("Over-provisioned", "Draft")
+    assert (row["class"], row["status"]) == ("Over-provisioned", "Draft")
 
 
 def test_a_failed_step_of_a_tick_is_exported_as_text(exported, now):

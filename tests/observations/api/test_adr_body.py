@@ -1,4 +1,4 @@
-"""The body of an observation as ADR-030 documents it: accepted, described, and refused with every error."""
+"""The observation body documented in ADR-030: accepted, described, and rejected with all errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observations over the API: who may, what is answered, what is refused."""
+"""Observations API: permissions, responses and errors."""
 
 import json
 from datetime import datetime, timedelta
@@ -107,7 +107,7 @@ def test_a_charset_that_is_none_of_text_is_400(api, controller, here, now):
 
 
 def with_more(body, more):
-    """The JSON of a body and, behind it, what no encoder would write."""
+    """Return a body as JSON followed by text that no encoder would produce."""
     return f"{json.dumps(body)[:-1]}, {more}}}"
 
 
@@ -304,9 +304,7 @@ def test_a_stale_preview_is_412_with_what_changed(api, admin, known, observed):
     observed(known, 1, cpu="3.00", memory=3000, storage=6500)
     answer = api(admin).post(f"{path}/apply", {"choices": choices, "reason": "x", "token": token})
     assert (answer.status_code, answer.json()["code"]) == (412, "stale_preview")
-    assert (
-        answer.json()["details"]["changed"][0] == "CPU: the proposal was 2.5 cores and is 3.5 cores by now."
-    )
+    assert answer.json()["details"]["changed"][0] == "CPU: the proposal was 2.5 cores and is now 3.5 cores."
     assert DefinitionRevision.objects.count() == 1
 
 

@@ -1,4 +1,4 @@
-"""Ports allocated against ports observed."""
+"""Comparison of allocated and observed ports."""
 
 import pytest
 from hypothesis import given

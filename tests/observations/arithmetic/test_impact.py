@@ -1,4 +1,4 @@
-"""How many sessions fit, what binds, and how risky a proposal is."""
+"""Number of sessions that fit, limiting resource, and risk of a proposal."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ def need(cpu=600, memory=3200, storage=6000, gpu=0, ports=14):
     ("asked", "sessions", "bound"),
     [
         (need(), 6, MEMORY),  # CPU 8, memory 6, storage 15, ports 21, leases 12
-        (need(memory=2400), 8, CPU),  # memory 8 as well: the first by name
+        (need(memory=2400), 8, CPU),  # memory also 8: the first by name
         (need(memory=2000, cpu=450), 9, MEMORY),  # CPU 10, memory 9
         (need(memory=1000, cpu=100), 12, "leases"),
         (need(memory=1000, cpu=100, ports=30), 10, "ports"),
@@ -80,12 +80,12 @@ def test_without_an_exceedance_the_bound_is_one_minus_the_nth_root(n, bound):
 @pytest.mark.parametrize(
     ("resource", "exceeding", "n", "level"),
     [
-        (MEMORY, 1, 100, "high"),  # what stops a lab must not happen
+        (MEMORY, 1, 100, "high"),  # exhausting memory stops a lab
         (CPU, 1, 100, "low"),
         (CPU, 4, 100, "medium"),
         (CPU, 6, 100, "high"),
         (CPU, 0, 22, "low"),
-        (MEMORY, 0, 5, "medium"),  # 45 % at most: five sessions say little
+        (MEMORY, 0, 5, "medium"),  # upper bound 45 %: five sessions are not enough
         (MEMORY, 0, 0, "unknown"),
     ],
 )
@@ -101,9 +101,9 @@ def test_the_worst_risk_counts():
 def test_risks_are_said():
     assert risk_text(risk_of(MEMORY, 2, 42)) == "Memory: 2 of 42 sessions would have run out."
     assert risk_text(risk_of(CPU, 2, 42)) == "CPU: 2 of 42 sessions would have been slowed."
-    bound = "CPU: none of 22 exceeded it; at most 13 % will, with 95 % certainty."
+    bound = "CPU: 0 of 22 sessions exceeded it (95 % upper bound: 13 %)."
     assert risk_text(risk_of(CPU, 0, 22)) == bound
-    assert risk_text(risk_of(CPU, 0, 0)) == "CPU: no session has measured it."
+    assert risk_text(risk_of(CPU, 0, 0)) == "CPU: not measured by any session."
 
 
 def test_what_is_saved_is_the_difference_for_as_long_as_it_was_held():

@@ -1,4 +1,4 @@
-"""What is recommended and what is flagged, computed by hand."""
+"""Recommendations and flags, calculated by hand."""
 
 from datetime import UTC, date, datetime
 
@@ -42,7 +42,7 @@ def test_the_recommendation_and_its_trail(resource, values, basis, value, trail)
 @pytest.mark.parametrize("resource", [CPU, MEMORY, STORAGE])
 @pytest.mark.parametrize("choice", CHOICES)
 def test_at_least_one_step_is_recommended_of_everything(resource, choice):
-    """A session that used nothing is no reason to require nothing."""
+    """A session without usage is no reason to require nothing."""
     proposal = propose(resource, choice, summary_of(resource, [0] * 5), "used")
     assert proposal.value == RULES[resource].step
     assert proposal.derivation.endswith(f"rounded up to {with_unit(resource, proposal.value)}")
@@ -70,18 +70,18 @@ FLAGS = [
     (CPU, [262] * 5, 300, ""),  # needs 3.02; only rounding makes it 3.5
     (CPU, [390] * 5, 400, ""),  # needs 4.49: 12 %, but less than half a core
     (CPU, [391] * 5, 400, "under"),  # needs 4.5
-    (CPU, [380] * 5, 450, ""),  # 4.37 → 4.5: as it is
+    (CPU, [380] * 5, 450, ""),  # 4.37 → 4.5: unchanged
     (CPU, [860] * 5, 950, ""),  # 9.89 → 10.0: half a core, but 5 % only
-    (CPU, [40] * 5, 50, ""),  # 0.46 → 0.5: as it is
+    (CPU, [40] * 5, 50, ""),  # 0.46 → 0.5: unchanged
     (CPU, [200] * 10, 400, "over"),  # 2.3 → 2.5: 37 % less
-    (CPU, [200] * 9, 400, ""),  # nine are too few to take away
+    (CPU, [200] * 9, 400, ""),  # nine sessions are too few to reduce
     (CPU, [290] * 10, 400, ""),  # 3.335 → 3.5: 12 % less
     (MEMORY, [1700] * 10, 2400, ""),  # 19.55 → 20.0: 17 % less
     (MEMORY, [1600] * 10, 2400, "over"),  # 18.4 → 18.5: 23 % less
-    (MEMORY, [300], 250, "under"),  # exceeded: at once, with one session
+    (MEMORY, [300], 250, "under"),  # exceeded: flagged with one session
     (MEMORY, [250], 250, ""),  # reached is not exceeded
     (STORAGE, [710], 700, "under"),  # exceeded
-    (CPU, [500], 400, ""),  # CPU that is exceeded slows a lab; one session is too few
+    (CPU, [500], 400, ""),  # exceeded CPU slows a lab; one session is too few
     (STORAGE, [500] * 10, 700, ""),  # 5.5 → 6.0: 14 %, and less than the floor of 2 GB
     (STORAGE, [400] * 10, 700, "over"),  # 4.4 → 5.0: 28 %, and 2 GB
 ]
@@ -105,7 +105,7 @@ def test_the_table_of_flags(resource, values, required, flag):
         (411, "under", "under"),
         (435, "under", "under"),
         (436, "under", ""),
-        # too much: raised at 20 % and 0.5; cleared below 10 %
+        # over-provisioned: raised at 20 % and 0.5; cleared below 10 %
         (625, "", "over"),
         (620, "", ""),
         (620, "over", "over"),
@@ -120,7 +120,7 @@ def test_what_is_flagged_stays_so_until_the_gap_is_half_as_large(required, befor
 
 
 def test_headroom_alone_raises_no_flag_on_allocated_figures():
-    """60 GB given to the nodes and 60 GB asked for is as it should be, though 66 GB is recommended."""
+    """60 GB allocated and 60 GB required is right, although 66 GB is recommended."""
     summary = summary_of(STORAGE, [6000] * 22, "allocated")
     assert propose(STORAGE, "recommended", summary, "allocated").value == 6600
     assert not flag_of(STORAGE, summary=summary, basis="allocated", required=6000).direction
@@ -144,11 +144,11 @@ def assessed(n, *, cpu=300, memory=2000, storage=4000, required=None, flags=None
         (4, {}, Provisioning.INSUFFICIENT),
         (5, {}, Provisioning.OPTIMIZED),
         (22, {}, Provisioning.OPTIMIZED),
-        (5, {CPU: 600}, Provisioning.INSUFFICIENT),  # would be over, but ten sessions are needed to say so
+        (5, {CPU: 600}, Provisioning.INSUFFICIENT),  # would be over-provisioned, but that needs ten sessions
         (10, {CPU: 600}, Provisioning.OVER),
         (5, {CPU: 200}, Provisioning.UNDER),
         (1, {MEMORY: 1900}, Provisioning.UNDER),
-        (10, {CPU: 600, STORAGE: 3000}, Provisioning.UNDER),  # too little weighs more than too much
+        (10, {CPU: 600, STORAGE: 3000}, Provisioning.UNDER),  # under-provisioned outweighs over-provisioned
     ],
 )
 def test_the_class(n, required, verdict):
@@ -156,7 +156,7 @@ def test_the_class(n, required, verdict):
 
 
 def test_sessions_without_figures_decide_no_class():
-    """Six measured sessions that use too little to say so, and ten that were not measured."""
+    """Six measured sessions with low usage, too few for a class, and ten unmeasured sessions."""
     digest = Digest()
     for _ in range(6):
         digest.add({(CPU, "used"): 300}, DAY)
@@ -231,7 +231,7 @@ def test_sessions_without_measured_use_change_neither_the_source_nor_a_flag_of_u
 
 
 def cpu_of(rows):
-    """What is recommended and flagged over (value, day) rows, with 4 cores asked for."""
+    """Return recommendation and flag for (value, day) rows with a requirement of 4 cores."""
     digest = Digest()
     for value, day in rows:
         digest.add({(CPU, "used"): value}, day)
@@ -245,7 +245,7 @@ cpu_samples = st.tuples(st.integers(1, 1000), st.integers(DAY - 100, DAY))
 
 @given(st.lists(cpu_samples, min_size=1, max_size=40), st.integers(0, 500), st.integers(DAY - 100, DAY + 30))
 def test_a_sample_not_below_the_decayed_p95_never_takes_the_under_flag_of_cpu_away(rows, more, day):
-    """Whenever it is from: all that lies below that value weighs as much as before, of more."""
+    """At any age: values below the percentile keep their weight while the total grows."""
     p95, recommended, direction = cpu_of(rows)
     p95_after, recommended_after, direction_after = cpu_of([*rows, (p95 + more, day)])
     assert (p95_after >= p95, recommended_after >= recommended) == (True, True)
@@ -254,7 +254,7 @@ def test_a_sample_not_below_the_decayed_p95_never_takes_the_under_flag_of_cpu_aw
 
 
 def test_a_sample_below_the_decayed_p95_may_take_the_under_flag_of_cpu_away():
-    """Larger than all but one: of twenty the 19th counts."""
+    """Larger than all but one: of twenty samples the 19th counts."""
     rows = [(100, DAY)] * 18 + [(900, DAY)]
     assert cpu_of(rows) == (900, 1050, "under")
     assert cpu_of([*rows, (300, DAY)]) == (300, 350, "")

@@ -1,4 +1,4 @@
-"""The recommendations on a made-up trace: the aims hold, whatever the seed."""
+"""The recommendations reach their goals on generated traces with any seed."""
 
 from statistics import mean
 

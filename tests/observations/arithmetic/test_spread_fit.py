@@ -1,4 +1,4 @@
-"""How many sessions fit whose kernels may be on several workers: never fewer than can be placed."""
+"""The bound for sessions with spread kernels is never below what can be placed."""
 
 import pytest
 from hypothesis import given, settings
@@ -28,17 +28,17 @@ LAB = need((2, 2, 1), (1, 1, 0), (1, 1, 0))
     [
         (LAB, [worker(3), worker(3)], 1, CPU),  # no worker holds it, both together do: 6 ÷ 4
         (LAB, [worker(4)] * 3, 3, CPU),
-        (LAB, [worker(3, 2), worker(3, 2)], 1, CPU),  # memory 4 ÷ 4 as well: the first by name
+        (LAB, [worker(3, 2), worker(3, 2)], 1, CPU),  # memory also 4 ÷ 4: the first by name
         (LAB, [worker(30, 3), worker(30, 3)], 1, MEMORY),
         (LAB, [worker(30, ports=2), worker(30, ports=0)], 2, "ports"),
         (LAB, [worker(30, leases=2), worker(30, leases=1)], 3, LEASES),
         (LAB, [worker(2, leases=2), worker(2, leases=2)], 1, CPU),  # four leases, two for each session
         (LAB, [worker(8), worker(1)], 2, CPU),
-        (LAB, [worker(9, leases=0), worker(3)], 0, CPU),  # a worker without a lease has no room
-        (need((3, 1, 0), (1, 1, 0)), [worker(2)] * 9, 0, CPU),  # 18 cores, and no place for three at once
+        (LAB, [worker(9, leases=0), worker(3)], 0, CPU),  # a worker without a free lease has no capacity
+        (need((3, 1, 0), (1, 1, 0)), [worker(2)] * 9, 0, CPU),  # 18 cores, but no place for three at once
         (need((6, 0, 0), (2, 0, 0)), [worker(5)] * 8 + [worker(6)], 1, CPU),  # one place for the large one
         (need((2, 9, 0), (2, 1, 0)), [worker(50, 8)] * 9 + [worker(2, 9)] * 2, 2, MEMORY),
-        (need((4, 8, 0), (1, 1, 0)), [worker(8, 4), worker(2, 16)], 0, CPU),  # none has enough of both
+        (need((4, 8, 0), (1, 1, 0)), [worker(8, 4), worker(2, 16)], 0, CPU),  # no worker has enough of both
         (LAB, [], 0, "nothing"),
     ],
 )
@@ -55,14 +55,14 @@ def test_each_limit_is_told():
 
 def test_those_of_several_pools_are_added_up():
     apart = [pack_spread(LAB, [worker(3)]), pack_spread(LAB, [worker(3)])]
-    assert combine_packings(apart).sessions == 0  # no session is in two pools
+    assert combine_packings(apart).sessions == 0  # a session cannot span two pools
     assert combine_packings(
         [Packing(2, 1, CPU, {CPU: 2}), Packing(3, 4, LEASES, {CPU: 5, LEASES: 3})]
     ) == Packing(5, 5, LEASES, {CPU: 7, LEASES: 3})
 
 
 def placed_one_by_one(asked, workers):
-    """What a scheduler would place that takes the first worker with room, the large kernels first."""
+    """Return the sessions placed by a first-fit scheduler, largest kernels first."""
     left = [[room.amounts[CPU], room.amounts[MEMORY], room.ports, room.leases] for room in workers]
     kernels = [[*kernel.amounts.values(), kernel.ports] for kernel in asked.kernels]
     kernels.sort(reverse=True)

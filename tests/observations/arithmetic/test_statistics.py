@@ -1,4 +1,4 @@
-"""Percentiles, decay, outliers, steps and confidence: tables computed by hand, and what must always hold."""
+"""Percentiles, decay, outliers, steps and confidence: tables calculated by hand, and properties."""
 
 from datetime import date
 
@@ -80,9 +80,9 @@ def test_a_sample_weighs_half_of_one_fourteen_days_later():
         ([900, 200, 200, 200], [28, 0, 0, 0], 900),
         # 70 days: 2^-5 = 0.03125 of 3.03125; 95 % = 2.88 < 3
         ([900, 200, 200, 200], [70, 0, 0, 0], 200),
-        # new ones are higher: old weights hardly matter
+        # newer values are higher: old weights hardly matter
         ([100] * 10 + [300, 300], [140] * 10 + [0, 0], 300),
-        ([900], [56], 900),  # n = 1: whatever it weighs
+        ([900], [56], 900),  # n = 1: independent of weight
         ([900, 100], [56, 0], 900),  # n = 2: 95 % of 1.0625 is 1.009, more than the new one weighs
         ([900, 100], [70, 0], 100),  # 95 % of 1.03125 is 0.98
         ([900] + [100] * 4, [14] + [0] * 4, 900),  # n = 5: 95 % of 4.5 is 4.275, more than 4
@@ -155,9 +155,9 @@ def test_the_usual_range(values, usual):
         ([500] * 5 + [300] * 4, ""),  # too few before
         ([340] * 5 + [300] * 5, ""),  # less than the floor of half a core
         ([1100] * 5 + [1000] * 5, ""),  # a tenth
-        ([500] * 5 + [300] * 9 + [500], ""),  # seen before
+        ([500] * 5 + [300] * 9 + [500], ""),  # such a value occurred before
         ([1250] * 5 + [1000] * 10, "up"),
-        ([500] * 5 + [300] * 15 + [900] * 10, "up"),  # only the fifteen before count
+        ([500] * 5 + [300] * 15 + [900] * 10, "up"),  # only the fifteen earlier values count
     ],
 )
 def test_a_step_is_when_the_newest_five_leave_those_before_behind(newest_first, step):
@@ -203,7 +203,7 @@ def test_confidence_is_lowered_by_what_makes_sessions_a_poor_guide(values, age, 
     ("ages", "effective", "level"),
     [
         ([0] * 22, 22.0, "high"),
-        ([100] * 26 + [0] * 4, 4.4, "low"),  # 26 old sessions weigh almost nothing beside 4 of today
+        ([100] * 26 + [0] * 4, 4.4, "low"),  # 26 old sessions have almost no weight beside 4 of today
         ([100] * 26 + [0] * 6, 6.4, "medium"),
         ([100] * 30, 30.0, "high"),  # equally old: the age of the newest lowers it, not the weights
         ([100] * 2 + [0] * 2, 2.0, "insufficient"),
@@ -213,7 +213,7 @@ def test_sessions_that_no_longer_weigh_do_not_add_confidence(ages, effective, le
     summary = summarize(histogram([300] * len(ages), [DAY - age for age in ages]), 300)
     found = confidence_of(summary, age_days=0, step="")
     assert (summary.effective_n, found.level) == (effective, level)
-    told = f"weighted by age they count as {effective:g}" in found.reasons
+    told = f"weighted by age equal to {effective:g}" in found.reasons
     assert told == (effective < 10 and len(ages) >= 10)
 
 
@@ -250,7 +250,7 @@ def test_rounding_up(units, step, up):
     assert hundredths(amount(up)) == up
 
 
-# --- what must always hold ------------------------------------------------------------------------
+# --- properties ------------------------------------------------------------------------------------
 
 samples = st.lists(st.tuples(st.integers(0, 10**6), st.integers(DAY - 400, DAY)), min_size=1, max_size=60)
 

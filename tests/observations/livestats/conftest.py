@@ -1,4 +1,4 @@
-"""A Prometheus that says what it is told, and LCM told where it is."""
+"""A stand-in for Prometheus that returns configured responses, and LCM configured to use it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.fake_prometheus import ENOUGH, StandIn, stand_in
 
 @pytest.fixture
 def prometheus(settings: Any) -> Iterator[StandIn]:
-    """Known to LCM; every question is asked, none is answered from before."""
+    """A stand-in known to LCM, without caching."""
     with stand_in() as made:
         settings.CONFIG |= {
             "PROMETHEUS_URL": made.url,

@@ -1,4 +1,4 @@
-"""The page of controllers and heartbeats."""
+"""Page of controllers and heartbeats."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -32,14 +32,14 @@ def page(viewer):
 
 @pytest.fixture
 def worker(session_in, now):
-    """A READY slot of cml-eu that was heard of just now."""
+    """A READY slot of cml-eu with a recent heartbeat."""
     slot = on_slot(session_in(SessionStatus.RUNNING))
     Slot.objects.filter(pk=slot.pk).update(last_heartbeat=now, version="2.10.0+build.4")
     return slot
 
 
 def hold(name, now, *pools, metrics="10.0.0.7:9108", skew=None):
-    """A controller with a token of its own, named after it, takes the leases of these pools."""
+    """Create a controller with its own token that takes the leases of these pools."""
     token = ApiToken.objects.filter(name=name).first()
     if token is None:
         token = make_controller(name, *(f"pool:{pool}" for pool in pools)).token
@@ -48,7 +48,7 @@ def hold(name, now, *pools, metrics="10.0.0.7:9108", skew=None):
 
 
 def silent(name, now):
-    """A controller that last reported five minutes ago."""
+    """Create a controller that last reported five minutes ago."""
     address, seen_at = "10.0.0.8:9108", now - timedelta(minutes=5)
     Presence.objects.create(kind="controller", name=name, address=address, seen_at=seen_at)
 
@@ -121,9 +121,9 @@ def test_a_pool_says_who_serves_it_and_what_was_heard_of_its_workers(worker, now
 @pytest.mark.parametrize(
     ("serves", "is_gone", "sentence"),
     [
-        (False, False, "Nobody serves cml-eu."),
-        (True, False, "1 controller serves 1 pool with 1 ready worker; none is silent."),
-        (True, True, "Not heard of for more than a minute: gone."),
+        (False, False, "No controller serves cml-eu."),
+        (True, False, "1 controller serves 1 pool with 1 ready worker, 0 silent."),
+        (True, True, "No heartbeat for more than a minute: gone."),
     ],
 )
 def test_the_page_begins_with_what_matters(page, worker, now, serves, is_gone, sentence):
@@ -150,7 +150,7 @@ def test_workers_without_heartbeats_are_counted(page, worker, now):
 
 
 def test_silent_workers_are_the_same_everywhere(page, worker, now):
-    """The column leads to the slots it counts, and the overview counts as many."""
+    """The column links to the slots it counts, and the overview has the same count."""
     hold(HOLDER, now, "cml-eu")
     long_ago = now - timedelta(minutes=3)
     kinds = [(long_ago, long_ago), (None, long_ago), (None, now), (now, now)]
@@ -176,8 +176,8 @@ def test_silent_workers_are_the_same_everywhere(page, worker, now):
 
 
 def test_without_any_controller_it_says_what_to_do(page, admin):
-    assert "No controller has been heard of" in page()
-    assert "An administrator makes a token" in page()
+    assert "No controllers" in page()
+    assert "An administrator can create a token" in page()
     client = Client()
     client.force_login(admin)
     assert "New token" in client.get("/controllers/").content.decode()

@@ -1,4 +1,4 @@
-"""The rules, the scrape configuration and the dashboard that come with LCM."""
+"""Rules, scrape configuration and dashboard shipped with LCM."""
 
 import json
 import re
@@ -59,7 +59,7 @@ def dashboard_queries():
 
 @pytest.fixture
 def exported(session):
-    """Every name that LCM and its controllers can export, and those that the rules record."""
+    """Return every name that LCM and its controllers export, and the names that the rules record."""
     families = [*REGISTRY.collect(), *FleetCollector().collect(), *Metrics().registry.collect()]
     names = {f"{each.name}{suffix}" for each in families for suffix in SUFFIXES.get(each.type, ("",))}
     return names | {rule["record"] for rule in rules() if "record" in rule}

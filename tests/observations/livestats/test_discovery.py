@@ -1,4 +1,4 @@
-"""What Prometheus is told to scrape."""
+"""Scrape targets for Prometheus."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def prometheus_token(db):
 
 @pytest.fixture
 def ready(session_in, now):
-    """A slot with a worker that was heard of, and a session on it."""
+    """A slot with a recent heartbeat and a session on it."""
     slot = on_slot(session_in(SessionStatus.RUNNING))
     Slot.objects.filter(pk=slot.pk).update(endpoint="https://worker-1.example.org", last_heartbeat=now)
     return slot
@@ -45,7 +45,7 @@ def listed(client):
 def test_it_is_one_of_the_observers_and_says_what_it_does(admin, api):
     found = {each["name"]: each for each in api(admin).get("/api/observers/").json()["results"]}
     assert found["service-discovery"]["kind"] == "observer"
-    assert ServiceDiscoveryObserver.__doc__.startswith("Lists what Prometheus scrapes")
+    assert ServiceDiscoveryObserver.__doc__.startswith("Updates the scrape targets")
 
 
 def test_slots_are_listed_with_pool_and_system(api, prometheus_token, ready, now):

@@ -1,4 +1,4 @@
-"""Samples into one picture of each kernel."""
+"""Merging samples into statistics per kernel."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Live statistics over the API."""
+"""API of live statistics."""
 
 from uuid import uuid4
 
@@ -51,7 +51,7 @@ def test_a_batch_has_a_limit(api, viewer, running, prometheus, monkeypatch):
     monkeypatch.setattr(live_serializers, "MOST_KERNELS", 2)
     answer = api(viewer).post("/api/live-stats", {"sessions": [str(running.pk)]})
     assert answer.status_code == 400
-    assert "These are 3 kernels; ask for 2 at most." in answer.json()["message"]
+    assert "3 kernels requested; the maximum is 2." in answer.json()["message"]
     assert prometheus.asked == []
 
 
@@ -60,7 +60,7 @@ def test_a_batch_has_a_limit(api, viewer, running, prometheus, monkeypatch):
     [
         ({"kernels": []}, {"kernels": ["This list may not be empty."]}),
         ({"sessions": []}, {"sessions": ["This list may not be empty."]}),
-        ({}, {"__all__": ["Send the ids of at least one kernel or session."]}),
+        ({}, {"__all__": ["Send the ID of at least one kernel or session."]}),
     ],
 )
 def test_a_batch_of_nothing_is_refused(body, details, api, viewer, prometheus):
@@ -84,4 +84,4 @@ def test_a_failure_is_told_with_its_reason(api, viewer, running, prometheus):
     answer = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats")
     assert answer.status_code == 200
     assert answer.json()["state"] == "failed"
-    assert answer.json()["problems"] == ["it answered 500"]
+    assert answer.json()["problems"] == ["HTTP 500"]

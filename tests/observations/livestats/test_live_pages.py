@@ -1,4 +1,4 @@
-"""What people see of live statistics."""
+"""Pages with live statistics."""
 
 import re
 import time
@@ -34,7 +34,7 @@ def viewer_client(client, viewer):
 
 
 def answers(session, age=1.0):
-    """Every node of the session uses half of what it has."""
+    """Return samples in which every node of the session uses half of its capacity."""
     keys = list(session.kernels.order_by("node_label").values_list("pk", flat=True))
 
     def answer(asked):
@@ -68,7 +68,7 @@ def test_a_session_page_has_the_panel_while_its_lab_is_there(viewer_client, sess
 def test_the_panel_shows_the_sum_and_each_node(viewer_client, running, prometheus):
     prometheus.answer = answers(running)
     text = panel(viewer_client, running)
-    assert "3 nodes together" in text
+    assert "3 nodes, usage of allocation" in text
     assert "1.50 <small>of 3\N{NO-BREAK SPACE}cores, 50\N{NO-BREAK SPACE}%" in text
     assert "3.0 GB <small>of 6.0 GB, 50\N{NO-BREAK SPACE}%" in text
     assert text.count('aria-label="CPU of ') == 3
@@ -94,8 +94,8 @@ def test_without_prometheus_the_panel_says_what_to_set(viewer_client, running):
     text = panel(viewer_client, running)
     assert "Not configured" in text
     assert "PROMETHEUS_URL" in text
-    assert "not known" not in text
-    assert "nodes together" not in text
+    assert "unknown" not in text
+    assert "usage of allocation" not in text
     slot = on_slot(running)
     for page in (text, viewer_client.get(reverse("slot_live", args=[slot.pk])).content.decode()):
         assert "every 5s" not in page, "there is nothing to ask for again"
@@ -103,7 +103,7 @@ def test_without_prometheus_the_panel_says_what_to_set(viewer_client, running):
 
 @pytest.fixture
 def a_moment_later():
-    """Moves a clock that stands still: ages are told to the second, however long the test takes."""
+    """Advance a frozen clock, because ages are shown in seconds."""
     with time_machine.travel(timezone.now(), tick=False) as clock:
         yield lambda: clock.shift(0.01)
 
@@ -116,13 +116,13 @@ def test_while_prometheus_is_down_the_last_figures_stay_with_their_age(
     prometheus.answer = always(Says(b"", 502))
     a_moment_later()
     text = panel(viewer_client, running)
-    assert "Prometheus does not answer" in text
-    assert "These figures are 1 min 30 s old." in text
+    assert "Prometheus is not responding" in text
+    assert "The figures below are 1 min 30 s old." in text
     assert "3.0 GB <small>of 6.0 GB" in text
 
 
 def test_while_prometheus_is_downloaded_pages_say_so(viewer_client, running, settings, tmp_path):
-    """And keep asking, because it starts later."""
+    """Pages keep refreshing, because Prometheus starts later."""
     (tmp_path / "status").write_text("LCM is downloading Prometheus")
     unreachable = {"PROMETHEUS_URL": f"http://{free_address()}", "LIVE_STATS_CACHE": 0.0}
     settings.CONFIG |= {**unreachable, "PROMETHEUS_STATUS_FILE": str(tmp_path / "status")}
@@ -140,10 +140,10 @@ def test_stale_and_missing_figures_are_named(viewer_client, running, prometheus,
     well = answers(running)
     prometheus.answer = lambda asked: Says(b"", 500) if asked.kind == "rate" else well(asked)
     a_moment_later()
-    assert "Missing: network traffic. It answered 500." in panel(viewer_client, running)
+    assert "Missing: network traffic. HTTP 500." in panel(viewer_client, running)
     prometheus.answer = always(Says(vector()))
     a_moment_later()
-    assert "Prometheus knows nothing of these nodes yet." in panel(viewer_client, running)
+    assert "Prometheus has no figures for these nodes yet." in panel(viewer_client, running)
 
 
 def test_a_session_that_has_ended_is_not_polled(viewer_client, session_in, prometheus):
@@ -168,10 +168,10 @@ def test_the_busiest_sessions_are_named(viewer_client, running, session_in, prom
     text = viewer_client.get(reverse("busiest_sessions")).content.decode()
     assert running.short_id in text
     assert "1.75" in text
-    assert re.search(r"read <time[^>]+>just now", text)
+    assert re.search(r"Updated <time[^>]+>just now", text)
     prometheus.answer = always(Says(b"", 500))
     down = viewer_client.get(reverse("busiest_sessions")).content.decode()
-    assert "Prometheus does not answer" in down
+    assert "Prometheus is not responding" in down
     assert running.short_id in down
     assert 'class="fresh is-late"' in down
 

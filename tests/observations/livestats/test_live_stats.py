@@ -1,4 +1,4 @@
-"""Asking a Prometheus that behaves in every way there is."""
+"""Queries against a Prometheus with every kind of failure."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def ask(url, *kernels, **options):
 
 
 def only(kind, says):
-    """What a kind of query is answered; the others go well."""
+    """Return a response for one kind of query; the others succeed."""
     return lambda asked: says if asked.kind == kind else usual(asked)
 
 
@@ -70,7 +70,7 @@ def test_queries_are_posts_of_forms():
 
 
 def test_three_queries_take_as_long_as_one():
-    """None is answered before all three have been asked."""
+    """No query is answered before all three have been sent."""
     together = threading.Barrier(3, timeout=ENOUGH / 2)
 
     def answer(asked):
@@ -103,15 +103,15 @@ def test_a_chunk_that_fails_leaves_the_others():
     [
         (
             Says(refused("bad_data", "parse error at char 3"), 400),
-            "it answered 400 bad_data: parse error at char 3",
+            "HTTP 400 bad_data: parse error at char 3",
         ),
-        (Says(refused("execution", "query timed out"), 503), "it answered 503 execution: query timed out"),
-        (Says(b"<html>Bad Gateway</html>", 502), "it answered 502"),
-        (Says(b"Unauthorized", 401), "it answered 401"),
-        (Says(b"not JSON at all"), "its answer is not JSON"),
-        (Says(b"[" * 100_000), "its answer is not JSON"),
-        (Says([]), "its answer is not that of a query"),
-        (Says({"status": "success"}), "its answer is not that of a query"),
+        (Says(refused("execution", "query timed out"), 503), "HTTP 503 execution: query timed out"),
+        (Says(b"<html>Bad Gateway</html>", 502), "HTTP 502"),
+        (Says(b"Unauthorized", 401), "HTTP 401"),
+        (Says(b"not JSON at all"), "the response is not JSON"),
+        (Says(b"[" * 100_000), "the response is not JSON"),
+        (Says([]), "the response is not a query result"),
+        (Says({"status": "success"}), "the response is not a query result"),
     ],
     ids=["4xx", "5xx", "proxy", "401", "text", "deep", "list", "no data"],
 )
@@ -121,8 +121,8 @@ def test_one_failed_query_keeps_the_others_and_is_named(says, text):
 
 @pytest.mark.parametrize("slow", [{"delay": 30}, {"drip": 0.5}], ids=["timeout", "drip"])
 def test_one_slow_query_keeps_the_others_and_is_named(slow):
-    """The others have three seconds, which is long even on a busy machine."""
-    check_the_others_are_kept(Says(vector(), **slow), "it did not answer within 3 s", timeout=3.0)
+    """The other queries have three seconds, which is long even on a busy machine."""
+    check_the_others_are_kept(Says(vector(), **slow), "no response within 3 s", timeout=3.0)
 
 
 def check_the_others_are_kept(says, text, **options):
@@ -197,7 +197,7 @@ def test_ten_megabytes_are_read_and_what_is_too_much_is_refused(monkeypatch):
         assert found.kernels[K1].metrics["net_rx"].rate == 3
         assert found.dropped == 5_000
         monkeypatch.setattr(client, "LARGEST_ANSWER", 8 * 2**20)
-        assert ask(server.url).problems == ("its answer is larger than 8 MB",)
+        assert ask(server.url).problems == ("the response is larger than 8 MB",)
 
 
 @pytest.mark.parametrize(

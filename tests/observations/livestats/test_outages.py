@@ -1,4 +1,4 @@
-"""A Prometheus that hangs: one time limit, then it is skipped for a while."""
+"""A hanging Prometheus costs one timeout, then it is skipped for a while."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from observations.livestats.states import LiveState
 from tests.support.fake_prometheus import ENOUGH, K1, K2, K3, stand_in, usual
 
 LIMIT = 1.0
-SKIPPED = "it did not answer within 1 s; LCM asks again after 20 s"
+SKIPPED = "no response within 1 s; LCM retries after 20 s"
 
 
 @contextmanager
 def hanging() -> Iterator[tuple[str, list[socket.socket]]]:
-    """A server that accepts connections and never answers; its address and the connections so far."""
+    """A server that accepts connections and never responds; its address and its connections."""
     connections: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
 
@@ -52,7 +52,7 @@ def hanging() -> Iterator[tuple[str, list[socket.socket]]]:
 
 
 def reaches(connections, count):
-    """The thread that accepts may be late."""
+    """Wait for connections, because the accepting thread may be late."""
     deadline = time.monotonic() + ENOUGH
     while len(connections) < count and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -71,7 +71,7 @@ def test_a_hanging_prometheus_is_asked_once_then_skipped_then_probed_by_one(prom
     with hanging() as (url, connections), time_machine.travel(datetime.now(UTC), tick=False) as clock:
         prometheus_at(url)
         first = kernel_live_stats([K1])
-        assert (first.state, first.problems) == (LiveState.FAILED, ("it did not answer within 1 s",))
+        assert (first.state, first.problems) == (LiveState.FAILED, ("no response within 1 s",))
         reaches(connections, 3)
         end = datetime.now(UTC)
         for _ in range(5):
@@ -89,12 +89,12 @@ def test_a_hanging_prometheus_is_asked_once_then_skipped_then_probed_by_one(prom
 
         with ThreadPoolExecutor(8) as threads:
             problems = list(threads.map(look, range(8)))
-        assert sorted(problems) == sorted([("it did not answer within 1 s",), *[(SKIPPED,)] * 7])
+        assert sorted(problems) == sorted([("no response within 1 s",), *[(SKIPPED,)] * 7])
         reaches(connections, 6)
 
 
 def test_many_chunks_cost_one_time_limit(prometheus_at, settings):
-    """Only 16 queries are asked at a time; the others do not wait for a time limit of their own."""
+    """Only 16 queries run at a time; the others do not wait for a timeout of their own."""
     with hanging() as (url, connections):
         prometheus_at(url)
         settings.CONFIG["LIVE_STATS_CHUNK"] = 1
@@ -105,7 +105,7 @@ def test_many_chunks_cost_one_time_limit(prometheus_at, settings):
 def test_an_answer_to_the_probe_ends_the_pause(prometheus_at):
     with stand_in() as server, time_machine.travel(datetime.now(UTC), tick=False) as clock:
         prometheus_at(server.url, ENOUGH)
-        outages.note_outage(PrometheusSettings.from_settings(), "it did not answer within 1 s")
+        outages.note_outage(PrometheusSettings.from_settings(), "no response within 1 s")
         assert (kernel_live_stats([K1]).problems, server.asked) == ((SKIPPED,), [])
         clock.shift(outages.PAUSE_SECONDS + 1)
         assert kernel_live_stats([K1]).state == LiveState.OK
@@ -134,7 +134,7 @@ def test_a_refused_connection_is_tried_again_at_once(prometheus_at):
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     prometheus_at(url)
     with time_machine.travel(datetime.now(UTC), tick=False) as clock:
-        outages.note_outage(PrometheusSettings.from_settings(), "it did not answer within 1 s")
+        outages.note_outage(PrometheusSettings.from_settings(), "no response within 1 s")
         clock.shift(outages.PAUSE_SECONDS + 1)
         problems = [kernel_live_stats([kernel]).problems for kernel in (K1, K2)]
     assert all("LCM asks again" not in text for (text,) in problems)
@@ -150,7 +150,7 @@ def test_a_slow_history_pauses_nothing_unless_the_connection_hangs(prometheus_at
     async def ask():
         options = PrometheusSettings.from_settings()
         async with PrometheusClient(options, transport=httpx.MockTransport(fail)) as client:
-            with pytest.raises(PrometheusError, match="did not answer within"):
+            with pytest.raises(PrometheusError, match="no response within"):
                 await client.query_range("up", start=0, end=86_400, step=60)
 
     with stand_in() as server:

@@ -1,4 +1,4 @@
-"""PromQL: what is asked, and that nothing in a value can change the question."""
+"""PromQL queries, and escaping of values."""
 
 import pytest
 

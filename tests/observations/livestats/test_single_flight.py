@@ -1,4 +1,4 @@
-"""One question for all who look, and the last that was known."""
+"""One query for all concurrent callers, with the last known value as fallback."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -123,7 +123,7 @@ def test_history_says_what_is_missing(prometheus):
     assert kernel_history([K1], **span).state == LiveState.PARTIAL
     prometheus.answer = always(Says(b"", 500))
     failed = kernel_history([K2], **span)
-    assert (failed.state, failed.problems) == (LiveState.FAILED, ("it answered 500",))
+    assert (failed.state, failed.problems) == (LiveState.FAILED, ("HTTP 500",))
 
 
 def test_the_busiest_are_known_by_session(prometheus):
@@ -141,12 +141,12 @@ def test_the_busiest_are_known_by_session(prometheus):
     ("changes", "text"),
     [
         ({}, None),
-        ({"PROMETHEUS_URL": "prometheus:9090"}, "PROMETHEUS_URL must be like http://prometheus:9090"),
-        ({"PROMETHEUS_LABELS": ["cluster=lab", "1x=y"]}, "“1x=y” is no label"),
-        ({"PROMETHEUS_TOKEN": "t", "PROMETHEUS_USER": "u"}, "exclude each other"),
-        ({"PROMETHEUS_CLIENT_KEY": "key.pem"}, "belong together"),
+        ({"PROMETHEUS_URL": "prometheus:9090"}, "PROMETHEUS_URL must look like http://prometheus:9090"),
+        ({"PROMETHEUS_LABELS": ["cluster=lab", "1x=y"]}, "“1x=y” is not a label"),
+        ({"PROMETHEUS_TOKEN": "t", "PROMETHEUS_USER": "u"}, "mutually exclusive"),
+        ({"PROMETHEUS_CLIENT_KEY": "key.pem"}, "must be set together"),
         ({"LIVE_STATS_WINDOW": 59.0}, "rates need 4 scrapes: at least 60 s"),
-        ({"LIVE_STATS_STEP": 14.0}, "between scrapes is nothing"),
+        ({"LIVE_STATS_STEP": 14.0}, "no samples between scrapes"),
     ],
 )
 def test_settings_are_checked_when_lcm_starts(settings, changes, text):

@@ -1,4 +1,4 @@
-"""The database itself refuses what must not be, whoever writes it."""
+"""Database constraints reject invalid rows."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from observations.services.presence import save_presence
 from observations.services.requests import request_observation
 from tests.support.observed_labs import on_slot, post, seen
 
-# model, the change a row cannot take, the constraint that says so
+# model, the invalid change, the violated constraint
 CHANGES = [
     ("sessionobservation", {"is_sample": True, "left_out": "excluded"}, "observation_sample_or_left_out"),
     ("sessionobservation", {"is_sample": False, "left_out": ""}, "observation_sample_or_left_out"),
@@ -33,7 +33,7 @@ CHANGES = [
     ("presence", {"kind": "ghost"}, "presence_kind_known"),
     ("scrapetarget", {"kind": "ghost"}, "scrape_target_kind_known"),
 ]
-# rows that are there once: the model, and the fields a second row would share
+# unique rows: the model, and the fields that a second row would share
 TWINS = [
     ("resourceaggregate", "aggregate_once", ["definition", "epoch", "revision"]),
     ("driftreview", "drift_review_once", ["definition", "fingerprint"]),

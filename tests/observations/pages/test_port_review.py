@@ -1,4 +1,4 @@
-"""The port template beside the ports of observed labs, and applying what was chosen."""
+"""Comparison of the port template with observed ports, and applying selected changes."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -33,7 +33,7 @@ def as_(client):
 
 @pytest.fixture
 def labs(active_definition, project, operator, now):
-    """`labs({"r1": ["serial:5041"]}, …)`: a session of each, with these tags on its nodes, newest last."""
+    """`labs({"r1": ["serial:5041"]}, …)` creates a session for each, with these node tags, newest last."""
 
     def make(*tags_by_node, **more):
         definition = LabletDefinition.objects.select_related("current_revision").get(pk=active_definition.pk)
@@ -84,7 +84,7 @@ def test_a_suggested_port_gets_an_outside_port_that_is_free_in_the_template(labs
 
 
 def test_a_port_is_the_same_by_what_it_leads_to_whatever_its_name(labs, active_definition):
-    """With a second pat port of a lower inside port, the names of both are others."""
+    """A second pat port with a lower inside port changes the names of both."""
     labs({"r1": ["serial:5041"], "host": ["pat:2022:22", "pat:2021:21"]})
     review = port_review_of(active_definition)
     assert [(line.name, line.port.inside, line.action) for line in review.lines[1:]] == [
@@ -185,7 +185,7 @@ def placed(definition, project, owner, now):
 
 
 def ports_of(session):
-    """The ports that were allocated to it, which are those of its own revision."""
+    """Return the ports allocated to a session, which are the ports of its revision."""
     allocated = set(session.port_allocations.values_list("name", flat=True))
     session.revision.refresh_from_db()
     assert allocated == {entry["name"] for entry in session.revision.port_template}
@@ -223,7 +223,7 @@ def test_the_review_page_applies_what_was_chosen(as_, admin, viewer, labs, activ
     assert "No session with this template has been observed." in client.get(review).content.decode()
     labs(AS_PLANNED, WITH_SSH, WITH_SSH)
     assert review in client.get(page("definition_detail", active_definition)).content.decode()
-    assert "An administrator can apply a change." in client.get(review, headers=HTMX).content.decode()
+    assert "Only administrators can apply changes." in client.get(review, headers=HTMX).content.decode()
     client = as_(admin)
     shown = client.get(review).content.decode()
     assert 'name="add" value="r1 ssh:2023:22" checked' in shown

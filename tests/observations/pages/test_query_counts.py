@@ -1,4 +1,4 @@
-"""Pages of a definition, a session and a slot with all they can show, and each of their panels."""
+"""Query counts of the definition, session and slot pages with all of their panels."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ FEW, MANY = 2, 12
 HTMX = {"HX-Request": "true"}
 MINUTE = timedelta(minutes=1)
 PLAN = {"r1_serial": 5041, "host_pat": 2022}
-# Less than any session had.
+# Below the usage of every session.
 TOO_LITTLE = "&".join(f"{name}=custom&{name}_custom=0.5" for name in ("cpu_cores", "memory_gb", "storage_gb"))
 
 
 class Lab:
-    """A definition of any pool: observed, revised, put off, with drift and sessions of all kinds."""
+    """A definition without a pool: observed, revised, snoozed, with drift and sessions of all kinds."""
 
     def __init__(self, definition: LabletDefinition, project: Project, owner: User, now: datetime) -> None:
         LabletDefinition.objects.filter(pk=definition.pk).update(pool="", slot_labels={"site": "eu"})
@@ -73,7 +73,7 @@ class Lab:
         self._decide(actor)
 
     def _leave_out(self, actor: Actor) -> None:
-        """One of each kind, and one of another topology."""
+        """Add an excluded session of each kind, and one of another topology."""
         odd = self.observed(cpu="2.00", memory=3000, storage=6000)
         exclude_session(session=odd, reason="by hand", actor=actor, now=self.now)
         self.observed(length=5 * MINUTE)
@@ -98,7 +98,7 @@ class Lab:
         )
 
     def _drift(self, number: int) -> None:
-        """A port more in each observation of the session that runs."""
+        """Add a port in each observation of the running session."""
         ports = {"r1_serial": 5049, **{f"x{each}_serial": 6000 + each for each in range(number + 1)}}
         at = self.now + timedelta(seconds=number)
         post(self.running, seen(at, ports=ports), at)
@@ -109,7 +109,7 @@ class Lab:
         PortAllocation.objects.create(slot=slot, port=slot.pool.first_port, name="x_serial", leaked=True)
 
     def _on_the_slot(self, number: int) -> None:
-        """A session, a part of one that is spread, and a launch."""
+        """Add a session, a part of a spread session and a launch."""
         other = make_session(self.definition, self.project, self.owner, now=self.now)
         put_on(self.slot, other.reservations.get(), self.now, 3000 + number)
         self.running.refresh_from_db()
@@ -124,7 +124,7 @@ class Lab:
         )
 
     def _decide(self, actor: Actor) -> None:
-        """A revision has regressed, a review is snoozed, a drift is acknowledged, a look is asked for."""
+        """Regress a revision, snooze a review, acknowledge drift and request an observation."""
         self.definition.refresh_from_db()
         mine = DefinitionRevision.objects.filter(pk=self.definition.current_revision_id)
         mine.update(outcome=RevisionOutcome.REGRESSED, outcome_at=self.now)
@@ -143,7 +143,7 @@ def lab(active_definition, project, operator, now) -> Lab:
 
 
 def addresses(lab: Lab) -> list[str]:
-    """The pages and what loads into them, by what is registered for what they show."""
+    """Return the URLs of the pages and of all registered panels."""
     lab.running.refresh_from_db()
     slot = Slot.objects.get(pk=lab.slot.pk)
     shown = [("definition", lab.definition), ("slot", slot), ("session", lab.running)]
@@ -160,7 +160,7 @@ def addresses(lab: Lab) -> list[str]:
 
 
 def costs(client, lab: Lab) -> dict[tuple[str, str], int]:
-    """How many queries each takes, as a page and as the panel that htmx asks for."""
+    """Return the number of queries of each URL, as a page and as an htmx panel."""
     found = {}
     for address in addresses(lab):
         for kind, headers in (("page", {}), ("panel", HTMX)):

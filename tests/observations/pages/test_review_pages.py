@@ -1,4 +1,4 @@
-"""Pages of observations: what they say, and that they cost few queries."""
+"""Texts and query counts of the observation pages."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from tests.support.factories import make_definition
 from tests.support.observed_labs import lived, on_slot, post, seen
 
 HTMX = {"HX-Request": "true"}
-# Numbers stay on the line of their unit.
+# Keeps numbers and units on one line.
 KEPT = "\N{NO-BREAK SPACE}"
 
 
@@ -55,7 +55,7 @@ def test_the_review_says_what_is_wrong_and_shows_the_evidence(as_, viewer, known
     assert text.count('class="dot"') >= 30
     assert f"decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5{KEPT}cores" in text
     assert "Apply as revision" not in text
-    assert "An administrator can apply a change." in text
+    assert "Only administrators can apply changes." in text
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_chart_has_a_dot_for_each_session_and_lines_for_what_is_chosen(
         ("2.5", "none above the proposal"),
         ("2.05", "1 session above the proposal"),
         ("1", "11 sessions above the proposal"),
-        ("4", "none above what it asks for"),
+        ("4", "none above the current requirement"),
     ],
 )
 def test_a_chart_says_above_what_nothing_or_something_is(cores, note, as_, viewer, known, observed):
@@ -125,7 +125,7 @@ def test_the_lead_tells_of_all_that_is_set_wrong(as_, viewer, active_definition,
 )
 def test_what_the_last_days_would_have_held_is_a_sentence(query, said, as_, viewer, known):
     answers = as_(viewer).get(page("definition_review", known), query).context["answers"]
-    held = next(each for each in answers if each.question == "The last 30 days would have held")
+    held = next(each for each in answers if each.question == "Effect over the last 30 days")
     assert (held.answer, held.more) == said
 
 
@@ -147,7 +147,7 @@ def test_what_is_left_of_the_nodes_that_drive_the_maximum_is_told(as_, viewer, a
 
 def test_a_definition_nobody_observed_says_so(as_, viewer, definition):
     text = as_(viewer).get(page("definition_review", definition)).content.decode()
-    assert "No session has been observed to its end yet." in text
+    assert "No completed session has been observed yet." in text
     assert "No session has been measured yet" in text
 
 
@@ -155,7 +155,7 @@ def test_the_preview_answers_with_the_parts_a_choice_changes(as_, admin, known):
     query = {"cpu_cores": "custom", "cpu_cores_custom": "1.5", "memory_gb": "max"}
     text = as_(admin).get(page("definition_preview", known), query, headers=HTMX).content.decode()
     assert "10 of 10" in text
-    assert "Which ones on CPU" in text
+    assert "Sessions by CPU" in text
     assert text.count("hx-swap-oob") == 3
     assert "−62&nbsp;%" in text
     assert 'name="token"' in text
@@ -181,7 +181,7 @@ def test_applying_from_the_page(as_, admin, known):
     assert (answer.status_code, answer.headers["Location"]) == (302, page("definition_detail", known))
     assert DefinitionRevision.objects.get(number=2).reason == "they say so"
     text = client.get(page("definition_review", known)).content.decode()
-    assert "Revision 2 is being watched: 0 of 5 sessions within so far." in text
+    assert "Watching revision 2: 0 of 5 sessions stayed within limits." in text
 
 
 def lead_in(client, definition):
@@ -192,7 +192,7 @@ def lead_in(client, definition):
 def test_the_lead_tells_how_many_had_the_present_revision(
     as_, viewer, known, observed, as_admin, now, django_capture_on_commit_callbacks
 ):
-    client, fits = as_(viewer), "<strong>It asks for what it needs.</strong>"
+    client, fits = as_(viewer), "<strong>Right-sized</strong>"
     with django_capture_on_commit_callbacks(execute=True):
         revise_definition(
             definition=known,
@@ -202,24 +202,28 @@ def test_the_lead_tells_how_many_had_the_present_revision(
             actor=as_admin,
             now=now,
         )
-    assert lead_in(client, known) == f"{fits} 10 sessions say so, none of them with revision 2."
+    assert lead_in(client, known) == f"{fits} according to 10 sessions, none with revision 2 yet."
     observed(known, 2, cpu="2.00", memory=3000, storage=6500)
-    assert lead_in(client, known) == f"{fits} 12 sessions say so, 2 of them with revision 2."
+    assert lead_in(client, known) == f"{fits} according to 12 sessions, 2 with revision 2."
     DefinitionRevision.objects.filter(number=2).update(outcome=RevisionOutcome.REGRESSED)
     assert lead_in(client, known) == (
         "<strong>Revision 2 was exceeded by the sessions after it.</strong> "
-        "Over all 12 sessions it asks for what it needs."
+        "Over all 12 sessions the requirements are right-sized."
     )
 
 
 def test_the_lead_of_a_first_revision_counts_its_sessions(as_, viewer, active_definition, observed):
     client = as_(viewer)
     observed(active_definition, 1, cpu="3.40", memory=3000, storage=6500)
-    assert lead_in(client, active_definition).startswith("<strong>1 session is too few to say.</strong>")
+    assert lead_in(client, active_definition).startswith(
+        "<strong>Not enough data: 1 session observed.</strong>"
+    )
     observed(active_definition, 1, cpu="3.40", memory=3000, storage=6500)
-    assert lead_in(client, active_definition).startswith("<strong>2 sessions are too few to say.</strong>")
+    assert lead_in(client, active_definition).startswith(
+        "<strong>Not enough data: 2 sessions observed.</strong>"
+    )
     observed(active_definition, 8, cpu="3.40", memory=3000, storage=6500)
-    assert lead_in(client, active_definition).endswith("</strong> 10 sessions say so.")
+    assert lead_in(client, active_definition).endswith("</strong> according to 10 sessions.")
 
 
 def test_a_stale_page_is_told_what_changed_and_keeps_the_reason(as_, admin, known, observed):
@@ -231,7 +235,7 @@ def test_a_stale_page_is_told_what_changed_and_keeps_the_reason(as_, admin, know
     swapped = client.post(page("definition_apply", known), data, headers=HTMX)
     assert (plain.status_code, swapped.status_code) == (412, 422)
     text = swapped.content.decode()
-    assert "the proposal was 2.5 cores and is 3.5 cores by now." in text
+    assert "the proposal was 2.5 cores and is now 3.5 cores." in text
     assert 'value="they say so"' in text
     assert text.strip().startswith('<div class="stack" id="panel-review">')
 
@@ -241,7 +245,7 @@ REVIEW_BACK = "Revert to revision"
 
 @pytest.fixture
 def regress(known, observed, as_admin, now, django_capture_on_commit_callbacks):
-    """`regress(2)`: ask for so many GB, which the next session exceeds; without a number, as revision 1."""
+    """`regress(2)` requires 2 GB, which the next session exceeds; without a number, as revision 1."""
 
     def apply_and_exceed(memory=None):
         based_on = known.current_revision.number
@@ -261,7 +265,7 @@ def regress(known, observed, as_admin, now, django_capture_on_commit_callbacks):
 def test_a_revision_that_regressed_offers_the_way_back_to_administrators(as_, admin, viewer, regress):
     shown = page("definition_review", regress(2))
     text = as_(admin).get(shown).content.decode()
-    assert "memory exceeded by 1 of 1 session since it was applied." in text
+    assert "memory exceeded by 1 of 1 session." in text
     assert "Revert to revision 1…" in text
     text = as_(viewer).get(shown).content.decode()
     assert "Revision 2 has regressed:" in text
@@ -275,7 +279,7 @@ def test_what_regressed_is_not_offered_again(second, as_, admin, regress):
     text = as_(admin).get(page("definition_review", regress(second))).content.decode()
     assert "Revision 3 has regressed:" in text
     assert REVIEW_BACK not in text
-    assert '<a href="#review-form">Choose other numbers</a> below.' in text
+    assert '<a href="#review-form">Choose other values</a> below.' in text
 
 
 def test_a_regression_without_a_flag_can_be_put_off_from_the_page(as_, admin, viewer, regress):
@@ -289,7 +293,7 @@ def test_a_regression_without_a_flag_can_be_put_off_from_the_page(as_, admin, vi
 
 def test_the_list_of_definitions_shows_class_and_waste(as_, viewer, known, definition):
     text = as_(viewer).get(reverse("definition_list")).content.decode()
-    assert "1 of 2 is worth fixing." in text
+    assert "1 of 2 definitions needs review." in text
     assert text.index("campus") < text.index("branch-office")
     assert "20 <span" in text.replace("\n", "")  # core-hours wasted: 2 cores × 10 hours
     rows = as_(viewer).get(reverse("definition_list") + "?class=insufficient").content.decode()
@@ -306,12 +310,12 @@ def test_the_order_of_the_list_is_said_and_found_again(as_, viewer, known, defin
     client = as_(viewer)
     text = client.get(reverse("definition_list")).content.decode()
     assert (
-        "What is worth fixing comes first. Waste is of the last 30 days; sessions are those measured so far."
+        "Review priority comes first. Waste covers the last 30 days. Sessions counts the measured sessions."
         in text
     )
     assert "aria-sort" not in text
     sorted_by_name = client.get(reverse("definition_list"), {"sort": "name", "q": "c"}, headers=HTMX)
-    assert '<a href="?q=c">Sort by what is worth fixing</a>.' in sorted_by_name.content.decode()
+    assert '<a href="?q=c">Sort by review priority</a>.' in sorted_by_name.content.decode()
 
 
 def exported(response):
@@ -327,7 +331,7 @@ def test_definitions_and_their_evidence_are_exported(as_, viewer, known):
     heads, row = exported(client.get(reverse("definition_list"), {"format": "csv"})).splitlines()
     found = dict(zip(heads.split(","), row.split(","), strict=True))
     assert (found["Class"], found["CPU cores set"], found["CPU cores recommended"]) == (
-        "Over",
+        "Over-provisioned",
         "4.00",
         "2.50",
     )
@@ -352,10 +356,10 @@ def test_a_session_shows_planned_beside_observed_and_its_ports(as_, viewer, oper
     assert "−75 %" in text
     assert "1 match, 2 differ" in text
     assert 'data-label="Used">1 <span class="sub">core</span>' in text
-    assert "<summary>" in text[text.index('id="ports-title"') : text.index("Show the 1 that match")]
+    assert "<summary>" in text[text.index('id="ports-title"') : text.index("Show 1 matching")]
     said = re.sub(r"<[^>]+>", "", text[text.index('class="lead"') :])
     assert re.search(r"Observed (just now|\d+ s ago)\. 2 ports differ from the plan\.", said)
-    assert "Held back on the worker until seen free" in text
+    assert "Reserved on the worker until observed free" in text
     assert "Acknowledge…" not in text
     assert (
         "Acknowledge…" in as_(operator).get(reverse("session_observed", args=[running.pk])).content.decode()
@@ -365,7 +369,7 @@ def test_a_session_shows_planned_beside_observed_and_its_ports(as_, viewer, oper
 def test_a_session_nobody_observed_says_so_and_when_it_will_be(as_, viewer, running, session_in):
     on_slot(running, ports={"r1_serial": 5041})
     text = as_(viewer).get(reverse("session_observed", args=[running.pk])).content.decode()
-    when = "It is observed before its lab is torn down, and when someone asks for it."
+    when = "LCM observes the lab before teardown and on request."
     assert f"<strong>Not observed yet.</strong> {when}" in text
     assert text.count(when) == 1
     panel = as_(viewer).get(reverse("session_observed", args=[running.pk]), headers=HTMX).content.decode()
@@ -375,14 +379,14 @@ def test_a_session_nobody_observed_says_so_and_when_it_will_be(as_, viewer, runn
     assert "<summary>" not in text[text.index('id="ports-title"') :], "nothing to fold"
     ended = session_in(SessionStatus.TERMINATED)
     text = as_(viewer).get(reverse("session_observed", args=[ended.pk])).content.decode()
-    assert "It ended without having been observed." in text
+    assert "The session ended without an observation." in text
 
 
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (SessionStatus.PENDING, "Ports are given with its place."),
-        (SessionStatus.TERMINATED, "It holds no ports any more."),
+        (SessionStatus.PENDING, "Ports are allocated when a slot is assigned."),
+        (SessionStatus.TERMINATED, "The session has released its ports."),
     ],
 )
 def test_without_ports_a_session_says_why(status, said, as_, viewer, session_in):
@@ -390,7 +394,7 @@ def test_without_ports_a_session_says_why(status, said, as_, viewer, session_in)
     here = reverse("session_observed", args=[session.pk])
     assert said in as_(viewer).get(here).content.decode()
     DefinitionRevision.objects.update(port_template=[])
-    assert "It has no ports." in as_(viewer).get(here).content.decode()
+    assert "The session has no ports." in as_(viewer).get(here).content.decode()
 
 
 def test_observe_now_shows_its_progress_and_its_end(as_, operator, running, as_operator, now, time_machine):
@@ -402,12 +406,12 @@ def test_observe_now_shows_its_progress_and_its_end(as_, operator, running, as_o
     assert re.search(r"as of \d\d:\d\d:\d\d", answer)
     time_machine.move_to(now + timedelta(seconds=121), tick=False)
     late = client.get(here).content.decode()
-    assert "No answer" in late
+    assert "No response" in late
     assert "every 2s" not in late
     request_observation(session=running, actor=as_operator, now=now + timedelta(seconds=121))
     post(running, seen(now + timedelta(seconds=130)), now + timedelta(seconds=130))
     time_machine.move_to(now + timedelta(seconds=131), tick=False)
-    assert "answered in 9 s" in client.get(here).content.decode()
+    assert "completed in 9 s" in client.get(here).content.decode()
 
 
 def test_a_refusal_to_observe_is_shown_in_the_panel_and_nowhere_later(as_, operator, collecting):
@@ -436,7 +440,7 @@ def test_drift_is_acknowledged_and_opened_again_from_its_pages(as_, operator, ru
     on_slot(running, ports={})
     post(running, seen(now, ports={"r9_vnc": 6001}), now)
     review, client = DriftReview.objects.get(), as_(operator)
-    assert "1 deviation waits" in client.get(reverse("drift_list")).content.decode()
+    assert "1 open deviation" in client.get(reverse("drift_list")).content.decode()
     until = (now + timedelta(days=10)).strftime("%Y-%m-%dT%H:%M")
     client.post(reverse("drift_acknowledge", args=[review.pk]), {"reason": "known", "until": until})
     panel = client.get(reverse("definition_drift", args=[review.definition_id])).content.decode()
@@ -452,13 +456,13 @@ def test_drift_is_acknowledged_and_opened_again_from_its_pages(as_, operator, ru
 def test_the_drift_of_a_definition_says_what_was_seen(as_, viewer, active_definition, running, now):
     client, here = as_(viewer), page("definition_drift", active_definition)
     on_slot(running, ports={"r1_serial": 5041})
-    assert "No ports of its labs have been observed yet." in client.get(here).content.decode()
+    assert "No ports observed yet." in client.get(here).content.decode()
     post(running, seen(now, ports={"r1_serial": 5041}), now)
-    assert "Its labs had the ports they were given." in client.get(here).content.decode()
+    assert "All observed labs use their allocated ports." in client.get(here).content.decode()
     later = now + timedelta(minutes=1)
     post(running, seen(later, ports={"r1_serial": 5041, "r9_vnc": 6001}), later)
     text = client.get(here).content.decode()
-    assert "<strong>1 deviation waits for a person.</strong>" in text
+    assert "<strong>1 open deviation.</strong>" in text
     assert ">Port drift</h2>" not in text
     assert "Show all" not in text
 
@@ -480,7 +484,7 @@ def test_a_session_is_excluded_and_brought_back_from_the_page(as_, admin, known)
     client.post(reverse("session_exclude", args=[session.pk]), {"reason": "a test"})
     text = client.get(page("definition_review", known)).content.decode()
     assert "“a test”" in text
-    assert "Bring back…" in text
+    assert "Include…" in text
     address = reverse("session_include", args=[session.pk])
     assert client.post(address).status_code == 422
     client.post(address, {"reason": "it was right"})
@@ -518,9 +522,9 @@ def test_admins_exclude_and_bring_back_from_the_list(as_, admin, operator, known
 @pytest.mark.parametrize(
     ("minutes", "least", "said"),
     [
-        (4, 600, "not up for long enough (up for 4 min, 10 min count)"),
-        (4, 300, "not up for long enough (up for 4 min, 5 min count)"),
-        (8, 300, "not up for long enough (up for 8 min, too short by the rule of that time)"),
+        (4, 600, "up too briefly (up for 4 min, 10 min count)"),
+        (4, 300, "up too briefly (up for 4 min, 5 min count)"),
+        (8, 300, "up too briefly (up for 8 min, too short by the rule at that time)"),
     ],
 )
 def test_wherever_a_short_session_is_left_out_it_says_how_long_its_nodes_were_up(
@@ -552,7 +556,7 @@ def test_observed_sessions_are_listed_with_why_they_do_not_count(as_, viewer, kn
     post(running, seen(now), now)
     text = as_(viewer).get(reverse("evidence_list")).content.decode()
     assert ">11 observed sessions<" in text
-    assert "It did not reach collecting" in text
+    assert "The session ended before Collecting" in text
     left = as_(viewer).get(reverse("evidence_list"), {"left_out": "not_collected"}).content.decode()
     assert ">1 observed session<" in left
 
@@ -582,7 +586,7 @@ def test_observed_sessions_belong_to_definitions(as_, viewer, known):
 
 def test_observed_sessions_are_counted_in_words(as_, viewer, active_definition, observed, as_admin, now):
     lead = EVIDENCE.lead
-    assert lead() == "**No session has been observed yet.**"
+    assert lead() == "**No sessions observed yet.**"
     first = observed(active_definition, 1)[0]
     assert lead() == "**1 session was observed, it counts**; none used more than it was given."
     exclude_session(session=first, reason="x", actor=as_admin, now=now)
@@ -607,7 +611,7 @@ def test_many_sessions_are_excluded_and_brought_back_with_a_reason(as_, admin, k
         "a course of tests"
     }
     asked = client.post(include, {"all": "1", "filter_query": ""}).content.decode()
-    assert "3 of 10 observed sessions can be brought back." in asked
+    assert "3 of 10 observed sessions can be included." in asked
     client.post(include, {"all": "1", "filter_query": "", "reason": "they were right"})
     assert known.observations.filter(is_sample=True).count() == 10
     assert ChangeLog.objects.filter(event="evidence_included", reason="they were right").count() == 3

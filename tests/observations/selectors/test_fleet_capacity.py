@@ -1,4 +1,4 @@
-"""Which workers count when it is told how many sessions fit: those that the scheduler would use."""
+"""Capacity counts only the workers that the scheduler would use."""
 
 from decimal import Decimal
 
@@ -32,7 +32,7 @@ def workers(pool):
 
 
 def fits(definition):
-    """On empty workers, and on what is free of them."""
+    """Return the sessions that fit on empty workers and on current free capacity."""
     asked = required_by(definition.current_revision)
     empty, _, free, _ = packing_of(definition, before=asked, after=asked)
     return (empty.workers, empty.sessions), (free.workers, free.sessions)
@@ -61,7 +61,7 @@ def test_a_pool_whose_scheduler_asks_for_neither_uses_them_all(workers, pool):
 
 
 def test_a_spread_lab_is_placed_by_its_kernels(workers, project, operator, now):
-    """Of its 4 cores r1 has 2, the others 1 each: no worker holds the lab, two do."""
+    """Of its 4 cores r1 has 2, the others 1 each: no single worker holds the lab, two do."""
     workers(2, cpu_cores=3)
     apart = make_definition("apart", pool="cml-eu", placement=Placement.SPREAD)
     assert fits(apart) == ((2, 1), (2, 1))
@@ -90,7 +90,7 @@ def test_the_page_and_the_api_say_that_it_is_a_bound(workers, client, api, viewe
     apart = make_definition("apart", pool="cml-eu", placement=Placement.SPREAD)
     client.force_login(viewer)
     text = client.get(f"/definitions/{apart.pk}/review").content.decode()
-    assert "at most 1 <small>on 2 empty workers, bound by CPU" in text
-    assert "Its nodes may be on several workers: a bound." in text
+    assert "at most 1 <small>on 2 empty workers, limited by CPU" in text
+    assert "Upper bound, because its nodes may run on several workers." in text
     preview = api(viewer).post(f"/api/lablet-definitions/{apart.pk}/preview", {"choices": {}}).json()
     assert (preview["empty_workers"]["at_most"], preview["empty_workers"]["before"]) == (True, 1)

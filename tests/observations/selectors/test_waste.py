@@ -1,4 +1,4 @@
-"""Waste: what was asked for above the peak; at least that much where use was not measured."""
+"""Waste is the requirement above the peak; a lower bound where use was not measured."""
 
 from decimal import Decimal
 
@@ -16,10 +16,14 @@ REQUIRED = {CPU: 400, MEMORY: 350, "storage_gb": 700}
     ("amounts", "seconds", "waste"),
     [
         ({(CPU, "used"): 100, (MEMORY, "used"): 150}, 10, (3000, 2000)),
-        ({(CPU, "used"): 100, (CPU, "allocated"): 400}, 10, (3000, 0)),  # used goes before allocated
+        (
+            {(CPU, "used"): 100, (CPU, "allocated"): 400},
+            10,
+            (3000, 0),
+        ),  # used takes precedence over allocated
         ({(CPU, "allocated"): 300, (MEMORY, "allocated"): 350}, 10, (1000, 0)),
         ({(CPU, "used"): 0}, 10, (4000, 0)),  # measured, and idle
-        ({(CPU, "used"): 500, (MEMORY, "used"): 351}, 10, (0, 0)),  # more than asked for is no waste
+        ({(CPU, "used"): 500, (MEMORY, "used"): 351}, 10, (0, 0)),  # use above the requirement is not waste
         ({}, 10, (0, 0)),
         ({(CPU, "used"): 100}, 0, (0, 0)),
     ],
@@ -44,7 +48,7 @@ def test_nothing_wasted_is_said_only_where_use_is_known(waste, basis, known):
 
 
 def wastes(client, viewer):
-    """The cells of CPU and memory waste in the list of definitions."""
+    """Return the cells of CPU and memory waste in the list of definitions."""
     client.force_login(viewer)
     text = client.get(reverse("definition_list")).content.decode()
     cells = [text.split(f'data-label="{name} waste">')[1].split("</td>")[0] for name in ("CPU", "Memory")]
@@ -60,7 +64,7 @@ def _plain(html):
     [
         ({"cpu": "1.00", "memory": 1536}, 3584, ["6 core-h", "4 GB-h"]),
         ({"cpu": "4.00", "memory": 3584}, 3584, ["none", "none"]),
-        ({"cpu": "1.00", "memory": None}, 3584, ["6 core-h", "not known"]),
+        ({"cpu": "1.00", "memory": None}, 3584, ["6 core-h", "unknown"]),
         ({"cpu": "1.00", "memory": None}, 1536, ["6 core-h", "at least 4 GB-h"]),
     ],
 )
@@ -77,4 +81,4 @@ def test_the_list_says_what_is_known_of_waste(
 
 
 def test_nobody_observed_is_not_known(client, viewer, active_definition):
-    assert wastes(client, viewer) == ["not known", "not known"]
+    assert wastes(client, viewer) == ["unknown", "unknown"]

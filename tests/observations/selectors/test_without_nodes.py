@@ -1,4 +1,4 @@
-"""An observation may have totals and no nodes: it counts, and every page shows it."""
+"""An observation with totals and without nodes counts, and every page shows it."""
 
 import pytest
 from django.urls import reverse
@@ -18,7 +18,7 @@ def null_nodes(at):
 
 @pytest.fixture(params=[without_nodes, null_nodes, lambda at: {**seen(at), "nodes": []}])
 def posted(request, api, controller, collecting, now):
-    """The session of which an observation without nodes was taken."""
+    """A session with an observation without nodes."""
     path = f"/api/internal/lablet-sessions/{collecting.pk}/resource-observations"
     assert api(controller).post(path, request.param(now)).status_code == 200
     return collecting
@@ -28,10 +28,10 @@ def test_the_pages_say_that_the_nodes_could_not_be_read(posted, client, viewer):
     client.force_login(viewer)
     session = client.get(reverse("session_observed", args=[posted.pk]))
     assert session.status_code == 200
-    assert "The nodes could not be read." in session.content.decode()
+    assert "LCM could not read the nodes." in session.content.decode()
     review = client.get(reverse("definition_review", args=[posted.definition_id]))
     assert review.status_code == 200
-    assert "1 session is too few to say." in review.content.decode()
+    assert "Not enough data: 1 session observed." in review.content.decode()
 
 
 def test_the_api_shows_the_totals(posted, api, viewer):

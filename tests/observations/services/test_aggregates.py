@@ -1,4 +1,4 @@
-"""Aggregates: kept by what changes, equal to what the rows say, and what follows for the definition."""
+"""Aggregates: updated incrementally, equal to a rebuild, and their effect on the definition."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -57,7 +57,7 @@ def test_memory_that_was_exceeded_is_flagged_at_once(active_definition, observed
 
 @pytest.fixture
 def revise(active_definition, as_admin, now, django_capture_on_commit_callbacks):
-    """`revise(10)`: ask for so many cores from now on."""
+    """`revise(10)` requires 10 cores from now on."""
 
     def make(cores):
         with django_capture_on_commit_callbacks(execute=True):
@@ -80,7 +80,7 @@ def reviews_told(definition):
 
 
 RAISED = ("review_raised", "campus v1.0 needs a review")
-CLEARED = ("review_cleared", "campus v1.0 needs no review any more")
+CLEARED = ("review_cleared", "campus v1.0 no longer needs a review")
 
 
 def test_a_flag_is_raised_by_a_revision_and_cleared_by_one_that_puts_it_right(
@@ -108,7 +108,7 @@ def test_a_flag_is_cleared_by_sessions_that_use_what_is_asked_for(active_definit
 
 
 def test_what_is_flagged_stays_so_until_the_gap_is_half_as_large(active_definition, observed, revise):
-    """3.91 used with headroom is 4.5: raised half a core below it, cleared less than a quarter below it."""
+    """3.91 used plus headroom is 4.5: raised half a core below, cleared less than a quarter below."""
     observed(active_definition, 5, cpu="3.91", memory=3000, storage=6500)
     flags = []
     for cores in ("4", "4.25", "4.26", "4.25", "4"):
@@ -178,7 +178,7 @@ def test_outliers_are_suggested(active_definition, observed, now):
 
 
 def test_an_outlier_just_below_the_usual_range_is_suggested(active_definition, observed, now):
-    """Median 3, deviations 0, 0, 0.1, 0.1, 0.2, 0.2, 0.52: usual from 3 − 3.5 · 0.1 ÷ 0.6745 = 2.4811 on."""
+    """Median 3, deviations 0, 0, 0.1, 0.1, 0.2, 0.2, 0.52: normal from 3 − 3.5 · 0.1 ÷ 0.6745 = 2.4811."""
     for cpu in ("2.80", "2.90", "3.00", "3.00", "3.10", "3.20"):
         observed(active_definition, 1, cpu=cpu)
     [odd] = observed(active_definition, 1, cpu="2.48")
@@ -246,7 +246,7 @@ def test_the_source_becomes_used_when_four_fifths_have_it_and_can_be_switched(
 
 
 def test_a_session_without_measured_use_clears_no_flag(active_definition, observed, as_admin, now):
-    """Only a revision or an exclusion answers a limit that was exceeded."""
+    """Only a revision or an exclusion clears an exceeded limit."""
     [peak] = observed(active_definition, 1, memory=4096)
     assert active_definition.review_reasons == ["Memory: 1 session exceeded 3.5 GB, up to 4."]
     for _ in range(3):
@@ -266,7 +266,7 @@ def test_a_session_without_measured_use_clears_no_flag(active_definition, observ
     assert not rebuild_definition(definition=active_definition, now=now, check=True)
 
 
-# --- putting a review off ---------------------------------------------------------------------------
+# --- snooze and dismiss -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -328,7 +328,7 @@ def test_a_snooze_ends_within_half_a_year(days, flagged, as_admin, now):
 def test_what_needs_no_review_cannot_be_put_off(active_definition, as_admin, now):
     from lcm.domain.errors import StateConflict
 
-    with pytest.raises(StateConflict, match="nothing to review"):
+    with pytest.raises(StateConflict, match="needs no review"):
         dismiss_review(definition=active_definition, reason="x", actor=as_admin, now=now)
 
 
@@ -420,7 +420,7 @@ def test_the_command_says_what_differs_and_puts_it_right(active_definition, obse
     observed(active_definition, 3)
     before = ResourceAggregate.objects.get().digest
     ResourceAggregate.objects.update(digest={"n": 7})
-    with pytest.raises(CommandError, match="not what the sessions say"):
+    with pytest.raises(CommandError, match="differ from the sessions"):
         call_command("rebuild_aggregates", "--check", stdout=StringIO())
     assert ResourceAggregate.objects.get().digest == {"n": 7}
     out = StringIO()
@@ -428,5 +428,5 @@ def test_the_command_says_what_differs_and_puts_it_right(active_definition, obse
     assert "7 samples kept, 3 there" in out.getvalue()
     assert ResourceAggregate.objects.get().digest == before
     call_command("rebuild_aggregates", "--check", "campus", stdout=StringIO())
-    with pytest.raises(CommandError, match="no such definition"):
+    with pytest.raises(CommandError, match="Definition not found"):
         call_command("rebuild_aggregates", "nothing")

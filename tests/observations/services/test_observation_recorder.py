@@ -1,4 +1,4 @@
-"""Recording an observation: what is stored, counted, logged and refused."""
+"""Recording of observations: stored, counted, logged and rejected."""
 
 from datetime import timedelta
 from decimal import Decimal

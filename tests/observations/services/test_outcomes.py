@@ -1,4 +1,4 @@
-"""What becomes of a revision: verified, regressed, judged again, put off."""
+"""Outcomes of a revision: verified, regressed, decided again, snoozed."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -26,7 +26,7 @@ BOTH_RECOMMENDED = {**CPU_RECOMMENDED, "memory_gb": RequirementChoice("recommend
 
 @pytest.fixture
 def revised(known, as_admin, now, django_capture_on_commit_callbacks):
-    """3.5 cores and 3 GB since a moment ago."""
+    """A new revision with 3.5 cores and 3 GB."""
     with django_capture_on_commit_callbacks(execute=True):
         apply(known, BOTH_RECOMMENDED, as_admin, now)
     known.refresh_from_db()
@@ -43,7 +43,7 @@ def test_five_sessions_within_verify_a_revision(revised, observed):
     observed(revised, 1, cpu="2.00", memory=2500, storage=5000)
     assert outcome(revised) == "verified"
     entry = ChangeLog.objects.get(event="revision_outcome")
-    assert entry.message == "campus v1.0: revision 2 verified, 5 of 5 sessions within"
+    assert entry.message == "campus v1.0: revision 2 verified, 5 of 5 sessions stayed within limits"
 
 
 def test_sessions_of_the_old_revision_decide_nothing(known, as_admin, project, operator, now):
@@ -65,7 +65,7 @@ def test_running_out_of_memory_is_too_much_at_once(revised, observed, now):
 
 
 def test_the_needs_say_since_when(revised, project, operator, as_admin, now):
-    """Not when the revision was applied, nor when something else of the definition was edited."""
+    """Not when the revision was applied, nor when the definition was edited otherwise."""
     later = now + timedelta(hours=3)
     session = lived(revised, project, operator, ended=later)
     post(session, seen(later, cpu="2.00", memory=4000, storage=5000), later)
@@ -96,7 +96,7 @@ def test_being_slowed_once_is_no_regression_and_twice_is(revised, observed):
 
 
 def test_a_session_whose_use_was_not_read_counts_neither_for_nor_against(revised, observed):
-    """What was allocated is another figure than the used one the revision was based on."""
+    """The revision was based on used figures; allocated ones are not comparable."""
     made = revised.revisions.get(number=2)
     assert (made.memory_gb, made.aggregate["resources"]["memory_gb"]["basis"]) == (Decimal(3), "used")
     observed(revised, 1, cpu="2.00", memory=None, storage=5000)
@@ -165,7 +165,7 @@ def test_a_revision_that_regressed_is_reverted(
 
 
 def test_a_superseded_revision_is_not_judged_any_more(revised, regressed, project, operator, as_admin, now):
-    """Neither by its sessions that run on, nor when one of them is excluded or brought back."""
+    """Neither by its running sessions, nor when one of them is excluded or included again."""
     exclude_session(session=regressed, reason="a second manager", actor=as_admin, now=now)
     late = lived(revised, project, operator, ended=now)
     revert_definition(definition=revised, number=1, based_on=2, reason="a guess", actor=as_admin, now=now)
@@ -246,7 +246,7 @@ def test_a_revision_by_hand_is_watched_as_well(active_definition, observed, as_a
     assert outcome(active_definition) == "verified"
 
 
-# --- judged again -----------------------------------------------------------------------------------------
+# --- decided again ----------------------------------------------------------------------------------------
 
 REGRESSED = ["Revision 2 was exceeded by the sessions after it."]
 WITHIN = {"cpu": "2.00", "memory": 2500, "storage": 5000}
@@ -273,7 +273,7 @@ def test_without_the_odd_session_a_revision_that_regressed_is_watched_again(
     revised.refresh_from_db()
     assert (outcome(revised), revised.needs_review, revised.review_reasons) == ("watching", False, [])
     entry = ChangeLog.objects.filter(event="revision_outcome").order_by("pk").last()
-    assert entry.message == "campus v1.0: revision 2 watching, 0 of 5 sessions within"
+    assert entry.message == "campus v1.0: revision 2 watching, 0 of 5 sessions stayed within limits"
     assert events(revised)[-1] == "review_cleared"
     observed(revised, 5, **WITHIN)
     assert outcome(revised) == "verified"
@@ -307,12 +307,12 @@ def test_sessions_of_older_revisions_change_no_outcome(revised, regressed, as_ad
     assert outcome(revised) == "regressed"
 
 
-# --- putting a regression off -------------------------------------------------------------------------------
+# --- snoozed regressions ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def slowed(revised, observed):
-    """Revision 2 has regressed by CPU, and the many sessions since say that it asks for the right number."""
+    """Revision 2 has regressed by CPU, while many later sessions show that it is right-sized."""
     observed(revised, 2, **{**WITHIN, "cpu": "3.60"})
     observed(revised, 60, **{**WITHIN, "cpu": "3.00"})
     assert DefinitionAssessment.objects.get().flags == {}

@@ -1,4 +1,4 @@
-"""What drives the maximum: the nodes as they were when the lab had the most memory."""
+"""The nodes of the memory peak are kept from the observation with the most memory."""
 
 import json
 from datetime import timedelta
@@ -12,17 +12,17 @@ from observations.selectors.nodes import node_aggregates
 from observations.services.observation_recorder import record_observation
 from tests.support.observed_labs import CONTROLLER, post, seen
 
-# Minutes ago and MB used of each observation, in the order they came; the total and each node then.
+# Minutes ago and MB used of each observation in order of arrival; the total and each node at the peak.
 HISTORIES = [
     ([(0, 3072)], 300, 100),
-    ([(20, 3072), (0, 1024)], 300, 100),  # less by now
+    ([(20, 3072), (0, 1024)], 300, 100),  # lower now
     ([(20, 1024), (0, 3072)], 300, 100),
     ([(30, 1024), (20, 3072), (0, 2048)], 300, 100),
     ([(30, 3072), (20, 1024), (0, 2048)], 300, 100),
     ([(30, 3072), (20, 1024), (0, 3084)], 302, 101),  # a new peak, and the newest
-    ([(0, 1024), (20, 3072)], 300, 100),  # the peak came late
+    ([(0, 1024), (20, 3072)], 300, 100),  # the peak arrived late
     ([(0, 1024), (20, 3072), (30, 2048)], 300, 100),
-    ([(20, 3072), (0, None)], 300, 100),  # not measured any more
+    ([(20, 3072), (0, None)], 300, 100),  # no longer measured
 ]
 
 
@@ -77,7 +77,7 @@ def test_nodes_of_another_moment_are_called_so(collecting, active_definition, cl
     post(collecting, seen(now, memory=1024), now)
     client.force_login(viewer)
     here = reverse("definition_review", args=[active_definition.pk])
-    note = "The nodes are of another moment, when they had 1.02 GB together."
+    note = "The nodes are from another observation, with 1.02 GB together."
     assert note not in client.get(here).content.decode()
-    SessionObservation.objects.update(peak_resources=None)  # as it was before they were kept
+    SessionObservation.objects.update(peak_resources=None)  # as before peaks were stored
     assert note in client.get(here).content.decode()

@@ -1,4 +1,4 @@
-"""Port drift: found, held back, reviewed, acknowledged, resolved."""
+"""Port drift: detected, reserved, reviewed, acknowledged, resolved."""
 
 from datetime import timedelta
 
@@ -142,7 +142,7 @@ def test_with_the_lab_its_leaked_ports_are_gone(collecting, now):
 
 @pytest.fixture
 def stuck(collecting, now):
-    """A session whose lab leaks a port and could not be taken down."""
+    """A session whose lab leaks a port and could not be torn down."""
     on_slot(collecting, ports=PLAN)
     post(collecting, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
     transition_session(session=collecting, to=SessionStatus.STOPPING, actor=SYSTEM, now=now)
@@ -233,7 +233,7 @@ ALSO_LEAKING = {"r1_serial": 5047, "r9_vnc": 6001}
 
 @pytest.fixture
 def both_leak(lab, neighbour, now):
-    """Two labs on one worker that show the same port, which nobody was given."""
+    """Two labs on one worker that use the same port, which was allocated to neither."""
     for session, ports in ((lab, LEAKING), (neighbour, ALSO_LEAKING), (lab, LEAKING)):
         now += MINUTE
         post(session, seen(now, ports=ports), now)
@@ -288,7 +288,7 @@ def test_what_a_lab_that_is_gone_had_leaked_is_no_conflict(lab, neighbour, now):
 def test_a_conflict_needs_someone_and_cannot_be_acknowledged(lab, neighbour, as_admin, now):
     post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
     review = DriftReview.objects.get(kind="conflict")
-    with pytest.raises(StateConflict, match="two sessions"):
+    with pytest.raises(StateConflict, match="A port conflict cannot be acknowledged"):
         acknowledge_drift(review=review, reason="fine", until=None, actor=as_admin, now=now)
     needs = list(observation_attention_items(FleetSnapshot(now)))
     assert [(need.tone, need.text) for need in needs] == [("bad", "Port conflict: **r9_vnc** of campus")]
@@ -326,7 +326,7 @@ APART = {"r1_serial": 5041, "host_pat": 5047}
 
 
 def test_a_session_that_is_spread_has_its_ports_where_its_nodes_are(apart, neighbour, now):
-    """The neighbour on the first worker has the number that host has on the second."""
+    """The neighbour on the first worker has the same port number as host on the second."""
     assert not post(apart, seen(now, ports=APART), now).drift
     assert not post(neighbour, seen(now, ports={"r1_serial": 5047}), now).drift
 
@@ -342,7 +342,7 @@ def test_what_it_leaks_is_held_where_the_node_is(apart, neighbour, now):
 
 
 def test_what_it_shows_of_a_neighbour_that_ends_is_held_where_the_node_is(apart, neighbour, now):
-    """The number the neighbour has on the first worker is another port on the second."""
+    """The neighbour's port number on the first worker is a different port on the second."""
     post(apart, seen(now, ports={**APART, "r1_vnc": 5047}), now)
     assert drift_of(apart) == [("conflict", "r1_vnc")]
     end(neighbour, now)
@@ -392,7 +392,7 @@ def test_an_acknowledgement_ends_within_ninety_days(days, review, as_admin, now)
 
 
 def test_an_acknowledgement_needs_a_reason(review, as_admin, now):
-    with pytest.raises(InvalidInput, match="why"):
+    with pytest.raises(InvalidInput, match="Enter a reason"):
         acknowledge(review, as_admin, now, reason="  ")
 
 
@@ -446,7 +446,7 @@ def test_other_labs_do_not_resolve_what_a_running_one_still_shows(
 
 
 def test_many_deviations_are_noted_in_as_many_queries_as_two(lab, now):
-    """Seen, seen with other numbers, seen clean, resolved."""
+    """Observed, observed with other numbers, observed clean, resolved."""
 
     def story(count, begin):
         first, other = ({f"p{n}": port + n for n in range(count)} for port in (6001, 7001))

@@ -1,4 +1,4 @@
-"""Observations that come at the same moment."""
+"""Concurrent observations."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +30,7 @@ TOO_MUCH_CPU = {"cpu": "2.00", "memory": 3000, "storage": 6500}
 
 
 def in_a_thread(threads, work):
-    """Whatever it returns, from a connection of its own."""
+    """Run `work` in a thread with its own connection and return its result."""
 
     def run():
         try:
@@ -43,7 +43,7 @@ def in_a_thread(threads, work):
 
 @contextmanager
 def locked(slot):
-    """Whoever wants the slot waits until the block ends."""
+    """Lock the slot until the block ends."""
     has_it, let_go = Event(), Event()
 
     def hold():
@@ -112,7 +112,7 @@ def test_the_same_drift_seen_at_once_is_one_review_and_a_port_is_held_once(
 def test_labs_that_drift_at_once_do_not_wait_for_each_other_in_a_circle(
     apart, active_definition, project, operator, now, at_once
 ):
-    """Eight on three workers, each seen twelve times with other ports: leaked, free, in conflict, clean."""
+    """Eight labs on three workers, each observed twelve times: leaked, free, in conflict, clean."""
     labs = [
         lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING) for _ in range(8)
     ]
@@ -134,7 +134,7 @@ def test_labs_that_drift_at_once_do_not_wait_for_each_other_in_a_circle(
         (worker.pk, port) for lab, worker in zip(labs, workers, strict=True) for port in last[lab.pk].values()
     }
     assert shown <= set(PortAllocation.objects.values_list("slot_id", "port"))
-    # What was handed to a lab that was looked at in the same moment is given back by its next observation.
+    # A port transferred to a lab observed concurrently is released by its next observation.
     for lab in labs:
         post(lab, seen(later, ports=last[lab.pk]), later)
     assert shown == set(PortAllocation.objects.values_list("slot_id", "port"))
@@ -221,7 +221,7 @@ def test_the_last_two_sessions_of_a_revision_stop_at_once_and_verify_it(
 def test_a_revision_that_is_replaced_while_a_session_decides_is_superseded(
     active_definition, project, operator, observed, as_admin, now
 ):
-    """Both change the definition and the revision; neither waits for the other in a circle."""
+    """Both change the definition and the revision without a deadlock."""
     observed(active_definition, 10, **TOO_MUCH_CPU)
     apply(active_definition, {"cpu_cores": RequirementChoice("recommended")}, as_admin, now)
     too_little = {**TOO_MUCH_CPU, "cpu": "2.70"}

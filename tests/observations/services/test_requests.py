@@ -1,4 +1,4 @@
-"""Asking for an observation now."""
+"""Requests to observe a session now."""
 
 from datetime import timedelta
 

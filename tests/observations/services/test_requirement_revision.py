@@ -1,4 +1,4 @@
-"""Previewing, applying what was previewed, and what becomes of a revision."""
+"""Preview and application of requirement changes."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -140,7 +140,7 @@ def test_new_sessions_pin_the_new_revision_and_others_keep_theirs(known, as_admi
             "CPU p95 used, memory max allocated, storage custom",
         ),
         (
-            # 7 GB is the present number; it was chosen all the same.
+            # 7 GB is the current value; choosing it explicitly counts as a choice.
             {
                 "cpu_cores": RequirementChoice("custom", Decimal(3)),
                 "storage_gb": RequirementChoice("custom", Decimal(7)),
@@ -187,13 +187,13 @@ def test_what_cannot_be_chosen_is_refused(choices, field, known, now):
 
 
 def test_without_evidence_only_numbers_of_ones_own_can_be_chosen(active_definition, as_admin, now):
-    with pytest.raises(InvalidInput, match="No session says"):
+    with pytest.raises(InvalidInput, match="No session has figures"):
         preview(active_definition, CPU_RECOMMENDED, now)
     revision = apply(active_definition, {"cpu_cores": RequirementChoice("custom", Decimal(3))}, as_admin, now)
     assert revision.cpu_cores == 3
 
 
-# --- refused: nothing changes -------------------------------------------------------------------------
+# --- rejected: nothing changes ------------------------------------------------------------------------
 
 
 def refused(definition, choices, actor, now, **given):
@@ -206,29 +206,29 @@ def refused(definition, choices, actor, now, **given):
 def test_nothing_is_applied_without_a_preview(known, as_admin, now):
     for token in ("", "made-up", preview(known, CPU_RECOMMENDED, now).token + "x"):
         assert refused(known, CPU_RECOMMENDED, as_admin, now, token=token) == [
-            "Preview this change first; applying takes exactly what was previewed."
+            "Preview this change first; LCM applies only a previewed change."
         ]
 
 
 def test_another_choice_than_the_previewed_one_is_refused(known, as_admin, now):
     token = preview(known, CPU_RECOMMENDED, now).token
     told = refused(known, {"cpu_cores": RequirementChoice("max")}, as_admin, now, token=token)
-    assert told[0].startswith("This is not the choice that was previewed")
+    assert told[0].startswith("The choice differs from the preview")
 
 
 def test_a_custom_number_is_part_of_what_was_previewed(known, as_admin, now):
     token = preview(known, {"cpu_cores": RequirementChoice("custom", Decimal(3))}, now).token
     told = refused(known, {"cpu_cores": RequirementChoice("custom", Decimal(2))}, as_admin, now, token=token)
-    assert told[0] == "CPU: the proposal was 3 cores and is 2 cores by now."
+    assert told[0] == "CPU: the proposal was 3 cores and is now 2 cores."
 
 
 def test_evidence_that_changed_meanwhile_is_told(known, observed, as_admin, now):
     token = preview(known, CPU_RECOMMENDED, now).token
     observed(known, 1, cpu="3.90", memory=2500, storage=5000)
     assert refused(known, CPU_RECOMMENDED, as_admin, now, token=token) == [
-        "CPU: the proposal was 3.5 cores and is 4.5 cores by now.",
-        "CPU: the maximum was 3 cores and is 3.9 cores by now.",
-        "CPU: the recommendation was 3.5 cores and is 4.5 cores by now.",
+        "CPU: the proposal was 3.5 cores and is now 4.5 cores.",
+        "CPU: the maximum was 3 cores and is now 3.9 cores.",
+        "CPU: the recommendation was 3.5 cores and is now 4.5 cores.",
     ]
 
 
@@ -238,7 +238,7 @@ def test_another_session_above_the_proposal_is_told(known, observed, as_admin, n
     observed(known, 1, cpu="2.50", memory=2500, storage=5000)
     with pytest.raises(StalePreview) as refused:
         apply(known, choices, as_admin, now, token=token)
-    assert refused.value.details["changed"] == ["CPU: 2 sessions exceed the proposal by now, not 1."]
+    assert refused.value.details["changed"] == ["CPU: 2 sessions now exceed the proposal, previously 1."]
 
 
 @pytest.mark.parametrize("put_off", ["snoozed", "dismissed"])
@@ -263,7 +263,7 @@ def test_a_session_that_changes_no_number_does_not_refuse(known, observed, as_ad
 def test_whoever_comes_second_is_told_by_whom_and_what(known, as_admin, as_operator, now):
     token = preview(known, CPU_RECOMMENDED, now).token
     apply(known, {"memory_gb": RequirementChoice("custom", Decimal(3))}, as_operator, now)
-    with pytest.raises(StalePreview, match="otto applied revision 2 a moment ago"):
+    with pytest.raises(StalePreview, match="otto applied revision 2 after the preview"):
         apply(LabletDefinition.objects.get(pk=known.pk), CPU_RECOMMENDED, as_admin, now, token=token)
 
 
@@ -277,9 +277,9 @@ def test_a_preview_of_another_definition_is_refused(known, as_admin, now):
 
 
 def test_a_reason_is_needed_and_something_has_to_change(known, as_admin, now):
-    with pytest.raises(InvalidInput, match="why"):
+    with pytest.raises(InvalidInput, match="Enter a reason"):
         apply(known, CPU_RECOMMENDED, as_admin, now, reason=" ")
-    with pytest.raises(InvalidInput, match="Nothing would change"):
+    with pytest.raises(InvalidInput, match="This change has no effect"):
         apply(known, {}, as_admin, now)
 
 
@@ -296,4 +296,4 @@ def test_two_administrators_at_once_make_one_revision(known, as_admin, as_operat
     won = [each for each in results if isinstance(each, DefinitionRevision)]
     lost = [each for each in results if isinstance(each, StalePreview)]
     assert (len(won), len(lost)) == (1, 1)
-    assert "applied revision 2 a moment ago" in lost[0].message
+    assert "applied revision 2 after the preview" in lost[0].message

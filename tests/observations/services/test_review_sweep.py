@@ -1,4 +1,4 @@
-"""What changes by time alone: each assessment says when it is due, and all that are due are looked at."""
+"""Changes by time alone: each assessment stores when it is due, and all due ones are reassessed."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -26,10 +26,10 @@ TODAY = day(0).toordinal()
     [
         ([], None, None),
         ([0], day(0), day(30)),  # its waste counts for thirty days
-        ([-29, 0], day(0), day(1)),  # the oldest goes tomorrow
+        ([-29, 0], day(0), day(1)),  # the oldest day drops out tomorrow
         ([], day(-31), day(30)),  # sixty days old then, and a day
         ([], day(-60), day(1)),
-        ([], day(-61), None),  # old already
+        ([], day(-61), None),  # already old
     ],
 )
 def test_the_table_of_when_time_changes_something(days, newest, due):
@@ -39,7 +39,7 @@ def test_the_table_of_when_time_changes_something(days, newest, due):
 
 @pytest.fixture
 def idle(observed):
-    """Four definitions that nobody asks for any more."""
+    """Four definitions without new sessions."""
     made = [make_definition(f"idle-{number}", pool="cml-eu") for number in range(4)]
     for definition in made:
         observed(definition, 22, cpu="1.00", memory=1024)
