@@ -171,7 +171,7 @@ def test_deviations_are_acknowledged_together_and_conflicts_excluded(by, operato
     client, address = by(operator), reverse("drift_bulk_acknowledge")
     page = client.post(address, ticked(*rows))
     assert "Acknowledge 2 deviations?" in words(page)
-    assert "2 of 4 deviations can be acknowledged. A port that two sessions have" in words(page)
+    assert "2 of 4 deviations can be acknowledged. Port conflicts cannot be acknowledged" in words(page)
     assert 'name="until" value="' in page.content.decode()
     until = (now + timedelta(days=10)).strftime("%Y-%m-%dT%H:%M")
     done = client.post(address, {**ticked(*rows), "reason": "known", "until": until}, follow=True)
@@ -186,7 +186,7 @@ def test_a_too_long_acknowledgement_is_reported_at_its_field(by, operator, drift
     asked = {**ticked(drift("a")), "reason": "known", "until": until}
     page = by(operator).post(reverse("drift_bulk_acknowledge"), asked)
     assert page.status_code == 422
-    assert page.context["form"].errors == {"until": ["From now on, for 90 days at most."]}
+    assert page.context["form"].errors == {"until": ["Must be in the future and within 90 days."]}
     assert DriftReview.objects.get().state == "open"
 
 
@@ -211,7 +211,10 @@ def test_waiting_sessions_are_moved_to_another_pool(by, operator, session_in, no
     client, address = by(operator), reverse("queue_bulk_move")
     page = client.post(address, ticked(*rows, bare))
     assert "Move 2 reservations in the queue?" in words(page)
-    assert "2 of 3 reservations in the queue can be moved. Those without a session stay" in words(page)
+    assert (
+        "2 of 3 reservations in the queue can be moved. Reservations without a session are not moved."
+        in words(page)
+    )
     done = client.post(address, {**ticked(*rows, bare), "pool": "cml-us", "reason": "nearer"}, follow=True)
     assert "2 reservations in the queue moved." in words(done)
     assert set(LabletSession.objects.values_list("pool", flat=True)) == {"cml-us"}
@@ -301,5 +304,5 @@ def test_slots_in_error_are_retried_together(by, operator, session):
     done = by(operator).post(
         reverse("slot_bulk_retry"), {**ticked(*rows), "reason": "quota raised"}, follow=True
     )
-    assert "2 slots set to be used again." in words(done)
+    assert "2 slots made available." in words(done)
     assert [Slot.objects.get(pk=row.pk).state for row in rows] == ["EMPTY", "EMPTY", "READY"]

@@ -29,7 +29,7 @@ from observations.pages.review_summary import review_summary
 from observations.services.outcomes import RevisionProgress
 from scheduling.models import Pool, TickRun
 from scheduling.pages.lists import POOLS
-from scheduling.placement.plugins.quota import _said as quota_said
+from scheduling.placement.plugins.quota import _quota_text as quota_text
 from tests.support.capacity_setup import make_slot, pool_named
 from tests.support.factories import make_definition
 
@@ -59,8 +59,8 @@ def one_core(active_definition, now) -> LabletDefinition:
         (core_count_text(Decimal("0.5")), "0.5\N{NO-BREAK SPACE}cores"),
         (picture_of([NODE], []).described, "1 node and 0 links"),
         (listed(["a", "b", "c", "d", "e"]), "a, b, c, d and 1 other"),
-        (quota_said("lab", "sessions", 1, 1, 1), "lab has the only session it may have at once."),
-        (quota_said("lab", "sessions", 0, 1, 0), "lab may have no session."),
+        (quota_text("lab", "sessions", 1, 1, 1), "lab has the only session it may have at once."),
+        (quota_text("lab", "sessions", 0, 1, 0), "lab may have no session."),
     ],
 )
 def test_counts_use_singular_and_plural(said, text):
@@ -107,9 +107,7 @@ def test_one_port_in_two_sessions(definition, now, count, said):
     assert said in observed_lists.DRIFT.lead()
 
 
-@pytest.mark.parametrize(
-    ("slots", "said"), [(0, "No slot is ready, 1 may be launched;"), (1, "1 slot is ready;")]
-)
+@pytest.mark.parametrize(("slots", "said"), [(0, "0 slots ready · 1 can be launched"), (1, "1 slot ready ·")])
 def test_a_pool_of_one_slot(db, slots, said):
     pool = pool_named("cml-eu", max_slots=1)
     for number in range(slots):

@@ -50,7 +50,7 @@ def test_slots_say_whether_they_are_cordoned_or_spot(exported, now):
     make_slot(pool_named("cml-eu"), 1, cordoned=True, is_spot=True, interruption_deadline=now)
     sheet, [row] = exported("slot_list")
     assert (sheet[0]["Cordoned"], sheet[0]["Spot"]) == ("True", "True")
-    assert (row["cordoned"], row["spot"], row["taken_away"][:10]) == (True, True, now.isoformat()[:10])
+    assert (row["cordoned"], row["spot"], row["interruption"][:10]) == (True, True, now.isoformat()[:10])
 
 
 def test_definitions_are_exported_with_labels(exported, definition):

@@ -310,7 +310,7 @@ def test_the_order_of_the_list_is_said_and_found_again(as_, viewer, known, defin
     client = as_(viewer)
     text = client.get(reverse("definition_list")).content.decode()
     assert (
-        "Review priority comes first. Waste covers the last 30 days. Sessions counts the measured sessions."
+        "Sorted by review priority. Waste covers the last 30 days. Sessions counts the measured sessions."
         in text
     )
     assert "aria-sort" not in text
