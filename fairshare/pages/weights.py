@@ -49,7 +49,7 @@ def weights_bar(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 @role_required(Role.ADMIN)
 def weights_save(request: HttpRequest) -> HttpResponseBase:
-    """Show the rank changes and ask for a reason; with a reason, save."""
+    """Show the rank changes and a field for the reason; save once a reason is given."""
     pool, stored = _asked_for(request)
     changes = _changes(request, stored.weights)
     back = f"{reverse('fair_share')}?pool={pool.name}"

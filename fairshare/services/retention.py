@@ -1,4 +1,4 @@
-"""Deletion of old usage in batches: aggregated records, and buckets past their retention."""
+"""Deletion of expired usage in batches: aggregated records, and buckets past their retention."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def remove_old_usage(*, now: datetime) -> RemovedRows:
 
 
 def _remove_records(before: datetime, now: datetime) -> int:
-    """Delete records batch by batch; the batch row stays, to tell from which day records are complete."""
+    """Delete records batch by batch; the batch row stays and shows from which day records are complete."""
     removed = 0
     old = UsageBatch.objects.filter(
         recorded_at__lt=before, aggregated_at__isnull=False, removed_at=None

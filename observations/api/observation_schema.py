@@ -133,7 +133,7 @@ class ObservationSerializer(serializers.Serializer[Any]):
     nodes = NodeObservationSerializer(
         many=True, help_text=f"Nodes of the lab, at most {MAX_NODES:,}.", **OPTIONAL
     )
-    actual_node_count = _whole("Number of nodes, also of those that could not be read.")
+    actual_node_count = _whole("Number of nodes, including unreadable nodes.")
     node_definitions_used = _texts("Names of the node definitions in the lab.")
     observed_ports = _ports("Ports of the lab by the names of the port template. Null: not read.")
     simulation_stats = serializers.DictField(

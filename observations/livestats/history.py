@@ -82,7 +82,7 @@ async def _query(
 
 
 def _by_kernel(lines: Iterable[RangeSeries]) -> dict[str, dict[str, Points]]:
-    """Merge the series of a kernel, such as those of a controller and its successor."""
+    """Merge the series of a kernel, for example from a controller and its successor."""
     found: dict[tuple[str, str], dict[float, float]] = {}
     for line in sorted(lines, key=lambda each: each.labels.get("instance", "")):
         kernel, metric = kernel_of(line.labels), line.labels.get("metric", "")

@@ -13,7 +13,7 @@ from observations.livestats.promql import AVG, MAX, NOW, SEEN
 from observations.livestats.responses import SeriesSample, kernel_of
 from observations.livestats.states import LiveState
 
-# What a sample measures: a metric's current value, capacity, percent, maximum, mean, growth or rate.
+# The quantity of a sample: a metric's current value, capacity, percent, maximum, mean, growth or rate.
 Figure = tuple[str, str]
 
 
