@@ -143,7 +143,7 @@ def test_filter_search_sort_and_page(open_page):
     expect(page.locator("tbody tr .id").first).to_have_text(first)
     page.get_by_role("link", name="Timeslot").click()
     expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Timeslot")
-    page.get_by_role("link", name="50 rows a page").click()
+    page.get_by_role("link", name="50 rows per page").click()
     expect(page).to_have_url(re.compile("size=50"))
     expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Timeslot")
     expect(page.locator("tbody tr").nth(25)).to_be_visible()

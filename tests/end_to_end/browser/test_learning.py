@@ -101,7 +101,7 @@ def test_a_reduced_lab_regresses_and_is_reverted(open_page, live):
     page.reload()
     expect(page.get_by_text("Revision 3 has regressed:")).to_be_visible()
     expect(page.get_by_role("link", name="Revert to revision 2…")).to_have_count(0)
-    page.get_by_role("link", name="Choose other numbers").click()
+    page.get_by_role("link", name="Choose other values").click()
     expect(page).to_have_url(re.compile("#review-form$"))
 
 
@@ -113,7 +113,7 @@ def test_two_administrators_apply_at_once_and_one_gets_a_conflict(open_page, com
     first.get_by_role("button", name="Apply as revision 2").click()
     expect(first.get_by_text("Revision 2 applied.")).to_be_visible()
     second.get_by_role("button", name="Apply as revision 2").click()
-    expect(second.get_by_text("admin applied revision 2 a moment ago; look at it first.")).to_be_visible()
+    expect(second.get_by_text("admin applied revision 2 after the preview; review it first.")).to_be_visible()
     expect(second.get_by_label("Reason")).to_have_value("Both of us")
     complaints.clear()  # Chromium reports the 422 of the form as a failed resource
 

@@ -100,7 +100,7 @@ def test_the_overview_updates_itself(open_page):
 def test_lazy_panels_update_too(timed_page, name, seconds):
     timed_page.goto("/")
     panel = timed_page.locator(f"#panel-{name}")
-    expect(panel.locator(".fresh")).to_contain_text("fresh")
+    expect(panel.locator(".fresh")).to_contain_text("Updated")
     wait_for_reload(timed_page, panel, f"/overview/{name}", seconds)
     expect(panel.locator(".fresh")).to_have_text("Updated just now")
 
@@ -141,7 +141,7 @@ def test_nothing_reloads_behind_a_dialog(timed_page):
 def test_lazy_panels_stay_when_the_live_part_reloads(timed_page):
     timed_page.goto("/")
     panel = timed_page.locator("#panel-ticks")
-    expect(panel.locator(".fresh")).to_contain_text("fresh")
+    expect(panel.locator(".fresh")).to_contain_text("Updated")
     panel.evaluate("panel => panel.classList.add('old')")
     asked = htmx_requests(timed_page)
     wait_for_reload(timed_page, timed_page.locator("#live"), "/", 7)

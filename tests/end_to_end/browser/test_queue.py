@@ -63,4 +63,4 @@ def test_the_queue_reloads_unless_a_row_is_selected(open_page):
     page.get_by_role("heading", name="Queue", exact=True).click()
     with page.expect_response(lambda response: response.url.endswith("/queue/?")):
         page.clock.run_for(11_000)
-    expect(page.locator("#lead")).to_contain_text("fresh")
+    expect(page.locator("#lead")).to_contain_text("Updated")

@@ -130,7 +130,7 @@ def test_an_operator_manages_workers_and_observers(open_page):
     expect(page.locator(".toast")).to_be_visible()
     page.goto("/fair-share/")
     page.get_by_role("button", name="Check again").click()
-    expect(page.locator(".toast")).to_contain_text("are compared")
+    expect(page.locator(".toast")).to_contain_text("Usage consistency check enqueued.")
     page.goto("/drift/")
     page.get_by_role("link", name="Acknowledge…").first.click()
     page.get_by_role("dialog").get_by_label("Reason").fill("Known")

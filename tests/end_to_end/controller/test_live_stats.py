@@ -282,7 +282,7 @@ def test_when_prometheus_stops_the_last_values_stay_until_it_is_back(plane, sess
     assert found["problems"]
     text = browser.get(panel).text
     assert "Prometheus is not responding" in text
-    assert "These figures are" in text
+    assert "The figures below are" in text
     assert "of 3.5 GB" in text
     prometheus.start()
     back = datetime.now(UTC).isoformat()

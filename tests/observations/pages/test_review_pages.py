@@ -270,7 +270,7 @@ def test_a_revision_that_regressed_offers_the_way_back_to_administrators(as_, ad
     text = as_(viewer).get(shown).content.decode()
     assert "Revision 2 has regressed:" in text
     assert REVIEW_BACK not in text
-    assert "Choose other numbers" not in text
+    assert "Choose other values" not in text
 
 
 @pytest.mark.parametrize("second", [None, 3], ids=["a revert", "after a revision that regressed"])
