@@ -205,8 +205,8 @@ def test_the_change_log_is_filtered_by_person_and_time(open_page):
     page.get_by_role("textbox", name="Person").press("Enter")
     expect(page.locator(".chip")).to_have_text("Person: admin")
     page.locator("summary", has_text="When").click()
-    page.get_by_label("From").fill("2020-01-01T08:30")
-    page.get_by_label("From").press("Tab")
+    page.get_by_role("textbox", name="From").fill("2020-01-01T08:30")
+    page.get_by_role("textbox", name="From").press("Tab")
     expect(page.locator(".chip")).to_have_text(["Person: admin", "From: 2020-01-01 08:30"])
     expect(page.locator("tbody tr").first).to_contain_text(name)
 
