@@ -15,7 +15,7 @@ PRODUCTION := DEBUG=false HTTPS=true ALLOWED_HOSTS=lcm.example.org \
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint lint-quick format faults soak bench screenshots replay docs docs-images clean
+.PHONY: help run test test-fast lint lint-quick format faults soak bench screenshots replay messages docs docs-images clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -44,6 +44,9 @@ screenshots: $(VENV)/.dev-installed ## take screenshots of every page at three w
 
 replay: $(VENV)/.run-installed ## replay a generated trace with the recommendations applied
 	@exec $(BIN)/python -m observations.arithmetic.replay $(ARGS)
+
+messages: $(VENV)/.dev-installed ## write the texts of pages, forms and errors into lcm/locale/en
+	@$(BIN)/python -m tests.support.message_catalog
 
 docs: $(VENV)/.dev-installed ## build the documentation into var/site and check its links
 	@$(BIN)/mkdocs build --quiet --strict

@@ -47,6 +47,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "lcm.web.server.static_files.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -65,6 +66,7 @@ TEMPLATES = [
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "lcm.web.context_processors.layout",
@@ -73,6 +75,7 @@ TEMPLATES = [
                 "lcm.templatetags.lcm",
                 "observations.templatetags.observations",
                 "template_partials.templatetags.partials",
+                "django.templatetags.i18n",
             ],
         },
     }
@@ -129,7 +132,10 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 LANGUAGE_CODE = "en"
 USE_TZ = True
 TIME_ZONE: str = time_zone_from(CONFIG["TIME_ZONE"])
-USE_I18N = False
+USE_I18N = True
+# To add a language: `manage.py makemessages -l de`, translate lcm/locale/de, then add it here.
+LANGUAGES = [("en", "English")]
+LOCALE_PATHS = [BASE_DIR / "lcm" / "locale"]
 USE_THOUSAND_SEPARATOR = False
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"

@@ -12,6 +12,7 @@ from typing import TypeVar
 from tests.support import Missing, postgres_server, valkey_server
 from tests.support.chromium import chromium, driver_environment
 from tests.support.environment import clean_environment
+from tests.support.message_catalog import gettext_folder
 from tests.support.parts import plan
 from tests.support.prometheus import prometheus
 from tests.support.versions import playwright_version, postgres_version, program_version, valkey_version
@@ -56,6 +57,7 @@ def set_up(bench: Bench, *, fast: bool) -> tuple[dict[str, str], str | None]:
     programs = bench.get(
         "Prometheus", prometheus, lambda folder: program_version(f"{folder}/prometheus"), "prometheus"
     )
+    bench.get("GNU gettext", gettext_folder, lambda folder: program_version(f"{folder}/xgettext"), "gettext")
     driver = bench.get("Playwright", driver_environment, playwright_version, "browser")
     browser = bench.get("Chromium", chromium, program_version, "browser")
     if programs:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from lcm.supervisor.debian_packages import DownloadError, Package
+from tests.support.apt import apt_install
 from tests.support.control_plane import ROOT
 from tests.support.errors import Missing
 
@@ -19,8 +20,7 @@ def chromium() -> str:
     if chosen := os.environ.get("CHROMIUM"):
         return _require(shutil.which(chosen), f"CHROMIUM={chosen} is no program")
     found = _find()
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        _install()
+    if found is None and apt_install("chromium"):
         found = _find()
     return _require(found, "install chromium or set CHROMIUM to its path")
 
@@ -56,12 +56,3 @@ def _require(path: str | None, otherwise: str) -> str:
 
 def _find() -> str | None:
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
-
-
-def _install() -> None:
-    print("Chromium is missing: installing it with apt-get", flush=True)
-    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for arguments in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
-        done = subprocess.run(["apt-get", "-qq", *arguments], env=env, capture_output=True, text=True)
-        if done.returncode:
-            print(f"apt-get {arguments[0]} failed: {done.stderr.strip()}", flush=True)

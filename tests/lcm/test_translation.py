@@ -1,0 +1,50 @@
+"""Texts of pages, forms and errors can be translated."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.support.control_plane import ROOT
+from tests.support.message_catalog import CATALOG, gettext_folder, update_catalog
+
+pytestmark = [pytest.mark.gettext, pytest.mark.slow]
+
+
+def test_the_catalog_has_all_texts(tmp_path: Path):
+    """`make messages` would change nothing."""
+    for name in ("manage.py", "lcm", "scheduling", "observations", "fairshare", "templates"):
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, tmp_path / name)
+    update_catalog(tmp_path)
+    assert (tmp_path / CATALOG).read_text() == (ROOT / CATALOG).read_text(), "run `make messages`"
+
+
+@pytest.fixture
+def in_brackets(tmp_path: Path, settings: Any) -> str:
+    """The code of a language in which each text is its English text in brackets."""
+    folder = tmp_path / "eo" / "LC_MESSAGES"
+    folder.mkdir(parents=True)
+    programs = Path(gettext_folder())
+    complete, bracketed = tmp_path / "complete.po", tmp_path / "bracketed.po"
+    # msgen fills each translation with its English text.
+    subprocess.run([programs / "msgen", ROOT / CATALOG, "-o", complete], check=True)
+    brackets = [programs / "msgfilter", "--keep-header", "-i", complete, "-o", bracketed]
+    subprocess.run([*brackets, "sed", "-z", r"s/^\(.*[^\n]\)\(\n*\)$/[\1]\2/"], check=True)
+    subprocess.run([programs / "msgfmt", bracketed, "-o", folder / "django.mo"], check=True)
+    settings.LANGUAGES = [("en", "English"), ("eo", "Esperanto")]
+    settings.LOCALE_PATHS = [tmp_path]
+    return "eo"
+
+
+def test_pages_and_errors_appear_in_the_language_of_the_browser(in_brackets: str, db: None):
+    client = Client(headers={"accept-language": in_brackets})
+    page = client.get("/login")
+    assert page.headers["Content-Language"] == in_brackets
+    assert '<h1 id="login-title">[Log in]</h1>' in page.text
