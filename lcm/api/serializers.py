@@ -157,7 +157,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     class Meta:
         model = Job
         fields = [
-            "id", "kind", "title", "state", "actor", "created_at", "touched_at", "finished_at", "total",
+            "id", "kind", "title", "state", "actor", "created_at", "last_progress_at", "finished_at", "total",
             "done", "refused", "percent", "result", "notes", "error",
         ]  # fmt: skip
 
@@ -378,7 +378,7 @@ class TopologySummarySerializer(serializers.Serializer[Any]):
 
 class ImportResultSerializer(serializers.Serializer[Any]):
     definition = DefinitionSerializer(allow_null=True, help_text="Null for a dry run.")
-    understood = TopologySummarySerializer()
+    topology = TopologySummarySerializer()
 
 
 class DefinitionChangeSerializer(serializers.Serializer[Any]):
@@ -536,7 +536,7 @@ class FailureSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(max_length=500)
     from_status = serializers.ChoiceField(choices=SessionStatus.choices, required=False)
     attempt = serializers.IntegerField(required=False, min_value=1)
-    lab_is_gone = serializers.BooleanField(default=True, help_text="The lab no longer exists on the worker.")
+    lab_removed = serializers.BooleanField(default=True, help_text="The lab no longer exists on the worker.")
 
 
 class SessionSlotSerializer(serializers.Serializer[Any]):
@@ -579,7 +579,7 @@ class ControllerSessionSerializer(serializers.Serializer[Any]):
     parts = SessionPartSerializer(
         many=True, help_text="One lab per slot, if the session is on several slots."
     )
-    left_out = serializers.ListField(
+    dropped_links = serializers.ListField(
         child=serializers.CharField(), help_text="Links between its slots, until the labs are imported."
     )
     allocated_ports = serializers.DictField(child=serializers.IntegerField(), help_text="By name.")

@@ -66,7 +66,7 @@ class Reconciler:
         """Return the backoff delay, or report a failure if a worker has been unreachable for too long."""
         away = max(place.worker.unreachable_for() for place in places)
         if away > self._context.config.worker_lost_seconds:
-            await self._context.fail(session, f"the worker does not respond: {error}", lab_is_gone=False)
+            await self._context.fail(session, f"the worker does not respond: {error}", lab_removed=False)
             return None
         logger.info("session %s, %s: %s", session.short, session.status, error)
         return self._pause(session, error.call)

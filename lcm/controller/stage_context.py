@@ -29,7 +29,7 @@ from lcm.controller.worker import ManagedWorker
 logger = logging.getLogger(__name__)
 
 # The key of the final observation was used with another body: an earlier run posted it.
-ALREADY_POSTED = "key_reused"
+ALREADY_POSTED = "idempotency_key_reused"
 
 
 class PartOnWorker(NamedTuple):
@@ -120,14 +120,14 @@ class StageContext:
         """Request a transition because the timeslot ended. LCM rejects it if the session was extended."""
         return await self._move(session, to, reason, {"ends_at": session.ends_at.isoformat()})
 
-    async def fail(self, session: Session, reason: str, *, lab_is_gone: bool) -> bool:
+    async def fail(self, session: Session, reason: str, *, lab_removed: bool) -> bool:
         """Report a failure. LCM decides what follows."""
         logger.warning("session %s failed while %s: %s", session.short, session.status, reason)
         body = {
             "from_status": session.status,
             "attempt": session.attempt,
             "reason": reason[:500],
-            "lab_is_gone": lab_is_gone,
+            "lab_removed": lab_removed,
         }
         return await self._report(session, "failures", body, f"failure {session.status} {reason}")
 

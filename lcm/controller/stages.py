@@ -84,7 +84,11 @@ async def _is_up(context: StageContext, session: Session, place: PartOnWorker) -
 
 def _missing_links_note(session: Session) -> str:
     """Return a note about links between workers, which a spread lab cannot have."""
-    return f"links between workers are missing: {', '.join(session.left_out)}" if session.left_out else ""
+    return (
+        f"links between workers are missing: {', '.join(session.dropped_links)}"
+        if session.dropped_links
+        else ""
+    )
 
 
 async def _prepared_lab(context: StageContext, session: Session, place: PartOnWorker) -> str | None:
@@ -130,14 +134,14 @@ async def _imported_lab(context: StageContext, session: Session, place: PartOnWo
 
 async def give_up(context: StageContext, session: Session, places: Places, why: str) -> float | None:
     """Remove the labs, then report the failure. Labs that cannot be removed are left to orphan collection."""
-    is_gone = True
+    lab_removed = True
     try:
         await context.remove_labs(session, places)
     except CmlError:
         if context.age(session) < context.config.boot_timeout_seconds + context.config.stop_timeout_seconds:
             raise
-        is_gone = False
-    await context.fail(session, why, lab_is_gone=is_gone)
+        lab_removed = False
+    await context.fail(session, why, lab_removed=lab_removed)
     return None
 
 
@@ -216,7 +220,7 @@ async def handle_stopping(context: StageContext, session: Session, places: Place
     is_late = context.age(session) > context.config.stop_timeout_seconds
     if is_late and not await context.labs_are_gone(session, places):
         why = f"the lab was not removed within {context.config.stop_timeout_seconds:g} s"
-        await context.fail(session, _with_missing_observation(context, session, why), lab_is_gone=False)
+        await context.fail(session, _with_missing_observation(context, session, why), lab_removed=False)
         return None
     await _observe_once(context, session, places)
     if context.outbox.waiting(session.id):
@@ -277,7 +281,7 @@ async def _still_there(context: StageContext, session: Session, places: Places) 
 
 async def _lost(context: StageContext, session: Session) -> float | None:
     """Report a lost lab. A spread session still has its other labs."""
-    await context.fail(session, "the lab disappeared from the worker", lab_is_gone=len(session.parts) == 1)
+    await context.fail(session, "the lab disappeared from the worker", lab_removed=len(session.parts) == 1)
     return None
 
 

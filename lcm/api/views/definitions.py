@@ -76,13 +76,13 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
     @action(detail=False, methods=["post"], url_path="import", url_name="import", filterset_class=None)
     def import_topology(self, request: Request) -> Response:
         data = self.taken(s.DefinitionImportSerializer, request)
-        understood = services.read_topology(text=data["topology"])
+        topology = services.read_topology(text=data["topology"])
         definition = None
         if not data.pop("dry_run"):
             if not data.get("name"):
                 raise InvalidInput({"name": "A definition needs a name."})
             definition = services.import_definition(**data, actor=self.actor, now=self.now())
-        answer = {"definition": definition, "understood": understood.to_dict()}
+        answer = {"definition": definition, "topology": topology.to_dict()}
         return Response(s.ImportResultSerializer(answer).data, status=201 if definition else 200)
 
     @extend_schema(request=s.StatusChangeSerializer, responses=s.DefinitionDetailSerializer)

@@ -22,7 +22,7 @@ from lcm.services.sessions import transition_session
 from lcm.web.filters import ControllerSessionFilter
 
 
-@extend_schema(tags=["for controllers"])
+@extend_schema(tags=["controllers"])
 class InternalSessionViewSet(LcmViewSet[LabletSession]):
     """Sessions on a controller's slots. Sessions outside its scope are not found."""
 
@@ -69,7 +69,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
         session = report_failure(
             session=self._expected_session(data),
             reason=data["reason"],
-            lab_is_gone=data["lab_is_gone"],
+            lab_removed=data["lab_removed"],
             actor=self.actor,
             now=self.now(),
         )

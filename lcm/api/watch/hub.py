@@ -1,7 +1,7 @@
 """The hub of a web process, which reads the change feed for all of its watchers.
 
 A waiting watcher uses no thread and no database connection. Only the hub reads, in a thread that it releases.
-Redis wakes the hub; without Redis it polls every `WATCH_POLL` seconds.
+Redis wakes the hub; without Redis it polls every `WATCH_POLL_INTERVAL` seconds.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class FeedHub:
         async with Subscription(self._wake.set) as subscription:
             idle = 0.0
             while idle < LINGER:
-                pause = QUIET_POLL if subscription.is_live else settings.CONFIG["WATCH_POLL"]
+                pause = QUIET_POLL if subscription.is_live else settings.CONFIG["WATCH_POLL_INTERVAL"]
                 await _woken(self._wake, pause)
                 self._wake.clear()
                 if not self.waiting:
@@ -120,7 +120,7 @@ def _read_after(revision: int | None) -> tuple[list[FeedChange] | None, FeedBoun
         while change_feed_reader.has_unnumbered():
             assign_revisions()
         reach = change_feed_reader.feed_bounds()
-        if revision is None or not reach.forgotten <= revision <= reach.revision:
+        if revision is None or not reach.pruned_revision <= revision <= reach.revision:
             return None, reach
         return _changes(revision, reach.revision), reach
     finally:

@@ -54,9 +54,9 @@ async def watch(hub: FeedHub, scope: ControllerScope, since: int | None, seconds
 
 async def _answer(window: FeedWindow, scope: ControllerScope, since: int) -> WatchResponse:
     reach = window.bounds
-    if since < reach.forgotten or since > reach.revision:
+    if since < reach.pruned_revision or since > reach.revision:
         raise Gone(
-            f"Revision {since} is not in the feed ({reach.forgotten} to {reach.revision}). List again.",
+            f"Revision {since} is not in the feed ({reach.pruned_revision} to {reach.revision}). List again.",
             details={"revision": reach.revision},
         )
     if window.holds(since):

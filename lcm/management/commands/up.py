@@ -23,13 +23,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--quiet-demo", action="store_true", help="with DEMO: load the demo without live activity"
+            "--static-demo", action="store_true", help="with DEMO: load the demo without live activity"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         # Until the supervisor's loop runs, SIGTERM raises KeyboardInterrupt: started processes are stopped.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        if options["quiet_demo"]:
+        if options["static_demo"]:
             settings.CONFIG["DEMO_LIVE"] = False
         data_dir: Path = settings.DATA_DIR
         for path in file_permissions.make_private(data_dir):

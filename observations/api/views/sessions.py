@@ -45,7 +45,7 @@ class ScopedObservations(LcmViewSet[LabletSession]):
         )
 
 
-@extend_schema(tags=["for controllers"])
+@extend_schema(tags=["controllers"])
 class InternalObservationViewSet(ScopedObservations):
     """Observations of running labs, posted by controllers."""
 

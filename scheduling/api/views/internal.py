@@ -28,7 +28,7 @@ from scheduling.services.heartbeats import record_heartbeat
 from scheduling.services.slots import record_interruption
 
 
-@extend_schema(tags=["for controllers"])
+@extend_schema(tags=["controllers"])
 class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
     """The slots of a controller, and its reports about their workers."""
 
@@ -63,7 +63,7 @@ class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
         return self.plain(slot)
 
 
-@extend_schema(tags=["for controllers"])
+@extend_schema(tags=["controllers"])
 class LeaseViewSet(LcmViewSet[ProcessLease]):
     """Leases on the caller's pools: one controller per pool or slot at a time."""
 
@@ -90,7 +90,7 @@ class LeaseViewSet(LcmViewSet[ProcessLease]):
         return Response(status=204)
 
 
-@extend_schema(tags=["for controllers"])
+@extend_schema(tags=["controllers"])
 class BootViewSet(LcmViewSet[LaunchAttempt]):
     """Exchange the boot token in a worker's user data for a key. The token replaces authentication."""
 

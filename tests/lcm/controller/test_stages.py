@@ -133,7 +133,7 @@ def test_a_mismatched_port_template_fails_and_leaves_no_lab(play):
         await scene.reconcile()
         (failure,) = scene.posted("failures")
         assert "no port was allocated for r1_serial" in failure["reason"]
-        assert (failure["lab_is_gone"], failure["attempt"]) == (True, 1)
+        assert (failure["lab_removed"], failure["attempt"]) == (True, 1)
         assert scene.labs() == {}
 
     play(part)
@@ -323,7 +323,7 @@ def test_while_lcm_is_unavailable_the_end_is_observed_and_no_lab_removed(play):
         ((409, "state_conflict"), "the timeslot ended; not observed: 409 state_conflict: y"),
         ((422, "unprocessable"), "the timeslot ended; not observed: 422 unprocessable: y"),
         # An earlier process has posted it.
-        ((422, "key_reused"), "the timeslot ended"),
+        ((422, "idempotency_key_reused"), "the timeslot ended"),
     ],
 )
 def test_a_rejected_observation_does_not_block_teardown(play, answer, reason):
@@ -471,7 +471,7 @@ def test_a_missing_lab_is_a_failure_while_running_and_success_while_stopping(pla
         scene.put("RUNNING")
         await scene.reconcile()
         (failure,) = scene.posted("failures")
-        assert (failure["lab_is_gone"], "disappeared" in failure["reason"]) == (True, True)
+        assert (failure["lab_removed"], "disappeared" in failure["reason"]) == (True, True)
         scene.put("STOPPING")
         await scene.until("TERMINATED")
 
@@ -487,7 +487,7 @@ def test_sessions_of_a_worker_unreachable_for_too_long_fail(play):
         scene.world.worker("slot-1").unreachable_since = time.monotonic() - 301
         await scene.reconcile()
         (failure,) = scene.posted("failures")
-        assert (failure["lab_is_gone"], "does not respond" in failure["reason"]) == (False, True)
+        assert (failure["lab_removed"], "does not respond" in failure["reason"]) == (False, True)
 
     play(part)
 

@@ -29,15 +29,15 @@ class Feed:
     """An in-memory feed that replaces the database."""
 
     def __init__(self):
-        self.changes, self.forgotten, self.looks = [], 0, 0
+        self.changes, self.pruned_revision, self.looks = [], 0, 0
 
     def add(self, pool="eu"):
         self.changes.append(change(len(self.changes) + 1, pool))
 
     def read_after(self, revision):
         self.looks += 1
-        reach = FeedBounds(len(self.changes), self.forgotten)
-        if revision is None or not reach.forgotten <= revision <= reach.revision:
+        reach = FeedBounds(len(self.changes), self.pruned_revision)
+        if revision is None or not reach.pruned_revision <= revision <= reach.revision:
             return None, reach
         return self.changes[revision:], reach
 
@@ -48,7 +48,7 @@ class Feed:
 @pytest.fixture
 def feed(monkeypatch, settings):
     made = Feed()
-    settings.CONFIG["WATCH_POLL"] = 0.05
+    settings.CONFIG["WATCH_POLL_INTERVAL"] = 0.05
     monkeypatch.setattr(hub_module, "QUIET_POLL", 0.05)
     monkeypatch.setattr(hub_module, "_read_after", made.read_after)
     monkeypatch.setattr(long_poll, "_from_database", made.from_database)
@@ -131,11 +131,11 @@ def test_the_very_first_change_wakes_watchers(feed):
     assert [each.revision for each in run(scene).changes] == [1]
 
 
-@pytest.mark.parametrize(("since", "forgotten"), [(2, 3), (9, 0), (0, 1)])
-def test_a_revision_outside_the_feed_is_gone(feed, since, forgotten):
+@pytest.mark.parametrize(("since", "pruned_revision"), [(2, 3), (9, 0), (0, 1)])
+def test_a_revision_outside_the_feed_is_gone(feed, since, pruned_revision):
     for _ in range(5):
         feed.add()
-    feed.forgotten = forgotten
+    feed.pruned_revision = pruned_revision
     with pytest.raises(Gone):
         run(lambda: watch(FeedHub(), EU, since, 1))
 
