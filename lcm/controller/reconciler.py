@@ -37,7 +37,7 @@ class Reconciler:
         stage = STAGES.get(session.status)
         if stage is None:
             return None
-        if self._context.outbox.waiting(session_id):
+        if self._context.outbox.pending_posts(session_id):
             return WAIT_FOR_LCM
         if session.status in NEED_LEASE and not self._leases.may_change(session.pool):
             return WAIT_FOR_LEASE
@@ -73,8 +73,8 @@ class Reconciler:
 
     def _pause(self, session: Session, call: str) -> float:
         """Return the backoff delay of a call, which grows while the same call fails."""
-        memory = self._context.memory(session)
-        if memory.failing_call != call:
-            memory.failing_call = call
-            memory.backoff.reset()
-        return memory.backoff.next()
+        state = self._context.state_of(session)
+        if state.failing_call != call:
+            state.failing_call = call
+            state.backoff.reset()
+        return state.backoff.next()

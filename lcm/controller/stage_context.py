@@ -85,7 +85,7 @@ class StageContext:
     refresh: Callable[[str], Awaitable[Session | None]]
     states: dict[tuple[str, int], SessionState] = field(default_factory=dict)
 
-    def memory(self, session: Session) -> SessionState:
+    def state_of(self, session: Session) -> SessionState:
         return self.states.setdefault((session.id, session.attempt), SessionState())
 
     def forget(self, session_id: str) -> None:
@@ -180,10 +180,10 @@ class StageContext:
 
     async def lab_of(self, session: Session, place: PartOnWorker) -> str | None:
         """Return the id of the session's lab on a worker, found by its owner mark, or None."""
-        memory = self.memory(session).on(place)
+        state = self.state_of(session).on(place)
         labs = await place.worker.labs_of(LabOwner(session.id, session.attempt))
-        memory.lab_id = labs[0].id if labs else None
-        return memory.lab_id
+        state.lab_id = labs[0].id if labs else None
+        return state.lab_id
 
     async def labs_of(self, session: Session, places: Sequence[PartOnWorker]) -> list[LabLocation]:
         """Return the labs of all parts, or an empty list if one is missing, as the session is then lost."""
@@ -196,9 +196,9 @@ class StageContext:
 
     async def labs_are_gone(self, session: Session, places: Sequence[PartOnWorker]) -> bool:
         """Return whether every worker reports no lab for this attempt."""
-        mark = LabOwner(session.id, session.attempt)
+        owner = LabOwner(session.id, session.attempt)
         try:
-            return not any([await place.worker.labs_of(mark) for place in places])
+            return not any([await place.worker.labs_of(owner) for place in places])
         except CmlError:
             return False
 
@@ -227,9 +227,9 @@ class StageContext:
 
     async def _report(self, session: Session, path: str, body: dict[str, Any], name: str) -> bool:
         outcome = await self._post(session, path, body, name)
-        if isinstance(outcome.answer, dict) and "status" in outcome.answer:
-            self.world.put(Session.read(outcome.answer))
-        return outcome.answer is not None
+        if isinstance(outcome.response, dict) and "status" in outcome.response:
+            self.world.put(Session.read(outcome.response))
+        return outcome.response is not None
 
     async def _post(self, session: Session, path: str, body: dict[str, Any], name: str) -> PostResult:
         address = f"lablet-sessions/{session.id}/{path}"

@@ -75,7 +75,7 @@ class Job(IdModel):
         return "partial" if self.done else "refused"
 
     @property
-    def outcome_word(self) -> str:
+    def outcome_label(self) -> str:
         return NOT_ALL_DONE.get(self.outcome) or self.get_state_display()
 
     @property

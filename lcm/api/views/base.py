@@ -44,7 +44,7 @@ class LcmViewSet(IdempotentPostMixin, viewsets.GenericViewSet[M]):
     def actor(self) -> Actor:
         return actor_of(self.request)
 
-    def taken(
+    def validated(
         self, serializer: type[serializers.Serializer[Any]], request: Request, *, partial: bool = False
     ) -> dict[str, Any]:
         """Return the validated body of a request; reject keys that the serializer does not accept."""
@@ -55,18 +55,20 @@ class LcmViewSet(IdempotentPostMixin, viewsets.GenericViewSet[M]):
         data: dict[str, Any] = form.validated_data
         return data
 
-    def given(self, serializer: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
+    def validated_changes(
+        self, serializer: type[serializers.Serializer[Any]], request: Request
+    ) -> dict[str, Any]:
         """Return only the fields that the body of a PATCH contains, validated."""
-        return self.taken(serializer, request, partial=True)
+        return self.validated(serializer, request, partial=True)
 
     def refuse_fields(self, request: Request) -> None:
         """Reject a body with fields, for a request that takes none."""
-        self.taken(serializers.Serializer, request)
+        self.validated(serializers.Serializer, request)
 
     def deletion_reason(self, request: Request) -> str:
         """Return the reason from the body or from the query string."""
         if request.data:
-            return str(self.taken(ReasonSerializer, request)["reason"])
+            return str(self.validated(ReasonSerializer, request)["reason"])
         form = ReasonSerializer(data=request.query_params)
         form.is_valid(raise_exception=True)
         reason: str = form.validated_data["reason"]

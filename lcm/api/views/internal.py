@@ -50,7 +50,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
     @extend_schema(request=s.TransitionRequestSerializer, responses=s.ControllerSessionSerializer)
     @action(detail=True, methods=["post"])
     def transitions(self, request: Request, pk: str) -> Response:
-        data = self.taken(s.TransitionRequestSerializer, request)
+        data = self.validated(s.TransitionRequestSerializer, request)
         session = transition_session(
             session=self._expected_session(data),
             to=SessionStatus(data["to_status"]),
@@ -65,7 +65,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
     @action(detail=True, methods=["post"])
     def failures(self, request: Request, pk: str) -> Response:
         """Report a failure; LCM decides whether to retry, stop the remaining work or end the session."""
-        data = self.taken(s.FailureSerializer, request)
+        data = self.validated(s.FailureSerializer, request)
         session = report_failure(
             session=self._expected_session(data),
             reason=data["reason"],

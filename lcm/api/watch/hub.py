@@ -72,7 +72,7 @@ class FeedHub:
                     return await self._read()
         return self._window
 
-    async def look(self) -> FeedWindow:
+    async def poll(self) -> FeedWindow:
         """Read new changes and wake the watchers of their pools."""
         async with self._lock:
             return await self._read()
@@ -103,9 +103,9 @@ class FeedHub:
                     continue
                 idle = 0.0
                 try:
-                    await self.look()
+                    await self.poll()
                 except (DatabaseError, DatabaseUnavailable) as error:
-                    logger.warning("watch_look_failed", extra={"error": str(error)})
+                    logger.warning("watch_poll_failed", extra={"error": str(error)})
 
 
 async def _woken(event: asyncio.Event, seconds: float) -> None:

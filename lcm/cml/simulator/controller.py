@@ -59,7 +59,7 @@ class SimulatedController:
 
     def faults_for(self, request: Request) -> list[Fault]:
         """Return the faults that apply to a request, and drop faults that are used up."""
-        found = [fault for fault in self.faults if fault.takes(request)]
+        found = [fault for fault in self.faults if fault.matches(request)]
         self.faults = [fault for fault in self.faults if fault.times != 0]
         return found
 

@@ -76,7 +76,7 @@ def test_it_is_ready_when_all_labs_are(play_spread, simulator, other):
         simulator.admin.fail(other, Fault(FaultKind.REPLACE, "check_if_converged", body="false"))
         await scene.reconcile(4)
         assert scene.steps() == []
-        simulator.admin.heal(other)
+        simulator.admin.clear_faults(other)
         await scene.until("READY")
 
     play_spread(part)

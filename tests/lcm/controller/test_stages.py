@@ -86,7 +86,7 @@ def test_an_abandoned_import_is_given_time_to_appear(play, begun_by, comes_late)
             scene.simulator.admin.fail(scene.worker, unanswered)
         scene.put("INSTANTIATING", is_inherited=begun_by == "one before")
         await scene.reconcile(3)
-        scene.simulator.admin.heal(scene.worker)
+        scene.simulator.admin.clear_faults(scene.worker)
         scene.now += timedelta(seconds=scene.config.import_settle_seconds - 1)
         await scene.reconcile()
         assert scene.labs() == {}
@@ -222,7 +222,7 @@ def test_the_lab_is_observed_again_at_the_end_of_an_extension(play):
         await scene.reconcile()
         extend(scene, minutes=2)
         scene.lcm.is_away = False
-        while scene.outbox.waiting(scene.key):
+        while scene.outbox.pending_posts(scene.key):
             await asyncio.sleep(0.05)
         await scene.reconcile(2)
         assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
@@ -304,11 +304,11 @@ def test_while_lcm_is_unavailable_the_end_is_observed_and_no_lab_removed(play):
         scene.now += timedelta(seconds=700)
         scene.lcm.is_away = True
         await scene.reconcile(2)
-        (kept,) = scene.outbox.waiting(scene.key)
+        (kept,) = scene.outbox.pending_posts(scene.key)
         assert kept.path.endswith("resource-observations")
         assert len(scene.labs()) == 1
         scene.lcm.is_away = False
-        while scene.outbox.waiting(scene.key):
+        while scene.outbox.pending_posts(scene.key):
             await asyncio.sleep(0.05)
         await scene.until("TERMINATED")
         assert len(scene.posted("resource-observations")) == 1
@@ -380,7 +380,7 @@ def test_a_worker_that_cannot_list_labs_does_not_block_teardown(play):
         await scene.until("STOPPING")
         (stopping,) = [body for body in scene.posted("transitions") if body["to_status"] == "STOPPING"]
         assert "not observed: eu-01: labs returned 500" in stopping["reason"]
-        scene.simulator.admin.heal(scene.worker)
+        scene.simulator.admin.clear_faults(scene.worker)
         await scene.until("TERMINATED")
         assert scene.labs() == {}
 

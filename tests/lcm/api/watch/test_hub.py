@@ -107,7 +107,7 @@ def test_many_watchers_cost_one_query(feed):
     async def scene():
         hub = FeedHub()
         feed.add()
-        await hub.look()
+        await hub.poll()
         watchers = [asyncio.create_task(watch(hub, EU, 1, 5)) for _ in range(300)]
         await asyncio.sleep(0.2)
         feed.looks = 0
@@ -158,10 +158,10 @@ def test_changes_before_the_window_are_read_from_the_database(feed, monkeypatch)
     async def scene():
         hub = FeedHub()
         feed.add()
-        await hub.look()
+        await hub.poll()
         for _ in range(8):
             feed.add()
-        await hub.look()
+        await hub.poll()
         return await watch(hub, EU, 2, 1)
 
     assert [each.revision for each in run(scene).changes] == [3, 4, 5, 6, 7, 8, 9]
