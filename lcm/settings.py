@@ -182,7 +182,7 @@ SPECTACULAR_SETTINGS = {
         "lcm.api.schema.close_request_bodies",
     ],
     "ENUM_NAME_OVERRIDES": {
-        "SessionStatusEnum": "lcm.domain.lifecycle.SessionStatus",
+        "SessionStatusEnum": "lcm.models.sessions.STATUS_CHOICES",
         "DefinitionStatusEnum": "lcm.models.definitions.DefinitionStatus",
         "KernelStatusEnum": "lcm.models.sessions.KernelStatus",
         "DriftKindEnum": "observations.models.drift.KIND_CHOICES",
