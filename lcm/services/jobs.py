@@ -99,7 +99,9 @@ def retry_job(*, job: Job, actor: Actor, now: datetime) -> Job:
 
 def claim_job(*, key: str, now: datetime) -> Job | None:
     """Claim a queued or abandoned job; return None if it is running or has ended."""
-    claimable = Q(state=JobState.QUEUED) | Q(state=JobState.RUNNING, touched_at__lt=now - ABANDONED_AFTER)
+    claimable = Q(state=JobState.QUEUED) | Q(
+        state=JobState.RUNNING, last_progress_at__lt=now - ABANDONED_AFTER
+    )
     claimed = Job.objects.filter(claimable, pk=key).update(
         state=JobState.RUNNING, last_progress_at=now, attempt=F("attempt") + 1
     )
@@ -136,7 +138,7 @@ def enqueue_job(job: Job) -> None:
 
 def enqueue_abandoned_jobs(*, now: datetime) -> int:
     """Enqueue unfinished jobs without recent progress again; return how many."""
-    rows = Job.objects.filter(state__in=UNFINISHED, touched_at__lt=now - ABANDONED_AFTER)
+    rows = Job.objects.filter(state__in=UNFINISHED, last_progress_at__lt=now - ABANDONED_AFTER)
     found = list(rows.order_by("last_progress_at")[:100])
     for job in found:
         enqueue_job(job)
