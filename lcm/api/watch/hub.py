@@ -16,12 +16,12 @@ from weakref import WeakKeyDictionary
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
-from lcm.api.watch.subscription import Subscription
 from lcm.api.watch.window import FeedWindow
 from lcm.domain.errors import DatabaseUnavailable
 from lcm.events import change_feed_reader
 from lcm.events.change_feed import assign_revisions
 from lcm.events.change_feed_reader import FeedBounds, FeedChange
+from lcm.events.feed_notification import FeedSubscription
 from lcm.web.server.database_health import while_database_answers
 
 logger = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class FeedHub:
         return self._window
 
     async def _poll_feed(self) -> None:
-        async with Subscription(self._wake.set) as subscription:
+        async with FeedSubscription(self._wake.set) as subscription:
             idle = 0.0
             while idle < LINGER:
                 pause = QUIET_POLL if subscription.is_live else settings.CONFIG["WATCH_POLL_INTERVAL"]

@@ -11,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, connections
 from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrapper
 
-from lcm.supervisor import file_permissions, lock, processes, valkey
+from lcm.config import data_folder
+from lcm.supervisor import processes, valkey
 from lcm.supervisor.address import Address, AddressError, answers
 from lcm.supervisor.demo_processes import DemoFleet
 from lcm.supervisor.prometheus import DOWNLOADING, HOW_TO_ADD, NOT_DOWNLOADED, STARTING, Prometheus
@@ -32,14 +33,14 @@ class Command(BaseCommand):
         if options["static_demo"]:
             settings.CONFIG["DEMO_LIVE"] = False
         data_dir: Path = settings.DATA_DIR
-        for path in file_permissions.make_private(data_dir):
+        for path in data_folder.make_private(data_dir):
             self._say(f"Other users of this machine can read {path}: LCM cannot change its permissions")
         try:
-            with lock.hold_lock(data_dir):
+            with data_folder.hold_lock(data_dir):
                 address = Address.parse(settings.CONFIG["WEB_BIND"])
                 address.require_free()
                 self._run(Supervisor(say=self._say), address, data_dir)
-        except (lock.AlreadyRunningError, AddressError, valkey.ValkeyError) as error:
+        except (data_folder.AlreadyRunningError, AddressError, valkey.ValkeyError) as error:
             raise CommandError(str(error)) from error
         except OperationalError as error:
             raise CommandError(f"The database does not answer: {error}") from error

@@ -12,11 +12,11 @@ from lcm.api.watch import hub as hub_module
 from lcm.api.watch import long_poll, window
 from lcm.api.watch.hub import FeedHub
 from lcm.api.watch.long_poll import watch
-from lcm.api.watch.subscription import Subscription
 from lcm.api.watch.window import FeedWindow
 from lcm.domain.access import ControllerScope
 from lcm.domain.errors import Gone
 from lcm.events.change_feed_reader import FeedBounds, FeedChange
+from lcm.events.feed_notification import FeedSubscription
 
 EU, US = ControllerScope(("eu",)), ControllerScope(("us",))
 
@@ -202,7 +202,7 @@ def test_an_idle_hub_reads_the_feed_again(feed, monkeypatch):
 def test_a_subscription_cancelled_while_connecting_ends():
     async def scene():
         for moment in range(30):
-            async with Subscription(lambda: None):
+            async with FeedSubscription(lambda: None):
                 await asyncio.sleep(moment / 2000)
 
     run(scene)
