@@ -302,8 +302,12 @@ def _check_request(session: LabletSession, *, now: datetime) -> None:
 def _check_duration(definition: LabletDefinition, duration: timedelta) -> None:
     if duration > definition.max_duration:
         hours = definition.max_duration.total_seconds() / 3600
-        longest = "1 hour" if hours == 1 else f"{hours:g} hours"
-        raise InvalidInput({"ends_at": f"{definition} may run for at most {longest}."})
+        message = (
+            f"{definition} may run for at most 1 hour."
+            if hours == 1
+            else f"{definition} may run for at most {hours:g} hours."
+        )
+        raise InvalidInput({"ends_at": message})
 
 
 def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -> None:

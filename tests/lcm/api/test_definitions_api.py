@@ -52,7 +52,7 @@ def test_a_dry_run_lists_assumptions(api, admin):
     text = LAB.replace("ram: 512, ", "")
     topology = api(admin).post(IMPORT, {"topology": text, "dry_run": True}).json()["topology"]
     assert topology["assumptions"] == [
-        "host (alpine): RAM is not set, assumed 512 MB (default of alpine)",
+        "host: the topology does not set RAM. LCM assumes 512 MB, the default of alpine.",
     ]
 
 
