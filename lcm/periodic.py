@@ -50,8 +50,8 @@ def specs() -> list[PeriodicTaskSpec]:
     return [
         PeriodicTaskSpec("beat-heartbeat", "lcm.tasks.beat_heartbeat", seconds("BEAT_HEARTBEAT_INTERVAL")),
         PeriodicTaskSpec("cleanup", "lcm.tasks.clean_up", seconds("CLEANUP_INTERVAL")),
-        PeriodicTaskSpec("drive-jobs", "lcm.tasks.requeue_abandoned_jobs", timedelta(minutes=1)),
-        PeriodicTaskSpec("forget-changes", "lcm.tasks.prune_change_feed", timedelta(minutes=10)),
+        PeriodicTaskSpec("requeue-abandoned-jobs", "lcm.tasks.requeue_abandoned_jobs", timedelta(minutes=1)),
+        PeriodicTaskSpec("prune-change-feed", "lcm.tasks.prune_change_feed", timedelta(minutes=10)),
     ]
 
 

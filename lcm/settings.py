@@ -109,7 +109,7 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
 CSRF_FAILURE_VIEW = "lcm.web.error_pages.csrf_failure"
-SESSION_COOKIE_AGE = CONFIG["SESSION_HOURS"] * 3600
+SESSION_COOKIE_AGE = CONFIG["LOGIN_HOURS"] * 3600
 SESSION_COOKIE_NAME = "lcm_session"
 CSRF_COOKIE_NAME = "lcm_csrf"
 CSRF_COOKIE_HTTPONLY = True
@@ -188,7 +188,7 @@ SPECTACULAR_SETTINGS = {
         "lcm.api.schema.close_request_bodies",
     ],
     "ENUM_NAME_OVERRIDES": {
-        "SessionStatusEnum": "lcm.domain.lifecycle.SessionStatus",
+        "SessionStatusEnum": "lcm.models.sessions.STATUS_CHOICES",
         "DefinitionStatusEnum": "lcm.models.definitions.DefinitionStatus",
         "KernelStatusEnum": "lcm.models.sessions.KernelStatus",
         "DriftKindEnum": "observations.models.drift.KIND_CHOICES",

@@ -37,7 +37,7 @@ def update_observations(
     old: SessionStatus,
     new: SessionStatus,
     now: datetime,
-    lab_is_gone: bool,
+    lab_removed: bool,
     **kwargs: Any,
 ) -> None:
     """Count sessions that collect or stop while running; delete leaked ports when the lab is gone."""
@@ -45,7 +45,7 @@ def update_observations(
         mark_collected(session_ids=session_ids, now=now)
     elif new == SessionStatus.STOPPING:
         settle_outcomes(session_ids=session_ids, now=now)
-    elif lab_is_gone and new in FINAL:
+    elif lab_removed and new in FINAL:
         delete_leaked_ports(session_ids)
     if old == SessionStatus.STOPPING:
         close_drift(session_ids)

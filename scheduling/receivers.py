@@ -35,14 +35,14 @@ def update_reservations(
     old: SessionStatus,
     new: SessionStatus,
     now: datetime,
-    lab_is_gone: bool,
+    lab_removed: bool,
     **kwargs: Any,
 ) -> None:
     """Release the reservations of final sessions; create new ones for sessions that return to the queue.
 
     The ports of a lab that may still be on its worker stay reserved as leaked until they are observed free.
     """
-    if not lab_is_gone and old in HAD_A_LAB and new in (S.FAILED, S.PENDING):
+    if not lab_removed and old in HAD_A_LAB and new in (S.FAILED, S.PENDING):
         mark_ports_leaked(session_ids, now=now)
     if new in FINAL:
         pending = Phase.EXPIRED if new == SessionStatus.EXPIRED else Phase.CANCELLED

@@ -76,7 +76,7 @@ class FairShareViewSet(ReadViewSet[FairShare]):
         return Response(s.PreviewSerializer(found).data)
 
     def _asked(self, request: Request) -> tuple[Pool, dict[SubjectKey, Any], str]:
-        data = self.taken(s.WeightsSerializer, request)
+        data = self.validated(s.WeightsSerializer, request)
         pool = Pool.objects.filter(name=data["pool"]).first()
         if pool is None:
             raise InvalidInput({"pool": f"Pool “{data['pool']}” does not exist."})
@@ -102,7 +102,7 @@ class PolicyViewSet(ReadViewSet[Pool]):
 
     @extend_schema(request=s.PolicySaveSerializer, responses=s.PolicySerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        changes = {"reason": "", **self.given(s.PolicySaveSerializer, request)}
+        changes = {"reason": "", **self.validated_changes(s.PolicySaveSerializer, request)}
         pool = self.get_object()
         save_policy(pool=pool, actor=self.actor, **changes)
         return Response(self.get_serializer(self.get_queryset().get(pk=pool.pk)).data)
@@ -111,7 +111,7 @@ class PolicyViewSet(ReadViewSet[Pool]):
     @action(detail=True, methods=["post"])
     def preview(self, request: Request, pk: str) -> Response:
         """Preview the effect of these values on ranks; nothing is changed."""
-        changes = self.given(s.PolicyChangeSerializer, request)
+        changes = self.validated_changes(s.PolicyChangeSerializer, request)
         pool = self.get_object()
         changed = changed_policy(policy_read_with(pool), changes)
         return Response(s.PreviewSerializer(preview_fair_share(pool, now=self.now(), policy=changed)).data)

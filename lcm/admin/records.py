@@ -144,7 +144,7 @@ class FeedEntryAdmin(ReadOnlyAdmin):
 @admin.register(FeedHead)
 class FeedHeadAdmin(ReadOnlyAdmin):
     note = "Newest and oldest revision of the change feed."
-    list_display = ("revision", "forgotten")
+    list_display = ("revision", "pruned_revision")
     search_fields = ("revision",)
     ordering = ("pk",)
 

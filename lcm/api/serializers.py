@@ -12,7 +12,6 @@ from rest_framework import serializers
 from lcm.cml.ports import MAX_PORT, PROTOCOLS, TCP, UDP
 from lcm.cml.topology.limits import MAX_NODE_NAME, MAX_NODES
 from lcm.cml.topology.nodes import MAX_RAM_MB
-from lcm.domain.lifecycle import SessionStatus
 from lcm.domain.roles import Role, role_of
 from lcm.models import (
     ApiToken,
@@ -33,6 +32,7 @@ from lcm.models import (
     User,
 )
 from lcm.models.definitions import KEEP
+from lcm.models.sessions import STATUS_CHOICES
 from lcm.selectors.definitions import topology_text
 from lcm.selectors.organisation import values_are_for_admins
 from lcm.selectors.sessions import details_of
@@ -157,7 +157,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     class Meta:
         model = Job
         fields = [
-            "id", "kind", "title", "state", "actor", "created_at", "touched_at", "finished_at", "total",
+            "id", "kind", "title", "state", "actor", "created_at", "last_progress_at", "finished_at", "total",
             "done", "refused", "percent", "result", "notes", "error",
         ]  # fmt: skip
 
@@ -378,7 +378,7 @@ class TopologySummarySerializer(serializers.Serializer[Any]):
 
 class ImportResultSerializer(serializers.Serializer[Any]):
     definition = DefinitionSerializer(allow_null=True, help_text="Null for a dry run.")
-    understood = TopologySummarySerializer()
+    topology = TopologySummarySerializer()
 
 
 class DefinitionChangeSerializer(serializers.Serializer[Any]):
@@ -514,11 +514,11 @@ class ExtendSerializer(serializers.Serializer[Any]):
 
 class TransitionRequestSerializer(serializers.Serializer[Any]):
     from_status = serializers.ChoiceField(
-        choices=SessionStatus.choices,
+        choices=STATUS_CHOICES,
         required=False,
         help_text="Rejected if the session's status has changed.",
     )
-    to_status = serializers.ChoiceField(choices=SessionStatus.choices)
+    to_status = serializers.ChoiceField(choices=STATUS_CHOICES)
     attempt = serializers.IntegerField(
         required=False, min_value=1, help_text="Rejected if the attempt has changed."
     )
@@ -534,9 +534,9 @@ class FailureSerializer(serializers.Serializer[Any]):
     """A failure that a controller reports; LCM decides how to continue."""
 
     reason = serializers.CharField(max_length=500)
-    from_status = serializers.ChoiceField(choices=SessionStatus.choices, required=False)
+    from_status = serializers.ChoiceField(choices=STATUS_CHOICES, required=False)
     attempt = serializers.IntegerField(required=False, min_value=1)
-    lab_is_gone = serializers.BooleanField(default=True, help_text="The lab no longer exists on the worker.")
+    lab_removed = serializers.BooleanField(default=True, help_text="The lab no longer exists on the worker.")
 
 
 class SessionSlotSerializer(serializers.Serializer[Any]):
@@ -558,7 +558,7 @@ class ControllerSessionSerializer(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     attempt = serializers.IntegerField()
-    status = serializers.ChoiceField(choices=SessionStatus.choices)
+    status = serializers.ChoiceField(choices=STATUS_CHOICES)
     status_since = serializers.DateTimeField()
     starts_at = serializers.DateTimeField()
     ends_at = serializers.DateTimeField()
@@ -579,7 +579,7 @@ class ControllerSessionSerializer(serializers.Serializer[Any]):
     parts = SessionPartSerializer(
         many=True, help_text="One lab per slot, if the session is on several slots."
     )
-    left_out = serializers.ListField(
+    dropped_links = serializers.ListField(
         child=serializers.CharField(), help_text="Links between its slots, until the labs are imported."
     )
     allocated_ports = serializers.DictField(child=serializers.IntegerField(), help_text="By name.")

@@ -211,7 +211,7 @@ GROUPS: dict[str, list[Setting]] = {
             "Folder in which all processes of a machine share metrics; it must be empty at startup. "
             "`manage.py up` sets it. Not set: each web process reports only its own metrics.",
         ),
-        Setting("SESSION_HOURS", "whole number", 12, "Hours until a person has to sign in again.", 1),
+        Setting("LOGIN_HOURS", "whole number", 12, "Hours until a person has to sign in again.", 1),
     ],
     "API": [
         Setting(
@@ -224,7 +224,7 @@ GROUPS: dict[str, list[Setting]] = {
             "CONTROLLER_RATE", "text", "6000/min", "Rate limit of a controller, for all its workers together."
         ),
         Setting(
-            "API_LOGIN_RATE",
+            "LOGIN_FAILURE_RATE",
             "text",
             "10/min",
             "Rate limit of wrong tokens, or wrong passwords for one user name, per client address.",
@@ -236,9 +236,11 @@ GROUPS: dict[str, list[Setting]] = {
             "Hours that responses to an `Idempotency-Key` are kept.",
             1,
         ),
-        Setting("FEED_HOURS", "whole number", 24, "Hours that entries of the change feed are kept.", 1),
         Setting(
-            "WATCH_POLL",
+            "CHANGE_FEED_HOURS", "whole number", 24, "Hours that entries of the change feed are kept.", 1
+        ),
+        Setting(
+            "WATCH_POLL_INTERVAL",
             "seconds",
             1.0,
             "How often a web process polls the change feed without a notification from Redis.",
@@ -285,7 +287,7 @@ GROUPS: dict[str, list[Setting]] = {
         Setting("TICK_INTERVAL", "seconds", 5.0, "Interval between scheduling cycles of a pool.", 0.1),
         Setting("RECONCILE_INTERVAL", "seconds", 5.0, "How often slots are reconciled with instances.", 0.1),
         Setting(
-            "HEARTBEAT_LATE",
+            "HEARTBEAT_TIMEOUT",
             "seconds",
             120.0,
             "A ready worker counts as silent if no controller has reported it for this long.",
@@ -399,7 +401,7 @@ GROUPS: dict[str, list[Setting]] = {
             1,
         ),
         Setting(
-            "SAMPLE_BOOTED_SECONDS",
+            "SAMPLE_MIN_UPTIME_SECONDS",
             "whole number",
             600,
             "Sessions whose nodes were up for less are excluded. Takes effect at the next observation.",
@@ -462,7 +464,7 @@ GROUPS: dict[str, list[Setting]] = {
         ),
         Setting("LIVE_STATS_CHUNK", "whole number", 500, "Kernels per query.", 1),
         Setting(
-            "LIVE_STATS_CACHE",
+            "LIVE_STATS_CACHE_SECONDS",
             "seconds",
             5.0,
             "How long query results are cached; 0 disables the cache.",

@@ -91,7 +91,7 @@ class Controller:
         """Finish work in progress and release the pools. Posts not accepted by LCM stay in the spool."""
         self.queue.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.queue.idle(), self.config.drain_seconds)
+            await asyncio.wait_for(self.queue.idle(), self.config.shutdown_grace_seconds)
         for task in (work, *loops):
             task.cancel()
         await asyncio.gather(work, *loops, return_exceptions=True)

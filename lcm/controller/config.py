@@ -60,7 +60,7 @@ class Config:
     worker_lost_seconds: float = 300.0
     orphan_grace_seconds: float = 300.0
     observe_seconds: float = 30.0
-    drain_seconds: float = 8.0
+    shutdown_grace_seconds: float = 8.0
     spool_entries: int = 5_000
     spool_mb: int = 256
 

@@ -30,7 +30,7 @@ class PortObservation:
 
     def as_body(self) -> dict[str, Any]:
         age = max(time.monotonic() - self.began, 0.0)
-        return {"leaked_ports": list(self.ports), "looked_seconds_ago": round(age, 1)}
+        return {"leaked_ports": list(self.ports), "ports_observed_seconds_ago": round(age, 1)}
 
 
 class HeartbeatSender:

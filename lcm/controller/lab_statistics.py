@@ -91,15 +91,15 @@ class LabStatistics:
             self._context.metrics.utilization.put(session.id, samples, self._context.now().timestamp())
 
     async def _samples(self, session: Session, place: PartOnWorker) -> list[MetricSample]:
-        memory, worker = self._context.memory(session).on(place), place.worker
-        lab_id = memory.lab_id or await self._context.lab_of(session, place)
+        state, worker = self._context.state_of(session).on(place), place.worker
+        lab_id = state.lab_id or await self._context.lab_of(session, place)
         if lab_id is None:
             return []
-        if memory.nodes is None:
-            memory.nodes = await worker.cml.nodes(lab_id)
-            memory.links = await self._links(session, worker, lab_id)
+        if state.nodes is None:
+            state.nodes = await worker.cml.nodes(lab_id)
+            state.links = await self._links(session, worker, lab_id)
         stats = await worker.cml.get_lab_simulation_stats(lab_id)
-        return _samples(session, memory.nodes, memory.links, stats)
+        return _samples(session, state.nodes, state.links, stats)
 
     async def _links(self, session: Session, worker: ManagedWorker, lab_id: str) -> Mapping[str, LinkEnds]:
         """Return the ends of each link. If CML cannot list them, only the network metrics are missing."""

@@ -115,7 +115,7 @@ class LcmClient:
             WatchedChange(each["kind"], each["id"]) for each in payload["changes"]
         ]
 
-    async def hold(self, holder: str) -> list[LeaseStatus]:
+    async def renew_leases(self, holder: str) -> list[LeaseStatus]:
         """Take or renew the pool leases, and report the metrics address and the clock skew."""
         body: dict[str, Any] = {"holder": holder}
         if address := self._config.scraped_at():
@@ -125,7 +125,7 @@ class LcmClient:
         rows = await self._call("POST", "leases/hold", json=body)
         return [LeaseStatus(row["pool"], row["held"], row["holder"]) for row in rows]
 
-    async def release(self, holder: str) -> None:
+    async def release_leases(self, holder: str) -> None:
         await self._call("POST", "leases/release", json={"holder": holder})
 
     async def heartbeat(self, slot_id: str, body: Mapping[str, Any]) -> None:

@@ -12,9 +12,9 @@ from prometheus_client.registry import Collector
 from lcm.cml.client.caller import CallRecord
 from lcm.cml.observation.model import NodeObservation
 
-UTILIZATION = "lcm_container_utilization"
-BYTES = "lcm_container_bytes"
-OBSERVED_AT = "lcm_container_observed_timestamp_seconds"
+UTILIZATION = "lcm_kernel_utilization"
+BYTES = "lcm_kernel_bytes"
+OBSERVED_AT = "lcm_kernel_observed_timestamp_seconds"
 TOTAL = "total"
 MB = 1024 * 1024
 BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -114,14 +114,14 @@ class Metrics:
         self.utilization = Utilization()
         self.registry.register(self.utilization)
         self.reconciles = Histogram(
-            "lcm_controller_reconcile_seconds",
+            "lcm_controller_reconcile_duration_seconds",
             "Reconcile duration of a session by status and result.",
             ["status", "result"],
             registry=self.registry,
             buckets=BUCKETS,
         )
         self.calls = Histogram(
-            "lcm_controller_cml_call_seconds",
+            "lcm_controller_cml_call_duration_seconds",
             "Calls to CML, by call and result.",
             ["call", "result"],
             registry=self.registry,

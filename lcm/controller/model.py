@@ -60,7 +60,7 @@ class Session:
     pool: str
     slot_id: str | None
     parts: tuple[SessionPart, ...] = ()
-    left_out: tuple[str, ...] = ()
+    dropped_links: tuple[str, ...] = ()
     awaits_arrival: bool = False
     arrived_at: datetime | None = None
     observed_at: datetime | None = None
@@ -82,7 +82,7 @@ class Session:
             pool=values["pool"],
             slot_id=slot["id"] if slot else None,
             parts=_parts(values),
-            left_out=tuple(values.get("left_out") or ()),
+            dropped_links=tuple(values.get("dropped_links") or ()),
             awaits_arrival=bool(values.get("awaits_arrival")),
             arrived_at=_moment(values.get("arrived_at")),
             observed_at=_moment(values.get("observed_at")),

@@ -30,12 +30,12 @@ MAX_IN_MEMORY = 500
 class PostResult:
     """Result of a post: accepted, rejected, or kept in the outbox because LCM has not responded."""
 
-    answer: Any = None
+    response: Any = None
     refused: LcmRefused | None = None
 
     @property
     def kept(self) -> bool:
-        return self.answer is None and self.refused is None
+        return self.response is None and self.refused is None
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Outbox:
         for number, post in spool.load():
             self._append(number, post, None)
 
-    def waiting(self, session_id: str) -> list[Post]:
+    def pending_posts(self, session_id: str) -> list[Post]:
         """Return the posts of a session that LCM has not accepted yet."""
         queue = self._queues.get(session_id)
         return [post for _, post, _ in queue.posts] if queue else []
@@ -134,7 +134,7 @@ class Outbox:
         queue = self._queues[session_id]
         number, post, done = queue.posts[0]
         try:
-            outcome = PostResult(answer=await self._client.post(post.path, post.body, post.key) or {})
+            outcome = PostResult(response=await self._client.post(post.path, post.body, post.key) or {})
         except LcmUnavailable as error:
             level = logging.WARNING if isinstance(error, TokenRejected) else logging.INFO
             logger.log(level, "LCM did not accept %s, it stays in the outbox: %s", post.path, error)

@@ -38,7 +38,7 @@ class PoolLeases:
         """Take or renew the leases. Return the pools gained by this call."""
         requested_at = time.monotonic()
         gained = set()
-        for lease in await self._client.hold(self._holder):
+        for lease in await self._client.renew_leases(self._holder):
             if lease.held:
                 if not self.is_ours(lease.pool):
                     gained.add(lease.pool)
@@ -52,6 +52,6 @@ class PoolLeases:
     async def release(self) -> None:
         """Release the leases at shutdown, so that another controller need not wait for them to expire."""
         try:
-            await asyncio.wait_for(self._client.release(self._holder), 3)
+            await asyncio.wait_for(self._client.release_leases(self._holder), 3)
         except (LcmCallError, TimeoutError) as error:
             logger.warning("leases could not be released and will expire: %s", error)

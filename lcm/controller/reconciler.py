@@ -37,7 +37,7 @@ class Reconciler:
         stage = STAGES.get(session.status)
         if stage is None:
             return None
-        if self._context.outbox.waiting(session_id):
+        if self._context.outbox.pending_posts(session_id):
             return WAIT_FOR_LCM
         if session.status in NEED_LEASE and not self._leases.may_change(session.pool):
             return WAIT_FOR_LEASE
@@ -66,15 +66,15 @@ class Reconciler:
         """Return the backoff delay, or report a failure if a worker has been unreachable for too long."""
         away = max(place.worker.unreachable_for() for place in places)
         if away > self._context.config.worker_lost_seconds:
-            await self._context.fail(session, f"the worker does not respond: {error}", lab_is_gone=False)
+            await self._context.fail(session, f"the worker does not respond: {error}", lab_removed=False)
             return None
         logger.info("session %s, %s: %s", session.short, session.status, error)
         return self._pause(session, error.call)
 
     def _pause(self, session: Session, call: str) -> float:
         """Return the backoff delay of a call, which grows while the same call fails."""
-        memory = self._context.memory(session)
-        if memory.failing_call != call:
-            memory.failing_call = call
-            memory.backoff.reset()
-        return memory.backoff.next()
+        state = self._context.state_of(session)
+        if state.failing_call != call:
+            state.failing_call = call
+            state.backoff.reset()
+        return state.backoff.next()

@@ -29,7 +29,7 @@ from lcm.controller.worker import ManagedWorker
 logger = logging.getLogger(__name__)
 
 # The key of the final observation was used with another body: an earlier run posted it.
-ALREADY_POSTED = "key_reused"
+ALREADY_POSTED = "idempotency_key_reused"
 
 
 class PartOnWorker(NamedTuple):
@@ -85,7 +85,7 @@ class StageContext:
     refresh: Callable[[str], Awaitable[Session | None]]
     states: dict[tuple[str, int], SessionState] = field(default_factory=dict)
 
-    def memory(self, session: Session) -> SessionState:
+    def state_of(self, session: Session) -> SessionState:
         return self.states.setdefault((session.id, session.attempt), SessionState())
 
     def forget(self, session_id: str) -> None:
@@ -120,14 +120,14 @@ class StageContext:
         """Request a transition because the timeslot ended. LCM rejects it if the session was extended."""
         return await self._move(session, to, reason, {"ends_at": session.ends_at.isoformat()})
 
-    async def fail(self, session: Session, reason: str, *, lab_is_gone: bool) -> bool:
+    async def fail(self, session: Session, reason: str, *, lab_removed: bool) -> bool:
         """Report a failure. LCM decides what follows."""
         logger.warning("session %s failed while %s: %s", session.short, session.status, reason)
         body = {
             "from_status": session.status,
             "attempt": session.attempt,
             "reason": reason[:500],
-            "lab_is_gone": lab_is_gone,
+            "lab_removed": lab_removed,
         }
         return await self._report(session, "failures", body, f"failure {session.status} {reason}")
 
@@ -180,10 +180,10 @@ class StageContext:
 
     async def lab_of(self, session: Session, place: PartOnWorker) -> str | None:
         """Return the id of the session's lab on a worker, found by its owner mark, or None."""
-        memory = self.memory(session).on(place)
+        state = self.state_of(session).on(place)
         labs = await place.worker.labs_of(LabOwner(session.id, session.attempt))
-        memory.lab_id = labs[0].id if labs else None
-        return memory.lab_id
+        state.lab_id = labs[0].id if labs else None
+        return state.lab_id
 
     async def labs_of(self, session: Session, places: Sequence[PartOnWorker]) -> list[LabLocation]:
         """Return the labs of all parts, or an empty list if one is missing, as the session is then lost."""
@@ -196,9 +196,9 @@ class StageContext:
 
     async def labs_are_gone(self, session: Session, places: Sequence[PartOnWorker]) -> bool:
         """Return whether every worker reports no lab for this attempt."""
-        mark = LabOwner(session.id, session.attempt)
+        owner = LabOwner(session.id, session.attempt)
         try:
-            return not any([await place.worker.labs_of(mark) for place in places])
+            return not any([await place.worker.labs_of(owner) for place in places])
         except CmlError:
             return False
 
@@ -227,9 +227,9 @@ class StageContext:
 
     async def _report(self, session: Session, path: str, body: dict[str, Any], name: str) -> bool:
         outcome = await self._post(session, path, body, name)
-        if isinstance(outcome.answer, dict) and "status" in outcome.answer:
-            self.world.put(Session.read(outcome.answer))
-        return outcome.answer is not None
+        if isinstance(outcome.response, dict) and "status" in outcome.response:
+            self.world.put(Session.read(outcome.response))
+        return outcome.response is not None
 
     async def _post(self, session: Session, path: str, body: dict[str, Any], name: str) -> PostResult:
         address = f"lablet-sessions/{session.id}/{path}"

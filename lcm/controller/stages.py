@@ -37,7 +37,7 @@ async def handle_scheduled(context: StageContext, session: Session, places: Plac
     early = (session.starts_at - context.now()).total_seconds() - context.config.start_lead_seconds
     if early > 0:
         return early
-    context.memory(session).settled_at = context.now()
+    context.state_of(session).settled_at = context.now()
     await context.move(session, model.INSTANTIATING)
     return None
 
@@ -84,15 +84,19 @@ async def _is_up(context: StageContext, session: Session, place: PartOnWorker) -
 
 def _missing_links_note(session: Session) -> str:
     """Return a note about links between workers, which a spread lab cannot have."""
-    return f"links between workers are missing: {', '.join(session.left_out)}" if session.left_out else ""
+    return (
+        f"links between workers are missing: {', '.join(session.dropped_links)}"
+        if session.dropped_links
+        else ""
+    )
 
 
 async def _prepared_lab(context: StageContext, session: Session, place: PartOnWorker) -> str | None:
     """Return the lab of a part, imported once and with port tags; None while it must be waited for."""
-    (part, worker), memory = place, context.memory(session).on(place)
-    if memory.prepared and memory.lab_id:
-        return memory.lab_id
-    lab_id = memory.lab_id = await _imported_lab(context, session, place)
+    (part, worker), state = place, context.state_of(session).on(place)
+    if state.prepared and state.lab_id:
+        return state.lab_id
+    lab_id = state.lab_id = await _imported_lab(context, session, place)
     if lab_id is None:
         return None
     nodes = await worker.cml.nodes(lab_id)
@@ -100,7 +104,7 @@ async def _prepared_lab(context: StageContext, session: Session, place: PartOnWo
     changes = tags_to_write(nodes.items, template, session.allocated_ports)
     for node_id, tags in changes.items():
         await worker.cml.set_node_tags(lab_id, node_id, tags)
-    memory.prepared = True
+    state.prepared = True
     return lab_id
 
 
@@ -109,35 +113,35 @@ async def _imported_lab(context: StageContext, session: Session, place: PartOnWo
 
     CML may still be working on an import that timed out or that an earlier process began. Wait for it first.
     """
-    (part, worker), memory = place, context.memory(session)
+    (part, worker), state = place, context.state_of(session)
     labs = await worker.labs_of(LabOwner(session.id, session.attempt))
     for duplicate in labs[1:]:
         await worker.remove(duplicate.id)
     if labs:
         return labs[0].id
     settling = timedelta(seconds=context.config.import_settle_seconds)
-    memory.settled_at = memory.settled_at or context.now() + settling
-    if context.now() < memory.settled_at:
+    state.settled_at = state.settled_at or context.now() + settling
+    if context.now() < state.settled_at:
         return None
     title = format_title(session.id, session.attempt, part.title)
     try:
         return await worker.import_lab(part.topology or "", title)
     except CmlError as error:
         if has_unknown_result(error):
-            memory.settled_at = context.now() + settling
+            state.settled_at = context.now() + settling
         raise
 
 
 async def give_up(context: StageContext, session: Session, places: Places, why: str) -> float | None:
     """Remove the labs, then report the failure. Labs that cannot be removed are left to orphan collection."""
-    is_gone = True
+    lab_removed = True
     try:
         await context.remove_labs(session, places)
     except CmlError:
         if context.age(session) < context.config.boot_timeout_seconds + context.config.stop_timeout_seconds:
             raise
-        is_gone = False
-    await context.fail(session, why, lab_is_gone=is_gone)
+        lab_removed = False
+    await context.fail(session, why, lab_removed=lab_removed)
     return None
 
 
@@ -153,14 +157,14 @@ async def handle_ready(context: StageContext, session: Session, places: Places) 
 
 async def handle_running(context: StageContext, session: Session, places: Places) -> float | None:
     """Observe on request and at the end of the timeslot, and detect a lost lab."""
-    memory = context.memory(session)
+    state = context.state_of(session)
     requested_at = session.requests.get("observe")
     if context.is_over(session):
         return await _collect(context, session, places)
-    if requested_at and memory.answered_request != requested_at:
+    if requested_at and state.answered_request != requested_at:
         labs = await context.labs_of(session, places)
         if labs:
-            memory.answered_request = requested_at
+            state.answered_request = requested_at
             observation = await context.observe(session, labs, observer=MANUAL)
             await context.post_observation(session, observation, f"observation requested at {requested_at}")
     return await _still_there(context, session, places)
@@ -171,7 +175,7 @@ async def _collect(context: StageContext, session: Session, places: Places) -> f
 
     While LCM does not respond, only the observation is kept, because the session may have been extended.
     """
-    memory = context.memory(session)
+    state = context.state_of(session)
     try:
         labs = await context.labs_of(session, places)
         if not labs:
@@ -179,23 +183,23 @@ async def _collect(context: StageContext, session: Session, places: Places) -> f
     except CmlError as error:
         if not context.is_over(session, for_seconds=context.config.observe_seconds):
             raise
-        memory.observed_end, memory.why_missing, labs = session.ends_at, str(error), []
+        state.observed_end, state.why_missing, labs = session.ends_at, str(error), []
     over = await context.still_over(session)
     if over is False:
         return SOON
-    is_observed = memory.observed_end == session.ends_at
+    is_observed = state.observed_end == session.ends_at
     if over is None and is_observed:
         return LCM_AWAY
     observation = None if is_observed else await context.observe(session, labs)
     if (
         over
         and not await context.end(session, model.COLLECTING, OVER)
-        and not context.outbox.waiting(session.id)
+        and not context.outbox.pending_posts(session.id)
     ):
         return SOON
     if not is_observed:
-        memory.observed_end = session.ends_at
-        memory.why_missing = await context.post_observation(
+        state.observed_end = session.ends_at
+        state.why_missing = await context.post_observation(
             session, observation, _final_observation_name(session)
         )
     return SOON if over else LCM_AWAY
@@ -203,7 +207,7 @@ async def _collect(context: StageContext, session: Session, places: Places) -> f
 
 async def handle_collecting(context: StageContext, session: Session, places: Places) -> float | None:
     await _observe_once(context, session, places)
-    if context.outbox.waiting(session.id):
+    if context.outbox.pending_posts(session.id):
         return SOON
     # LCM also ends sessions whose worker is about to terminate, and states that reason itself.
     reason = OVER if context.is_over(session) else ""
@@ -216,10 +220,10 @@ async def handle_stopping(context: StageContext, session: Session, places: Place
     is_late = context.age(session) > context.config.stop_timeout_seconds
     if is_late and not await context.labs_are_gone(session, places):
         why = f"the lab was not removed within {context.config.stop_timeout_seconds:g} s"
-        await context.fail(session, _with_missing_observation(context, session, why), lab_is_gone=False)
+        await context.fail(session, _with_missing_observation(context, session, why), lab_removed=False)
         return None
     await _observe_once(context, session, places)
-    if context.outbox.waiting(session.id):
+    if context.outbox.pending_posts(session.id):
         return SOON
     await context.remove_labs(session, places)
     await context.move(session, model.TERMINATED, _with_missing_observation(context, session))
@@ -228,22 +232,20 @@ async def handle_stopping(context: StageContext, session: Session, places: Place
 
 async def _observe_once(context: StageContext, session: Session, places: Places) -> None:
     """Post the final observation of a running lab, or record why there is none. Never blocks teardown."""
-    memory = context.memory(session)
-    if memory.observed_end == session.ends_at:
+    state = context.state_of(session)
+    if state.observed_end == session.ends_at:
         return
     try:
         labs = await context.labs_of(session, places)
-        memory.why_missing = await _unobservable_reason(labs)
+        state.why_missing = await _unobservable_reason(labs)
     except CmlError as error:
-        memory.why_missing = str(error)
+        state.why_missing = str(error)
         return
-    if memory.why_missing:
+    if state.why_missing:
         return
-    memory.observed_end = session.ends_at
+    state.observed_end = session.ends_at
     observation = await context.observe(session, labs)
-    memory.why_missing = await context.post_observation(
-        session, observation, _final_observation_name(session)
-    )
+    state.why_missing = await context.post_observation(session, observation, _final_observation_name(session))
 
 
 async def _unobservable_reason(labs: Sequence[LabLocation]) -> str:
@@ -258,7 +260,7 @@ async def _unobservable_reason(labs: Sequence[LabLocation]) -> str:
 
 def _with_missing_observation(context: StageContext, session: Session, reason: str = "") -> str:
     """Append why LCM has no observation, unless an earlier process posted one."""
-    why = context.memory(session).why_missing
+    why = context.state_of(session).why_missing
     missing = f"not observed: {why}" if why and not session.observed_at else ""
     return "; ".join(part for part in (reason, missing) if part)
 
@@ -277,7 +279,7 @@ async def _still_there(context: StageContext, session: Session, places: Places) 
 
 async def _lost(context: StageContext, session: Session) -> float | None:
     """Report a lost lab. A spread session still has its other labs."""
-    await context.fail(session, "the lab disappeared from the worker", lab_is_gone=len(session.parts) == 1)
+    await context.fail(session, "the lab disappeared from the worker", lab_removed=len(session.parts) == 1)
     return None
 
 

@@ -32,7 +32,7 @@ TEARDOWN_POLLS = 60
 class LabOnWorker:
     id: str
     title: str
-    mark: LabOwner | None
+    owner: LabOwner | None
     created: str
 
 
@@ -107,13 +107,13 @@ class ManagedWorker:
             except CmlMalformedResponse as error:
                 return error
 
-    async def labs_of(self, mark: LabOwner) -> list[LabOnWorker]:
+    async def labs_of(self, owner: LabOwner) -> list[LabOnWorker]:
         """Return the labs with an owner mark, oldest first; several if an import timed out and was repeated.
 
         An empty result is certain: a lab with an unreadable title raises its error instead.
         """
         unread = await self._read_labs()
-        found = [lab for lab in self._labs.values() if lab.mark == mark]
+        found = [lab for lab in self._labs.values() if lab.owner == owner]
         if unread and not found:
             raise unread
         return sorted(found, key=lambda lab: (lab.created, lab.id))

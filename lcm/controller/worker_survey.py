@@ -65,14 +65,14 @@ class WorkerSurvey:
                 logger.info("orphans on %s are removed later: %s", worker.slot.name, error)
 
     def _enqueue_missing(self, slot_id: str, labs: list[LabOnWorker]) -> None:
-        there = {lab.mark for lab in labs}
+        there = {lab.owner for lab in labs}
         for session in self._context.world.sessions_on(slot_id):
             if session.status in HAS_A_LAB and (session.id, session.attempt) not in there:
                 self._reconcile(session.id)
 
     async def _collect_orphans(self, worker: ManagedWorker, labs: list[LabOnWorker]) -> None:
         """Remove labs that carry an owner mark but belong to no session, after a grace period."""
-        orphans = {lab.id: lab for lab in labs if lab.mark and not self._is_wanted(worker, lab)}
+        orphans = {lab.id: lab for lab in labs if lab.owner and not self._is_wanted(worker, lab)}
         for key in [key for key in self._orphans if key[0] == worker.slot.id and key[1] not in orphans]:
             del self._orphans[key]
         for lab in orphans.values():
@@ -86,15 +86,15 @@ class WorkerSurvey:
                 self._context.metrics.orphans.inc()
 
     def _is_wanted(self, worker: ManagedWorker, lab: LabOnWorker) -> bool:
-        assert lab.mark is not None
-        session = self._context.world.sessions.get(lab.mark.session_id)
-        return session is not None and _is_for(session, worker, lab.mark)
+        assert lab.owner is not None
+        session = self._context.world.sessions.get(lab.owner.session_id)
+        return session is not None and _is_for(session, worker, lab.owner)
 
     async def _is_known(self, worker: ManagedWorker, lab: LabOnWorker) -> bool:
         """Ask LCM before removing a lab, because the local copy may be outdated."""
-        assert lab.mark is not None
-        found = await self._client.sessions([lab.mark.session_id])
-        return any(_is_for(each, worker, lab.mark) for each in found)
+        assert lab.owner is not None
+        found = await self._client.sessions([lab.owner.session_id])
+        return any(_is_for(each, worker, lab.owner) for each in found)
 
     async def _leaked(self, worker: ManagedWorker, labs: list[LabOnWorker]) -> list[dict[str, Any]]:
         """Return ports in lab tags that are allocated to no session on this worker."""
@@ -119,5 +119,5 @@ class WorkerSurvey:
         return [{"port": port, "name": name} for port, name in sorted(found.items())]
 
 
-def _is_for(session: Session, worker: ManagedWorker, mark: LabOwner) -> bool:
-    return session.attempt == mark.attempt and session.is_on(worker.slot.id)
+def _is_for(session: Session, worker: ManagedWorker, owner: LabOwner) -> bool:
+    return session.attempt == owner.attempt and session.is_on(worker.slot.id)

@@ -47,16 +47,16 @@ class PreparedSql:
 
     text: str
     name: str
-    call: str
+    execute_sql: str
 
     @classmethod
-    def of(cls, text: str, parameter_count: int) -> PreparedSql:
+    def from_sql(cls, text: str, parameter_count: int) -> PreparedSql:
         name = f"lcm_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
         marks = ", ".join(["%s"] * parameter_count)
         return cls(text, name, f"EXECUTE {name}({marks})" if marks else f"EXECUTE {name}")
 
     @property
-    def prepared(self) -> str:
+    def prepare_sql(self) -> str:
         number = count(1)
         sql = _PLACEHOLDER.sub(lambda mark: "%" if mark[0] == "%%" else f"${next(number)}", self.text)
         return f"PREPARE {self.name} AS {sql}"
@@ -77,12 +77,12 @@ class PreparedQuery(Generic[T]):
     def __init__(self, make: Callable[[], models.QuerySet[Any, T]]) -> None:
         self._make = make
 
-    def of(self, **given: Any) -> PreparedStatement[T]:
+    def bind(self, **given: Any) -> PreparedStatement[T]:
         compiled = self._compiled
         return PreparedStatement(compiled.text, compiled.values(given), compiled.build_rows)
 
-    def read(self, **given: Any) -> list[T]:
-        found: list[T] = run_statements(self.of(**given))[0]
+    def fetch(self, **given: Any) -> list[T]:
+        found: list[T] = run_statements(self.bind(**given))[0]
         return found
 
     @cached_property
@@ -101,7 +101,7 @@ class _Compiled:
         converters = self._compiler.get_converters(columns)
         vars(self._compiler)["get_converters"] = lambda _: converters
         self._parameters = [each for each in values if isinstance(each, Parameter)]
-        self.text = PreparedSql.of(_with_constants(text, values), len(self._parameters))
+        self.text = PreparedSql.from_sql(_with_constants(text, values), len(self._parameters))
         self._queryset: Any = queryset
         self._found = threading.local()
         vars(self._queryset.query)["get_compiler"] = lambda *_, **__: self._compiler
@@ -169,7 +169,7 @@ def _insert(model: type[models.Model], names: tuple[str, ...]) -> tuple[Prepared
     columns = ", ".join(f'"{field.column}"' for field in fields)
     marks = ", ".join("%s" for _ in fields)
     text = f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES ({marks})'  # noqa: S608
-    return PreparedSql.of(text, len(fields)), fields
+    return PreparedSql.from_sql(text, len(fields)), fields
 
 
 @lru_cache(maxsize=256)
@@ -177,7 +177,7 @@ def _update(model: type[models.Model], names: tuple[str, ...]) -> tuple[Prepared
     fields: list[Any] = [*(model._meta.get_field(name) for name in names), model._meta.pk]
     *columns, key = (f'"{field.column}" = %s' for field in fields)
     text = f'UPDATE "{model._meta.db_table}" SET {", ".join(columns)} WHERE {key}'  # noqa: S608
-    return PreparedSql.of(text, len(fields)), fields
+    return PreparedSql.from_sql(text, len(fields)), fields
 
 
 def run_statements(*statements: PreparedStatement[Any]) -> list[list[Any]]:
@@ -200,7 +200,7 @@ def _run_in_one_round_trip(
 ) -> list[list[Any]]:
     if _is_pooled(connection):
         _prepare_missing(connection, statements)
-        texts = [each.text.call for each in statements]
+        texts = [each.text.execute_sql for each in statements]
     else:
         texts = [each.text.text for each in statements]
     cursor.execute("; ".join(texts), [value for each in statements for value in each.values])
@@ -230,5 +230,5 @@ def _prepare_missing(connection: Any, statements: Sequence[PreparedStatement[Any
     for each in statements:
         if each.text.name not in known:
             with connection.wrap_database_errors:
-                connection.connection.execute(each.text.prepared)
+                connection.connection.execute(each.text.prepare_sql)
             known.add(each.text.name)

@@ -100,4 +100,4 @@ class Unprocessable(LcmError):
 class IdempotencyKeyReused(Unprocessable):
     """The Idempotency-Key was used for a different request."""
 
-    code = "key_reused"
+    code = "idempotency_key_reused"

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from django.db.models import TextChoices
+from enum import StrEnum
 
 
-class SessionStatus(TextChoices):
-    PENDING = "PENDING", "Pending"
-    SCHEDULED = "SCHEDULED", "Scheduled"
-    INSTANTIATING = "INSTANTIATING", "Instantiating"
-    READY = "READY", "Ready"
-    RUNNING = "RUNNING", "Running"
-    COLLECTING = "COLLECTING", "Collecting"
-    STOPPING = "STOPPING", "Stopping"
-    TERMINATED = "TERMINATED", "Terminated"
-    CANCELLED = "CANCELLED", "Cancelled"
-    EXPIRED = "EXPIRED", "Expired"
-    FAILED = "FAILED", "Failed"
+class SessionStatus(StrEnum):
+    PENDING = "PENDING"
+    SCHEDULED = "SCHEDULED"
+    INSTANTIATING = "INSTANTIATING"
+    READY = "READY"
+    RUNNING = "RUNNING"
+    COLLECTING = "COLLECTING"
+    STOPPING = "STOPPING"
+    TERMINATED = "TERMINATED"
+    CANCELLED = "CANCELLED"
+    EXPIRED = "EXPIRED"
+    FAILED = "FAILED"
+
+    @property
+    def label(self) -> str:
+        return self.value.capitalize()
 
 
 S = SessionStatus

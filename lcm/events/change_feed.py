@@ -33,7 +33,7 @@ def add_moved_sessions(
 
 
 BATCH = 10_000
-# Upper limit of the feed, whatever `FEED_HOURS` is.
+# Upper limit of the feed, whatever `CHANGE_FEED_HOURS` is.
 MAX_ENTRIES = 200_000
 
 
@@ -72,10 +72,10 @@ def assign_revisions() -> int:
 
 
 def prune_entries(*, now: datetime) -> int:
-    """Remove entries older than `FEED_HOURS` or beyond `MAX_ENTRIES`; return how many."""
+    """Remove entries older than `CHANGE_FEED_HOURS` or beyond `MAX_ENTRIES`; return how many."""
     while assign_revisions() == BATCH:
         pass
-    old = now - timedelta(hours=settings.CONFIG["FEED_HOURS"])
+    old = now - timedelta(hours=settings.CONFIG["CHANGE_FEED_HOURS"])
     # Revisions are in order of time, so one lookup finds the first entry to keep.
     young = FeedEntry.objects.filter(at__gte=old, revision__isnull=False).order_by("revision")
     with transaction.atomic():
@@ -83,10 +83,10 @@ def prune_entries(*, now: datetime) -> int:
         oldest_young = young.values_list("revision", flat=True).first()
         newest_old = head.revision if oldest_young is None else oldest_young - 1
         until = max(newest_old, head.revision - MAX_ENTRIES)
-        if until <= head.forgotten:
+        if until <= head.pruned_revision:
             return 0
         # Move the lower bound before deleting, so that no reader gets a feed with gaps.
-        FeedHead.objects.filter(pk=head.pk).update(forgotten=until)
+        FeedHead.objects.filter(pk=head.pk).update(pruned_revision=until)
     return _remove_up_to(until)
 
 

@@ -23,11 +23,11 @@ class FeedBounds:
     """The newest revision, and the newest revision that was removed."""
 
     revision: int = 0
-    forgotten: int = 0
+    pruned_revision: int = 0
 
 
 def feed_bounds() -> FeedBounds:
-    row = FeedHead.objects.filter(pk=FeedHead.ONLY).values_list("revision", "forgotten").first()
+    row = FeedHead.objects.filter(pk=FeedHead.ONLY).values_list("revision", "pruned_revision").first()
     return FeedBounds(*row) if row else FeedBounds()
 
 

@@ -4,8 +4,8 @@ from django.dispatch import Signal
 
 # session, actor, now: a session was requested. A receiver may reject it by raising InvalidInput.
 session_created = Signal()
-# session_ids, old, new, now, lab_is_gone: these sessions made the same transition.
-# `lab_is_gone`: their labs are known to be removed from the workers.
+# session_ids, old, new, now, lab_removed: these sessions made the same transition.
+# `lab_removed`: their labs are known to be removed from the workers.
 sessions_moved = Signal()
 # definition, revision, now: the definition has a new current revision.
 definition_revised = Signal()

@@ -180,11 +180,11 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
                 ('revision', models.BigIntegerField(default=0)),
-                ('forgotten', models.BigIntegerField(default=0)),
+                ('pruned_revision', models.BigIntegerField(default=0)),
             ],
             options={
                 'verbose_name': 'feed head',
-                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='feed_head_once'), models.CheckConstraint(condition=models.Q(('forgotten__lte', models.F('revision'))), name='feed_forgets_what_was_numbered')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='feed_head_once'), models.CheckConstraint(condition=models.Q(('pruned_revision__lte', models.F('revision'))), name='feed_pruned_up_to_revision')],
             },
         ),
         migrations.CreateModel(
@@ -213,7 +213,7 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed')], default='queued', max_length=7)),
                 ('actor', models.CharField(max_length=150)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('touched_at', models.DateTimeField(default=django.utils.timezone.now, help_text='Time of the last progress.')),
+                ('last_progress_at', models.DateTimeField(default=django.utils.timezone.now, help_text='Time of the last progress.')),
                 ('finished_at', models.DateTimeField(blank=True, null=True)),
                 ('attempt', models.PositiveSmallIntegerField(default=0, help_text='How often a worker claimed the job.')),
                 ('total', models.PositiveIntegerField(default=0, help_text='Number of items; 0 if unknown.')),
@@ -398,7 +398,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='job',
-            index=models.Index(condition=models.Q(('state__in', ('queued', 'running'))), fields=['touched_at'], name='job_unfinished'),
+            index=models.Index(condition=models.Q(('state__in', ('queued', 'running'))), fields=['last_progress_at'], name='job_unfinished'),
         ),
         migrations.AddConstraint(
             model_name='job',

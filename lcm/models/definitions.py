@@ -213,7 +213,7 @@ class DefinitionRevision(IdModel):
         return f"revision {self.number}"
 
     @property
-    def outcome_word(self) -> str:
+    def outcome_label(self) -> str:
         return self.get_outcome_display() or "None"
 
     @property

@@ -46,14 +46,14 @@ class FeedHead(models.Model):
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=ONLY)
     revision = models.BigIntegerField(default=0)
-    forgotten = models.BigIntegerField(default=0)
+    pruned_revision = models.BigIntegerField(default=0)
 
     class Meta:
         verbose_name = "feed head"
         constraints = [
             models.CheckConstraint(name="feed_head_once", condition=Q(id=1)),
             models.CheckConstraint(
-                name="feed_forgets_what_was_numbered", condition=Q(forgotten__lte=models.F("revision"))
+                name="feed_pruned_up_to_revision", condition=Q(pruned_revision__lte=models.F("revision"))
             ),
         ]
 

@@ -33,7 +33,7 @@ class Job(IdModel):
     actor = models.CharField(max_length=150)
     user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="jobs")
     created_at = models.DateTimeField(default=timezone.now)
-    touched_at = models.DateTimeField(default=timezone.now, help_text="Time of the last progress.")
+    last_progress_at = models.DateTimeField(default=timezone.now, help_text="Time of the last progress.")
     finished_at = models.DateTimeField(null=True, blank=True)
     attempt = models.PositiveSmallIntegerField(default=0, help_text="How often a worker claimed the job.")
     total = models.PositiveIntegerField(default=0, help_text="Number of items; 0 if unknown.")
@@ -55,7 +55,9 @@ class Job(IdModel):
         ]
         indexes = [
             models.Index(fields=["created_at", "id"], name="job_newest"),
-            models.Index(fields=["touched_at"], condition=Q(state__in=UNFINISHED), name="job_unfinished"),
+            models.Index(
+                fields=["last_progress_at"], condition=Q(state__in=UNFINISHED), name="job_unfinished"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -73,7 +75,7 @@ class Job(IdModel):
         return "partial" if self.done else "refused"
 
     @property
-    def outcome_word(self) -> str:
+    def outcome_label(self) -> str:
         return NOT_ALL_DONE.get(self.outcome) or self.get_state_display()
 
     @property

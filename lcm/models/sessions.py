@@ -14,6 +14,8 @@ from lcm.models.base import IdModel
 from lcm.models.definitions import DefinitionRevision, LabletDefinition
 from lcm.models.people import Project, User
 
+STATUS_CHOICES = [(status.value, status.label) for status in SessionStatus]
+
 
 class Priority(models.IntegerChoices):
     LOW = 10, "Low"
@@ -34,7 +36,7 @@ class LabletSession(IdModel):
     priority = models.PositiveSmallIntegerField(choices=Priority, default=Priority.NORMAL)
     starts_at = models.DateTimeField()
     ends_at = models.DateTimeField()
-    status = models.CharField(max_length=13, choices=SessionStatus, default=SessionStatus.PENDING)
+    status = models.CharField(max_length=13, choices=STATUS_CHOICES, default=SessionStatus.PENDING)
     status_since = models.DateTimeField()
     attempt = models.PositiveSmallIntegerField(default=1)
     pool = models.CharField(
@@ -66,7 +68,10 @@ class LabletSession(IdModel):
             models.CheckConstraint(
                 name="session_priority_in_range", condition=Q(priority__in=Priority.values)
             ),
-            models.CheckConstraint(name="session_status_known", condition=Q(status__in=SessionStatus.values)),
+            models.CheckConstraint(
+                name="session_status_known",
+                condition=Q(status__in=[status.value for status in SessionStatus]),
+            ),
             models.CheckConstraint(name="session_attempt_positive", condition=Q(attempt__gte=1)),
         ]
         # All ascending: every database can scan an index backwards, but not every database supports row
@@ -114,8 +119,8 @@ class SessionTransition(IdModel):
     session = models.ForeignKey(
         LabletSession, on_delete=models.CASCADE, related_name="transitions", db_index=False
     )
-    from_status = models.CharField(max_length=13, choices=SessionStatus, blank=True)
-    to_status = models.CharField(max_length=13, choices=SessionStatus)
+    from_status = models.CharField(max_length=13, choices=STATUS_CHOICES, blank=True)
+    to_status = models.CharField(max_length=13, choices=STATUS_CHOICES)
     at = models.DateTimeField()
     actor = models.CharField(max_length=150)
     reason = models.CharField(max_length=500, blank=True)

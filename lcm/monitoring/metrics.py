@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 logger = logging.getLogger(__name__)
 
 REQUESTS = Counter("lcm_http_requests_total", "HTTP requests.", ["view", "method", "status"])
-REQUEST_SECONDS = Histogram("lcm_http_request_seconds", "Time to answer a request.", ["view"])
+REQUEST_SECONDS = Histogram("lcm_http_request_duration_seconds", "Time to answer a request.", ["view"])
 TASKS = Counter("lcm_tasks_total", "Background tasks run, by result.", ["task", "result"])
 TRANSITIONS = Counter(
     "lcm_session_transitions_total", "Session status transitions.", ["from_status", "to_status"]

@@ -130,7 +130,7 @@ _REVISION_COLUMNS = [
         "Storage", lambda row: row.storage_gb, sort="-storage_gb", numeric=True, export_label="Storage GB"
     ),
     Column("Basis", lambda row: ": ".join(filter(None, (row.get_basis_display(), row.mixed_bases)))),
-    Column("Outcome", lambda row: row.outcome_word),
+    Column("Outcome", lambda row: row.outcome_label),
     Column("Why", lambda row: row.reason),
     Column("Applied", lambda row: row.created_at, numeric=True),
 ]
@@ -356,7 +356,7 @@ JOBS = ListPage(
     filterset=filters.JobFilter,
     columns=[
         Column("Job", lambda row: row.title),
-        Column("State", lambda row: row.outcome_word, sort="state"),
+        Column("State", lambda row: row.outcome_label, sort="state"),
         Column("Progress", lambda row: row.worked_on, export_label="Processed"),
         Column("Started by", lambda row: row.actor),
         Column("Started", lambda row: row.created_at, sort="-created_at", numeric=True),

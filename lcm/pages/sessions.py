@@ -22,7 +22,7 @@ from lcm.pages.bulk_actions import CANCEL
 from lcm.pages.lists import SESSIONS
 from lcm.selectors import names, sessions
 from lcm.selectors.organisation import changes_of
-from lcm.selectors.timeline import session_timeline
+from lcm.selectors.sessions import session_timeline
 from lcm.services import sessions as services
 from lcm.web.access import role_required
 from lcm.web.bulk_actions import bulk_page

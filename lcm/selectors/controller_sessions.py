@@ -113,14 +113,14 @@ def _nodes_by_slot(sessions: Sequence[LabletSession]) -> Mapping[UUID, Spread]:
 def _lab_parts(session: LabletSession, places: Spread) -> dict[str, Any]:
     """Return one lab per slot, without links between slots; empty if the session is on one slot."""
     if len(places) < 2:
-        return {"parts": [], "left_out": []}
+        return {"parts": [], "dropped_links": []}
     parts: list[dict[str, Any]] = [{"slot": slot, "nodes": nodes, "topology": None} for slot, nodes in places]
     if session.status not in NEEDS_TOPOLOGY or not session.definition.topology_yaml:
-        return {"parts": parts, "left_out": []}
+        return {"parts": parts, "dropped_links": []}
     partition = partition_topology(session.definition.topology_yaml, [nodes for _, nodes in places])
     for part, topology in zip(parts, partition.topologies, strict=True):
         part["topology"] = topology
-    return {"parts": parts, "left_out": partition.left_out}
+    return {"parts": parts, "dropped_links": partition.dropped_links}
 
 
 def _kernels(ids: Sequence[UUID]) -> dict[UUID, dict[str, UUID]]:

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import ngettext
 
 from lcm.cml.topology.epoch import topology_epoch
 from lcm.cml.topology.parser import Topology, TopologyError, parse_topology
@@ -101,7 +102,12 @@ def import_definition(
         port_template=[port.to_dict() for port in parsed.ports],
         **_amounts(estimate | dict(requirements or {}), {}),
     )
-    return _save_new(definition, revision, event="definition_imported", verb="imported", actor=actor, now=now)
+    message = ngettext(
+        "{definition} imported with {count} node",
+        "{definition} imported with {count} nodes",
+        definition.node_count,
+    )
+    return _save_new(definition, revision, event="definition_imported", message=message, actor=actor, now=now)
 
 
 def create_definition(
@@ -147,7 +153,12 @@ def create_definition(
         port_template=[port.to_dict() for port in template],
         **amounts,
     )
-    return _save_new(definition, revision, event="definition_created", verb="created", actor=actor, now=now)
+    message = ngettext(
+        "{definition} created with {count} node",
+        "{definition} created with {count} nodes",
+        definition.node_count,
+    )
+    return _save_new(definition, revision, event="definition_created", message=message, actor=actor, now=now)
 
 
 def _save_new(
@@ -155,12 +166,11 @@ def _save_new(
     revision: DefinitionRevision,
     *,
     event: str,
-    verb: str,
+    message: str,
     actor: Actor,
     now: datetime,
 ) -> LabletDefinition:
-    """Save a definition with its first revision."""
-    nodes = "1 node" if definition.node_count == 1 else f"{definition.node_count} nodes"
+    """Save a definition with its first revision. `message` is the text of the change log entry."""
     with transaction.atomic():
         clean_and_save(definition, exclude={"current_revision"})
         revision.definition, revision.number, revision.created_at = definition, 1, now
@@ -178,7 +188,7 @@ def _save_new(
             definition,
             actor=actor,
             event=event,
-            message=f"{definition} {verb} with {nodes}",
+            message=message.format(definition=definition, count=definition.node_count),
             after={**revision.snapshot["requirements"], **after},
             now=now,
         )

@@ -7,6 +7,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from django.utils.translation import ngettext
+
 from lcm.cml.topology.parser import Topology
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput
@@ -30,9 +32,14 @@ def start_import(*, files: Sequence[tuple[str, bytes]], actor: Actor, now: datet
     stored = [
         {"name": remove_unstorable(name), "content": b64encode(content).decode()} for name, content in files
     ]
-    title = f"Import {len(files):,} {'definition' if len(files) == 1 else 'definitions'}"
+    title = ngettext("Import {count:,} definition", "Import {count:,} definitions", len(files))
     return start_job(
-        kind=JOB_KIND, title=title, arguments={"files": stored}, total=len(stored), actor=actor, now=now
+        kind=JOB_KIND,
+        title=title.format(count=len(files)),
+        arguments={"files": stored},
+        total=len(stored),
+        actor=actor,
+        now=now,
     )
 
 
@@ -57,9 +64,13 @@ def import_step(job: Job, now: datetime) -> JobStep:
 
 
 def _result_text(done: int, refused: int) -> str:
-    imported = f"{done:,} {'definition imported as draft' if done == 1 else 'definitions imported as drafts'}"
-    rejected = f", {refused:,} {'file' if refused == 1 else 'files'} rejected" if refused else ""
-    return f"{imported}{rejected}."
+    imported = ngettext(
+        "{count:,} definition imported as draft.", "{count:,} definitions imported as drafts.", done
+    ).format(count=done)
+    rejected = ngettext("{count:,} file rejected.", "{count:,} files rejected.", refused).format(
+        count=refused
+    )
+    return f"{imported} {rejected}" if refused else imported
 
 
 def suggested_name(topology: Topology) -> str:

@@ -74,7 +74,7 @@ def start_job(
             user_id=actor.user_id,
             total=total,
             created_at=now,
-            touched_at=now,
+            last_progress_at=now,
         )
         log_change(
             job, actor=actor, event="job_started", message=f"job started: {job}", reason=reason, now=now
@@ -87,7 +87,7 @@ def retry_job(*, job: Job, actor: Actor, now: datetime) -> Job:
     """Continue a failed job where it stopped."""
     with transaction.atomic():
         moved = Job.objects.filter(pk=job.pk, state=JobState.FAILED).update(
-            state=JobState.QUEUED, finished_at=None, error="", touched_at=now
+            state=JobState.QUEUED, finished_at=None, error="", last_progress_at=now
         )
         if not moved:
             raise StateConflict("Only failed jobs can be retried.")
@@ -99,9 +99,11 @@ def retry_job(*, job: Job, actor: Actor, now: datetime) -> Job:
 
 def claim_job(*, key: str, now: datetime) -> Job | None:
     """Claim a queued or abandoned job; return None if it is running or has ended."""
-    claimable = Q(state=JobState.QUEUED) | Q(state=JobState.RUNNING, touched_at__lt=now - ABANDONED_AFTER)
+    claimable = Q(state=JobState.QUEUED) | Q(
+        state=JobState.RUNNING, last_progress_at__lt=now - ABANDONED_AFTER
+    )
     claimed = Job.objects.filter(claimable, pk=key).update(
-        state=JobState.RUNNING, touched_at=now, attempt=F("attempt") + 1
+        state=JobState.RUNNING, last_progress_at=now, attempt=F("attempt") + 1
     )
     return Job.objects.get(pk=key) if claimed else None
 
@@ -136,8 +138,8 @@ def enqueue_job(job: Job) -> None:
 
 def enqueue_abandoned_jobs(*, now: datetime) -> int:
     """Enqueue unfinished jobs without recent progress again; return how many."""
-    rows = Job.objects.filter(state__in=UNFINISHED, touched_at__lt=now - ABANDONED_AFTER)
-    found = list(rows.order_by("touched_at")[:100])
+    rows = Job.objects.filter(state__in=UNFINISHED, last_progress_at__lt=now - ABANDONED_AFTER)
+    found = list(rows.order_by("last_progress_at")[:100])
     for job in found:
         enqueue_job(job)
     return len(found)
@@ -154,7 +156,7 @@ def _save_progress(job: Job, step: JobStep, now: datetime) -> bool:
         "refused": job.refused + step.refused,
         "cursor": dict(step.cursor),
         "notes": [*job.notes, *step.notes][:NOTES_KEPT],
-        "touched_at": now,
+        "last_progress_at": now,
     }
     if not step.more:
         fields |= {"state": JobState.DONE, "finished_at": now, "result": step.result[:500]}
@@ -166,7 +168,7 @@ def _save_progress(job: Job, step: JobStep, now: datetime) -> bool:
 
 
 def _fail(job: Job, error: str, now: datetime) -> bool:
-    _claimed_row(job).update(state=JobState.FAILED, finished_at=now, touched_at=now, error=error[:500])
+    _claimed_row(job).update(state=JobState.FAILED, finished_at=now, last_progress_at=now, error=error[:500])
     return False
 
 

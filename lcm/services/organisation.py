@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import transaction
+from django.utils.translation import ngettext
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InUse, InvalidInput
@@ -61,8 +62,12 @@ def remove_member(*, project: Project, user: User, reason: str, actor: Actor) ->
         removed, _ = Membership.objects.filter(project=project, user=user).delete()
         active = LabletSession.objects.filter(project=project, owner=user, status__in=ACTIVE).count()
         if active:
-            sessions = "active session" if active == 1 else "active sessions"
-            raise InUse(f"{user} cannot leave {project.path}: {active} {sessions}.")
+            message = ngettext(
+                "{user} cannot leave {project}: {count} active session.",
+                "{user} cannot leave {project}: {count} active sessions.",
+                active,
+            )
+            raise InUse(message.format(user=user, project=project.path, count=active))
         if removed:
             log_change(
                 project,

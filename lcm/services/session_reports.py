@@ -19,21 +19,21 @@ S = SessionStatus
 
 
 def report_failure(
-    *, session: LabletSession, reason: str, lab_is_gone: bool, actor: Actor, now: datetime
+    *, session: LabletSession, reason: str, lab_removed: bool, actor: Actor, now: datetime
 ) -> LabletSession:
     """Record that a lab failed: queue the session again, stop the lab, or fail the session.
 
-    `lab_is_gone`: nothing of the lab is left on the worker.
+    `lab_removed`: nothing of the lab is left on the worker.
     """
     with transaction.atomic():
-        for step in _steps(session, lab_is_gone=lab_is_gone):
+        for step in _steps(session, lab_removed=lab_removed):
             session = transition_session(
-                session=session, to=step, actor=actor, now=now, reason=reason, lab_is_gone=lab_is_gone
+                session=session, to=step, actor=actor, now=now, reason=reason, lab_removed=lab_removed
             )
     return session
 
 
-def _steps(session: LabletSession, *, lab_is_gone: bool) -> tuple[S, ...]:
+def _steps(session: LabletSession, *, lab_removed: bool) -> tuple[S, ...]:
     match SessionStatus(session.status):
         case S.SCHEDULED | S.INSTANTIATING if not _is_last_attempt(session):
             return (S.PENDING,)
@@ -42,7 +42,7 @@ def _steps(session: LabletSession, *, lab_is_gone: bool) -> tuple[S, ...]:
         case S.INSTANTIATING:
             return (S.FAILED,)
         case S.READY | S.RUNNING | S.COLLECTING:
-            return (S.STOPPING, S.FAILED) if lab_is_gone else (S.STOPPING,)
+            return (S.STOPPING, S.FAILED) if lab_removed else (S.STOPPING,)
         case S.STOPPING:
             return (S.FAILED,)
         case status:

@@ -105,13 +105,13 @@ def transition_session(
     actor: Actor,
     now: datetime,
     reason: str = "",
-    lab_is_gone: bool = False,
+    lab_removed: bool = False,
     ends_at: datetime | None = None,
 ) -> LabletSession:
     """Change a session's status; raise StateConflict with the allowed statuses if it is not allowed.
 
     The update is a compare-and-set on the status and attempt of the caller's copy: of two concurrent callers
-    the second fails. `lab_is_gone`: nothing of the lab is left on the worker. `ends_at`: the end of the
+    the second fails. `lab_removed`: nothing of the lab is left on the worker. `ends_at`: the end of the
     timeslot that the caller decided on; if the session was extended since, the transition is rejected.
     """
     old = SessionStatus(session.status)
@@ -130,9 +130,9 @@ def transition_session(
         _move_kernels([session.pk], to=to, now=now)
         _save_transitions({session.pk: (attempt, now)}, old=old, new=to, actor=actor, reason=reason)
         log_change(session, **_transition_entry(old, to), actor=actor, reason=reason, now=now)
-        is_gone = lab_is_gone or to == SessionStatus.TERMINATED
+        is_gone = lab_removed or to == SessionStatus.TERMINATED
         sessions_moved.send(
-            LabletSession, session_ids=[session.pk], old=old, new=to, now=now, lab_is_gone=is_gone
+            LabletSession, session_ids=[session.pk], old=old, new=to, now=now, lab_removed=is_gone
         )
         _count_when_committed(old, to)
     return session
@@ -234,7 +234,7 @@ def transition_sessions_by_id(
         times = {key: step.at for key, step in moved.items()}
         log_bulk_change(LabletSession, times, **_transition_entry(old, to), actor=actor, reason=reason)
         is_gone = to == SessionStatus.TERMINATED
-        sessions_moved.send(LabletSession, session_ids=ids, old=old, new=to, now=now, lab_is_gone=is_gone)
+        sessions_moved.send(LabletSession, session_ids=ids, old=old, new=to, now=now, lab_removed=is_gone)
         _count_when_committed(old, to, len(ids))
     return moved
 
@@ -302,8 +302,12 @@ def _check_request(session: LabletSession, *, now: datetime) -> None:
 def _check_duration(definition: LabletDefinition, duration: timedelta) -> None:
     if duration > definition.max_duration:
         hours = definition.max_duration.total_seconds() / 3600
-        longest = "1 hour" if hours == 1 else f"{hours:g} hours"
-        raise InvalidInput({"ends_at": f"{definition} may run for at most {longest}."})
+        message = (
+            f"{definition} may run for at most 1 hour."
+            if hours == 1
+            else f"{definition} may run for at most {hours:g} hours."
+        )
+        raise InvalidInput({"ends_at": message})
 
 
 def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -> None:

@@ -97,7 +97,7 @@ _VALID = PreparedQuery(
 
 def find_token(*, key: str, now: datetime) -> ApiToken | None:
     """Return the valid token with this key and record its use; None if there is none."""
-    token = next(iter(_VALID.read(hash=hash_key(key), now=now)), None)
+    token = next(iter(_VALID.fetch(hash=hash_key(key), now=now)), None)
     if token is None or (token.user and not token.user.is_active):
         return None
     if token.last_used_at is None or token.last_used_at < now - LAST_USED_INTERVAL:

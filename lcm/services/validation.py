@@ -51,14 +51,13 @@ def delete_if_unused(obj: models.Model, *, name: str = "") -> None:
         raise NotFound(f"{name or obj} was deleted a moment ago.")
     uses = _reference_counts(obj)
     if uses:
-        verb = "refers" if len(uses) == 1 and uses[0].startswith("1 ") else "refer"
-        raise InUse(f"{name or obj} cannot be deleted: {' and '.join(uses)} {verb} to it.")
+        raise InUse(f"{name or obj} cannot be deleted because it is used by {' and '.join(uses)}.")
     try:
         with transaction.atomic():
             obj.delete()
     except ProtectedError as error:
         raise InUse(
-            f"{name or obj} cannot be deleted: another request has just added a reference to it."
+            f"{name or obj} cannot be deleted because another request has just added a reference to it."
         ) from error
 
 

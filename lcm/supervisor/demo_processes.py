@@ -33,7 +33,7 @@ class DemoFleet:
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of all processes. Demo labs run for minutes, so short runs count."""
-        return {"SAMPLE_BOOTED_SECONDS": "120", **env, "SIMULATOR_URL": self.simulator_url}
+        return {"SAMPLE_MIN_UPTIME_SECONDS": "120", **env, "SIMULATOR_URL": self.simulator_url}
 
     @property
     def _key(self) -> Path:

@@ -64,12 +64,12 @@ class Supervisor:
         ready = False
         with SignalInbox() as inbox:
             while not inbox.wait(self._seconds_to_sleep(ready)):
-                self.look_after(time.monotonic())
+                self.supervise(time.monotonic())
                 if not ready and is_ready():
                     ready = True
                     on_ready()
 
-    def look_after(self, now: float) -> None:
+    def supervise(self, now: float) -> None:
         """Schedule a restart for each child that ended, and start each child that is due."""
         for child in list(self.children):
             code = child.reap()

@@ -12,7 +12,7 @@ from django.db.models import Max, Model, Q, QuerySet
 from drf_spectacular.utils import extend_schema_field
 
 from lcm.domain.errors import InvalidInput
-from lcm.domain.lifecycle import ACTIVE, SessionStatus
+from lcm.domain.lifecycle import ACTIVE
 from lcm.domain.roles import GROUPS, Role
 from lcm.models import (
     ApiToken,
@@ -33,6 +33,7 @@ from lcm.models import (
     User,
 )
 from lcm.models.base import ID_PATTERN
+from lcm.models.sessions import STATUS_CHOICES
 from lcm.selectors.organisation import in_role
 from lcm.selectors.sessions import domains_for_choice, search_sessions
 from lcm.web.filter_inputs import MomentFilter, UsernameFilter
@@ -125,7 +126,7 @@ class DomainChoices(df.FilterSet):  # type: ignore[misc]
 
 class SessionFilter(DomainChoices):
     q = df.CharFilter(label="Search", max_length=100, method="search")
-    status = ChoicesFilter(choices=SessionStatus.choices, label="Status")
+    status = ChoicesFilter(choices=STATUS_CHOICES, label="Status")
     active = EndedFilter(method="only_active")
     priority = ChoicesFilter(choices=Priority.choices, label="Priority")
     domain = ChoicesFilter(label="Domain", method="in_domains")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-UTILIZATION = "lcm_container_utilization"
-BYTES = "lcm_container_bytes_total"
-OBSERVED_AT = "lcm_container_observed_timestamp_seconds"
+UTILIZATION = "lcm_kernel_utilization"
+BYTES = "lcm_kernel_bytes_total"
+OBSERVED_AT = "lcm_kernel_observed_timestamp_seconds"
 
 
 class MetricKind(StrEnum):

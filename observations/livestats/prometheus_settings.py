@@ -56,7 +56,7 @@ class PrometheusSettings:
             window=config["LIVE_STATS_WINDOW"],
             step=config["LIVE_STATS_STEP"],
             chunk=config["LIVE_STATS_CHUNK"],
-            cache=config["LIVE_STATS_CACHE"],
+            cache=config["LIVE_STATS_CACHE_SECONDS"],
         )
 
     @property

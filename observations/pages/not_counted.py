@@ -17,7 +17,7 @@ def not_counted_text(row: SessionObservation) -> str:
 
 
 def _up_for(seconds: int) -> str:
-    least = settings.CONFIG["SAMPLE_BOOTED_SECONDS"]
+    least = settings.CONFIG["SAMPLE_MIN_UPTIME_SECONDS"]
     up = f"up for {duration_text(timedelta(seconds=seconds))}"
     if seconds >= least:
         return f"{up}, too short by the rule at that time"

@@ -65,9 +65,9 @@ def evidence_of(
     """Return the evidence of the epoch or of one revision, from the default or the requested sources."""
     epoch = definition.topology_hash
     aggregates, rows, assessments = run_statements(
-        AGGREGATES.of(definition=definition.pk, epoch=epoch),
-        NEWEST_SAMPLES.of(definition=definition.pk, epoch=epoch),
-        _ASSESSMENT.of(definition=definition.pk),
+        AGGREGATES.bind(definition=definition.pk, epoch=epoch),
+        NEWEST_SAMPLES.bind(definition=definition.pk, epoch=epoch),
+        _ASSESSMENT.bind(definition=definition.pk),
     )
     newest = newest_in(rows)
     if revision is not None:

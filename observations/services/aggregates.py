@@ -176,7 +176,7 @@ def lock_assessment(definition: LabletDefinition) -> DefinitionAssessment:
     The definition instance is refreshed with the current revision and review.
     """
     found, present = run_statements(
-        _ASSESSMENT.of(definition=definition.pk), _PRESENT.of(definition=definition.pk)
+        _ASSESSMENT.bind(definition=definition.pk), _PRESENT.bind(definition=definition.pk)
     )
     _bring_up_to_date(definition, present)
     return _only(found) or DefinitionAssessment.objects.create(
@@ -198,10 +198,10 @@ def _locked(
 ) -> LockedAggregates:
     """Lock the assessment and read its rows; create missing aggregates."""
     reading = (
-        _ASSESSMENT.of(definition=definition.pk),
-        _PRESENT.of(definition=definition.pk),
-        AGGREGATES.of(definition=definition.pk, epoch=epoch),
-        NEWEST_SAMPLES.of(definition=definition.pk, epoch=epoch),
+        _ASSESSMENT.bind(definition=definition.pk),
+        _PRESENT.bind(definition=definition.pk),
+        AGGREGATES.bind(definition=definition.pk, epoch=epoch),
+        NEWEST_SAMPLES.bind(definition=definition.pk, epoch=epoch),
     )
     assessments, present, aggregates, newest = run_statements(*first, *reading)[-len(reading) :]
     if not assessments:

@@ -198,9 +198,9 @@ _ROW = PreparedQuery(
 def _locked(session_id: UUID, scope: ControllerScope | None) -> LockedSession:
     """Lock the session, then read: each statement sees what was committed before it started."""
     sessions, rows, *others = run_statements(
-        _SESSION.of(session=session_id),
-        _ROW.of(session=session_id),
-        STEPS.of(session=session_id),
+        _SESSION.bind(session=session_id),
+        _ROW.bind(session=session_id),
+        STEPS.bind(session=session_id),
         *plan_queries(session_id),
     )
     if not sessions or (scope is not None and not _is_in(scope, sessions[0])):

@@ -53,7 +53,7 @@ _PORTS = PreparedQuery(
 
 def plan_queries(session_id: UUID) -> tuple[PreparedStatement[Any], PreparedStatement[Any]]:
     """Return the queries whose results `plans_from` needs."""
-    return _CLAIMS.of(session=session_id), _PORTS.of(session=session_id)
+    return _CLAIMS.bind(session=session_id), _PORTS.bind(session=session_id)
 
 
 def plans_of(session: LabletSession) -> list[PortPlan]:

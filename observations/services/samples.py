@@ -84,7 +84,7 @@ def _reason(row: SessionObservation) -> str:
         return NotCountedReason.EXCLUDED
     if not row.reached_collecting:
         return NotCountedReason.NOT_COLLECTED
-    if row.booted_seconds < settings.CONFIG["SAMPLE_BOOTED_SECONDS"]:
+    if row.booted_seconds < settings.CONFIG["SAMPLE_MIN_UPTIME_SECONDS"]:
         return NotCountedReason.TOO_SHORT
     return "" if any(getattr(row, name) is not None for name in PEAKS) else NotCountedReason.NOTHING_MEASURED
 

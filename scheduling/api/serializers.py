@@ -194,7 +194,7 @@ class HeartbeatSerializer(serializers.Serializer[Any]):
         max_length=5_000,
         help_text="All ports in use without a session; omit if not observed.",
     )
-    looked_seconds_ago = serializers.FloatField(
+    ports_observed_seconds_ago = serializers.FloatField(
         required=False,
         allow_null=True,
         min_value=0,

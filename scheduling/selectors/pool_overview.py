@@ -74,7 +74,7 @@ def is_silent(now: datetime) -> Q:
 
 def silence_limit() -> timedelta:
     """Return the time without heartbeat after which a slot is silent."""
-    return timedelta(seconds=settings.CONFIG["HEARTBEAT_LATE"])
+    return timedelta(seconds=settings.CONFIG["HEARTBEAT_TIMEOUT"])
 
 
 def _pools(now: datetime) -> QuerySet[Any]:

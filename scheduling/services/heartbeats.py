@@ -29,11 +29,11 @@ def record_heartbeat(
     version: str = "",
     capacity: Mapping[str, Decimal] | None = None,
     leaked_ports: Sequence[Mapping[str, Any]] | None = None,
-    looked_seconds_ago: float | None = None,
+    ports_observed_seconds_ago: float | None = None,
 ) -> None:
     """Record a heartbeat. `leaked_ports`: all taken ports without a session; None: not observed.
 
-    `looked_seconds_ago` is the age of the port observation, since clocks of two machines differ.
+    `ports_observed_seconds_ago` is the age of the port observation, since clocks of two machines differ.
     """
     fields: dict[str, Any] = {"last_heartbeat": now, **PROBE_RESET}
     if version:
@@ -44,7 +44,11 @@ def record_heartbeat(
         Slot.objects.filter(pk=slot.pk).update(**fields)
         if leaked_ports is not None:
             seen = {port["port"]: port["name"] for port in leaked_ports}
-            age = DEFAULT_SCAN_AGE if looked_seconds_ago is None else timedelta(seconds=looked_seconds_ago)
+            age = (
+                DEFAULT_SCAN_AGE
+                if ports_observed_seconds_ago is None
+                else timedelta(seconds=ports_observed_seconds_ago)
+            )
             _update_leaked_ports(slot, seen, looked_at=now - age, actor=actor, now=now)
         trigger_tick(slot.pool)
 

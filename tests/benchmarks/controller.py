@@ -190,7 +190,7 @@ def _pair(timing: Timing) -> str:
 
 
 def _scraped(controller: ControllerProcess) -> int:
-    return controller.metrics().count("lcm_container_utilization{")
+    return controller.metrics().count("lcm_kernel_utilization{")
 
 
 if __name__ == "__main__":

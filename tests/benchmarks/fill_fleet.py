@@ -191,7 +191,7 @@ def _jobs_and_tokens(now: datetime) -> None:
             state=JobState.DONE,
             actor="admin",
             created_at=now,
-            touched_at=now,
+            last_progress_at=now,
             finished_at=now,
         )
         create_token(

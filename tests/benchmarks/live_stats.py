@@ -35,14 +35,14 @@ def exposition(ids: list[UUID]) -> bytes:
     lines = []
     for number, kernel in enumerate(ids):
         labels = f'kernel_id="{kernel}",session_id="{UUID(int=number // NODES_A_SESSION)}"'
-        lines.append(f"lcm_container_observed_timestamp_seconds{{{labels}}} {time.time()}")
+        lines.append(f"lcm_kernel_observed_timestamp_seconds{{{labels}}} {time.time()}")
         for metric, values in GAUGES.items():
             lines += [
-                f'lcm_container_utilization{{{labels},metric="{metric}",value_type="{kind}"}} {value}'
+                f'lcm_kernel_utilization{{{labels},metric="{metric}",value_type="{kind}"}} {value}'
                 for kind, value in values.items()
             ]
         lines += [
-            f'lcm_container_bytes_total{{{labels},metric="{metric}"}} {number * 1000}'
+            f'lcm_kernel_bytes_total{{{labels},metric="{metric}"}} {number * 1000}'
             for metric in ("disk_read", "disk_write", "net_rx", "net_tx")
         ]
     return ("\n".join(lines) + "\n").encode()
@@ -111,7 +111,7 @@ def main() -> None:
             settings.CONFIG |= {
                 "PROMETHEUS_URL": server.url,
                 "PROMETHEUS_TIMEOUT": 60.0,
-                "LIVE_STATS_CACHE": 0.0,
+                "LIVE_STATS_CACHE_SECONDS": 0.0,
                 "LIVE_STATS_WINDOW": WINDOW,
                 "API_RATE": "100000/min",
             }

@@ -115,11 +115,11 @@ class Plane:
             "PROMETHEUS_SCRAPE_INTERVAL": "1",
             "LIVE_STATS_WINDOW": "6",
             "LIVE_STATS_STEP": "1",
-            "LIVE_STATS_CACHE": "0.2",
+            "LIVE_STATS_CACHE_SECONDS": "0.2",
             "SERVICE_DISCOVERY_INTERVAL": "1",
             "SIMULATOR_URL": self.simulator.url,
             # Labs of these tests run for seconds.
-            "SAMPLE_BOOTED_SECONDS": "2",
+            "SAMPLE_MIN_UPTIME_SECONDS": "2",
             "TICK_INTERVAL": "2",
             "RECONCILE_INTERVAL": "1.5",
             "WEB_WORKERS": "1",

@@ -50,13 +50,13 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
     @extend_schema(request=s.NewDefinitionSerializer, responses={201: s.DefinitionDetailSerializer})
     def create(self, request: Request) -> Response:
         """Create a definition without a topology; use `import` to create one from a topology."""
-        data = self.taken(s.NewDefinitionSerializer, request)
+        data = self.validated(s.NewDefinitionSerializer, request)
         definition = services.create_definition(**data, actor=self.actor, now=self.now())
         return Response(self.get_serializer(definition).data, status=201)
 
     @extend_schema(request=s.DefinitionChangeSerializer, responses=s.DefinitionDetailSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        changes = self.given(s.DefinitionChangeSerializer, request)
+        changes = self.validated_changes(s.DefinitionChangeSerializer, request)
         definition = services.update_definition(definition=self.get_object(), actor=self.actor, **changes)
         return Response(self.get_serializer(definition).data)
 
@@ -75,20 +75,20 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
     )
     @action(detail=False, methods=["post"], url_path="import", url_name="import", filterset_class=None)
     def import_topology(self, request: Request) -> Response:
-        data = self.taken(s.DefinitionImportSerializer, request)
-        understood = services.read_topology(text=data["topology"])
+        data = self.validated(s.DefinitionImportSerializer, request)
+        topology = services.read_topology(text=data["topology"])
         definition = None
         if not data.pop("dry_run"):
             if not data.get("name"):
                 raise InvalidInput({"name": "A definition needs a name."})
             definition = services.import_definition(**data, actor=self.actor, now=self.now())
-        answer = {"definition": definition, "understood": understood.to_dict()}
+        answer = {"definition": definition, "topology": topology.to_dict()}
         return Response(s.ImportResultSerializer(answer).data, status=201 if definition else 200)
 
     @extend_schema(request=s.StatusChangeSerializer, responses=s.DefinitionDetailSerializer)
     @action(detail=True, methods=["post"], url_path="status")
     def set_status(self, request: Request, pk: str) -> Response:
-        data = self.taken(s.StatusChangeSerializer, request)
+        data = self.validated(s.StatusChangeSerializer, request)
         definition = services.set_definition_status(
             definition=self.get_object(),
             status=DefinitionStatus(data["status"]),
@@ -108,7 +108,7 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
     @action(detail=True, methods=["post"])
     def revise(self, request: Request, pk: str) -> Response:
         """Set requirements, the port template or both by hand; use `apply` to apply a recommendation."""
-        data = self.taken(s.ReviseSerializer, request)
+        data = self.validated(s.ReviseSerializer, request)
         revision = services.revise_definition(
             definition=self.get_object(), **data, actor=self.actor, now=self.now()
         )
@@ -117,7 +117,7 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
     @extend_schema(request=s.RevertSerializer, responses={201: s.RevisionSerializer})
     @action(detail=True, methods=["post"], url_path=r"revisions/(?P<number>[0-9]{1,9})/revert")
     def revert(self, request: Request, pk: str, number: str) -> Response:
-        data = self.taken(s.RevertSerializer, request)
+        data = self.validated(s.RevertSerializer, request)
         revision = services.revert_definition(
             definition=self.get_object(), number=int(number), **data, actor=self.actor, now=self.now()
         )

@@ -22,7 +22,7 @@ from lcm.services.sessions import transition_session
 from lcm.web.filters import ControllerSessionFilter
 
 
-@extend_schema(tags=["for controllers"])
+@extend_schema(tags=["controllers"])
 class InternalSessionViewSet(LcmViewSet[LabletSession]):
     """Sessions on a controller's slots. Sessions outside its scope are not found."""
 
@@ -50,7 +50,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
     @extend_schema(request=s.TransitionRequestSerializer, responses=s.ControllerSessionSerializer)
     @action(detail=True, methods=["post"])
     def transitions(self, request: Request, pk: str) -> Response:
-        data = self.taken(s.TransitionRequestSerializer, request)
+        data = self.validated(s.TransitionRequestSerializer, request)
         session = transition_session(
             session=self._expected_session(data),
             to=SessionStatus(data["to_status"]),
@@ -65,11 +65,11 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
     @action(detail=True, methods=["post"])
     def failures(self, request: Request, pk: str) -> Response:
         """Report a failure; LCM decides whether to retry, stop the remaining work or end the session."""
-        data = self.taken(s.FailureSerializer, request)
+        data = self.validated(s.FailureSerializer, request)
         session = report_failure(
             session=self._expected_session(data),
             reason=data["reason"],
-            lab_is_gone=data["lab_is_gone"],
+            lab_removed=data["lab_removed"],
             actor=self.actor,
             now=self.now(),
         )

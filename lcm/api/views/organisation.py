@@ -37,11 +37,11 @@ class DomainViewSet(ReadViewSet[Domain]):
 
     @extend_schema(responses={201: s.DomainSerializer})
     def create(self, request: Request) -> Response:
-        domain = services.create_domain(**self.taken(s.DomainSerializer, request), actor=self.actor)
+        domain = services.create_domain(**self.validated(s.DomainSerializer, request), actor=self.actor)
         return Response(s.DomainSerializer(domain).data, status=201)
 
     def partial_update(self, request: Request, pk: str) -> Response:
-        changes = self.given(s.DomainSerializer, request)
+        changes = self.validated_changes(s.DomainSerializer, request)
         domain = services.update_domain(domain=self.get_object(), actor=self.actor, **changes)
         return Response(s.DomainSerializer(domain).data)
 
@@ -65,12 +65,12 @@ class ProjectViewSet(ReadViewSet[Project]):
 
     @extend_schema(responses={201: s.ProjectSerializer})
     def create(self, request: Request) -> Response:
-        project = services.create_project(**self.taken(s.ProjectSerializer, request), actor=self.actor)
+        project = services.create_project(**self.validated(s.ProjectSerializer, request), actor=self.actor)
         return Response(s.ProjectSerializer(project).data, status=201)
 
     @extend_schema(request=s.ProjectChangeSerializer, responses=s.ProjectSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        changes = self.given(s.ProjectChangeSerializer, request)
+        changes = self.validated_changes(s.ProjectChangeSerializer, request)
         project = services.update_project(project=self.get_object(), actor=self.actor, **changes)
         return Response(s.ProjectSerializer(project).data)
 
@@ -91,14 +91,14 @@ class ProjectViewSet(ReadViewSet[Project]):
     @extend_schema(request=s.MemberSerializer, responses={204: None})
     @members.mapping.post
     def add_member(self, request: Request, pk: str) -> Response:
-        user = self.taken(s.MemberSerializer, request)["user"]
+        user = self.validated(s.MemberSerializer, request)["user"]
         services.add_member(project=self.get_object(), user=user, actor=self.actor)
         return Response(status=204)
 
     @extend_schema(request=s.MemberRemovalSerializer, responses={204: None})
     @action(detail=True, methods=["post"], url_path="members/remove")
     def remove_member(self, request: Request, pk: str) -> Response:
-        data = self.taken(s.MemberRemovalSerializer, request)
+        data = self.validated(s.MemberRemovalSerializer, request)
         services.remove_member(project=self.get_object(), **data, actor=self.actor)
         return Response(status=204)
 
@@ -129,7 +129,7 @@ class TokenViewSet(ReadViewSet[ApiToken]):
 
     @extend_schema(request=s.TokenRequestSerializer, responses={201: s.NewTokenSerializer})
     def create(self, request: Request) -> Response:
-        data = self.taken(s.TokenRequestSerializer, request)
+        data = self.validated(s.TokenRequestSerializer, request)
         now = self.now()
         data.setdefault("expires_at", now + timedelta(days=settings.CONFIG["TOKEN_DAYS"]))
         data["kind"] = TokenKind(data["kind"])
@@ -139,14 +139,14 @@ class TokenViewSet(ReadViewSet[ApiToken]):
     @extend_schema(request=s.ReasonSerializer, responses={201: s.NewTokenSerializer})
     @action(detail=True, methods=["post"])
     def rotate(self, request: Request, pk: str) -> Response:
-        data = self.taken(s.ReasonSerializer, request)
+        data = self.validated(s.ReasonSerializer, request)
         made = tokens.rotate_token(token=self.get_object(), **data, actor=self.actor, now=self.now())
         return self._with_key(*made)
 
     @extend_schema(request=s.ReasonSerializer, responses=s.TokenSerializer)
     @action(detail=True, methods=["post"])
     def revoke(self, request: Request, pk: str) -> Response:
-        data = self.taken(s.ReasonSerializer, request)
+        data = self.validated(s.ReasonSerializer, request)
         token = tokens.revoke_token(token=self.get_object(), **data, actor=self.actor, now=self.now())
         return Response(s.TokenSerializer(token).data)
 

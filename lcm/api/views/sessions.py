@@ -62,7 +62,7 @@ class SessionViewSet(ScopedSessionViewSet):
 
     @extend_schema(request=s.SessionRequestSerializer, responses={201: s.SessionDetailSerializer})
     def create(self, request: Request) -> Response:
-        data = self.taken(s.SessionRequestSerializer, request)
+        data = self.validated(s.SessionRequestSerializer, request)
         now = self.now()
         values = {"owner": request.user, "starts_at": now, **data}
         session = services.create_session(**values, actor=self.actor, now=now)
@@ -71,7 +71,7 @@ class SessionViewSet(ScopedSessionViewSet):
     @extend_schema(request=s.ReasonSerializer, responses=s.SessionDetailSerializer)
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str) -> Response:
-        data = self.taken(s.ReasonSerializer, request)
+        data = self.validated(s.ReasonSerializer, request)
         session = services.cancel_session(
             session=self.get_object(), reason=data["reason"], actor=self.actor, now=self.now()
         )
@@ -80,7 +80,7 @@ class SessionViewSet(ScopedSessionViewSet):
     @extend_schema(request=s.ExtendSerializer, responses=s.SessionDetailSerializer)
     @action(detail=True, methods=["post"])
     def extend(self, request: Request, pk: str) -> Response:
-        data = self.taken(s.ExtendSerializer, request)
+        data = self.validated(s.ExtendSerializer, request)
         session = services.extend_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
         return self.shown(session)
 

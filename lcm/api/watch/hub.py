@@ -1,7 +1,7 @@
 """The hub of a web process, which reads the change feed for all of its watchers.
 
 A waiting watcher uses no thread and no database connection. Only the hub reads, in a thread that it releases.
-Redis wakes the hub; without Redis it polls every `WATCH_POLL` seconds.
+Redis wakes the hub; without Redis it polls every `WATCH_POLL_INTERVAL` seconds.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from weakref import WeakKeyDictionary
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
-from lcm.api.watch.subscription import Subscription
 from lcm.api.watch.window import FeedWindow
 from lcm.domain.errors import DatabaseUnavailable
 from lcm.events import change_feed_reader
 from lcm.events.change_feed import assign_revisions
 from lcm.events.change_feed_reader import FeedBounds, FeedChange
+from lcm.events.feed_notification import FeedSubscription
 from lcm.web.server.database_health import while_database_answers
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class FeedHub:
                     return await self._read()
         return self._window
 
-    async def look(self) -> FeedWindow:
+    async def poll(self) -> FeedWindow:
         """Read new changes and wake the watchers of their pools."""
         async with self._lock:
             return await self._read()
@@ -91,10 +91,10 @@ class FeedHub:
         return self._window
 
     async def _poll_feed(self) -> None:
-        async with Subscription(self._wake.set) as subscription:
+        async with FeedSubscription(self._wake.set) as subscription:
             idle = 0.0
             while idle < LINGER:
-                pause = QUIET_POLL if subscription.is_live else settings.CONFIG["WATCH_POLL"]
+                pause = QUIET_POLL if subscription.is_live else settings.CONFIG["WATCH_POLL_INTERVAL"]
                 await _woken(self._wake, pause)
                 self._wake.clear()
                 if not self.waiting:
@@ -103,9 +103,9 @@ class FeedHub:
                     continue
                 idle = 0.0
                 try:
-                    await self.look()
+                    await self.poll()
                 except (DatabaseError, DatabaseUnavailable) as error:
-                    logger.warning("watch_look_failed", extra={"error": str(error)})
+                    logger.warning("watch_poll_failed", extra={"error": str(error)})
 
 
 async def _woken(event: asyncio.Event, seconds: float) -> None:
@@ -120,7 +120,7 @@ def _read_after(revision: int | None) -> tuple[list[FeedChange] | None, FeedBoun
         while change_feed_reader.has_unnumbered():
             assign_revisions()
         reach = change_feed_reader.feed_bounds()
-        if revision is None or not reach.forgotten <= revision <= reach.revision:
+        if revision is None or not reach.pruned_revision <= revision <= reach.revision:
             return None, reach
         return _changes(revision, reach.revision), reach
     finally:

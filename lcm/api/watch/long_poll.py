@@ -32,13 +32,13 @@ class WatchResponse:
 async def watch(hub: FeedHub, scope: ControllerScope, since: int | None, seconds: float) -> WatchResponse:
     """Wait for changes after `since` in this scope; without `since`, return the current revision."""
     if since is None:
-        return WatchResponse((await hub.look()).bounds.revision, [])
+        return WatchResponse((await hub.poll()).bounds.revision, [])
     deadline = asyncio.get_running_loop().time() + seconds
     with hub.waiter(scope.pools) as changed:
         window = await hub.window()
         if since > window.bounds.revision:
             # Another process may have read further than this one; a feed restored from a backup has not.
-            window = await hub.look()
+            window = await hub.poll()
         while True:
             changed.clear()
             answer = await _answer(window, scope, since)
@@ -54,9 +54,9 @@ async def watch(hub: FeedHub, scope: ControllerScope, since: int | None, seconds
 
 async def _answer(window: FeedWindow, scope: ControllerScope, since: int) -> WatchResponse:
     reach = window.bounds
-    if since < reach.forgotten or since > reach.revision:
+    if since < reach.pruned_revision or since > reach.revision:
         raise Gone(
-            f"Revision {since} is not in the feed ({reach.forgotten} to {reach.revision}). List again.",
+            f"Revision {since} is not in the feed ({reach.pruned_revision} to {reach.revision}). List again.",
             details={"revision": reach.revision},
         )
     if window.holds(since):

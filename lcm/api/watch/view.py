@@ -62,7 +62,7 @@ class WatchView(APIView):
     access = {"get": CONTROLLER}
 
     @extend_schema(
-        tags=["for controllers"],
+        tags=["controllers"],
         operation_id="internal_watch",
         parameters=[
             OpenApiParameter(

@@ -24,7 +24,6 @@ NODE_DATA = {"data": "true", "operational": "true", "exclude_configurations": "t
 INTERFACE_DATA = {"data": "true", "operational": "true"}
 NO_SUCH_CALL = frozenset({404, 405})
 FORBIDDEN = 403
-LABS_AT_ONCE = 8
 INTERFACES_AT_ONCE = 8
 
 
@@ -87,10 +86,9 @@ class CmlClient:
 
     # Labs
 
-    async def labs(self, *, show_all: bool = True) -> tuple[str, ...]:
-        """Return the ids of all labs, or only the user's own."""
-        params = {"show_all": "true"} if show_all else None
-        entries = await self._list(Call("labs", "GET", "labs", params=params))
+    async def labs(self) -> tuple[str, ...]:
+        """Return the ids of the labs of all users."""
+        entries = await self._list(Call("labs", "GET", "labs", params={"show_all": "true"}))
         return tuple(text for entry in entries if (text := as_text(entry)))
 
     async def lab(self, lab_id: str) -> results.CmlLab:
@@ -100,18 +98,6 @@ class CmlClient:
         if found is None:
             raise self._malformed(call, "the response has no lab title")
         return found
-
-    async def lab_details(self, lab_ids: Iterable[str]) -> tuple[results.CmlLab, ...]:
-        """Return the labs with these ids that still exist, with limited concurrency."""
-
-        async def detail(lab_id: str) -> results.CmlLab | None:
-            try:
-                return await self.lab(lab_id)
-            except CmlNotFound:
-                return None
-
-        found = await _few_at_once(lab_ids, detail, LABS_AT_ONCE)
-        return tuple(lab for lab in found if lab is not None)
 
     async def import_lab(self, topology: str, *, title: str) -> str:
         """Import a topology under a title and return the lab id. Never retried."""
@@ -157,11 +143,6 @@ class CmlClient:
         call = Call("check_if_converged", "GET", _lab(lab_id, "check_if_converged"))
         return self._expect(call, as_bool(await self._caller.send(call)), "true or false")
 
-    async def lab_element_state(self, lab_id: str) -> results.ElementStates:
-        """Return the states of nodes, links and interfaces by id."""
-        call = Call("lab_element_state", "GET", _lab(lab_id, "lab_element_state"))
-        return results.ElementStates.read(await self._mapping(call))
-
     # Nodes
 
     async def nodes(self, lab_id: str) -> results.Entries[results.CmlNode]:
@@ -203,13 +184,6 @@ class CmlClient:
 
         requested = tuple(dict.fromkeys(node_ids))
         return dict(zip(requested, await _few_at_once(requested, fetch, INTERFACES_AT_ONCE), strict=True))
-
-    async def interfaces(self, lab_id: str, node_ids: Iterable[str]) -> results.InterfacesByNode:
-        """Return the interfaces by node, in one call if CML supports it."""
-        found = await self.bulk_interfaces(lab_id)
-        if found is None:
-            return await self.interfaces_one_by_one(lab_id, node_ids)
-        return results.by_node(found, node_ids)
 
     async def _has_bulk_interfaces(self) -> bool:
         """Return whether CML is new enough. If the version is unknown, the call is attempted."""

@@ -76,19 +76,6 @@ class CmlLab:
 
 
 @dataclass(frozen=True)
-class ElementStates:
-    """States of a lab's elements by id."""
-
-    nodes: dict[str, str]
-    links: dict[str, str]
-    interfaces: dict[str, str]
-
-    @classmethod
-    def read(cls, values: Json) -> ElementStates:
-        return cls(*(_states(values.get(kind)) for kind in ("nodes", "links", "interfaces")))
-
-
-@dataclass(frozen=True)
 class CmlNode:
     """A node. Operational values take precedence over configured ones; None means unknown.
 
@@ -271,7 +258,3 @@ class SimulationStats:
 def _mappings(value: object) -> list[tuple[str, Json]]:
     """Return the nested mappings by key."""
     return [(as_text(key) or "", item) for key, item in as_mapping(value).items() if isinstance(item, dict)]
-
-
-def _states(value: object) -> dict[str, str]:
-    return {key: state for key, item in as_mapping(value).items() if (state := as_text(item))}

@@ -57,7 +57,7 @@ class SimulatorAdmin:
         """Inject a fault."""
         self._request("POST", f"/{name}/faults", fault.to_dict())
 
-    def heal(self, name: str) -> None:
+    def clear_faults(self, name: str) -> None:
         """Remove all faults."""
         self._request("DELETE", f"/{name}/faults")
 

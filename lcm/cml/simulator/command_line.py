@@ -1,17 +1,30 @@
-"""The command line of the simulator, for `manage.py simulate_cml` and `python -m lcm.cml.simulator`."""
+"""Command line and server of the simulator: `simulate_cml` and `python -m lcm.cml.simulator`."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from gunicorn.app.base import BaseApplication
 
 from lcm.cml.simulator.app import SimulatorApp
 from lcm.cml.simulator.options import VERSIONS, ControllerOptions
-from lcm.cml.simulator.server import SimulatorServer
 from lcm.cml.simulator.state_file import StateFile
 
 PORT = 9443
+# One worker process, because labs are held in memory.
+GUNICORN_SETTINGS: dict[str, Any] = {
+    "workers": 1,
+    "worker_class": "asgi",
+    "asgi_lifespan": "off",
+    "keepalive": 75,
+    "graceful_timeout": 1,
+    "loglevel": "critical",
+    "accesslog": None,
+    "control_socket_disable": True,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,3 +82,31 @@ def _app(options: argparse.Namespace) -> SimulatorApp:
             ),
         )
     return app
+
+
+class SimulatorServer(BaseApplication):  # type: ignore[misc]
+    """Runs until stopped. The application is created in the worker process. `bind`: address or `fd://N`."""
+
+    def __init__(
+        self,
+        make: Callable[[], SimulatorApp],
+        bind: str,
+        *,
+        certificate: str = "",
+        key: str = "",
+        on_ready: Callable[[], object] | None = None,
+    ) -> None:
+        self.make = make
+        self.settings = {**GUNICORN_SETTINGS, "bind": bind}
+        if certificate:
+            self.settings |= {"certfile": certificate, "keyfile": key or certificate}
+        if on_ready:
+            self.settings["when_ready"] = lambda _: on_ready()
+        super().__init__()
+
+    def load_config(self) -> None:
+        for name, value in self.settings.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> SimulatorApp:
+        return self.make()

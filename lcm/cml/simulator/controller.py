@@ -14,7 +14,7 @@ from lcm.cml.simulator.faults import Fault
 from lcm.cml.simulator.http_messages import ApiError, Reply, Request
 from lcm.cml.simulator.lab_import import LabBuilder, import_topology
 from lcm.cml.simulator.labs import SimLab, SimNode
-from lcm.cml.simulator.node_lifecycle import DEFINED, RUNNING
+from lcm.cml.simulator.node_lifecycle import DEFINED, RUNNING, STARTED
 from lcm.cml.simulator.options import ControllerOptions, OptionError
 from lcm.cml.simulator.seeded_random import random_fraction, random_uuid
 from lcm.cml.simulator.users import SimulatedUser, Users
@@ -59,7 +59,7 @@ class SimulatedController:
 
     def faults_for(self, request: Request) -> list[Fault]:
         """Return the faults that apply to a request, and drop faults that are used up."""
-        found = [fault for fault in self.faults if fault.takes(request)]
+        found = [fault for fault in self.faults if fault.matches(request)]
         self.faults = [fault for fault in self.faults if fault.times != 0]
         return found
 
@@ -118,8 +118,8 @@ class SimulatedController:
         """Remove a lab that was stopped and wiped."""
         state = lab.state(self.now)
         if state != DEFINED:
-            what = "stopped" if state == "STARTED" else "wiped"
-            raise ApiError(400, f"Bad Request: Lab is not {what}: {lab.id} is {state}.")
+            problem = "Lab is not stopped" if state == STARTED else "Lab is not wiped"
+            raise ApiError(400, f"Bad Request: {problem}: {lab.id} is {state}.")
         del self.labs[lab.id]
 
     def edit(self, lab_id: str, edit: Edit) -> str:

@@ -56,7 +56,7 @@ class Fault:
     def to_dict(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
-    def takes(self, request: Request) -> bool:
+    def matches(self, request: Request) -> bool:
         """Return whether the fault applies to this request, and count it."""
         if self.times == 0 or (self.method and self.method != request.method):
             return False

@@ -48,12 +48,12 @@ class SimNode:
         return has_no_vm(self.node_definition)
 
     @property
-    def usual(self) -> NodeSize:
+    def default_size(self) -> NodeSize:
         return ZERO_SIZE if self.has_no_vm else default_node_size(self.node_definition) or UNKNOWN_NODE_SIZE
 
     @property
     def cpus(self) -> int:
-        return 0 if self.has_no_vm else self.configured.get("cpus") or self.usual.cpus
+        return 0 if self.has_no_vm else self.configured.get("cpus") or self.default_size.cpus
 
     @property
     def cpu_limit(self) -> int:
@@ -61,15 +61,15 @@ class SimNode:
 
     @property
     def ram(self) -> int:
-        return 0 if self.has_no_vm else self.configured.get("ram") or self.usual.ram_mb
+        return 0 if self.has_no_vm else self.configured.get("ram") or self.default_size.ram_mb
 
     @property
     def boot_disk_size(self) -> int:
-        return 0 if self.has_no_vm else self.configured.get("boot_disk_size") or self.usual.disk_gb
+        return 0 if self.has_no_vm else self.configured.get("boot_disk_size") or self.default_size.disk_gb
 
     @property
     def data_volume(self) -> int:
-        return 0 if self.has_no_vm else self.configured.get("data_volume") or self.usual.data_gb
+        return 0 if self.has_no_vm else self.configured.get("data_volume") or self.default_size.data_gb
 
 
 @dataclass

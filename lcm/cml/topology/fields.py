@@ -20,17 +20,17 @@ class Section:
     path: str
     problems: Problems
 
-    def place(self, key: str) -> str:
+    def path_of(self, key: str) -> str:
         """Return the path of a field."""
         return f"{self.path}.{key}" if self.path else key
 
     def problem(self, key: str, message: str) -> None:
         """Record a problem of a field."""
-        self.problems.add(self.place(key), message)
+        self.problems.add(self.path_of(key), message)
 
     def text(self, key: str, *, limit: int = MAX_TEXT) -> str | None:
         """Return a short text such as a label, or None if it is not set."""
-        return short_text(self.values.get(key), self.place(key), self.problems, limit=limit)
+        return short_text(self.values.get(key), self.path_of(key), self.problems, limit=limit)
 
     def required_text(self, key: str, *, limit: int = MAX_TEXT) -> str:
         """Return a required short text."""
@@ -59,7 +59,7 @@ class Section:
             return ""
         return text
 
-    def whole(self, key: str, *, low: int, high: int, unit: str = "") -> int | None:
+    def integer(self, key: str, *, low: int, high: int, unit: str = "") -> int | None:
         """Return a whole number in a range, or None if it is not set."""
         value = self.values.get(key)
         if value is None:
@@ -98,7 +98,7 @@ class Section:
     def sections(self, key: str, *, limit: int) -> Iterator["Section"]:
         """Yield the mappings in a list, each with its path."""
         for index, item in enumerate(self.items(key, limit=limit)):
-            path = f"{self.place(key)}[{index}]"
+            path = f"{self.path_of(key)}[{index}]"
             if isinstance(item, dict):
                 yield Section(item, path, self.problems)
             else:
@@ -109,7 +109,7 @@ class Section:
         value = self.values.get(key)
         if value is not None and not isinstance(value, dict):
             self.problem(key, f"{key} must be a mapping, not {display_value(value)}.")
-        return Section(value if isinstance(value, dict) else {}, self.place(key), self.problems)
+        return Section(value if isinstance(value, dict) else {}, self.path_of(key), self.problems)
 
     def _present(self, key: str, value: str | None) -> str:
         """Return the value. A missing value is a problem unless an invalid one was already recorded."""

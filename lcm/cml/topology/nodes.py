@@ -34,7 +34,7 @@ def read_tags(section: Section, label: str, ledger: PortRegistry) -> tuple[str, 
     """Return the tags of a node. A port tag must be well-formed and its outside port unused."""
     tags = []
     for index, item in enumerate(section.items("tags", limit=MAX_TAGS)):
-        path = f"{section.place('tags')}[{index}]"
+        path = f"{section.path_of('tags')}[{index}]"
         if item is None:
             section.problems.add(path, "A tag must be text, not null.")
         elif tag := short_text(item, path, section.problems, limit=MAX_TAG):
@@ -79,10 +79,10 @@ def _read_node(section: Section, ledger: PortRegistry) -> TopologyNode:
     label = section.required_text("label", limit=MAX_NODE_NAME)
     definition = section.required_text("node_definition", limit=MAX_NODE_NAME)
     # Exports of older controllers write 0 for “use the node definition's default”.
-    cpus = section.whole("cpus", low=0, high=MAX_CPUS) or None
-    ram_mb = section.whole("ram", low=0, high=MAX_RAM_MB, unit="MB") or None
-    boot_disk_gb = section.whole("boot_disk_size", low=0, high=MAX_DISK_GB, unit="GB") or None
-    data_volume_gb = section.whole("data_volume", low=0, high=MAX_DISK_GB, unit="GB") or None
+    cpus = section.integer("cpus", low=0, high=MAX_CPUS) or None
+    ram_mb = section.integer("ram", low=0, high=MAX_RAM_MB, unit="MB") or None
+    boot_disk_gb = section.integer("boot_disk_size", low=0, high=MAX_DISK_GB, unit="GB") or None
+    data_volume_gb = section.integer("data_volume", low=0, high=MAX_DISK_GB, unit="GB") or None
     cpu_limit = _read_cpu_limit(section, label)
     _check_configuration(section)
     size = effective_resources(
@@ -115,7 +115,7 @@ def _read_node(section: Section, ledger: PortRegistry) -> TopologyNode:
 
 def _read_cpu_limit(section: Section, label: str) -> int | None:
     """Return the percentage of its CPUs that a node may use."""
-    limit = section.whole("cpu_limit", low=1, high=100, unit="percent")
+    limit = section.integer("cpu_limit", low=1, high=100, unit="percent")
     if limit is not None and limit < LOWEST_CPU_LIMIT:
         section.problems.warn(
             f"{label}: a cpu_limit of {limit} percent is below {LOWEST_CPU_LIMIT}, the minimum of CML."

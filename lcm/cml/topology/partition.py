@@ -16,7 +16,7 @@ class TopologyPartition:
     """The topologies in the order of the groups, and the omitted links between them."""
 
     topologies: tuple[str, ...]
-    left_out: tuple[str, ...]
+    dropped_links: tuple[str, ...]
 
 
 def partition_topology(text: str, groups: Sequence[Sequence[str]]) -> TopologyPartition:
@@ -41,7 +41,7 @@ def partition_topology(text: str, groups: Sequence[Sequence[str]]) -> TopologyPa
             )
             for index in range(len(groups))
         ),
-        left_out=tuple(" – ".join(ends(link)) for link in links if len(parts(link)) > 1),
+        dropped_links=tuple(" – ".join(ends(link)) for link in links if len(parts(link)) > 1),
     )
 
 

@@ -84,11 +84,13 @@ def _assumption(node: TopologyNode) -> str | None:
     missing = _missing(node)
     if not missing:
         return None
-    verb = "are" if len(missing) > 1 or "CPUs" in missing else "is"
-    known = default_node_size(node.node_definition) is not None
-    reason = f"(default of {node.node_definition})" if known else "(a guess)"
-    what, how_much = _listed(list(missing)), _listed(list(missing.values()))
-    return f"{node.label} ({node.node_definition}): {what} {verb} not set, assumed {how_much} {reason}"
+    sizes, values = _listed(list(missing)), _listed(list(missing.values()))
+    if default_node_size(node.node_definition) is None:
+        return f"{node.label}: the topology does not set {sizes}. LCM assumes {values}, which is a guess."
+    return (
+        f"{node.label}: the topology does not set {sizes}. "
+        f"LCM assumes {values}, the default of {node.node_definition}."
+    )
 
 
 def _missing(node: TopologyNode) -> dict[str, str]:
@@ -98,13 +100,13 @@ def _missing(node: TopologyNode) -> dict[str, str]:
     usual = default_node_size(node.node_definition) or UNKNOWN_NODE_SIZE
     missing = {}
     if node.cpus is None:
-        missing["CPUs"] = f"{usual.cpus} CPU" + ("s" if usual.cpus != 1 else "")
+        missing["CPUs"] = "1 CPU" if usual.cpus == 1 else f"{usual.cpus} CPUs"
     if node.ram_mb is None:
         missing["RAM"] = f"{usual.ram_mb} MB"
     if node.boot_disk_gb is None:
         missing["disk"] = f"{usual.disk_gb} GB"
     if node.data_volume_gb is None and usual.data_gb:
-        missing["data volume"] = f"{usual.data_gb} GB of data"
+        missing["a data volume"] = f"{usual.data_gb} GB of data"
     return missing
 
 

@@ -11,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, connections
 from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrapper
 
-from lcm.supervisor import file_permissions, lock, processes, valkey
+from lcm.config import data_folder
+from lcm.supervisor import processes, valkey
 from lcm.supervisor.address import Address, AddressError, answers
 from lcm.supervisor.demo_processes import DemoFleet
 from lcm.supervisor.prometheus import DOWNLOADING, HOW_TO_ADD, NOT_DOWNLOADED, STARTING, Prometheus
@@ -23,23 +24,23 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--quiet-demo", action="store_true", help="with DEMO: load the demo without live activity"
+            "--static-demo", action="store_true", help="with DEMO: load the demo without live activity"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         # Until the supervisor's loop runs, SIGTERM raises KeyboardInterrupt: started processes are stopped.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        if options["quiet_demo"]:
+        if options["static_demo"]:
             settings.CONFIG["DEMO_LIVE"] = False
         data_dir: Path = settings.DATA_DIR
-        for path in file_permissions.make_private(data_dir):
+        for path in data_folder.make_private(data_dir):
             self._say(f"Other users of this machine can read {path}: LCM cannot change its permissions")
         try:
-            with lock.hold_lock(data_dir):
+            with data_folder.hold_lock(data_dir):
                 address = Address.parse(settings.CONFIG["WEB_BIND"])
                 address.require_free()
                 self._run(Supervisor(say=self._say), address, data_dir)
-        except (lock.AlreadyRunningError, AddressError, valkey.ValkeyError) as error:
+        except (data_folder.AlreadyRunningError, AddressError, valkey.ValkeyError) as error:
             raise CommandError(str(error)) from error
         except OperationalError as error:
             raise CommandError(f"The database does not answer: {error}") from error

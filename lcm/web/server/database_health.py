@@ -35,26 +35,26 @@ class DatabaseHealth:
         self._repair: asyncio.Task[None] | None = None
 
     @property
-    def is_away(self) -> bool:
+    def is_unavailable(self) -> bool:
         return _is_running(self._recovery)
 
     async def answers(self) -> bool:
         """Return whether the database responds; concurrent callers share one probe."""
-        if self.is_away:
+        if self.is_unavailable:
             return False
         if self._probe is None or self._probe.done():
-            self._probe = _start(self._look())
+            self._probe = _start(self._check())
         return await asyncio.shield(self._probe)
 
     def repair_pool_soon(self) -> None:
         """Replace broken pooled connections, after a request used one."""
-        if not self.is_away and not _is_running(self._repair):
+        if not self.is_unavailable and not _is_running(self._repair):
             self._repair = _start(self._repair_pool())
 
-    async def _look(self) -> bool:
+    async def _check(self) -> bool:
         problem = await probe_database()
         if problem:
-            logger.error("database_away", extra={"problem": problem})
+            logger.error("database_unavailable", extra={"problem": problem})
             self._recovery = _start(self._recover())
         return not problem
 
@@ -62,7 +62,7 @@ class DatabaseHealth:
         while await probe_database():
             await asyncio.sleep(RECOVERY_SECONDS)
         await asyncio.to_thread(_check_pool)
-        logger.warning("database_back")
+        logger.warning("database_recovered")
 
     async def _repair_pool(self) -> None:
         if await self.answers():
@@ -77,7 +77,7 @@ async def while_database_answers(start: Callable[[], Awaitable[T]]) -> T:
 
     Work that has not begun by then is cancelled. Work in a thread cannot be stopped; its result is dropped.
     """
-    if health.is_away:
+    if health.is_unavailable:
         raise DatabaseUnavailable
     work = asyncio.ensure_future(start())
     while not work.done():

@@ -39,7 +39,7 @@ def count_call(name: str, setting: str) -> float | None:
 
 def seconds_until_retry(request: HttpRequest, *, name: str | None = None) -> float | None:
     """Return the seconds to wait after too many wrong tokens, or passwords for a name, else None."""
-    limit, period = parse_rate(settings.CONFIG["API_LOGIN_RATE"])
+    limit, period = parse_rate(settings.CONFIG["LOGIN_FAILURE_RATE"])
     for key, times in _failures(request, name).items():
         used, left = _count(key, period, step=0)
         if used >= limit * times:
@@ -50,7 +50,7 @@ def seconds_until_retry(request: HttpRequest, *, name: str | None = None) -> flo
 def record_failure(request: HttpRequest, *, name: str | None = None) -> None:
     """Count a wrong token, or a wrong password for that name, from this address."""
     for key in _failures(request, name):
-        count_call(key, "API_LOGIN_RATE")
+        count_call(key, "LOGIN_FAILURE_RATE")
 
 
 def _failures(request: HttpRequest, name: str | None) -> dict[str, int]:
@@ -75,7 +75,7 @@ def _count(name: str, period: int, *, step: int) -> tuple[int, float]:
             return int(cache.get(key, 0)), left
         return _increment(key, step, period), left
     except (RedisError, OSError, ValueError) as error:
-        logger.warning("throttle_unavailable", extra={"error": str(error)})
+        logger.warning("rate_limit_unavailable", extra={"error": str(error)})
         return 0, left
 
 

@@ -98,7 +98,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
     @action(detail=True, methods=["post"])
     def preview(self, request: Request, pk: str) -> Response:
         """Preview a change without applying it; the token binds a later apply to this preview."""
-        data = self.taken(s.PreviewRequestSerializer, request)
+        data = self.validated(s.PreviewRequestSerializer, request)
         made = preview_change(definition=self.get_object(), choices=s.choices_in(data), now=self.now())
         return Response(evidence_json.preview_json(made))
 
@@ -106,7 +106,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
     @action(detail=True, methods=["post"])
     def apply(self, request: Request, pk: str) -> Response:
         """Apply exactly the previewed change; 412 states what has changed since."""
-        data = self.taken(s.ApplySerializer, request)
+        data = self.validated(s.ApplySerializer, request)
         revision = apply_requirements(
             definition=self.get_object(),
             choices=s.choices_in(data),
@@ -127,14 +127,14 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
     @action(detail=True, methods=["post"], url_path="port-review/apply")
     def apply_ports(self, request: Request, pk: str) -> Response:
         """Apply exactly this port template; 409 if another revision was applied since the review."""
-        data = self.taken(s.ApplyPortsSerializer, request)
+        data = self.validated(s.ApplyPortsSerializer, request)
         revision = apply_ports(definition=self.get_object(), **data, actor=self.actor, now=self.now())
         return Response(RevisionSerializer(revision).data, status=201)
 
     @extend_schema(request=s.SnoozeSerializer, responses=AGGREGATE)
     @action(detail=True, methods=["post"], url_path="review/snooze")
     def snooze(self, request: Request, pk: str) -> Response:
-        data = self.taken(s.SnoozeSerializer, request)
+        data = self.validated(s.SnoozeSerializer, request)
         definition = self.get_object()
         snooze_review(definition=definition, **data, actor=self.actor, now=self.now())
         return Response(evidence_json.evidence_json(evidence_of(definition, now=self.now())))
@@ -143,7 +143,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
     @action(detail=True, methods=["post"], url_path="review/dismiss")
     def dismiss(self, request: Request, pk: str) -> Response:
         """Dismiss this recommendation until it has changed by 10 % or more."""
-        data = self.taken(ReasonSerializer, request)
+        data = self.validated(ReasonSerializer, request)
         definition = self.get_object()
         dismiss_review(definition=definition, **data, actor=self.actor, now=self.now())
         return Response(evidence_json.evidence_json(evidence_of(definition, now=self.now())))

@@ -35,7 +35,7 @@ class DriftReviewViewSet(ReadViewSet[DriftReview]):
     @action(detail=True, methods=["post"])
     def acknowledge(self, request: Request, pk: str) -> Response:
         """Accept a deviation for 30 days by default, at most 90. Conflicts cannot be accepted."""
-        data = {"until": None, **self.taken(s.AcknowledgeSerializer, request)}
+        data = {"until": None, **self.validated(s.AcknowledgeSerializer, request)}
         review = acknowledge_drift(review=self.get_object(), **data, actor=self.actor, now=self.now())
         return Response(self.get_serializer(review).data)
 
@@ -43,6 +43,6 @@ class DriftReviewViewSet(ReadViewSet[DriftReview]):
     @action(detail=True, methods=["post"])
     def reopen(self, request: Request, pk: str) -> Response:
         """Withdraw an acknowledgement."""
-        data = self.taken(ReasonSerializer, request)
+        data = self.validated(ReasonSerializer, request)
         review = reopen_drift(review=self.get_object(), **data, actor=self.actor, now=self.now())
         return Response(self.get_serializer(review).data)

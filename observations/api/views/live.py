@@ -58,7 +58,7 @@ class LiveViewSet(LcmViewSet[Kernel]):
 
     @extend_schema(request=s.BatchSerializer, responses={200: s.BatchLiveSerializer})
     def create(self, request: Request) -> Response:
-        data = self.taken(s.BatchSerializer, request)
+        data = self.validated(s.BatchSerializer, request)
         sessions = selectors.kernels_of(data.get("sessions", ()))
         ids = {*data.get("kernels", ()), *(key for kernels in sessions.values() for key in kernels)}
         if len(ids) > s.MOST_KERNELS:

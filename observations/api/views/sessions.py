@@ -45,7 +45,7 @@ class ScopedObservations(LcmViewSet[LabletSession]):
         )
 
 
-@extend_schema(tags=["for controllers"])
+@extend_schema(tags=["controllers"])
 class InternalObservationViewSet(ScopedObservations):
     """Observations of running labs, posted by controllers."""
 
@@ -119,7 +119,7 @@ class SessionObservationViewSet(ScopedObservations):
     @action(detail=True, methods=["post"], url_path="resource-observations/exclude")
     def exclude(self, request: Request, pk: str) -> Response:
         """Exclude the session from the evidence of its definition."""
-        data = self.taken(ReasonSerializer, request)
+        data = self.validated(ReasonSerializer, request)
         exclude_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
         return self._evidence(self.get_object())
 
@@ -127,7 +127,7 @@ class SessionObservationViewSet(ScopedObservations):
     @action(detail=True, methods=["post"], url_path="resource-observations/include")
     def include(self, request: Request, pk: str) -> Response:
         """Include an excluded session again."""
-        data = self.taken(ReasonSerializer, request)
+        data = self.validated(ReasonSerializer, request)
         include_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
         return self._evidence(self.get_object())
 

@@ -28,7 +28,7 @@ from scheduling.services.heartbeats import record_heartbeat
 from scheduling.services.slots import record_interruption
 
 
-@extend_schema(tags=["for controllers"])
+@extend_schema(tags=["controllers"])
 class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
     """The slots of a controller, and its reports about their workers."""
 
@@ -46,7 +46,7 @@ class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
     @extend_schema(request=s.HeartbeatSerializer, responses=s.SlotSerializer)
     @action(detail=True, methods=["post"])
     def heartbeat(self, request: Request, pk: str) -> Response:
-        data = self.taken(s.HeartbeatSerializer, request)
+        data = self.validated(s.HeartbeatSerializer, request)
         slot = self.get_object()
         record_heartbeat(slot=slot, **data, actor=self.actor, now=self.now())
         return self.plain(slot)
@@ -55,7 +55,7 @@ class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
     @action(detail=True, methods=["post"])
     def interruption(self, request: Request, pk: str) -> Response:
         """Record an interruption notice. Repeating a notice changes nothing: the first deadline stays."""
-        data = self.taken(s.InterruptionSerializer, request)
+        data = self.validated(s.InterruptionSerializer, request)
         slot = self.get_object()
         noted = record_interruption(slot=slot, **data, now=self.now(), actor=self.actor)
         if not noted and slot.state not in LIVE:
@@ -63,7 +63,7 @@ class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
         return self.plain(slot)
 
 
-@extend_schema(tags=["for controllers"])
+@extend_schema(tags=["controllers"])
 class LeaseViewSet(LcmViewSet[ProcessLease]):
     """Leases on the caller's pools: one controller per pool or slot at a time."""
 
@@ -77,7 +77,7 @@ class LeaseViewSet(LcmViewSet[ProcessLease]):
     def hold(self, request: Request) -> Response:
         """Take or renew the leases; call again well before they expire."""
         principal: Any = request.user
-        data = self.taken(s.LeaseRequestSerializer, request)
+        data = self.validated(s.LeaseRequestSerializer, request)
         leases = acquire_leases(token=principal.token, **data, now=self.now())
         return Response([asdict(lease) for lease in leases])
 
@@ -85,12 +85,12 @@ class LeaseViewSet(LcmViewSet[ProcessLease]):
     @action(detail=False, methods=["post"])
     def release(self, request: Request) -> Response:
         principal: Any = request.user
-        holder = self.taken(s.LeaseRequestSerializer, request)["holder"]
+        holder = self.validated(s.LeaseRequestSerializer, request)["holder"]
         release_leases(token=principal.token, holder=holder, now=self.now())
         return Response(status=204)
 
 
-@extend_schema(tags=["for controllers"])
+@extend_schema(tags=["controllers"])
 class BootViewSet(LcmViewSet[LaunchAttempt]):
     """Exchange the boot token in a worker's user data for a key. The token replaces authentication."""
 
@@ -103,7 +103,7 @@ class BootViewSet(LcmViewSet[LaunchAttempt]):
 
     @extend_schema(request=s.BootTokenSerializer, responses={200: s.BootKeySerializer}, auth=[])
     def create(self, request: Request) -> Response:
-        data = self.taken(s.BootTokenSerializer, request)
+        data = self.validated(s.BootTokenSerializer, request)
         try:
             made = redeem_boot_token(**data, now=self.now())
         except NotFound as error:

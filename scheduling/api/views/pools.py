@@ -50,12 +50,12 @@ class PoolViewSet(ReadViewSet[Pool]):
 
     @extend_schema(request=s.PoolRequestSerializer, responses={201: s.SavedPoolSerializer})
     def create(self, request: Request) -> Response:
-        pool = create_pool(**self.taken(s.PoolRequestSerializer, request), actor=self.actor)
+        pool = create_pool(**self.validated(s.PoolRequestSerializer, request), actor=self.actor)
         return self._shown(pool, status=201)
 
     @extend_schema(request=s.PoolChangeSerializer, responses=s.SavedPoolSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        changes = self.given(s.PoolChangeSerializer, request)
+        changes = self.validated_changes(s.PoolChangeSerializer, request)
         return self._shown(update_pool(pool=self.get_object(), actor=self.actor, **changes))
 
     @deletion_schema
@@ -69,7 +69,7 @@ class PoolViewSet(ReadViewSet[Pool]):
     @action(detail=True, methods=["post"], url_path="dry-run")
     def dry_run(self, request: Request, pk: str) -> Response:
         """Simulate the next scheduling cycle with changed input; nothing is written."""
-        data = self.taken(DryRunSerializer, request)
+        data = self.validated(DryRunSerializer, request)
         wanted = [
             Requirement(each["resources"], each.get("definition"), each.get("session"))
             for each in data.pop("requirements")

@@ -42,7 +42,7 @@ class ReservationViewSet(ReadViewSet[Reservation]):
     def create(self, request: Request) -> Response:
         data = {
             "holder": request.user.get_username(),
-            **self.taken(s.ReservationRequestSerializer, request),
+            **self.validated(s.ReservationRequestSerializer, request),
         }
         return self._shown(services.create_reservation(**data, actor=self.actor, now=self.now()), status=201)
 
@@ -50,7 +50,7 @@ class ReservationViewSet(ReadViewSet[Reservation]):
     @action(detail=True, methods=["post"])
     def renew(self, request: Request, pk: str) -> Response:
         """Set the reservation to expire `ttl` seconds from now."""
-        data = self.taken(s.RenewSerializer, request)
+        data = self.validated(s.RenewSerializer, request)
         return self._shown(services.renew_reservation(reservation=self.get_object(), **data, now=self.now()))
 
     @extend_schema(request=None, responses=s.ReservationSerializer)
@@ -64,7 +64,7 @@ class ReservationViewSet(ReadViewSet[Reservation]):
     @extend_schema(request=ReasonSerializer, responses=s.ReservationSerializer)
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str) -> Response:
-        data = self.taken(ReasonSerializer, request)
+        data = self.validated(ReasonSerializer, request)
         return self._shown(
             services.cancel_reservation(
                 reservation=self.get_object(), **data, actor=self.actor, now=self.now()

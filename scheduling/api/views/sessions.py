@@ -22,6 +22,6 @@ class SessionMoveViewSet(ScopedSessionViewSet):
     @extend_schema(request=SessionMoveSerializer, responses=SessionDetailSerializer)
     def move(self, request: Request, pk: str) -> Response:
         """Move a pending session to another pool; it keeps its age and priority."""
-        data = self.taken(SessionMoveSerializer, request)
+        data = self.validated(SessionMoveSerializer, request)
         session = self.get_object()
         return self.shown(move_to_pool(session=session, **data, actor=self.actor, now=self.now()))

@@ -89,7 +89,7 @@ class SlotViewSet(ReadViewSet[Slot], ScopedSlots):
     @action(detail=True, methods=["post"])
     def labels(self, request: Request, pk: str) -> Response:
         """Replace all labels of the worker; they last until the worker terminates."""
-        data = self.taken(s.LabelsSerializer, request)
+        data = self.validated(s.LabelsSerializer, request)
         slot = self.get_object()
         return self.plain(services.label_slot(slot=slot, **data, actor=self.actor, now=self.now()))
 
@@ -104,6 +104,6 @@ class SlotViewSet(ReadViewSet[Slot], ScopedSlots):
         return self._act(request, services.terminate_slot)
 
     def _act(self, request: Request, work: Callable[..., Slot], **given: Any) -> Response:
-        data = self.taken(ReasonSerializer, request)
+        data = self.validated(ReasonSerializer, request)
         slot = self.get_object()
         return self.plain(work(slot=slot, **data, **given, actor=self.actor, now=self.now()))

@@ -69,7 +69,7 @@ class Crowd:
 
     def heal(self) -> None:
         for worker in self.plane.workers(POOL):
-            self.plane.simulator.admin.heal(worker)
+            self.plane.simulator.admin.clear_faults(worker)
 
     def all_end_well(self) -> dict[str, dict[str, Any]]:
         """Check that all sessions end and leave nothing behind. Return the ended sessions."""

@@ -17,7 +17,7 @@ def worker(plane):
     name = plane.worker()
     yield name
     plane.end_controllers()
-    plane.simulator.admin.heal(name)
+    plane.simulator.admin.clear_faults(name)
 
 
 def ended_well(plane, session):
@@ -37,7 +37,7 @@ def test_a_rejected_import_is_retried_and_then_fails(plane, worker):
     found = plane.session(session)
     assert (found["attempt"], found["transitions"][-1]["reason"].count("no such image")) == (3, 1)
     for name in plane.workers():
-        plane.simulator.admin.heal(name)
+        plane.simulator.admin.clear_faults(name)
     ended_well(plane, session)
     assert controller.stop() == 0
 
@@ -51,7 +51,7 @@ def test_a_lab_that_does_not_converge_fails(plane, worker):
     plane.until(session, "INSTANTIATING")
     wait_until(lambda: plane.session(session)["attempt"] > 1, "another attempt is made", 60, plane.logs)
     for name in plane.workers():
-        plane.simulator.admin.heal(name)
+        plane.simulator.admin.clear_faults(name)
     plane.until(session, "RUNNING", "FAILED")
     reasons = [step["reason"] for step in plane.session(session)["transitions"]]
     assert any("did not converge within 2 s" in reason for reason in reasons)

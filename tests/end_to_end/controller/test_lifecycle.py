@@ -79,7 +79,7 @@ def ports_from(plane, first):
 
 def series(controller, session):
     return re.findall(
-        rf'lcm_container_utilization{{[^}}]*session_id="{session}"[^}}]*}} \S+', controller.metrics()
+        rf'lcm_kernel_utilization{{[^}}]*session_id="{session}"[^}}]*}} \S+', controller.metrics()
     )
 
 

@@ -294,7 +294,7 @@ def test_when_prometheus_stops_the_last_values_stay_until_it_is_back(plane, sess
 def test_series_end_with_the_lab_and_a_stopped_controller_is_not_scraped(
     plane, session, prometheus, controller
 ):
-    mine = f'lcm_container_utilization{{session_id="{session}"}}'
+    mine = f'lcm_kernel_utilization{{session_id="{session}"}}'
     wait_until(lambda: prometheus.query(mine), "its series are there", 60, plane.logs)
     plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "test done"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"

@@ -141,7 +141,7 @@ def test_a_key_in_the_url_is_ignored(client, controller):
 
 @pytest.mark.usefixtures("one_window")
 def test_guessing_tokens_is_rate_limited(client, controller, settings):
-    settings.CONFIG["API_LOGIN_RATE"] = "3/min"
+    settings.CONFIG["LOGIN_FAILURE_RATE"] = "3/min"
     for _ in range(3):
         assert client.get(SESSIONS, **bearer("Bearer lcm_wrong")).status_code == 401
     answer = client.get(SESSIONS, **bearer("Bearer lcm_wrong"))
@@ -151,7 +151,7 @@ def test_guessing_tokens_is_rate_limited(client, controller, settings):
 
 @pytest.mark.usefixtures("one_window")
 def test_guessing_from_one_address_does_not_block_another(client, controller, settings):
-    settings.CONFIG["API_LOGIN_RATE"] = "1/min"
+    settings.CONFIG["LOGIN_FAILURE_RATE"] = "1/min"
     client.get(SESSIONS, **bearer("Bearer lcm_wrong"))
     wrong = bearer("Bearer lcm_also_wrong")
     assert client.get(SESSIONS, **wrong).status_code == 429
@@ -159,14 +159,14 @@ def test_guessing_from_one_address_does_not_block_another(client, controller, se
 
 
 def test_guessing_does_not_block_valid_tokens(client, controller, settings):
-    settings.CONFIG["API_LOGIN_RATE"] = "1/min"
+    settings.CONFIG["LOGIN_FAILURE_RATE"] = "1/min"
     for _ in range(3):
         client.get(SESSIONS, **bearer("Bearer lcm_wrong"))
     assert client.get(SESSIONS, **bearer(f"Bearer {controller.key}")).status_code == 200
 
 
 def test_valid_tokens_are_not_counted_as_guesses(client, controller, settings):
-    settings.CONFIG["API_LOGIN_RATE"] = "1/min"
+    settings.CONFIG["LOGIN_FAILURE_RATE"] = "1/min"
     for _ in range(3):
         assert client.get(SESSIONS, **bearer(f"Bearer {controller.key}")).status_code == 200
 

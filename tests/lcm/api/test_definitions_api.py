@@ -40,19 +40,19 @@ def test_a_dry_run_returns_the_imported_values_and_saves_nothing(api, admin):
     answer = api(admin).post(IMPORT, {"topology": LAB, "dry_run": True})
     assert answer.status_code == 200
     assert answer.json()["definition"] is None
-    understood = answer.json()["understood"]
-    assert (understood["title"], understood["node_count"]) == ("Branch office", 3)
-    assert [node["label"] for node in understood["nodes"]] == ["r1", "r2", "host"]
-    assert [port["name"] for port in understood["ports"]] == ["r1_serial", "host_pat"]
-    assert Decimal(understood["requirements"]["memory_gb"]) == Decimal("3.5")
+    topology = answer.json()["topology"]
+    assert (topology["title"], topology["node_count"]) == ("Branch office", 3)
+    assert [node["label"] for node in topology["nodes"]] == ["r1", "r2", "host"]
+    assert [port["name"] for port in topology["ports"]] == ["r1_serial", "host_pat"]
+    assert Decimal(topology["requirements"]["memory_gb"]) == Decimal("3.5")
     assert nothing_is_saved()
 
 
 def test_a_dry_run_lists_assumptions(api, admin):
     text = LAB.replace("ram: 512, ", "")
-    understood = api(admin).post(IMPORT, {"topology": text, "dry_run": True}).json()["understood"]
-    assert understood["assumptions"] == [
-        "host (alpine): RAM is not set, assumed 512 MB (default of alpine)",
+    topology = api(admin).post(IMPORT, {"topology": text, "dry_run": True}).json()["topology"]
+    assert topology["assumptions"] == [
+        "host: the topology does not set RAM. LCM assumes 512 MB, the default of alpine.",
     ]
 
 

@@ -122,7 +122,7 @@ def test_422_for_a_key_used_for_something_else(api, operator, session_in):
     client = api(operator)
     client.post(f"{SESSIONS}{first.pk}/cancel/", {"reason": "x"}, HTTP_IDEMPOTENCY_KEY="k1")
     answer = client.post(f"{SESSIONS}{second.pk}/cancel/", {"reason": "x"}, HTTP_IDEMPOTENCY_KEY="k1")
-    assert_error(answer, 422, "key_reused")
+    assert_error(answer, 422, "idempotency_key_reused")
 
 
 @pytest.mark.usefixtures("one_window")

@@ -75,7 +75,7 @@ def test_the_same_key_with_another_body_is_rejected(change, api, operator, asked
     client = api(operator)
     post(client, SESSIONS, asked)
     answer = post(client, SESSIONS, asked | change)
-    assert (answer.status_code, answer.json()["code"]) == (422, "key_reused")
+    assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
     assert LabletSession.objects.count() == 1
 
 

@@ -97,7 +97,7 @@ def kept_connection(db: None) -> Iterator[None]:
 @pytest.fixture
 def admin_key(kept_connection: None, settings: Any) -> str:
     """The token of an Admin of the demo fleet."""
-    rates = dict.fromkeys(("API_RATE", "CONTROLLER_RATE", "API_LOGIN_RATE"), "1000000/min")
+    rates = dict.fromkeys(("API_RATE", "CONTROLLER_RATE", "LOGIN_FAILURE_RATE"), "1000000/min")
     settings.CONFIG = {**settings.CONFIG, **rates}
     load_demo(now=timezone.now())
     run_observers()

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from lcm.api.unknown_keys import UNKNOWN
+from lcm.api.views.base import UNKNOWN
 
 # This body has its own parser, which reports errors by dotted paths; test_adr_body tests it.
 READ_BY_A_SERVICE = "/api/internal/lablet-sessions/{id}/resource-observations/"

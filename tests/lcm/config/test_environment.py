@@ -34,7 +34,7 @@ INVALID = [
     ("WEB_WORKERS", "-2"),
     ("WEB_WORKERS", "1.5"),
     ("DATABASE_POOL_SIZE", "-1"),
-    ("SESSION_HOURS", "0"),
+    ("LOGIN_HOURS", "0"),
     ("IDEMPOTENCY_HOURS", "soon"),
     ("TOKEN_DAYS", "0"),
     ("WORKER_CONCURRENCY", "0"),
@@ -210,7 +210,7 @@ def test_with_debug_a_private_secret_key_is_created_and_reused(tmp_path):
     [
         ("API_RATE", "often"),
         ("API_RATE", "0/min"),
-        ("API_LOGIN_RATE", "10/year"),
+        ("LOGIN_FAILURE_RATE", "10/year"),
         ("CONTROLLER_RATE", "6000"),
         ("LOG_FORMAT", "xml"),
         ("LOG_LEVEL", "LOUD"),

@@ -69,7 +69,7 @@ class Scene:
         self.key = row["id"]
         self.world.put(Session.read(row))
         if not is_inherited:
-            self.context.memory(Session.read(row)).settled_at = self.now
+            self.context.state_of(Session.read(row)).settled_at = self.now
         return self.key
 
     async def reconcile(self, times=1):

@@ -121,8 +121,8 @@ def with_outbox(folder, lcm, scene, news=None, **token):
 def test_an_accepted_post_is_returned_and_removed(tmp_path, lcm):
     async def scene(outbox):
         outcome = await outbox.send("s1", 1, "lablet-sessions/s1/transitions", {"to": "READY"}, "step")
-        assert outcome.answer == {"ok": True}
-        assert (len(outbox.spool), outbox.waiting("s1")) == (0, [])
+        assert outcome.response == {"ok": True}
+        assert (len(outbox.spool), outbox.pending_posts("s1")) == (0, [])
 
     with_outbox(tmp_path, lcm, scene)
     assert lcm.received[0][:2] == ("/api/internal/lablet-sessions/s1/transitions", {"to": "READY"})
@@ -148,8 +148,8 @@ def test_a_post_that_lcm_cannot_accept_is_kept_and_sent_later(tmp_path, lcm, tro
     async def scene(outbox):
         outcome = await outbox.send("s1", 1, "x", {"n": 1}, "one")
         assert outcome.kept
-        assert len(outbox.waiting("s1")) == 1
-        while outbox.waiting("s1"):
+        assert len(outbox.pending_posts("s1")) == 1
+        while outbox.pending_posts("s1"):
             await asyncio.sleep(0.05)
 
     with_outbox(tmp_path, lcm, scene, news)
@@ -177,7 +177,7 @@ def test_an_empty_token_file_is_a_temporary_failure(tmp_path, lcm):
     async def scene(outbox):
         assert (await outbox.send("s1", 1, "x", {}, "one")).kept
         file.write_text("lcm_new")
-        while outbox.waiting("s1"):
+        while outbox.pending_posts("s1"):
             await asyncio.sleep(0.05)
 
     with_outbox(tmp_path / "spool", lcm, scene, token_file=str(file))
@@ -195,7 +195,7 @@ def test_unsent_posts_are_sent_by_the_next_run_in_order(tmp_path, lcm):
     lcm.answers, lcm.received = [], []
 
     async def resume(outbox):
-        while outbox.waiting("s1"):
+        while outbox.pending_posts("s1"):
             await asyncio.sleep(0.02)
 
     with_outbox(tmp_path, lcm, resume)
@@ -233,7 +233,7 @@ async def scene(outbox):
         full = ""
     except t.SpoolFull as error:
         full = str(error)
-    while outbox.waiting("s1"):
+    while outbox.pending_posts("s1"):
         await asyncio.sleep(0.05)
     after = await outbox.send("s2", 1, "x", {"n": 4}, "one")
     files = [path.name for path in folder.iterdir()]

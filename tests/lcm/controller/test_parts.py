@@ -283,7 +283,7 @@ def test_series_are_removed_with_their_session():
     used, moved, processed = utilization.collect()
     assert [sample.labels["session_id"] for sample in used.samples] == ["two"]
     assert set(used.samples[0].labels) == {"kernel_id", "session_id", "metric", "value_type"}
-    assert [(sample.name, sample.value) for sample in moved.samples] == [("lcm_container_bytes_total", 7)]
+    assert [(sample.name, sample.value) for sample in moved.samples] == [("lcm_kernel_bytes_total", 7)]
     assert [(sample.labels, sample.value) for sample in processed.samples] == [
         ({"kernel_id": "k2", "session_id": "two"}, 2000)
     ]
@@ -298,9 +298,9 @@ def test_the_exposition_has_help_and_type():
     )
     text = generate_latest(metrics.registry).decode()
     for name, kind in (
-        ("lcm_container_utilization", "gauge"),
-        ("lcm_container_bytes_total", "counter"),
-        ("lcm_container_observed_timestamp_seconds", "gauge"),
+        ("lcm_kernel_utilization", "gauge"),
+        ("lcm_kernel_bytes_total", "counter"),
+        ("lcm_kernel_observed_timestamp_seconds", "gauge"),
     ):
         assert re.search(rf"^# HELP {name} \w", text, re.MULTILINE)
         assert f"# TYPE {name} {kind}\n" in text

@@ -40,7 +40,9 @@ def play_spread(play, simulator, other):
                 {"slot": {"id": slot.id, "name": slot.name, "endpoint": ""}, "nodes": nodes, "topology": text}
                 for slot, nodes, text in zip((first, second), GROUPS, parting.topologies, strict=True)
             ]
-            scene.put("INSTANTIATING", parts=parts, left_out=list(parting.left_out), kernels=kernels)
+            scene.put(
+                "INSTANTIATING", parts=parts, dropped_links=list(parting.dropped_links), kernels=kernels
+            )
             scene.on_both = lambda: [
                 simulator.admin.controllers()[name]["labs"] for name in (scene.worker, other)
             ]
@@ -74,7 +76,7 @@ def test_it_is_ready_when_all_labs_are(play_spread, simulator, other):
         simulator.admin.fail(other, Fault(FaultKind.REPLACE, "check_if_converged", body="false"))
         await scene.reconcile(4)
         assert scene.steps() == []
-        simulator.admin.heal(other)
+        simulator.admin.clear_faults(other)
         await scene.until("READY")
 
     play_spread(part)
@@ -97,7 +99,7 @@ def test_when_one_lab_disappears_the_other_labs_are_stopped_later(play_spread, s
         simulator.admin.add(other)
         await scene.reconcile()
         (failure,) = scene.posted("failures")
-        assert ("disappeared" in failure["reason"], failure["lab_is_gone"]) == (True, False)
+        assert ("disappeared" in failure["reason"], failure["lab_removed"]) == (True, False)
 
     play_spread(part)
 
@@ -107,7 +109,7 @@ def test_a_rejection_by_one_worker_removes_the_lab_from_the_other(play_spread, s
         simulator.admin.fail(other, Fault(FaultKind.STATUS, "^/import", "POST", status=400))
         await scene.reconcile()
         (failure,) = scene.posted("failures")
-        assert failure["lab_is_gone"] is True
+        assert failure["lab_removed"] is True
         assert scene.on_both() == [{}, {}]
 
     play_spread(part)

@@ -86,7 +86,7 @@ def test_an_abandoned_import_is_given_time_to_appear(play, begun_by, comes_late)
             scene.simulator.admin.fail(scene.worker, unanswered)
         scene.put("INSTANTIATING", is_inherited=begun_by == "one before")
         await scene.reconcile(3)
-        scene.simulator.admin.heal(scene.worker)
+        scene.simulator.admin.clear_faults(scene.worker)
         scene.now += timedelta(seconds=scene.config.import_settle_seconds - 1)
         await scene.reconcile()
         assert scene.labs() == {}
@@ -133,7 +133,7 @@ def test_a_mismatched_port_template_fails_and_leaves_no_lab(play):
         await scene.reconcile()
         (failure,) = scene.posted("failures")
         assert "no port was allocated for r1_serial" in failure["reason"]
-        assert (failure["lab_is_gone"], failure["attempt"]) == (True, 1)
+        assert (failure["lab_removed"], failure["attempt"]) == (True, 1)
         assert scene.labs() == {}
 
     play(part)
@@ -222,7 +222,7 @@ def test_the_lab_is_observed_again_at_the_end_of_an_extension(play):
         await scene.reconcile()
         extend(scene, minutes=2)
         scene.lcm.is_away = False
-        while scene.outbox.waiting(scene.key):
+        while scene.outbox.pending_posts(scene.key):
             await asyncio.sleep(0.05)
         await scene.reconcile(2)
         assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
@@ -304,11 +304,11 @@ def test_while_lcm_is_unavailable_the_end_is_observed_and_no_lab_removed(play):
         scene.now += timedelta(seconds=700)
         scene.lcm.is_away = True
         await scene.reconcile(2)
-        (kept,) = scene.outbox.waiting(scene.key)
+        (kept,) = scene.outbox.pending_posts(scene.key)
         assert kept.path.endswith("resource-observations")
         assert len(scene.labs()) == 1
         scene.lcm.is_away = False
-        while scene.outbox.waiting(scene.key):
+        while scene.outbox.pending_posts(scene.key):
             await asyncio.sleep(0.05)
         await scene.until("TERMINATED")
         assert len(scene.posted("resource-observations")) == 1
@@ -323,7 +323,7 @@ def test_while_lcm_is_unavailable_the_end_is_observed_and_no_lab_removed(play):
         ((409, "state_conflict"), "the timeslot ended; not observed: 409 state_conflict: y"),
         ((422, "unprocessable"), "the timeslot ended; not observed: 422 unprocessable: y"),
         # An earlier process has posted it.
-        ((422, "key_reused"), "the timeslot ended"),
+        ((422, "idempotency_key_reused"), "the timeslot ended"),
     ],
 )
 def test_a_rejected_observation_does_not_block_teardown(play, answer, reason):
@@ -380,7 +380,7 @@ def test_a_worker_that_cannot_list_labs_does_not_block_teardown(play):
         await scene.until("STOPPING")
         (stopping,) = [body for body in scene.posted("transitions") if body["to_status"] == "STOPPING"]
         assert "not observed: eu-01: labs returned 500" in stopping["reason"]
-        scene.simulator.admin.heal(scene.worker)
+        scene.simulator.admin.clear_faults(scene.worker)
         await scene.until("TERMINATED")
         assert scene.labs() == {}
 
@@ -471,7 +471,7 @@ def test_a_missing_lab_is_a_failure_while_running_and_success_while_stopping(pla
         scene.put("RUNNING")
         await scene.reconcile()
         (failure,) = scene.posted("failures")
-        assert (failure["lab_is_gone"], "disappeared" in failure["reason"]) == (True, True)
+        assert (failure["lab_removed"], "disappeared" in failure["reason"]) == (True, True)
         scene.put("STOPPING")
         await scene.until("TERMINATED")
 
@@ -487,7 +487,7 @@ def test_sessions_of_a_worker_unreachable_for_too_long_fail(play):
         scene.world.worker("slot-1").unreachable_since = time.monotonic() - 301
         await scene.reconcile()
         (failure,) = scene.posted("failures")
-        assert (failure["lab_is_gone"], "does not respond" in failure["reason"]) == (False, True)
+        assert (failure["lab_removed"], "does not respond" in failure["reason"]) == (False, True)
 
     play(part)
 

@@ -31,9 +31,9 @@ def test_leaked_ports_are_reported_once_with_the_age_of_the_survey(play):
         await heartbeats.send_all()
         first, second = scene.posted("heartbeat")
         assert [port["port"] for port in first["leaked_ports"]] == [2001]
-        assert 0.3 <= first["looked_seconds_ago"] < 30
+        assert 0.3 <= first["ports_observed_seconds_ago"] < 30
         assert "leaked_ports" not in second
-        assert "looked_seconds_ago" not in second
+        assert "ports_observed_seconds_ago" not in second
 
     play(part)
 
@@ -49,7 +49,7 @@ def test_a_survey_that_lcm_did_not_receive_is_reported_later_with_its_age(play):
         await heartbeats.send_all()
         (heartbeat,) = scene.posted("heartbeat")
         assert heartbeat["leaked_ports"] == []
-        assert heartbeat["looked_seconds_ago"] >= 0.5
+        assert heartbeat["ports_observed_seconds_ago"] >= 0.5
 
     play(part)
 
@@ -70,7 +70,7 @@ def test_the_age_of_a_survey_counts_from_its_start(play):
         worker.labs = slowly
         await survey.run()
         (observation,) = heartbeats.port_observations.values()
-        assert observation.as_body()["looked_seconds_ago"] >= 0.5
+        assert observation.as_body()["ports_observed_seconds_ago"] >= 0.5
 
     play(part)
 
@@ -100,5 +100,5 @@ def test_a_worker_removed_during_a_survey_does_not_fail_the_survey(play, is_open
 def test_the_age_of_a_survey_is_never_negative():
     assert PortObservation([], began=float("inf")).as_body() == {
         "leaked_ports": [],
-        "looked_seconds_ago": 0.0,
+        "ports_observed_seconds_ago": 0.0,
     }

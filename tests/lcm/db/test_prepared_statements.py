@@ -55,15 +55,15 @@ def entry(**values):
 @pytest.mark.usefixtures("connections_are")
 def test_a_prepared_query_uses_the_values_of_each_run(domains):
     for domain in domains:
-        assert BY_NAME.read(name=domain.name) == [domain]
-    assert BY_NAME.read(name="nowhere") == []
+        assert BY_NAME.fetch(name=domain.name) == [domain]
+    assert BY_NAME.fetch(name="nowhere") == []
 
 
 @pytest.mark.usefixtures("connections_are")
 def test_select_related_objects_need_no_further_query(django_assert_num_queries):
     lab = make_definition("lab")
     with django_assert_num_queries(1):
-        (revision,) = REVISIONS.read(definition=lab.pk)
+        (revision,) = REVISIONS.fetch(definition=lab.pk)
         assert (revision.number, revision.definition.name) == (1, "lab")
     assert revision == lab.current_revision
 
@@ -72,18 +72,18 @@ def test_select_related_objects_need_no_further_query(django_assert_num_queries)
 def test_tuples_equal_those_of_the_queryset(now):
     lab = make_definition("lab")
     rows = lab.revisions.values_list("pk", "cpu_cores", "created_at", "port_template")
-    assert AMOUNTS.read(definition=lab.pk, at=rows[0][2]) == list(rows)
-    assert AMOUNTS.read(definition=uuid4(), at=now) == []
+    assert AMOUNTS.fetch(definition=lab.pk, at=rows[0][2]) == list(rows)
+    assert AMOUNTS.fetch(definition=uuid4(), at=now) == []
 
 
 @pytest.mark.usefixtures("connections_are")
 def test_several_statements_run_in_order_in_one_round_trip(domains, django_assert_num_queries):
     eu = domains[0]
     statements = (
-        BY_NAME.of(name="eu"),
+        BY_NAME.bind(name="eu"),
         update_statement(Domain, eu.pk, {"name": "europe"}),
-        BY_NAME.of(name="eu"),
-        BY_NAME.of(name="europe"),
+        BY_NAME.bind(name="eu"),
+        BY_NAME.bind(name="europe"),
     )
     with django_assert_num_queries(1 if connection.vendor == "postgresql" else 4):
         assert run_statements(*statements) == [[eu], [], [], [eu]]
@@ -95,13 +95,13 @@ def test_several_statements_run_in_order_in_one_round_trip(domains, django_asser
 def test_a_constant_is_escaped_in_the_sql(text):
     Domain.objects.create(name=text)
     query = PreparedQuery(lambda: Domain.objects.filter(name=text, pk=Parameter("pk", models.UUIDField())))
-    assert [row.name for row in query.read(pk=Domain.objects.get().pk)] == [text]
+    assert [row.name for row in query.fetch(pk=Domain.objects.get().pk)] == [text]
 
 
 def test_a_value_that_cannot_be_a_constant_is_rejected():
     query = PreparedQuery(lambda: Domain.objects.annotate(half=models.Value(0.5)))
     with pytest.raises(TypeError, match="use a Parameter"):
-        query.read()
+        query.fetch()
 
 
 @pytest.mark.usefixtures("connections_are")
@@ -136,8 +136,8 @@ def test_an_error_rolls_back_the_transaction_and_the_next_one_works(domains):
             update_statement(Domain, domains[0].pk, {"name": "new"}),
             update_statement(Domain, domains[1].pk, {"name": "new"}),
         )
-    assert BY_NAME.read(name="new") == []
-    assert BY_NAME.read(name="eu") == [domains[0]]
+    assert BY_NAME.fetch(name="new") == []
+    assert BY_NAME.fetch(name="eu") == [domains[0]]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -145,7 +145,7 @@ def test_threads_share_a_query_and_get_their_own_rows(domains):
     found = {}
 
     def read_often(name):
-        found[name] = [row.name for _ in range(50) for row in BY_NAME.read(name=name)]
+        found[name] = [row.name for _ in range(50) for row in BY_NAME.fetch(name=name)]
         connection.close()
 
     threads = [threading.Thread(target=read_often, args=[domain.name]) for domain in domains]

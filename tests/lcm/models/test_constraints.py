@@ -36,7 +36,7 @@ CHANGES = [
     ("kernel", {"terminated_at": "a minute before started_at"}, "kernel_terminates_after_start"),
     ("feedentry", {"kind": "gossip"}, "feed_kind_known"),
     ("feedhead", {"id": 2}, "feed_head_once"),
-    ("feedhead", {"forgotten": 1}, "feed_forgets_what_was_numbered"),
+    ("feedhead", {"pruned_revision": 1}, "feed_pruned_up_to_revision"),
     ("job", {"state": "lost"}, "job_state_known"),
     ("job", {"state": "done"}, "job_finished_in_the_end"),
     ("apitoken", {"kind": "person"}, "token_belongs_to_someone"),

@@ -150,7 +150,7 @@ def test_a_slot(people, session, state):
     assert deviations(people, SLOT, state, reverse("slot_detail", args=[slot.pk]), placed(slot.pk)) == []
 
 
-@pytest.mark.parametrize("state", S.values)
+@pytest.mark.parametrize("state", [status.value for status in S])
 def test_a_session(people, session_in, state):
     session = session_in(S(state))
     actions = with_moment(SESSION, "ends_at", session.ends_at + timedelta(hours=1))

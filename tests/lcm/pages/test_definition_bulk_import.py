@@ -30,7 +30,7 @@ def test_each_valid_file_becomes_a_draft_and_the_others_are_reported(client, adm
     run_job(str(job.pk))
     job.refresh_from_db()
     assert (job.state, job.done, job.refused) == (JobState.DONE, 2, 2)
-    assert job.result == "2 definitions imported as drafts, 2 files rejected."
+    assert job.result == "2 definitions imported as drafts. 2 files rejected."
     assert [note.split(":")[0] for note in job.notes] == ["same.yaml", "bad.yaml"]
     found = LabletDefinition.objects.order_by("name").values_list("name", "status")
     assert list(found) == [("branch-office", "draft"), ("campus", "draft")]
@@ -42,7 +42,7 @@ def test_a_job_that_imports_nothing_reports_it(client, admin):
     job = Job.objects.get()
     run_job(str(job.pk))
     job.refresh_from_db()
-    assert job.result == "0 definitions imported as drafts, 1 file rejected."
+    assert job.result == "0 definitions imported as drafts. 1 file rejected."
 
 
 def test_a_title_without_letters_is_replaced_by_the_file_name(client, admin):

@@ -194,14 +194,14 @@ def test_guessing_one_persons_password_does_not_lock_out_others(client, viewer, 
 
 def test_guessing_for_many_names_is_blocked_too(client, viewer, settings, time_machine, now):
     time_machine.move_to(now, tick=False)
-    settings.CONFIG["API_LOGIN_RATE"] = "2/min"
+    settings.CONFIG["LOGIN_FAILURE_RATE"] = "2/min"
     for number in range(20):
         assert "Wrong user name" in tries_to_log_in(client, f"nobody-{number}").content.decode()
     assert "Too many failed attempts" in tries_to_log_in(client, "vera", PASSWORD).content.decode()
 
 
 def test_wrong_tokens_do_not_lock_people_out(client, viewer, settings):
-    settings.CONFIG["API_LOGIN_RATE"] = "1/min"
+    settings.CONFIG["LOGIN_FAILURE_RATE"] = "1/min"
     client.get("/api/lablet-sessions/", HTTP_AUTHORIZATION="Bearer lcm_wrong")
     assert tries_to_log_in(client, "vera", PASSWORD).status_code == 302
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
-from lcm.selectors.timeline import session_timeline
+from lcm.selectors.sessions import session_timeline
 from lcm.templatetags.lcm import clock, timeslot, took
 from scheduling.models import Phase, Reservation, Slot, SlotState
 

@@ -199,7 +199,7 @@ def test_a_status_change_from_a_stale_copy_is_rejected(definition, as_admin):
 
 def test_a_definition_with_sessions_cannot_be_deleted(session, as_admin):
     definition, revision = session.definition, session.definition.current_revision
-    with pytest.raises(InUse, match=r"campus v1\.0 cannot be deleted: 1 session refer"):
+    with pytest.raises(InUse, match=r"campus v1\.0 cannot be deleted because it is used by 1 session\."):
         services.delete_definition(definition=definition, reason="unused", actor=as_admin)
     fresh = LabletDefinition.objects.get(pk=definition.pk)
     assert fresh.current_revision == revision

@@ -9,7 +9,7 @@ import pytest
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import ChangeLog, LabletSession
-from lcm.selectors.timeline import session_timeline
+from lcm.selectors.sessions import session_timeline
 from lcm.services.sessions import transition_session, transition_sessions
 
 pytestmark = pytest.mark.django_db

@@ -108,11 +108,13 @@ def test_deleting_and_removing_need_a_reason(project, viewer, as_admin):
 
 
 @pytest.mark.parametrize(
-    ("names", "references"), [(["ccna"], "1 project "), (["ccna", "ccnp"], "2 projects ")]
+    ("names", "references"), [(["ccna"], r"1 project\."), (["ccna", "ccnp"], r"2 projects\.")]
 )
 def test_a_domain_with_projects_cannot_be_deleted(names, references, as_admin):
     projects = [make_project("academy", name) for name in names]
-    with pytest.raises(InUse, match=f"The domain academy cannot be deleted: {references}"):
+    with pytest.raises(
+        InUse, match=f"The domain academy cannot be deleted because it is used by {references}"
+    ):
         services.delete_domain(domain=projects[0].domain, reason="over", actor=as_admin)
     assert Domain.objects.filter(name="academy").exists()
     assert not ChangeLog.objects.filter(event="domain_deleted").exists()
@@ -121,7 +123,7 @@ def test_a_domain_with_projects_cannot_be_deleted(names, references, as_admin):
 def test_a_project_with_sessions_cannot_be_deleted(session_in, project, as_admin):
     for _ in range(2):
         session_in(SessionStatus.TERMINATED)
-    with pytest.raises(InUse, match="The project ccna cannot be deleted: 2 sessions "):
+    with pytest.raises(InUse, match=r"The project ccna cannot be deleted because it is used by 2 sessions\."):
         services.delete_project(project=project, reason="over", actor=as_admin)
     assert project.memberships.count() == 2
     assert LabletSession.objects.count() == 2

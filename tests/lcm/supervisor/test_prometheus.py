@@ -144,7 +144,7 @@ def test_it_is_downloaded_in_the_background_and_then_started(
     (tmp_path / "go").touch()
 
     def is_started() -> bool:
-        supervisor.look_after(time.monotonic())
+        supervisor.supervise(time.monotonic())
         return [child.name for child in supervisor.children] == ["prometheus"]
 
     wait_until(is_started, "Prometheus is started")
@@ -160,7 +160,7 @@ def test_after_a_failed_download_the_output_explains_how_to_add_it(
     lines = welcome(supervisor, planned)
 
     def is_over() -> bool:
-        supervisor.look_after(time.monotonic())
+        supervisor.supervise(time.monotonic())
         return not supervisor.children
 
     wait_until(is_over, "the download has failed")

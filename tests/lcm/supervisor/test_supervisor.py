@@ -24,7 +24,7 @@ def stubborn(name: str, folder: Path, on_stop: str = "") -> ChildProcess:
 
 def wait_for_an_end(supervisor: Supervisor, messages: list[str], now: float) -> None:
     def has_message() -> bool:
-        supervisor.look_after(now)
+        supervisor.supervise(now)
         return bool(messages)
 
     wait_until(has_message, "the end of a child is has_message")
@@ -61,9 +61,9 @@ def test_a_child_that_ends_is_reported_and_restarted(supervisor: Supervisor, mes
     now = time.monotonic()
     wait_for_an_end(supervisor, messages, now)
     assert messages == ["web exited with code 3; restarting in 1 s"]
-    supervisor.look_after(now + 0.9)
+    supervisor.supervise(now + 0.9)
     too_early = child.pid
-    supervisor.look_after(now + 1.1)
+    supervisor.supervise(now + 1.1)
     in_time = child.pid
     assert too_early is None
     assert in_time is not None

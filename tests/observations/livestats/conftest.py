@@ -16,7 +16,7 @@ def prometheus(settings: Any) -> Iterator[StandIn]:
     with stand_in() as made:
         settings.CONFIG |= {
             "PROMETHEUS_URL": made.url,
-            "LIVE_STATS_CACHE": 0.0,
+            "LIVE_STATS_CACHE_SECONDS": 0.0,
             "PROMETHEUS_TIMEOUT": ENOUGH,
         }
         yield made

@@ -113,7 +113,7 @@ def test_a_pool_says_who_serves_it_and_what_was_heard_of_its_workers(worker, now
     assert (eu.state, eu.controller, eu.workers, eu.silent) == ("serving", HOLDER, 1, 0)
     assert (eu.oldest, eu.versions) == (now, ("2.10.0+build.4",))
     assert (us.state, us.workers, us.oldest) == ("unserved", 0, None)
-    late = timedelta(seconds=settings.CONFIG["HEARTBEAT_LATE"])
+    late = timedelta(seconds=settings.CONFIG["HEARTBEAT_TIMEOUT"])
     assert heartbeats_by_pool({}, now + late)[0].silent == 0
     assert heartbeats_by_pool({}, now + late + timedelta(seconds=1))[0].silent == 1
 

@@ -124,7 +124,7 @@ def test_while_prometheus_is_down_the_last_figures_stay_with_their_age(
 def test_while_prometheus_is_downloaded_pages_say_so(viewer_client, running, settings, tmp_path):
     """Pages keep refreshing, because Prometheus starts later."""
     (tmp_path / "status").write_text("LCM is downloading Prometheus")
-    unreachable = {"PROMETHEUS_URL": f"http://{free_address()}", "LIVE_STATS_CACHE": 0.0}
+    unreachable = {"PROMETHEUS_URL": f"http://{free_address()}", "LIVE_STATS_CACHE_SECONDS": 0.0}
     settings.CONFIG |= {**unreachable, "PROMETHEUS_STATUS_FILE": str(tmp_path / "status")}
     busiest = viewer_client.get(reverse("busiest_sessions")).content.decode()
     for text in (panel(viewer_client, running), busiest):

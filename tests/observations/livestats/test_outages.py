@@ -62,7 +62,11 @@ def reaches(connections, count):
 @pytest.fixture
 def prometheus_at(settings):
     def tell(url, limit=LIMIT):
-        settings.CONFIG |= {"PROMETHEUS_URL": url, "LIVE_STATS_CACHE": 0.0, "PROMETHEUS_TIMEOUT": limit}
+        settings.CONFIG |= {
+            "PROMETHEUS_URL": url,
+            "LIVE_STATS_CACHE_SECONDS": 0.0,
+            "PROMETHEUS_TIMEOUT": limit,
+        }
 
     return tell
 

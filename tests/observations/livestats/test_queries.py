@@ -35,19 +35,18 @@ def test_lengths_are_in_milliseconds(seconds, text):
 def test_gauges_leave_counters_out():
     query = Queries(window=60).gauges(["k"])
     assert 'metric=~"cpu_util|mem|disk"' in query
-    assert "lcm_container_bytes_total" not in query
+    assert "lcm_kernel_bytes_total" not in query
     assert not any(metric.name in query for metric in METRICS.values() if metric.kind is not MetricKind.GAUGE)
 
 
 def test_growth_and_speed_are_of_counters_alone():
     queries = Queries(window=60)
     assert queries.diffs(["k"]) == (
-        "max by (kernel_id, metric, value_type, instance) (increase(lcm_container_bytes_total"
+        "max by (kernel_id, metric, value_type, instance) (increase(lcm_kernel_bytes_total"
         '{kernel_id=~"k",metric=~"disk_read|disk_write"}[60000ms]))'
     )
-    assert (
-        'rate(lcm_container_bytes_total{kernel_id=~"k",metric=~"net_rx|net_tx"}[60000ms])'
-        in queries.rates(["k"])
+    assert 'rate(lcm_kernel_bytes_total{kernel_id=~"k",metric=~"net_rx|net_tx"}[60000ms])' in queries.rates(
+        ["k"]
     )
     assert "[300000ms]" in queries.rates(["k"], over=300)
 
@@ -61,4 +60,4 @@ def test_extra_labels_are_in_every_selector():
         queries.gauges_over_time(["k"]),
     ]
     for text in [*texts, queries.busiest("cpu_util", 3)]:
-        assert text.count('cluster="a\\"b"') == text.count("lcm_container_")
+        assert text.count('cluster="a\\"b"') == text.count("lcm_kernel_")

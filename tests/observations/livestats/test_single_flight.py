@@ -22,7 +22,7 @@ def at_once(count, call):
 
 
 def test_fifty_who_look_at_the_same_cost_one_question(prometheus, settings):
-    settings.CONFIG["LIVE_STATS_CACHE"] = 60.0
+    settings.CONFIG["LIVE_STATS_CACHE_SECONDS"] = 60.0
     prometheus.answer = lambda asked: Says(usual(asked).body, delay=0.1)
     found = at_once(50, lambda: kernel_live_stats([K1, K2]))
     assert {each.kernels[K1].metrics["mem"].current for each in found} == {512}
@@ -34,7 +34,7 @@ def test_fifty_who_look_at_the_same_cost_one_question(prometheus, settings):
 
 
 def test_an_answer_is_good_for_a_while(prometheus, settings):
-    settings.CONFIG["LIVE_STATS_CACHE"] = 5.0
+    settings.CONFIG["LIVE_STATS_CACHE_SECONDS"] = 5.0
     with time_machine.travel(datetime.now(UTC), tick=False) as clock:
         kernel_live_stats([K1])
         clock.shift(4.9)
@@ -46,7 +46,7 @@ def test_an_answer_is_good_for_a_while(prometheus, settings):
 
 
 def test_a_failure_is_shared_too(prometheus, settings):
-    settings.CONFIG["LIVE_STATS_CACHE"] = 60.0
+    settings.CONFIG["LIVE_STATS_CACHE_SECONDS"] = 60.0
     prometheus.answer = always(Says(b"", 500))
     assert {each.state for each in at_once(10, lambda: kernel_live_stats([K1]))} == {LiveState.FAILED}
     assert len(prometheus.asked) == 3
@@ -66,7 +66,7 @@ def test_while_it_is_down_the_last_figures_stay_with_their_time(prometheus):
 
 
 def test_without_a_cache_everybody_asks(prometheus, settings, monkeypatch):
-    settings.CONFIG["LIVE_STATS_CACHE"] = 5.0
+    settings.CONFIG["LIVE_STATS_CACHE_SECONDS"] = 5.0
 
     class Away:
         def get(self, key):

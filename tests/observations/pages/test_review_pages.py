@@ -532,7 +532,7 @@ def test_wherever_a_short_session_is_left_out_it_says_how_long_its_nodes_were_up
 ):
     session = lived(active_definition, project, operator, ended=now, length=timedelta(minutes=minutes))
     post(session, seen(now), now)
-    settings.CONFIG = {**settings.CONFIG, "SAMPLE_BOOTED_SECONDS": least}
+    settings.CONFIG = {**settings.CONFIG, "SAMPLE_MIN_UPTIME_SECONDS": least}
     client = as_(viewer)
     pages = (
         page("definition_review", active_definition),

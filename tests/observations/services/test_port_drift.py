@@ -149,24 +149,24 @@ def stuck(collecting, now):
     return collecting
 
 
-def fail(session, now, *, lab_is_gone):
-    report_failure(session=session, reason="no answer", lab_is_gone=lab_is_gone, actor=SYSTEM, now=now)
+def fail(session, now, *, lab_removed):
+    report_failure(session=session, reason="no answer", lab_removed=lab_removed, actor=SYSTEM, now=now)
 
 
 def test_a_lab_that_may_still_be_there_keeps_all_its_ports(stuck, now):
-    fail(stuck, now, lab_is_gone=False)
+    fail(stuck, now, lab_removed=False)
     assert leaked() == {name: port for port, name in [*PLAN.items(), ("r9_vnc", 6001)]}
     assert not PortAllocation.objects.exclude(session=None).exists()
 
 
 def test_the_next_look_at_the_worker_confirms_or_frees_them(stuck, now):
     slot = Slot.objects.get()
-    fail(stuck, now, lab_is_gone=False)
+    fail(stuck, now, lab_removed=False)
     still = [{"port": 5041, "name": "campus r1 serial:5041"}]
     later = now + LEAK_HOLD
-    record_heartbeat(slot=slot, actor=SYSTEM, now=later, leaked_ports=still, looked_seconds_ago=0)
+    record_heartbeat(slot=slot, actor=SYSTEM, now=later, leaked_ports=still, ports_observed_seconds_ago=0)
     assert leaked() == {5041: "r1_serial"}
-    record_heartbeat(slot=slot, actor=SYSTEM, now=later, leaked_ports=[], looked_seconds_ago=0)
+    record_heartbeat(slot=slot, actor=SYSTEM, now=later, leaked_ports=[], ports_observed_seconds_ago=0)
     assert not leaked()
 
 
@@ -179,7 +179,7 @@ def test_a_lab_whose_end_nobody_reported_keeps_all_its_ports_too(stuck, now):
 
 
 def test_a_lab_that_failed_and_is_gone_leaves_no_port(stuck, now):
-    fail(stuck, now, lab_is_gone=True)
+    fail(stuck, now, lab_removed=True)
     assert not PortAllocation.objects.exists()
 
 

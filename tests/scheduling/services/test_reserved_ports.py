@@ -40,7 +40,7 @@ def status_of(session):
 def surveyed(fleet, slot, *, ago: float | None = 0, **later: float):
     """The heartbeat of an observation that found every port free."""
     now = fleet.clock.advance(**later)
-    record_heartbeat(slot=slot, actor=SYSTEM, now=now, leaked_ports=[], looked_seconds_ago=ago)
+    record_heartbeat(slot=slot, actor=SYSTEM, now=now, leaked_ports=[], ports_observed_seconds_ago=ago)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_the_controllers_report_decides(fleet, lab_on, status, is_gone):
     slot = fleet.slot()
     session = lab_on(slot, status)
     given = taken(slot)
-    report_failure(session=session, reason="no", lab_is_gone=is_gone, actor=SYSTEM, now=fleet.clock())
+    report_failure(session=session, reason="no", lab_removed=is_gone, actor=SYSTEM, now=fleet.clock())
     assert status_of(session) == (S.PENDING if status == S.INSTANTIATING else S.FAILED)
     assert (held(slot), taken(slot)) == (([], []) if is_gone else (given, given))
 
@@ -133,7 +133,7 @@ def test_the_next_session_there_gets_other_ports(fleet, lab_on):
     slot = fleet.slot()
     first = lab_on(slot, S.INSTANTIATING)
     given = taken(slot)
-    report_failure(session=first, reason="no", lab_is_gone=False, actor=SYSTEM, now=fleet.clock())
+    report_failure(session=first, reason="no", lab_removed=False, actor=SYSTEM, now=fleet.clock())
     fleet.clean_tick()
     assert status_of(first) == S.SCHEDULED
     assert not set(given) & set(first.port_allocations.values_list("port", flat=True))
@@ -144,7 +144,7 @@ def abandoned(fleet, lab_on):
     """A slot with the ports of a lab whose teardown just failed."""
     slot = fleet.slot()
     session = lab_on(slot, S.STOPPING)
-    report_failure(session=session, reason="stuck", lab_is_gone=False, actor=SYSTEM, now=fleet.clock())
+    report_failure(session=session, reason="stuck", lab_removed=False, actor=SYSTEM, now=fleet.clock())
     return slot
 
 
@@ -172,7 +172,7 @@ def test_a_lab_that_is_seen_there_later_keeps_them(fleet, abandoned):
     _, second = held(abandoned)
     now = fleet.clock.advance(minutes=7)
     seen = [{"port": second, "name": "old lab"}]
-    record_heartbeat(slot=abandoned, actor=SYSTEM, now=now, leaked_ports=seen, looked_seconds_ago=3)
+    record_heartbeat(slot=abandoned, actor=SYSTEM, now=now, leaked_ports=seen, ports_observed_seconds_ago=3)
     assert held(abandoned) == [second]
     surveyed(fleet, abandoned, minutes=1)
     assert held(abandoned) == []
@@ -181,7 +181,9 @@ def test_a_lab_that_is_seen_there_later_keeps_them(fleet, abandoned):
 def test_leaked_ports_of_an_observation_are_released_by_the_next(fleet):
     slot = fleet.slot()
     found = [{"port": 2100, "name": "someone's lab"}]
-    record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, looked_seconds_ago=1)
+    record_heartbeat(
+        slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, ports_observed_seconds_ago=1
+    )
     assert held(slot) == [2100]
     surveyed(fleet, slot, seconds=60)
     assert held(slot) == []
@@ -190,7 +192,9 @@ def test_leaked_ports_of_an_observation_are_released_by_the_next(fleet):
 def test_ports_are_shown_as_ranges(fleet):
     slot = fleet.slot()
     found = [{"port": port, "name": "someone's lab"} for port in (2101, 2100, 2102, 2110)]
-    record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, looked_seconds_ago=1)
+    record_heartbeat(
+        slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, ports_observed_seconds_ago=1
+    )
     surveyed(fleet, slot, seconds=60)
     told = ChangeLog.objects.filter(event="slot_leaked_ports").order_by("pk")
     assert [entry.message for entry in told] == [

@@ -123,7 +123,7 @@ def test_a_controller_reads_its_pools_only(session_in, active_definition):
 
 
 def test_old_entries_are_pruned_and_the_feed_reports_it(session_in, now, settings):
-    settings.CONFIG["FEED_HOURS"] = 1
+    settings.CONFIG["CHANGE_FEED_HOURS"] = 1
     session_in(S.INSTANTIATING, now=now - timedelta(hours=3))
     session_in(S.SCHEDULED, now=now)
     assert change_feed.prune_entries(now=now) == 2

@@ -12,11 +12,11 @@ from lcm.api.watch import hub as hub_module
 from lcm.api.watch import long_poll, window
 from lcm.api.watch.hub import FeedHub
 from lcm.api.watch.long_poll import watch
-from lcm.api.watch.subscription import Subscription
 from lcm.api.watch.window import FeedWindow
 from lcm.domain.access import ControllerScope
 from lcm.domain.errors import Gone
 from lcm.events.change_feed_reader import FeedBounds, FeedChange
+from lcm.events.feed_notification import FeedSubscription
 
 EU, US = ControllerScope(("eu",)), ControllerScope(("us",))
 
@@ -29,15 +29,15 @@ class Feed:
     """An in-memory feed that replaces the database."""
 
     def __init__(self):
-        self.changes, self.forgotten, self.looks = [], 0, 0
+        self.changes, self.pruned_revision, self.looks = [], 0, 0
 
     def add(self, pool="eu"):
         self.changes.append(change(len(self.changes) + 1, pool))
 
     def read_after(self, revision):
         self.looks += 1
-        reach = FeedBounds(len(self.changes), self.forgotten)
-        if revision is None or not reach.forgotten <= revision <= reach.revision:
+        reach = FeedBounds(len(self.changes), self.pruned_revision)
+        if revision is None or not reach.pruned_revision <= revision <= reach.revision:
             return None, reach
         return self.changes[revision:], reach
 
@@ -48,7 +48,7 @@ class Feed:
 @pytest.fixture
 def feed(monkeypatch, settings):
     made = Feed()
-    settings.CONFIG["WATCH_POLL"] = 0.05
+    settings.CONFIG["WATCH_POLL_INTERVAL"] = 0.05
     monkeypatch.setattr(hub_module, "QUIET_POLL", 0.05)
     monkeypatch.setattr(hub_module, "_read_after", made.read_after)
     monkeypatch.setattr(long_poll, "_from_database", made.from_database)
@@ -107,7 +107,7 @@ def test_many_watchers_cost_one_query(feed):
     async def scene():
         hub = FeedHub()
         feed.add()
-        await hub.look()
+        await hub.poll()
         watchers = [asyncio.create_task(watch(hub, EU, 1, 5)) for _ in range(300)]
         await asyncio.sleep(0.2)
         feed.looks = 0
@@ -131,11 +131,11 @@ def test_the_very_first_change_wakes_watchers(feed):
     assert [each.revision for each in run(scene).changes] == [1]
 
 
-@pytest.mark.parametrize(("since", "forgotten"), [(2, 3), (9, 0), (0, 1)])
-def test_a_revision_outside_the_feed_is_gone(feed, since, forgotten):
+@pytest.mark.parametrize(("since", "pruned_revision"), [(2, 3), (9, 0), (0, 1)])
+def test_a_revision_outside_the_feed_is_gone(feed, since, pruned_revision):
     for _ in range(5):
         feed.add()
-    feed.forgotten = forgotten
+    feed.pruned_revision = pruned_revision
     with pytest.raises(Gone):
         run(lambda: watch(FeedHub(), EU, since, 1))
 
@@ -158,10 +158,10 @@ def test_changes_before_the_window_are_read_from_the_database(feed, monkeypatch)
     async def scene():
         hub = FeedHub()
         feed.add()
-        await hub.look()
+        await hub.poll()
         for _ in range(8):
             feed.add()
-        await hub.look()
+        await hub.poll()
         return await watch(hub, EU, 2, 1)
 
     assert [each.revision for each in run(scene).changes] == [3, 4, 5, 6, 7, 8, 9]
@@ -202,7 +202,7 @@ def test_an_idle_hub_reads_the_feed_again(feed, monkeypatch):
 def test_a_subscription_cancelled_while_connecting_ends():
     async def scene():
         for moment in range(30):
-            async with Subscription(lambda: None):
+            async with FeedSubscription(lambda: None):
                 await asyncio.sleep(moment / 2000)
 
     run(scene)

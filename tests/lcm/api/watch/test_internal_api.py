@@ -123,7 +123,7 @@ def test_a_spread_session_has_one_part_per_slot(api, controller, active_definiti
     )
     part = ReservationPart.objects.get()
     (whole,) = listed(api(controller))
-    assert (whole["parts"], whole["left_out"]) == ([], [])
+    assert (whole["parts"], whole["dropped_links"]) == ([], [])
     ReservationPart.objects.update(kernels=["host", "r1"])
     part.pk, part.slot, part.kernels = uuid4(), other, ["r2"]
     part.save(force_insert=True)
@@ -132,7 +132,7 @@ def test_a_spread_session_has_one_part_per_slot(api, controller, active_definiti
     assert (first["slot"]["id"], first["nodes"]) == (str(slot.pk), ["host", "r1"])
     assert second["slot"] == {"id": str(other.pk), "name": "cml-eu-02", "endpoint": "https://cml-2"}
     assert [node.label for node in parse_topology(second["topology"]).nodes] == ["r2"]
-    assert row["left_out"] == ["r1 – r2"]
+    assert row["dropped_links"] == ["r1 – r2"]
     transition_session(session=session, to=S.INSTANTIATING, actor=SYSTEM, now=session.created_at)
     transition_session(session=session, to=S.READY, actor=SYSTEM, now=session.created_at)
     (row,) = listed(api(controller))
@@ -213,7 +213,7 @@ def test_lcm_decides_what_follows_a_failure(api, controller, on_slot, settings, 
     settings.CONFIG["SESSION_ATTEMPTS"] = 3
     session = on_slot(status)
     type(session).objects.filter(pk=session.pk).update(attempt=attempt)
-    body = {"reason": "no disk", "attempt": attempt, "from_status": status, "lab_is_gone": gone}
+    body = {"reason": "no disk", "attempt": attempt, "from_status": status, "lab_removed": gone}
     answer = api(controller).post(f"{SESSIONS}{session.pk}/failures", body)
     assert (answer.status_code, answer.json()["status"]) == (200, then)
     assert session.transitions.filter(reason="no disk").exists()
@@ -295,12 +295,12 @@ def test_an_old_observation_does_not_release_a_port_reserved_since(
 ):
     session, client = on_slot(S.STOPPING), api(controller)
     given = sorted(PortAllocation.objects.filter(session=session).values_list("port", flat=True))
-    failed = {"reason": "stuck", "lab_is_gone": False}
+    failed = {"reason": "stuck", "lab_removed": False}
     client.post(f"/api/internal/lablet-sessions/{session.pk}/failures", failed, format="json")
-    beat(client, slot, leaked_ports=[], looked_seconds_ago=12.5)
+    beat(client, slot, leaked_ports=[], ports_observed_seconds_ago=12.5)
     assert leaked(slot) == given
     time_machine.move_to(now + timedelta(minutes=7))
-    beat(client, slot, leaked_ports=[], looked_seconds_ago=12.5)
+    beat(client, slot, leaked_ports=[], ports_observed_seconds_ago=12.5)
     assert leaked(slot) == []
 
 
@@ -318,8 +318,8 @@ def test_a_leaked_port_is_not_allocated(api, controller, slot, on_slot):
         {"leaked_ports": [{"port": 0, "name": "x"}]},
         {"leaked_ports": [{"port": 70_000, "name": "x"}]},
         {"leaked_ports": [{"port": 5}]},
-        {"leaked_ports": [], "looked_seconds_ago": -1},
-        {"leaked_ports": [], "looked_seconds_ago": "just now"},
+        {"leaked_ports": [], "ports_observed_seconds_ago": -1},
+        {"leaked_ports": [], "ports_observed_seconds_ago": "just now"},
         {"capacity": {"cpu": 4}},
         {"load": 3},
     ],
@@ -426,7 +426,7 @@ def test_a_slot_without_an_instance_redeems_nothing(api, slot, launched):
 
 @pytest.mark.usefixtures("one_window")
 def test_guessing_boot_tokens_is_throttled_and_never_blocks_a_worker(api, slot, launched, settings):
-    settings.CONFIG["API_LOGIN_RATE"] = "2/min"
+    settings.CONFIG["LOGIN_FAILURE_RATE"] = "2/min"
     assert [redeem(api, slot, "0" * 64).status_code for _ in range(3)] == [404, 404, 429]
     assert redeem(api, slot, boot_token(launched)).status_code == 200
     assert redeem(api, slot, boot_token(launched)).status_code == 429

@@ -100,7 +100,7 @@ def test_an_import_whose_response_is_lost_is_executed_once_and_can_be_found(simu
         async with client(worker) as cml:
             with pytest.raises(CmlUnreachable, match="import: "):
                 await cml.import_lab(TWO_ROUTERS, title="session 7")
-            return [lab.title for lab in await cml.lab_details(await cml.labs())]
+            return [(await cml.lab(lab)).title for lab in await cml.labs()]
 
     assert run(go()) == ["session 7"]
 

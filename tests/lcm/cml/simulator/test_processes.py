@@ -69,7 +69,7 @@ def test_errors_are_reported(simulator, worker):
 def test_faults_can_be_removed_and_calls_counted(simulator, worker):
     simulator.admin.fail("worker-1", Fault(FaultKind.STATUS))
     assert httpx.get(f"{worker}/api/v0/system_information").status_code == 503
-    simulator.admin.heal("worker-1")
+    simulator.admin.clear_faults("worker-1")
     simulator.admin.forget_calls("worker-1")
     assert httpx.get(f"{worker}/api/v0/system_information").status_code == 200
     assert simulator.admin.calls("worker-1") == {"GET /system_information": 1}

@@ -18,13 +18,13 @@ def test_nodes_links_and_omitted_links():
     assert [node.label for node in second.nodes] == ["r2"]
     assert [link.id for link in first.links] == ["l1"]
     assert second.links == ()
-    assert parting.left_out == ("r1 – r2",)
+    assert parting.dropped_links == ("r1 – r2",)
 
 
 def test_a_single_part_is_the_whole_topology():
     parting = partition_topology(LAB, [["host", "r1", "r2"]])
     assert parse_topology(parting.topologies[0]) == parse_topology(LAB)
-    assert parting.left_out == ()
+    assert parting.dropped_links == ()
 
 
 @pytest.mark.parametrize("path", DEMO, ids=lambda path: path.stem)
@@ -35,7 +35,7 @@ def test_only_links_between_parts_are_lost(path):
     parts = [parse_topology(text) for text in parting.topologies]
     nodes = [node for part in parts for node in part.nodes]
     assert sorted(nodes, key=lambda node: node.id) == sorted(whole.nodes, key=lambda node: node.id)
-    assert sum(len(part.links) for part in parts) + len(parting.left_out) == len(whole.links)
+    assert sum(len(part.links) for part in parts) + len(parting.dropped_links) == len(whole.links)
 
 
 def test_unsupported_scalars_are_written_as_read():

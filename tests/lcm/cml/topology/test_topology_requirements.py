@@ -78,25 +78,25 @@ def test_rounding_goes_up_to_the_next_step_only(value, step, rounded):
     [
         (
             "node_definition: iosv, cpus: 1, boot_disk_size: 1",
-            "R1 (iosv): RAM is not set, assumed 768 MB (default of iosv)",
+            "R1: the topology does not set RAM. LCM assumes 768 MB, the default of iosv.",
         ),
         (
             "node_definition: iosv, ram: 512, boot_disk_size: 1",
-            "R1 (iosv): CPUs are not set, assumed 1 CPU (default of iosv)",
+            "R1: the topology does not set CPUs. LCM assumes 1 CPU, the default of iosv.",
         ),
         (
             "node_definition: nxosv9000",
-            "R1 (nxosv9000): CPUs, RAM and disk are not set, "
-            "assumed 2 CPUs, 10240 MB and 16 GB (default of nxosv9000)",
+            "R1: the topology does not set CPUs, RAM and disk. "
+            "LCM assumes 2 CPUs, 10240 MB and 16 GB, the default of nxosv9000.",
         ),
         (
             "node_definition: cat-sdwan-manager, cpus: 8, ram: 16384, boot_disk_size: 32",
-            "R1 (cat-sdwan-manager): data volume is not set, "
-            "assumed 256 GB of data (default of cat-sdwan-manager)",
+            "R1: the topology does not set a data volume. "
+            "LCM assumes 256 GB of data, the default of cat-sdwan-manager.",
         ),
         (
             "node_definition: vendor-x, cpus: 1, boot_disk_size: 1",
-            "R1 (vendor-x): RAM is not set, assumed 2048 MB (a guess)",
+            "R1: the topology does not set RAM. LCM assumes 2048 MB, which is a guess.",
         ),
     ],
 )

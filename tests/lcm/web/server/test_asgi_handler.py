@@ -171,7 +171,7 @@ def test_requests_are_rejected_while_the_database_is_unavailable_and_never_run_l
         seen.clear()
         blocked.set()
         database[0] = ""
-        while database_health.health.is_away:
+        while database_health.health.is_unavailable:
             await asyncio.sleep(0.01)
         assert (await ask(handler, "/note", b"back")) == (200, b"back")
         # The rejected request was dropped before a thread had started it.

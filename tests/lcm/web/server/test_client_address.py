@@ -39,7 +39,7 @@ def test_the_client_address_is_the_right_most_untrusted_one(settings, proxies, p
 @pytest.mark.parametrize(("trusted", "status"), [(["127.0.0.1"], 302), ([], 200)])
 def test_behind_a_trusted_proxy_wrong_passwords_block_no_other_client(settings, viewer, trusted, status):
     settings.CONFIG["TRUSTED_PROXIES"] = [ip_network(each) for each in trusted]
-    settings.CONFIG["API_LOGIN_RATE"] = "2/min"
+    settings.CONFIG["LOGIN_FAILURE_RATE"] = "2/min"
 
     def sign_in(password, source):
         form = {"username": viewer.username, "password": password}
@@ -53,7 +53,7 @@ def test_behind_a_trusted_proxy_wrong_passwords_block_no_other_client(settings, 
 
 @pytest.mark.usefixtures("one_window")
 def test_a_browser_that_has_signed_in_is_not_blocked_by_others_at_its_address(settings, viewer, operator):
-    settings.CONFIG["API_LOGIN_RATE"] = "2/min"
+    settings.CONFIG["LOGIN_FAILURE_RATE"] = "2/min"
 
     def sign_in(person, password, cookie=""):
         client = Client()

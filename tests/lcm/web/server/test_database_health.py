@@ -112,7 +112,7 @@ def web(database: Proxy, tmp_path: Path) -> Iterator[str]:
         WEB_BIND=str(address),
         WEB_WORKERS="1",
         WEB_THREADS=str(THREADS),
-        API_LOGIN_RATE="1000/min",
+        LOGIN_FAILURE_RATE="1000/min",
     )
     command = [sys.executable, "-m", "gunicorn", "-c", "python:lcm.config.gunicorn", "lcm.asgi:application"]
     with (tmp_path / "log").open("wb") as log:

@@ -1,4 +1,4 @@
-"""The data folder is private to LCM's user."""
+"""The data folder is private to LCM's user and has one supervisor."""
 
 import os
 import stat
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.supervisor.file_permissions import make_private
+from lcm.config.data_folder import AlreadyRunningError, hold_lock, make_private
 
 # Files that other users could read.
 EARLIER = [
@@ -66,3 +66,21 @@ def test_shared_folders_and_link_targets_are_unchanged(tmp_path: Path) -> None:
     assert make_private(shared) == [shared]
     assert mode(shared) == 0o1777
     assert mode(elsewhere) == 0o755
+
+
+def test_a_second_supervisor_gets_the_process_id_of_the_first(tmp_path: Path) -> None:
+    with (
+        hold_lock(tmp_path),
+        pytest.raises(AlreadyRunningError) as refusal,
+        hold_lock(tmp_path),
+    ):
+        pass
+    assert str(refusal.value) == (
+        f"LCM is already running on {tmp_path} (process {os.getpid()}). Stop it or set another DATA_DIR"
+    )
+
+
+def test_the_lock_is_released_afterwards(tmp_path: Path) -> None:
+    for _ in range(2):
+        with hold_lock(tmp_path):
+            assert (tmp_path / "up.lock").read_text() == str(os.getpid())
