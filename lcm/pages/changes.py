@@ -13,7 +13,7 @@ from django.db.models import Model
 from django.utils.dateparse import parse_datetime
 
 from lcm.models import ChangeLog
-from lcm.templatetags.lcm import clock, words
+from lcm.templatetags.lcm import clock, humanize_name
 from lcm.web.object_links import model_of
 from lcm.web.wording import amount_text
 
@@ -49,7 +49,7 @@ def field_differences(change: ChangeLog) -> list[FieldDifference]:
 def _label(name: str) -> str:
     for ending in (*UNITS, "_at"):
         name = name.removesuffix(ending)
-    label = " ".join(ACRONYMS.get(word, word) for word in words(name).split())
+    label = " ".join(ACRONYMS.get(word, word) for word in humanize_name(name).split())
     return label[:1].upper() + label[1:]
 
 
@@ -68,7 +68,7 @@ def _said(model: type[Model] | None, name: str, value: Any) -> str | None:
 
 
 def _pairs(value: Mapping[str, Any]) -> str:
-    return " · ".join(f"{words(key)} {each}" for key, each in value.items() if each not in (None, ""))
+    return " · ".join(f"{humanize_name(key)} {each}" for key, each in value.items() if each not in (None, ""))
 
 
 def _chosen(model: type[Model] | None, name: str, value: Any) -> str | None:

@@ -133,19 +133,19 @@ def definition_import(request: HttpRequest) -> HttpResponseBase:
         return _show(request, form, status=422)
     text = form.cleaned_data["text"]
     try:
-        understood = services.read_topology(text=text)
+        topology = services.read_topology(text=text)
     except InvalidInput as error:
         _show_topology_errors(form, error)
         return _show(request, form, status=422)
     decoded = text.decode() if isinstance(text, bytes) else text
-    review = ReviewForm(initial=_suggested(understood) | {"topology": decoded})
-    return _show(request, review, understood)
+    review = ReviewForm(initial=_suggested(topology) | {"topology": decoded})
+    return _show(request, review, topology)
 
 
 def _save(request: HttpRequest) -> HttpResponseBase:
     form = ReviewForm(request.POST)
     try:
-        understood = services.read_topology(text=request.POST.get("topology", ""))
+        topology = services.read_topology(text=request.POST.get("topology", ""))
     except InvalidInput as error:
         first = TopologyForm(request.POST)
         first.is_valid()
@@ -160,7 +160,7 @@ def _save(request: HttpRequest) -> HttpResponseBase:
         return FormResult(f"{definition} imported.", reverse("definition_detail", args=[definition.pk]))
 
     done = save_form(form, save)
-    return redirect_with_message(request, done) if done else _show(request, form, understood, status=422)
+    return redirect_with_message(request, done) if done else _show(request, form, topology, status=422)
 
 
 def _suggested(topology: Topology) -> dict[str, Any]:
@@ -179,12 +179,12 @@ def _show_topology_errors(form: PageForm, error: InvalidInput) -> None:
 
 
 def _show(
-    request: HttpRequest, form: PageForm, understood: Topology | None = None, *, status: int = 200
+    request: HttpRequest, form: PageForm, topology: Topology | None = None, *, status: int = 200
 ) -> HttpResponseBase:
     context = {
         "form": form,
-        "understood": understood,
-        "picture": picture_of(*_parts(understood)) if understood else None,
+        "topology": topology,
+        "picture": picture_of(*_parts(topology)) if topology else None,
         "crumbs": [("Definitions", reverse("definition_list")), ("Import", "")],
     }
     return render(request, "definitions/import.html", context, status=status)

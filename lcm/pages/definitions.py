@@ -288,7 +288,7 @@ def _nothing_to_revert(
     """Return why nothing can be reverted, shown before a reason is requested, as for ineligible rows."""
     context = {
         "title": f"Revision {revision.number} is current",
-        "left_out": f"{definition} already requires {_amounts(revision)}.",
+        "ineligible_note": f"{definition} already requires {_amounts(revision)}.",
         "back": _home(definition),
         "crumbs": _crumbs(definition, "Revert"),
     }

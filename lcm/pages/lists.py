@@ -15,7 +15,7 @@ from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
 from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
 from lcm.web.object_links import link_objects, object_name
-from lcm.web.wording import count_text
+from lcm.web.wording import Plural, count_text
 
 
 def _sessions_lead() -> str:
@@ -48,8 +48,11 @@ _SESSION_COLUMNS = [
 _REQUESTED = Column("Requested", lambda row: row.created_at, sort="-created_at", numeric=True)
 SESSIONS = ListPage(
     title="Sessions",
-    noun="session",
-    plural="sessions",
+    export_name="sessions",
+    counted=Plural("%(count)s session", "%(count)s sessions"),
+    search_label="Search sessions",
+    no_match_title="No session matches",
+    empty_title="No sessions yet",
     rows=sessions.sessions,
     filterset=filters.SessionFilter,
     columns=[*_SESSION_COLUMNS, Column("Timeslot", lambda row: row.ends_at, sort="ends_at"), _REQUESTED],
@@ -78,8 +81,11 @@ def _requirement(name: str) -> Any:
 
 DEFINITIONS = ListPage(
     title="Definitions",
-    noun="definition",
-    plural="definitions",
+    export_name="definitions",
+    counted=Plural("%(count)s definition", "%(count)s definitions"),
+    search_label="Search definitions",
+    no_match_title="No definition matches",
+    empty_title="No definitions yet",
     rows=definitions.definitions,
     filterset=filters.DefinitionFilter,
     columns=[
@@ -141,8 +147,11 @@ def revisions_list(definition: LabletDefinition) -> ListPage:
     can_revert = definition.current_revision.number > 1
     return ListPage(
         title=f"Revisions of {definition}",
-        noun="revision",
-        plural="revisions",
+        export_name="revisions",
+        counted=Plural("%(count)s revision", "%(count)s revisions"),
+        search_label="Search revisions",
+        no_match_title="No revision matches",
+        empty_title="No revisions yet",
         rows=lambda: definitions.revisions_to_list(definition),
         filterset=filters.RevisionFilter,
         columns=_REVISION_COLUMNS,
@@ -171,8 +180,11 @@ def _domains_lead() -> str:
 
 DOMAINS = ListPage(
     title="Domains",
-    noun="domain",
-    plural="domains",
+    export_name="domains",
+    counted=Plural("%(count)s domain", "%(count)s domains"),
+    search_label="Search domains",
+    no_match_title="No domain matches",
+    empty_title="No domains yet",
     rows=organisation.domains,
     filterset=filters.DomainFilter,
     columns=[
@@ -201,8 +213,11 @@ def _projects_lead() -> str:
 
 PROJECTS = ListPage(
     title="Projects",
-    noun="project",
-    plural="projects",
+    export_name="projects",
+    counted=Plural("%(count)s project", "%(count)s projects"),
+    search_label="Search projects",
+    no_match_title="No project matches",
+    empty_title="No projects yet",
     rows=organisation.projects,
     filterset=filters.ProjectFilter,
     columns=[
@@ -235,8 +250,11 @@ def members_list(project: Any) -> ListPage:
     )
     return ListPage(
         title=f"Members of {project.path}",
-        noun="member",
-        plural="members",
+        export_name="members",
+        counted=Plural("%(count)s member", "%(count)s members"),
+        search_label="Search members",
+        no_match_title="No member matches",
+        empty_title="No members yet",
         rows=lambda: organisation.members_of(project),
         filterset=filters.MemberFilter,
         columns=[
@@ -273,8 +291,11 @@ def _people_lead() -> str:
 
 PEOPLE = ListPage(
     title="People",
-    noun="person",
-    plural="people",
+    export_name="people",
+    counted=Plural("%(count)s person", "%(count)s people"),
+    search_label="Search people",
+    no_match_title="No person matches",
+    empty_title="No people yet",
     rows=organisation.people,
     filterset=filters.PersonFilter,
     columns=[
@@ -311,8 +332,11 @@ def _tokens_lead() -> str:
 
 TOKENS = ListPage(
     title="Tokens",
-    noun="token",
-    plural="tokens",
+    export_name="tokens",
+    counted=Plural("%(count)s token", "%(count)s tokens"),
+    search_label="Search tokens",
+    no_match_title="No token matches",
+    empty_title="No tokens yet",
     rows=organisation.tokens,
     filterset=filters.TokenFilter,
     columns=[
@@ -350,8 +374,11 @@ def _jobs_lead() -> str:
 
 JOBS = ListPage(
     title="Jobs",
-    noun="job",
-    plural="jobs",
+    export_name="jobs",
+    counted=Plural("%(count)s job", "%(count)s jobs"),
+    search_label="Search jobs",
+    no_match_title="No job matches",
+    empty_title="No jobs yet",
     rows=jobs.jobs,
     filterset=filters.JobFilter,
     columns=[
@@ -371,8 +398,11 @@ JOBS = ListPage(
 
 CHANGES = ListPage(
     title="Change log",
-    noun="change",
-    plural="changes",
+    export_name="changes",
+    counted=Plural("%(count)s change", "%(count)s changes"),
+    search_label="Search changes",
+    no_match_title="No change matches",
+    empty_title="No changes yet",
     rows=organisation.changes,
     filterset=filters.ChangeFilter,
     columns=[

@@ -28,7 +28,7 @@ PAGES = [
     "/sessions/{session}/extend",
     "/definitions/",
     "/definitions/import",
-    "/definitions/import-many",
+    "/definitions/bulk-import",
     "/definitions/{definition}/",
     "/definitions/{definition}/edit",
     "/definitions/{definition}/revise",
@@ -157,7 +157,7 @@ def _make_a_token(page: Page) -> None:
 
 
 def _start_a_job(page: Page) -> None:
-    page.goto("/definitions/import-many")
+    page.goto("/definitions/bulk-import")
     topology = next((ROOT / "lcm" / "demo" / "topologies").glob("*.yaml")).read_bytes()
     file: FilePayload = {"name": "to-look-at.yaml", "mimeType": "application/yaml", "buffer": topology}
     page.get_by_label("YAML files").set_input_files([file])
