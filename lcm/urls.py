@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from lcm.pages import (
     account,
+    changes,
     definition_import,
     definitions,
     jobs,
@@ -92,8 +93,8 @@ urlpatterns = [
     path("jobs/", jobs.job_list, name="job_list"),
     path("jobs/<uuid:pk>/", jobs.job_detail, name="job_detail"),
     path("jobs/<uuid:pk>/retry", jobs.job_retry, name="job_retry"),
-    path("changes/", account.change_list, name="change_list"),
-    path("changes/<int:pk>/", account.change_detail, name="change_detail"),
+    path("changes/", changes.change_list, name="change_list"),
+    path("changes/<int:pk>/", changes.change_detail, name="change_detail"),
     path("favicon.ico", account.favicon, name="favicon"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

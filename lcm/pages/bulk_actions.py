@@ -50,6 +50,7 @@ CANCEL = BulkOperation(
         ),
         some_eligible="%(count)s of %(selected)s sessions can be cancelled.",
         ineligible="Sessions that have ended or are stopping stay unchanged.",
+        dismiss="Keep sessions",
     ),
     eligible_rows=lambda rows: rows.filter(status__in=list(lifecycle.CANCEL_TARGETS)),
     run=_cancel,

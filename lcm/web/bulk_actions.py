@@ -59,6 +59,8 @@ class BulkTexts:
     some_eligible: str = "%(count)s of %(selected)s selected rows are eligible."
     # Which rows are not eligible.
     ineligible: str = ""
+    # Button that closes the dialog without a change.
+    dismiss: str = "Cancel"
 
 
 @dataclass(frozen=True)

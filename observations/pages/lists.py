@@ -41,7 +41,7 @@ def _lead() -> str:
     if not count:
         return "**No definition needs review.**"
     waste: Any = worth.aggregate(cpu=Sum("waste_cpu"), memory=Sum("waste_memory"))
-    text = f"**{count:,} of {count_text(total, 'definition')} {'needs' if count == 1 else 'need'} review.**"
+    text = lists.NEEDS_REVIEW.text(count, definitions=count_text(total, "definition"))
     if waste["cpu"] or waste["memory"]:
         text += (
             f" Waste in the last {DAYS} days: {waste['cpu']:,.0f} core-hours and "

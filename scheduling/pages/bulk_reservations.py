@@ -91,6 +91,7 @@ CANCEL_WAITING = BulkOperation(
             "%(count)s reservation in the queue cancelled.", "%(count)s reservations in the queue cancelled."
         ),
         effect="The reservations leave the queue, and their sessions are cancelled.",
+        dismiss="Keep reservations",
     ),
     eligible_rows=lambda rows: rows,
     run=_cancel,
@@ -110,6 +111,7 @@ CANCEL_BARE = BulkOperation(
         ),
         some_eligible="%(count)s of %(selected)s reservations can be cancelled.",
         ineligible="Reservations of sessions and ended reservations are skipped.",
+        dismiss="Keep reservations",
     ),
     eligible_rows=lambda rows: rows.filter(session=None, phase__in=ACTIVE_PHASES),
     run=for_each_row(_cancel_one),

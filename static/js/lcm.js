@@ -207,7 +207,7 @@ document.addEventListener("htmx:responseError", (event) => {
   const status = event.detail.xhr.status;
   if (status >= 500 && polls.has(event.detail.requestConfig)) return;
   const text = {
-    403: "Access denied, or you were logged out. Reload the page.",
+    403: "Access denied, or you were signed out. Reload the page.",
     404: "The object no longer exists. Reload the page.",
     409: "Someone else changed this object. Reload the page.",
   }[status];

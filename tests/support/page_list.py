@@ -122,7 +122,7 @@ def log_in(page: Page, person: str, password: str = "") -> None:
     page.goto("/login")
     page.get_by_label("Name").fill(person)
     page.get_by_label("Password").fill(password or f"demo-{person}")
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
 
 

@@ -243,7 +243,7 @@ def test_errors_have_pages(open_page, complaints):
     expect(page.get_by_role("heading", name="Access denied")).to_be_visible()
     page.goto("/sessions/")
     page.context.clear_cookies(name="lcm_csrf")
-    page.get_by_role("button", name="Log out").click()
+    page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
     assert all("Failed to load resource" in text for text in complaints)
     complaints.clear()

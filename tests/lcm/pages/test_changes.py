@@ -81,7 +81,7 @@ def test_the_actor_links_to_all_changes_of_that_person(client, viewer, operator,
     assert {row.user_id for row in answer.context["rows"].rows} == {operator.pk}
     assert mine in answer.context["rows"].rows
     (chip,) = answer.context["chips"]
-    assert chip == {"text": f"Who: {operator}", "query": ""}
+    assert chip == {"text": f"Actor: {operator}", "query": ""}
 
 
 def test_a_change_links_to_its_object_while_it_exists(client, viewer, session, project, now):
