@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from lcm.pages import (
     account,
+    changes,
     definition_import,
     definitions,
     jobs,
@@ -48,7 +49,7 @@ urlpatterns = [
     path("sessions/<uuid:pk>/extend", sessions.session_extend, name="session_extend"),
     path("definitions/", definitions.definition_list, name="definition_list"),
     path("definitions/import", definition_import.definition_import, name="definition_import"),
-    path("definitions/import-many", definition_import.definition_bulk_import, name="definition_import_many"),
+    path("definitions/bulk-import", definition_import.definition_bulk_import, name="definition_bulk_import"),
     path("definitions/activate", definitions.definition_bulk_activate, name="definition_bulk_activate"),
     path("definitions/deprecate", definitions.definition_bulk_deprecate, name="definition_bulk_deprecate"),
     path("definitions/<uuid:pk>/", definitions.definition_detail, name="definition_detail"),
@@ -92,8 +93,8 @@ urlpatterns = [
     path("jobs/", jobs.job_list, name="job_list"),
     path("jobs/<uuid:pk>/", jobs.job_detail, name="job_detail"),
     path("jobs/<uuid:pk>/retry", jobs.job_retry, name="job_retry"),
-    path("changes/", account.change_list, name="change_list"),
-    path("changes/<int:pk>/", account.change_detail, name="change_detail"),
+    path("changes/", changes.change_list, name="change_list"),
+    path("changes/<int:pk>/", changes.change_detail, name="change_detail"),
     path("favicon.ico", account.favicon, name="favicon"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -10,6 +10,7 @@ from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES, hours
 from fairshare.models import FairShare, UsageBucket
 from fairshare.selectors.shares import shares
 from lcm.web.list_page import Column, ListPage
+from lcm.web.wording import Plural
 
 
 def _hours_of(name: str) -> Callable[[UsageBucket], float]:
@@ -22,8 +23,11 @@ def _shown(name: str) -> Callable[[FairShare], Any]:
 
 SHARES = ListPage(
     title="Shares",
-    noun="share",
-    plural="shares",
+    export_name="shares",
+    counted=Plural("%(count)s share", "%(count)s shares"),
+    search_label="Search shares",
+    no_match_title="No share matches",
+    empty_title="No shares yet",
     rows=shares,
     filterset=filters.FairShareFilter,
     columns=[
@@ -61,8 +65,11 @@ SHARES = ListPage(
 
 BUCKETS = ListPage(
     title="Usage",
-    noun="usage bucket",
-    plural="usage buckets",
+    export_name="usage-buckets",
+    counted=Plural("%(count)s usage bucket", "%(count)s usage buckets"),
+    search_label="Search usage buckets",
+    no_match_title="No usage bucket matches",
+    empty_title="No usage buckets yet",
     rows=UsageBucket.objects.all,
     filterset=filters.UsageBucketFilter,
     columns=[

@@ -9,16 +9,18 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin import helpers
 from django.contrib.admin.actions import delete_selected
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
 from lcm.admin.base import AnyModelAdmin, AuditedModelAdmin
 from lcm.admin.reason_form import confirmed_reason
 from lcm.domain.errors import LcmError
+from lcm.web.wording import Plural
 
 AT_ONCE = 1_000
 REFUSALS_SHOWN = 20
+MORE_REJECTED = Plural("%(count)s more was rejected.", "%(count)s more were rejected.")
 
 
 @admin.action(description="Delete selected %(verbose_name_plural)s …", permissions=["delete"])
@@ -42,7 +44,7 @@ def confirm_with_form(
     title: str,
     submit: str,
     save: Callable[[Any, dict[str, Any]], object],
-    done: str,
+    done: Plural,
 ) -> TemplateResponse | None:
     """Show a form before the action; once it is valid, call `save` with each object and the cleaned data."""
     if too_many(modeladmin, request, queryset):
@@ -72,7 +74,7 @@ def apply_to_each(
     queryset: QuerySet[Any],
     *,
     save: Callable[[Any], object],
-    done: str,
+    done: Plural,
 ) -> None:
     """Call a service with each object; show its error for each rejected object and continue with the rest."""
     if too_many(modeladmin, request, queryset):
@@ -85,12 +87,12 @@ def apply_to_each(
         except LcmError as error:
             refusals.append(error.message)
     if count:
-        modeladmin.message_user(request, f"{_counted(queryset.model, count)} {done}.", messages.SUCCESS)
+        modeladmin.message_user(request, done.text(count), messages.SUCCESS)
     for text in refusals[:REFUSALS_SHOWN]:
         modeladmin.message_user(request, text, messages.ERROR)
     if len(refusals) > REFUSALS_SHOWN:
-        more = len(refusals) - REFUSALS_SHOWN
-        modeladmin.message_user(request, f"{more:,} more were rejected.", messages.ERROR)
+        more = MORE_REJECTED.text(len(refusals) - REFUSALS_SHOWN)
+        modeladmin.message_user(request, more, messages.ERROR)
 
 
 def too_many(modeladmin: AuditedModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
@@ -105,8 +107,3 @@ def _form_used(request: HttpRequest) -> int:
     """Return which action form was submitted, the one above (0) or below (1) the list."""
     index = request.POST.get("index", "0")
     return int(index) if index.isdigit() and int(index) < len(request.POST.getlist("action")) else 0
-
-
-def _counted(model: type[Model], count: int) -> str:
-    kind = model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural
-    return f"{count:,} {kind}"

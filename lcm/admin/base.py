@@ -87,7 +87,7 @@ class AuditedModelAdmin(AdminOnlyMixin, AnyModelAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         own = super().get_fieldsets(request, obj)
-        return [*own, ("Why", {"fields": ("reason",)})] if self._edits(request, obj) else own
+        return [*own, ("Reason", {"fields": ("reason",)})] if self._edits(request, obj) else own
 
     def _edits(self, request: HttpRequest, obj: Any) -> bool:
         return obj is not None and self.has_change_permission(request, obj)

@@ -15,6 +15,7 @@ from lcm.admin.reason_form import AdminReasonForm
 from lcm.models import DefinitionRevision, DefinitionStatus, LabletDefinition
 from lcm.models.definitions import RESOURCES
 from lcm.services.definitions import set_definition_status
+from lcm.web.wording import Plural
 
 LONG = ("topology_yaml", "nodes", "links")
 EVIDENCE = ("port_template", "before", "aggregate")
@@ -86,7 +87,13 @@ class DefinitionAdmin(AuditedModelAdmin):
             status = DefinitionStatus.ACTIVE
             set_definition_status(definition=definition, status=status, actor=actor_of(request))
 
-        apply_to_each(self, request, queryset, save=save, done="set to active")
+        apply_to_each(
+            self,
+            request,
+            queryset,
+            save=save,
+            done=Plural("%(count)s definition set to active.", "%(count)s definitions set to active."),
+        )
 
     @admin.action(description="Deprecate selected %(verbose_name_plural)s …")
     def deprecate(
@@ -104,7 +111,9 @@ class DefinitionAdmin(AuditedModelAdmin):
             title="Deprecate definitions",
             submit="Deprecate these definitions",
             save=save,
-            done="set to deprecated",
+            done=Plural(
+                "%(count)s definition set to deprecated.", "%(count)s definitions set to deprecated."
+            ),
         )
 
 

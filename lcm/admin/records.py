@@ -17,6 +17,7 @@ from lcm.admin.base import AuditedModelAdmin, ReadOnlyAdmin, actor_of
 from lcm.admin.reason_form import AdminReasonForm
 from lcm.models import ApiToken, ChangeLog, FeedEntry, FeedHead, Heartbeat, IdempotentResponse, Job, User
 from lcm.services.tokens import revoke_token
+from lcm.web.wording import Plural
 
 FOUND_AT_MOST = 200
 
@@ -96,12 +97,12 @@ class TokenAdmin(AuditedModelAdmin):
             title="Revoke tokens",
             submit="Revoke these tokens",
             save=save,
-            done="revoked",
+            done=Plural("%(count)s token revoked.", "%(count)s tokens revoked."),
         )
 
 
 @admin.register(IdempotentResponse)
-class IdempotentAnswerAdmin(ReadOnlyAdmin):
+class IdempotentResponseAdmin(ReadOnlyAdmin):
     """Hides the response bodies, which may contain data that only the requester may see."""
 
     list_display = ("key", "principal", "status", "created_at")

@@ -19,6 +19,7 @@ from lcm.models import Kernel, LabletSession, SessionTransition
 from lcm.models.definitions import RESOURCES
 from lcm.selectors.sessions import search_sessions, sessions
 from lcm.services.sessions import cancel_session, transition_session
+from lcm.web.wording import Plural
 
 TARGETS = [
     status for status in SessionStatus if any(status in following for following in TRANSITIONS.values())
@@ -114,7 +115,10 @@ class SessionAdmin(AuditedModelAdmin):
             title="Cancel sessions",
             submit="Cancel these sessions",
             save=save,
-            done="cancelled or being stopped",
+            done=Plural(
+                "%(count)s session cancelled or being stopped.",
+                "%(count)s sessions cancelled or being stopped.",
+            ),
         )
 
     @admin.action(description="Move to …", permissions=["change"])
@@ -130,7 +134,7 @@ class SessionAdmin(AuditedModelAdmin):
             title="Move sessions to another status",
             submit="Move these sessions",
             save=save,
-            done="moved",
+            done=Plural("%(count)s session moved.", "%(count)s sessions moved."),
         )
 
 

@@ -1,4 +1,4 @@
-"""Users of the demo: one log-in per role, and owners of sessions."""
+"""Users of the demo: one account per role, and owners of sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sign-in, theme, suggestions and change log pages."""
+"""Sign-in, theme and suggestions."""
 
 from __future__ import annotations
 
@@ -9,20 +9,15 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.templatetags.static import static
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from lcm.domain.roles import Role, role_of
-from lcm.models import ChangeLog, Theme, User
-from lcm.pages.changes import field_differences
-from lcm.pages.lists import CHANGES
+from lcm.domain.roles import Role
+from lcm.models import Theme, User
 from lcm.selectors import names
-from lcm.selectors.organisation import values_are_for_admins
 from lcm.web.access import is_local_address, public, role_required
-from lcm.web.list_page import list_page
-from lcm.web.object_links import link_objects
 from lcm.web.server.known_browser import remember_browser
 from lcm.web.server.rate_limit import record_failure, seconds_until_retry
 
@@ -117,21 +112,3 @@ def suggest(request: HttpRequest, kind: str) -> HttpResponseBase:
     if kind not in SUGGESTERS:
         return JsonResponse({"code": "not_found", "message": "Page not found.", "details": {}}, status=404)
     return render(request, "components/options.html", {"options": SUGGESTERS[kind](text.strip())})
-
-
-@require_GET
-@role_required(Role.VIEWER)
-def change_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, CHANGES)
-
-
-@require_GET
-@role_required(Role.VIEWER)
-def change_detail(request: HttpRequest, pk: int) -> HttpResponseBase:
-    change = get_object_or_404(ChangeLog, pk=pk)
-    link_objects([change])
-    crumbs = [("Change log", reverse("change_list")), (f"Change {change.pk}", "")]
-    is_hidden = values_are_for_admins(change) and role_of(request.user) < Role.ADMIN
-    rows = [] if is_hidden else field_differences(change)
-    context = {"change": change, "rows": rows, "is_hidden": is_hidden, "crumbs": crumbs}
-    return render(request, "changes/detail.html", context)

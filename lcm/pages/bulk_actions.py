@@ -13,7 +13,8 @@ from lcm.pages.lists import DEFINITIONS, SESSIONS, TOKENS
 from lcm.services.definitions import set_definition_status
 from lcm.services.sessions import cancel_sessions
 from lcm.services.tokens import revoke_token
-from lcm.web.bulk_actions import BulkOperation, BulkResult, Work, for_each_row, register_bulk
+from lcm.web.bulk_actions import BulkOperation, BulkResult, BulkTexts, Work, for_each_row, register_bulk
+from lcm.web.wording import Plural
 
 
 def _cancel(
@@ -37,11 +38,20 @@ CANCEL = BulkOperation(
     name="cancel-sessions",
     page=SESSIONS,
     list_url="session_list",
-    verb="Cancel",
-    past="cancelled or being stopped",
-    can_be="cancelled",
-    effect="Waiting sessions leave the queue. Running sessions stop and lose unsaved work.",
-    rest="Sessions that have ended or are stopping stay unchanged.",
+    texts=BulkTexts(
+        button=Plural("Cancel %(count)s session", "Cancel %(count)s sessions"),
+        question=Plural("Cancel %(count)s session?", "Cancel %(count)s sessions?"),
+        result=Plural(
+            "%(count)s session cancelled or being stopped.", "%(count)s sessions cancelled or being stopped."
+        ),
+        effect="Waiting sessions leave the queue. Running sessions stop and lose unsaved work.",
+        none_eligible=Plural(
+            "This session cannot be cancelled", "None of the %(count)s sessions can be cancelled"
+        ),
+        some_eligible="%(count)s of %(selected)s sessions can be cancelled.",
+        ineligible="Sessions that have ended or are stopping stay unchanged.",
+        dismiss="Keep sessions",
+    ),
     eligible_rows=lambda rows: rows.filter(status__in=list(lifecycle.CANCEL_TARGETS)),
     run=_cancel,
     danger=True,
@@ -50,11 +60,17 @@ ACTIVATE = BulkOperation(
     name="activate-definitions",
     page=DEFINITIONS,
     list_url="definition_list",
-    verb="Activate",
-    past="made active",
-    can_be="made active",
-    effect="People can request sessions of them.",
-    rest="Definitions that are already active stay unchanged.",
+    texts=BulkTexts(
+        button=Plural("Activate %(count)s definition", "Activate %(count)s definitions"),
+        question=Plural("Activate %(count)s definition?", "Activate %(count)s definitions?"),
+        result=Plural("%(count)s definition activated.", "%(count)s definitions activated."),
+        effect="People can request sessions of these definitions.",
+        none_eligible=Plural(
+            "This definition cannot be activated", "None of the %(count)s definitions can be activated"
+        ),
+        some_eligible="%(count)s of %(selected)s definitions can be activated.",
+        ineligible="Definitions that are already active stay unchanged.",
+    ),
     eligible_rows=lambda rows: rows.exclude(status=DefinitionStatus.ACTIVE),
     run=_set_status(DefinitionStatus.ACTIVE),
 )
@@ -62,11 +78,18 @@ DEPRECATE = BulkOperation(
     name="deprecate-definitions",
     page=DEFINITIONS,
     list_url="definition_list",
-    verb="Deprecate",
-    past="made deprecated",
-    can_be="made deprecated",
-    effect="People can no longer request sessions of them. Existing sessions are not affected.",
-    rest="Definitions that are already deprecated stay unchanged.",
+    texts=BulkTexts(
+        button=Plural("Deprecate %(count)s definition", "Deprecate %(count)s definitions"),
+        question=Plural("Deprecate %(count)s definition?", "Deprecate %(count)s definitions?"),
+        result=Plural("%(count)s definition deprecated.", "%(count)s definitions deprecated."),
+        effect="People can no longer request sessions of these definitions. "
+        "Existing sessions are not affected.",
+        none_eligible=Plural(
+            "This definition cannot be deprecated", "None of the %(count)s definitions can be deprecated"
+        ),
+        some_eligible="%(count)s of %(selected)s definitions can be deprecated.",
+        ineligible="Definitions that are already deprecated stay unchanged.",
+    ),
     eligible_rows=lambda rows: rows.exclude(status=DefinitionStatus.DEPRECATED),
     run=_set_status(DefinitionStatus.DEPRECATED),
     danger=True,
@@ -75,11 +98,15 @@ REVOKE = BulkOperation(
     name="revoke-tokens",
     page=TOKENS,
     list_url="token_list",
-    verb="Revoke",
-    past="revoked",
-    can_be="revoked",
-    effect="Requests with these tokens are rejected from now on. This cannot be undone.",
-    rest="Tokens that are already revoked stay unchanged.",
+    texts=BulkTexts(
+        button=Plural("Revoke %(count)s token", "Revoke %(count)s tokens"),
+        question=Plural("Revoke %(count)s token?", "Revoke %(count)s tokens?"),
+        result=Plural("%(count)s token revoked.", "%(count)s tokens revoked."),
+        effect="Requests with these tokens are rejected from now on. This cannot be undone.",
+        none_eligible=Plural("This token cannot be revoked", "None of the %(count)s tokens can be revoked"),
+        some_eligible="%(count)s of %(selected)s tokens can be revoked.",
+        ineligible="Tokens that are already revoked stay unchanged.",
+    ),
     eligible_rows=lambda rows: rows.filter(revoked_at=None),
     run=for_each_row(_revoke),
     danger=True,

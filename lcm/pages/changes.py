@@ -1,4 +1,4 @@
-"""Differences of a change log entry as text: values before and after."""
+"""Change log pages: the list, and an entry with its values before and after."""
 
 from __future__ import annotations
 
@@ -10,11 +10,20 @@ from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 from django.utils.dateparse import parse_datetime
+from django.views.decorators.http import require_GET
 
+from lcm.domain.roles import Role, role_of
 from lcm.models import ChangeLog
-from lcm.templatetags.lcm import clock, words
-from lcm.web.object_links import model_of
+from lcm.pages.lists import CHANGES
+from lcm.selectors.organisation import values_are_for_admins
+from lcm.templatetags.lcm import clock, humanize_name
+from lcm.web.access import role_required
+from lcm.web.list_page import list_page
+from lcm.web.object_links import link_objects, model_of
 from lcm.web.wording import amount_text
 
 # Suffixes of field names that give the unit; the label omits them.
@@ -24,6 +33,24 @@ SECONDS = ("_timeout", "_wait")
 ACRONYMS = {"cpu": "CPU", "gpu": "GPU"}
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def change_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, CHANGES)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def change_detail(request: HttpRequest, pk: int) -> HttpResponseBase:
+    change = get_object_or_404(ChangeLog, pk=pk)
+    link_objects([change])
+    crumbs = [("Change log", reverse("change_list")), (f"Change {change.pk}", "")]
+    is_hidden = values_are_for_admins(change) and role_of(request.user) < Role.ADMIN
+    rows = [] if is_hidden else field_differences(change)
+    context = {"change": change, "rows": rows, "is_hidden": is_hidden, "crumbs": crumbs}
+    return render(request, "changes/detail.html", context)
 
 
 @dataclass(frozen=True)
@@ -49,7 +76,7 @@ def field_differences(change: ChangeLog) -> list[FieldDifference]:
 def _label(name: str) -> str:
     for ending in (*UNITS, "_at"):
         name = name.removesuffix(ending)
-    label = " ".join(ACRONYMS.get(word, word) for word in words(name).split())
+    label = " ".join(ACRONYMS.get(word, word) for word in humanize_name(name).split())
     return label[:1].upper() + label[1:]
 
 
@@ -68,7 +95,7 @@ def _said(model: type[Model] | None, name: str, value: Any) -> str | None:
 
 
 def _pairs(value: Mapping[str, Any]) -> str:
-    return " · ".join(f"{words(key)} {each}" for key, each in value.items() if each not in (None, ""))
+    return " · ".join(f"{humanize_name(key)} {each}" for key, each in value.items() if each not in (None, ""))
 
 
 def _chosen(model: type[Model] | None, name: str, value: Any) -> str | None:

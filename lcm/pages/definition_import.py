@@ -42,7 +42,7 @@ class FilesField(forms.FileField):
 
 
 class BulkImportForm(PageForm):
-    topologies = FilesField(label="YAML files", help_text="As CML exports them, 50 at most, 5 MB together.")
+    topologies = FilesField(label="YAML files", help_text="Exported from CML; up to 50 files, 5 MB in total.")
 
 
 @require_http_methods(["GET", "POST"])
@@ -55,14 +55,14 @@ def definition_bulk_import(request: HttpRequest) -> HttpResponseBase:
 
     home = reverse("definition_import")
     page = FormPage(
-        title="Import many definitions",
+        title="Import several definitions",
         text="Each file becomes a draft with the requirements of its nodes. "
         "Check the drafts, then activate them.",
         form=BulkImportForm,
         submit="Import files",
         save=save,
         back=home,
-        crumbs=[("Definitions", reverse("definition_list")), ("Import", home), ("Many", "")],
+        crumbs=[("Definitions", reverse("definition_list")), ("Import", home), ("Several", "")],
     )
     return form_page(request, page)
 
@@ -86,10 +86,10 @@ class TopologyForm(PageForm):
     """First step: the topology as text or file."""
 
     use_required_attribute = False
-    file = EitherFile(label="YAML file", help_text="As CML exports it, 2 MB at most.")
+    file = EitherFile(label="YAML file", help_text="Exported from CML, up to 2 MB.")
     topology = EitherText(
         strip=False,
-        label="Or paste it",
+        label="Or paste the topology",
         widget=forms.Textarea(attrs={"rows": 14, "class": "input mono", "spellcheck": "false"}),
     )
 
@@ -108,13 +108,13 @@ class ReviewForm(RequirementsForm, DefinitionForm):
     """Second step: the imported values, to be named and corrected."""
 
     name = forms.CharField(
-        max_length=63, validators=[slug_name], help_text="Small letters, digits and hyphens."
+        max_length=63, validators=[slug_name], help_text="Lower-case letters, digits and hyphens."
     )
     version = forms.CharField(max_length=20, initial="1.0")
     status = forms.ChoiceField(
         choices=[(each.value, each.label) for each in (DefinitionStatus.DRAFT, DefinitionStatus.ACTIVE)],
         initial=DefinitionStatus.ACTIVE,
-        help_text="Sessions can be requested of active definitions only.",
+        help_text="Sessions can only be requested of active definitions.",
     )
     topology = forms.CharField(widget=forms.HiddenInput, strip=False)
     field_order = ["name", "version", "status", "description", *RESOURCES, *services.EDITABLE_FIELDS[1:]]
@@ -133,19 +133,19 @@ def definition_import(request: HttpRequest) -> HttpResponseBase:
         return _show(request, form, status=422)
     text = form.cleaned_data["text"]
     try:
-        understood = services.read_topology(text=text)
+        topology = services.read_topology(text=text)
     except InvalidInput as error:
         _show_topology_errors(form, error)
         return _show(request, form, status=422)
     decoded = text.decode() if isinstance(text, bytes) else text
-    review = ReviewForm(initial=_suggested(understood) | {"topology": decoded})
-    return _show(request, review, understood)
+    review = ReviewForm(initial=_suggested(topology) | {"topology": decoded})
+    return _show(request, review, topology)
 
 
 def _save(request: HttpRequest) -> HttpResponseBase:
     form = ReviewForm(request.POST)
     try:
-        understood = services.read_topology(text=request.POST.get("topology", ""))
+        topology = services.read_topology(text=request.POST.get("topology", ""))
     except InvalidInput as error:
         first = TopologyForm(request.POST)
         first.is_valid()
@@ -160,7 +160,7 @@ def _save(request: HttpRequest) -> HttpResponseBase:
         return FormResult(f"{definition} imported.", reverse("definition_detail", args=[definition.pk]))
 
     done = save_form(form, save)
-    return redirect_with_message(request, done) if done else _show(request, form, understood, status=422)
+    return redirect_with_message(request, done) if done else _show(request, form, topology, status=422)
 
 
 def _suggested(topology: Topology) -> dict[str, Any]:
@@ -179,12 +179,12 @@ def _show_topology_errors(form: PageForm, error: InvalidInput) -> None:
 
 
 def _show(
-    request: HttpRequest, form: PageForm, understood: Topology | None = None, *, status: int = 200
+    request: HttpRequest, form: PageForm, topology: Topology | None = None, *, status: int = 200
 ) -> HttpResponseBase:
     context = {
         "form": form,
-        "understood": understood,
-        "picture": picture_of(*_parts(understood)) if understood else None,
+        "topology": topology,
+        "picture": picture_of(*_parts(topology)) if topology else None,
         "crumbs": [("Definitions", reverse("definition_list")), ("Import", "")],
     }
     return render(request, "definitions/import.html", context, status=status)

@@ -86,9 +86,11 @@ class DefinitionForm(PageForm):
     """Settings that an Admin may change without creating a revision."""
 
     description = forms.CharField(max_length=500, required=False, widget=forms.Textarea(attrs={"rows": 2}))
-    system = forms.CharField(max_length=30, initial="cml", help_text="Kind of worker that runs it.")
+    system = forms.CharField(max_length=30, initial="cml", help_text="Kind of worker that runs the lab.")
     pool = forms.CharField(
-        max_length=63, required=False, help_text="Pool of its sessions. Empty: chosen for each session."
+        max_length=63,
+        required=False,
+        help_text="Pool for its sessions. Empty: chosen for each session.",
     )
     placement = forms.ChoiceField(choices=Placement.choices, initial=Placement.TOGETHER)
     max_duration = forms.DurationField(
@@ -98,7 +100,7 @@ class DefinitionForm(PageForm):
     awaits_arrival = forms.BooleanField(
         required=False,
         label="Start when the user arrives",
-        help_text="The session runs when the user arrives, not as soon as the lab is ready.",
+        help_text="The session starts running when the user arrives, not when the lab is ready.",
     )
     slot_labels = forms.JSONField(
         required=False,
@@ -114,7 +116,7 @@ class DefinitionForm(PageForm):
     def clean_max_duration(self) -> Any:
         value = self.cleaned_data["max_duration"]
         if not 60 <= value.total_seconds() <= 365 * 86_400:
-            raise forms.ValidationError("A timeslot lasts from a minute to a year.")
+            raise forms.ValidationError("Must be between 1 minute and 1 year.")
         return value
 
 
@@ -288,7 +290,7 @@ def _nothing_to_revert(
     """Return why nothing can be reverted, shown before a reason is requested, as for ineligible rows."""
     context = {
         "title": f"Revision {revision.number} is current",
-        "left_out": f"{definition} already requires {_amounts(revision)}.",
+        "ineligible_note": f"{definition} already requires {_amounts(revision)}.",
         "back": _home(definition),
         "crumbs": _crumbs(definition, "Revert"),
     }
@@ -324,11 +326,11 @@ def definition_status(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         services.set_definition_status(
             definition=definition, status=status, reason=data["reason"], actor=actor_of(request)
         )
-        return FormResult(f"{definition} is {status.label.lower()} now.", _home(definition))
+        return FormResult(f"Status of {definition} changed to {status.label}.", _home(definition))
 
     page = FormPage(
         title=f"Change the status of {definition}",
-        text="Sessions can be requested of active definitions only. Existing sessions are not affected.",
+        text="Sessions can only be requested of active definitions. Existing sessions are not affected.",
         form=StatusForm,
         submit="Change status",
         save=save,

@@ -15,7 +15,22 @@ from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
 from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
 from lcm.web.object_links import link_objects, object_name
-from lcm.web.wording import count_text
+from lcm.web.wording import Plural, count_text
+
+NEEDS_REVIEW = Plural(
+    "**%(count)s of %(definitions)s needs review.**", "**%(count)s of %(definitions)s need review.**"
+)
+_DOMAINS = Plural("One domain uses the whole fleet.", "%(count)s domains share the fleet.")
+_MEMBERS = Plural(
+    "**%(count)s person can request sessions in %(project)s.**",
+    "**%(count)s people can request sessions in %(project)s.**",
+)
+_ROLES = {
+    Role.ADMIN: Plural("%(count)s Admin", "%(count)s Admins"),
+    Role.OPERATOR: Plural("%(count)s Operator", "%(count)s Operators"),
+    Role.VIEWER: Plural("%(count)s Viewer", "%(count)s Viewers"),
+    Role.NONE: Plural("%(count)s without a role", "%(count)s without a role"),
+}
 
 
 def _sessions_lead() -> str:
@@ -30,11 +45,11 @@ def _definitions_lead() -> str:
     review = LabletDefinition.objects.filter(needs_review=True).count()
     total = LabletDefinition.objects.count()
     if not total:
-        return "**No definitions yet.** Import a CML topology to begin."
+        return "**No definitions yet.** Import a CML topology to create one."
+    definitions = count_text(total, "definition")
     if review:
-        verb = "needs" if review == 1 else "need"
-        return f"**{review:,} of {count_text(total, 'definition')} {verb} review.**"
-    return f"**{count_text(total, 'definition')}, none needs review.**"
+        return NEEDS_REVIEW.text(review, definitions=definitions)
+    return f"**{definitions}** · 0 to review"
 
 
 _SESSION_COLUMNS = [
@@ -48,8 +63,11 @@ _SESSION_COLUMNS = [
 _REQUESTED = Column("Requested", lambda row: row.created_at, sort="-created_at", numeric=True)
 SESSIONS = ListPage(
     title="Sessions",
-    noun="session",
-    plural="sessions",
+    export_name="sessions",
+    counted=Plural("%(count)s session", "%(count)s sessions"),
+    search_label="Search sessions",
+    no_match_title="No session matches",
+    empty_title="No sessions yet",
     rows=sessions.sessions,
     filterset=filters.SessionFilter,
     columns=[*_SESSION_COLUMNS, Column("Timeslot", lambda row: row.ends_at, sort="ends_at"), _REQUESTED],
@@ -78,8 +96,11 @@ def _requirement(name: str) -> Any:
 
 DEFINITIONS = ListPage(
     title="Definitions",
-    noun="definition",
-    plural="definitions",
+    export_name="definitions",
+    counted=Plural("%(count)s definition", "%(count)s definitions"),
+    search_label="Search definitions",
+    no_match_title="No definition matches",
+    empty_title="No definitions yet",
     rows=definitions.definitions,
     filterset=filters.DefinitionFilter,
     columns=[
@@ -131,7 +152,7 @@ _REVISION_COLUMNS = [
     ),
     Column("Basis", lambda row: ": ".join(filter(None, (row.get_basis_display(), row.mixed_bases)))),
     Column("Outcome", lambda row: row.outcome_label),
-    Column("Why", lambda row: row.reason),
+    Column("Reason", lambda row: row.reason),
     Column("Applied", lambda row: row.created_at, numeric=True),
 ]
 
@@ -141,8 +162,11 @@ def revisions_list(definition: LabletDefinition) -> ListPage:
     can_revert = definition.current_revision.number > 1
     return ListPage(
         title=f"Revisions of {definition}",
-        noun="revision",
-        plural="revisions",
+        export_name="revisions",
+        counted=Plural("%(count)s revision", "%(count)s revisions"),
+        search_label="Search revisions",
+        no_match_title="No revision matches",
+        empty_title="No revisions yet",
         rows=lambda: definitions.revisions_to_list(definition),
         filterset=filters.RevisionFilter,
         columns=_REVISION_COLUMNS,
@@ -150,11 +174,11 @@ def revisions_list(definition: LabletDefinition) -> ListPage:
         export_columns=[
             *_REVISION_COLUMNS,
             Column("Ports", lambda row: str(row.port_changes)),
-            Column("Who", lambda row: row.actor),
+            Column("Actor", lambda row: row.actor),
         ],
         row_template="definitions/revision_row.html",
         default_sort="-number",
-        search_hint="Why, who",
+        search_hint="Reason, actor",
         icon="clock",
         empty_hint="An import creates the first revision.",
         lead=lambda: "**Requirement history.** Each session keeps the revision it was requested with.",
@@ -163,16 +187,17 @@ def revisions_list(definition: LabletDefinition) -> ListPage:
 
 def _domains_lead() -> str:
     count = Domain.objects.count()
-    first = f"{count_text(count, 'domain')} share the fleet." if count else "No domains yet."
-    if count == 1:
-        first = "One domain uses the whole fleet."
-    return f"**{first}** Fair share divides between domains first, then between projects."
+    first = _DOMAINS.text(count) if count else "No domains yet."
+    return f"**{first}** Fair share divides capacity between domains first, then between projects."
 
 
 DOMAINS = ListPage(
     title="Domains",
-    noun="domain",
-    plural="domains",
+    export_name="domains",
+    counted=Plural("%(count)s domain", "%(count)s domains"),
+    search_label="Search domains",
+    no_match_title="No domain matches",
+    empty_title="No domains yet",
     rows=organisation.domains,
     filterset=filters.DomainFilter,
     columns=[
@@ -201,8 +226,11 @@ def _projects_lead() -> str:
 
 PROJECTS = ListPage(
     title="Projects",
-    noun="project",
-    plural="projects",
+    export_name="projects",
+    counted=Plural("%(count)s project", "%(count)s projects"),
+    search_label="Search projects",
+    no_match_title="No project matches",
+    empty_title="No projects yet",
     rows=organisation.projects,
     filterset=filters.ProjectFilter,
     columns=[
@@ -235,8 +263,11 @@ def members_list(project: Any) -> ListPage:
     )
     return ListPage(
         title=f"Members of {project.path}",
-        noun="member",
-        plural="members",
+        export_name="members",
+        counted=Plural("%(count)s member", "%(count)s members"),
+        search_label="Search members",
+        no_match_title="No member matches",
+        empty_title="No members yet",
         rows=lambda: organisation.members_of(project),
         filterset=filters.MemberFilter,
         columns=[
@@ -246,35 +277,38 @@ def members_list(project: Any) -> ListPage:
         ],
         row_template="organisation/member_row.html",
         default_sort="user__username",
-        search_hint="Name, log-in name",
+        search_hint="Name, user name",
         icon="users",
         empty_hint="Add people on the project's page. Members can request sessions.",
-        lead=lambda: f"**{_requesters_text(project.member_count)} request sessions in {project.path}.**",
+        lead=lambda: _members_lead(project),
         actions=[add],
         row_actions=Role.VIEWER,
     )
 
 
-def _requesters_text(members: int) -> str:
-    return f"{count_text(members, 'person', 'people')} can" if members else "No members can"
+def _members_lead(project: Any) -> str:
+    if not project.member_count:
+        return f"**{project.path} has no members.** Only members can request sessions in it."
+    return _MEMBERS.text(project.member_count, project=project.path)
 
 
 def _people_lead() -> str:
     counts = organisation.people_by_role()
-    roles = [count_text(counts[role], role.label) for role in reversed(Role) if role and role in counts]
-    without = counts.get(Role.NONE, 0)
-    rest = f"{count_text(without, 'person has', 'people have')} no role" if without else ""
-    first = "; ".join(filter(None, [", ".join(roles), rest]))
+    roles = [text.text(counts[role]) for role, text in _ROLES.items() if counts.get(role)]
     return (
-        f"**{first}.** Viewers read. Operators manage sessions and slots. Admins manage everything. "
+        f"**{' · '.join(roles)}.** "
+        "Viewers read. Operators manage sessions and slots. Admins manage everything. "
         "People without a role can own sessions but cannot open pages."
     )
 
 
 PEOPLE = ListPage(
     title="People",
-    noun="person",
-    plural="people",
+    export_name="people",
+    counted=Plural("%(count)s person", "%(count)s people"),
+    search_label="Search people",
+    no_match_title="No person matches",
+    empty_title="No people yet",
     rows=organisation.people,
     filterset=filters.PersonFilter,
     columns=[
@@ -282,7 +316,7 @@ PEOPLE = ListPage(
         Column("Role", lambda row: row.role.label),
         Column("Account", lambda row: "open" if row.is_active else "closed"),
         Column("Email", lambda row: row.email),
-        Column("Last log-in", lambda row: row.last_login, numeric=True),
+        Column("Last sign-in", lambda row: row.last_login, numeric=True),
         Column("Joined", lambda row: row.date_joined, sort="-date_joined", numeric=True),
     ],
     row_template="people/row.html",
@@ -300,10 +334,9 @@ SOON = timedelta(days=30)
 
 def _tokens_lead() -> str:
     valid, ending = organisation.token_counts(timezone.now(), within=SOON)
-    first = "No token is valid."
+    first = "No valid tokens."
     if valid:
-        soon = f"{ending or 'none'} {'expires' if ending < 2 else 'expire'} within {SOON.days} days"
-        first = f"{count_text(valid, 'token is', 'tokens are')} valid; {soon}."
+        first = f"{count_text(valid, 'valid token')} · {ending:,} expiring within {SOON.days} days."
     return (
         f"**{first}** Controllers and API clients authenticate with tokens. A key is shown once, on creation."
     )
@@ -311,8 +344,11 @@ def _tokens_lead() -> str:
 
 TOKENS = ListPage(
     title="Tokens",
-    noun="token",
-    plural="tokens",
+    export_name="tokens",
+    counted=Plural("%(count)s token", "%(count)s tokens"),
+    search_label="Search tokens",
+    no_match_title="No token matches",
+    empty_title="No tokens yet",
     rows=organisation.tokens,
     filterset=filters.TokenFilter,
     columns=[
@@ -338,20 +374,22 @@ TOKENS = ListPage(
 
 def _jobs_lead() -> str:
     counts = jobs.job_counts()
-    first = "No job is running."
-    if counts.unfinished:
-        first = f"{count_text(counts.unfinished, 'job is', 'jobs are')} not finished."
-    ended = [f"{counts.failed:,} failed"] if counts.failed else []
-    ended += [f"{counts.refusing:,} rejected rows"] if counts.refusing else []
-    rest = f"Of the ended jobs, {' and '.join(ended)}. " if ended else ""
+    figures = [count_text(counts.unfinished, "unfinished job")]
+    if counts.failed:
+        figures.append(f"{counts.failed:,} failed")
+    if counts.refusing:
+        figures.append(f"{counts.refusing:,} with rejected rows")
     days = count_text(settings.CONFIG["JOB_DAYS"], "day")
-    return f"**{first}** {rest}Jobs are kept for {days} after they end."
+    return f"**{' · '.join(figures)}.** Jobs are kept for {days} after they end."
 
 
 JOBS = ListPage(
     title="Jobs",
-    noun="job",
-    plural="jobs",
+    export_name="jobs",
+    counted=Plural("%(count)s job", "%(count)s jobs"),
+    search_label="Search jobs",
+    no_match_title="No job matches",
+    empty_title="No jobs yet",
     rows=jobs.jobs,
     filterset=filters.JobFilter,
     columns=[
@@ -371,25 +409,28 @@ JOBS = ListPage(
 
 CHANGES = ListPage(
     title="Change log",
-    noun="change",
-    plural="changes",
+    export_name="changes",
+    counted=Plural("%(count)s change", "%(count)s changes"),
+    search_label="Search changes",
+    no_match_title="No change matches",
+    empty_title="No changes yet",
     rows=organisation.changes,
     filterset=filters.ChangeFilter,
     columns=[
-        Column("What", lambda row: row.message),
+        Column("Change", lambda row: row.message),
         Column("Object", object_name),
-        Column("Who", lambda row: row.actor),
-        Column("Why", lambda row: row.reason),
-        Column("When", lambda row: row.at, sort="-at", numeric=True),
+        Column("Actor", lambda row: row.actor),
+        Column("Reason", lambda row: row.reason),
+        Column("Time", lambda row: row.at, sort="-at", numeric=True),
     ],
     enrich_rows=link_objects,
     row_template="changes/row.html",
     default_sort="-at",
-    search_hint="What, object, who, why",
+    search_hint="Change, object, actor, reason",
     icon="list-bullet",
     empty_hint="Every change is recorded here.",
     lead=lambda: (
-        "**Who changed what, when and why.** Entries cannot be edited. "
+        "**Every change with its actor, time and reason.** Entries cannot be edited. "
         f"Searches cover the newest {filters.SEARCHED_CHANGES:,}."
     ),
 )

@@ -30,7 +30,7 @@ PROJECTS_SHOWN = 100
 
 class DomainForm(PageForm):
     name = forms.CharField(
-        max_length=63, validators=[slug_name], help_text="Small letters, digits and hyphens."
+        max_length=63, validators=[slug_name], help_text="Lower-case letters, digits and hyphens."
     )
     description = forms.CharField(max_length=300, required=False)
 
@@ -78,7 +78,7 @@ def domain_create(request: HttpRequest) -> HttpResponseBase:
     home = reverse("domain_list")
     crumbs = [("Domains", home), ("New domain", "")]
     text = (
-        "**A domain is an organisation or a part of one.** Fair share divides the fleet between them first."
+        "**A domain is an organisation or a part of one.** Fair share divides capacity between domains first."
     )
     page = FormPage("New domain", DomainForm, "Create domain", save, home, text, crumbs=crumbs)
     return form_page(request, page)

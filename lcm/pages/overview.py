@@ -18,11 +18,19 @@ from lcm.web.access import role_required
 from lcm.web.attention import AttentionItem, FleetSnapshot, attention_items
 from lcm.web.charts.bars import Share, share_bar
 from lcm.web.overview import lazy_panels, lead_clauses, overview_panels
+from lcm.web.wording import Plural
 
 ATTENTION_ITEMS_SHOWN = 12
 CHANGES_SHOWN = 6
 STARTING = (SessionStatus.SCHEDULED, SessionStatus.INSTANTIATING, SessionStatus.READY)
 ENDING = (SessionStatus.COLLECTING, SessionStatus.STOPPING)
+
+_ITEMS = Plural("%(count)s item needs attention.", "%(count)s items need attention.")
+_ALL_URGENT = Plural("%(count)s item needs attention now.", "%(count)s items need attention now.")
+_SOME_URGENT = Plural(
+    "%(items)s items need attention, %(count)s is urgent.",
+    "%(items)s items need attention, %(count)s are urgent.",
+)
 
 
 @require_GET
@@ -64,10 +72,7 @@ def _sentence(found: list[AttentionItem], counts: Mapping[str, int], more: list[
 def _attention_text(found: list[AttentionItem]) -> str:
     if not found:
         return "No items need attention."
-    first = "1 item needs attention" if len(found) == 1 else f"{len(found)} items need attention"
     urgent = sum(need.tone == "bad" for need in found)
-    if not urgent:
-        return f"{first}."
     if urgent == len(found):
-        return f"{first} now."
-    return f"{first}, {urgent} {'is' if urgent == 1 else 'are'} urgent."
+        return _ALL_URGENT.text(urgent)
+    return _SOME_URGENT.text(urgent, items=len(found)) if urgent else _ITEMS.text(len(found))

@@ -28,7 +28,7 @@ from lcm.web.list_page import list_page
 
 def _zones() -> list[tuple[str, str]]:
     names = sorted(name for name in time_zones() if "/" in name or name == "UTC")
-    return [("", f"The installation's ({settings.TIME_ZONE})"), *((name, name) for name in names)]
+    return [("", f"Default ({settings.TIME_ZONE})"), *((name, name) for name in names)]
 
 
 class ProfileForm(PageForm):
@@ -75,7 +75,7 @@ def profile(request: HttpRequest) -> HttpResponseBase:
 
 def _who(user: User) -> str:
     role = role_of(user)
-    text = f"You are logged in as **{user.username}**, role {role.label}."
+    text = f"You are signed in as **{user.username}**, role {role.label}."
     return text if role == Role.ADMIN else f"{text} An Admin assigns roles."
 
 
@@ -107,11 +107,11 @@ def password_change(request: HttpRequest) -> HttpResponseBase:
     def save(data: Mapping[str, Any]) -> FormResult:
         services.change_password(user=user, present=data["present"], new=data["new"], actor=actor_of(request))
         update_session_auth_hash(request, user)
-        return FormResult("Password changed. Other browsers must log in again.", reverse("profile"))
+        return FormResult("Password changed. Other browsers must sign in again.", reverse("profile"))
 
     page = FormPage(
         title="Change password",
-        text="**Other browsers must log in again.** You stay logged in here.",
+        text="**Other browsers must sign in again.** You stay signed in here.",
         form=PasswordForm,
         submit="Change password",
         save=save,
@@ -143,7 +143,7 @@ class RoleForm(ReasonForm):
     is_active = forms.BooleanField(
         required=False,
         label="Account open",
-        help_text="If closed, the person cannot log in and their tokens are rejected.",
+        help_text="If closed, the person cannot sign in and their tokens are rejected.",
     )
     field_order = ("role", "is_active", "reason")
 
@@ -157,8 +157,9 @@ def person_role(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.set_role(user=person, **data, by=admin)
-        role = f"the role {data['role'].label}" if data["role"] else "no role"
-        return FormResult(f"{person} has {role} now.", home)
+        if not data["role"]:
+            return FormResult(f"{person} now has no role.", home)
+        return FormResult(f"{person} now has the role {data['role'].label}.", home)
 
     refusal = services.role_refusal(user=person, by=admin)
     text = "Takes effect with the person's next request, also for their tokens."

@@ -75,7 +75,7 @@ def member_add(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.add_member(project=project, user=data["person"], actor=actor_of(request))
-        message = f"{data['person']} is a member of {project.path} now."
+        message = f"{data['person']} added to {project.path}."
         return FormResult(message, reverse("project_detail", args=[pk]))
 
     form = MemberForm(request.POST)
@@ -92,7 +92,7 @@ def member_remove(request: HttpRequest, pk: UUID, user_pk: UUID) -> HttpResponse
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.remove_member(project=project, user=person, reason=data["reason"], actor=actor_of(request))
-        return FormResult(f"{person} is no longer a member of {project.path}.", home)
+        return FormResult(f"{person} removed from {project.path}.", home)
 
     page = FormPage(
         title=f"Remove {person} from {project.path}?",

@@ -67,7 +67,11 @@ class SessionForm(PageForm):
     definition = NamedField(
         find=names.find_definition, suggest="definitions", help_text="Name of an active definition."
     )
-    project = NamedField(find=names.find_project, suggest="projects", help_text="As “domain / project”.")
+    project = NamedField(
+        find=names.find_project,
+        suggest="projects",
+        help_text="For example “academy / ccna”.",
+    )
     owner = NamedField(find=names.find_person, suggest="people", help_text="A member of that project.")
     priority = forms.TypedChoiceField(choices=Priority.choices, coerce=int, initial=Priority.NORMAL)
     starts_at = LocalDateTimeField(label="Starts")
@@ -113,29 +117,31 @@ def session_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     session = get_object_or_404(sessions.sessions(), pk=pk)
     here = reverse("session_detail", args=[pk])
     stops = lifecycle.CANCEL_TARGETS.get(SessionStatus(session.status)) == SessionStatus.STOPPING
-    verb = "Stop" if stops else "Cancel"
-    effect = (
-        "LCM tears down the lab. Unsaved work is lost."
-        if stops
-        else "The session leaves the queue. Its lab has not started."
-    )
+    if stops:
+        title, submit = f"Stop session {session.short_id}?", "Stop session"
+        effect = "LCM tears down the lab. Unsaved work is lost."
+        result = f"Session {session.short_id} is stopping."
+    else:
+        title, submit = f"Cancel session {session.short_id}?", "Cancel session"
+        effect = "The session leaves the queue. Its lab has not started."
+        result = f"Session {session.short_id} cancelled."
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.cancel_session(
             session=session, reason=data["reason"], actor=actor_of(request), now=timezone.now()
         )
-        result = "is stopping" if stops else "cancelled"
-        return FormResult(f"Session {session.short_id} {result}.", here)
+        return FormResult(result, here)
 
     page = FormPage(
-        title=f"{verb} session {session.short_id}?",
+        title=title,
         text=f"{session.definition} of {session.owner}. {effect}",
         form=ReasonForm,
-        submit=f"{verb} session",
+        submit=submit,
+        dismiss="Keep session",
         danger=True,
         save=save,
         back=here,
-        crumbs=[("Sessions", reverse("session_list")), (session.short_id, here), (verb, "")],
+        crumbs=[("Sessions", reverse("session_list")), (session.short_id, here), (submit, "")],
     )
     return form_page(request, page)
 
@@ -173,8 +179,10 @@ def session_extend(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def _time_left_text(session: LabletSession, now: datetime) -> str:
     """Return “The session ends in 5 min, at 03:59. It can run until 11:54, 8 h from now.”"""
     end, latest = session.ends_at, session.latest_end
-    ends = "ends" if end > now else "was due to end"
-    text = f"The session {ends} {ago_text(end - now)}, at {clock_text(end)}."
+    when, at = ago_text(end - now), clock_text(end)
+    text = f"The session was due to end {when}, at {at}."
+    if end > now:
+        text = f"The session ends {when}, at {at}."
     if latest <= now:
         return f"{text} It cannot be extended further."
     left = duration_text(latest - now).replace(" ", NBSP)

@@ -142,7 +142,7 @@ def tone(status: str) -> str:
 @register.simple_tag
 def status(value: str, word: str = "", kind: str = "status") -> SafeString:
     """Render a status for a table row (`status`) or beside a title (`badge`)."""
-    text = word or words(value).capitalize()
+    text = word or humanize_name(value).capitalize()
     return format_html('<span class="{} {}">{}{}</span>', kind, tone(value), shape_of(value), text)
 
 
@@ -162,14 +162,14 @@ def ago(moment: datetime | None) -> SafeString:
 
 
 @register.simple_tag
-def fresh(moment: datetime, *, every: int | str = "") -> SafeString:
+def updated(moment: datetime, *, every: int | str = "") -> SafeString:
     """Render when a live part was updated; JavaScript keeps the age current and marks stale parts.
 
     `every` is the polling interval in seconds, for labels outside the polled part.
     """
     local = timezone.localtime(moment)
     return format_html(
-        '<span class="fresh">{}<time data-fresh="{}" datetime="{}" title="{}">as of {}</time></span>',
+        '<span class="updated">{}<time data-updated="{}" datetime="{}" title="{}">as of {}</time></span>',
         shape("dot"),
         every,
         moment.isoformat(),
@@ -227,7 +227,7 @@ def duration(length: timedelta | None) -> str:
 
 
 @register.filter
-def took(length: timedelta | None) -> str:
+def step_duration(length: timedelta | None) -> str:
     """Render the duration of a step; less than a second is shown as `under 1 s`."""
     return "under 1 s" if length is not None and length < timedelta(seconds=1) else duration(length)
 
@@ -251,13 +251,13 @@ def gigabytes(megabytes: int | str) -> str:
 
 
 @register.filter
-def words(name: str) -> str:
+def humanize_name(name: str) -> str:
     """Render an identifier as words."""
     return str(name).replace("_", " ")
 
 
 @register.filter
-def begun(text: str) -> str:
+def sentence_case(text: str) -> str:
     """Capitalise the text unless it begins with a name: `Pool created`, but `cml-eu-01 drains`."""
     first = text.partition(" ")[0].rstrip(",:;")
     return text[:1].upper() + text[1:] if first in CAPITALIZED_WORDS else text
@@ -276,8 +276,8 @@ def lead(text: str) -> SafeString:
 
 @register.filter
 def initials(user: Any) -> str:
-    words = re.split(r"[\s._-]+", user.display_name)
-    return "".join(word[0] for word in words[:2] if word).upper()
+    names = re.split(r"[\s._-]+", user.display_name)
+    return "".join(word[0] for word in names[:2] if word).upper()
 
 
 @register.filter

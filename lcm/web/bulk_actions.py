@@ -22,6 +22,7 @@ from lcm.web.filter_time import use_filter_time
 from lcm.web.form_page import FormResult, actor_of, redirect_with_message, render_page, save_form
 from lcm.web.forms import ReasonForm
 from lcm.web.list_page import ListPage, resolve_list, selected_rows
+from lcm.web.wording import Plural
 
 # Larger selections run as a job, so that the request does not block.
 AT_ONCE = 500
@@ -40,6 +41,28 @@ class BulkResult:
 Work: TypeAlias = Callable[[Sequence[Any], Mapping[str, Any], Actor, datetime], BulkResult]
 
 
+NONE_ELIGIBLE = Plural("The selected row is not eligible", "None of the %(count)s selected rows are eligible")
+
+
+@dataclass(frozen=True)
+class BulkTexts:
+    """The texts of a bulk action; `%(count)s` is the number of eligible rows."""
+
+    button: Plural
+    question: Plural
+    result: Plural
+    # What happens to the eligible rows.
+    effect: str
+    # If no selected row is eligible; counts the selected rows.
+    none_eligible: Plural = NONE_ELIGIBLE
+    # If some are; `%(selected)s` is the number of selected rows.
+    some_eligible: str = "%(count)s of %(selected)s selected rows are eligible."
+    # Which rows are not eligible.
+    ineligible: str = ""
+    # Button that closes the dialog without a change.
+    dismiss: str = "Cancel"
+
+
 @dataclass(frozen=True)
 class BulkOperation:
     """A bulk action of a list, registered by name so that a job can run it too."""
@@ -47,14 +70,7 @@ class BulkOperation:
     name: str
     page: ListPage
     list_url: str
-    verb: str
-    # For example “3 sessions cancelled”.
-    past: str
-    # For example “2 of 3 sessions can be cancelled”.
-    can_be: str
-    effect: str
-    # Explains which rows are not eligible.
-    rest: str
+    texts: BulkTexts
     # Narrows the selected rows to the eligible ones.
     eligible_rows: Callable[[QuerySet[Any]], QuerySet[Any]]
     run: Work
@@ -73,35 +89,28 @@ class BulkOperation:
         eligible = self.eligible_rows(rows)
         return self.filter_by_form(eligible, given) if self.filter_by_form else eligible
 
-    def question(self, count: int, chosen: int) -> str:
-        """Return the confirmation question with the number of eligible rows, or why there is none."""
-        if count:
-            return f"{self.verb} {self.counted(count)}?"
-        if chosen == 1:
-            return f"This {self.page.noun} cannot be {self.can_be}"
-        return f"None of the {self.counted(chosen)} can be {self.can_be}"
+    def question(self, count: int, selected: int) -> str:
+        """Return the confirmation question, or that no selected row is eligible."""
+        return self.texts.question.text(count) if count else self.texts.none_eligible.text(selected)
 
     def effect_text(self, rows: QuerySet[Any]) -> str:
         """Describe what the action does, with the extent of the eligible rows."""
-        return (
-            f"{self.describe_extent(self.eligible_rows(rows))} {self.effect}"
-            if self.describe_extent
-            else self.effect
-        )
+        if self.describe_extent is None:
+            return self.texts.effect
+        return f"{self.describe_extent(self.eligible_rows(rows))} {self.texts.effect}"
 
-    def left_out(self, count: int, chosen: int) -> str:
+    def ineligible_note(self, count: int, selected: int) -> str:
         """Explain why some selected rows are excluded; empty if none is."""
-        if count == chosen:
+        if count == selected:
             return ""
-        some = f"{count:,} of {self.counted(chosen)} can be {self.can_be}. " if count else ""
-        return f"{some}{self.rest}"
+        if not count:
+            return self.texts.ineligible
+        some = self.texts.some_eligible % {"count": f"{count:,}", "selected": f"{selected:,}"}
+        return f"{some} {self.texts.ineligible}"
 
     def result_text(self, handled: BulkResult) -> str:
-        rest = f", {handled.refused:,} rejected" if handled.refused else ""
-        return f"{self.counted(handled.done)} {self.past}{rest}."
-
-    def counted(self, count: int) -> str:
-        return f"{count:,} {self.page.named(count)}"
+        result = self.texts.result.text(handled.done)
+        return f"{result} {handled.refused:,} rejected." if handled.refused else result
 
 
 def for_each_row(do: Callable[[Any, Mapping[str, Any], Actor, datetime], Any]) -> Work:
@@ -136,9 +145,9 @@ def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
     except InvalidInput as error:
         messages.error(request, error.message)
         return redirect_with_message(request, FormResult("", back))
-    chosen = rows.count()
-    if not chosen:
-        messages.warning(request, f"No {bulk.page.noun} was selected.")
+    selected = rows.count()
+    if not selected:
+        messages.warning(request, "No rows were selected.")
         return redirect_with_message(request, FormResult("", back))
     count = bulk.eligible_rows(rows).count()
     form = bulk.form(request.POST if "reason" in request.POST else None)
@@ -146,21 +155,22 @@ def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
         done = save_form(form, lambda data: _do(request, bulk, rows, how, data))
         if done:
             return redirect_with_message(request, done)
-    title = bulk.question(count, chosen)
+    title = bulk.question(count, selected)
+    button = bulk.texts.button.text(count)
     context = {
         "bulk": bulk,
         "form": form,
         "title": title,
         "count": count,
-        "submit": f"{bulk.verb} {bulk.counted(count)}",
+        "submit": button,
         "effect": bulk.effect_text(rows),
-        "left_out": bulk.left_out(count, chosen),
+        "ineligible_note": bulk.ineligible_note(count, selected),
         "how": how,
         "keys": request.POST.getlist("pk") if how == "ticked" else [],
         "filter_query": request.POST.get("filter_query", ""),
         "in_background": _is_long(bulk, how, count),
         "back": back,
-        "crumbs": [(bulk.page.title, back), (title.removesuffix("?"), "")],
+        "crumbs": [(bulk.page.title, back), (button if count else title, "")],
     }
     return render_page(request, "bulk.html", context, status=422 if form.is_bound else 200)
 
@@ -176,12 +186,12 @@ def _do(
     eligible, actor, now = bulk.rows_for(rows, given), actor_of(request), timezone.now()
     count = eligible.count()
     if not count:
-        raise InvalidInput({"__all__": f"None of the selected rows can be {bulk.can_be} with these values."})
+        raise InvalidInput({"__all__": "None of the selected rows are eligible with these values."})
     if _is_long(bulk, how, count):
         query = request.POST.get("filter_query", "")
         job = start_job(
             kind="bulk",
-            title=f"{bulk.verb} {bulk.counted(count)}",
+            title=bulk.texts.button.text(count),
             arguments={
                 **given,
                 "action": bulk.name,

@@ -27,7 +27,7 @@ def export(page: ListPage, queryset: QuerySet[Any], *, sort: str, wanted: str) -
     columns = page.export_columns or page.columns
     labels = [column.export_label or column.label for column in columns]
     body = _csv if wanted == "csv" else _json
-    name = f"{page.plural.replace(' ', '-')}-{timezone.now():%Y%m%d-%H%M}.{wanted}"
+    name = f"{page.export_name}-{timezone.now():%Y%m%d-%H%M}.{wanted}"
     kind = "text/csv; charset=utf-8" if wanted == "csv" else "application/json"
     return StreamingHttpResponse(
         body(labels, _chunks(page, queryset, sort)),

@@ -23,12 +23,12 @@ class TypedInputMixin:
         super().__init__(**kwargs)
         self.menu = menu
 
-    def as_typed(self, value: Any) -> str:
+    def input_value(self, value: Any) -> str:
         """Return the text that the input shows for a value."""
         return str(value)
 
-    def as_said(self, value: Any) -> str:
-        return self.as_typed(value)
+    def display_text(self, value: Any) -> str:
+        return self.input_value(value)
 
 
 class MomentField(IsoDateTimeField):  # type: ignore[misc]
@@ -46,10 +46,10 @@ class MomentFilter(TypedInputMixin, df.IsoDateTimeFilter):  # type: ignore[misc]
     field_class = MomentField
     input_type = "datetime-local"
 
-    def as_typed(self, value: datetime) -> str:
+    def input_value(self, value: datetime) -> str:
         return f"{timezone.localtime(value):%Y-%m-%dT%H:%M}"
 
-    def as_said(self, value: datetime) -> str:
+    def display_text(self, value: datetime) -> str:
         return f"{timezone.localtime(value):%Y-%m-%d %H:%M}"
 
 

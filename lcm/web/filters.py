@@ -315,10 +315,10 @@ class ChangeFilter(df.FilterSet):  # type: ignore[misc]
     q = RecentSearchFilter("message", "object_label", "actor", "reason")
     object_type = ChoicesFilter(choices=OBJECT_TYPES, label="Object")
     object_id = df.CharFilter(label="Id", max_length=40)
-    actor = df.CharFilter(label="Who", max_length=150)
-    user = ObjectFilter(User, field_name="user_id", label="Who")
+    actor = df.CharFilter(label="Actor", max_length=150)
+    user = ObjectFilter(User, field_name="user_id", label="Actor")
     person = UsernameFilter(field_name="user", label="Person", menu="person", max_length=150)
-    at = PeriodFilter(field_name="at", label="When")
+    at = PeriodFilter(field_name="at", label="Time")
     since = MomentFilter(field_name="at", lookup_expr="gte", label="From", menu="at")
     until = MomentFilter(field_name="at", lookup_expr="lt", label="To", menu="at")
 

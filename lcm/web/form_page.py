@@ -34,6 +34,8 @@ class FormPage:
     back: str
     text: str = ""
     danger: bool = False
+    # Button that closes the dialog without a change.
+    dismiss: str = "Cancel"
     initial: Mapping[str, Any] = field(default_factory=dict)
     crumbs: list[tuple[str, str]] = field(default_factory=list)
     # Links shown above the form.

@@ -19,8 +19,10 @@ from lcm.web.export import export
 from lcm.web.filter_inputs import TypedInputMixin
 from lcm.web.filters import ObjectFilter
 from lcm.web.pagination import RowPage, capped_count, page_of, page_of_keys
+from lcm.web.wording import Plural
 
 PAGE_SIZES = (25, 50, 100, 200)
+ALL_MATCHES = Plural("All %(count)s match", "All %(count)s matches")
 _NOT_FILTERS = ("cursor", "sort", "size", "format")
 
 
@@ -66,8 +68,14 @@ class ListPage:
     """Configuration of one list."""
 
     title: str
-    noun: str
-    plural: str
+    # Start of the file name of an export.
+    export_name: str
+    # The number of rows, for example “3 sessions”.
+    counted: Plural
+    search_label: str
+    # Titles without rows: because of the filters, and without filters.
+    no_match_title: str
+    empty_title: str
     rows: Callable[[], QuerySet[Any]]
     filterset: type[FilterSet]
     columns: Sequence[Column]
@@ -80,15 +88,13 @@ class ListPage:
     sorted_by: str = ""
     # Explains the figures in the table, in one sentence.
     note: str = ""
-    # Title of an empty list; by default “No … yet”.
-    empty_text: str = ""
     lead: Callable[[], str] = lambda: ""
     actions: Sequence[PageAction] = ()
     bulk: Sequence[BulkAction] = ()
     # Columns of an export, if it has more than the page.
     export_columns: Sequence[Column] = ()
     # Returns the keys of the rows in an order that no column has.
-    order: Callable[[QuerySet[Any]], Sequence[Any]] | None = None
+    ordered_keys: Callable[[QuerySet[Any]], Sequence[Any]] | None = None
     # Adds related data to the rows of one page, in a query or two.
     enrich_rows: Callable[[Sequence[Any]], None] | None = None
     # Lowest role that sees the cell with row actions.
@@ -98,20 +104,14 @@ class ListPage:
     live: bool = False
 
     def page_of(self, queryset: QuerySet[Any], *, sort: str, size: int, cursor: str = "") -> RowPage[Any]:
-        if self.order is not None:
-            found: RowPage[Any] = page_of_keys(queryset, self.order(queryset), size=size, cursor=cursor)
+        if self.ordered_keys is not None:
+            keys = self.ordered_keys(queryset)
+            found: RowPage[Any] = page_of_keys(queryset, keys, size=size, cursor=cursor)
         else:
             found = page_of(queryset, sort=sort, size=size, cursor=cursor)
         if self.enrich_rows is not None:
             self.enrich_rows(found.rows)
         return found
-
-    @property
-    def empty_title(self) -> str:
-        return self.empty_text or f"No {self.plural} yet"
-
-    def named(self, count: int) -> str:
-        return self.noun if count == 1 else self.plural
 
 
 _replaced: dict[str, ListPage] = {}
@@ -154,6 +154,8 @@ def list_page(
         "columns": [_head(request, column, sort) for column in page.columns],
         "rows": rows,
         "total": total,
+        "counted": page.counted.text(total, is_capped=more),
+        "all_matches": ALL_MATCHES.text(total, is_capped=more),
         "more": more,
         "problem": problem,
         "sort": sort,
@@ -266,7 +268,7 @@ def _options(filterset: FilterSet, name: str) -> list[tuple[Any, str, bool]]:
 def _input(filterset: FilterSet, name: str, each: TypedInputMixin) -> dict[str, str]:
     """Return the context of an input; a value that cannot be parsed stays as typed."""
     value = filterset.form.cleaned_data.get(name) if filterset.form.is_valid() else None
-    typed = each.as_typed(value) if value else filterset.data.get(name, "")
+    typed = each.input_value(value) if value else filterset.data.get(name, "")
     return {"name": name, "label": each.label, "type": each.input_type, "value": typed}  # type: ignore[attr-defined]
 
 
@@ -296,7 +298,7 @@ def _shown(filterset: FilterSet, name: str, each: Any, value: str) -> str:
     if isinstance(each, ObjectFilter):
         return each.name_of(value)
     if isinstance(each, TypedInputMixin) and (found := filterset.form.cleaned_data.get(name)):
-        return each.as_said(found)
+        return each.display_text(found)
     choices = dict(getattr(filterset.form.fields[name], "choices", ()))
     known = {str(key): str(label) for key, label in choices.items()}
     return known.get(value, value)

@@ -62,9 +62,9 @@ def lead_clauses(snapshot: FleetSnapshot) -> list[str]:
 def render_lazy_panel(request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponseBase:
     """Render a panel for the overview; without JavaScript, as a page that reloads itself."""
     htmx = request.htmx  # type: ignore[attr-defined]
-    alone = not htmx or htmx.target == LIVE
-    part = "" if not htmx else f"#{LIVE}" if alone else "#panel"
-    return render(request, f"{template}{part}", {**context, "alone": alone})
+    standalone = not htmx or htmx.target == LIVE
+    part = "" if not htmx else f"#{LIVE}" if standalone else "#panel"
+    return render(request, f"{template}{part}", {**context, "standalone": standalone})
 
 
 def lazy_panels(column: Column) -> list[LazyPanel]:

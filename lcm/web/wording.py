@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -9,6 +10,21 @@ from django.utils import timezone
 
 NBSP = "\N{NO-BREAK SPACE}"
 _UNITS = (("y", 31_536_000), ("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+@dataclass(frozen=True)
+class Plural:
+    """A text with `%(count)s` in the singular and the plural; other placeholders are filled by name.
+
+    A capped count is shown as “more than 10,000”.
+    """
+
+    one: str
+    many: str
+
+    def text(self, count: int, *, is_capped: bool = False, **values: object) -> str:
+        shown = f"more than {count:,}" if is_capped else f"{count:,}"
+        return (self.one if count == 1 else self.many) % {"count": shown, **values}
 
 
 def duration_text(length: timedelta, *, units: int = 2) -> str:

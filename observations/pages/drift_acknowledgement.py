@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput
-from lcm.web.bulk_actions import BulkOperation, for_each_row, register_bulk
+from lcm.web.bulk_actions import BulkOperation, BulkTexts, for_each_row, register_bulk
 from lcm.web.forms import LocalDateTimeField, ReasonForm
+from lcm.web.wording import Plural
 from observations.arithmetic.drift import CONFLICT
 from observations.models import DriftReview, ReviewState
 from observations.pages.lists import DRIFT
@@ -51,11 +52,17 @@ ACKNOWLEDGE = BulkOperation(
     name="acknowledge-drift",
     page=DRIFT,
     list_url="drift_list",
-    verb="Acknowledge",
-    past="acknowledged",
-    can_be="acknowledged",
-    effect="No action is needed until then. Leaked ports stay reserved on their workers.",
-    rest="Port conflicts cannot be acknowledged, and resolved deviations need no action.",
+    texts=BulkTexts(
+        button=Plural("Acknowledge %(count)s deviation", "Acknowledge %(count)s deviations"),
+        question=Plural("Acknowledge %(count)s deviation?", "Acknowledge %(count)s deviations?"),
+        result=Plural("%(count)s deviation acknowledged.", "%(count)s deviations acknowledged."),
+        effect="No action is needed until the chosen time. Leaked ports stay reserved on their workers.",
+        none_eligible=Plural(
+            "This deviation cannot be acknowledged", "None of the %(count)s deviations can be acknowledged"
+        ),
+        some_eligible="%(count)s of %(selected)s deviations can be acknowledged.",
+        ineligible="Port conflicts cannot be acknowledged, and resolved deviations need no action.",
+    ),
     eligible_rows=lambda rows: rows.exclude(kind=CONFLICT).exclude(state=ReviewState.RESOLVED),
     run=for_each_row(_acknowledge),
     form=AcknowledgeForm,

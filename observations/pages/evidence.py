@@ -13,8 +13,9 @@ from django.views.decorators.http import require_GET, require_POST
 from lcm.domain.actors import Actor
 from lcm.domain.roles import Role
 from lcm.web.access import role_required
-from lcm.web.bulk_actions import BulkOperation, bulk_page, for_each_row, register_bulk
+from lcm.web.bulk_actions import BulkOperation, BulkTexts, bulk_page, for_each_row, register_bulk
 from lcm.web.list_page import list_page
+from lcm.web.wording import Plural
 from observations.models import SessionObservation
 from observations.pages.lists import EVIDENCE
 from observations.services.session_exclusion import exclude_session, include_session
@@ -54,11 +55,19 @@ EXCLUDE = BulkOperation(
     name="exclude-evidence",
     page=EVIDENCE,
     list_url="evidence_list",
-    verb="Exclude",
-    past="excluded",
-    can_be="excluded",
-    effect="Their usage no longer counts for their definitions. You can include them again.",
-    rest="Sessions that are already excluded stay excluded.",
+    texts=BulkTexts(
+        button=Plural("Exclude %(count)s observed session", "Exclude %(count)s observed sessions"),
+        question=Plural("Exclude %(count)s observed session?", "Exclude %(count)s observed sessions?"),
+        result=Plural("%(count)s observed session excluded.", "%(count)s observed sessions excluded."),
+        effect="The usage of these sessions no longer counts for their definitions. "
+        "You can include the sessions again.",
+        none_eligible=Plural(
+            "This observed session cannot be excluded",
+            "None of the %(count)s observed sessions can be excluded",
+        ),
+        some_eligible="%(count)s of %(selected)s observed sessions can be excluded.",
+        ineligible="Sessions that are already excluded stay excluded.",
+    ),
     eligible_rows=lambda rows: rows.filter(excluded_reason=""),
     run=for_each_row(_exclude),
     at_once=AT_ONCE,
@@ -68,11 +77,18 @@ INCLUDE = BulkOperation(
     name="include-evidence",
     page=EVIDENCE,
     list_url="evidence_list",
-    verb="Include",
-    past="included",
-    can_be="included",
-    effect="Their usage counts for their definitions again if the sessions are eligible.",
-    rest="Sessions that are not excluded stay as they are.",
+    texts=BulkTexts(
+        button=Plural("Include %(count)s observed session", "Include %(count)s observed sessions"),
+        question=Plural("Include %(count)s observed session?", "Include %(count)s observed sessions?"),
+        result=Plural("%(count)s observed session included.", "%(count)s observed sessions included."),
+        effect="The usage of these sessions counts for their definitions again if the sessions are eligible.",
+        none_eligible=Plural(
+            "This observed session cannot be included",
+            "None of the %(count)s observed sessions can be included",
+        ),
+        some_eligible="%(count)s of %(selected)s observed sessions can be included.",
+        ineligible="Sessions that are not excluded stay as they are.",
+    ),
     eligible_rows=lambda rows: rows.exclude(excluded_reason=""),
     run=for_each_row(_include),
     at_once=AT_ONCE,

@@ -14,7 +14,7 @@ from lcm.pages import lists
 from lcm.selectors.definitions import definitions
 from lcm.web.list_page import BulkAction, Column, ListPage
 from lcm.web.pagination import COUNT_CAP
-from lcm.web.wording import count_text
+from lcm.web.wording import Plural, count_text
 from observations.arithmetic.assessment import DAYS
 from observations.arithmetic.measures import MEASURED
 from observations.filters import DriftFilter, EvidenceFilter
@@ -41,7 +41,7 @@ def _lead() -> str:
     if not count:
         return "**No definition needs review.**"
     waste: Any = worth.aggregate(cpu=Sum("waste_cpu"), memory=Sum("waste_memory"))
-    text = f"**{count:,} of {count_text(total, 'definition')} {'needs' if count == 1 else 'need'} review.**"
+    text = lists.NEEDS_REVIEW.text(count, definitions=count_text(total, "definition"))
     if waste["cpu"] or waste["memory"]:
         text += (
             f" Waste in the last {DAYS} days: {waste['cpu']:,.0f} core-hours and "
@@ -121,8 +121,11 @@ def _drift_lead() -> str:
 
 DRIFT = ListPage(
     title="Port drift",
-    noun="deviation",
-    plural="deviations",
+    export_name="deviations",
+    counted=Plural("%(count)s deviation", "%(count)s deviations"),
+    search_label="Search deviations",
+    no_match_title="No deviation matches",
+    empty_title="No deviations yet",
     rows=drift_reviews,
     filterset=DriftFilter,
     columns=[
@@ -178,8 +181,11 @@ def _many(count: int) -> str:
 
 EVIDENCE = ListPage(
     title="Observed sessions",
-    noun="observed session",
-    plural="observed sessions",
+    export_name="observed-sessions",
+    counted=Plural("%(count)s observed session", "%(count)s observed sessions"),
+    search_label="Search observed sessions",
+    no_match_title="No observed session matches",
+    empty_title="No observed sessions yet",
     rows=_evidence,
     filterset=EvidenceFilter,
     columns=[

@@ -15,6 +15,7 @@ from django.utils import timezone
 from lcm.admin.actions import apply_to_each, confirm_with_form
 from lcm.admin.base import AuditedModelAdmin, actor_of
 from lcm.admin.reason_form import AdminReasonForm
+from lcm.web.wording import Plural
 from scheduling.models import Reservation
 from scheduling.services.reservations import cancel_reservation, release_reservation
 
@@ -53,7 +54,13 @@ class ReservationAdmin(AuditedModelAdmin):
         def save(reservation: Reservation) -> None:
             release_reservation(reservation=reservation, actor=actor_of(request), now=timezone.now())
 
-        apply_to_each(self, request, queryset, save=save, done="released")
+        apply_to_each(
+            self,
+            request,
+            queryset,
+            save=save,
+            done=Plural("%(count)s reservation released.", "%(count)s reservations released."),
+        )
 
     @admin.action(description="Cancel selected %(verbose_name_plural)s …", permissions=["change"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Reservation]) -> TemplateResponse | None:
@@ -68,5 +75,5 @@ class ReservationAdmin(AuditedModelAdmin):
             title="Cancel reservations",
             submit="Cancel these reservations",
             save=save,
-            done="cancelled",
+            done=Plural("%(count)s reservation cancelled.", "%(count)s reservations cancelled."),
         )

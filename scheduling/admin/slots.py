@@ -18,6 +18,7 @@ from lcm.admin.base import AuditedModelAdmin, ReadOnlyAdmin, ReadOnlyInline, act
 from lcm.admin.reason_form import AdminReasonForm
 from lcm.models.definitions import label_map
 from lcm.web.forms import JsonField
+from lcm.web.wording import Plural
 from scheduling.models import LaunchAttempt, PortAllocation, Slot
 from scheduling.services import slots as services
 
@@ -100,11 +101,27 @@ class SlotAdmin(AuditedModelAdmin):
 
     @admin.action(description="Cordon selected %(verbose_name_plural)s …", permissions=["change"])
     def cordon(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(request, queryset, "Cordon", "cordoned", services.cordon_slot, cordoned=True)
+        return self._ask(
+            request,
+            queryset,
+            "Cordon slots",
+            "Cordon these slots",
+            Plural("%(count)s slot cordoned.", "%(count)s slots cordoned."),
+            services.cordon_slot,
+            cordoned=True,
+        )
 
     @admin.action(description="Uncordon selected %(verbose_name_plural)s …", permissions=["change"])
     def uncordon(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(request, queryset, "Uncordon", "uncordoned", services.cordon_slot, cordoned=False)
+        return self._ask(
+            request,
+            queryset,
+            "Uncordon slots",
+            "Uncordon these slots",
+            Plural("%(count)s slot uncordoned.", "%(count)s slots uncordoned."),
+            services.cordon_slot,
+            cordoned=False,
+        )
 
     @admin.action(description="Label selected %(verbose_name_plural)s …", permissions=["change"])
     def label(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
@@ -112,26 +129,56 @@ class SlotAdmin(AuditedModelAdmin):
         kept = list(queryset.values_list("labels", flat=True)[:AT_ONCE])
         same = kept[0] if kept and all(each == kept[0] for each in kept) else None
         form = partial(LabelsAdminForm, initial={"labels": same})
-        return self._ask(request, queryset, "Label", "labelled", services.label_slot, form_class=form)
+        return self._ask(
+            request,
+            queryset,
+            "Label slots",
+            "Label these slots",
+            Plural("%(count)s slot labelled.", "%(count)s slots labelled."),
+            services.label_slot,
+            form_class=form,
+        )
 
     @admin.action(description="Drain selected %(verbose_name_plural)s …", permissions=["change"])
     def drain(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(request, queryset, "Drain", "draining", services.drain_slot)
+        return self._ask(
+            request,
+            queryset,
+            "Drain slots",
+            "Drain these slots",
+            Plural("%(count)s slot draining.", "%(count)s slots draining."),
+            services.drain_slot,
+        )
 
     @admin.action(description="Retry selected %(verbose_name_plural)s …", permissions=["change"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(request, queryset, "Retry", "available again", services.retry_slot)
+        return self._ask(
+            request,
+            queryset,
+            "Retry slots",
+            "Retry these slots",
+            Plural("%(count)s slot available again.", "%(count)s slots available again."),
+            services.retry_slot,
+        )
 
     @admin.action(description="Terminate selected %(verbose_name_plural)s …", permissions=["change"])
     def terminate(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(request, queryset, "Terminate", "terminating", services.terminate_slot)
+        return self._ask(
+            request,
+            queryset,
+            "Terminate slots",
+            "Terminate these slots",
+            Plural("%(count)s slot terminating.", "%(count)s slots terminating."),
+            services.terminate_slot,
+        )
 
     def _ask(
         self,
         request: HttpRequest,
         queryset: QuerySet[Slot],
-        verb: str,
-        done: str,
+        title: str,
+        submit: str,
+        done: Plural,
         work: Callable[..., Slot],
         form_class: Callable[..., AdminReasonForm] = AdminReasonForm,
         **given: Any,
@@ -144,8 +191,8 @@ class SlotAdmin(AuditedModelAdmin):
             request,
             queryset.select_related("pool"),
             form_class=form_class,
-            title=f"{verb} slots",
-            submit=f"{verb} these slots",
+            title=title,
+            submit=submit,
             save=save,
             done=done,
         )

@@ -11,8 +11,9 @@ from django.db.models import QuerySet
 
 from lcm.domain.actors import Actor
 from lcm.services.sessions import cancel_sessions
-from lcm.web.bulk_actions import BulkOperation, BulkResult, for_each_row, register_bulk
+from lcm.web.bulk_actions import BulkOperation, BulkResult, BulkTexts, for_each_row, register_bulk
 from lcm.web.forms import ReasonForm
+from lcm.web.wording import Plural
 from scheduling.models import ACTIVE_PHASES, Reservation
 from scheduling.pages.lists import RESERVATIONS
 from scheduling.pages.queue_lists import QUEUE
@@ -56,11 +57,20 @@ MOVE_WAITING = BulkOperation(
     name="move-waiting",
     page=QUEUE,
     list_url="queue_list",
-    verb="Move",
-    past="moved",
-    can_be="moved",
-    effect="The sessions join the queue of the other pool and keep their age and priority.",
-    rest="Reservations without a session are not moved.",
+    texts=BulkTexts(
+        button=Plural("Move %(count)s waiting session", "Move %(count)s waiting sessions"),
+        question=Plural(
+            "Move %(count)s waiting session to another pool?",
+            "Move %(count)s waiting sessions to another pool?",
+        ),
+        result=Plural("%(count)s waiting session moved.", "%(count)s waiting sessions moved."),
+        effect="The sessions join the queue of the other pool and keep their age and priority.",
+        none_eligible=Plural(
+            "This reservation cannot be moved", "None of the %(count)s reservations can be moved"
+        ),
+        some_eligible="%(count)s of %(selected)s reservations in the queue can be moved.",
+        ineligible="Reservations without a session are not moved.",
+    ),
     eligible_rows=lambda rows: rows.filter(session__isnull=False),
     filter_by_form=_elsewhere,
     run=for_each_row(_move),
@@ -70,11 +80,19 @@ CANCEL_WAITING = BulkOperation(
     name="cancel-waiting",
     page=QUEUE,
     list_url="queue_list",
-    verb="Cancel",
-    past="cancelled",
-    can_be="cancelled",
-    effect="The reservations leave the queue, and their sessions are cancelled.",
-    rest="",
+    texts=BulkTexts(
+        button=Plural(
+            "Cancel %(count)s reservation in the queue", "Cancel %(count)s reservations in the queue"
+        ),
+        question=Plural(
+            "Cancel %(count)s reservation in the queue?", "Cancel %(count)s reservations in the queue?"
+        ),
+        result=Plural(
+            "%(count)s reservation in the queue cancelled.", "%(count)s reservations in the queue cancelled."
+        ),
+        effect="The reservations leave the queue, and their sessions are cancelled.",
+        dismiss="Keep reservations",
+    ),
     eligible_rows=lambda rows: rows,
     run=_cancel,
     danger=True,
@@ -83,11 +101,18 @@ CANCEL_BARE = BulkOperation(
     name="cancel-reservations",
     page=RESERVATIONS,
     list_url="reservation_list",
-    verb="Cancel",
-    past="cancelled",
-    can_be="cancelled",
-    effect="The holders lose their reserved capacity.",
-    rest="Reservations of sessions and ended reservations are skipped.",
+    texts=BulkTexts(
+        button=Plural("Cancel %(count)s reservation", "Cancel %(count)s reservations"),
+        question=Plural("Cancel %(count)s reservation?", "Cancel %(count)s reservations?"),
+        result=Plural("%(count)s reservation cancelled.", "%(count)s reservations cancelled."),
+        effect="The holders lose their reserved capacity.",
+        none_eligible=Plural(
+            "This reservation cannot be cancelled", "None of the %(count)s reservations can be cancelled"
+        ),
+        some_eligible="%(count)s of %(selected)s reservations can be cancelled.",
+        ineligible="Reservations of sessions and ended reservations are skipped.",
+        dismiss="Keep reservations",
+    ),
     eligible_rows=lambda rows: rows.filter(session=None, phase__in=ACTIVE_PHASES),
     run=for_each_row(_cancel_one),
     danger=True,

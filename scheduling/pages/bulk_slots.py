@@ -9,8 +9,8 @@ from typing import Any
 from django.db.models import QuerySet, Sum
 
 from lcm.domain.actors import Actor
-from lcm.web.bulk_actions import BulkOperation, Work, for_each_row, register_bulk
-from lcm.web.wording import count_text
+from lcm.web.bulk_actions import BulkOperation, BulkTexts, Work, for_each_row, register_bulk
+from lcm.web.wording import Plural, count_text
 from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
 from scheduling.pages.lists import SLOTS
 from scheduling.services import slots as services
@@ -39,12 +39,16 @@ CORDON = BulkOperation(
     name="cordon-slots",
     page=SLOTS,
     list_url="slot_list",
-    verb="Cordon",
-    past="cordoned",
-    can_be="cordoned",
-    effect="The slots get no new sessions. Running sessions stay.",
+    texts=BulkTexts(
+        button=Plural("Cordon %(count)s slot", "Cordon %(count)s slots"),
+        question=Plural("Cordon %(count)s slot?", "Cordon %(count)s slots?"),
+        result=Plural("%(count)s slot cordoned.", "%(count)s slots cordoned."),
+        effect="The slots get no new sessions. Running sessions stay.",
+        none_eligible=Plural("This slot cannot be cordoned", "None of the %(count)s slots can be cordoned"),
+        some_eligible="%(count)s of %(selected)s slots can be cordoned.",
+        ineligible="Slots without a worker and cordoned slots are skipped.",
+    ),
     describe_extent=_leases_on,
-    rest="Slots without a worker and cordoned slots are skipped.",
     eligible_rows=_in(*LIVE, cordoned=False),
     run=_each(services.cordon_slot, cordoned=True),
 )
@@ -52,11 +56,17 @@ UNCORDON = BulkOperation(
     name="uncordon-slots",
     page=SLOTS,
     list_url="slot_list",
-    verb="Uncordon",
-    past="uncordoned",
-    can_be="uncordoned",
-    effect="The slots can get sessions again.",
-    rest="Slots that are not cordoned are skipped.",
+    texts=BulkTexts(
+        button=Plural("Uncordon %(count)s slot", "Uncordon %(count)s slots"),
+        question=Plural("Uncordon %(count)s slot?", "Uncordon %(count)s slots?"),
+        result=Plural("%(count)s slot uncordoned.", "%(count)s slots uncordoned."),
+        effect="The slots can get sessions again.",
+        none_eligible=Plural(
+            "This slot cannot be uncordoned", "None of the %(count)s slots can be uncordoned"
+        ),
+        some_eligible="%(count)s of %(selected)s slots can be uncordoned.",
+        ineligible="Slots that are not cordoned are skipped.",
+    ),
     eligible_rows=_in(*LIVE, cordoned=True),
     run=_each(services.cordon_slot, cordoned=False),
 )
@@ -64,11 +74,15 @@ RETRY = BulkOperation(
     name="retry-slots",
     page=SLOTS,
     list_url="slot_list",
-    verb="Retry",
-    past="made available",
-    can_be="retried",
-    effect="The slots are available at once, and the back-off of their pools ends.",
-    rest="Only slots in error that have no session can be.",
+    texts=BulkTexts(
+        button=Plural("Retry %(count)s slot", "Retry %(count)s slots"),
+        question=Plural("Retry %(count)s slot?", "Retry %(count)s slots?"),
+        result=Plural("%(count)s slot made available.", "%(count)s slots made available."),
+        effect="The slots are available at once, and the back-off of their pools ends.",
+        none_eligible=Plural("This slot cannot be retried", "None of the %(count)s slots can be retried"),
+        some_eligible="%(count)s of %(selected)s slots can be retried.",
+        ineligible="Only slots in error without sessions can be retried.",
+    ),
     eligible_rows=_in(SlotState.ERROR, lease_count=0),
     run=_each(services.retry_slot),
 )
@@ -76,12 +90,16 @@ DRAIN = BulkOperation(
     name="drain-slots",
     page=SLOTS,
     list_url="slot_list",
-    verb="Drain",
-    past="set to drain",
-    can_be="drained",
-    effect="Running sessions continue to their end. Then the workers terminate.",
+    texts=BulkTexts(
+        button=Plural("Drain %(count)s slot", "Drain %(count)s slots"),
+        question=Plural("Drain %(count)s slot?", "Drain %(count)s slots?"),
+        result=Plural("%(count)s slot set to drain.", "%(count)s slots set to drain."),
+        effect="Running sessions continue to their end. Then the workers terminate.",
+        none_eligible=Plural("This slot cannot be drained", "None of the %(count)s slots can be drained"),
+        some_eligible="%(count)s of %(selected)s slots can be drained.",
+        ineligible="Only slots that are booting, binding or ready can be drained.",
+    ),
     describe_extent=_leases_on,
-    rest="Only slots that are booting, binding or ready can be.",
     eligible_rows=_in(*DRAINABLE),
     run=_each(services.drain_slot),
     danger=True,

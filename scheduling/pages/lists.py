@@ -12,7 +12,7 @@ from django.utils import timezone
 from lcm.domain.roles import Role
 from lcm.pages import lists
 from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
-from lcm.web.wording import count_text, duration_text
+from lcm.web.wording import Plural, count_text, duration_text
 from scheduling import filters
 from scheduling.models import Slot, SlotState
 from scheduling.pages.pool_board import fullest, resource_meters
@@ -114,8 +114,11 @@ _POOL_COLUMNS = [
 ]
 POOLS = ListPage(
     title="Capacity",
-    noun="pool",
-    plural="pools",
+    export_name="pools",
+    counted=Plural("%(count)s pool", "%(count)s pools"),
+    search_label="Search pools",
+    no_match_title="No pool matches",
+    empty_title="No pools yet",
     rows=lambda: capacity.pools(timezone.now()),
     filterset=filters.PoolFilter,
     columns=[*_POOL_COLUMNS, Column("Min / warm / max", _sizes, sort="-max_slots", numeric=True)],
@@ -150,8 +153,11 @@ _SLOT_COLUMNS = [
 ]
 SLOTS = ListPage(
     title="Slots",
-    noun="slot",
-    plural="slots",
+    export_name="slots",
+    counted=Plural("%(count)s slot", "%(count)s slots"),
+    search_label="Search slots",
+    no_match_title="No slot matches",
+    empty_title="No slots yet",
     rows=capacity.slots,
     filterset=filters.SlotFilter,
     columns=_SLOT_COLUMNS,
@@ -177,8 +183,11 @@ SLOTS = ListPage(
 
 RESERVATIONS = ListPage(
     title="Reservations",
-    noun="reservation",
-    plural="reservations",
+    export_name="reservations",
+    counted=Plural("%(count)s reservation", "%(count)s reservations"),
+    search_label="Search reservations",
+    no_match_title="No reservation matches",
+    empty_title="No reservations yet",
     rows=capacity.reservations,
     filterset=filters.ReservationFilter,
     columns=[

@@ -15,7 +15,7 @@ from lcm.web.access import is_local_address, role_required
 from lcm.web.form_page import FormResult, redirect_with_message
 from lcm.web.list_page import Column, ListPage, list_page
 from lcm.web.pagination import capped_counts
-from lcm.web.wording import count_text, duration_text
+from lcm.web.wording import Plural, count_text, duration_text
 from scheduling.coordination.coordinator import coordinator
 from scheduling.filters import RunFilter
 from scheduling.models import ObserverRun, RunKind
@@ -44,8 +44,11 @@ def _kept() -> str:
 
 RUNS = ListPage(
     title="Runs",
-    noun="run",
-    plural="runs",
+    export_name="runs",
+    counted=Plural("%(count)s run", "%(count)s runs"),
+    search_label="Search runs",
+    no_match_title="No run matches",
+    empty_title="No runs yet",
     rows=ObserverRun.objects.all,
     filterset=RunFilter,
     columns=[

@@ -8,9 +8,9 @@ from typing import Any
 from django.utils import timezone
 
 from lcm.domain.roles import Role
-from lcm.templatetags.lcm import words
+from lcm.templatetags.lcm import humanize_name
 from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
-from lcm.web.wording import count_text
+from lcm.web.wording import Plural, count_text
 from scheduling import filters
 from scheduling.pages.ticks import annotate_ticks
 from scheduling.selectors import capacity, queue
@@ -63,8 +63,11 @@ def reason_of(row: Any) -> str:
 
 QUEUE = ListPage(
     title="Queue",
-    noun="reservation in the queue",
-    plural="reservations in the queue",
+    export_name="reservations-in-the-queue",
+    counted=Plural("%(count)s reservation in the queue", "%(count)s reservations in the queue"),
+    search_label="Search reservations in the queue",
+    no_match_title="No reservation in the queue matches",
+    empty_title="No sessions are waiting",
     rows=queue.waiting,
     filterset=filters.QueueFilter,
     columns=[
@@ -85,7 +88,6 @@ QUEUE = ListPage(
     row_template="queue/row.html",
     default_sort="created_at",
     search_hint="Session, definition, owner, project",
-    empty_text="No sessions are waiting",
     icon="queue-list",
     empty_hint="New sessions appear here until a slot is assigned.",
     lead=_queue_lead,
@@ -98,7 +100,7 @@ QUEUE = ListPage(
         BulkAction("Move…", "queue_bulk_move", Role.OPERATOR),
         BulkAction("Cancel…", "queue_bulk_cancel", Role.OPERATOR, danger=True),
     ],
-    order=queue.in_scheduler_order,
+    ordered_keys=queue.in_scheduler_order,
     enrich_rows=lambda rows: queue.annotate_waiting(rows, now=timezone.now()),
     live=True,
     template="queue/list.html",
@@ -106,8 +108,11 @@ QUEUE = ListPage(
 
 TICKS = ListPage(
     title="Ticks",
-    noun="tick",
-    plural="ticks",
+    export_name="ticks",
+    counted=Plural("%(count)s tick", "%(count)s ticks"),
+    search_label="Search ticks",
+    no_match_title="No tick matches",
+    empty_title="No ticks yet",
     rows=capacity.ticks,
     filterset=filters.TickFilter,
     columns=[
@@ -115,7 +120,8 @@ TICKS = ListPage(
         Column("Pool", lambda row: row.pool.name),
         Column("Result", lambda row: row.did),
         Column(
-            "Errors", lambda row: "; ".join(f"{words(step)}: {text}" for step, text in row.errors.items())
+            "Errors",
+            lambda row: "; ".join(f"{humanize_name(step)}: {text}" for step, text in row.errors.items()),
         ),
         Column("Steps", lambda row: row.step_ms),
         Column(
@@ -137,8 +143,11 @@ TICKS = ListPage(
 
 DECISIONS = ListPage(
     title="Decisions",
-    noun="decision",
-    plural="decisions",
+    export_name="decisions",
+    counted=Plural("%(count)s decision", "%(count)s decisions"),
+    search_label="Search decisions",
+    no_match_title="No decision matches",
+    empty_title="No decisions yet",
     rows=queue.decisions,
     filterset=filters.DecisionFilter,
     columns=[

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lcm.templatetags.lcm import words
+from lcm.templatetags.lcm import humanize_name
 from lcm.web.wording import NBSP
 from scheduling.capacity.tick import STEPS
 from scheduling.models import TickRun
@@ -77,7 +77,7 @@ def steps_of(tick: TickRun) -> list[TickStep]:
     """Return the steps in order; JSON in the database does not keep it."""
     names = [name for name, _ in STEPS if name in tick.step_ms]
     names += [name for name in tick.step_ms if name not in names]
-    return [TickStep(words(name), tick.step_ms[name], _KINDS.get(name, _REST)) for name in names]
+    return [TickStep(humanize_name(name), tick.step_ms[name], _KINDS.get(name, _REST)) for name in names]
 
 
 def annotate_ticks(rows: Sequence[Any]) -> None:

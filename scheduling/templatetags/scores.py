@@ -8,7 +8,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from lcm.templatetags.lcm import words
+from lcm.templatetags.lcm import humanize_name
 from scheduling.placement.framework.callbacks import Band
 
 register = template.Library()
@@ -41,11 +41,13 @@ def score(value: float) -> SafeString:
         return format_html('<span class="muted">{}</span>', text)
     if band == lowest:
         return format_html("<b>{}</b>", text)
-    return format_html('<b title="{}">{}</b>', f"In the band {words(band.name).lower()}: counts first", text)
+    return format_html(
+        '<b title="{}">{}</b>', f"In the band {humanize_name(band.name).lower()}: counts first", text
+    )
 
 
 @register.filter
 def reason_title(reason: Any) -> str:
     """Return the title of a reason; for an installed plugin the plugin's name."""
     kept = reason if isinstance(reason, dict) else {"code": reason.code, "plugin": reason.plugin}
-    return TITLES.get(kept["code"], words(kept["plugin"]).capitalize())
+    return TITLES.get(kept["code"], humanize_name(kept["plugin"]).capitalize())

@@ -36,12 +36,12 @@ document.addEventListener("keydown", (event) => {
 });
 
 // Pause polling while the page is hidden. Requests that load once are not paused.
-const loaded = new WeakSet();
+const loadedOnce = new WeakSet();
 function isPoll({ elt, triggeringEvent }) {
   const triggers = (elt.getAttribute("hx-trigger") || "").split(",").map((each) => each.trim());
   if (triggeringEvent || !triggers.some((each) => each.startsWith("every "))) return false;
-  if (loaded.has(elt) || !triggers.some((each) => /^load\b/.test(each))) return true;
-  loaded.add(elt);
+  if (loadedOnce.has(elt) || !triggers.some((each) => /^load\b/.test(each))) return true;
+  loadedOnce.add(elt);
   return false;
 }
 const polls = new WeakSet();
@@ -57,23 +57,23 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 });
 
 // Show the age of live parts, by the browser's clock; a part is stale after three missed polls.
-const arrived = new WeakMap();
+const receivedAt = new WeakMap();
 function age(seconds) {
   if (seconds < 5) return "just now";
   if (seconds < 60) return `${seconds} s ago`;
   return seconds < 3600 ? `${Math.floor(seconds / 60)} min ago` : `${Math.floor(seconds / 3600)} h ago`;
 }
 function updateAges() {
-  for (const each of document.querySelectorAll(".fresh > [data-fresh]")) {
-    if (!arrived.has(each)) arrived.set(each, Date.now());
+  for (const each of document.querySelectorAll(".updated > [data-updated]")) {
+    if (!receivedAt.has(each)) receivedAt.set(each, Date.now());
     const part = each.closest("[hx-trigger*='every ']");
-    const every = Number(each.dataset.fresh || (part && /every (\d+)s/.exec(part.getAttribute("hx-trigger"))[1]));
+    const every = Number(each.dataset.updated || (part && /every (\d+)s/.exec(part.getAttribute("hx-trigger"))[1]));
     if (!every) continue;
-    const seconds = Math.floor((Date.now() - arrived.get(each)) / 1000);
-    const late = seconds > 3 * every;
-    each.parentElement.classList.toggle("is-late", late);
-    each.parentElement.querySelector("use").setAttribute("href", late ? "#s-tri" : "#s-dot");
-    each.textContent = `${late ? "Stale, updated" : "Updated"} ${age(seconds)}`;
+    const seconds = Math.floor((Date.now() - receivedAt.get(each)) / 1000);
+    const stale = seconds > 3 * every;
+    each.parentElement.classList.toggle("is-stale", stale);
+    each.parentElement.querySelector("use").setAttribute("href", stale ? "#s-tri" : "#s-dot");
+    each.textContent = `${stale ? "Stale, updated" : "Updated"} ${age(seconds)}`;
   }
 }
 setInterval(updateAges, 1000);
@@ -81,25 +81,25 @@ document.addEventListener("DOMContentLoaded", updateAges);
 document.addEventListener("htmx:afterSettle", updateAges);
 
 // Keep open details and the focus when a panel reloads.
-const kept = new WeakMap();
-const reachable = (part) => [...part.querySelectorAll("a[href], button, summary, input, select, textarea")];
-function likeness(each) {
+const savedState = new WeakMap();
+const focusableElements = (part) => [...part.querySelectorAll("a[href], button, summary, input, select, textarea")];
+function elementKey(each) {
   const names = ["href", "name", "value", "formaction"].map((name) => each.getAttribute(name));
   if (!names.some(Boolean)) names.push(each.textContent.trim());
   return [each.tagName, each.form && each.form.getAttribute("action"), ...names].join("|");
 }
-function whereFocusIs(part) {
-  const all = reachable(part);
+function focusPosition(part) {
+  const all = focusableElements(part);
   const index = all.indexOf(document.activeElement);
   if (index < 0) return null;
-  const like = likeness(all[index]);
-  const before = all.slice(0, index).filter((each) => likeness(each) === like).length;
-  return { like, before, index, tag: all[index].tagName };
+  const key = elementKey(all[index]);
+  const before = all.slice(0, index).filter((each) => elementKey(each) === key).length;
+  return { key, before, index, tag: all[index].tagName };
 }
-function focusAgain(part, { like, before, index, tag }) {
+function restoreFocus(part, { key, before, index, tag }) {
   if (part.contains(document.activeElement)) return;
-  const all = reachable(part);
-  const same = all.filter((each) => likeness(each) === like)[before];
+  const all = focusableElements(part);
+  const same = all.filter((each) => elementKey(each) === key)[before];
   const instead = all[index] && all[index].tagName === tag ? all[index] : null;
   if (same || instead) (same || instead).focus({ preventScroll: true });
 }
@@ -108,13 +108,13 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (polls.has(requestConfig) && isInUse(target)) event.detail.shouldSwap = false;
   if (requestConfig.elt !== target || requestConfig.triggeringEvent) return;
   const open = [...target.querySelectorAll("details")].map((each) => each.open);
-  kept.set(xhr, { open, focus: whereFocusIs(target) });
+  savedState.set(xhr, { open, focus: focusPosition(target) });
 });
 document.addEventListener("htmx:afterSwap", (event) => {
-  const { open, focus } = kept.get(event.detail.xhr) || { open: [] };
-  const folds = [...event.target.querySelectorAll("details")];
-  if (folds.length === open.length) folds.forEach((each, index) => (each.open = open[index]));
-  if (focus) focusAgain(event.target, focus);
+  const { open, focus } = savedState.get(event.detail.xhr) || { open: [] };
+  const details = [...event.target.querySelectorAll("details")];
+  if (details.length === open.length) details.forEach((each, index) => (each.open = open[index]));
+  if (focus) restoreFocus(event.target, focus);
 });
 
 // Open the dialog when htmx has filled it, and restore the focus when it closes.
@@ -166,8 +166,8 @@ document.addEventListener("reset", (event) => {
 
 // Typing a custom value selects its option.
 document.addEventListener("input", (event) => {
-  const choice = event.target.dataset.picks && document.getElementById(event.target.dataset.picks);
-  if (choice) choice.checked = true;
+  const option = event.target.dataset.selects && document.getElementById(event.target.dataset.selects);
+  if (option) option.checked = true;
 });
 
 // Announce the number of results to screen readers.
@@ -207,7 +207,7 @@ document.addEventListener("htmx:responseError", (event) => {
   const status = event.detail.xhr.status;
   if (status >= 500 && polls.has(event.detail.requestConfig)) return;
   const text = {
-    403: "Access denied, or you were logged out. Reload the page.",
+    403: "Access denied, or you were signed out. Reload the page.",
     404: "The object no longer exists. Reload the page.",
     409: "Someone else changed this object. Reload the page.",
   }[status];

@@ -47,4 +47,4 @@ def test_pages_and_errors_appear_in_the_language_of_the_browser(in_brackets: str
     client = Client(headers={"accept-language": in_brackets})
     page = client.get("/login")
     assert page.headers["Content-Language"] == in_brackets
-    assert '<h1 id="login-title">[Log in]</h1>' in page.text
+    assert '<h1 id="login-title">[Sign in]</h1>' in page.text

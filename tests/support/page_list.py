@@ -28,7 +28,7 @@ PAGES = [
     "/sessions/{session}/extend",
     "/definitions/",
     "/definitions/import",
-    "/definitions/import-many",
+    "/definitions/bulk-import",
     "/definitions/{definition}/",
     "/definitions/{definition}/edit",
     "/definitions/{definition}/revise",
@@ -122,7 +122,7 @@ def log_in(page: Page, person: str, password: str = "") -> None:
     page.goto("/login")
     page.get_by_label("Name").fill(person)
     page.get_by_label("Password").fill(password or f"demo-{person}")
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
 
 
@@ -157,7 +157,7 @@ def _make_a_token(page: Page) -> None:
 
 
 def _start_a_job(page: Page) -> None:
-    page.goto("/definitions/import-many")
+    page.goto("/definitions/bulk-import")
     topology = next((ROOT / "lcm" / "demo" / "topologies").glob("*.yaml")).read_bytes()
     file: FilePayload = {"name": "to-look-at.yaml", "mimeType": "application/yaml", "buffer": topology}
     page.get_by_label("YAML files").set_input_files([file])

@@ -130,7 +130,7 @@ class Command(BaseCommand):
             from lcm.demo.people import DEMO_LOGINS
 
             for name, password, role in DEMO_LOGINS:
-                self._say(f"  log in as {name} with password {password}: {role}")
+                self._say(f"  sign in as {name} with password {password}: {role}")
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)

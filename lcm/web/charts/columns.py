@@ -99,7 +99,7 @@ def stacked(found: ByDay, *, unit: str) -> ColumnChart:
         unit=unit,
         lines=[(BOTTOM - top * part / 3 * scale, format_number(top * part / 3)) for part in range(4)],
         columns=_columns(found, scale, unit),
-        labels=[*_labels(found.days, "all", LABELS), *_labels(found.days, "few", FEW_LABELS)],
+        labels=[*_labels(found.days, "wide-label", LABELS), *_labels(found.days, "narrow-label", FEW_LABELS)],
         legend=[
             (kind, series.name, format_number(series.total)) for kind, series in enumerate(found.series, 1)
         ],

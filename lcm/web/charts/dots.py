@@ -150,15 +150,14 @@ def _cross(mark: DotMark) -> str:
     place = f"translate({mark.x} {mark.y})"
     return (
         f"<g><title>{escape(mark.title)}</title>"
-        f'<path class="dot-out" transform="{place}" d="m-3-3 6 6m0-6-6 6"/></g>'
+        f'<path class="dot-excluded" transform="{place}" d="m-3-3 6 6m0-6-6 6"/></g>'
     )
 
 
 def _link(mark: DotMark) -> str:
     title = escape(mark.title)
-    circle = (
-        f'<circle class="dot dot-over" cx="{mark.x}" cy="{mark.y}" r="3.5"><title>{title}</title></circle>'
-    )
+    place = f'cx="{mark.x}" cy="{mark.y}" r="3.5"'
+    circle = f'<circle class="dot dot-exceeding" {place}><title>{title}</title></circle>'
     return f'<a href="{escape(mark.url)}" aria-label="{title}">{circle}</a>'
 
 

@@ -31,7 +31,7 @@ class Picture:
 
     @property
     def described(self) -> str:
-        return f"{count_text(len(self.nodes), 'node')} and {count_text(len(self.links), 'link')}"
+        return f"{count_text(len(self.nodes), 'node')}, {count_text(len(self.links), 'link')}"
 
 
 def picture_of(nodes: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]]) -> Picture:

@@ -84,12 +84,12 @@ def test_slots_are_cordoned_together_and_drained(open_page):
             break
         page.wait_for_timeout(500)
     page.locator("tbody .select").first.check()
-    page.locator(".bulk").get_by_role("button", name="Cordon…", exact=True).click()
+    page.locator(".bulk-bar").get_by_role("button", name="Cordon…", exact=True).click()
     confirm(page, "A disk is changed", "Cordon 1 slot")
     expect(page.locator(".toast")).to_contain_text("1 slot")
     page.goto(slots)
     page.locator("tbody .select").first.check()
-    page.locator(".bulk").get_by_role("button", name="Uncordon…", exact=True).click()
+    page.locator(".bulk-bar").get_by_role("button", name="Uncordon…", exact=True).click()
     confirm(page, "It is changed", "Uncordon 1 slot")
     expect(page.locator(".toast")).to_contain_text("1 slot")
     page.goto(slots)
@@ -129,7 +129,7 @@ def test_a_policy_is_previewed_before_it_is_saved(script, open_page):
 
 
 def test_many_topologies_become_drafts_and_are_activated_together(open_page):
-    page = open_page("admin", "/definitions/import-many")
+    page = open_page("admin", "/definitions/bulk-import")
     text = (TOPOLOGIES / "ccna-ospf-basics.yaml").read_text()
     mark = fresh_name("many")
     files = [
@@ -145,7 +145,7 @@ def test_many_topologies_become_drafts_and_are_activated_together(open_page):
     expect(page.locator(".badge", has_text="Done")).to_be_visible()
     page.goto(f"/definitions/?q={mark}")
     page.get_by_role("checkbox", name="Select this page").check()
-    page.locator(".bulk").get_by_role("button", name="Activate…").click()
+    page.locator(".bulk-bar").get_by_role("button", name="Activate…").click()
     confirm(page, "They are right", "Activate 2 definitions")
     expect(page.locator(".toast")).to_contain_text("2 definitions")
     page.goto(f"/definitions/?q={mark}&status=active")

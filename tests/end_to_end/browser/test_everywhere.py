@@ -84,7 +84,7 @@ def test_axe_finds_nothing_serious_in_menus_dialogs_and_refusals(open_page, comp
     assert in_both_themes(page) == []
     page.keyboard.press("Escape")
     page.locator("tbody .select").first.check()
-    page.locator(".bulk").get_by_role("button", name="Cancel…").click()
+    page.locator(".bulk-bar").get_by_role("button", name="Cancel…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_label("Reason")).to_be_focused()
     assert in_both_themes(page) == []
@@ -99,7 +99,7 @@ def test_axe_finds_nothing_serious_in_menus_dialogs_and_refusals(open_page, comp
 def test_the_keyboard_stays_in_a_dialog(open_page):
     page = open_page("operator", "/sessions/?status=PENDING")
     page.locator("tbody .select").first.check()
-    opener = page.locator(".bulk").get_by_role("button", name="Cancel…")
+    opener = page.locator(".bulk-bar").get_by_role("button", name="Cancel…")
     opener.click()
     expect(page.get_by_role("dialog").get_by_label("Reason")).to_be_focused()
     for _ in range(10):
@@ -170,7 +170,7 @@ def test_everything_works_without_javascript(open_page):
     page.get_by_role("link", name="Timeslot").click()
     expect(page.locator("th[aria-sort]")).to_contain_text("Timeslot")
     page.locator("tbody .select").first.check()
-    page.locator(".bulk").get_by_role("button", name="Cancel…").click()
+    page.locator(".bulk-bar").get_by_role("button", name="Cancel…").click()
     expect(page.get_by_role("heading", name="Cancel 1 session?")).to_be_visible()
     page.get_by_label("Reason").fill("Cancelled without JavaScript")
     page.get_by_role("button", name="Cancel 1 session").click()
@@ -243,7 +243,7 @@ def test_errors_have_pages(open_page, complaints):
     expect(page.get_by_role("heading", name="Access denied")).to_be_visible()
     page.goto("/sessions/")
     page.context.clear_cookies(name="lcm_csrf")
-    page.get_by_role("button", name="Log out").click()
+    page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
     assert all("Failed to load resource" in text for text in complaints)
     complaints.clear()

@@ -26,7 +26,7 @@ def fresh_name() -> str:
 
 def import_definition(page: Page, name: str) -> None:
     page.goto("/definitions/import")
-    page.get_by_label("Or paste it").fill(TOPOLOGY)
+    page.get_by_label("Or paste the topology").fill(TOPOLOGY)
     page.get_by_role("button", name="Read topology").click()
     expect(page.get_by_text("Check the imported values, then save.")).to_be_visible()
     page.get_by_label("Name").fill(name)
@@ -39,7 +39,7 @@ def test_a_wrong_password_is_reported_in_the_form(open_page, complaints):
     expect(page).to_have_url(re.compile(r"/login\?next=/sessions/"))
     page.get_by_label("Name").fill("admin")
     page.get_by_label("Password").fill("wrong")
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_contain_text("Wrong user name or password")
 
 
@@ -47,10 +47,10 @@ def test_login_redirects_to_the_requested_page(open_page):
     page = open_page(None, "/definitions/?q=ospf")
     page.get_by_label("Name").fill("viewer")
     page.get_by_label("Password").fill("demo-viewer")
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
     expect(page).to_have_url(re.compile(r"/definitions/\?q=ospf"))
-    page.get_by_role("button", name="Log out").click()
-    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
 def test_import_a_definition(open_page):
@@ -67,7 +67,7 @@ def test_import_a_definition(open_page):
 
 def test_an_invalid_topology_is_rejected_with_the_locations(open_page, complaints):
     page = open_page("admin", "/definitions/import")
-    page.get_by_label("Or paste it").fill(
+    page.get_by_label("Or paste the topology").fill(
         "nodes:\n- {id: a, label: R1}\n- {id: a, label: R1, node_definition: iosv}"
     )
     page.get_by_role("button", name="Read topology").click()
@@ -169,11 +169,11 @@ def test_bulk_cancel_of_selected_rows(open_page):
     for _ in range(3):
         ask_for_session(page, name)
     page.goto(f"/sessions/?q={name}")
-    expect(page.locator(".bulk")).to_be_hidden()
+    expect(page.locator(".bulk-bar")).to_be_hidden()
     page.get_by_role("checkbox", name="Select this page").check()
     expect(page.locator("[data-selected-count]")).to_have_text("3 selected")
     page.locator("tbody .select").first.uncheck()
-    page.locator(".bulk").get_by_role("button", name="Cancel…").click()
+    page.locator(".bulk-bar").get_by_role("button", name="Cancel…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Cancel 2 sessions?")
     dialog.get_by_label("Reason").fill("Course moved")
@@ -187,11 +187,11 @@ def test_bulk_actions_can_include_all_matching_rows(open_page):
     page = open_page("operator", "/sessions/?status=TERMINATED")
     page.locator("tbody .select").first.check()
     page.get_by_label(re.compile("All .* matches")).check()
-    page.locator(".bulk").get_by_role("button", name="Cancel…").click()
+    page.locator(".bulk-bar").get_by_role("button", name="Cancel…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text(re.compile(r"None of the [\d,]+ sessions can be cancelled"))
-    expect(dialog.get_by_role("button")).to_have_text(["Back"])
-    dialog.get_by_role("button", name="Back").click()
+    expect(dialog.get_by_role("button")).to_have_text(["Close"])
+    dialog.get_by_role("button", name="Close").click()
     expect(dialog).to_be_hidden()
 
 
@@ -204,7 +204,7 @@ def test_the_change_log_is_filtered_by_person_and_time(open_page):
     page.get_by_role("textbox", name="Person").fill("admin")
     page.get_by_role("textbox", name="Person").press("Enter")
     expect(page.locator(".chip")).to_have_text("Person: admin")
-    page.locator("summary", has_text="When").click()
+    page.locator("summary", has_text="Time").click()
     page.get_by_role("textbox", name="From").fill("2020-01-01T08:30")
     page.get_by_role("textbox", name="From").press("Tab")
     expect(page.locator(".chip")).to_have_text(["Person: admin", "From: 2020-01-01 08:30"])

@@ -50,7 +50,7 @@ def test_an_over_provisioned_lab_is_reviewed_applied_and_verified(open_page, liv
     definition_page(page, OVER)
     expect(page.get_by_text("CPU, memory and storage are set too high.")).to_be_visible()
     impact, trail = page.locator("#review-impact"), page.locator("#review-trail")
-    answer = impact.locator(".answer").first
+    answer = impact.locator(".impact-value").first
     expect(answer).to_contain_text("none of 12")
 
     # The preview and the chart change with the choice, and typing keeps the focus.
@@ -178,7 +178,7 @@ def test_a_lab_edited_by_hand_is_observed_drifts_and_is_acknowledged(open_page, 
     # The port stays reserved on its worker.
     here = page.url
     page.locator("#panel-capacity").get_by_role("link", name=re.compile("^cml-")).click()
-    expect(page.locator(".port.is-leaked, .key-port.is-leaked").first).to_be_visible()
+    expect(page.locator(".port.is-leaked, .port-swatch.is-leaked").first).to_be_visible()
     page.goto(here)
 
     line.get_by_role("link", name="Acknowledge…").click()

@@ -21,11 +21,11 @@ def in_readme(words: str) -> str:
 
 
 def log_in_as_in_readme(page: Page, output: str) -> None:
-    """Log in at the URL that LCM prints, with the demo's credentials from README."""
+    """Sign in at the URL that LCM prints, with the demo's credentials from README."""
     page.goto(re.search(r"LCM runs at (\S+)", output)[1])
     page.get_by_label("User name").fill("admin")
     page.get_by_label("Password").fill(re.search(r"\| `admin` \| `(\S+)` \|", README)[1])
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
 
 
 def choose(page: Page, choice: Locator) -> None:

@@ -85,14 +85,14 @@ def test_the_overview_lists_items_that_need_attention_with_links(open_page):
 
 def test_the_overview_updates_itself(open_page):
     page = open_page("viewer")
-    fresh = page.locator("#live > header .fresh time")
-    before = fresh.get_attribute("datetime")
+    updated = page.locator("#live > header .updated time")
+    before = updated.get_attribute("datetime")
     line = page.locator(".row-link").first
     line.focus()
     with page.expect_response(lambda answer: has_requested(answer.request, "/")):
         pass
-    expect(fresh).not_to_have_attribute("datetime", before)
-    expect(fresh).to_have_text("Updated just now")
+    expect(updated).not_to_have_attribute("datetime", before)
+    expect(updated).to_have_text("Updated just now")
     expect(line).to_be_focused()
 
 
@@ -100,20 +100,20 @@ def test_the_overview_updates_itself(open_page):
 def test_lazy_panels_update_too(timed_page, name, seconds):
     timed_page.goto("/")
     panel = timed_page.locator(f"#panel-{name}")
-    expect(panel.locator(".fresh")).to_contain_text("Updated")
+    expect(panel.locator(".updated")).to_contain_text("Updated")
     wait_for_reload(timed_page, panel, f"/overview/{name}", seconds)
-    expect(panel.locator(".fresh")).to_have_text("Updated just now")
+    expect(panel.locator(".updated")).to_have_text("Updated just now")
 
 
 def test_a_part_that_fails_to_reload_is_marked_as_stale_without_a_toast(timed_page):
     timed_page.goto("/")
-    fresh = timed_page.locator("#live > header .fresh")
+    updated = timed_page.locator("#live > header .updated")
     timed_page.route("**/*", lambda route: route.abort())
     timed_page.clock.run_for(8_000)
-    expect(fresh).to_have_text("Updated 8 s ago")
+    expect(updated).to_have_text("Updated 8 s ago")
     timed_page.clock.run_for(90_000)
-    expect(fresh).to_have_text("Stale, updated 1 min ago")
-    expect(fresh).to_contain_class("is-late")
+    expect(updated).to_have_text("Stale, updated 1 min ago")
+    expect(updated).to_contain_class("is-stale")
     expect(timed_page.locator(".toast")).to_have_count(0)
 
 
@@ -141,7 +141,7 @@ def test_nothing_reloads_behind_a_dialog(timed_page):
 def test_lazy_panels_stay_when_the_live_part_reloads(timed_page):
     timed_page.goto("/")
     panel = timed_page.locator("#panel-ticks")
-    expect(panel.locator(".fresh")).to_contain_text("Updated")
+    expect(panel.locator(".updated")).to_contain_text("Updated")
     panel.evaluate("panel => panel.classList.add('old')")
     asked = htmx_requests(timed_page)
     wait_for_reload(timed_page, timed_page.locator("#live"), "/", 7)
@@ -161,8 +161,8 @@ def test_open_details_stay_open_when_their_panel_reloads(timed_page):
 def test_panels_load_in_a_hidden_tab_and_polling_pauses(timed_page):
     timed_page.add_init_script(UNSEEN)
     timed_page.goto("/")
-    expect(timed_page.locator("#panel-ticks .fresh")).to_be_visible()
-    expect(timed_page.locator("#panel-usage .fresh")).to_be_visible()
+    expect(timed_page.locator("#panel-ticks .updated")).to_be_visible()
+    expect(timed_page.locator("#panel-usage .updated")).to_be_visible()
     asked = htmx_requests(timed_page)
     for _ in range(3):
         timed_page.clock.fast_forward(61_000)

@@ -132,7 +132,7 @@ def crowd(page: Page) -> None:
 
 def import_many(page: Page) -> None:
     """A job, for the list of jobs."""
-    page.goto("/definitions/import-many")
+    page.goto("/definitions/bulk-import")
     page.locator("main input[type=file]").set_input_files([TOPOLOGIES / name for name in NEW_LABS])
     page.get_by_role("button", name="Import files").click()
     page.wait_for_url("**/jobs/**")

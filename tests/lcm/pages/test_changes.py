@@ -15,7 +15,7 @@ from lcm.models import ChangeLog
 from lcm.pages.changes import field_differences
 from lcm.services.changelog import log_change
 from lcm.services.jobs import start_job
-from lcm.templatetags.lcm import begun
+from lcm.templatetags.lcm import sentence_case
 from lcm.web.object_links import link_objects, object_name
 from scheduling.models import Pool
 from tests.support.capacity_setup import make_slot
@@ -81,7 +81,7 @@ def test_the_actor_links_to_all_changes_of_that_person(client, viewer, operator,
     assert {row.user_id for row in answer.context["rows"].rows} == {operator.pk}
     assert mine in answer.context["rows"].rows
     (chip,) = answer.context["chips"]
-    assert chip == {"text": f"Who: {operator}", "query": ""}
+    assert chip == {"text": f"Actor: {operator}", "query": ""}
 
 
 def test_a_change_links_to_its_object_while_it_exists(client, viewer, session, project, now):
@@ -242,4 +242,4 @@ def test_changes_can_be_filtered_by_jobs(client, viewer, session, now):
     ],
 )
 def test_a_change_starts_with_a_capital_unless_it_starts_with_a_name(message, shown):
-    assert begun(message) == shown
+    assert sentence_case(message) == shown

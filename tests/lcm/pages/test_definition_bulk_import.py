@@ -19,7 +19,7 @@ def upload(client, **files: str):
 
 def send(client, *files: tuple[str, bytes]):
     uploads = [SimpleUploadedFile(name, content) for name, content in files]
-    return client.post(reverse("definition_import_many"), {"topologies": uploads})
+    return client.post(reverse("definition_bulk_import"), {"topologies": uploads})
 
 
 def test_each_valid_file_becomes_a_draft_and_the_others_are_reported(client, admin):
@@ -87,7 +87,7 @@ def test_two_files_with_the_same_name_are_both_imported(client, admin):
 
 def test_a_missing_file_is_reported_at_the_field(client, admin):
     client.force_login(admin)
-    answer = client.post(reverse("definition_import_many"), {})
+    answer = client.post(reverse("definition_bulk_import"), {})
     assert answer.status_code == 422
     assert not Job.objects.exists()
 

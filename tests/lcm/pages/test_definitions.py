@@ -95,9 +95,9 @@ def test_revisions_are_exported_with_the_labels_of_the_page(as_, viewer, revise)
         return b"".join([part async for part in answer])
 
     rows = list(csv.DictReader(async_to_sync(join)().decode().splitlines()))
-    assert [(row["Revision"], row["Outcome"], row["Who"]) for row in rows] == [
+    assert [(row["Revision"], row["Outcome"], row["Actor"]) for row in rows] == [
         ("2", "Watching", SYSTEM.label),
-        ("1", "Superseded", rows[1]["Who"]),
+        ("1", "Superseded", rows[1]["Actor"]),
     ]
     assert "Actions" not in rows[0]
 

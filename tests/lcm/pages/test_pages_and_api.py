@@ -39,7 +39,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "evidence_bulk_include": ("POST observations:session-include",),
     "definition_list": ("GET api:definition-list",),
     "definition_import": ("POST api:definition-import",),
-    "definition_import_many": ("POST api:definition-import",),
+    "definition_bulk_import": ("POST api:definition-import",),
     "definition_detail": ("GET api:definition-detail",),
     "definition_edit": ("PATCH api:definition-detail",),
     "definition_delete": ("DELETE api:definition-detail",),

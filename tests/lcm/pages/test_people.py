@@ -134,7 +134,7 @@ def test_people_are_found_by_the_role_that_the_list_shows(client, admin, viewer,
         assert names_in(page) == names
         assert {row.role.label for row in page.context["rows"].rows} == {role}
     assert names_in(client.get(reverse("person_list"), {"is_active": "false"})) == ["gone"]
-    lead = "<strong>2 Admins, 1 Operator, 1 Viewer; 2 people have no role.</strong>"
+    lead = "<strong>2 Admins · 1 Operator · 1 Viewer · 2 without a role.</strong>"
     assert lead in page.content.decode()
 
 
@@ -161,7 +161,7 @@ def test_the_profile_shows_user_name_and_role(client, admin, viewer):
     for person, more in ((admin, False), (viewer, True)):
         client.force_login(person)
         page = client.get(reverse("profile")).content.decode()
-        assert f"You are logged in as <strong>{person}</strong>, role {person.role.label}." in page
+        assert f"You are signed in as <strong>{person}</strong>, role {person.role.label}." in page
         assert ("An Admin assigns roles." in page) == more
 
 

@@ -36,9 +36,9 @@ def test_a_domain_counts_and_links_all_its_projects(as_admin_page, project):
         Project(domain=domain, name=f"project-{number:03}") for number in range(PROJECTS_SHOWN + 2)
     )
     page = as_admin_page.get(reverse("domain_detail", args=[domain.pk])).content.decode()
-    assert "<strong>102 projects;</strong> no session is running." in page
+    assert "<strong>102 projects</strong> · 0 people · 0 sessions running" in page
     assert page.count('<td class="card-title">') == PROJECTS_SHOWN
-    assert "2 more projects are in the whole list." in page
+    assert "2 more projects in the full list" in page
     whole = f"{reverse('project_list')}?domain={domain.name}"
     assert f'href="{whole}"' in page
     assert "of 102 projects" in as_admin_page.get(whole).content.decode()
@@ -48,7 +48,7 @@ def test_a_member_beyond_the_first_page_is_found_and_removed(as_admin_page, crow
     here, whole = reverse("project_detail", args=[crowded.pk]), reverse("member_list", args=[crowded.pk])
     page = as_admin_page.get(here).content.decode()
     assert "person-101" not in page
-    assert "3 more members are in the whole list" in page
+    assert "3 more members in the full list" in page
     assert f'href="{whole}"' in page
     found = as_admin_page.get(whole, {"q": "person-101"}).content.decode()
     last = User.objects.get(username="person-101")
@@ -78,15 +78,15 @@ def test_pages_show_who_can_request_and_how_many_sessions_run(as_admin_page, pro
     place, whole = reverse("project_detail", args=[project.pk]), reverse("member_list", args=[project.pk])
     domain = reverse("domain_detail", args=[project.domain_id])
     for address, words in {
-        place: f'running now.</p>\n      <p class="sub">{project.description}</p>',
-        domain: "<strong>1 project with 2 people;</strong>",
+        place: f'running</p>\n      <p class="sub">{project.description}</p>',
+        domain: "<strong>1 project</strong> · 2 people",
         whole: f"<strong>2 people can request sessions in {project.path}.</strong>",
         reverse("domain_list"): "<strong>One domain uses the whole fleet.</strong>",
         reverse("project_list"): "<strong>1 project in 1 domain.</strong>",
     }.items():
         assert words in as_admin_page.get(address).content.decode(), address
     for address, query in ((place, f"project={project.pk}"), (domain, "domain=academy")):
-        link = f'{reverse("session_list")}?{query}&amp;status=RUNNING">1 session</a> running now.'
+        link = f'{reverse("session_list")}?{query}&amp;status=RUNNING">1 session</a> running'
         assert link in as_admin_page.get(address).content.decode()
     assert f'href="{place}#id_person"' in as_admin_page.get(whole).content.decode()
     assert 'id="id_person"' in as_admin_page.get(place).content.decode()
@@ -121,5 +121,5 @@ def test_an_unknown_name_stays_in_the_form_with_its_error(as_admin_page, project
 def test_a_known_name_is_added_and_confirmed(as_admin_page, project, stranger):
     address = reverse("member_add", args=[project.pk])
     page = as_admin_page.post(address, {"person": stranger.username}, follow=True).content.decode()
-    assert f"{stranger} is a member of {project.path} now." in page
+    assert f"{stranger} added to {project.path}." in page
     assert Membership.objects.filter(project=project, user=stranger).exists()

@@ -90,7 +90,7 @@ def test_every_form_with_a_reason_requires_it(as_admin, places):
 
 def test_bulk_actions_require_a_reason(as_admin, places):
     asked = []
-    for name in (name for name in PAGES if "_bulk_" in name):
+    for name in (name for name, methods in PAGES.items() if "_bulk_" in name and "GET" not in methods):
         before = ChangeLog.objects.count()
         answer = as_admin.post(address_of(name, places), {"all": "1", "filter_query": "", "reason": " "})
         assert ChangeLog.objects.count() == before, name

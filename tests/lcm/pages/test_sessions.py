@@ -12,7 +12,7 @@ from django.urls import reverse
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.selectors.sessions import session_timeline
-from lcm.templatetags.lcm import clock, timeslot, took
+from lcm.templatetags.lcm import clock, step_duration, timeslot
 from scheduling.models import Phase, Reservation, Slot, SlotState
 
 S = SessionStatus
@@ -70,7 +70,7 @@ def test_a_clock_can_show_seconds(time_machine):
     ("seconds", "text"), [(None, ""), (0, "under 1 s"), (0.9, "under 1 s"), (1, "1 s"), (75, "1 min 15 s")]
 )
 def test_a_short_duration_is_not_shown_as_zero(seconds, text):
-    assert took(None if seconds is None else timedelta(seconds=seconds)) == text
+    assert step_duration(None if seconds is None else timedelta(seconds=seconds)) == text
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,10 @@ def test_the_list_counts_valid_and_soon_expiring_tokens(as_admin, now):
     def lead():
         return as_admin.get(reverse("token_list")).content.decode()
 
-    assert "<strong>No token is valid.</strong>" in lead()
+    assert "<strong>No valid tokens.</strong>" in lead()
     keys = [make_controller(name, "pool:cml-eu").token.pk for name in ("one", "two", "three")]
     ApiToken.objects.filter(pk=keys[0]).update(revoked_at=now)
     ApiToken.objects.update(expires_at=now + timedelta(days=31))
-    assert "<strong>2 tokens are valid; none expires within 30 days.</strong>" in lead()
+    assert "<strong>2 valid tokens · 0 expiring within 30 days.</strong>" in lead()
     ApiToken.objects.filter(pk=keys[1]).update(expires_at=now + timedelta(days=29))
-    assert "<strong>2 tokens are valid; 1 expires within 30 days.</strong>" in lead()
+    assert "<strong>2 valid tokens · 1 expiring within 30 days.</strong>" in lead()

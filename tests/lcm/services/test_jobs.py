@@ -252,7 +252,7 @@ def test_jobs_are_listed_with_their_progress(client, viewer, job):
     client.force_login(viewer)
     page = client.get(reverse("job_list")).content.decode()
     assert "Count to 3" in page
-    assert "1 job is not finished." in page
+    assert "<strong>1 unfinished job.</strong>" in page
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_job_with_rejected_items_is_not_shown_as_done(
         (shown,) = re.findall(rf'class="{kind} ({css_class})"><svg.*?</svg>([^<]*)<', text)
         assert shown == (css_class, label)
     assert ('id="notes">Rejected<' in page) == bool(refused)
-    assert ("1 rejected rows." in rows) == bool(refused)
+    assert ("1 with rejected rows." in rows) == bool(refused)
 
 
 def test_jobs_with_rejected_items_can_be_filtered(client, viewer, job, now):
@@ -286,7 +286,7 @@ def test_the_list_states_how_long_jobs_are_kept(client, viewer, settings, db):
     settings.CONFIG["JOB_DAYS"] = 3
     client.force_login(viewer)
     page = client.get(reverse("job_list")).content.decode()
-    assert "<strong>No job is running.</strong>" in page
+    assert "<strong>0 unfinished jobs" in page
     assert "Jobs are kept for 3 days after they end." in page
 
 

@@ -138,7 +138,7 @@ def test_killing_the_supervisor_ends_all_processes_and_keeps_the_data(
     with control_plane(data_dir, address, DEBUG="true", DEMO="true") as plane:
         plane.start_and_wait()
         wait_until(lambda: address.url in plane.output, "the address is shown")
-        assert "log in as" in plane.output
+        assert "sign in as" in plane.output
         assert first_migration(data_dir) == made
         plane.send(signal.SIGINT)
         assert plane.wait() == 0

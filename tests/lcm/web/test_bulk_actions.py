@@ -210,13 +210,13 @@ def test_waiting_sessions_are_moved_to_another_pool(by, operator, session_in, no
     bare = reserve(pool_named("cml-eu"), now)
     client, address = by(operator), reverse("queue_bulk_move")
     page = client.post(address, ticked(*rows, bare))
-    assert "Move 2 reservations in the queue?" in words(page)
+    assert "Move 2 waiting sessions to another pool?" in words(page)
     assert (
         "2 of 3 reservations in the queue can be moved. Reservations without a session are not moved."
         in words(page)
     )
     done = client.post(address, {**ticked(*rows, bare), "pool": "cml-us", "reason": "nearer"}, follow=True)
-    assert "2 reservations in the queue moved." in words(done)
+    assert "2 waiting sessions moved." in words(done)
     assert set(LabletSession.objects.values_list("pool", flat=True)) == {"cml-us"}
     assert {row.reason for row in ChangeLog.objects.filter(event="session_moved_to_pool")} == {"nearer"}
 
@@ -228,9 +228,9 @@ def test_sessions_already_waiting_in_the_pool_are_not_moved(by, operator, sessio
     asked = {"pool": "cml-us", "reason": "nearer"}
     refused = client.post(address, {**ticked(rows[1]), **asked})
     assert refused.status_code == 422
-    assert "None of the selected rows can be moved with these values." in words(refused)
+    assert "None of the selected rows are eligible with these values." in words(refused)
     done = client.post(address, {**ticked(*rows), **asked}, follow=True)
-    assert "1 reservation in the queue moved." in words(done)
+    assert "1 waiting session moved." in words(done)
 
 
 def test_a_pool_has_to_be_chosen(by, operator, session):
@@ -259,7 +259,7 @@ def test_a_move_job_counts_each_row_once(by, operator, session_in, monkeypatch):
     job = Job.objects.get()
     run_job(str(job.pk))
     job.refresh_from_db()
-    assert (job.result, job.done, job.refused) == ("6 reservations in the queue moved.", 6, 0)
+    assert (job.result, job.done, job.refused) == ("6 waiting sessions moved.", 6, 0)
     assert Reservation.objects.filter(phase=Phase.PENDING, pool__name="cml-us").count() == 6
 
 

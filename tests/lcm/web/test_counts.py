@@ -57,7 +57,7 @@ def one_core(active_definition, now) -> LabletDefinition:
         (count_text(1_200, "person", "people"), "1,200 people"),
         (core_count_text(Decimal("1.00")), "1\N{NO-BREAK SPACE}core"),
         (core_count_text(Decimal("0.5")), "0.5\N{NO-BREAK SPACE}cores"),
-        (picture_of([NODE], []).described, "1 node and 0 links"),
+        (picture_of([NODE], []).described, "1 node, 0 links"),
         (listed(["a", "b", "c", "d", "e"]), "a, b, c, d and 1 other"),
         (quota_text("lab", "sessions", 1, 1, 1), "lab has the only session it may have at once."),
         (quota_text("lab", "sessions", 0, 1, 0), "lab may have no session."),

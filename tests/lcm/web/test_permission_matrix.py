@@ -39,7 +39,7 @@ PAGES: dict[str, dict[str, str]] = {
     "session_extend": {"GET": "operator", "POST": "operator"},
     "definition_list": {"GET": "viewer"},
     "definition_import": {"GET": "admin", "POST": "admin"},
-    "definition_import_many": {"GET": "admin", "POST": "admin"},
+    "definition_bulk_import": {"GET": "admin", "POST": "admin"},
     "definition_bulk_activate": {"POST": "admin"},
     "definition_bulk_deprecate": {"POST": "admin"},
     "definition_detail": {"GET": "viewer"},

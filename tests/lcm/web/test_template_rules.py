@@ -15,7 +15,7 @@ TEMPLATES = ROOT / "templates"
 
 
 @pytest.mark.parametrize(
-    "mark", ['class="chart sparkline', "<progress", 'class="empty', 'class="toast ', 'class="bulk{']
+    "mark", ['class="chart sparkline', "<progress", 'class="empty', 'class="toast ', 'class="bulk-bar{']
 )
 def test_a_component_is_written_in_one_place(mark):
     written = [path for path in TEMPLATES.rglob("*.html") if mark in path.read_text()]

@@ -173,7 +173,7 @@ def test_the_busiest_sessions_are_named(viewer_client, running, session_in, prom
     down = viewer_client.get(reverse("busiest_sessions")).content.decode()
     assert "Prometheus is not responding" in down
     assert running.short_id in down
-    assert 'class="fresh is-late"' in down
+    assert 'class="updated is-stale"' in down
 
 
 def test_without_prometheus_the_busiest_say_what_to_set(viewer_client):
