@@ -88,7 +88,7 @@ def _show_on_pages() -> None:
         page="session-first",
         name="why",
         title="Why is it waiting?",
-        url_name="session_why",
+        url_name="session_wait_reasons",
         when=lambda session: session.status == SessionStatus.PENDING,
     )
     SUGGESTERS["pools"] = suggest_pools

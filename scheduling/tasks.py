@@ -68,7 +68,7 @@ def reconcile(pool_id: str) -> None:
 
 
 @shared_task
-def forget_ticks() -> None:
+def delete_old_records() -> None:
     """Delete ticks and expired leases after two days, decisions as configured, runs after a month."""
     now = timezone.now()
     TickRun.objects.filter(started_at__lt=now - KEPT_TICKS).delete()

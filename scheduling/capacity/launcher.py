@@ -115,7 +115,7 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
             instance = runtime.launch(_request(attempt, offering))
         except ResponseLost as error:
             # The attempt stays open: the next call repeats the request, or the token finds the instance.
-            logger.warning("launch_answer_lost", extra={"slot": attempt.slot.name, "error": str(error)})
+            logger.warning("launch_response_lost", extra={"slot": attempt.slot.name, "error": str(error)})
             return
         except RuntimeFailure as error:
             others = _open_to_others(attempt, runtime, clock())

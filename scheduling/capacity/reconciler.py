@@ -82,7 +82,7 @@ def reconcile_pool(
         # Workers that do not answer take time, so handle first what needs no probe.
         binding = [slot for slot in slots if slot.state == SlotState.BINDING]
         rest = [slot for slot in slots if slot.state != SlotState.BINDING]
-        if _for_each(world, rest, hold, partial(_reconcile_slot, world)) and hold.still_mine():
+        if _for_each(world, rest, hold, partial(_reconcile_slot, world)) and hold.is_held():
             collect_orphans(world)
             silent = [slot for slot in rest if is_silent(slot, world.now)]
             health = _probe_all(world, [*binding, *silent], hold)
@@ -152,7 +152,7 @@ def collect_orphans(world: ReconcilePass) -> None:
         ends = instance.state in (InstanceState.STOPPING, InstanceState.GONE)
         lost = instance.claimed and not known and is_old and not ends
         if lost and not _terminate(world, instance.id):
-            logger.warning("orphan_collected", extra={"pool": world.pool.name, "instance": instance.id})
+            logger.warning("orphan_terminated", extra={"pool": world.pool.name, "instance": instance.id})
 
 
 def tag_own_instances(world: ReconcilePass) -> None:
@@ -202,7 +202,7 @@ def _check_silent(
 ) -> None:
     together = is_pool_unreachable([health[slot.pk] for slot in slots if slot.pk in health])
     if together:
-        logger.warning("no_silent_worker_answers", extra={"pool": world.pool.name, "slots": len(slots)})
+        logger.warning("silent_workers_unreachable", extra={"pool": world.pool.name, "slots": len(slots)})
 
     def judge(slot: Slot) -> None:
         gave_up = check_silent_worker(slot, health.get(slot.pk), together=together, now=world.now)

@@ -60,7 +60,7 @@ class Pool(DatedModel):
     last_port = models.PositiveIntegerField(default=7999)
 
     idle_seconds = _seconds(600)
-    promised_wait = _seconds(900)
+    target_wait_seconds = _seconds(900)
     launch_timeout = _seconds(300)
     boot_timeout = _seconds(300)
     binding_timeout = _seconds(180)

@@ -65,7 +65,7 @@ def _annotate_queue_entry(rows: Sequence[Any]) -> None:
 
 
 def _oldest_wait(row: Any) -> str:
-    return duration_text(timezone.now() - row.oldest) if row.oldest else ""
+    return duration_text(timezone.now() - row.oldest_waiting_since) if row.oldest_waiting_since else ""
 
 
 def _annotate_allocation_and_supply(rows: Sequence[Any]) -> None:
@@ -96,7 +96,7 @@ SESSIONS = replace(
     lists.SESSIONS,
     columns=[*lists.SESSIONS.columns, _PLACE],
     export_columns=[*lists.SESSIONS.export_columns, _HELD],
-    row_template="capacity/placed_session_row.html",
+    row_template="capacity/session_row.html",
     enrich_rows=_annotate_slots,
 )
 

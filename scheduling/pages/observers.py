@@ -146,8 +146,7 @@ def _sentence_of(found: ObserverStatus) -> str:
     elif found.last is None:
         first = "No runs yet."
     else:
-        state = {"failed": "failed", "late": "late", "well": "healthy"}[found.state]
-        first = f"Last run {duration_text(found.now - found.last.started_at)} ago, {state}."
+        first = f"Last run {duration_text(found.now - found.last.started_at)} ago, {found.state}."
     return f"**{first}** {found.text}"
 
 

@@ -49,7 +49,9 @@ def pools_part(look: FleetSnapshot) -> Mapping[str, Any]:
 
 def queue_part(look: FleetSnapshot) -> Mapping[str, Any]:
     lines = look.read_once(pool_overviews)
-    oldest = min((line.pool.oldest for line in lines if line.pool.oldest), default=None)
+    oldest = min(
+        (line.pool.oldest_waiting_since for line in lines if line.pool.oldest_waiting_since), default=None
+    )
     return {
         "waiting": _waiting(look),
         "ahead": _ahead(look),
@@ -113,13 +115,12 @@ def _of_pool(line: PoolOverview, now: datetime) -> Iterator[AttentionItem]:
         text = f"Pool **{pool}** is backing off"
         yield AttentionItem(text, here, pool.backoff_since, "warn", more, "clock")
     if line.exceeds_target_wait(now):
-        target = duration_text(timedelta(seconds=pool.promised_wait))
-        more = (
-            f"{pool.waiting:,} waiting, the oldest for {duration_text(now - pool.oldest)}; target: {target}"
-        )
+        target = duration_text(timedelta(seconds=pool.target_wait_seconds))
+        oldest = duration_text(now - pool.oldest_waiting_since)
+        more = f"{pool.waiting:,} waiting, the oldest for {oldest}; target: {target}"
         url = f"{reverse('queue_list')}?pool={pool}"
         text = f"Pool **{pool}** exceeds its wait target"
-        yield AttentionItem(text, url, pool.oldest, "warn", more, "clock")
+        yield AttentionItem(text, url, pool.oldest_waiting_since, "warn", more, "clock")
 
 
 def _of_slots(lines: list[PoolOverview]) -> Iterator[AttentionItem]:

@@ -100,7 +100,7 @@ def decision_list(request: HttpRequest) -> HttpResponseBase:
 
 @require_GET
 @role_required(Role.VIEWER)
-def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+def session_wait_reasons(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Panel “Why is it waiting?” of a session; without JavaScript a page of its own."""
     session = get_object_or_404(_with_names(), pk=pk)
     by_slot = request.GET.get("by") == "slot"
@@ -124,7 +124,7 @@ def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             ("Why is it waiting?", ""),
         ],
     }
-    template = "queue/why.html#panel" if request.htmx else "queue/why.html"  # type: ignore[attr-defined]
+    template = "queue/wait_reasons.html#panel" if request.htmx else "queue/wait_reasons.html"  # type: ignore[attr-defined]
     return render(request, template, context)
 
 

@@ -15,11 +15,20 @@ from scheduling.models import IN_FLIGHT, OCCUPIED, Pool, Slot, SlotState
 from scheduling.pages.supply import PoolSupply
 from scheduling.selectors.capacity import PoolFigures, SlotOccupancy
 
-# Counts of a tick in the order of its steps; JSON in the database does not keep the order.
-COUNT_ORDER = (
-    "expired", "interrupted", "taken_away", "placed", "told", "displaced", "unmet", "launched_for_demand",
-    "launched_to_keep", "drained", "gave_way",
-)  # fmt: skip
+# Texts of a tick's counts in the order of its steps; JSON in the database does not keep the order.
+COUNT_TEXTS = {
+    "expired": ("{:,} expired", "{:,} expired"),
+    "interrupted": ("{:,} interrupted", "{:,} interrupted"),
+    "lost": ("{:,} lost", "{:,} lost"),
+    "placed": ("{:,} placed", "{:,} placed"),
+    "new_wait_reasons": ("{:,} new wait reason", "{:,} new wait reasons"),
+    "evicted": ("{:,} evicted", "{:,} evicted"),
+    "unmet": ("{:,} without a slot", "{:,} without a slot"),
+    "launched_for_demand": ("{:,} launched for demand", "{:,} launched for demand"),
+    "launched_for_minimum": ("{:,} launched for the minimum", "{:,} launched for the minimum"),
+    "drained": ("{:,} drained", "{:,} drained"),
+    "drained_for_on_demand": ("{:,} drained for on-demand", "{:,} drained for on-demand"),
+}
 
 
 @dataclass(frozen=True)
@@ -64,17 +73,13 @@ def pool_notices(pool: Pool, supply: PoolSupply, *, now: datetime) -> Iterator[P
 
 def counts_text(counts: Mapping[str, int]) -> str:
     """Format the counts of a tick in the order of its steps."""
-    names = [
-        *(name for name in COUNT_ORDER if name in counts),
-        *(name for name in counts if name not in COUNT_ORDER),
+    known = [
+        (one if counts[name] == 1 else many).format(counts[name])
+        for name, (one, many) in COUNT_TEXTS.items()
+        if name in counts
     ]
-    return ", ".join(_done(name, counts[name]) for name in names)
-
-
-def _done(name: str, count: int) -> str:
-    if name == "told":
-        return f"{count:,} new wait {'reason' if count == 1 else 'reasons'}"
-    return f"{count:,} {name.replace('_', ' ')}"
+    others = [f"{count:,} {name}" for name, count in counts.items() if name not in COUNT_TEXTS]
+    return ", ".join([*known, *others])
 
 
 def place_text(position: int | None, waiting: int, pool: str) -> str:
@@ -178,9 +183,9 @@ def _waits(figures: PoolFigures, now: datetime) -> str:
     if not figures.waiting:
         return "0 waiting"
     waits = f"{figures.waiting:,} {waiting_noun(figures)} waiting"
-    if figures.oldest is None:
+    if figures.oldest_waiting_since is None:
         return waits
-    length = duration_text(max(now - figures.oldest, timedelta(0)))
+    length = duration_text(max(now - figures.oldest_waiting_since, timedelta(0)))
     return f"{waits}, {'for' if figures.waiting == 1 else 'the oldest for'} {length}"
 
 

@@ -18,7 +18,7 @@ WIDTH = 1000
 SHORT = 0.05
 # Steps that share a colour, and their name in the legend.
 LEGEND = ((1, "Place"), (2, "Launch and keep"), (3, "Interruptions"), (5, "Rest"))
-_KINDS = {"place": 1, "launch": 2, "keep": 2, "interrupt": 3}
+_KINDS = {"place": 1, "launch": 2, "keep_minimum": 2, "interrupt": 3}
 _REST = 5
 
 
@@ -113,7 +113,7 @@ def plugins_of(tick: TickRun) -> PluginTimes:
 
 def _asked_in_order(scheduler: str) -> list[str]:
     try:
-        return [plugin.name for plugin in read_configuration(scheduler).opened()]
+        return [plugin.name for plugin in read_configuration(scheduler).plugins_for_cycle()]
     except InvalidConfiguration:
         return []
 

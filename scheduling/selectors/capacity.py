@@ -63,8 +63,8 @@ def pools_with_queue(now: datetime) -> QuerySet[Any]:
     waiting = pending.filter(is_queued(now))
     found: QuerySet[Any] = pools_with_state(now).annotate(
         waiting=Coalesce(_for_each(waiting, Count("*")), 0),
-        oldest=_for_each(waiting, Min(QUEUED_SINCE)),
-        ahead=Coalesce(_for_each(pending.filter(turn_at__gt=now), Count("*")), 0),
+        oldest_waiting_since=_for_each(waiting, Min(QUEUED_SINCE)),
+        ahead=Coalesce(_for_each(pending.filter(joins_queue_at__gt=now), Count("*")), 0),
     )
     return found
 
@@ -308,7 +308,7 @@ class PoolFigures:
     waiting_without_session: int
     # Advance bookings.
     ahead: int
-    oldest: datetime | None
+    oldest_waiting_since: datetime | None
 
     @property
     def ready(self) -> int:
@@ -331,7 +331,7 @@ def figures_of(pool: Pool, now: datetime) -> PoolFigures:
         waiting=Count("pk", filter=due),
         bare=Count("pk", filter=due & Q(session=None)),
         ahead=Count("pk", filter=~due),
-        oldest=Min(QUEUED_SINCE, filter=due),
+        oldest_waiting_since=Min(QUEUED_SINCE, filter=due),
     )
     return PoolFigures(
         by_state={state: row["slots"] for state, row in states.items()},
@@ -342,7 +342,7 @@ def figures_of(pool: Pool, now: datetime) -> PoolFigures:
         waiting=queue["waiting"],
         waiting_without_session=queue["bare"],
         ahead=queue["ahead"],
-        oldest=queue["oldest"],
+        oldest_waiting_since=queue["oldest_waiting_since"],
     )
 
 

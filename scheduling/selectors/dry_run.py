@@ -73,7 +73,7 @@ class PlacementChange:
     position: int
     before: str
     after: str
-    why: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class DryRunResult:
     newly_placed: Sequence[PlacementChange] = ()
     no_longer_placed: Sequence[PlacementChange] = ()
     moved: Sequence[PlacementChange] = ()
-    stopped_before: int = 0
-    stopped_after: int = 0
+    evicted_before: int = 0
+    evicted_after: int = 0
     failures: Sequence[ReasonCount] = field(default_factory=tuple)
 
 
@@ -155,10 +155,10 @@ def _changed(pool: Pool, snapshot: Snapshot, what_if: DryRunInput) -> list[Job]:
 
 def _compared(before: Snapshot, now: Cycle, after: Snapshot, then: Cycle) -> DryRunResult:
     names = {node.key: node.name for node in (*before.nodes, *after.nodes)}
-    lots = {verdict.job.id: verdict for verdict in now.verdicts}
+    verdicts = {verdict.job.id: verdict for verdict in now.verdicts}
     moves: dict[str, list[PlacementChange]] = {"new": [], "lost": [], "moved": []}
     for verdict in then.verdicts:
-        for kind, move in _move(lots.get(verdict.job.id), verdict, names):
+        for kind, move in _move(verdicts.get(verdict.job.id), verdict, names):
             moves[kind].append(move)
     return DryRunResult(
         waiting=len(then.verdicts),
@@ -167,8 +167,8 @@ def _compared(before: Snapshot, now: Cycle, after: Snapshot, then: Cycle) -> Dry
         newly_placed=moves["new"],
         no_longer_placed=moves["lost"],
         moved=moves["moved"],
-        stopped_before=_victims(now.evictions),
-        stopped_after=_victims(then.evictions),
+        evicted_before=_victims(now.evictions),
+        evicted_after=_victims(then.evictions),
         failures=failed_plugins(then.ssn),
     )
 
@@ -180,8 +180,8 @@ def _move(
     if was == will:
         return
     kind = "new" if not was else "moved" if will else "lost"
-    why = after.why.sentence if after.why else ""
-    yield kind, PlacementChange(UUID(after.job.id), after.position, was, will, why)
+    reason = after.why.message if after.why else ""
+    yield kind, PlacementChange(UUID(after.job.id), after.position, was, will, reason)
 
 
 def _where(verdict: Verdict, names: Mapping[str, str]) -> str:

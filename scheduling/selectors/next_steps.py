@@ -75,7 +75,7 @@ def _held(found: EvaluatedReservation) -> list[NextStep]:
 
 def _its_turn(found: EvaluatedReservation) -> NextStep:
     why = found.verdict.why
-    code = why.dominant if why else ""
+    code = why.main_reason if why else ""
     if code == TOO_EARLY:
         at = datetime.fromtimestamp(found.job.starts, UTC) - configured_lead_time(found.configuration)
         return NextStep(
@@ -86,14 +86,14 @@ def _its_turn(found: EvaluatedReservation) -> NextStep:
             "Sessions of the same queue must end first, or an Admin raises the limit in the pool's scheduler."
         )
         return NextStep("quota", text)
-    return NextStep("refused", why.sentence if why else "It may not be placed now.")
+    return NextStep("refused", why.message if why else "It may not be placed now.")
 
 
 def _impossible(found: EvaluatedReservation) -> NextStep:
     """Explain why the session fits no slot even if the slot were empty."""
     ideal = SchedulingSession(replace(found.alone, nodes=found.cycle.ssn.empty_node_kinds.rows, jobs=[]))
-    ideal.open(found.configuration.opened())
-    task = found.verdict.stuck.task if found.verdict.stuck else found.job.whole
+    ideal.open(found.configuration.plugins_for_cycle())
+    task = found.verdict.unplaced.task if found.verdict.unplaced else found.job.whole
     counts = explain(ideal, task, found.job).counts
     if not counts:
         text = f"No slot of {found.claim.pool} can ever hold it: its kernels need more than all slots have."
@@ -132,13 +132,13 @@ def _taken_by(snapshot: Snapshot, found: EvaluatedReservation) -> str | None:
 
 
 def _smaller(found: EvaluatedReservation) -> Iterator[NextStep]:
-    stuck = found.verdict.stuck
-    smaller = smaller_request(found.cycle.ssn, stuck.task, found.job) if stuck else None
-    if stuck is None or smaller is None:
+    unplaced = found.verdict.unplaced
+    smaller = smaller_request(found.cycle.ssn, unplaced.task, found.job) if unplaced else None
+    if unplaced is None or smaller is None:
         return
     less = " and ".join(
         f"{amount_text(amount, name)} of {WORDS[name]} instead of {requested / UNIT:g}"
-        for name, amount, requested in zip(RESOURCES, smaller.request, stuck.task.request, strict=True)
+        for name, amount, requested in zip(RESOURCES, smaller.request, unplaced.task.request, strict=True)
         if name in smaller.changed
     )
     slots = "1 slot" if smaller.nodes == 1 else f"{smaller.nodes:,} slots"

@@ -36,8 +36,8 @@ class PoolOverview:
 
     def exceeds_target_wait(self, now: datetime) -> bool:
         """Return whether a session waits longer than the pool's wait target."""
-        promised = timedelta(seconds=self.pool.promised_wait)
-        return self.pool.oldest is not None and now - self.pool.oldest > promised
+        promised = timedelta(seconds=self.pool.target_wait_seconds)
+        return self.pool.oldest_waiting_since is not None and now - self.pool.oldest_waiting_since > promised
 
 
 def pool_overviews(now: datetime) -> list[PoolOverview]:

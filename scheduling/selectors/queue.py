@@ -106,8 +106,8 @@ def annotate_waiting(rows: Sequence[Any], *, now: datetime) -> None:
         row.decision = newest.get(row.decision_id)
         row.standing = _standing(row, standings) if row.session else None
         row.is_ahead = is_advance_booking(row, now)
-        row.waits_from = row.turn_at or row.created_at
-        row.past_promise = now - row.waits_from > timedelta(seconds=row.pool.promised_wait)
+        row.waits_from = row.joins_queue_at or row.created_at
+        row.exceeds_target_wait = now - row.waits_from > timedelta(seconds=row.pool.target_wait_seconds)
 
 
 def _standing(row: Any, standings: Mapping[Subject, LevelFactors]) -> LevelFactors:

@@ -47,7 +47,7 @@ class WaitExplanation:
 
     reservation: Reservation
     outcome: str
-    sentence: str
+    message: str
     position: int | None
     waiting: int
     ordered_at: datetime | None
@@ -149,21 +149,21 @@ def _sentence(claim: Reservation, verdict: Verdict, cycle: Cycle, *, ahead: int)
             return f"Space is being cleared for it on {claim.held_slot}: sessions there are stopping."
         return f"The next tick stops {_sessions(len(cycle.evictions))} to make room for it."
     assert verdict.why is not None
-    text = verdict.why.sentence
-    if verdict.stuck is not None and verdict.job.is_spread:
-        text = f"Its node {verdict.stuck.task.name} fits no slot: {text[:1].lower()}{text[1:]}"
+    text = verdict.why.message
+    if verdict.unplaced is not None and verdict.job.is_spread:
+        text = f"Its node {verdict.unplaced.task.name} fits no slot: {text[:1].lower()}{text[1:]}"
     return text
 
 
 def _by_slot(cycle: Cycle, verdict: Verdict, job: Job) -> list[SlotReasons]:
     """Return reasons by slot for the task that fits no node, with the tasks before it placed."""
     ssn = cycle.ssn
-    if verdict.stuck is None:
+    if verdict.unplaced is None:
         return _reasons_by_slot(ssn, job.whole, job)
     if not job.is_spread:
-        return _reasons_by_slot(ssn, verdict.stuck.task, job)
-    with longest_placeable_prefix(ssn, job) as (stuck, _):
-        return _reasons_by_slot(ssn, (stuck or verdict.stuck).task, job)
+        return _reasons_by_slot(ssn, verdict.unplaced.task, job)
+    with longest_placeable_prefix(ssn, job) as (unplaced, _):
+        return _reasons_by_slot(ssn, (unplaced or verdict.unplaced).task, job)
 
 
 def _reasons_by_slot(ssn: SchedulingSession, task: Task, job: Job) -> list[SlotReasons]:

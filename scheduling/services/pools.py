@@ -54,12 +54,12 @@ def update_queue_entry_times(pool: Pool) -> None:
         list(waiting.select_for_update().order_by("pk").values_list("pk"))
         changed: list[tuple[UUID, datetime | None]] = []
         for key, old_turn, created, starts in waiting.values_list(
-            "pk", "turn_at", "created_at", "session__starts_at"
+            "pk", "joins_queue_at", "created_at", "session__starts_at"
         ):
             turn = starts - lead if starts - lead > created else None
             if turn != old_turn:
                 changed.append((key, turn))
-        update_rows(Reservation, ["turn_at"], changed)
+        update_rows(Reservation, ["joins_queue_at"], changed)
 
 
 SPOT_ONLY = "has spot slots only"
@@ -67,8 +67,8 @@ DELETED_AT_ONCE = 2_000
 EDITABLE = (
     "description", "enabled", "runtime_settings", "spot_policy", "scheduler", "min_slots", "warm_slots",
     "max_slots", "max_leases", "cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port",
-    "idle_seconds", "promised_wait", "launch_timeout", "boot_timeout", "binding_timeout", "drain_timeout",
-    "terminate_timeout",
+    "idle_seconds", "target_wait_seconds", "launch_timeout", "boot_timeout", "binding_timeout",
+    "drain_timeout", "terminate_timeout",
 )  # fmt: skip
 BACKOFF_RESET = {
     "stopped_reason": "", "stopped_at": None, "backoff_until": None, "backoff_since": None, "failures": 0,

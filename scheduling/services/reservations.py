@@ -236,7 +236,7 @@ def _claim(session: LabletSession, pool: Pool) -> Reservation:
         attempt=session.attempt,
         port_names=[port["name"] for port in session.revision.port_template],
         created_at=session.created_at,
-        turn_at=queue_entry_time(session, pool),
+        joins_queue_at=queue_entry_time(session, pool),
         spread=session.definition.placement == Placement.SPREAD,
         labels=session.definition.slot_labels,
         **vars(resources_of(session.revision)),

@@ -62,7 +62,7 @@ class Fleet:
         return report
 
     def context(self) -> TickContext:
-        return TickContext(self.fresh(), self.runtime, self.clock(), still_mine=lambda: True)
+        return TickContext(self.fresh(), self.runtime, self.clock(), is_lease_held=lambda: True)
 
     def launch(self) -> None:
         """Run the open launch attempts, as the tasks do."""

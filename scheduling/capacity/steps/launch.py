@@ -49,7 +49,7 @@ def keep_minimum(tick: TickContext) -> None:
     if free > 0:
         stock = LaunchableSlots(tick.new_slots, tick.runtime, most=free, now=tick.now)
         kept = max(min(lacking, free - _awaited(tick, stock, free)), 0)
-        begin_launches(tick, stock.of_any_kind(kept), "launched_to_keep")
+        begin_launches(tick, stock.of_any_kind(kept), "launched_for_minimum")
 
 
 def _awaited(tick: TickContext, stock: LaunchableSlots, free: int) -> int:
@@ -75,7 +75,7 @@ def begin_launches(tick: TickContext, intents: Sequence[LaunchIntent], name: str
     """Record up to this many launches: a slot and an open attempt each."""
     places = _free_places(tick.pool, intents)
     for start in range(0, len(places), COMMIT):
-        if not tick.still_mine():
+        if not tick.is_lease_held():
             return
         begun = begin_launches_on(places[start : start + COMMIT], now=tick.now)
         tick.attempts.extend(attempt.pk for attempt in begun)

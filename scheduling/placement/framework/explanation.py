@@ -16,7 +16,7 @@ from scheduling.placement.framework.plugin_calls import call_predicate
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
-SAMPLES = 3
+EXAMPLE_SLOTS = 3
 FAILED = "plugin-failed"
 CLIPPED = "score-clipped"
 
@@ -29,7 +29,7 @@ class ReasonCount:
     plugin: str
     nodes: int
     text: str
-    sample: tuple[str, ...] = ()
+    example_slots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ class PlacementExplanation:
     partial: str = ""
 
     @property
-    def dominant(self) -> str:
+    def main_reason(self) -> str:
         return self.counts[0].code if self.counts else ("impossible" if self.impossible else "no-slots")
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Format all reasons as one sentence."""
         return f"{self._reasons} {self.partial}" if self.partial else self._reasons
 
@@ -139,9 +139,9 @@ def _counts(
     by_code = {fn.code: numbers} if fn.code else _by_code(ssn, fn, task, job, numbers)
     rows = ssn.nodes.rows
     for code, some in by_code.items():
-        sample = tuple(rows[number].name for number in some[:SAMPLES])
+        example_slots = tuple(rows[number].name for number in some[:EXAMPLE_SLOTS])
         yield ReasonCount(
-            code, fn.plugin, len(some), _text(ssn, fn, task, job, Nodes(ssn.nodes, some)), sample
+            code, fn.plugin, len(some), _text(ssn, fn, task, job, Nodes(ssn.nodes, some)), example_slots
         )
 
 

@@ -42,7 +42,7 @@ class GangAttempt:
     found: dict[str, _OnNode] = field(default_factory=dict)
     # Scores by plugin, summed over all tasks.
     scores: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    stuck: Candidates | None = None
+    unplaced: Candidates | None = None
 
     @property
     def parts(self) -> tuple[JobPart, ...]:
@@ -67,7 +67,7 @@ def try_spread(
         candidates = ssn.candidates(task, job)
         number = candidates.best()
         if number is None:
-            tried.stuck = candidates
+            tried.unplaced = candidates
             break
         if keep_scores:
             for plugin, score in candidates.score_by_plugin(number).items():
@@ -100,19 +100,19 @@ def longest_placeable_prefix(ssn: SchedulingSession, job: Job) -> Iterator[tuple
     """
     statement = ssn.statement()
     try:
-        stuck = first_unplaceable_task(ssn, job) or try_spread(ssn, job, statement).stuck
-        yield stuck, len(statement.operations)
+        unplaced = first_unplaceable_task(ssn, job) or try_spread(ssn, job, statement).unplaced
+        yield unplaced, len(statement.operations)
     finally:
         statement.discard()
 
 
 def explain_spread(ssn: SchedulingSession, job: Job) -> PlacementExplanation:
     """Explain why a task fits no node: alone if that suffices, otherwise with the tasks before it placed."""
-    with longest_placeable_prefix(ssn, job) as (stuck, placed):
-        if stuck is None:
+    with longest_placeable_prefix(ssn, job) as (unplaced, placed):
+        if unplaced is None:
             why = PlacementExplanation(len(ssn.nodes), failures=failed_plugins(ssn))
         else:
-            why = explain(ssn, stuck.task, job)
+            why = explain(ssn, unplaced.task, job)
     given = f"With {placed} of its {len(job.tasks)} kernels placed, " if placed else ""
     impossible = why.impossible or not could_hold(ssn, job)
     partial = best_partial(ssn, job) if impossible else ""

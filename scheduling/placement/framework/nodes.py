@@ -81,7 +81,7 @@ class NodeTable:
             self.free_devices[number, device] += sign * amount
         return number
 
-    def settle(self, jobs: Iterable[Job]) -> None:
+    def subtract_running(self, jobs: Iterable[Job]) -> None:
         """Subtract the running jobs; parts on nodes that are gone are ignored."""
         for job in jobs:
             for part in job.parts:

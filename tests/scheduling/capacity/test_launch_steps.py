@@ -245,6 +245,6 @@ def test_two_that_begin_to_launch_one_slot_leave_one_attempt(fleet):
 def test_a_tick_that_lost_its_lease_begins_no_more_launches(tuned):
     fleet = tuned(min_slots=3)
     tick = fleet.context()
-    tick.still_mine = lambda: False
+    tick.is_lease_held = lambda: False
     keep_minimum(tick)
     assert tick.attempts == []

@@ -132,7 +132,7 @@ def test_when_none_of_several_answers_it_is_our_network_and_their_labs_run_on(fl
     fleet.runtime.health = AWAY
     pass_by(fleet, minutes=34.5)
     assert [state_of(slot) for slot in slots] == [S.READY] * 2
-    assert "no_silent_worker_answers" in caplog.messages
+    assert "silent_workers_unreachable" in caplog.messages
     fleet.runtime.health = Health(True)
     pass_by(fleet, minutes=1)
     assert [status_of(session) for session in sessions] == [SessionStatus.RUNNING] * 2

@@ -120,7 +120,7 @@ def test_every_step_of_the_guide_keeps_exams_off_spot_slots(text, monkeypatch):
     assert [(verdict.job.id, verdict.outcome.value) for verdict in cycle.verdicts] == [
         ("exam", "impossible"), ("practice", "placed"),
     ]  # fmt: skip
-    assert "spot slot" in cycle.verdicts[0].why.sentence
+    assert "spot slot" in cycle.verdicts[0].why.message
     both = snapshot([node("a", spot=True), node("b")], [job("practice", preemptible=True)])
     if "score" in text:
         assert run_with(both, plugin).placed[0].parts[0].node == "b"

@@ -50,7 +50,7 @@ def test_a_pool_shows_policy_use_and_demand(api, viewer, pool, now):
         "waiting": 1,
         "max_slots": 6,
     }
-    assert body["oldest"] == (now - timedelta(minutes=4)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert body["oldest_waiting_since"] == (now - timedelta(minutes=4)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def test_pools_are_filtered_by_state(api, viewer, pool, other_pool, now):

@@ -22,7 +22,7 @@ def place(pool, session) -> str:
 
 
 def test_the_way_to_it_is_where_the_waiting_is_explained(by, operator, session, place):
-    page = by(operator).get(reverse("session_why", args=[session.pk])).content.decode()
+    page = by(operator).get(reverse("session_wait_reasons", args=[session.pk])).content.decode()
     assert f'href="{place}" hx-get="{place}" hx-target="#dialog"' in page
 
 

@@ -32,7 +32,7 @@ GOOD = {
     "binding_timeout": "180",
     "drain_timeout": "120",
     "terminate_timeout": "300",
-    "promised_wait": "900",
+    "target_wait_seconds": "900",
 }
 ALL = "__all__"
 WRONG = [

@@ -71,7 +71,7 @@ def test_a_session_that_may_be_placed_nowhere_yet_is_held_against_no_slot(
     standing_still, booked, by, viewer, words
 ):
     standing_still.clean_tick()
-    said = words(by(viewer).get(reverse("session_why", args=[booked.pk])))
+    said = words(by(viewer).get(reverse("session_wait_reasons", args=[booked.pk])))
     assert f"{booked.definition.name} for {booked.owner.username} in {booked.project.path}." in said
     assert "Next steps It is placed as soon as it has joined the queue and a slot has space. in 2 h" in said
     assert "evaluated" not in said
@@ -79,13 +79,13 @@ def test_a_session_that_may_be_placed_nowhere_yet_is_held_against_no_slot(
 
 
 def test_sessions_that_exceed_the_wait_target_are_marked(tuned, lab, by, viewer, words):
-    tuned(promised_wait=60)
+    tuned(target_wait_seconds=60)
     late = lab()
     created = timezone.now() - timedelta(minutes=5)
     Reservation.objects.filter(session=late).update(created_at=created)
     lab()
     page = by(viewer).get(reverse("queue_list"))
-    marks = {row.session_id: row.past_promise for row in page.context["rows"].rows}
+    marks = {row.session_id: row.exceeds_target_wait for row in page.context["rows"].rows}
     assert list(marks.values()).count(True) == 1
     assert marks[late.pk]
     assert "over target 5 min" in words(page)
@@ -189,7 +189,7 @@ def test_ticks_with_their_steps(standing_still, lab, by, viewer, words):
     for name in ("tick_list", "queue_ticks"):
         answer = client.get(reverse(name))
         said = words(answer)
-        assert "1 new wait reason, 1 unmet" in said
+        assert "1 new wait reason, 1 without a slot" in said
         assert re.search(r"place \d+\.\d", said)
         assert ("Queue", reverse("queue_list")) in answer.context["crumbs"]
 
@@ -212,7 +212,7 @@ def past_tick(pool, now):
     """`past_tick(…)`: a tick of 46.03 ms, most of it in placement."""
 
     def make(**fields):
-        step_ms = {"keep": 0.0, "place": 41.94, "expire": 1.13, "scale_down": 2.96}
+        step_ms = {"keep_minimum": 0.0, "place": 41.94, "expire": 1.13, "scale_down": 2.96}
         values = {"pool": pool, "started_at": now, "duration_ms": 46, "step_ms": step_ms}
         return TickRun.objects.create(**(values | fields))
 
@@ -330,7 +330,7 @@ def test_the_panel_of_a_waiting_session(standing_still, lab, by, viewer, words):
     session = lab()
     standing_still.clean_tick()
     client = by(viewer)
-    address = reverse("session_why", args=[session.pk])
+    address = reverse("session_wait_reasons", args=[session.pk])
     assert address in client.get(reverse("session_detail", args=[session.pk])).content.decode()
     said = words(client.get(address, headers={"HX-Request": "true"}))
     assert "1 of 1 in cml-eu" in said
@@ -345,6 +345,6 @@ def test_the_panel_of_a_waiting_session(standing_still, lab, by, viewer, words):
 def test_no_panel_for_a_session_that_does_not_wait(session_in, by, viewer, words):
     session = session_in(SessionStatus.RUNNING)
     client = by(viewer)
-    address = reverse("session_why", args=[session.pk])
+    address = reverse("session_wait_reasons", args=[session.pk])
     assert address not in client.get(reverse("session_detail", args=[session.pk])).content.decode()
     assert "it is not waiting for a slot" in words(client.get(address))

@@ -28,13 +28,13 @@ def full(count: int, **more) -> list[Node]:
 def test_the_sentence_of_the_handbook():
     cordoned = [node(f"x-{number}", cordoned=True, memory=16) for number in range(2)]
     verdict = why([*full(12), *cordoned], job("j", memory=8))
-    assert verdict.why.sentence == (
+    assert verdict.why.message == (
         "12 of 14 READY slots lack memory: 8 GB requested, at most 6 GB free; 2 are cordoned."
     )
-    assert verdict.why.dominant == "memory_gb"
+    assert verdict.why.main_reason == "memory_gb"
     first, second = verdict.why.counts
-    assert (first.plugin, first.nodes, first.sample) == ("resources", 12, ("s-00", "s-01", "s-02"))
-    assert (second.plugin, second.nodes, second.sample) == ("cordon", 2, ("x-0", "x-1"))
+    assert (first.plugin, first.nodes, first.example_slots) == ("resources", 12, ("s-00", "s-01", "s-02"))
+    assert (second.plugin, second.nodes, second.example_slots) == ("cordon", 2, ("x-0", "x-1"))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_the_sentence_of_the_handbook():
     ],
 )
 def test_sentences(nodes, waiting, sentence):
-    assert why(nodes, waiting).why.sentence == sentence
+    assert why(nodes, waiting).why.message == sentence
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_kernel_that_fits_no_slot_explains_its_gang():
     tasks = (Task("small", (100, 0, 0, 0)), Task("large", (900, 0, 0, 0)))
     verdict = why([node("a"), node("b")], Job("j", "lab", tasks, gang=Gang.SPREAD))
     assert verdict.outcome is VerdictOutcome.IMPOSSIBLE
-    assert verdict.why.sentence == (
+    assert verdict.why.message == (
         "2 of 2 READY slots lack CPU: 9 cores requested, at most 4 cores free. "
         "At best 1 of its 2 kernels fits: small on a."
     )
@@ -176,12 +176,12 @@ def gang(*cores: float, **more) -> Job:
 def test_a_gang_is_explained_with_its_placeable_tasks():
     verdict = why([node("a")], gang(4, 4), node("new"))
     assert (verdict.outcome, verdict.summary) == (VerdictOutcome.WAITING, "waiting:cpu_cores")
-    assert verdict.why.sentence == (
+    assert verdict.why.message == (
         "With 1 of its 2 kernels placed, the only READY slot lacks CPU: "
         "4 cores requested, at most 0 cores free."
     )
     three = why([node("a"), node("b"), node("c", cordoned=True)], gang(4, 4, 4))
-    assert three.why.sentence == (
+    assert three.why.message == (
         "With 2 of its 3 kernels placed, 2 of 3 READY slots lack CPU: "
         "4 cores requested, at most 0 cores free; 1 is cordoned."
     )
@@ -202,7 +202,7 @@ def test_an_impossible_gang_is_explained_with_its_best_partial_placement(nodes, 
     verdict = why(nodes, gang(*cores))
     assert verdict.outcome is VerdictOutcome.IMPOSSIBLE
     assert verdict.why.partial == partial
-    assert verdict.why.sentence.endswith(partial or "free.")
+    assert verdict.why.message.endswith(partial or "free.")
 
 
 def test_gangs_of_one_shape_share_one_explanation():
@@ -264,7 +264,7 @@ def test_all_plugins_that_refuse_a_job_are_named():
         ReasonCount("monday", "gate", 0, "It is Monday."),
         ReasonCount("late", "late", 0, "It is late."),
     )
-    assert (verdict.why.dominant, verdict.why.sentence) == (
+    assert (verdict.why.main_reason, verdict.why.message) == (
         "budget",
         "The lab has enough. It is Monday. It is late.",
     )
@@ -302,7 +302,9 @@ def test_reasons_keep_the_codes_that_the_plugin_gave_them():
 
     nodes = [node("a1"), node("a2"), node("b1")]
     cycle = run_with(snapshot(nodes, [job("j")]), Inline(name="picky", opens=opens))
-    found = [(count.code, count.plugin, count.nodes, count.sample) for count in cycle.verdicts[0].why.counts]
+    found = [
+        (count.code, count.plugin, count.nodes, count.example_slots) for count in cycle.verdicts[0].why.counts
+    ]
     assert found == [
         ("own", "picky", 3, ("a1", "a2", "b1")),
         ("no-a", "picky", 2, ("a1", "a2")),
@@ -315,7 +317,7 @@ def test_a_plugin_without_a_summary_gives_its_first_reason():
         ssn.add_predicate_fn(lambda _, __, node: Reason("mood", f"{node.name} is not in the mood"))
 
     cycle = run_with(snapshot([node("a"), node("b")], [job("j")]), Inline(name="mood", opens=opens))
-    assert cycle.verdicts[0].why.sentence == "2 of 2 READY slots are refused: a is not in the mood."
+    assert cycle.verdicts[0].why.message == "2 of 2 READY slots are refused: a is not in the mood."
 
 
 def test_a_plugin_that_refuses_without_a_reason_is_named():
@@ -324,14 +326,14 @@ def test_a_plugin_that_refuses_without_a_reason_is_named():
         ssn.add_predicate_fn(lambda *_: "no", code="text")
 
     cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="mute", opens=opens))
-    assert cycle.verdicts[0].why.sentence == ("The only READY slot is refused: ; 1 is refused by mute.")
+    assert cycle.verdicts[0].why.message == ("The only READY slot is refused: ; 1 is refused by mute.")
 
 
 def test_an_explanation_without_nodes_is_its_own_sentence():
     quota = PlacementExplanation(3, (ReasonCount("quota", "quota", 0, "The lab has enough."),))
-    assert quota.sentence == "The lab has enough."
-    assert PlacementExplanation(3).sentence == "Sessions ahead in the queue take every slot."
-    assert (PlacementExplanation(3).dominant, PlacementExplanation(3, impossible=True).dominant) == (
+    assert quota.message == "The lab has enough."
+    assert PlacementExplanation(3).message == "Sessions ahead in the queue take every slot."
+    assert (PlacementExplanation(3).main_reason, PlacementExplanation(3, impossible=True).main_reason) == (
         "no-slots",
         "impossible",
     )
