@@ -11,7 +11,7 @@ from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from scheduling.models import Phase, Pool, Reservation, RunKind, Slot, SlotState, TickRun
-from scheduling.selectors.capacity import pools_with_queue
+from scheduling.selectors.pools import pools_with_queue
 
 if TYPE_CHECKING:
     from scheduling.capacity.tick import TickReport

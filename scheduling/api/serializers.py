@@ -11,7 +11,7 @@ from rest_framework import serializers
 from lcm.models import Priority
 from scheduling.models import LaunchAttempt, Pool, PortAllocation, Reservation, Slot, SpotPolicy, TickRun
 from scheduling.placement.framework.configuration import MAX_CHARACTERS
-from scheduling.selectors.capacity import POOL_STATES
+from scheduling.selectors.pools import POOL_STATES
 from scheduling.services.pools import EDITABLE
 from scheduling.services.reservations import DEFAULT_TTL, MAX_TTL
 

@@ -22,7 +22,6 @@ from lcm.web.access import role_required
 from lcm.web.forms import PageForm, add_errors
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION, MAX_CHARACTERS
-from scheduling.selectors.capacity import reservations
 from scheduling.selectors.dry_run import (
     MAX_QUEUE,
     MOST_NEW_SLOTS,
@@ -32,6 +31,7 @@ from scheduling.selectors.dry_run import (
     Requirement,
     run_dry_run,
 )
+from scheduling.selectors.reservations import reservations
 
 AMOUNTS = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
 MOVES_SHOWN = 100

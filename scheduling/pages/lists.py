@@ -18,12 +18,14 @@ from scheduling.models import Slot, SlotState
 from scheduling.pages.pool_board import fullest, resource_meters
 from scheduling.pages.supply import supply_of, supply_text
 from scheduling.pages.texts import ready_text
-from scheduling.selectors import capacity
 from scheduling.selectors.lead_time import is_advance_booking
+from scheduling.selectors.pools import pool_allocations, pools
+from scheduling.selectors.reservations import last_reservations, reservation_counts, reservations
+from scheduling.selectors.slots import slots
 
 
 def _pools_lead() -> str:
-    rows = list(capacity.pools(timezone.now()))
+    rows = list(pools(timezone.now()))
     if not rows:
         return "**No pools yet.** Sessions wait until there is a pool for their system."
     waiting = sum(row.waiting for row in rows)
@@ -53,7 +55,7 @@ def _slots_lead() -> str:
 
 
 def _reservations_lead() -> str:
-    held, waiting, ahead = capacity.reservation_counts(timezone.now())
+    held, waiting, ahead = reservation_counts(timezone.now())
     booked = f" · {ahead:,} booked" if ahead else ""
     return f"**{held:,} placed · {waiting:,} waiting{booked}.** A reservation is a claim on capacity."
 
@@ -70,7 +72,7 @@ def _oldest_wait(row: Any) -> str:
 
 def _annotate_allocation_and_supply(rows: Sequence[Any]) -> None:
     """Add the fullest resource and the offerings of each pool."""
-    now, uses = timezone.now(), capacity.pool_allocations(rows)
+    now, uses = timezone.now(), pool_allocations(rows)
     for row in rows:
         row.supply = supply_text(supply_of(row, now=now))
         row.fullest = fullest(resource_meters(*uses[row.pk]))
@@ -85,7 +87,7 @@ def _use(row: Any) -> str:
 
 
 def _annotate_slots(rows: Sequence[Any]) -> None:
-    places = capacity.last_reservations([row.pk for row in rows])
+    places = last_reservations([row.pk for row in rows])
     for row in rows:
         row.place = places.get(row.pk)
 
@@ -116,7 +118,7 @@ POOLS = ListPage(
     title="Capacity",
     noun="pool",
     plural="pools",
-    rows=lambda: capacity.pools(timezone.now()),
+    rows=lambda: pools(timezone.now()),
     filterset=filters.PoolFilter,
     columns=[*_POOL_COLUMNS, Column("Min / warm / max", _sizes, sort="-max_slots", numeric=True)],
     export_columns=[
@@ -152,7 +154,7 @@ SLOTS = ListPage(
     title="Slots",
     noun="slot",
     plural="slots",
-    rows=capacity.slots,
+    rows=slots,
     filterset=filters.SlotFilter,
     columns=_SLOT_COLUMNS,
     export_columns=[
@@ -179,7 +181,7 @@ RESERVATIONS = ListPage(
     title="Reservations",
     noun="reservation",
     plural="reservations",
-    rows=capacity.reservations,
+    rows=reservations,
     filterset=filters.ReservationFilter,
     columns=[
         Column("Reservation", lambda row: str(row.pk), export_label="Id"),

@@ -21,9 +21,9 @@ from lcm.web.overview import render_lazy_panel
 from lcm.web.wording import duration_text
 from scheduling.models import SlotState
 from scheduling.pages.pool_board import states_of
-from scheduling.selectors.capacity import ticks_since
 from scheduling.selectors.observers import failing_observers
 from scheduling.selectors.pool_overview import PoolOverview, pool_overviews
+from scheduling.selectors.pools import ticks_since
 
 POOLS_SHOWN = 25
 TICKS_SHOWN = timedelta(hours=1)

@@ -32,7 +32,7 @@ from scheduling.pages.schedulers import plugin_notices, scheduler_of
 from scheduling.pages.supply import settings_shown, supply_of
 from scheduling.pages.texts import counts_text, pool_notices, pool_sentence, waiting_noun
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
-from scheduling.selectors.capacity import figures_of, pools_with_state, ticks
+from scheduling.selectors.pools import figures_of, pools_with_state, ticks
 from scheduling.selectors.unknown_queues import unknown_queues, unknown_queues_text
 from scheduling.services.pools import create_pool, delete_pool, update_pool
 

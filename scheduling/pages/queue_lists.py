@@ -13,7 +13,8 @@ from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
 from lcm.web.wording import count_text
 from scheduling import filters
 from scheduling.pages.ticks import annotate_ticks
-from scheduling.selectors import capacity, queue
+from scheduling.selectors import queue
+from scheduling.selectors.pools import tick_summary, ticks
 
 # Period that the leads of ticks and decisions summarize.
 LATELY = timedelta(hours=1)
@@ -31,7 +32,7 @@ def _queue_lead() -> str:
 
 
 def _ticks_lead() -> str:
-    failed, slowest = capacity.tick_summary(timezone.now() - LATELY)
+    failed, slowest = tick_summary(timezone.now() - LATELY)
     rest = "A tick places sessions, launches slots and drains idle ones. Consecutive idle ticks are merged."
     if slowest is None:
         return f"**No tick has run in the last hour.** {rest}"
@@ -108,7 +109,7 @@ TICKS = ListPage(
     title="Ticks",
     noun="tick",
     plural="ticks",
-    rows=capacity.ticks,
+    rows=ticks,
     filterset=filters.TickFilter,
     columns=[
         Column("Started", lambda row: row.started_at, sort="-started_at"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -20,17 +21,28 @@ from lcm.web.bulk_actions import bulk_page
 from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import ObjectField, ReasonForm
 from lcm.web.list_page import list_page
-from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
+from scheduling.capacity.port_ranges import ranges
+from scheduling.models import (
+    DRAINABLE,
+    LIVE,
+    Pool,
+    PortAllocation,
+    Reservation,
+    ReservationPart,
+    Slot,
+    SlotState,
+)
 from scheduling.pages.bulk_slots import CORDON, DRAIN, RETRY, UNCORDON
 from scheduling.pages.lists import SLOTS
 from scheduling.pages.pool_board import meters_of
-from scheduling.pages.ports import port_map, reservations_on_slot
 from scheduling.pages.texts import occupants_text, slot_notices, slot_sentence
-from scheduling.selectors import capacity
+from scheduling.selectors.reservations import parts_of, reservations_on, slot_occupancy
+from scheduling.selectors.slots import attempts_of, ports_of, slot_allocations, slots
 from scheduling.services import slots as services
 
 LEASES_SHOWN = 50
 ATTEMPTS_SHOWN = 10
+MOST_PORTS = 600
 
 
 @require_GET
@@ -44,15 +56,15 @@ def slot_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot, now = _get(pk), timezone.now()
-    ports = capacity.ports_of(slot)
+    ports = ports_of(slot)
     context = {
         "slot": slot,
         "sentence": slot_sentence(slot, now=now),
         "notices": list(slot_notices(slot, now=now)),
-        "meters": meters_of(slot, capacity.slot_allocations(slot.pool, [slot])[slot.pk]),
+        "meters": meters_of(slot, slot_allocations(slot.pool, [slot])[slot.pk]),
         "claims": reservations_on_slot(slot, ports, limit=LEASES_SHOWN),
         "ports": port_map(slot.pool, ports),
-        "attempts": capacity.attempts_of(slot, ATTEMPTS_SHOWN),
+        "attempts": attempts_of(slot, ATTEMPTS_SHOWN),
         "changes": changes_of(slot),
         "can": {
             "cordon": slot.state in LIVE and not slot.cordoned,
@@ -71,7 +83,7 @@ def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @role_required(Role.OPERATOR)
 def slot_cordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
-    on_it = capacity.slot_occupancy(slot)
+    on_it = slot_occupancy(slot)
     text = f"The slot gets no new sessions and is not drained when idle. {occupants_text(on_it)}."
     return _ask(request, slot, verb="Cordon", done="is cordoned", text=text, work=_cordon)
 
@@ -87,7 +99,7 @@ def slot_uncordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @role_required(Role.OPERATOR)
 def slot_drain(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
-    on_it = capacity.slot_occupancy(slot)
+    on_it = slot_occupancy(slot)
     then = "The worker terminates after that." if on_it.count else "The worker terminates soon."
     text = f"The slot gets no new sessions. {occupants_text(on_it)}. {then}"
     return _ask(
@@ -148,7 +160,7 @@ def slot_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @role_required(Role.OPERATOR)
 def slot_terminate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
-    on_it = capacity.slot_occupancy(slot)
+    on_it = slot_occupancy(slot)
     then = "Drain the slot instead." if on_it.count else "The worker terminates now."
     return _ask(
         request,
@@ -224,7 +236,7 @@ def _ask(
 
 
 def _get(pk: UUID) -> Slot:
-    return get_object_or_404(capacity.slots(), pk=pk)
+    return get_object_or_404(slots(), pk=pk)
 
 
 def _crumbs(slot: Slot) -> list[tuple[str, str]]:
@@ -233,3 +245,58 @@ def _crumbs(slot: Slot) -> list[tuple[str, str]]:
         (slot.pool.name, reverse("pool_detail", args=[slot.pool_id])),
         (slot.name, reverse("slot_detail", args=[slot.pk])),
     ]
+
+
+@dataclass(frozen=True)
+class PortMap:
+    taken: list[PortAllocation]
+    held: int
+    leaked: int
+    free: int
+    hidden: int
+
+
+@dataclass(frozen=True)
+class SlotReservation:
+    """The share of a reservation on the slot, with its ports there as text."""
+
+    reservation: Reservation
+    held: Reservation | ReservationPart
+    ports: str
+    # The slots of a spread reservation.
+    others: int = 0
+
+
+def port_map(pool: Pool, ports: Sequence[PortAllocation]) -> PortMap:
+    leaked = sum(port.leaked for port in ports)
+    within = sum(pool.first_port <= port.port <= pool.last_port for port in ports)
+    return PortMap(
+        taken=list(ports[:MOST_PORTS]),
+        held=len(ports) - leaked,
+        leaked=leaked,
+        free=pool.last_port - pool.first_port + 1 - within,
+        hidden=max(len(ports) - MOST_PORTS, 0),
+    )
+
+
+def reservations_on_slot(slot: Slot, ports: Sequence[PortAllocation], *, limit: int) -> list[SlotReservation]:
+    """Return the reservations with a lease on the slot, largest share first."""
+    found = _by_session(ports)
+    rows = list(reservations_on(slot)[:limit])
+    parts = parts_of(rows)
+    claims = []
+    for row in rows:
+        mine = parts.get(row.pk, [])
+        here = next((part for part in mine if part.slot_id == slot.pk), row)
+        claims.append(
+            SlotReservation(row, here, ranges(found.get(row.session_id, [])), max(len(mine) - 1, 0))
+        )
+    return sorted(claims, key=lambda claim: (-claim.held.memory_gb, -claim.held.cpu_cores))
+
+
+def _by_session(ports: Sequence[PortAllocation]) -> dict[object, list[int]]:
+    found: dict[object, list[int]] = {}
+    for port in ports:
+        if port.session_id and not port.leaked:
+            found.setdefault(port.session_id, []).append(port.port)
+    return found

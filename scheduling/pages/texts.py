@@ -13,7 +13,8 @@ from lcm.web.wording import clock_text, count_text, duration_text
 from scheduling.capacity.launcher import may_launch
 from scheduling.models import IN_FLIGHT, OCCUPIED, Pool, Slot, SlotState
 from scheduling.pages.supply import PoolSupply
-from scheduling.selectors.capacity import PoolFigures, SlotOccupancy
+from scheduling.selectors.pools import PoolFigures
+from scheduling.selectors.reservations import SlotOccupancy
 
 # Texts of a tick's counts in the order of its steps; JSON in the database does not keep the order.
 COUNT_TEXTS = {

@@ -10,12 +10,11 @@ from scheduling.capacity.offerings import next_retry_at
 from scheduling.capacity.runtimes.base import Market, RuntimeFailure
 from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import Reservation, Slot
-from scheduling.placement.framework.advice import smaller_request
 from scheduling.placement.framework.amounts import RESOURCES, UNIT, WORDS, amount_text
 from scheduling.placement.framework.configuration import Configuration
 from scheduling.placement.framework.cycle import Cycle, Verdict, VerdictOutcome, run_cycle
 from scheduling.placement.framework.demand import slots_needed
-from scheduling.placement.framework.explanation import explain
+from scheduling.placement.framework.explanation import explain, smaller_request
 from scheduling.placement.framework.model import Job, Node, Snapshot
 from scheduling.placement.framework.session import SchedulingSession
 from scheduling.placement.plugins.timeslot import TOO_EARLY

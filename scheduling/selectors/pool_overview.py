@@ -12,7 +12,7 @@ from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from scheduling.models import Slot, SlotState, TickRun
-from scheduling.selectors.capacity import pools_with_queue
+from scheduling.selectors.pools import pools_with_queue
 
 
 @dataclass

@@ -12,9 +12,9 @@ from uuid import UUID
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from scheduling.models import Decision, DecisionOutcome, Phase, Pool, QueueOrder, Reservation
-from scheduling.selectors.capacity import reservations
 from scheduling.selectors.fair_share import LevelFactors, Subject, factors_for
 from scheduling.selectors.lead_time import is_advance_booking, is_queued
+from scheduling.selectors.reservations import reservations
 
 ID = 16
 # The most decisions that are counted for a lead.

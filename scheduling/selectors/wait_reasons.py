@@ -21,10 +21,10 @@ from scheduling.placement.framework.explanation import ReasonCount, failed_plugi
 from scheduling.placement.framework.gangs import longest_placeable_prefix
 from scheduling.placement.framework.model import Job, Snapshot, Task
 from scheduling.placement.framework.session import SchedulingSession
-from scheduling.selectors.capacity import is_leaving
 from scheduling.selectors.new_slots import incoming_nodes, new_slots_of, slots_in_transition
 from scheduling.selectors.next_steps import EvaluatedReservation, NextStep, next_steps
 from scheduling.selectors.queue import queue_snapshot
+from scheduling.selectors.slots import is_leaving
 from scheduling.selectors.snapshots import snapshot_of
 
 # A queue up to this length is simulated as a whole, to find who gets the incoming slots.

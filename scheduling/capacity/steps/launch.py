@@ -14,9 +14,9 @@ from scheduling.capacity.resources import resources_of
 from scheduling.capacity.steps.context import TickContext
 from scheduling.models import LaunchAttempt, Pool, Slot, SlotState
 from scheduling.placement.framework.demand import slots_needed
-from scheduling.selectors.capacity import occupied_slots, serving_slots
 from scheduling.selectors.launchable_slots import ANY_LAUNCH, LaunchableSlots, LaunchIntent
 from scheduling.selectors.new_slots import incoming_supplies
+from scheduling.selectors.slots import occupied_slots, serving_slots
 from scheduling.services.slots import move_slots
 
 # Launches per transaction.

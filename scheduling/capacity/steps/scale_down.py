@@ -10,9 +10,9 @@ from scheduling.capacity.launcher import may_launch
 from scheduling.capacity.steps.context import TickContext
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
 from scheduling.placement.framework.demand import slots_needed
-from scheduling.selectors.capacity import SERVING, emptying_slots, occupied_slots, serving_slots
 from scheduling.selectors.launchable_slots import LaunchableSlots
 from scheduling.selectors.new_slots import incoming_supplies
+from scheduling.selectors.slots import SERVING, emptying_slots, occupied_slots, serving_slots
 from scheduling.services.slots import move_slot
 
 

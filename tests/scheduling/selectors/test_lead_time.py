@@ -13,7 +13,7 @@ from scheduling.metrics import capacity_figures
 from scheduling.models import Pool, TickRun
 from scheduling.pages.overview import capacity_attention_items, queue_part, waiting_clause
 from scheduling.pages.texts import pool_sentence
-from scheduling.selectors.capacity import figures_of, pools
+from scheduling.selectors.pools import figures_of, pools
 from scheduling.services.lost_slots import fail_sessions_on_slot
 from scheduling.services.pool_transfer import move_to_pool
 from scheduling.services.pools import create_pool, update_pool, update_queue_entry_times
