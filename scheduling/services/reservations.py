@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Case, Count, F, Value, When
+from django.db.models import Case, F, Value, When
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
@@ -263,14 +263,3 @@ def _checked(resources: Mapping[str, Decimal]) -> Resources:
 def _refuse_for_session(reservation: Reservation) -> None:
     if reservation.session_id is not None:
         raise StateConflict(f"{reservation} belongs to a session: cancel the session instead.")
-
-
-def counted_leases(slot_ids: Iterable[UUID]) -> dict[UUID, int]:
-    """Return the number of active reservations by slot, the expected lease counts."""
-    keys = list(slot_ids)
-    counted: Counter[UUID] = Counter()
-    whole = Reservation.objects.filter(slot_id__in=keys, phase=Phase.READY, spread=False)
-    for held in (whole, ReservationPart.objects.filter(slot_id__in=keys)):
-        rows: Any = held.order_by().values_list("slot_id").annotate(Count("pk"))
-        counted.update(dict(rows))
-    return dict(counted)

@@ -14,7 +14,7 @@ from scheduling.capacity.resources import resources_of
 from scheduling.capacity.steps.context import TickContext
 from scheduling.models import LaunchAttempt, Pool, Slot, SlotState
 from scheduling.placement.framework.demand import slots_needed
-from scheduling.selectors.launchable_slots import ANY_LAUNCH, LaunchableSlots, LaunchIntent
+from scheduling.selectors.launchable_slots import LaunchableSlots, LaunchIntent
 from scheduling.selectors.new_slots import incoming_supplies
 from scheduling.selectors.slots import occupied_slots, serving_slots
 from scheduling.services.slots import move_slots
@@ -80,11 +80,6 @@ def begin_launches(tick: TickContext, intents: Sequence[LaunchIntent], name: str
         begun = begin_launches_on(places[start : start + COMMIT], now=tick.now)
         tick.attempts.extend(attempt.pk for attempt in begun)
         tick.count(name, len(begun))
-
-
-def begin_launch(slot: Slot, *, now: datetime, intent: LaunchIntent = ANY_LAUNCH) -> LaunchAttempt | None:
-    """Move a slot EMPTY → LAUNCHING and open its attempt; None if another process was first."""
-    return next(iter(begin_launches_on([(slot, intent)], now=now)), None)
 
 
 def begin_launches_on(places: Sequence[tuple[Slot, LaunchIntent]], *, now: datetime) -> list[LaunchAttempt]:

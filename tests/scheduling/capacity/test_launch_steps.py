@@ -7,11 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from scheduling.capacity.steps.launch import begin_launch, keep_minimum, launch_for_demand
+from scheduling.capacity.steps.launch import keep_minimum, launch_for_demand
 from scheduling.capacity.steps.place import place_waiting
 from scheduling.models import IN_FLIGHT, LaunchAttempt, Slot, SlotState
 from scheduling.services.pools import update_pool
 from scheduling.services.slots import cordon_slot, record_interruption
+from tests.support.fleet import begin_launch
 
 S = SlotState
 

@@ -16,11 +16,10 @@ from scheduling.capacity.runtimes.base import (
     RuntimeFailure,
     Throttled,
 )
-from scheduling.capacity.steps.launch import begin_launch
 from scheduling.coordination.leases import lease
 from scheduling.models import LaunchAttempt, Phase, Slot, SlotState
 from scheduling.services.slots import terminate_slot
-from tests.support.fleet import phases
+from tests.support.fleet import begin_launch, phases
 
 S = SlotState
 WITH_INSTANCE = [S.BOOTING, S.BINDING, S.READY, S.DRAINING, S.TERMINATING]
