@@ -87,7 +87,7 @@ def _show_on_pages() -> None:
     panels.register_panel(
         page="session-first",
         name="why",
-        title="Why is it waiting?",
+        title="Wait reasons",
         url_name="session_wait_reasons",
         when=lambda session: session.status == SessionStatus.PENDING,
     )

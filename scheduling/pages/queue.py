@@ -101,7 +101,7 @@ def decision_list(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def session_wait_reasons(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Panel “Why is it waiting?” of a session; without JavaScript a page of its own."""
+    """Wait reasons of a session as a panel; without JavaScript a page of its own."""
     session = get_object_or_404(_with_names(), pk=pk)
     by_slot = request.GET.get("by") == "slot"
     found: WaitExplanation | None = None
@@ -121,7 +121,7 @@ def session_wait_reasons(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "crumbs": [
             ("Sessions", reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[pk])),
-            ("Why is it waiting?", ""),
+            ("Wait reasons", ""),
         ],
     }
     template = "queue/wait_reasons.html#panel" if request.htmx else "queue/wait_reasons.html"  # type: ignore[attr-defined]

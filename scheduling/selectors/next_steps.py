@@ -97,8 +97,8 @@ def _impossible(found: EvaluatedReservation) -> NextStep:
     if not counts:
         text = f"No slot of {found.claim.pool} can ever hold it: its kernels need more than all slots have."
         return NextStep("impossible", text)
-    reasons = ", and ".join(f"{'a slot' if each.nodes == 1 else 'slots'} {each.text}" for each in counts)
-    text = f"No slot of {found.claim.pool} can ever hold it: even when empty, {reasons}."
+    reasons = "; ".join(each.text for each in counts)
+    text = f"No slot of {found.claim.pool} can ever hold it, even when empty: {reasons}."
     return NextStep("impossible", text)
 
 

@@ -139,19 +139,20 @@ def _sentence(claim: Reservation, verdict: Verdict, cycle: Cycle, *, ahead: int)
     if verdict.outcome is VerdictOutcome.PLACED:
         where = node_name(cycle.ssn.snapshot, verdict.parts[0].node)
         if ahead:
-            those = (
-                "The session ahead of it comes" if ahead == 1 else f"The {ahead:,} sessions ahead of it come"
-            )
-            return f"It fits on {where}. {those} first."
+            if ahead == 1:
+                return f"It fits on {where}. The session ahead of it comes first."
+            return f"It fits on {where}. The {ahead:,} sessions ahead of it come first."
         return f"It fits on {where}: the next tick places it."
     if verdict.outcome is VerdictOutcome.HELD:
         if claim.held_slot is not None:
             return f"Space is being cleared for it on {claim.held_slot}: sessions there are stopping."
-        return f"The next tick stops {_sessions(len(cycle.evictions))} to make room for it."
+        if len(cycle.evictions) == 1:
+            return "The next tick stops a session to make room for it."
+        return f"The next tick stops {len(cycle.evictions):,} sessions to make room for it."
     assert verdict.why is not None
     text = verdict.why.message
     if verdict.unplaced is not None and verdict.job.is_spread:
-        text = f"Its node {verdict.unplaced.task.name} fits no slot: {text[:1].lower()}{text[1:]}"
+        return f"Node {verdict.unplaced.task.name} fits no slot. {text}"
     return text
 
 
@@ -175,7 +176,3 @@ def _reasons_by_slot(ssn: SchedulingSession, task: Task, job: Job) -> list[SlotR
 
 def node_name(snapshot: Snapshot, key: str) -> str:
     return next((node.name for node in snapshot.nodes if node.key == key), "a slot that is gone")
-
-
-def _sessions(count: int) -> str:
-    return "a session" if count == 1 else f"{count:,} sessions"

@@ -11,7 +11,7 @@ import numpy as np
 from scheduling.placement.framework.amounts import CPU, MEMORY, RESOURCES, STORAGE, Amounts
 from scheduling.placement.framework.callbacks import PredicateFn, Reason
 from scheduling.placement.framework.model import Job, Task
-from scheduling.placement.framework.nodes import Flags, Floats, Indexes, Ints, Nodes, NodeState, verb_for
+from scheduling.placement.framework.nodes import Flags, Floats, Indexes, Ints, Nodes, NodeState
 from scheduling.placement.framework.plugin_calls import call_predicate
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ DIVISIBLE = (CPU, MEMORY, STORAGE)
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """One reason: the number of nodes, some of their names, and a sentence for all."""
+    """One reason: the number of nodes, some of their names, and a phrase for all: “cordoned”."""
 
     code: str
     plugin: str
@@ -43,8 +43,8 @@ class PlacementExplanation:
     counts: tuple[ReasonCount, ...] = ()
     impossible: bool = False
     failures: tuple[ReasonCount, ...] = ()
-    # The assumption of the reasons: “With 1 of its 2 kernels placed, ”.
-    given: str = ""
+    # The assumption of the reasons: “1 of its 2 kernels placed”.
+    placed: str = ""
     # How much of a gang could be placed, as a sentence.
     partial: str = ""
 
@@ -61,13 +61,18 @@ class PlacementExplanation:
     def _reasons(self) -> str:
         if not self.counts:
             return "No slot is ready." if not self.nodes else "Sessions ahead in the queue take every slot."
-        first, *rest = self.counts
-        if not first.nodes:
+        if not self.counts[0].nodes:
             return " ".join(each.text for each in self.counts)
-        only = "the only READY slot" if self.given else "The only READY slot"
-        of = f"{self.given}{f'{first.nodes} of {self.nodes} READY slots' if self.nodes > 1 else only}"
-        others = (f"{each.nodes} {each.text}" for each in rest if each.nodes)
-        return "; ".join([f"{of} {first.text}", *others]) + "."
+        about_slots = [each for each in self.counts if each.nodes]
+        if self.nodes == 1:
+            reasons = "; ".join(each.text for each in about_slots)
+            if self.placed:
+                return f"With {self.placed}, the only ready slot does not fit: {reasons}."
+            return f"The only ready slot does not fit: {reasons}."
+        reasons = "; ".join(f"{each.nodes} {each.text}" for each in about_slots)
+        if self.placed:
+            return f"With {self.placed}, none of {self.nodes} ready slots fits: {reasons}."
+        return f"None of {self.nodes} ready slots fits: {reasons}."
 
 
 def explain(ssn: SchedulingSession, task: Task, job: Job) -> PlacementExplanation:
@@ -172,11 +177,8 @@ def _text(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused
         reason = fn.scalar(task, job, NodeState(ssn.nodes, int(refused.at[0])))
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
-        return f"{verb_for(refused, 'is', 'are')} refused by {fn.plugin}"
-    verb = verb_for(refused, "is", "are")
-    if isinstance(reason, Reason):
-        return f"{verb} refused: {reason.text}"
-    return f"{verb} refused by {fn.plugin}"
+        return f"refused by {fn.plugin}"
+    return f"refused ({reason.text})" if isinstance(reason, Reason) else f"refused by {fn.plugin}"
 
 
 @dataclass(frozen=True, slots=True)

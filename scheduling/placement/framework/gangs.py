@@ -113,10 +113,10 @@ def explain_spread(ssn: SchedulingSession, job: Job) -> PlacementExplanation:
             why = PlacementExplanation(len(ssn.nodes), failures=failed_plugins(ssn))
         else:
             why = explain(ssn, unplaced.task, job)
-    given = f"With {placed} of its {len(job.tasks)} kernels placed, " if placed else ""
+    assumed = f"{placed} of its {len(job.tasks)} kernels placed" if placed else ""
     impossible = why.impossible or not could_hold(ssn, job)
     partial = best_partial(ssn, job) if impossible else ""
-    return replace(why, given=given, impossible=impossible, partial=partial)
+    return replace(why, placed=assumed, impossible=impossible, partial=partial)
 
 
 def best_partial(ssn: SchedulingSession, job: Job) -> str:
@@ -128,8 +128,7 @@ def best_partial(ssn: SchedulingSession, job: Job) -> str:
         return ""
     shown = ", ".join(f"{task.name or 'a kernel'} on {node}" for task, node in places[:SHOWN])
     more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-    verb = "fits" if len(places) == 1 else "fit"
-    return f"At best {len(places)} of its {len(job.tasks)} kernels {verb}: {shown}{more}."
+    return f"Best partial placement: {len(places)} of its {len(job.tasks)} kernels ({shown}{more})."
 
 
 def _places(ssn: SchedulingSession, job: Job, tasks: Iterable[Task]) -> list[tuple[Task, str]]:

@@ -156,11 +156,6 @@ class Nodes:
         return np.full(len(self), value, np.bool_)
 
 
-def verb_for(nodes: Nodes, one: str, several: str) -> str:
-    """Return the verb for a count: “1 is cordoned”, “2 are cordoned”."""
-    return one if len(nodes) == 1 else several
-
-
 class NodeState:
     """A single node as scalar callbacks see it: its attributes and its free amounts now."""
 

@@ -140,4 +140,4 @@ def test_the_reason_names_the_node_that_finds_no_place(tuned):
     party = Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread"))
     party.asks()
     fleet.clean_tick()
-    assert "CPU: 2 cores requested, at most 1 core free" in Decision.objects.get().why.message
+    assert "insufficient CPU (2 cores requested, at most 1 core free)" in Decision.objects.get().why.message

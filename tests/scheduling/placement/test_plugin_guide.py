@@ -88,7 +88,7 @@ def test_a_plugin_of_another_package_is_found_configured_called_and_named(tmp_pa
     assert ("own_spot", "own_spot") in {
         (each["code"], each["plugin"]) for each in verdicts["exam-2"]["reasons"]
     }
-    assert "is a spot slot" in verdicts["exam-2"]["why"]
+    assert "1 spot slot" in verdicts["exam-2"]["why"]
     assert ("crowded-gpu", "own_gpus") in {
         (each["code"], each["plugin"]) for each in verdicts["crowded"]["reasons"]
     }

@@ -51,10 +51,10 @@ def test_a_new_reason_is_a_new_decision(tuned, lab):
     fleet.clock.advance(seconds=10)
     type(slot).objects.filter(pk=slot.pk).update(cordoned=False, cpu_cores=1)
     fleet.clean_tick()
-    sentences = Decision.objects.order_by("at", "pk").values_list("why__sentence", flat=True)
-    assert list(sentences) == [
-        "The only READY slot is cordoned.",
-        "The only READY slot lacks CPU: 4 cores requested, at most 1 core free.",
+    messages = Decision.objects.order_by("at", "pk").values_list("why__message", flat=True)
+    assert list(messages) == [
+        "The only ready slot does not fit: cordoned.",
+        "The only ready slot does not fit: insufficient CPU (4 cores requested, at most 1 core free).",
     ]
     assert active_of(session).verdict == "waiting:cpu_cores"
 

@@ -60,7 +60,8 @@ def test_the_reason_is_a_sentence_with_numbers(tuned, lab, why):
     fleet.clean_tick()
     found = why(session)
     assert found["message"] == (
-        "3 of 4 READY slots lack CPU: 4 cores requested, at most 3 cores free; 1 is cordoned."
+        "None of 4 ready slots fits: 3 insufficient CPU (4 cores requested, at most 3 cores free); "
+        "1 cordoned."
     )
     assert [(each["code"], each["slots"]) for each in found["reasons"]] == [("cpu_cores", 3), ("cordon", 1)]
     assert found["reasons"][0]["example_slots"] == ["cml-eu-01", "cml-eu-02", "cml-eu-03"]
@@ -155,8 +156,8 @@ def test_a_session_that_no_slot_can_ever_hold(fleet, lab, why):
     assert found["outcome"] == "impossible"
     assert kinds(found) == ["impossible"]
     assert found["next_steps"][0]["text"] == (
-        "No slot of cml-eu can ever hold it: even when empty, a slot lacks memory: "
-        "3.5 GB requested, at most 2 GB free."
+        "No slot of cml-eu can ever hold it, even when empty: "
+        "insufficient memory (3.5 GB requested, at most 2 GB free)."
     )
 
 
@@ -167,7 +168,7 @@ def test_a_session_that_spreads_over_more_slots_than_there_can_be(tuned, why):
     fleet.clean_tick()
     found = why(session)
     assert found["outcome"] == "impossible"
-    assert "of its 3 kernels placed, the only READY slot lacks CPU" in found["message"]
+    assert "of its 3 kernels placed, the only ready slot does not fit: insufficient CPU" in found["message"]
     assert [each["text"] for each in found["next_steps"]] == [
         "No slot of cml-eu can ever hold it: its kernels need more than all slots have."
     ]
@@ -225,7 +226,9 @@ def test_the_node_of_a_spread_session_that_finds_no_place(tuned, why):
     fleet = tuned(cpu_cores=3, max_slots=1)
     fleet.slot(cpu_cores=1)
     found = why(Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks())
-    assert found["message"].startswith("Its node r1 fits no slot: the only READY slot lacks CPU: 2 cores")
+    assert found["message"].startswith(
+        "Node r1 fits no slot. The only ready slot does not fit: insufficient CPU (2 cores"
+    )
 
 
 def test_the_reasons_by_slot_of_a_spread_session_match_the_sentence(tuned, why):
@@ -234,7 +237,10 @@ def test_the_reasons_by_slot_of_a_spread_session_match_the_sentence(tuned, why):
     fleet.slot()
     big = make_definition(pool="cml-eu", topology=TWO_BIG_NODES, placement="spread")
     found = why(Party(fleet, "apart", big).asks(), "?slots=true")
-    assert "with 1 of its 2 kernels placed, the only READY slot lacks CPU" in found["message"]
+    assert (
+        "With 1 of its 2 kernels placed, the only ready slot does not fit: insufficient CPU"
+        in found["message"]
+    )
     assert [each["reasons"] for each in found["by_slot"]] == [["CPU: 10 cores requested, 6 cores free"]]
 
 

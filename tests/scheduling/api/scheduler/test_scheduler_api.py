@@ -96,9 +96,12 @@ def test_decisions_of_a_reservation(tuned, lab, api, viewer):
     one, other = active_of(lab()), active_of(lab())
     fleet.clean_tick()
     (found,) = api(viewer).get(f"/api/decisions/?reservation={one.pk}").json()["results"]
-    assert (found["reservation"], found["message"]) == (str(one.pk), "The only READY slot is cordoned.")
+    assert (found["reservation"], found["message"]) == (
+        str(one.pk),
+        "The only ready slot does not fit: cordoned.",
+    )
     assert found["reasons"][0] == {
-        "code": "cordon", "plugin": "cordon", "text": "is cordoned", "slots": 1,
+        "code": "cordon", "plugin": "cordon", "text": "cordoned", "slots": 1,
         "example_slots": ["cml-eu-01"],
     }  # fmt: skip
     assert len(api(viewer).get("/api/decisions/?outcome=waiting").json()["results"]) == 2

@@ -38,7 +38,7 @@ def test_waiting_sessions_are_listed_in_scheduler_order(standing_still, lab, by,
     assert rows(page) == [active_of(session).pk for session in (high, low, new)]
     said = words(page)
     assert "3 waiting: 3 in cml-eu." in said
-    assert "The only READY slot is cordoned." in said
+    assert "The only ready slot does not fit: cordoned." in said
     assert "1.000 · 1.000 · 1.000" in said
     assert "Not evaluated by a tick yet." in said
 
@@ -302,7 +302,7 @@ def test_a_reservation_with_its_verdict_and_decisions(standing_still, lab, by, v
     standing_still.clean_tick()
     said = words(by(viewer).get(reverse("reservation_detail", args=[claim.pk])))
     assert "Only session in the queue of cml-eu." in said
-    assert "The only READY slot is cordoned." in said
+    assert "The only ready slot does not fit: cordoned." in said
 
 
 def test_a_spread_reservation_shows_its_parts(tuned, by, viewer, words):
@@ -334,8 +334,8 @@ def test_the_panel_of_a_waiting_session(standing_still, lab, by, viewer, words):
     assert address in client.get(reverse("session_detail", args=[session.pk])).content.decode()
     said = words(client.get(address, headers={"HX-Request": "true"}))
     assert "1 of 1 in cml-eu" in said
-    assert "The only READY slot is cordoned." in said
-    assert "Cordoned 1 slot is cordoned" in said
+    assert "The only ready slot does not fit: cordoned." in said
+    assert "Cordoned 1 slot: cordoned" in said
     assert "Next steps and suggestions" in said
     assert "1 ready slot evaluated" in said
     assert "Wait reason" not in said
