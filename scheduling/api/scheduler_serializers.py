@@ -84,7 +84,7 @@ class RequirementSerializer(serializers.Serializer[Any]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("definition" in attrs) == ("session" in attrs):
-            raise serializers.ValidationError("Name a definition or a session.")
+            raise serializers.ValidationError("Specify a definition or a session.")
         return attrs
 
 
@@ -107,7 +107,7 @@ class DryRunSerializer(serializers.Serializer[Any]):
 class PlacementChangeSerializer(serializers.Serializer[Any]):
     reservation = serializers.UUIDField()
     position = serializers.IntegerField()
-    before = serializers.CharField(help_text="Slot it would be placed on now; empty: it waits.")
+    before = serializers.CharField(help_text="Slot that it would be placed on now; empty if it would wait.")
     after = serializers.CharField()
     reason = serializers.CharField()
 
@@ -119,6 +119,6 @@ class DryRunResultSerializer(serializers.Serializer[Any]):
     newly_placed = PlacementChangeSerializer(many=True)
     no_longer_placed = PlacementChangeSerializer(many=True)
     moved = PlacementChangeSerializer(many=True)
-    evicted_before = serializers.IntegerField(help_text="Sessions that would be stopped now.")
+    evicted_before = serializers.IntegerField(help_text="Sessions that would be evicted now.")
     evicted_after = serializers.IntegerField()
     failures = ReasonCountSerializer(many=True)

@@ -252,7 +252,7 @@ def _end_overdue(world: ReconcilePass, slot: Slot, why: str = "") -> None:
         case SlotState.ERROR:
             if slot.lease_count:
                 fail_sessions_on_slot(slot=slot, reason="its worker failed", now=world.now)
-            move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="may be tried again")
+            move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="retry is due")
 
 
 def _end(world: ReconcilePass, slot: Slot, to: SlotState, reason: str) -> None:

@@ -103,8 +103,8 @@ class Migration(migrations.Migration):
                 ('backoff_until', models.DateTimeField(blank=True, null=True)),
                 ('backoff_since', models.DateTimeField(blank=True, null=True)),
                 ('failures', models.PositiveIntegerField(default=0)),
-                ('refused_offerings', models.JSONField(blank=True, default=dict, help_text='Offering → until when it is not requested.')),
-                ('failed_workers', models.JSONField(blank=True, default=dict, help_text='Listed worker → when it did not answer: others are tried first.')),
+                ('refused_offerings', models.JSONField(blank=True, default=dict, help_text='Refused offerings, with the time until which they are not requested.')),
+                ('failed_workers', models.JSONField(blank=True, default=dict, help_text='Listed workers that did not respond, with the time; others are tried first.')),
             ],
             options={
                 'ordering': ['name'],

@@ -100,7 +100,7 @@ class DryRunForm(PageForm):
         waiting = Reservation.objects.filter(by_id(text, "session"), pool=self.pool, phase=Phase.PENDING)
         found = list(waiting.values_list("session", flat=True)[:2])
         if not found:
-            raise forms.ValidationError(f"No session “{text}” waits in {self.pool}.")
+            raise forms.ValidationError(f"No session “{text}” is waiting in {self.pool}.")
         if len(found) > 1:
             raise forms.ValidationError(f"More than one id begins with “{text}”: enter more characters.")
         return found[0]

@@ -66,7 +66,7 @@ HELP = {
     "last_port": "Last port, inclusive.",
     "runtime_settings": 'A JSON object, for example {"boot_seconds": 20}. Empty: none.',
 }
-NOT_JSON = "This is not JSON. Write an object of names and values in double quotes, or nothing."
+NOT_JSON = 'This is not valid JSON. Enter an object such as {"boot_seconds": 20}, or leave it empty.'
 
 
 class PoolFields(PageForm):
@@ -92,7 +92,7 @@ class PoolFields(PageForm):
             first = self.leading if title == "Pool" else ()
             yield title, [self[name] for name in (*first, *names)]
         if "reason" in self.fields:
-            yield "Why", [self["reason"]]
+            yield "Change log", [self["reason"]]
 
 
 class PoolForm(PoolFields):
@@ -101,8 +101,8 @@ class PoolForm(PoolFields):
     reason = forms.CharField(
         max_length=500,
         required=False,
-        help_text="Recorded in the change log under your name. Required to switch the pool off, to lower its "
-        "maximum of slots and to change the runtime's settings.",
+        help_text="Recorded in the change log under your name. Required to disable the pool, to lower its "
+        "maximum of slots and to change the runtime settings.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

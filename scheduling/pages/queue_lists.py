@@ -147,7 +147,7 @@ DECISIONS = ListPage(
         Column("Pool", lambda row: row.pool.name),
         Column("Outcome", lambda row: row.get_outcome_display()),
         Column("Slot", lambda row: row.slot.name if row.slot else ""),
-        Column("Why", lambda row: row.why.message if row.why else ""),
+        Column("Reason", lambda row: row.why.message if row.why else ""),
         Column("Scores", lambda row: row.scores),
         Column("Position", lambda row: row.position, numeric=True),
         Column("At", lambda row: row.at, sort="-at", numeric=True),

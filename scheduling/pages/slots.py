@@ -84,15 +84,17 @@ def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def slot_cordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
     on_it = slot_occupancy(slot)
-    text = f"The slot gets no new sessions and is not drained when idle. {occupants_text(on_it)}."
-    return _ask(request, slot, verb="Cordon", done="is cordoned", text=text, work=_cordon)
+    text = f"The slot gets no new sessions and is not drained when idle. {occupants_text(on_it)}"
+    title, done = f"Cordon {slot}?", f"{slot} is cordoned."
+    return _ask(request, slot, title, "Cordon slot", done, text=text, work=_cordon)
 
 
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_uncordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    text = "The slot can get sessions again."
-    return _ask(request, _get(pk), verb="Uncordon", done="is uncordoned", text=text, work=_uncordon)
+    slot, text = _get(pk), "The slot can get sessions again."
+    title, done = f"Uncordon {slot}?", f"{slot} is uncordoned."
+    return _ask(request, slot, title, "Uncordon slot", done, text=text, work=_uncordon)
 
 
 @require_http_methods(["GET", "POST"])
@@ -101,10 +103,9 @@ def slot_drain(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
     on_it = slot_occupancy(slot)
     then = "The worker terminates after that." if on_it.count else "The worker terminates soon."
-    text = f"The slot gets no new sessions. {occupants_text(on_it)}. {then}"
-    return _ask(
-        request, slot, verb="Drain", done="is draining", text=text, work=services.drain_slot, danger=True
-    )
+    text = f"The slot gets no new sessions. {occupants_text(on_it)} {then}"
+    title, done = f"Drain {slot}?", f"{slot} is draining."
+    return _ask(request, slot, title, "Drain slot", done, text=text, work=services.drain_slot, danger=True)
 
 
 class LabelsForm(ReasonForm):
@@ -115,7 +116,9 @@ class LabelsForm(ReasonForm):
         widget=forms.Textarea(attrs={"rows": 4, "class": "input mono", "spellcheck": "false"}),
         help_text='Names and values as JSON: {"gpu": "a10"}; empty for none. '
         "The labels last until this worker terminates.",
-        error_messages={"invalid": "This is not JSON. Write names and texts in double quotes, or nothing."},
+        error_messages={
+            "invalid": 'This is not valid JSON. Enter an object such as {"gpu": "a10"}, or leave it empty.'
+        },
     )
     field_order = ("labels", "reason")
 
@@ -150,10 +153,9 @@ def slot_labels(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    text = "The slot is available at once, and the pool's back-off ends."
-    return _ask(
-        request, _get(pk), verb="Retry", done="is available again", text=text, work=services.retry_slot
-    )
+    slot, text = _get(pk), "The slot is available at once, and the pool's back-off ends."
+    title, done = f"Retry {slot}?", f"{slot} is available again."
+    return _ask(request, slot, title, "Retry slot", done, text=text, work=services.retry_slot)
 
 
 @require_http_methods(["GET", "POST"])
@@ -162,14 +164,10 @@ def slot_terminate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
     on_it = slot_occupancy(slot)
     then = "Drain the slot instead." if on_it.count else "The worker terminates now."
+    text = f"{occupants_text(on_it)} {then}"
+    title, done = f"Terminate {slot}?", f"{slot} is terminating."
     return _ask(
-        request,
-        slot,
-        verb="Terminate",
-        done="is terminating",
-        text=f"{occupants_text(on_it)}. {then}",
-        work=services.terminate_slot,
-        danger=True,
+        request, slot, title, "Terminate slot", done, text=text, work=services.terminate_slot, danger=True
     )
 
 
@@ -208,9 +206,10 @@ def _uncordon(**given: Any) -> Slot:
 def _ask(
     request: HttpRequest,
     slot: Slot,
-    *,
-    verb: str,
+    title: str,
+    submit: str,
     done: str,
+    *,
     text: str,
     work: Callable[..., Slot],
     danger: bool = False,
@@ -220,17 +219,17 @@ def _ask(
 
     def save(data: Mapping[str, Any]) -> FormResult:
         work(slot=slot, reason=data["reason"], actor=actor_of(request), now=timezone.now())
-        return FormResult(f"{slot} {done}.", home)
+        return FormResult(done, home)
 
     page = FormPage(
-        title=f"{verb} {slot}?",
+        title=title,
         text=text,
         form=ReasonForm,
-        submit=f"{verb} slot",
+        submit=submit,
         danger=danger,
         save=save,
         back=home,
-        crumbs=[*_crumbs(slot), (verb, "")],
+        crumbs=[*_crumbs(slot), (submit, "")],
     )
     return form_page(request, page)
 

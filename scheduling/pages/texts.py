@@ -107,8 +107,10 @@ def slot_sentence(slot: Slot, *, now: datetime) -> str:
         case SlotState.READY:
             return f"**Ready for {since}.** {used}"
         case SlotState.DRAINING if slot.lease_count:
-            released = "its lease is" if slot.lease_count == 1 else f"its {slot.lease_count} leases are"
-            return f"**Draining for {since}.** The worker terminates when {released} released."
+            if slot.lease_count == 1:
+                return f"**Draining for {since}.** The worker terminates when its lease is released."
+            then = f"The worker terminates when its {slot.lease_count} leases are released."
+            return f"**Draining for {since}.** {then}"
         case SlotState.DRAINING:
             return f"**Draining for {since}.** It has no lease and terminates soon."
         case SlotState.TERMINATING:
@@ -118,14 +120,15 @@ def slot_sentence(slot: Slot, *, now: datetime) -> str:
 
 
 def occupants_text(on_it: SlotOccupancy) -> str:
-    """Format the number of sessions on a slot and the end of the last one."""
+    """Format the number of sessions on a slot and the end of the last one as a sentence."""
     if not on_it.count:
-        return "No sessions on this slot"
-    noun = "reservation" if on_it.without_session else "session"
-    text = f"{count_text(on_it.count, noun)} on this slot"
+        return "No sessions on this slot."
+    count = count_text(on_it.count, "reservation" if on_it.without_session else "session")
     if on_it.last_end is None:
-        return text
-    return f"{text}, {'' if on_it.count == 1 else 'the last '}until {clock_text(on_it.last_end)}"
+        return f"{count} on this slot."
+    if on_it.count == 1:
+        return f"{count} on this slot, until {clock_text(on_it.last_end)}."
+    return f"{count} on this slot, the last until {clock_text(on_it.last_end)}."
 
 
 def slot_notices(slot: Slot, *, now: datetime) -> Iterator[PoolNotice]:
@@ -148,7 +151,7 @@ def slot_notices(slot: Slot, *, now: datetime) -> Iterator[PoolNotice]:
     elif overdue(slot, now=now):
         assert slot.state_deadline is not None
         late = duration_text(now - slot.state_deadline)
-        text = f"It should not be {slot.get_state_display().lower()} any more. LCM ends it at the next pass."
+        text = "The time limit of this state has passed. LCM ends the slot at the next reconciliation."
         yield PoolNotice("warn", "tri", f"Overdue by {late}.", text)
 
 
@@ -187,7 +190,7 @@ def _waits(figures: PoolFigures, now: datetime) -> str:
     if figures.oldest_waiting_since is None:
         return waits
     length = duration_text(max(now - figures.oldest_waiting_since, timedelta(0)))
-    return f"{waits}, {'for' if figures.waiting == 1 else 'the oldest for'} {length}"
+    return f"{waits}, for {length}" if figures.waiting == 1 else f"{waits}, the oldest for {length}"
 
 
 def _refusal_notice(supply: PoolSupply, now: datetime) -> PoolNotice:
@@ -205,13 +208,10 @@ def _refusal_notice(supply: PoolSupply, now: datetime) -> PoolNotice:
 
 
 def _backoff_notice(pool: Pool, until: datetime, now: datetime) -> PoolNotice:
-    why = (
-        f" after {count_text(pool.failures, 'failure')}"
-        if pool.failures
-        else ": the provider has no capacity"
-    )
     left = duration_text(until - now)
     text = f"Launches resume at {timezone.localtime(until):%H:%M:%S}, in {left}."
-    if pool.failures:
-        text += " To continue at once, retry a slot in error or change the settings."
-    return PoolNotice("warn", "clock", f"Nothing is launched{why}.", text)
+    if not pool.failures:
+        return PoolNotice("warn", "clock", "Nothing is launched: the provider has no capacity.", text)
+    title = f"Nothing is launched after {count_text(pool.failures, 'failure')}."
+    advice = "To continue at once, retry a slot in error or change the settings."
+    return PoolNotice("warn", "clock", title, f"{text} {advice}")

@@ -97,7 +97,7 @@ def run_dry_run(pool: Pool, what_if: DryRunInput, *, now: datetime) -> DryRunRes
     theirs = ours if what_if.scheduler is None else _configuration(what_if.scheduler)
     drained = _drained(pool, what_if.drain)
     if not 0 <= what_if.add_slots <= MOST_NEW_SLOTS:
-        raise InvalidInput({"add_slots": f"From 0 to {MOST_NEW_SLOTS:,} slots can be added."})
+        raise InvalidInput({"add_slots": f"Enter a number from 0 to {MOST_NEW_SLOTS:,}."})
     before = snapshot_of(pool, ours, now=now, limit=MAX_QUEUE)
     after = before if theirs is ours else snapshot_of(pool, theirs, now=now, limit=MAX_QUEUE)
     after = _with_slots(after, drained, what_if.add_slots)
@@ -125,7 +125,7 @@ def _drained(pool: Pool, keys: Sequence[UUID]) -> set[str]:
     )
     unknown = [str(key) for key in keys if key not in known]
     if unknown:
-        raise InvalidInput({"drain": f"{', '.join(unknown)} is no READY slot of {pool}."})
+        raise InvalidInput({"drain": f"These are not READY slots of {pool}: {', '.join(unknown)}."})
     return {key.hex for key in known}
 
 

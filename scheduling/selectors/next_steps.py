@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from lcm.web.wording import count_text
 from scheduling.capacity.offerings import next_retry_at
 from scheduling.capacity.runtimes.base import Market, RuntimeFailure
 from scheduling.capacity.runtimes.registry import runtime_for
@@ -114,13 +115,11 @@ def _on_the_way(found: EvaluatedReservation) -> Iterator[NextStep]:
     slots = {node.key: slot for slot, node in found.coming}
     slot = slots.get(gets or "", slots[fits])
     slot.pool = found.claim.pool
-    state = f"{slot} is {slot.get_state_display().lower()}"
+    state = slot.get_state_display().lower()
+    text = f"{slot} is {state} and fits it, after the sessions ahead."
     if gets in slots:
-        yield NextStep("booting", f"{state} and will hold it.", slot, slot.state_deadline)
-    else:
-        yield NextStep(
-            "booting", f"{state} and fits it, after the sessions ahead.", slot, slot.state_deadline
-        )
+        text = f"{slot} is {state} and will hold it."
+    yield NextStep("booting", text, slot, slot.state_deadline)
 
 
 def _taken_by(snapshot: Snapshot, found: EvaluatedReservation) -> str | None:
@@ -140,8 +139,7 @@ def _smaller(found: EvaluatedReservation) -> Iterator[NextStep]:
         for name, amount, requested in zip(RESOURCES, smaller.request, unplaced.task.request, strict=True)
         if name in smaller.changed
     )
-    slots = "1 slot" if smaller.nodes == 1 else f"{smaller.nodes:,} slots"
-    yield NextStep("smaller", f"With {less} it would fit {slots} now.")
+    yield NextStep("smaller", f"With {less} it would fit {count_text(smaller.nodes, 'slot')} now.")
 
 
 def _launching(found: EvaluatedReservation, now: datetime) -> NextStep | None:
@@ -155,11 +153,10 @@ def _launching(found: EvaluatedReservation, now: datetime) -> NextStep | None:
         text = f"{pool} is backing off after failures."
         return NextStep("backoff", text, at=pool.backoff_until)
     if found.occupied >= pool.max_slots:
-        slots = "1 slot" if pool.max_slots == 1 else f"{pool.max_slots:,} slots"
-        has = f"{pool} is at its maximum of {slots}"
+        first = f"{pool} is at its maximum of {count_text(pool.max_slots, 'slot')}."
         if found.occupied - found.leaving < pool.max_slots:
-            return NextStep("full", f"{has}. An idle slot terminates to make room.")
-        return NextStep("full", f"{has}. A running session must end first.")
+            return NextStep("full", f"{first} An idle slot terminates to make room.")
+        return NextStep("full", f"{first} A running session must end first.")
     return None
 
 

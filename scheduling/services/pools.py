@@ -183,7 +183,7 @@ def _refuse_unless_empty(pool: Pool, slots: QuerySet[Slot], now: datetime) -> No
         found = [count_text(count, name.removesuffix("s")) for name, count in counts.items() if count]
         raise InUse(
             f"The pool {pool} is not empty: {', '.join(found)} in use. "
-            "Switch the pool off, end its sessions and drain its slots, then delete it.",
+            "Disable the pool, end its sessions and drain its slots. Then delete it.",
             details=counts,
         )
     _refuse_while_orphans_may_come(pool, now)
@@ -202,7 +202,7 @@ def _refuse_while_orphans_may_come(pool: Pool, now: datetime) -> None:
     possible = [at + wait for at in lost.values_list("finished_at", flat=True) if at]
     if possible:
         raise InUse(
-            f"The pool {pool} had {count_text(len(possible), 'launch', 'launches')} without an answer. "
+            f"The pool {pool} had {count_text(len(possible), 'launch', 'launches')} without a response. "
             "An instance may still appear, and LCM must end it. "
             f"Delete the pool after {clock_text(max(possible), seconds=True)}.",
             details={"lost_launches": len(possible), "possible_at": max(possible)},
@@ -259,7 +259,7 @@ def choose_pool(
             raise InvalidInput({"pool": problem})
         return pool
     if not system:
-        raise InvalidInput({"pool": "Name a pool or a system."})
+        raise InvalidInput({"pool": "Specify a pool or a system."})
     queue = Reservation.objects.filter(is_queued(now), pool=OuterRef("pk"), phase=Phase.PENDING).order_by()
     waiting = Subquery(queue.values("pool").annotate(claims=Count("*")).values("claims"))
     pools = Pool.objects.filter(system=system, enabled=True).annotate(waiting=Coalesce(waiting, 0))
@@ -289,8 +289,7 @@ def _problem_with(pool: Pool, system: str, asked: Resources, ports: int, preempt
     if lacking:
         return f"No slot of {pool} can ever hold this: too little {' and '.join(lacking)}."
     if ports > pool.port_count:
-        asked_for = "1 port" if ports == 1 else f"{ports} ports"
-        return f"No slot of {pool} can ever hold this: {asked_for} requested, a slot has {pool.port_count}."
+        return f"No slot of {pool} can ever hold this: ports requested: {ports}, per slot: {pool.port_count}."
     if not preemptible and is_spot_only(pool):
         return f"The pool {pool} {SPOT_ONLY}, and this session is not preemptible."
     return ""
@@ -365,8 +364,9 @@ def _workers_of(pool: Pool) -> Sequence[ListedWorker]:
 
 
 def _too_many(most: int) -> str:
-    listed = "worker is" if most == 1 else "workers are"
-    return f"{most} {listed} listed in the runtime settings, so there can be at most {most}."
+    if most == 1:
+        return "The runtime settings list 1 worker, so the pool can have at most 1 slot."
+    return f"The runtime settings list {most} workers, so the pool can have at most {most} slots."
 
 
 def _refuse_unknown(fields: dict[str, Any]) -> None:

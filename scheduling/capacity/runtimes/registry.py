@@ -86,7 +86,7 @@ class UnusableRuntime(RuntimeAdapter):
 
     @classmethod
     def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:  # noqa: ARG003
-        return {"": "This is no runtime."}
+        return {"": "This is not a runtime."}
 
     def offerings(self) -> Iterable[Offering]:
         self._refuse()

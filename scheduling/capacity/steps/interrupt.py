@@ -54,5 +54,5 @@ def _drain(slot: Slot, tick: TickContext) -> None:
 
 
 def _end(slot: Slot, tick: TickContext) -> None:
-    if move_slot(slot=slot, to=SlotState.TERMINATING, now=tick.now, reason="taken away"):
+    if move_slot(slot=slot, to=SlotState.TERMINATING, now=tick.now, reason="interrupted by the provider"):
         tick.count("lost", 1)
