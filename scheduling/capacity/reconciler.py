@@ -204,12 +204,12 @@ def _check_silent(
     if together:
         logger.warning("silent_workers_unreachable", extra={"pool": world.pool.name, "slots": len(slots)})
 
-    def judge(slot: Slot) -> None:
+    def check_worker(slot: Slot) -> None:
         gave_up = check_silent_worker(slot, health.get(slot.pk), together=together, now=world.now)
         if gave_up and not world.runtime.launches:
             record_worker_failure(world.pool, slot.instance_id, failed_at=world.now)
 
-    _for_each(world, slots, hold, judge)
+    _for_each(world, slots, hold, check_worker)
 
 
 def _reconcile_slot(world: ReconcilePass, slot: Slot) -> None:

@@ -62,7 +62,7 @@ class WaitExplanation:
         return self.position - 1 if self.position else None
 
     @property
-    def judged(self) -> bool:
+    def evaluated(self) -> bool:
         """Return whether slots were evaluated; False if the session may not be placed on any slot now."""
         return self.outcome != VerdictOutcome.REFUSED
 

@@ -240,7 +240,7 @@ def choose_pool(
     *,
     name: str,
     system: str,
-    asked: Resources,
+    requested: Resources,
     ports: int = 0,
     preemptible: bool = False,
     labels: Mapping[str, str] | None = None,
@@ -254,7 +254,7 @@ def choose_pool(
         pool = Pool.objects.filter(name=name).first()
         if pool is None:
             raise InvalidInput({"pool": f"There is no pool “{name}”."})
-        problem = _problem_with(pool, system, asked, ports, preemptible)
+        problem = _problem_with(pool, system, requested, ports, preemptible)
         if problem:
             raise InvalidInput({"pool": problem})
         return pool
@@ -263,7 +263,7 @@ def choose_pool(
     queue = Reservation.objects.filter(is_queued(now), pool=OuterRef("pk"), phase=Phase.PENDING).order_by()
     waiting = Subquery(queue.values("pool").annotate(claims=Count("*")).values("claims"))
     pools = Pool.objects.filter(system=system, enabled=True).annotate(waiting=Coalesce(waiting, 0))
-    problems = {pool: _problem_with(pool, system, asked, ports, preemptible) for pool in pools}
+    problems = {pool: _problem_with(pool, system, requested, ports, preemptible) for pool in pools}
     able = [pool for pool, problem in problems.items() if not problem]
     if not able:
         raise InvalidInput({"pool": _no_pool_message(system, problems.values())})
@@ -279,13 +279,13 @@ def _no_pool_message(system: str, problems: Collection[str]) -> str:
     return " ".join([f"No pool for {system} can hold this.", *islice(spot, 1)])
 
 
-def _problem_with(pool: Pool, system: str, asked: Resources, ports: int, preemptible: bool) -> str:
+def _problem_with(pool: Pool, system: str, requested: Resources, ports: int, preemptible: bool) -> str:
     """Return why a pool can never hold a reservation; empty if it can."""
     if not pool.enabled:
         return f"The pool {pool} is disabled."
     if system and pool.system != system:
         return f"The pool {pool} is for {pool.system}, not for {system}."
-    lacking = asked.lacking_in(resources_of(pool))
+    lacking = requested.lacking_in(resources_of(pool))
     if lacking:
         return f"No slot of {pool} can ever hold this: too little {' and '.join(lacking)}."
     if ports > pool.port_count:

@@ -44,8 +44,8 @@ def create_reservation(
     _check_ttl(ttl)
     if not holder.strip():
         raise InvalidInput({"holder": "Enter a holder."})
-    asked = _checked(resources)
-    found = choose_pool(name=pool, system=system, asked=asked, now=now)
+    requested = _checked(resources)
+    found = choose_pool(name=pool, system=system, requested=requested, now=now)
     reservation = Reservation(
         pool=found,
         holder=holder,
@@ -53,7 +53,7 @@ def create_reservation(
         ttl_seconds=ttl,
         created_at=now,
         expires_at=now + timedelta(seconds=ttl),
-        **vars(asked),
+        **vars(requested),
     )
     clean_model(reservation)
     with transaction.atomic():
@@ -129,7 +129,7 @@ def choose_pool_for_session(session: LabletSession, *, name: str, now: datetime)
     return choose_pool(
         name=name,
         system=session.definition.system,
-        asked=_on_one_slot(session),
+        requested=_on_one_slot(session),
         ports=len(session.revision.port_template),
         preemptible=session.definition.preemptible,
         labels=session.definition.slot_labels,

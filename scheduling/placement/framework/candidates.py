@@ -127,7 +127,7 @@ class RankedCandidates(Candidates):
 class EvaluatedCandidates(Candidates):
     """Candidates for all other shapes: calls every plugin for every node, and again for changed nodes."""
 
-    __slots__ = ("_asked", "_excluded", "_least", "_scored", "_scores", "_seen")
+    __slots__ = ("_called", "_excluded", "_least", "_scored", "_scores", "_seen")
 
     def __init__(
         self,
@@ -136,12 +136,12 @@ class EvaluatedCandidates(Candidates):
         job: Job,
         fixed: FixedAnswers,
         needs: Sequence[int],
-        asked: Sequence[PredicateFn],
+        called: Sequence[PredicateFn],
     ) -> None:
         super().__init__(ssn, task, job, fixed, needs)
         self._least: Ints = np.array(needs, np.int64)
         self._seen = len(ssn.changed)
-        self._asked = asked
+        self._called = called
         self._scored = [fn for fn in ssn.scores if not fn.fixed and not fn.excluded]
         self._excluded = ssn.scores_excluded
         self._scores: Floats = np.empty(0)
@@ -179,7 +179,7 @@ class EvaluatedCandidates(Candidates):
         closed: Flags = np.any(nodes.levels < self._least, axis=1)
         if not fixed.all_open:
             closed |= ~nodes.of(fixed.open_to)
-        for fn in self._asked:
+        for fn in self._called:
             closed |= ~call_predicate(ssn, fn, task, job, nodes)
         score: Floats = self._base(nodes)
         for each in self._scored:
@@ -204,10 +204,10 @@ def candidates_for(ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAns
     """Return the candidates of this shape, by the fastest method that its plugins allow."""
     applying = [fn for fn in ssn.predicates if not fn.fixed and _applies(ssn, fn, task, job)]
     needs = _needs(ssn, applying, task)
-    asked = [fn for fn in applying if fn.need is None]
-    ranking = None if asked else ssn.node_order(task, job, fixed, needs)
+    called = [fn for fn in applying if fn.need is None]
+    ranking = None if called else ssn.node_order(task, job, fixed, needs)
     if ranking is None:
-        return EvaluatedCandidates(ssn, task, job, fixed, needs, asked)
+        return EvaluatedCandidates(ssn, task, job, fixed, needs, called)
     return RankedCandidates(ssn, task, job, fixed, needs, ranking)
 
 

@@ -224,9 +224,9 @@ def _devices(rows: Sequence[Node]) -> Ints:
     return table
 
 
-def at_least(asked: int) -> int:
+def at_least(requested: int) -> int:
     """Return the minimum free amount for a request; a request of 0 also fits an overcommitted node."""
-    return asked or NO_MINIMUM
+    return requested or NO_MINIMUM
 
 
 def fits_devices(free: Ints, amount: int) -> Flags:

@@ -199,7 +199,7 @@ def test_advance_bookings_are_counted_beside_waiting_sessions(client, viewer, se
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
     assert "0 running · 0 waiting, 1 booked" in page
-    assert '<small>sessions</small><div class="sub">1 booked ahead</div>' in page
+    assert '<small>sessions</small><div class="sub">1 booked</div>' in page
 
 
 def test_the_maximum_number_of_slots_is_shown(client, viewer, pool, now):

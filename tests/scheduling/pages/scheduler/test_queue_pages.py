@@ -321,7 +321,7 @@ def test_a_spread_reservation_shows_its_parts(tuned, by, viewer, words):
     page = client.get(reverse("slot_detail", args=[first.pk]))
     (claim,) = page.context["claims"]
     assert (claim.held.cpu_cores, claim.others) == (3, 1)
-    assert "here, on 1 other slot too" in words(page)
+    assert "· also on 1 other slot" in words(page)
     board = client.get(reverse("pool_detail", args=[fleet.pool.pk])).context["board"]
     assert sorted(tile.meters[0].taken for tile in board.tiles) == [1, 3]
 

@@ -53,7 +53,7 @@ def test_plugins_are_collapsed_unless_customized_or_failed(by, viewer, pool, wor
     assert '<details class="more"><summary>' in page.content.decode()
     Pool.objects.filter(pk=pool.pk).update(scheduler=TEXT)
     page = client.get(home)
-    assert "Its own scheduler" in words(page)
+    assert "Custom scheduler" in words(page)
     assert '<details class="more" open><summary>' in page.content.decode()
 
 
