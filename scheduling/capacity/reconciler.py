@@ -238,7 +238,7 @@ def _end_overdue(world: ReconcilePass, slot: Slot, why: str = "") -> None:
         case SlotState.BOOTING:
             _end(world, slot, SlotState.TERMINATING, "did not boot in time")
         case SlotState.BINDING:
-            reason = f"its worker did not answer in time{f': {why}' if why else ''}"
+            reason = f"its worker did not respond in time{f': {why}' if why else ''}"
             _end(world, slot, SlotState.TERMINATING, reason)
         case SlotState.DRAINING if not slot.lease_count:
             reason = "it has no lease and did not drain in time"
@@ -275,7 +275,7 @@ def _give_up(world: ReconcilePass, slot: Slot) -> None:
     attempt = slot.attempts.filter(outcome=AttemptOutcome.OPEN).first()
     if attempt is not None:
         attempt.slot = slot
-        abandon_attempt(attempt, now=world.now, reason="no answer to the launch in time")
+        abandon_attempt(attempt, now=world.now, reason="no response to the launch request in time")
 
 
 def _launching(world: ReconcilePass, slot: Slot) -> None:

@@ -57,7 +57,7 @@ def check_silent_worker(slot: Slot, health: Health | None, *, together: bool, no
 
 def _give_up(slot: Slot, health: Health, now: datetime) -> bool:
     """Give up the slot unless a heartbeat arrived meanwhile, then fail its sessions."""
-    reason = remove_unstorable(f"its worker no longer answers: {health.reason}")[:500]
+    reason = remove_unstorable(f"its worker no longer responds: {health.reason}")[:500]
     still = {"last_heartbeat": slot.last_heartbeat}
     if not move_slot(slot=slot, to=SlotState.TERMINATING, now=now, reason=reason, still=still):
         return False

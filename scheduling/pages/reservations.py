@@ -155,8 +155,8 @@ def session_pool(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         move_to_pool(session=session, **data, actor=actor_of(request), now=timezone.now())
         return FormResult(f"Session {session.short_id} moved to {session.pool}.", here)
 
-    text = f"It waits in {session.pool}. It keeps its age and priority."
-    none = f"There is no other pool for {session.definition.system} that is enabled."
+    text = f"The session is waiting in {session.pool}. It keeps its age and priority."
+    none = f"No other pool for {session.definition.system} is enabled."
     page = FormPage(
         title=f"Move session {session.short_id} to another pool",
         text=text if pools else none,

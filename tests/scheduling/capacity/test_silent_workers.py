@@ -15,7 +15,7 @@ from scheduling.services.heartbeats import record_heartbeat
 
 S = SlotState
 AWAY = Health(False, "no route to host")
-GONE = "its worker no longer answers: no route to host"
+GONE = "its worker no longer responds: no route to host"
 
 
 def state_of(slot):

@@ -203,7 +203,7 @@ def test_a_claim_finds_a_pool_with_enough_ports(fleet, tuned):
     assert choose_pool(**many) == roomy
     with pytest.raises(InvalidInput, match="No pool for cml can hold this"):
         choose_pool(**{**many, "ports": 9_999})
-    with pytest.raises(InvalidInput, match="3 ports requested, a slot has 2"):
+    with pytest.raises(InvalidInput, match="ports requested: 3, per slot: 2"):
         choose_pool(**{**many, "name": "cml-eu"})
 
 
