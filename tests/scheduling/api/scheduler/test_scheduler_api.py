@@ -67,7 +67,7 @@ def test_a_new_pool_with_a_wrong_scheduler_is_not_made(api, admin):
 
 def test_limits_of_queues_that_are_not_there_are_warned_of(change, project):
     (warning,) = change(scheduler=LIMITED, reason="exams").json()["warnings"]
-    assert warning == "There is no queue “academy / nobody”: the limit has no effect."
+    assert warning == "There is no queue “academy / nobody”: its limit has no effect."
 
 
 def test_limits_of_people_are_known(change, project, operator):

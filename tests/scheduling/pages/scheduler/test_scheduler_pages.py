@@ -85,7 +85,7 @@ def test_limits_of_unknown_queues_are_warned_of(by, admin, address, pool, words)
     text = DEFAULT_CONFIGURATION.replace("  - name: quota\n", limits)
     answer = by(admin).post(address, {"scheduler": text, "reason": "exams"})
     said = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert "There is no queue “nowhere”: the limit has no effect." in said
+    assert "There is no queue “nowhere”: its limit has no effect." in said
     assert "There is no queue “nowhere”" in words(by(admin).get(reverse("pool_detail", args=[pool.pk])))
 
 
