@@ -227,7 +227,7 @@ def test_a_tick_shows_its_steps_and_plugins_in_order(past_tick, by, viewer, word
     at = f"{timezone.localtime(tick.started_at):%H:%M:%S}"
     assert f"Tick of cml-eu at {at}" in said
     assert page.context["crumbs"][-1] == (f"cml-eu, {at}", "")
-    assert "Expire 1.13 ms Place 41.94 ms Keep under 0.01 ms Scale down 2.96 ms" in said
+    assert "Expire 1.13 ms Place 41.94 ms Keep minimum under 0.01 ms Scale down 2.96 ms" in said
     assert "Cordon 0.01 ms Spot 0.02 ms Binpack 0.03 ms" in said
     assert "Leases, ports under 0.01 ms each Reading and saving 41.88 ms" in said
     assert "Show all" not in said
@@ -312,7 +312,7 @@ def test_a_spread_reservation_shows_its_parts(tuned, by, viewer, words):
     fleet.clean_tick()
     client = by(viewer)
     said = words(client.get(reverse("reservation_detail", args=[active_of(session).pk])))
-    assert "It holds 2 slots of cml-eu." in said
+    assert "It has leases on 2 slots of cml-eu." in said
     assert "cml-eu-01" in said
     assert "cml-eu-02" in said
     panel = words(client.get(reverse("session_capacity", args=[session.pk])))
@@ -338,8 +338,8 @@ def test_the_panel_of_a_waiting_session(standing_still, lab, by, viewer, words):
     assert "Cordoned 1 slot: cordoned" in said
     assert "Next steps and suggestions" in said
     assert "1 ready slot evaluated" in said
-    assert "Wait reason" not in said
-    assert "Wait reason" in words(client.get(f"{address}?by=slot"))
+    assert "Slot Wait reason" not in said
+    assert "Slot Wait reason" in words(client.get(f"{address}?by=slot"))
 
 
 def test_no_panel_for_a_session_that_does_not_wait(session_in, by, viewer, words):
