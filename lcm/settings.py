@@ -194,7 +194,7 @@ SPECTACULAR_SETTINGS = {
         "DriftKindEnum": "observations.models.drift.KIND_CHOICES",
         "FeedKindEnum": "lcm.models.feed.FeedKind",
         "TokenKindEnum": "lcm.models.records.TokenKind",
-        "PoolStateEnum": "scheduling.selectors.capacity.POOL_STATES",
+        "PoolStateEnum": "scheduling.selectors.pools.POOL_STATES",
         "AttemptOutcomeEnum": "scheduling.models.slots.AttemptOutcome",
         "DecisionOutcomeEnum": "scheduling.models.decisions.DecisionOutcome",
         "SlotStateEnum": "scheduling.models.slots.SlotState",

@@ -58,7 +58,7 @@ def _show_on_pages() -> None:
     from scheduling.pages.overview import capacity_attention_items, pools_part, queue_part, waiting_clause
     from scheduling.pages.reservations import place_of_session
     from scheduling.pages.search import find_pools, find_slots
-    from scheduling.selectors.capacity import pool_names, suggest_pools
+    from scheduling.selectors.pools import pool_names, suggest_pools
 
     forms.register_names("pools", pool_names)
     bulk_slots.register_actions()
@@ -87,8 +87,8 @@ def _show_on_pages() -> None:
     panels.register_panel(
         page="session-first",
         name="why",
-        title="Why is it waiting?",
-        url_name="session_why",
+        title="Wait reasons",
+        url_name="session_wait_reasons",
         when=lambda session: session.status == SessionStatus.PENDING,
     )
     SUGGESTERS["pools"] = suggest_pools

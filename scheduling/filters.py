@@ -25,9 +25,10 @@ from scheduling.models import (
     SlotState,
     TickRun,
 )
-from scheduling.selectors.capacity import POOL_STATES, pool_names, pool_state, search_slots
 from scheduling.selectors.observers import has_failed, observer_names
 from scheduling.selectors.pool_overview import is_overdue, is_silent
+from scheduling.selectors.pools import POOL_STATES, pool_names, pool_state
+from scheduling.selectors.slots import search_slots
 
 
 class PoolFilter(df.FilterSet):  # type: ignore[misc]

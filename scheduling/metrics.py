@@ -11,7 +11,7 @@ from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from scheduling.models import Phase, Pool, Reservation, RunKind, Slot, SlotState, TickRun
-from scheduling.selectors.capacity import pools_with_queue
+from scheduling.selectors.pools import pools_with_queue
 
 if TYPE_CHECKING:
     from scheduling.capacity.tick import TickReport
@@ -99,7 +99,9 @@ def _queues() -> Iterator[Metric]:
     now = timezone.now()
     newest = TickRun.objects.filter(pool=OuterRef("pk")).order_by("-started_at").values("counts")[:1]
     pools = pools_with_queue(now).annotate(counts=Subquery(newest))
-    for pool, waiting, since, counts in pools.values_list("name", "waiting", "oldest", "counts"):
+    for pool, waiting, since, counts in pools.values_list(
+        "name", "waiting", "oldest_waiting_since", "counts"
+    ):
         unmet.add_metric([pool], min((counts or {}).get("unmet", 0), waiting))
         oldest.add_metric([pool], max((now - (since or now)).total_seconds(), 0))
     yield oldest
@@ -109,7 +111,7 @@ def _queues() -> Iterator[Metric]:
 def _leases() -> Iterator[Metric]:
     used = GaugeMetricFamily("lcm_leases_used", "Leases held on READY slots.", labels=["pool"])
     limit = GaugeMetricFamily("lcm_leases_limit", "Leases that READY slots can hold.", labels=["pool"])
-    warm = GaugeMetricFamily("lcm_warm_deficit", "Missing warm slots.", labels=["pool"])
+    warm = GaugeMetricFamily("lcm_warm_slots_missing", "Missing warm slots.", labels=["pool"])
     ready = Slot.objects.filter(state=SlotState.READY).order_by().values_list("pool__name")
     leases = {pool: rest for pool, *rest in ready.annotate(Sum("lease_count"), Sum("max_leases"))}
     serving = ready.filter(lease_count=0, cordoned=False, interruption_deadline=None)

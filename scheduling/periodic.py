@@ -21,7 +21,7 @@ def specs() -> list[PeriodicTaskSpec]:
         PeriodicTaskSpec("tick", "scheduling.tasks.tick_all", seconds("TICK_INTERVAL")),
         PeriodicTaskSpec("reconcile", "scheduling.tasks.reconcile_all", seconds("RECONCILE_INTERVAL")),
         PeriodicTaskSpec("resume-interrupted", "scheduling.tasks.resume_interrupted", RESUME_INTERVAL),
-        PeriodicTaskSpec("forget-ticks", "scheduling.tasks.forget_ticks", timedelta(hours=1)),
+        PeriodicTaskSpec("delete-old-records", "scheduling.tasks.delete_old_records", timedelta(hours=1)),
         *_coordinated(),
     ]
 
@@ -40,5 +40,5 @@ def _coordinated() -> list[PeriodicTaskSpec]:
                 key = f"observer:{name}" if name in coordinator.installed else name
                 found.append(PeriodicTaskSpec(key, task, interval_of(each), each.initial_delay, (name,)))
             except Exception:
-                logger.exception("not_scheduled", extra={"observer": name})
+                logger.exception("periodic_task_not_scheduled", extra={"observer": name})
     return found

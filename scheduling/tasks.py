@@ -12,8 +12,7 @@ from django.utils import timezone
 from scheduling.capacity.launcher import attempts_to_redrive, perform_launch
 from scheduling.capacity.reconciler import reconcile_pool
 from scheduling.capacity.runtimes.base import RuntimeAdapter, RuntimeFailure
-from scheduling.capacity.runtimes.registry import runtime_for
-from scheduling.capacity.runtimes.unusable import UnusableRuntime
+from scheduling.capacity.runtimes.registry import UnusableRuntime, runtime_for
 from scheduling.capacity.tick import KEPT_TICKS, scheduling_tick
 from scheduling.coordination.coordinator import coordinator, process_handler, process_observer
 from scheduling.coordination.leases import delete_expired_lease, expired_leases
@@ -68,7 +67,7 @@ def reconcile(pool_id: str) -> None:
 
 
 @shared_task
-def forget_ticks() -> None:
+def delete_old_records() -> None:
     """Delete ticks and expired leases after two days, decisions as configured, runs after a month."""
     now = timezone.now()
     TickRun.objects.filter(started_at__lt=now - KEPT_TICKS).delete()

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from scheduling.pages import dry_run, observers, overview, pools, queue, reservations, session_pool, slots
+from scheduling.pages import dry_run, observers, overview, pools, queue, reservations, slots
 
 urlpatterns = [
     path("overview/ticks", overview.overview_ticks, name="overview_ticks"),
@@ -42,7 +42,7 @@ urlpatterns = [
     path("observers/runs/", observers.run_list, name="run_list"),
     path("observers/<slug:name>/", observers.observer_detail, name="observer_detail"),
     path("observers/<slug:name>/run", observers.observer_run, name="observer_run"),
-    path("sessions/<uuid:pk>/why", queue.session_why, name="session_why"),
-    path("sessions/<uuid:pk>/pool", session_pool.session_pool, name="session_pool"),
+    path("sessions/<uuid:pk>/wait-reasons", queue.session_wait_reasons, name="session_wait_reasons"),
+    path("sessions/<uuid:pk>/pool", reservations.session_pool, name="session_pool"),
     path("sessions/<uuid:pk>/capacity", reservations.session_capacity, name="session_capacity"),
 ]

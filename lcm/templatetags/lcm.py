@@ -84,7 +84,7 @@ STATUS_STYLES: dict[str, tuple[str, str]] = {
     "off": ("sq", "idle"),
     "stopped": ("oct", "bad"),
     "backing off": ("clock", "warn"),
-    "well": ("dot", "ok"),
+    "healthy": ("dot", "ok"),
     "running": ("half", "busy"),
     "late": ("clock", "warn"),
     "never ran": ("dash", "warn"),

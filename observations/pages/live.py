@@ -28,7 +28,7 @@ from observations.pages.live_texts import (
 )
 from observations.selectors import live as selectors
 from observations.selectors.live import LiveView
-from scheduling.selectors.capacity import slots
+from scheduling.selectors.slots import slots
 
 RANGES = {"1h": "1 hour", "24h": "24 hours", selectors.WHOLE_SESSION: "Session"}
 NODES_SHOWN = 12

@@ -19,7 +19,7 @@ from scheduling.models import Pool, Slot, SlotState
 from scheduling.placement.framework.amounts import NOTHING
 from scheduling.placement.framework.configuration import InvalidConfiguration, read_configuration
 from scheduling.selectors.allocated_resources import amounts_by_slot, ports_by_slot, whole_units
-from scheduling.selectors.capacity import SERVING
+from scheduling.selectors.slots import SERVING
 from scheduling.selectors.snapshots import ports_by_kernel
 
 # The workers of a pool, as if empty and as currently used.

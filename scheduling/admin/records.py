@@ -78,8 +78,8 @@ class DecisionAdmin(ReadOnlyAdmin):
 class ExplanationAdmin(ReadOnlyAdmin):
     note = "Wait reasons, shared by decisions and deleted with the last of them."
     note_page = "decision_list"
-    list_display = ("sentence", "dominant", "slots")
-    search_fields = ("sentence", "dominant")
+    list_display = ("message", "main_reason", "slots")
+    search_fields = ("message", "main_reason")
     ordering = ("digest",)
 
 

@@ -19,7 +19,7 @@ class ReasonCountSerializer(serializers.Serializer[Any]):
     plugin = serializers.CharField()
     text = serializers.CharField()
     slots = serializers.IntegerField(source="nodes")
-    sample = serializers.ListField(child=serializers.CharField(), help_text="Some of the slots.")
+    example_slots = serializers.ListField(child=serializers.CharField(), help_text="Some of the slots.")
 
 
 class StoredReasonSerializer(ReasonCountSerializer):
@@ -30,8 +30,8 @@ class DecisionSerializer(serializers.ModelSerializer[Decision]):
     pool = serializers.CharField(source="pool.name", read_only=True)
     session = serializers.UUIDField(source="reservation.session_id", read_only=True, allow_null=True)
     slot_name = serializers.CharField(source="slot.name", read_only=True, default=None, allow_null=True)
-    sentence = serializers.CharField(source="why.sentence", read_only=True, default="")
-    dominant = serializers.CharField(source="why.dominant", read_only=True, default="")
+    message = serializers.CharField(source="why.message", read_only=True, default="")
+    main_reason = serializers.CharField(source="why.main_reason", read_only=True, default="")
     reasons = StoredReasonSerializer(source="why.reasons", many=True, read_only=True, default=list)
     scores = serializers.DictField(
         child=serializers.FloatField(), read_only=True, help_text="Score of the chosen slot by plugin."
@@ -41,7 +41,7 @@ class DecisionSerializer(serializers.ModelSerializer[Decision]):
         model = Decision
         fields = [
             "id", "at", "tick", "pool", "reservation", "session", "outcome", "position", "slot", "slot_name",
-            "sentence", "dominant", "reasons", "scores",
+            "message", "main_reason", "reasons", "scores",
         ]  # fmt: skip
 
 
@@ -65,7 +65,7 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     reservation = serializers.UUIDField(source="reservation.pk")
     pool = serializers.CharField(source="reservation.pool.name")
     outcome = serializers.ChoiceField(choices=DecisionOutcome.choices)
-    sentence = serializers.CharField()
+    message = serializers.CharField()
     position = serializers.IntegerField(allow_null=True, help_text="None: no tick has evaluated it yet.")
     ahead = serializers.IntegerField(allow_null=True)
     waiting = serializers.IntegerField(help_text="Number of reservations in the pool's queue.")
@@ -84,7 +84,7 @@ class RequirementSerializer(serializers.Serializer[Any]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("definition" in attrs) == ("session" in attrs):
-            raise serializers.ValidationError("Name a definition or a session.")
+            raise serializers.ValidationError("Specify a definition or a session.")
         return attrs
 
 
@@ -107,9 +107,9 @@ class DryRunSerializer(serializers.Serializer[Any]):
 class PlacementChangeSerializer(serializers.Serializer[Any]):
     reservation = serializers.UUIDField()
     position = serializers.IntegerField()
-    before = serializers.CharField(help_text="Slot it would be placed on now; empty: it waits.")
+    before = serializers.CharField(help_text="Slot that it would be placed on now; empty if it would wait.")
     after = serializers.CharField()
-    why = serializers.CharField()
+    reason = serializers.CharField()
 
 
 class DryRunResultSerializer(serializers.Serializer[Any]):
@@ -119,6 +119,6 @@ class DryRunResultSerializer(serializers.Serializer[Any]):
     newly_placed = PlacementChangeSerializer(many=True)
     no_longer_placed = PlacementChangeSerializer(many=True)
     moved = PlacementChangeSerializer(many=True)
-    stopped_before = serializers.IntegerField(help_text="Sessions that would be stopped now.")
-    stopped_after = serializers.IntegerField()
+    evicted_before = serializers.IntegerField(help_text="Sessions that would be evicted now.")
+    evicted_after = serializers.IntegerField()
     failures = ReasonCountSerializer(many=True)

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from lcm.models import Priority
 from scheduling.models import LaunchAttempt, Pool, PortAllocation, Reservation, Slot, SpotPolicy, TickRun
 from scheduling.placement.framework.configuration import MAX_CHARACTERS
-from scheduling.selectors.capacity import POOL_STATES
+from scheduling.selectors.pools import POOL_STATES
 from scheduling.services.pools import EDITABLE
 from scheduling.services.reservations import DEFAULT_TTL, MAX_TTL
 
@@ -50,7 +50,7 @@ class PoolSerializer(serializers.ModelSerializer[Pool]):
         read_only=True,
         help_text="Reservations without a slot; advance bookings count once they join the queue.",
     )
-    oldest = serializers.DateTimeField(
+    oldest_waiting_since = serializers.DateTimeField(
         read_only=True, allow_null=True, help_text="Start of the longest wait."
     )
 
@@ -59,7 +59,7 @@ class PoolSerializer(serializers.ModelSerializer[Pool]):
         fields = [
             "id", "name", "system", "runtime", *EDITABLE, "state", "stopped_reason", "backoff_until",
             "failures", "refused_offerings", "failed_workers", "ready", "occupied", "leases", "lease_limit",
-            "waiting", "oldest", "created_at", "updated_at",
+            "waiting", "oldest_waiting_since", "created_at", "updated_at",
         ]  # fmt: skip
 
 
@@ -97,10 +97,10 @@ class PoolChangeSerializer(serializers.Serializer[Any]):
     first_port = serializers.IntegerField(required=False, min_value=1024, max_value=65_535)
     last_port = serializers.IntegerField(required=False, min_value=1024, max_value=65_535)
     idle_seconds = serializers.IntegerField(required=False, **limits_of("idle_seconds"))
-    promised_wait = serializers.IntegerField(
+    target_wait_seconds = serializers.IntegerField(
         required=False,
         help_text="Seconds; the overview shows sessions that wait longer.",
-        **limits_of("promised_wait"),
+        **limits_of("target_wait_seconds"),
     )
     launch_timeout = serializers.IntegerField(required=False, **limits_of("launch_timeout"))
     boot_timeout = serializers.IntegerField(required=False, **limits_of("boot_timeout"))

@@ -8,8 +8,7 @@ from scheduling.api.views.decisions import DecisionViewSet, SessionExplainViewSe
 from scheduling.api.views.internal import BootViewSet, InternalSlotViewSet, LeaseViewSet
 from scheduling.api.views.observers import ObserverViewSet
 from scheduling.api.views.pools import PoolViewSet, TickViewSet
-from scheduling.api.views.reservations import ReservationViewSet
-from scheduling.api.views.sessions import SessionMoveViewSet
+from scheduling.api.views.reservations import ReservationViewSet, SessionMoveViewSet
 from scheduling.api.views.slots import SlotViewSet
 
 app_name = "capacity"

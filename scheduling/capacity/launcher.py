@@ -60,8 +60,8 @@ def perform_launch(attempt_id: UUID, runtime: RuntimeAdapter, clock: Clock) -> N
         )
         if attempt is None:
             return
-        never_asked = not attempt.offering
-        if never_asked and not may_launch(attempt.slot.pool, clock()):
+        is_first_request = not attempt.offering
+        if is_first_request and not may_launch(attempt.slot.pool, clock()):
             _cancel_attempt(attempt, clock())
         else:
             _try_offerings(attempt, runtime, clock, hold)
@@ -115,7 +115,7 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
             instance = runtime.launch(_request(attempt, offering))
         except ResponseLost as error:
             # The attempt stays open: the next call repeats the request, or the token finds the instance.
-            logger.warning("launch_answer_lost", extra={"slot": attempt.slot.name, "error": str(error)})
+            logger.warning("launch_response_lost", extra={"slot": attempt.slot.name, "error": str(error)})
             return
         except RuntimeFailure as error:
             others = _open_to_others(attempt, runtime, clock())
@@ -136,7 +136,9 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
 
 def _offerings_for(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
     pool = attempt.slot.pool
-    return open_offerings(pool, runtime, now, asked=attempt.offering, on_demand_only=attempt.on_demand_only)
+    return open_offerings(
+        pool, runtime, now, requested=attempt.offering, on_demand_only=attempt.on_demand_only
+    )
 
 
 def _open_to_others(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:

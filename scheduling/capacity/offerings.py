@@ -51,7 +51,7 @@ def refusals(pool: Pool, now: datetime) -> dict[str, datetime]:
 
 
 def open_offerings(
-    pool: Pool, runtime: RuntimeAdapter, now: datetime, *, asked: str = "", on_demand_only: bool = False
+    pool: Pool, runtime: RuntimeAdapter, now: datetime, *, requested: str = "", on_demand_only: bool = False
 ) -> list[Offering]:
     """Return offerings that may be requested now: allowed by the spot policy and not recently refused.
 
@@ -63,8 +63,8 @@ def open_offerings(
         for each in offering_statuses(pool, runtime, now)
         if each.wanted and not (on_demand_only and each.offering.market == Market.SPOT)
     ]
-    found = [each.offering for each in known if each.is_open or each.offering.name == asked]
-    return sorted(found, key=lambda each: each.name != asked)
+    found = [each.offering for each in known if each.is_open or each.offering.name == requested]
+    return sorted(found, key=lambda each: each.name != requested)
 
 
 def next_retry_at(pool: Pool, runtime: RuntimeAdapter, market: Market) -> datetime | None:

@@ -82,7 +82,7 @@ def reconcile_pool(
         # Workers that do not answer take time, so handle first what needs no probe.
         binding = [slot for slot in slots if slot.state == SlotState.BINDING]
         rest = [slot for slot in slots if slot.state != SlotState.BINDING]
-        if _for_each(world, rest, hold, partial(_reconcile_slot, world)) and hold.still_mine():
+        if _for_each(world, rest, hold, partial(_reconcile_slot, world)) and hold.is_held():
             collect_orphans(world)
             silent = [slot for slot in rest if is_silent(slot, world.now)]
             health = _probe_all(world, [*binding, *silent], hold)
@@ -152,7 +152,7 @@ def collect_orphans(world: ReconcilePass) -> None:
         ends = instance.state in (InstanceState.STOPPING, InstanceState.GONE)
         lost = instance.claimed and not known and is_old and not ends
         if lost and not _terminate(world, instance.id):
-            logger.warning("orphan_collected", extra={"pool": world.pool.name, "instance": instance.id})
+            logger.warning("orphan_terminated", extra={"pool": world.pool.name, "instance": instance.id})
 
 
 def tag_own_instances(world: ReconcilePass) -> None:
@@ -202,14 +202,14 @@ def _check_silent(
 ) -> None:
     together = is_pool_unreachable([health[slot.pk] for slot in slots if slot.pk in health])
     if together:
-        logger.warning("no_silent_worker_answers", extra={"pool": world.pool.name, "slots": len(slots)})
+        logger.warning("silent_workers_unreachable", extra={"pool": world.pool.name, "slots": len(slots)})
 
-    def judge(slot: Slot) -> None:
+    def check_worker(slot: Slot) -> None:
         gave_up = check_silent_worker(slot, health.get(slot.pk), together=together, now=world.now)
         if gave_up and not world.runtime.launches:
             record_worker_failure(world.pool, slot.instance_id, failed_at=world.now)
 
-    _for_each(world, slots, hold, judge)
+    _for_each(world, slots, hold, check_worker)
 
 
 def _reconcile_slot(world: ReconcilePass, slot: Slot) -> None:
@@ -238,7 +238,7 @@ def _end_overdue(world: ReconcilePass, slot: Slot, why: str = "") -> None:
         case SlotState.BOOTING:
             _end(world, slot, SlotState.TERMINATING, "did not boot in time")
         case SlotState.BINDING:
-            reason = f"its worker did not answer in time{f': {why}' if why else ''}"
+            reason = f"its worker did not respond in time{f': {why}' if why else ''}"
             _end(world, slot, SlotState.TERMINATING, reason)
         case SlotState.DRAINING if not slot.lease_count:
             reason = "it has no lease and did not drain in time"
@@ -252,7 +252,7 @@ def _end_overdue(world: ReconcilePass, slot: Slot, why: str = "") -> None:
         case SlotState.ERROR:
             if slot.lease_count:
                 fail_sessions_on_slot(slot=slot, reason="its worker failed", now=world.now)
-            move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="may be tried again")
+            move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="retry is due")
 
 
 def _end(world: ReconcilePass, slot: Slot, to: SlotState, reason: str) -> None:
@@ -275,7 +275,7 @@ def _give_up(world: ReconcilePass, slot: Slot) -> None:
     attempt = slot.attempts.filter(outcome=AttemptOutcome.OPEN).first()
     if attempt is not None:
         attempt.slot = slot
-        abandon_attempt(attempt, now=world.now, reason="no answer to the launch in time")
+        abandon_attempt(attempt, now=world.now, reason="no response to the launch request in time")
 
 
 def _launching(world: ReconcilePass, slot: Slot) -> None:

@@ -25,22 +25,6 @@ class Resources:
             self.gpu + other.gpu,
         )
 
-    def __sub__(self, other: Resources) -> Resources:
-        return Resources(
-            self.cpu_cores - other.cpu_cores,
-            self.memory_gb - other.memory_gb,
-            self.storage_gb - other.storage_gb,
-            self.gpu - other.gpu,
-        )
-
-    def fits_in(self, room: Resources) -> bool:
-        return (
-            self.cpu_cores <= room.cpu_cores
-            and self.memory_gb <= room.memory_gb
-            and self.storage_gb <= room.storage_gb
-            and self.gpu <= room.gpu
-        )
-
     def lacking_in(self, room: Resources) -> list[str]:
         """Return the names of the resources that are insufficient."""
         pairs = {

@@ -30,9 +30,9 @@ def is_silent(slot: Slot, now: datetime) -> bool:
     return slot.state == SlotState.READY and last_contact <= now - SILENCE
 
 
-def is_pool_unreachable(asked: Collection[Health]) -> bool:
+def is_pool_unreachable(probed: Collection[Health]) -> bool:
     """Return whether several silent workers of a pool were probed and none answered."""
-    return len(asked) > 1 and not any(health.ready for health in asked)
+    return len(probed) > 1 and not any(health.ready for health in probed)
 
 
 def check_silent_worker(slot: Slot, health: Health | None, *, together: bool, now: datetime) -> bool:
@@ -57,7 +57,7 @@ def check_silent_worker(slot: Slot, health: Health | None, *, together: bool, no
 
 def _give_up(slot: Slot, health: Health, now: datetime) -> bool:
     """Give up the slot unless a heartbeat arrived meanwhile, then fail its sessions."""
-    reason = remove_unstorable(f"its worker no longer answers: {health.reason}")[:500]
+    reason = remove_unstorable(f"its worker no longer responds: {health.reason}")[:500]
     still = {"last_heartbeat": slot.last_heartbeat}
     if not move_slot(slot=slot, to=SlotState.TERMINATING, now=now, reason=reason, still=still):
         return False

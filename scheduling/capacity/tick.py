@@ -37,7 +37,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("interrupt", interrupt),
     ("place", place_waiting),
     ("launch", launch_for_demand),
-    ("keep", keep_minimum),
+    ("keep_minimum", keep_minimum),
     ("scale_down", scale_down),
 )
 
@@ -62,7 +62,7 @@ def scheduling_tick(
             return None
         inside = inside_tick.set(True)
         try:
-            tick = TickContext(pool=pool, runtime=runtime, now=clock(), still_mine=hold.still_mine)
+            tick = TickContext(pool=pool, runtime=runtime, now=clock(), is_lease_held=hold.is_held)
             report = _run(tick)
             with _isolated(tick, report, "record"):
                 _record(tick, report)
@@ -78,7 +78,7 @@ def _run(tick: TickContext) -> TickReport:
     for name, step in STEPS:
         begun = time.perf_counter()
         with _isolated(tick, report, name):
-            if not tick.still_mine():
+            if not tick.is_lease_held():
                 report.errors[name] = "the lease was lost"
                 break
             step(tick)

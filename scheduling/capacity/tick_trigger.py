@@ -31,10 +31,10 @@ class BrokerCircuitBreaker:
     def is_open(self) -> bool:
         return time.monotonic() < self.open_until
 
-    def failed(self, error: Exception) -> None:
+    def record_failure(self, error: Exception) -> None:
         """Record a failure; logged once until the next try."""
         self.open_until = time.monotonic() + PAUSE_SECONDS
-        logger.warning("wake_failed", extra={"error": str(error), "pause_seconds": PAUSE_SECONDS})
+        logger.warning("tick_trigger_failed", extra={"error": str(error), "pause_seconds": PAUSE_SECONDS})
 
 
 broker = BrokerCircuitBreaker()
@@ -51,12 +51,12 @@ def _send(pool_id: str) -> None:
         return
     try:
         if cache.add(f"wake:{pool_id}", 1, timeout=TRIGGER_DELAY_SECONDS):
-            _ask_for_tick(pool_id)
+            _enqueue_tick(pool_id)
     except (OperationalError, RedisError, OSError) as error:
-        broker.failed(error)
+        broker.record_failure(error)
 
 
-def _ask_for_tick(pool_id: str) -> None:
+def _enqueue_tick(pool_id: str) -> None:
     from scheduling.tasks import tick_pool
 
     with bounded_connection() as connection:

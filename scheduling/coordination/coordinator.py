@@ -149,7 +149,7 @@ class ScheduleCoordinator:
         """Run the parts while the lease lasts; an error while reading targets counts as a failure."""
         while True:
             if not hold.renew():
-                logger.error("run_outlived_its_lease", extra={"observer": name})
+                logger.error("run_exceeded_lease", extra={"observer": name})
                 yield {"error": LEASE_LOST}
                 return
             try:
@@ -226,7 +226,9 @@ def _observe_page(
             )
             yield ObserverResult(failure_count=1, error=_error_text(error))
             return
-        logger.warning("page_failed", extra={"observer": observer.name(), "error": _error_text(error)})
+        logger.warning(
+            "observer_page_failed", extra={"observer": observer.name(), "error": _error_text(error)}
+        )
     else:
         yield _counts(found)
         return
@@ -264,7 +266,7 @@ def _process_page(
     except Exception as error:
         logger.exception("handler_failed", extra={"handler": handler.name()})
         outcome = HandlerOutcome(failures={session.pk: _error_text(error) for session in page})
-    if not hold.still_mine():
+    if not hold.is_held():
         return HandlerResult()
     decided = outcome.successes.keys() | outcome.failures.keys()
     left = [session for session in page if session.pk not in decided]
@@ -353,7 +355,7 @@ def _grouped(
             last = session.attempt >= handler.max_attempts
             groups.setdefault((S(session.status), reasons[session.pk], last), []).append(session)
     for group in groups.items():
-        if not hold.still_mine():
+        if not hold.is_held():
             return
         yield group
 

@@ -44,7 +44,7 @@ class HeldLease:
         self._confirmed = started
         return True
 
-    def still_mine(self) -> bool:
+    def is_held(self) -> bool:
         """Return whether work may continue; needs a query only if the last renewal is half a lease ago."""
         return monotonic() - self._confirmed < self.length.total_seconds() / 2 or self.renew()
 

@@ -24,16 +24,16 @@ class Explanation(models.Model):
     """A wait reason as text and by slot; one row for all reservations it applies to."""
 
     digest = models.CharField(max_length=32, primary_key=True)
-    dominant = models.CharField(max_length=40)
-    sentence = models.CharField(max_length=500)
+    main_reason = models.CharField(max_length=40)
+    message = models.CharField(max_length=500)
     reasons = models.JSONField(
-        default=list, help_text="Each with code, plugin, text, number of slots and sample names."
+        default=list, help_text="Each with code, plugin, text, number of slots and example slots."
     )
     slots = models.PositiveIntegerField(help_text="Number of READY slots evaluated.")
     used_at = models.DateTimeField(default=timezone.now, help_text="When a cycle last used it.")
 
     def __str__(self) -> str:
-        return self.sentence
+        return self.message
 
 
 class Decision(models.Model):

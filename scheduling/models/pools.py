@@ -60,7 +60,7 @@ class Pool(DatedModel):
     last_port = models.PositiveIntegerField(default=7999)
 
     idle_seconds = _seconds(600)
-    promised_wait = _seconds(900)
+    target_wait_seconds = _seconds(900)
     launch_timeout = _seconds(300)
     boot_timeout = _seconds(300)
     binding_timeout = _seconds(180)
@@ -77,10 +77,14 @@ class Pool(DatedModel):
     backoff_since = models.DateTimeField(null=True, blank=True)
     failures = models.PositiveIntegerField(default=0)
     refused_offerings = models.JSONField(
-        default=dict, blank=True, help_text="Offering → until when it is not requested."
+        default=dict,
+        blank=True,
+        help_text="Refused offerings, with the time until which they are not requested.",
     )
     failed_workers = models.JSONField(
-        default=dict, blank=True, help_text="Listed worker → when it did not answer: others are tried first."
+        default=dict,
+        blank=True,
+        help_text="Listed workers that did not respond, with the time; others are tried first.",
     )
 
     class Meta:

@@ -47,7 +47,7 @@ class Reservation(IdModel):
         null=True, blank=True, help_text="A holder without a session must renew within this time."
     )
     created_at = models.DateTimeField()
-    turn_at = models.DateTimeField(
+    joins_queue_at = models.DateTimeField(
         null=True, blank=True, help_text="When an advance booking joins the queue."
     )
     assigned_at = models.DateTimeField(null=True, blank=True)
@@ -85,7 +85,7 @@ class Reservation(IdModel):
         indexes = [
             models.Index(fields=["created_at", "id"], name="reservation_newest"),
             models.Index(
-                fields=["pool", "priority", "created_at", "turn_at"],
+                fields=["pool", "priority", "created_at", "joins_queue_at"],
                 condition=Q(phase="PENDING"),
                 name="reservation_queue",
             ),

@@ -17,7 +17,7 @@ from lcm.web.wording import Plural
 from scheduling.models import ACTIVE_PHASES, Reservation
 from scheduling.pages.lists import RESERVATIONS
 from scheduling.pages.queue_lists import QUEUE
-from scheduling.selectors.capacity import enabled_pools
+from scheduling.selectors.pools import enabled_pools
 from scheduling.services.pool_transfer import move_to_pool
 from scheduling.services.reservations import cancel_reservation
 

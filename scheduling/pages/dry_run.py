@@ -22,7 +22,6 @@ from lcm.web.access import role_required
 from lcm.web.forms import PageForm, add_errors
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION, MAX_CHARACTERS
-from scheduling.selectors.capacity import reservations
 from scheduling.selectors.dry_run import (
     MAX_QUEUE,
     MOST_NEW_SLOTS,
@@ -32,6 +31,7 @@ from scheduling.selectors.dry_run import (
     Requirement,
     run_dry_run,
 )
+from scheduling.selectors.reservations import reservations
 
 AMOUNTS = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
 MOVES_SHOWN = 100
@@ -100,7 +100,7 @@ class DryRunForm(PageForm):
         waiting = Reservation.objects.filter(by_id(text, "session"), pool=self.pool, phase=Phase.PENDING)
         found = list(waiting.values_list("session", flat=True)[:2])
         if not found:
-            raise forms.ValidationError(f"No session “{text}” waits in {self.pool}.")
+            raise forms.ValidationError(f"No session “{text}” is waiting in {self.pool}.")
         if len(found) > 1:
             raise forms.ValidationError(f"More than one id begins with “{text}”: enter more characters.")
         return found[0]

@@ -18,12 +18,14 @@ from scheduling.models import Slot, SlotState
 from scheduling.pages.pool_board import fullest, resource_meters
 from scheduling.pages.supply import supply_of, supply_text
 from scheduling.pages.texts import ready_text
-from scheduling.selectors import capacity
 from scheduling.selectors.lead_time import is_advance_booking
+from scheduling.selectors.pools import pool_allocations, pools
+from scheduling.selectors.reservations import last_reservations, reservation_counts, reservations
+from scheduling.selectors.slots import slots
 
 
 def _pools_lead() -> str:
-    rows = list(capacity.pools(timezone.now()))
+    rows = list(pools(timezone.now()))
     if not rows:
         return "**No pools yet.** Sessions wait until there is a pool for their system."
     waiting = sum(row.waiting for row in rows)
@@ -53,7 +55,7 @@ def _slots_lead() -> str:
 
 
 def _reservations_lead() -> str:
-    held, waiting, ahead = capacity.reservation_counts(timezone.now())
+    held, waiting, ahead = reservation_counts(timezone.now())
     booked = f" · {ahead:,} booked" if ahead else ""
     return f"**{held:,} placed · {waiting:,} waiting{booked}.** A reservation is a claim on capacity."
 
@@ -65,12 +67,12 @@ def _annotate_queue_entry(rows: Sequence[Any]) -> None:
 
 
 def _oldest_wait(row: Any) -> str:
-    return duration_text(timezone.now() - row.oldest) if row.oldest else ""
+    return duration_text(timezone.now() - row.oldest_waiting_since) if row.oldest_waiting_since else ""
 
 
 def _annotate_allocation_and_supply(rows: Sequence[Any]) -> None:
     """Add the fullest resource and the offerings of each pool."""
-    now, uses = timezone.now(), capacity.pool_allocations(rows)
+    now, uses = timezone.now(), pool_allocations(rows)
     for row in rows:
         row.supply = supply_text(supply_of(row, now=now))
         row.fullest = fullest(resource_meters(*uses[row.pk]))
@@ -85,7 +87,7 @@ def _use(row: Any) -> str:
 
 
 def _annotate_slots(rows: Sequence[Any]) -> None:
-    places = capacity.last_reservations([row.pk for row in rows])
+    places = last_reservations([row.pk for row in rows])
     for row in rows:
         row.place = places.get(row.pk)
 
@@ -96,7 +98,7 @@ SESSIONS = replace(
     lists.SESSIONS,
     columns=[*lists.SESSIONS.columns, _PLACE],
     export_columns=[*lists.SESSIONS.export_columns, _HELD],
-    row_template="capacity/placed_session_row.html",
+    row_template="capacity/session_row.html",
     enrich_rows=_annotate_slots,
 )
 
@@ -119,7 +121,7 @@ POOLS = ListPage(
     search_label="Search pools",
     no_match_title="No pool matches",
     empty_title="No pools yet",
-    rows=lambda: capacity.pools(timezone.now()),
+    rows=lambda: pools(timezone.now()),
     filterset=filters.PoolFilter,
     columns=[*_POOL_COLUMNS, Column("Min / warm / max", _sizes, sort="-max_slots", numeric=True)],
     export_columns=[
@@ -158,7 +160,7 @@ SLOTS = ListPage(
     search_label="Search slots",
     no_match_title="No slot matches",
     empty_title="No slots yet",
-    rows=capacity.slots,
+    rows=slots,
     filterset=filters.SlotFilter,
     columns=_SLOT_COLUMNS,
     export_columns=[
@@ -188,7 +190,7 @@ RESERVATIONS = ListPage(
     search_label="Search reservations",
     no_match_title="No reservation matches",
     empty_title="No reservations yet",
-    rows=capacity.reservations,
+    rows=reservations,
     filterset=filters.ReservationFilter,
     columns=[
         Column("Reservation", lambda row: str(row.pk), export_label="Id"),

@@ -36,10 +36,8 @@ def _kept() -> str:
     (count, more), (failed, more_failed) = counts["all"], counts["failed"]
     if not count:
         return "No runs yet."
-    kept = f"{'More than ' if more else ''}{count_text(count, 'run')} kept"
-    if not failed:
-        return f"{kept}, none failed."
-    return f"{kept}, {'more than ' if more_failed else ''}{failed:,} failed."
+    runs = f"More than {count:,} runs" if more else count_text(count, "run")
+    return f"{runs} · more than {failed:,} failed." if more_failed else f"{runs} · {failed:,} failed."
 
 
 RUNS = ListPage(
@@ -149,8 +147,7 @@ def _sentence_of(found: ObserverStatus) -> str:
     elif found.last is None:
         first = "No runs yet."
     else:
-        state = {"failed": "failed", "late": "late", "well": "healthy"}[found.state]
-        first = f"Last run {duration_text(found.now - found.last.started_at)} ago, {state}."
+        first = f"Last run {duration_text(found.now - found.last.started_at)} ago, {found.state}."
     return f"**{first}** {found.text}"
 
 
@@ -175,9 +172,7 @@ def _sentence(rows: list[ObserverStatus]) -> str:
         return f"**{len(rows)} healthy · 0 failing.**"
     parts = []
     if failed:
-        parts.append(f"**{', '.join(failed)} failed** in the last run.")
+        parts.append(f"**Failed in the last run: {', '.join(failed)}.**")
     if late:
-        parts.append(
-            f"**{', '.join(late)} {'is' if len(late) == 1 else 'are'} late.** Check that a worker is running."
-        )
+        parts.append(f"**Late: {', '.join(late)}.** Check that a worker is running.")
     return " ".join(parts)

@@ -18,12 +18,12 @@ from lcm.web.charts.bars import share_bar
 from lcm.web.charts.lines import Point, line_chart
 from lcm.web.charts.scales import format_number
 from lcm.web.overview import render_lazy_panel
-from lcm.web.wording import duration_text
+from lcm.web.wording import count_text, duration_text
 from scheduling.models import SlotState
 from scheduling.pages.pool_board import states_of
-from scheduling.selectors.capacity import ticks_since
 from scheduling.selectors.observers import failing_observers
 from scheduling.selectors.pool_overview import PoolOverview, pool_overviews
+from scheduling.selectors.pools import ticks_since
 
 POOLS_SHOWN = 25
 TICKS_SHOWN = timedelta(hours=1)
@@ -49,7 +49,9 @@ def pools_part(look: FleetSnapshot) -> Mapping[str, Any]:
 
 def queue_part(look: FleetSnapshot) -> Mapping[str, Any]:
     lines = look.read_once(pool_overviews)
-    oldest = min((line.pool.oldest for line in lines if line.pool.oldest), default=None)
+    oldest = min(
+        (line.pool.oldest_waiting_since for line in lines if line.pool.oldest_waiting_since), default=None
+    )
     return {
         "waiting": _waiting(look),
         "ahead": _ahead(look),
@@ -107,37 +109,45 @@ def _of_pool(line: PoolOverview, now: datetime) -> Iterator[AttentionItem]:
         more = f"{pool.stopped_reason.rstrip('.')}. It stays stopped until its settings are changed."
         yield AttentionItem(f"Pool **{pool}** launches nothing", here, pool.stopped_at, "bad", more, "oct")
     elif pool.state == "backing off":
-        failed = f"{pool.failures:,} {'launch' if pool.failures == 1 else 'launches'} failed"
-        why = failed if pool.failures else "There was no capacity"
-        more = f"{why}. Launches resume in {duration_text(pool.backoff_until - now)}"
+        resumes = f"Launches resume in {duration_text(pool.backoff_until - now)}"
+        more = f"The provider had no capacity. {resumes}"
+        if pool.failures:
+            more = f"{count_text(pool.failures, 'launch', 'launches')} failed. {resumes}"
         text = f"Pool **{pool}** is backing off"
         yield AttentionItem(text, here, pool.backoff_since, "warn", more, "clock")
     if line.exceeds_target_wait(now):
-        target = duration_text(timedelta(seconds=pool.promised_wait))
-        more = (
-            f"{pool.waiting:,} waiting, the oldest for {duration_text(now - pool.oldest)}; target: {target}"
-        )
+        target = duration_text(timedelta(seconds=pool.target_wait_seconds))
+        oldest = duration_text(now - pool.oldest_waiting_since)
+        more = f"{pool.waiting:,} waiting, the oldest for {oldest}; target: {target}"
         url = f"{reverse('queue_list')}?pool={pool}"
         text = f"Pool **{pool}** exceeds its wait target"
-        yield AttentionItem(text, url, pool.oldest, "warn", more, "clock")
+        yield AttentionItem(text, url, pool.oldest_waiting_since, "warn", more, "clock")
+
+
+# Texts of slots that need attention, for one and for several.
+IN_ERROR = ("**{:,} slot** in error", "**{:,} slots** in error")
+OVERDUE = ("**{:,} slot** past its deadline", "**{:,} slots** past their deadline")
+SILENT = (
+    "**{:,} slot** without heartbeat: check the controller",
+    "**{:,} slots** without heartbeat: check the controller",
+)
 
 
 def _of_slots(lines: list[PoolOverview]) -> Iterator[AttentionItem]:
     url = reverse("slot_list")
     kinds = (
-        ("in_error", "error_since", "in error", "bad", "state=ERROR"),
-        ("overdue", "overdue_since", "past {their} deadline", "warn", "overdue=true"),
-        ("silent", "silent_since", "without heartbeat: check the controller", "warn", "silent=true"),
+        ("in_error", "error_since", IN_ERROR, "bad", "state=ERROR"),
+        ("overdue", "overdue_since", OVERDUE, "warn", "overdue=true"),
+        ("silent", "silent_since", SILENT, "warn", "silent=true"),
     )
-    for count_name, since_name, words, tone, query in kinds:
+    for count_name, since_name, (one, many), tone, query in kinds:
         found = [(line, getattr(line, count_name)) for line in lines if getattr(line, count_name)]
         if not found:
             continue
         count = sum(number for _, number in found)
         since = min(getattr(line, since_name) for line, _ in found)
         more = ", ".join(f"{number:,} in {line.pool}" for line, number in found)
-        text = f"**{count:,} {'slot' if count == 1 else 'slots'}** "
-        text += words.format(their="its" if count == 1 else "their")
+        text = (one if count == 1 else many).format(count)
         yield AttentionItem(text, f"{url}?{query}", since, tone, more, "oct" if tone == "bad" else "tri")
 
 

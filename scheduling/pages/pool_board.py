@@ -13,7 +13,7 @@ from lcm.web.wording import amount_text, duration_text
 from scheduling.capacity.resources import Resources, resources_of
 from scheduling.models import IN_FLIGHT, Pool, Slot, SlotState
 from scheduling.pages.texts import countdown, overdue
-from scheduling.selectors.capacity import SlotAllocation, board_slots, empty_places, slot_allocations
+from scheduling.selectors.slots import SlotAllocation, board_slots, empty_places, slot_allocations
 
 # Rendering a tile takes a third of a millisecond, and more tiles at once are hard to read.
 MOST_TILES = 60

@@ -23,7 +23,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "max_slots",
         "max_leases",
         "idle_seconds",
-        "promised_wait",
+        "target_wait_seconds",
     ),
     "Slot capacity": ("cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port"),
     "Supply": ("spot_policy", "runtime_settings"),
@@ -42,7 +42,7 @@ LABELS = {
     "max_slots": "Maximum slots",
     "max_leases": "Leases per slot",
     "idle_seconds": "Idle time, s",
-    "promised_wait": "Wait target, s",
+    "target_wait_seconds": "Wait target, s",
     "cpu_cores": "CPU, cores",
     "memory_gb": "Memory, GB",
     "storage_gb": "Storage, GB",
@@ -61,12 +61,12 @@ HELP = {
     "max_slots": "For demand, minimum and warm slots together.",
     "max_leases": "Sessions on one slot at the same time.",
     "idle_seconds": "A slot without a session is drained after this long.",
-    "promised_wait": "The overview shows sessions that wait longer.",
+    "target_wait_seconds": "The overview shows sessions that wait longer.",
     "first_port": "First port that sessions on a slot can use.",
     "last_port": "Last port, inclusive.",
     "runtime_settings": 'A JSON object, for example {"boot_seconds": 20}. Empty: none.',
 }
-NOT_JSON = "This is not JSON. Write an object of names and values in double quotes, or nothing."
+NOT_JSON = 'This is not valid JSON. Enter an object such as {"boot_seconds": 20}, or leave it empty.'
 
 
 class PoolFields(PageForm):
@@ -92,7 +92,7 @@ class PoolFields(PageForm):
             first = self.leading if title == "Pool" else ()
             yield title, [self[name] for name in (*first, *names)]
         if "reason" in self.fields:
-            yield "Why", [self["reason"]]
+            yield "Change log", [self["reason"]]
 
 
 class PoolForm(PoolFields):
@@ -101,8 +101,8 @@ class PoolForm(PoolFields):
     reason = forms.CharField(
         max_length=500,
         required=False,
-        help_text="Recorded in the change log under your name. Required to switch the pool off, to lower its "
-        "maximum of slots and to change the runtime's settings.",
+        help_text="Recorded in the change log under your name. Required to disable the pool, to lower its "
+        "maximum of slots and to change the runtime settings.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -32,7 +32,7 @@ from scheduling.pages.schedulers import plugin_notices, scheduler_of
 from scheduling.pages.supply import settings_shown, supply_of
 from scheduling.pages.texts import counts_text, pool_notices, pool_sentence, waiting_noun
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
-from scheduling.selectors.capacity import figures_of, pools_with_state, ticks
+from scheduling.selectors.pools import figures_of, pools_with_state, ticks
 from scheduling.selectors.unknown_queues import unknown_queues, unknown_queues_text
 from scheduling.services.pools import create_pool, delete_pool, update_pool
 
@@ -162,12 +162,14 @@ def pool_scheduler(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         warning = unknown_queues_text(unknown_queues(saved.scheduler))
         if warning:
             messages.warning(request, warning)
-        return FormResult(f"The scheduler of {pool} is saved; its next tick uses it.", home)
+        return FormResult(f"Scheduler of {pool} saved. The next tick uses it.", home)
 
-    whose = "has a scheduler of its own" if pool.scheduler else "uses the default scheduler"
+    first = (
+        f"**{pool} has its own scheduler.**" if pool.scheduler else f"**{pool} uses the default scheduler.**"
+    )
     page = FormPage(
         title=f"Scheduler of {pool}",
-        text=f"**{pool} {whose}.** "
+        text=f"{first} "
         "The document lists the actions of a tick and its plugins in order. "
         "An invalid document is rejected with the line number. An empty document restores the default.",
         form=SchedulerForm,
@@ -210,8 +212,9 @@ def _definitions_that_name(pool: Pool) -> str:
     count = LabletDefinition.objects.filter(pool=pool.name).count()
     if not count:
         return ""
-    verb = "names" if count == 1 else "name"
-    return f" {count_text(count, 'definition')} {verb} this pool and must be edited before the next session."
+    if count == 1:
+        return " 1 definition names this pool and must be edited before the next session."
+    return f" {count:,} definitions name this pool and must be edited before the next session."
 
 
 def at_form_fields(error: InvalidInput) -> InvalidInput:

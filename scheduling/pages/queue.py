@@ -22,8 +22,8 @@ from scheduling.pages.bulk_reservations import CANCEL_WAITING, MOVE_WAITING
 from scheduling.pages.queue_lists import DECISIONS, QUEUE, TICKS
 from scheduling.pages.texts import counts_text
 from scheduling.pages.ticks import LEGEND, annotate_ticks, plugins_of, steps_of
-from scheduling.selectors import capacity
 from scheduling.selectors.lead_time import is_advance_booking
+from scheduling.selectors.pools import ticks
 from scheduling.selectors.queue import decisions
 from scheduling.selectors.wait_reasons import WaitExplanation, explain_session
 
@@ -53,7 +53,7 @@ def queue_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def queue_ticks(request: HttpRequest) -> HttpResponseBase:
     """Panel of the recent ticks of all pools."""
-    rows = list(capacity.ticks().order_by("-started_at", "-pk")[:TICKS_SHOWN])
+    rows = list(ticks().order_by("-started_at", "-pk")[:TICKS_SHOWN])
     annotate_ticks(rows)
     context = {
         "ticks": [(tick, counts_text(tick.counts)) for tick in rows],
@@ -76,7 +76,7 @@ def tick_list(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def tick_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    tick = get_object_or_404(capacity.ticks(), pk=pk)
+    tick = get_object_or_404(ticks(), pk=pk)
     rows = list(decisions().filter(tick_id=pk).order_by("position", "pk")[: DECISIONS_SHOWN + 1])
     at = clock_text(tick.started_at, seconds=True)
     context = {
@@ -100,8 +100,8 @@ def decision_list(request: HttpRequest) -> HttpResponseBase:
 
 @require_GET
 @role_required(Role.VIEWER)
-def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Panel “Why is it waiting?” of a session; without JavaScript a page of its own."""
+def session_wait_reasons(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """Wait reasons of a session as a panel; without JavaScript a page of its own."""
     session = get_object_or_404(_with_names(), pk=pk)
     by_slot = request.GET.get("by") == "slot"
     found: WaitExplanation | None = None
@@ -121,10 +121,10 @@ def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "crumbs": [
             ("Sessions", reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[pk])),
-            ("Why is it waiting?", ""),
+            ("Wait reasons", ""),
         ],
     }
-    template = "queue/why.html#panel" if request.htmx else "queue/why.html"  # type: ignore[attr-defined]
+    template = "queue/wait_reasons.html#panel" if request.htmx else "queue/wait_reasons.html"  # type: ignore[attr-defined]
     return render(request, template, context)
 
 

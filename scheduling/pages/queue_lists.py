@@ -13,7 +13,8 @@ from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
 from lcm.web.wording import Plural, count_text
 from scheduling import filters
 from scheduling.pages.ticks import annotate_ticks
-from scheduling.selectors import capacity, queue
+from scheduling.selectors import queue
+from scheduling.selectors.pools import tick_summary, ticks
 
 # Period that the leads of ticks and decisions summarize.
 LATELY = timedelta(hours=1)
@@ -31,7 +32,7 @@ def _queue_lead() -> str:
 
 
 def _ticks_lead() -> str:
-    failed, slowest = capacity.tick_summary(timezone.now() - LATELY)
+    failed, slowest = tick_summary(timezone.now() - LATELY)
     rest = "A tick places sessions, launches slots and drains idle ones. Consecutive idle ticks are merged."
     if slowest is None:
         return f"**No tick has run in the last hour.** {rest}"
@@ -113,7 +114,7 @@ TICKS = ListPage(
     search_label="Search ticks",
     no_match_title="No tick matches",
     empty_title="No ticks yet",
-    rows=capacity.ticks,
+    rows=ticks,
     filterset=filters.TickFilter,
     columns=[
         Column("Started", lambda row: row.started_at, sort="-started_at"),
@@ -155,7 +156,7 @@ DECISIONS = ListPage(
         Column("Pool", lambda row: row.pool.name),
         Column("Outcome", lambda row: row.get_outcome_display()),
         Column("Slot", lambda row: row.slot.name if row.slot else ""),
-        Column("Why", lambda row: row.why.sentence if row.why else ""),
+        Column("Reason", lambda row: row.why.message if row.why else ""),
         Column("Scores", lambda row: row.scores),
         Column("Position", lambda row: row.position, numeric=True),
         Column("At", lambda row: row.at, sort="-at", numeric=True),

@@ -1,4 +1,4 @@
-"""Reservation pages, and the panel that shows a session's capacity."""
+"""Reservation pages, the capacity panel of a session, and moving a session to another pool."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -15,6 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from lcm.domain.roles import Role
 from lcm.models import LabletSession
 from lcm.selectors.organisation import changes_of
+from lcm.selectors.sessions import sessions
 from lcm.web.access import role_required
 from lcm.web.bulk_actions import bulk_page
 from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
@@ -25,9 +27,11 @@ from scheduling.models import Phase
 from scheduling.pages.bulk_reservations import CANCEL_BARE
 from scheduling.pages.lists import RESERVATIONS
 from scheduling.pages.texts import place_text
-from scheduling.selectors import capacity
 from scheduling.selectors.lead_time import is_advance_booking
+from scheduling.selectors.pools import other_pools
 from scheduling.selectors.queue import QueueSnapshot, decisions_of, queue_snapshot
+from scheduling.selectors.reservations import parts_of, reservations, reservations_of
+from scheduling.services.pool_transfer import move_to_pool
 from scheduling.services.reservations import cancel_reservation
 
 DECISIONS_SHOWN = 50
@@ -43,12 +47,12 @@ def reservation_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def reservation_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """A reservation: its request, its slot and its decisions."""
-    reservation = get_object_or_404(capacity.reservations().select_related("held_slot__pool"), pk=pk)
+    reservation = get_object_or_404(reservations().select_related("held_slot__pool"), pk=pk)
     order = queue_snapshot(reservation.pool) if reservation.phase == Phase.PENDING else QueueSnapshot()
     rows = decisions_of(reservation, DECISIONS_SHOWN + 1)
     context = {
         "claim": reservation,
-        "parts": capacity.parts_of([reservation]).get(pk, []),
+        "parts": parts_of([reservation]).get(pk, []),
         "is_ahead": is_advance_booking(reservation, timezone.now()),
         "place": place_text(order.position_of(pk), len(order), reservation.pool.name),
         "rows": rows[:DECISIONS_SHOWN],
@@ -62,7 +66,7 @@ def reservation_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def reservation_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    reservation = get_object_or_404(capacity.reservations(), pk=pk)
+    reservation = get_object_or_404(reservations(), pk=pk)
     back = reverse("reservation_list")
 
     def save(data: Mapping[str, Any]) -> FormResult:
@@ -92,7 +96,7 @@ def reservation_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
 
 def place_of_session(session: LabletSession) -> SessionLocation | None:
     """Return the slot of a session; for a spread session the panel lists several."""
-    claim = next(iter(capacity.reservations_of(session, limit=1)), None)
+    claim = next(iter(reservations_of(session, limit=1)), None)
     if claim is None:
         return None
     pool_url = reverse("pool_detail", args=[claim.pool_id])
@@ -106,11 +110,11 @@ def place_of_session(session: LabletSession) -> SessionLocation | None:
 def session_capacity(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Panel of a session's capacity; without JavaScript a page of its own."""
     session = get_object_or_404(LabletSession.objects.only("id", "pool", "status"), pk=pk)
-    claims = capacity.reservations_of(session, limit=10)
+    claims = reservations_of(session, limit=10)
     context = {
         "session": session,
         "claims": claims,
-        "parts": [part for parts in capacity.parts_of(claims).values() for part in parts],
+        "parts": [part for parts in parts_of(claims).values() for part in parts],
         "crumbs": [
             ("Sessions", reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[pk])),
@@ -127,3 +131,40 @@ def _capacity() -> list[tuple[str, str]]:
 
 def _reservations() -> list[tuple[str, str]]:
     return [*_capacity(), ("Reservations", reverse("reservation_list"))]
+
+
+class SessionPoolForm(ReasonForm):
+    """Choose a pool; the service decides whether it suits the session."""
+
+    pool = forms.CharField(max_length=63, widget=forms.Select)
+    field_order = ("pool", "reason")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["pool"].widget.choices = [(name, name) for name in self.initial["pools"]]
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def session_pool(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    session = get_object_or_404(sessions(), pk=pk)
+    here = reverse("session_detail", args=[pk])
+    pools = other_pools(session)
+
+    def save(data: Mapping[str, Any]) -> FormResult:
+        move_to_pool(session=session, **data, actor=actor_of(request), now=timezone.now())
+        return FormResult(f"Session {session.short_id} moved to {session.pool}.", here)
+
+    text = f"The session is waiting in {session.pool}. It keeps its age and priority."
+    none = f"No other pool for {session.definition.system} is enabled."
+    page = FormPage(
+        title=f"Move session {session.short_id} to another pool",
+        text=text if pools else none,
+        form=SessionPoolForm,
+        submit="Move session",
+        save=save,
+        back=here,
+        initial={"pools": pools},
+        crumbs=[("Sessions", reverse("session_list")), (session.short_id, here), ("Move", "")],
+    )
+    return form_page(request, page)

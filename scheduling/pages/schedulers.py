@@ -36,7 +36,7 @@ class SchedulerSummary:
     # Problems of the document or of the names in it.
     problem: str = ""
     warning: str = ""
-    usual: bool = field(default=True)
+    is_default: bool = field(default=True)
 
     @property
     def failed(self) -> bool:
@@ -45,18 +45,18 @@ class SchedulerSummary:
 
 def scheduler_of(pool: Pool, ticks: Sequence[TickRun]) -> SchedulerSummary:
     """Return the scheduler with the figures of the newest of these ticks that called plugins."""
-    tick = _last_asked(ticks)
+    tick = _last_with_plugins(ticks)
     try:
         configuration = read_configuration(pool.scheduler)
     except InvalidConfiguration as error:
-        return SchedulerSummary(problem=str(error), tick=tick, usual=False)
+        return SchedulerSummary(problem=str(error), tick=tick, is_default=False)
     figures: Mapping[str, Any] = tick.plugins if tick else {}
     return SchedulerSummary(
         actions=configuration.actions,
         plugins=[_row(choice, figures.get(choice.name, {})) for choice in configuration.choices],
         tick=tick,
         warning=unknown_queues_text(unknown_queues(pool.scheduler)) if pool.scheduler else "",
-        usual=not pool.scheduler,
+        is_default=not pool.scheduler,
     )
 
 
@@ -79,7 +79,7 @@ def known_plugins() -> list[KnownPlugin]:
 
 def plugin_notices(ticks: Sequence[TickRun]) -> Iterator[PoolNotice]:
     """Return a notice for plugins that failed in the last cycle, with the error."""
-    tick = _last_asked(ticks)
+    tick = _last_with_plugins(ticks)
     for name, found in tick.plugins.items() if tick else ():
         if "error" in found:
             text = f"{found['error']}. Cycles continue without it."
@@ -102,11 +102,11 @@ def _default(argument: Field[Any]) -> str:
     elif argument.default_factory is not MISSING:
         value = argument.default_factory()
     else:
-        return "needed"
+        return "required"
     return "none" if value in (None, "", (), {}) else json.dumps(value, default=str)
 
 
-def _last_asked(ticks: Sequence[TickRun]) -> TickRun | None:
+def _last_with_plugins(ticks: Sequence[TickRun]) -> TickRun | None:
     return next((tick for tick in ticks if tick.plugins), None)
 
 

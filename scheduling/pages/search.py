@@ -9,7 +9,7 @@ from lcm.domain.roles import Role
 from lcm.selectors.names import by_id
 from lcm.web.search import SearchHit
 from scheduling.models import Pool
-from scheduling.selectors.capacity import search_slots, slots
+from scheduling.selectors.slots import search_slots, slots
 
 
 def find_slots(text: str, limit: int, role: Role) -> list[SearchHit]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -20,17 +21,28 @@ from lcm.web.bulk_actions import bulk_page
 from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import ObjectField, ReasonForm
 from lcm.web.list_page import list_page
-from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
+from scheduling.capacity.port_ranges import ranges
+from scheduling.models import (
+    DRAINABLE,
+    LIVE,
+    Pool,
+    PortAllocation,
+    Reservation,
+    ReservationPart,
+    Slot,
+    SlotState,
+)
 from scheduling.pages.bulk_slots import CORDON, DRAIN, RETRY, UNCORDON
 from scheduling.pages.lists import SLOTS
 from scheduling.pages.pool_board import meters_of
-from scheduling.pages.ports import port_map, reservations_on_slot
 from scheduling.pages.texts import occupants_text, slot_notices, slot_sentence
-from scheduling.selectors import capacity
+from scheduling.selectors.reservations import parts_of, reservations_on, slot_occupancy
+from scheduling.selectors.slots import attempts_of, ports_of, slot_allocations, slots
 from scheduling.services import slots as services
 
 LEASES_SHOWN = 50
 ATTEMPTS_SHOWN = 10
+MOST_PORTS = 600
 
 
 @require_GET
@@ -44,15 +56,15 @@ def slot_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot, now = _get(pk), timezone.now()
-    ports = capacity.ports_of(slot)
+    ports = ports_of(slot)
     context = {
         "slot": slot,
         "sentence": slot_sentence(slot, now=now),
         "notices": list(slot_notices(slot, now=now)),
-        "meters": meters_of(slot, capacity.slot_allocations(slot.pool, [slot])[slot.pk]),
+        "meters": meters_of(slot, slot_allocations(slot.pool, [slot])[slot.pk]),
         "claims": reservations_on_slot(slot, ports, limit=LEASES_SHOWN),
         "ports": port_map(slot.pool, ports),
-        "attempts": capacity.attempts_of(slot, ATTEMPTS_SHOWN),
+        "attempts": attempts_of(slot, ATTEMPTS_SHOWN),
         "changes": changes_of(slot),
         "can": {
             "cordon": slot.state in LIVE and not slot.cordoned,
@@ -71,28 +83,29 @@ def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @role_required(Role.OPERATOR)
 def slot_cordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
-    on_it = capacity.slot_occupancy(slot)
-    text = f"The slot gets no new sessions and is not drained when idle. {occupants_text(on_it)}."
-    return _ask(request, slot, verb="Cordon", done="is cordoned", text=text, work=_cordon)
+    on_it = slot_occupancy(slot)
+    text = f"The slot gets no new sessions and is not drained when idle. {occupants_text(on_it)}"
+    title, done = f"Cordon {slot}?", f"{slot} is cordoned."
+    return _ask(request, slot, title, "Cordon slot", done, text=text, work=_cordon)
 
 
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_uncordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    text = "The slot can get sessions again."
-    return _ask(request, _get(pk), verb="Uncordon", done="is uncordoned", text=text, work=_uncordon)
+    slot, text = _get(pk), "The slot can get sessions again."
+    title, done = f"Uncordon {slot}?", f"{slot} is uncordoned."
+    return _ask(request, slot, title, "Uncordon slot", done, text=text, work=_uncordon)
 
 
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_drain(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
-    on_it = capacity.slot_occupancy(slot)
+    on_it = slot_occupancy(slot)
     then = "The worker terminates after that." if on_it.count else "The worker terminates soon."
-    text = f"The slot gets no new sessions. {occupants_text(on_it)}. {then}"
-    return _ask(
-        request, slot, verb="Drain", done="is draining", text=text, work=services.drain_slot, danger=True
-    )
+    text = f"The slot gets no new sessions. {occupants_text(on_it)} {then}"
+    title, done = f"Drain {slot}?", f"{slot} is draining."
+    return _ask(request, slot, title, "Drain slot", done, text=text, work=services.drain_slot, danger=True)
 
 
 class LabelsForm(ReasonForm):
@@ -103,7 +116,9 @@ class LabelsForm(ReasonForm):
         widget=forms.Textarea(attrs={"rows": 4, "class": "input mono", "spellcheck": "false"}),
         help_text='Names and values as JSON: {"gpu": "a10"}; empty for none. '
         "The labels last until this worker terminates.",
-        error_messages={"invalid": "This is not JSON. Write names and texts in double quotes, or nothing."},
+        error_messages={
+            "invalid": 'This is not valid JSON. Enter an object such as {"gpu": "a10"}, or leave it empty.'
+        },
     )
     field_order = ("labels", "reason")
 
@@ -138,26 +153,21 @@ def slot_labels(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    text = "The slot is available at once, and the pool's back-off ends."
-    return _ask(
-        request, _get(pk), verb="Retry", done="is available again", text=text, work=services.retry_slot
-    )
+    slot, text = _get(pk), "The slot is available at once, and the pool's back-off ends."
+    title, done = f"Retry {slot}?", f"{slot} is available again."
+    return _ask(request, slot, title, "Retry slot", done, text=text, work=services.retry_slot)
 
 
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_terminate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
-    on_it = capacity.slot_occupancy(slot)
+    on_it = slot_occupancy(slot)
     then = "Drain the slot instead." if on_it.count else "The worker terminates now."
+    text = f"{occupants_text(on_it)} {then}"
+    title, done = f"Terminate {slot}?", f"{slot} is terminating."
     return _ask(
-        request,
-        slot,
-        verb="Terminate",
-        done="is terminating",
-        text=f"{occupants_text(on_it)}. {then}",
-        work=services.terminate_slot,
-        danger=True,
+        request, slot, title, "Terminate slot", done, text=text, work=services.terminate_slot, danger=True
     )
 
 
@@ -196,9 +206,10 @@ def _uncordon(**given: Any) -> Slot:
 def _ask(
     request: HttpRequest,
     slot: Slot,
-    *,
-    verb: str,
+    title: str,
+    submit: str,
     done: str,
+    *,
     text: str,
     work: Callable[..., Slot],
     danger: bool = False,
@@ -208,23 +219,23 @@ def _ask(
 
     def save(data: Mapping[str, Any]) -> FormResult:
         work(slot=slot, reason=data["reason"], actor=actor_of(request), now=timezone.now())
-        return FormResult(f"{slot} {done}.", home)
+        return FormResult(done, home)
 
     page = FormPage(
-        title=f"{verb} {slot}?",
+        title=title,
         text=text,
         form=ReasonForm,
-        submit=f"{verb} slot",
+        submit=submit,
         danger=danger,
         save=save,
         back=home,
-        crumbs=[*_crumbs(slot), (verb, "")],
+        crumbs=[*_crumbs(slot), (submit, "")],
     )
     return form_page(request, page)
 
 
 def _get(pk: UUID) -> Slot:
-    return get_object_or_404(capacity.slots(), pk=pk)
+    return get_object_or_404(slots(), pk=pk)
 
 
 def _crumbs(slot: Slot) -> list[tuple[str, str]]:
@@ -233,3 +244,58 @@ def _crumbs(slot: Slot) -> list[tuple[str, str]]:
         (slot.pool.name, reverse("pool_detail", args=[slot.pool_id])),
         (slot.name, reverse("slot_detail", args=[slot.pk])),
     ]
+
+
+@dataclass(frozen=True)
+class PortMap:
+    taken: list[PortAllocation]
+    held: int
+    leaked: int
+    free: int
+    hidden: int
+
+
+@dataclass(frozen=True)
+class SlotReservation:
+    """The share of a reservation on the slot, with its ports there as text."""
+
+    reservation: Reservation
+    held: Reservation | ReservationPart
+    ports: str
+    # The slots of a spread reservation.
+    others: int = 0
+
+
+def port_map(pool: Pool, ports: Sequence[PortAllocation]) -> PortMap:
+    leaked = sum(port.leaked for port in ports)
+    within = sum(pool.first_port <= port.port <= pool.last_port for port in ports)
+    return PortMap(
+        taken=list(ports[:MOST_PORTS]),
+        held=len(ports) - leaked,
+        leaked=leaked,
+        free=pool.last_port - pool.first_port + 1 - within,
+        hidden=max(len(ports) - MOST_PORTS, 0),
+    )
+
+
+def reservations_on_slot(slot: Slot, ports: Sequence[PortAllocation], *, limit: int) -> list[SlotReservation]:
+    """Return the reservations with a lease on the slot, largest share first."""
+    found = _by_session(ports)
+    rows = list(reservations_on(slot)[:limit])
+    parts = parts_of(rows)
+    claims = []
+    for row in rows:
+        mine = parts.get(row.pk, [])
+        here = next((part for part in mine if part.slot_id == slot.pk), row)
+        claims.append(
+            SlotReservation(row, here, ranges(found.get(row.session_id, [])), max(len(mine) - 1, 0))
+        )
+    return sorted(claims, key=lambda claim: (-claim.held.memory_gb, -claim.held.cpu_cores))
+
+
+def _by_session(ports: Sequence[PortAllocation]) -> dict[object, list[int]]:
+    found: dict[object, list[int]] = {}
+    for port in ports:
+        if port.session_id and not port.leaked:
+            found.setdefault(port.session_id, []).append(port.port)
+    return found

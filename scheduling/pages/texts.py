@@ -13,13 +13,23 @@ from lcm.web.wording import clock_text, count_text, duration_text
 from scheduling.capacity.launcher import may_launch
 from scheduling.models import IN_FLIGHT, OCCUPIED, Pool, Slot, SlotState
 from scheduling.pages.supply import PoolSupply
-from scheduling.selectors.capacity import PoolFigures, SlotOccupancy
+from scheduling.selectors.pools import PoolFigures
+from scheduling.selectors.reservations import SlotOccupancy
 
-# Counts of a tick in the order of its steps; JSON in the database does not keep the order.
-COUNT_ORDER = (
-    "expired", "interrupted", "taken_away", "placed", "told", "displaced", "unmet", "launched_for_demand",
-    "launched_to_keep", "drained", "gave_way",
-)  # fmt: skip
+# Texts of a tick's counts in the order of its steps; JSON in the database does not keep the order.
+COUNT_TEXTS = {
+    "expired": ("{:,} expired", "{:,} expired"),
+    "interrupted": ("{:,} interrupted", "{:,} interrupted"),
+    "lost": ("{:,} lost", "{:,} lost"),
+    "placed": ("{:,} placed", "{:,} placed"),
+    "new_wait_reasons": ("{:,} new wait reason", "{:,} new wait reasons"),
+    "evicted": ("{:,} evicted", "{:,} evicted"),
+    "unmet": ("{:,} without a slot", "{:,} without a slot"),
+    "launched_for_demand": ("{:,} launched for demand", "{:,} launched for demand"),
+    "launched_for_minimum": ("{:,} launched for the minimum", "{:,} launched for the minimum"),
+    "drained": ("{:,} drained", "{:,} drained"),
+    "drained_for_on_demand": ("{:,} drained for on-demand", "{:,} drained for on-demand"),
+}
 
 
 @dataclass(frozen=True)
@@ -64,17 +74,13 @@ def pool_notices(pool: Pool, supply: PoolSupply, *, now: datetime) -> Iterator[P
 
 def counts_text(counts: Mapping[str, int]) -> str:
     """Format the counts of a tick in the order of its steps."""
-    names = [
-        *(name for name in COUNT_ORDER if name in counts),
-        *(name for name in counts if name not in COUNT_ORDER),
+    known = [
+        (one if counts[name] == 1 else many).format(counts[name])
+        for name, (one, many) in COUNT_TEXTS.items()
+        if name in counts
     ]
-    return ", ".join(_done(name, counts[name]) for name in names)
-
-
-def _done(name: str, count: int) -> str:
-    if name == "told":
-        return f"{count:,} new wait {'reason' if count == 1 else 'reasons'}"
-    return f"{count:,} {name.replace('_', ' ')}"
+    others = [f"{count:,} {name}" for name, count in counts.items() if name not in COUNT_TEXTS]
+    return ", ".join([*known, *others])
 
 
 def place_text(position: int | None, waiting: int, pool: str) -> str:
@@ -101,8 +107,10 @@ def slot_sentence(slot: Slot, *, now: datetime) -> str:
         case SlotState.READY:
             return f"**Ready for {since}.** {used}"
         case SlotState.DRAINING if slot.lease_count:
-            released = "its lease is" if slot.lease_count == 1 else f"its {slot.lease_count} leases are"
-            return f"**Draining for {since}.** The worker terminates when {released} released."
+            if slot.lease_count == 1:
+                return f"**Draining for {since}.** The worker terminates when its lease is released."
+            then = f"The worker terminates when its {slot.lease_count} leases are released."
+            return f"**Draining for {since}.** {then}"
         case SlotState.DRAINING:
             return f"**Draining for {since}.** It has no lease and terminates soon."
         case SlotState.TERMINATING:
@@ -112,14 +120,15 @@ def slot_sentence(slot: Slot, *, now: datetime) -> str:
 
 
 def occupants_text(on_it: SlotOccupancy) -> str:
-    """Format the number of sessions on a slot and the end of the last one."""
+    """Format the number of sessions on a slot and the end of the last one as a sentence."""
     if not on_it.count:
-        return "No sessions on this slot"
-    noun = "reservation" if on_it.without_session else "session"
-    text = f"{count_text(on_it.count, noun)} on this slot"
+        return "No sessions on this slot."
+    count = count_text(on_it.count, "reservation" if on_it.without_session else "session")
     if on_it.last_end is None:
-        return text
-    return f"{text}, {'' if on_it.count == 1 else 'the last '}until {clock_text(on_it.last_end)}"
+        return f"{count} on this slot."
+    if on_it.count == 1:
+        return f"{count} on this slot, until {clock_text(on_it.last_end)}."
+    return f"{count} on this slot, the last until {clock_text(on_it.last_end)}."
 
 
 def slot_notices(slot: Slot, *, now: datetime) -> Iterator[PoolNotice]:
@@ -142,7 +151,7 @@ def slot_notices(slot: Slot, *, now: datetime) -> Iterator[PoolNotice]:
     elif overdue(slot, now=now):
         assert slot.state_deadline is not None
         late = duration_text(now - slot.state_deadline)
-        text = f"It should not be {slot.get_state_display().lower()} any more. LCM ends it at the next pass."
+        text = "The time limit of this state has passed. LCM ends the slot at the next reconciliation."
         yield PoolNotice("warn", "tri", f"Overdue by {late}.", text)
 
 
@@ -178,10 +187,10 @@ def _waits(figures: PoolFigures, now: datetime) -> str:
     if not figures.waiting:
         return "0 waiting"
     waits = f"{figures.waiting:,} {waiting_noun(figures)} waiting"
-    if figures.oldest is None:
+    if figures.oldest_waiting_since is None:
         return waits
-    length = duration_text(max(now - figures.oldest, timedelta(0)))
-    return f"{waits}, {'for' if figures.waiting == 1 else 'the oldest for'} {length}"
+    length = duration_text(max(now - figures.oldest_waiting_since, timedelta(0)))
+    return f"{waits}, for {length}" if figures.waiting == 1 else f"{waits}, the oldest for {length}"
 
 
 def _refusal_notice(supply: PoolSupply, now: datetime) -> PoolNotice:
@@ -199,13 +208,10 @@ def _refusal_notice(supply: PoolSupply, now: datetime) -> PoolNotice:
 
 
 def _backoff_notice(pool: Pool, until: datetime, now: datetime) -> PoolNotice:
-    why = (
-        f" after {count_text(pool.failures, 'failure')}"
-        if pool.failures
-        else ": the provider has no capacity"
-    )
     left = duration_text(until - now)
     text = f"Launches resume at {timezone.localtime(until):%H:%M:%S}, in {left}."
-    if pool.failures:
-        text += " To continue at once, retry a slot in error or change the settings."
-    return PoolNotice("warn", "clock", f"Nothing is launched{why}.", text)
+    if not pool.failures:
+        return PoolNotice("warn", "clock", "Nothing is launched: the provider has no capacity.", text)
+    title = f"Nothing is launched after {count_text(pool.failures, 'failure')}."
+    advice = "To continue at once, retry a slot in error or change the settings."
+    return PoolNotice("warn", "clock", title, f"{text} {advice}")

@@ -17,8 +17,8 @@ WIDTH = 1000
 # Steps shorter than this, in ms, are neither drawn nor listed in a row.
 SHORT = 0.05
 # Steps that share a colour, and their name in the legend.
-LEGEND = ((1, "Place"), (2, "Launch and keep"), (3, "Interruptions"), (5, "Rest"))
-_KINDS = {"place": 1, "launch": 2, "keep": 2, "interrupt": 3}
+LEGEND = ((1, "Place"), (2, "Launch"), (3, "Interruptions"), (5, "Other"))
+_KINDS = {"place": 1, "launch": 2, "keep_minimum": 2, "interrupt": 3}
 _REST = 5
 
 
@@ -102,7 +102,7 @@ def bar_of(steps: Sequence[TickStep], *, of: float) -> StepBar:
 
 def plugins_of(tick: TickRun) -> PluginTimes:
     figures: Mapping[str, Any] = tick.plugins
-    order = _asked_in_order(tick.pool.scheduler)
+    order = _plugins_in_order(tick.pool.scheduler)
     names = [*(name for name in order if name in figures), *(name for name in figures if name not in order)]
     rows = [PluginTime(name, figures[name].get("ms"), figures[name].get("error", "")) for name in names]
     spent = sum(row.ms or 0 for row in rows)
@@ -111,9 +111,9 @@ def plugins_of(tick: TickRun) -> PluginTimes:
     return PluginTimes(shown, quick, max(tick.step_ms.get("place", 0) - spent, 0))
 
 
-def _asked_in_order(scheduler: str) -> list[str]:
+def _plugins_in_order(scheduler: str) -> list[str]:
     try:
-        return [plugin.name for plugin in read_configuration(scheduler).opened()]
+        return [plugin.name for plugin in read_configuration(scheduler).plugins_for_cycle()]
     except InvalidConfiguration:
         return []
 

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from lcm.domain.access import ControllerScope
 from scheduling.models import LIVE, Phase, PortAllocation, Reservation, ReservationPart, Slot
-from scheduling.selectors.capacity import slots_in_scope
+from scheduling.selectors.slots import slots_in_scope
 
 
 def slots_of_sessions(session_ids: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:

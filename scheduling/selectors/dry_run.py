@@ -73,7 +73,7 @@ class PlacementChange:
     position: int
     before: str
     after: str
-    why: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class DryRunResult:
     newly_placed: Sequence[PlacementChange] = ()
     no_longer_placed: Sequence[PlacementChange] = ()
     moved: Sequence[PlacementChange] = ()
-    stopped_before: int = 0
-    stopped_after: int = 0
+    evicted_before: int = 0
+    evicted_after: int = 0
     failures: Sequence[ReasonCount] = field(default_factory=tuple)
 
 
@@ -97,7 +97,7 @@ def run_dry_run(pool: Pool, what_if: DryRunInput, *, now: datetime) -> DryRunRes
     theirs = ours if what_if.scheduler is None else _configuration(what_if.scheduler)
     drained = _drained(pool, what_if.drain)
     if not 0 <= what_if.add_slots <= MOST_NEW_SLOTS:
-        raise InvalidInput({"add_slots": f"From 0 to {MOST_NEW_SLOTS:,} slots can be added."})
+        raise InvalidInput({"add_slots": f"Enter a number from 0 to {MOST_NEW_SLOTS:,}."})
     before = snapshot_of(pool, ours, now=now, limit=MAX_QUEUE)
     after = before if theirs is ours else snapshot_of(pool, theirs, now=now, limit=MAX_QUEUE)
     after = _with_slots(after, drained, what_if.add_slots)
@@ -125,7 +125,7 @@ def _drained(pool: Pool, keys: Sequence[UUID]) -> set[str]:
     )
     unknown = [str(key) for key in keys if key not in known]
     if unknown:
-        raise InvalidInput({"drain": f"{', '.join(unknown)} is no READY slot of {pool}."})
+        raise InvalidInput({"drain": f"These are not READY slots of {pool}: {', '.join(unknown)}."})
     return {key.hex for key in known}
 
 
@@ -155,10 +155,10 @@ def _changed(pool: Pool, snapshot: Snapshot, what_if: DryRunInput) -> list[Job]:
 
 def _compared(before: Snapshot, now: Cycle, after: Snapshot, then: Cycle) -> DryRunResult:
     names = {node.key: node.name for node in (*before.nodes, *after.nodes)}
-    lots = {verdict.job.id: verdict for verdict in now.verdicts}
+    verdicts = {verdict.job.id: verdict for verdict in now.verdicts}
     moves: dict[str, list[PlacementChange]] = {"new": [], "lost": [], "moved": []}
     for verdict in then.verdicts:
-        for kind, move in _move(lots.get(verdict.job.id), verdict, names):
+        for kind, move in _move(verdicts.get(verdict.job.id), verdict, names):
             moves[kind].append(move)
     return DryRunResult(
         waiting=len(then.verdicts),
@@ -167,8 +167,8 @@ def _compared(before: Snapshot, now: Cycle, after: Snapshot, then: Cycle) -> Dry
         newly_placed=moves["new"],
         no_longer_placed=moves["lost"],
         moved=moves["moved"],
-        stopped_before=_victims(now.evictions),
-        stopped_after=_victims(then.evictions),
+        evicted_before=_victims(now.evictions),
+        evicted_after=_victims(then.evictions),
         failures=failed_plugins(then.ssn),
     )
 
@@ -180,8 +180,8 @@ def _move(
     if was == will:
         return
     kind = "new" if not was else "moved" if will else "lost"
-    why = after.why.sentence if after.why else ""
-    yield kind, PlacementChange(UUID(after.job.id), after.position, was, will, why)
+    reason = after.why.message if after.why else ""
+    yield kind, PlacementChange(UUID(after.job.id), after.position, was, will, reason)
 
 
 def _where(verdict: Verdict, names: Mapping[str, str]) -> str:

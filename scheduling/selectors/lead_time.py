@@ -17,18 +17,18 @@ from scheduling.placement.framework.configuration import (
 from scheduling.placement.plugins.timeslot import TimeslotPlugin
 
 # Since when a reservation waits.
-QUEUED_SINCE = Coalesce("turn_at", "created_at")
+QUEUED_SINCE = Coalesce("joins_queue_at", "created_at")
 
 
 def is_queued(now: datetime) -> Q:
     """Filter reservations that have joined the queue."""
-    return Q(turn_at=None) | Q(turn_at__lte=now)
+    return Q(joins_queue_at=None) | Q(joins_queue_at__lte=now)
 
 
 def is_advance_booking(reservation: Reservation, now: datetime) -> bool:
     """Return whether a loaded reservation is pending and has not joined the queue."""
     waits = reservation.phase == Phase.PENDING
-    return waits and reservation.turn_at is not None and reservation.turn_at > now
+    return waits and reservation.joins_queue_at is not None and reservation.joins_queue_at > now
 
 
 def queue_entry_time(session: LabletSession, pool: Pool) -> datetime | None:

@@ -20,7 +20,7 @@ from scheduling.placement.framework.amounts import amounts_of
 from scheduling.placement.framework.demand import SlotSupply
 from scheduling.placement.framework.model import Node
 from scheduling.selectors.allocated_resources import whole_units
-from scheduling.selectors.capacity import is_in_flight, is_slot_in_flight
+from scheduling.selectors.slots import is_in_flight, is_slot_in_flight
 
 Labels = Mapping[str, str]
 AnyPool = TypeVar("AnyPool", bound=Pool)

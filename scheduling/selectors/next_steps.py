@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from lcm.web.wording import count_text
 from scheduling.capacity.offerings import next_retry_at
 from scheduling.capacity.runtimes.base import Market, RuntimeFailure
 from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import Reservation, Slot
-from scheduling.placement.framework.advice import smaller_request
 from scheduling.placement.framework.amounts import RESOURCES, UNIT, WORDS, amount_text
 from scheduling.placement.framework.configuration import Configuration
 from scheduling.placement.framework.cycle import Cycle, Verdict, VerdictOutcome, run_cycle
 from scheduling.placement.framework.demand import slots_needed
-from scheduling.placement.framework.explanation import explain
+from scheduling.placement.framework.explanation import explain, smaller_request
 from scheduling.placement.framework.model import Job, Node, Snapshot
 from scheduling.placement.framework.session import SchedulingSession
 from scheduling.placement.plugins.timeslot import TOO_EARLY
@@ -75,7 +75,7 @@ def _held(found: EvaluatedReservation) -> list[NextStep]:
 
 def _its_turn(found: EvaluatedReservation) -> NextStep:
     why = found.verdict.why
-    code = why.dominant if why else ""
+    code = why.main_reason if why else ""
     if code == TOO_EARLY:
         at = datetime.fromtimestamp(found.job.starts, UTC) - configured_lead_time(found.configuration)
         return NextStep(
@@ -86,20 +86,20 @@ def _its_turn(found: EvaluatedReservation) -> NextStep:
             "Sessions of the same queue must end first, or an Admin raises the limit in the pool's scheduler."
         )
         return NextStep("quota", text)
-    return NextStep("refused", why.sentence if why else "It may not be placed now.")
+    return NextStep("refused", why.message if why else "It may not be placed now.")
 
 
 def _impossible(found: EvaluatedReservation) -> NextStep:
     """Explain why the session fits no slot even if the slot were empty."""
     ideal = SchedulingSession(replace(found.alone, nodes=found.cycle.ssn.empty_node_kinds.rows, jobs=[]))
-    ideal.open(found.configuration.opened())
-    task = found.verdict.stuck.task if found.verdict.stuck else found.job.whole
+    ideal.open(found.configuration.plugins_for_cycle())
+    task = found.verdict.unplaced.task if found.verdict.unplaced else found.job.whole
     counts = explain(ideal, task, found.job).counts
     if not counts:
         text = f"No slot of {found.claim.pool} can ever hold it: its kernels need more than all slots have."
         return NextStep("impossible", text)
-    reasons = ", and ".join(f"{'a slot' if each.nodes == 1 else 'slots'} {each.text}" for each in counts)
-    text = f"No slot of {found.claim.pool} can ever hold it: even when empty, {reasons}."
+    reasons = "; ".join(each.text for each in counts)
+    text = f"No slot of {found.claim.pool} can ever hold it, even when empty: {reasons}."
     return NextStep("impossible", text)
 
 
@@ -115,13 +115,11 @@ def _on_the_way(found: EvaluatedReservation) -> Iterator[NextStep]:
     slots = {node.key: slot for slot, node in found.coming}
     slot = slots.get(gets or "", slots[fits])
     slot.pool = found.claim.pool
-    state = f"{slot} is {slot.get_state_display().lower()}"
+    state = slot.get_state_display().lower()
+    text = f"{slot} is {state} and fits it, after the sessions ahead."
     if gets in slots:
-        yield NextStep("booting", f"{state} and will hold it.", slot, slot.state_deadline)
-    else:
-        yield NextStep(
-            "booting", f"{state} and fits it, after the sessions ahead.", slot, slot.state_deadline
-        )
+        text = f"{slot} is {state} and will hold it."
+    yield NextStep("booting", text, slot, slot.state_deadline)
 
 
 def _taken_by(snapshot: Snapshot, found: EvaluatedReservation) -> str | None:
@@ -132,17 +130,16 @@ def _taken_by(snapshot: Snapshot, found: EvaluatedReservation) -> str | None:
 
 
 def _smaller(found: EvaluatedReservation) -> Iterator[NextStep]:
-    stuck = found.verdict.stuck
-    smaller = smaller_request(found.cycle.ssn, stuck.task, found.job) if stuck else None
-    if stuck is None or smaller is None:
+    unplaced = found.verdict.unplaced
+    smaller = smaller_request(found.cycle.ssn, unplaced.task, found.job) if unplaced else None
+    if unplaced is None or smaller is None:
         return
     less = " and ".join(
         f"{amount_text(amount, name)} of {WORDS[name]} instead of {requested / UNIT:g}"
-        for name, amount, requested in zip(RESOURCES, smaller.request, stuck.task.request, strict=True)
+        for name, amount, requested in zip(RESOURCES, smaller.request, unplaced.task.request, strict=True)
         if name in smaller.changed
     )
-    slots = "1 slot" if smaller.nodes == 1 else f"{smaller.nodes:,} slots"
-    yield NextStep("smaller", f"With {less} it would fit {slots} now.")
+    yield NextStep("smaller", f"With {less} it would fit {count_text(smaller.nodes, 'slot')} now.")
 
 
 def _launching(found: EvaluatedReservation, now: datetime) -> NextStep | None:
@@ -156,11 +153,10 @@ def _launching(found: EvaluatedReservation, now: datetime) -> NextStep | None:
         text = f"{pool} is backing off after failures."
         return NextStep("backoff", text, at=pool.backoff_until)
     if found.occupied >= pool.max_slots:
-        slots = "1 slot" if pool.max_slots == 1 else f"{pool.max_slots:,} slots"
-        has = f"{pool} is at its maximum of {slots}"
+        first = f"{pool} is at its maximum of {count_text(pool.max_slots, 'slot')}."
         if found.occupied - found.leaving < pool.max_slots:
-            return NextStep("full", f"{has}. An idle slot terminates to make room.")
-        return NextStep("full", f"{has}. A running session must end first.")
+            return NextStep("full", f"{first} An idle slot terminates to make room.")
+        return NextStep("full", f"{first} A running session must end first.")
     return None
 
 

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 LATE_AFTER = 2
 SLACK = timedelta(seconds=30)
 BEFORE_ALL = datetime(1970, 1, 1, tzinfo=UTC)
-STATES = ("well", "running", "late", "failed", "never ran")
+STATES = ("healthy", "running", "late", "failed", "never ran")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ObserverStatus:
             return "never ran"
         if self.last.error or self.last.failure_count:
             return "failed"
-        return "late" if self.is_late else "well"
+        return "late" if self.is_late else "healthy"
 
     @property
     def interval_text(self) -> str:
@@ -169,8 +169,8 @@ def _failing_since(names: Iterable[str]) -> dict[str, datetime]:
     """Return the first failed run after the last successful one, by name."""
     found = Q()
     for name in names:
-        well = runs_of(name).exclude(has_failed()).values("started_at")[:1]
-        found |= Q(observer=name, started_at__gt=Coalesce(Subquery(well), Value(BEFORE_ALL)))
+        last_success = runs_of(name).exclude(has_failed()).values("started_at")[:1]
+        found |= Q(observer=name, started_at__gt=Coalesce(Subquery(last_success), Value(BEFORE_ALL)))
     rows = ObserverRun.objects.filter(found).order_by()
     return dict(rows.values_list("observer").annotate(Min("started_at")))
 

@@ -12,7 +12,7 @@ from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from scheduling.models import Slot, SlotState, TickRun
-from scheduling.selectors.capacity import pools_with_queue
+from scheduling.selectors.pools import pools_with_queue
 
 
 @dataclass
@@ -36,8 +36,8 @@ class PoolOverview:
 
     def exceeds_target_wait(self, now: datetime) -> bool:
         """Return whether a session waits longer than the pool's wait target."""
-        promised = timedelta(seconds=self.pool.promised_wait)
-        return self.pool.oldest is not None and now - self.pool.oldest > promised
+        promised = timedelta(seconds=self.pool.target_wait_seconds)
+        return self.pool.oldest_waiting_since is not None and now - self.pool.oldest_waiting_since > promised
 
 
 def pool_overviews(now: datetime) -> list[PoolOverview]:

@@ -12,9 +12,9 @@ from uuid import UUID
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from scheduling.models import Decision, DecisionOutcome, Phase, Pool, QueueOrder, Reservation
-from scheduling.selectors.capacity import reservations
 from scheduling.selectors.fair_share import LevelFactors, Subject, factors_for
 from scheduling.selectors.lead_time import is_advance_booking, is_queued
+from scheduling.selectors.reservations import reservations
 
 ID = 16
 # The most decisions that are counted for a lead.
@@ -106,8 +106,8 @@ def annotate_waiting(rows: Sequence[Any], *, now: datetime) -> None:
         row.decision = newest.get(row.decision_id)
         row.standing = _standing(row, standings) if row.session else None
         row.is_ahead = is_advance_booking(row, now)
-        row.waits_from = row.turn_at or row.created_at
-        row.past_promise = now - row.waits_from > timedelta(seconds=row.pool.promised_wait)
+        row.waits_from = row.joins_queue_at or row.created_at
+        row.exceeds_target_wait = now - row.waits_from > timedelta(seconds=row.pool.target_wait_seconds)
 
 
 def _standing(row: Any, standings: Mapping[Subject, LevelFactors]) -> LevelFactors:

@@ -141,7 +141,7 @@ class ReservationRow(NamedTuple):
     memory_gb_units: int
     storage_gb_units: int
     gpu_units: int
-    said: str | None
+    last_summary: str | None
 
     @property
     def name(self) -> str:
@@ -182,7 +182,7 @@ def _rows(reservations: QuerySet[Reservation]) -> list[ReservationRow]:
         starts=_seconds("session__starts_at"),
         ends=_seconds("session__ends_at"),
         label_text=_text("labels"),
-        said=F("last_verdict__summary"),
+        last_summary=F("last_verdict__summary"),
         port_count=_length("port_names"),
         **whole_units(),
     )
@@ -262,7 +262,7 @@ def _job(row: ReservationRow, names: _Queues, now: float) -> Job:
         starts=row.starts or 0.0,
         ends=FOREVER if row.ends is None else row.ends,
         held_on=UUID(row.held_on).hex if held and row.held_on else "",
-        verdict=row.said or "",
+        verdict=row.last_summary or "",
     )
 
 

@@ -29,9 +29,10 @@ def unknown_queues_text(names: list[str]) -> str:
     """Return the warning for the message, the notice and the API; empty if all are known."""
     if not names:
         return ""
+    if len(names) == 1:
+        return f"There is no queue “{names[0]}”: its limit has no effect."
     listed = ", ".join(f"“{name}”" for name in names)
-    there = "There is no queue" if len(names) == 1 else "There are no queues"
-    return f"{there} {listed}: the limit has no effect."
+    return f"There are no queues {listed}: their limits have no effect."
 
 
 def _last(names: set[str]) -> set[str]:

@@ -21,10 +21,10 @@ from scheduling.placement.framework.explanation import ReasonCount, failed_plugi
 from scheduling.placement.framework.gangs import longest_placeable_prefix
 from scheduling.placement.framework.model import Job, Snapshot, Task
 from scheduling.placement.framework.session import SchedulingSession
-from scheduling.selectors.capacity import is_leaving
 from scheduling.selectors.new_slots import incoming_nodes, new_slots_of, slots_in_transition
 from scheduling.selectors.next_steps import EvaluatedReservation, NextStep, next_steps
 from scheduling.selectors.queue import queue_snapshot
+from scheduling.selectors.slots import is_leaving
 from scheduling.selectors.snapshots import snapshot_of
 
 # A queue up to this length is simulated as a whole, to find who gets the incoming slots.
@@ -47,7 +47,7 @@ class WaitExplanation:
 
     reservation: Reservation
     outcome: str
-    sentence: str
+    message: str
     position: int | None
     waiting: int
     ordered_at: datetime | None
@@ -62,7 +62,7 @@ class WaitExplanation:
         return self.position - 1 if self.position else None
 
     @property
-    def judged(self) -> bool:
+    def evaluated(self) -> bool:
         """Return whether slots were evaluated; False if the session may not be placed on any slot now."""
         return self.outcome != VerdictOutcome.REFUSED
 
@@ -139,31 +139,32 @@ def _sentence(claim: Reservation, verdict: Verdict, cycle: Cycle, *, ahead: int)
     if verdict.outcome is VerdictOutcome.PLACED:
         where = node_name(cycle.ssn.snapshot, verdict.parts[0].node)
         if ahead:
-            those = (
-                "The session ahead of it comes" if ahead == 1 else f"The {ahead:,} sessions ahead of it come"
-            )
-            return f"It fits on {where}. {those} first."
+            if ahead == 1:
+                return f"It fits on {where}. The session ahead of it comes first."
+            return f"It fits on {where}. The {ahead:,} sessions ahead of it come first."
         return f"It fits on {where}: the next tick places it."
     if verdict.outcome is VerdictOutcome.HELD:
         if claim.held_slot is not None:
             return f"Space is being cleared for it on {claim.held_slot}: sessions there are stopping."
-        return f"The next tick stops {_sessions(len(cycle.evictions))} to make room for it."
+        if len(cycle.evictions) == 1:
+            return "The next tick stops a session to make room for it."
+        return f"The next tick stops {len(cycle.evictions):,} sessions to make room for it."
     assert verdict.why is not None
-    text = verdict.why.sentence
-    if verdict.stuck is not None and verdict.job.is_spread:
-        text = f"Its node {verdict.stuck.task.name} fits no slot: {text[:1].lower()}{text[1:]}"
+    text = verdict.why.message
+    if verdict.unplaced is not None and verdict.job.is_spread:
+        return f"Node {verdict.unplaced.task.name} fits no slot. {text}"
     return text
 
 
 def _by_slot(cycle: Cycle, verdict: Verdict, job: Job) -> list[SlotReasons]:
     """Return reasons by slot for the task that fits no node, with the tasks before it placed."""
     ssn = cycle.ssn
-    if verdict.stuck is None:
+    if verdict.unplaced is None:
         return _reasons_by_slot(ssn, job.whole, job)
     if not job.is_spread:
-        return _reasons_by_slot(ssn, verdict.stuck.task, job)
-    with longest_placeable_prefix(ssn, job) as (stuck, _):
-        return _reasons_by_slot(ssn, (stuck or verdict.stuck).task, job)
+        return _reasons_by_slot(ssn, verdict.unplaced.task, job)
+    with longest_placeable_prefix(ssn, job) as (unplaced, _):
+        return _reasons_by_slot(ssn, (unplaced or verdict.unplaced).task, job)
 
 
 def _reasons_by_slot(ssn: SchedulingSession, task: Task, job: Job) -> list[SlotReasons]:
@@ -175,7 +176,3 @@ def _reasons_by_slot(ssn: SchedulingSession, task: Task, job: Job) -> list[SlotR
 
 def node_name(snapshot: Snapshot, key: str) -> str:
     return next((node.name for node in snapshot.nodes if node.key == key), "a slot that is gone")
-
-
-def _sessions(count: int) -> str:
-    return "a session" if count == 1 else f"{count:,} sessions"

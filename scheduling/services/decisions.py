@@ -59,7 +59,7 @@ def save_verdicts(verdicts: Iterable[Verdict]) -> None:
             # SQLite needs the condition to distinguish the ON of the conflict from that of a join.
             cursor.execute(
                 f"INSERT INTO {LastVerdict._meta.db_table} (reservation_id, summary)"  # noqa: S608
-                f" SELECT said.*, %s FROM ({source}) AS said WHERE true"
+                f" SELECT ids.*, %s FROM ({source}) AS ids WHERE true"
                 " ON CONFLICT (reservation_id) DO UPDATE SET summary = excluded.summary",
                 [summary, parameter],
             )
@@ -128,12 +128,12 @@ def _keep_explanations(verdicts: Sequence[Verdict], now: datetime) -> dict[int, 
 
 def _row(why: explanation.PlacementExplanation, now: datetime) -> Explanation:
     reasons = [asdict(count) for count in (*why.counts, *why.failures)]
-    content = json.dumps([why.sentence, reasons, why.nodes], sort_keys=True)
+    content = json.dumps([why.message, reasons, why.nodes], sort_keys=True)
     digest = hashlib.md5(content.encode(), usedforsecurity=False).hexdigest()
     return Explanation(
         digest=digest,
-        dominant=why.dominant[:40],
-        sentence=why.sentence[:500],
+        main_reason=why.main_reason[:40],
+        message=why.message[:500],
         reasons=reasons,
         slots=why.nodes,
         used_at=now,

@@ -107,7 +107,7 @@ def _request_again(session: LabletSession, *, lost_at: datetime, now: datetime) 
         message = f"{session} was interrupted and is requested again as {again}"
         if held is not None:
             claim = Reservation.objects.filter(session=again)
-            claim.update(created_at=held.created_at, turn_at=held.turn_at)
+            claim.update(created_at=held.created_at, joins_queue_at=held.joins_queue_at)
     log_change(session, actor=SYSTEM, event="session_interrupted", message=message, now=now)
 
 

@@ -34,7 +34,7 @@ def move_to_pool(
     if not pool:
         raise InvalidInput({"pool": "Choose a pool."})
     if pool == old:
-        raise InvalidInput({"pool": f"It waits in {pool} already."})
+        raise InvalidInput({"pool": f"The session is already waiting in {pool}."})
     target = choose_pool_for_session(session, name=pool, now=now)
     with transaction.atomic():
         moved = LabletSession.objects.filter(

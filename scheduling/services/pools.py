@@ -54,12 +54,12 @@ def update_queue_entry_times(pool: Pool) -> None:
         list(waiting.select_for_update().order_by("pk").values_list("pk"))
         changed: list[tuple[UUID, datetime | None]] = []
         for key, old_turn, created, starts in waiting.values_list(
-            "pk", "turn_at", "created_at", "session__starts_at"
+            "pk", "joins_queue_at", "created_at", "session__starts_at"
         ):
             turn = starts - lead if starts - lead > created else None
             if turn != old_turn:
                 changed.append((key, turn))
-        update_rows(Reservation, ["turn_at"], changed)
+        update_rows(Reservation, ["joins_queue_at"], changed)
 
 
 SPOT_ONLY = "has spot slots only"
@@ -67,8 +67,8 @@ DELETED_AT_ONCE = 2_000
 EDITABLE = (
     "description", "enabled", "runtime_settings", "spot_policy", "scheduler", "min_slots", "warm_slots",
     "max_slots", "max_leases", "cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port",
-    "idle_seconds", "promised_wait", "launch_timeout", "boot_timeout", "binding_timeout", "drain_timeout",
-    "terminate_timeout",
+    "idle_seconds", "target_wait_seconds", "launch_timeout", "boot_timeout", "binding_timeout",
+    "drain_timeout", "terminate_timeout",
 )  # fmt: skip
 BACKOFF_RESET = {
     "stopped_reason": "", "stopped_at": None, "backoff_until": None, "backoff_since": None, "failures": 0,
@@ -183,7 +183,7 @@ def _refuse_unless_empty(pool: Pool, slots: QuerySet[Slot], now: datetime) -> No
         found = [count_text(count, name.removesuffix("s")) for name, count in counts.items() if count]
         raise InUse(
             f"The pool {pool} is not empty: {', '.join(found)} in use. "
-            "Switch the pool off, end its sessions and drain its slots, then delete it.",
+            "Disable the pool, end its sessions and drain its slots. Then delete it.",
             details=counts,
         )
     _refuse_while_orphans_may_come(pool, now)
@@ -202,7 +202,7 @@ def _refuse_while_orphans_may_come(pool: Pool, now: datetime) -> None:
     possible = [at + wait for at in lost.values_list("finished_at", flat=True) if at]
     if possible:
         raise InUse(
-            f"The pool {pool} had {count_text(len(possible), 'launch', 'launches')} without an answer. "
+            f"The pool {pool} had {count_text(len(possible), 'launch', 'launches')} without a response. "
             "An instance may still appear, and LCM must end it. "
             f"Delete the pool after {clock_text(max(possible), seconds=True)}.",
             details={"lost_launches": len(possible), "possible_at": max(possible)},
@@ -240,7 +240,7 @@ def choose_pool(
     *,
     name: str,
     system: str,
-    asked: Resources,
+    requested: Resources,
     ports: int = 0,
     preemptible: bool = False,
     labels: Mapping[str, str] | None = None,
@@ -254,16 +254,16 @@ def choose_pool(
         pool = Pool.objects.filter(name=name).first()
         if pool is None:
             raise InvalidInput({"pool": f"There is no pool “{name}”."})
-        problem = _problem_with(pool, system, asked, ports, preemptible)
+        problem = _problem_with(pool, system, requested, ports, preemptible)
         if problem:
             raise InvalidInput({"pool": problem})
         return pool
     if not system:
-        raise InvalidInput({"pool": "Name a pool or a system."})
+        raise InvalidInput({"pool": "Specify a pool or a system."})
     queue = Reservation.objects.filter(is_queued(now), pool=OuterRef("pk"), phase=Phase.PENDING).order_by()
     waiting = Subquery(queue.values("pool").annotate(claims=Count("*")).values("claims"))
     pools = Pool.objects.filter(system=system, enabled=True).annotate(waiting=Coalesce(waiting, 0))
-    problems = {pool: _problem_with(pool, system, asked, ports, preemptible) for pool in pools}
+    problems = {pool: _problem_with(pool, system, requested, ports, preemptible) for pool in pools}
     able = [pool for pool, problem in problems.items() if not problem]
     if not able:
         raise InvalidInput({"pool": _no_pool_message(system, problems.values())})
@@ -279,18 +279,17 @@ def _no_pool_message(system: str, problems: Collection[str]) -> str:
     return " ".join([f"No pool for {system} can hold this.", *islice(spot, 1)])
 
 
-def _problem_with(pool: Pool, system: str, asked: Resources, ports: int, preemptible: bool) -> str:
+def _problem_with(pool: Pool, system: str, requested: Resources, ports: int, preemptible: bool) -> str:
     """Return why a pool can never hold a reservation; empty if it can."""
     if not pool.enabled:
         return f"The pool {pool} is disabled."
     if system and pool.system != system:
         return f"The pool {pool} is for {pool.system}, not for {system}."
-    lacking = asked.lacking_in(resources_of(pool))
+    lacking = requested.lacking_in(resources_of(pool))
     if lacking:
         return f"No slot of {pool} can ever hold this: too little {' and '.join(lacking)}."
     if ports > pool.port_count:
-        asked_for = "1 port" if ports == 1 else f"{ports} ports"
-        return f"No slot of {pool} can ever hold this: {asked_for} requested, a slot has {pool.port_count}."
+        return f"No slot of {pool} can ever hold this: ports requested: {ports}, per slot: {pool.port_count}."
     if not preemptible and is_spot_only(pool):
         return f"The pool {pool} {SPOT_ONLY}, and this session is not preemptible."
     return ""
@@ -365,8 +364,9 @@ def _workers_of(pool: Pool) -> Sequence[ListedWorker]:
 
 
 def _too_many(most: int) -> str:
-    listed = "worker is" if most == 1 else "workers are"
-    return f"{most} {listed} listed in the runtime settings, so there can be at most {most}."
+    if most == 1:
+        return "The runtime settings list 1 worker, so the pool can have at most 1 slot."
+    return f"The runtime settings list {most} workers, so the pool can have at most {most} slots."
 
 
 def _refuse_unknown(fields: dict[str, Any]) -> None:

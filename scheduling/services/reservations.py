@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Case, Count, F, Value, When
+from django.db.models import Case, F, Value, When
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
@@ -44,8 +44,8 @@ def create_reservation(
     _check_ttl(ttl)
     if not holder.strip():
         raise InvalidInput({"holder": "Enter a holder."})
-    asked = _checked(resources)
-    found = choose_pool(name=pool, system=system, asked=asked, now=now)
+    requested = _checked(resources)
+    found = choose_pool(name=pool, system=system, requested=requested, now=now)
     reservation = Reservation(
         pool=found,
         holder=holder,
@@ -53,7 +53,7 @@ def create_reservation(
         ttl_seconds=ttl,
         created_at=now,
         expires_at=now + timedelta(seconds=ttl),
-        **vars(asked),
+        **vars(requested),
     )
     clean_model(reservation)
     with transaction.atomic():
@@ -129,7 +129,7 @@ def choose_pool_for_session(session: LabletSession, *, name: str, now: datetime)
     return choose_pool(
         name=name,
         system=session.definition.system,
-        asked=_on_one_slot(session),
+        requested=_on_one_slot(session),
         ports=len(session.revision.port_template),
         preemptible=session.definition.preemptible,
         labels=session.definition.slot_labels,
@@ -236,7 +236,7 @@ def _claim(session: LabletSession, pool: Pool) -> Reservation:
         attempt=session.attempt,
         port_names=[port["name"] for port in session.revision.port_template],
         created_at=session.created_at,
-        turn_at=queue_entry_time(session, pool),
+        joins_queue_at=queue_entry_time(session, pool),
         spread=session.definition.placement == Placement.SPREAD,
         labels=session.definition.slot_labels,
         **vars(resources_of(session.revision)),
@@ -263,14 +263,3 @@ def _checked(resources: Mapping[str, Decimal]) -> Resources:
 def _refuse_for_session(reservation: Reservation) -> None:
     if reservation.session_id is not None:
         raise StateConflict(f"{reservation} belongs to a session: cancel the session instead.")
-
-
-def counted_leases(slot_ids: Iterable[UUID]) -> dict[UUID, int]:
-    """Return the number of active reservations by slot, the expected lease counts."""
-    keys = list(slot_ids)
-    counted: Counter[UUID] = Counter()
-    whole = Reservation.objects.filter(slot_id__in=keys, phase=Phase.READY, spread=False)
-    for held in (whole, ReservationPart.objects.filter(slot_id__in=keys)):
-        rows: Any = held.order_by().values_list("slot_id").annotate(Count("pk"))
-        counted.update(dict(rows))
-    return dict(counted)

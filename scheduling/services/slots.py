@@ -17,6 +17,7 @@ from lcm.models import ChangeLog
 from lcm.models.definitions import label_map
 from lcm.services.changelog import build_entry, log_change, log_changes
 from lcm.services.validation import require_reason
+from lcm.web.wording import count_text
 from scheduling.capacity.tick_trigger import trigger_tick
 from scheduling.models import DRAINABLE, LIVE, AttemptOutcome, LaunchAttempt, PortAllocation, Slot, SlotState
 from scheduling.services.worker_keys import revoke_worker_keys
@@ -126,7 +127,9 @@ def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: d
         if not Slot.objects.filter(pk=slot.pk, cordoned=not cordoned, state__in=LIVE).update(
             cordoned=cordoned
         ):
-            raise StateConflict(f"{slot} is {_fresh(slot).lower()} or {word} already.")
+            if cordoned:
+                raise StateConflict(f"{slot} is {_fresh(slot).lower()} or cordoned already.")
+            raise StateConflict(f"{slot} is {_fresh(slot).lower()} or uncordoned already.")
         slot.cordoned = cordoned
         log_change(slot, actor=actor, event=f"slot_{word}", message=f"{slot} {word}", reason=reason, now=now)
         trigger_tick(slot.pool)
@@ -170,7 +173,9 @@ def terminate_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> S
     """Terminate the instance now; raise while sessions are on it."""
     require_reason(reason)
     if slot.lease_count:
-        raise StateConflict(f"{slot} has {_leases(slot)}: drain it, or stop its sessions first.")
+        raise StateConflict(
+            f"{slot} has {count_text(slot.lease_count, 'lease')}: drain it, or stop its sessions first."
+        )
     if slot.state not in LIVE or not move_slot(
         slot=slot, to=SlotState.TERMINATING, now=now, reason=reason, actor=actor, unleased=True
     ):
@@ -187,7 +192,9 @@ def retry_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
         ):
             slot.refresh_from_db(fields=["state", "lease_count"])
             if slot.state == SlotState.ERROR and slot.lease_count:
-                raise StateConflict(f"{slot} still has {_leases(slot)}: stop its sessions first.")
+                raise StateConflict(
+                    f"{slot} still has {count_text(slot.lease_count, 'lease')}: stop its sessions first."
+                )
             raise StateConflict(f"{slot} is {_fresh(slot).lower()}; only a slot in error can be retried.")
         pools = type(slot.pool).objects.filter(pk=slot.pool_id)
         pools.update(backoff_until=None, backoff_since=None, failures=0)
@@ -227,10 +234,6 @@ def _close_open_attempt(slot: Slot, *, now: datetime, reason: str) -> None:
     LaunchAttempt.objects.filter(slot=slot, outcome=AttemptOutcome.OPEN).update(
         outcome=AttemptOutcome.LOST, finished_at=now, error=reason[:500]
     )
-
-
-def _leases(slot: Slot) -> str:
-    return "a lease" if slot.lease_count == 1 else f"{slot.lease_count} leases"
 
 
 def _fresh(slot: Slot) -> str:

@@ -192,7 +192,7 @@ def _commit(filler, pending: int, slots: int) -> Measured:  # type: ignore[no-un
     usual, now = read_configuration(""), timezone.now()
     cycle = run_cycle(snapshot_of(pool, usual, now=now, limit=pending), usual)
     floor = _bare_writes(pool, pending)
-    tick = TickContext(pool=pool, runtime=runtime_for(pool), now=now, still_mine=lambda: True)
+    tick = TickContext(pool=pool, runtime=runtime_for(pool), now=now, is_lease_held=lambda: True)
     begun = time.perf_counter()
     commit_cycle(tick, cycle)
     seconds = time.perf_counter() - begun

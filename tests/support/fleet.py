@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -14,12 +14,13 @@ from scheduling.capacity.launcher import perform_launch
 from scheduling.capacity.reconciler import ReconcilePass, reconcile_pool
 from scheduling.capacity.runtimes.base import InstanceState
 from scheduling.capacity.steps.context import TickContext
-from scheduling.capacity.steps.launch import begin_launch
+from scheduling.capacity.steps.launch import begin_launches_on
 from scheduling.capacity.tick import TickReport, scheduling_tick
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Pool, Reservation, Slot, SlotState
 from scheduling.placement.framework.configuration import read_configuration
 from scheduling.placement.framework.cycle import Verdict, VerdictOutcome
 from scheduling.placement.framework.model import JobPart
+from scheduling.selectors.launchable_slots import ANY_LAUNCH
 from scheduling.selectors.snapshots import snapshot_of
 from scheduling.services.assignment import assign_slots
 from scheduling.services.reservations import create_reservation
@@ -37,6 +38,11 @@ WAY_TO: dict[SlotState, tuple[SlotState, ...]] = {
     S.TERMINATING: (S.BINDING, S.READY, S.TERMINATING),
     S.ERROR: (S.BINDING, S.READY, S.TERMINATING, S.ERROR),
 }
+
+
+def begin_launch(slot: Slot, *, now: datetime) -> LaunchAttempt | None:
+    """Move a slot EMPTY → LAUNCHING and open its attempt; None if another process was first."""
+    return next(iter(begin_launches_on([(slot, ANY_LAUNCH)], now=now)), None)
 
 
 @dataclass
@@ -62,7 +68,7 @@ class Fleet:
         return report
 
     def context(self) -> TickContext:
-        return TickContext(self.fresh(), self.runtime, self.clock(), still_mine=lambda: True)
+        return TickContext(self.fresh(), self.runtime, self.clock(), is_lease_held=lambda: True)
 
     def launch(self) -> None:
         """Run the open launch attempts, as the tasks do."""

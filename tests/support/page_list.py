@@ -23,7 +23,7 @@ PAGES = [
     "/sessions/new",
     "/sessions/{session}/",
     "/sessions/{waiting}/",
-    "/sessions/{waiting}/why",
+    "/sessions/{waiting}/wait-reasons",
     "/sessions/{session}/cancel",
     "/sessions/{session}/extend",
     "/definitions/",

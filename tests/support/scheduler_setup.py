@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
+
+from django.db.models import Count
 
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession, Project
 from lcm.services.sessions import transition_session
-from scheduling.models import Slot
+from scheduling.models import Phase, Reservation, ReservationPart, Slot
 from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
 from scheduling.placement.framework.plugin import Plugin, register_plugin
-from scheduling.services.reservations import counted_leases
 from tests.support.factories import WAY_TO, make_person, make_project, make_session
 from tests.support.fleet import Fleet, active_of
 
@@ -82,8 +86,19 @@ def end(session: LabletSession, fleet: Fleet) -> None:
     transition_session(session=session, to=SessionStatus.TERMINATED, actor=SYSTEM, now=fleet.clock())
 
 
+def _counted_leases(slot_ids: Iterable[UUID]) -> dict[UUID, int]:
+    """Return the number of active reservations by slot, the expected lease counts."""
+    keys = list(slot_ids)
+    counted: Counter[UUID] = Counter()
+    whole = Reservation.objects.filter(slot_id__in=keys, phase=Phase.READY, spread=False)
+    for held in (whole, ReservationPart.objects.filter(slot_id__in=keys)):
+        rows: Any = held.order_by().values_list("slot_id").annotate(Count("pk"))
+        counted.update(dict(rows))
+    return dict(counted)
+
+
 def check_leases() -> None:
     """Check that every slot counts its leases; spread sessions count once per slot."""
     slots = Slot.objects.all()
-    counted = counted_leases(slot.pk for slot in slots)
+    counted = _counted_leases(slot.pk for slot in slots)
     assert {slot.pk: slot.lease_count for slot in slots if slot.lease_count} == counted

@@ -21,8 +21,8 @@ from scheduling.api.scheduler_serializers import (
 )
 from scheduling.filters import PoolFilter, TickFilter
 from scheduling.models import Pool, TickRun
-from scheduling.selectors import capacity
 from scheduling.selectors.dry_run import DryRunInput, Requirement, run_dry_run
+from scheduling.selectors.pools import pools, ticks
 from scheduling.selectors.queue import decisions
 from scheduling.selectors.unknown_queues import unknown_queues, unknown_queues_text
 from scheduling.services.pools import create_pool, delete_pool, update_pool
@@ -46,7 +46,7 @@ class PoolViewSet(ReadViewSet[Pool]):
     }
 
     def get_queryset(self) -> QuerySet[Pool]:
-        return capacity.pools(self.now())
+        return pools(self.now())
 
     @extend_schema(request=s.PoolRequestSerializer, responses={201: s.SavedPoolSerializer})
     def create(self, request: Request) -> Response:
@@ -96,7 +96,7 @@ class TickViewSet(ReadViewSet[TickRun]):
     access = {"list": VIEWER, "retrieve": VIEWER, "decisions": VIEWER}
 
     def get_queryset(self) -> QuerySet[TickRun]:
-        return capacity.ticks()
+        return ticks()
 
     @extend_schema(responses=DecisionSerializer(many=True), filters=False)
     @action(detail=True, methods=["get"], filterset_class=None, sorts=("-at",))

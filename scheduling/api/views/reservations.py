@@ -1,4 +1,4 @@
-"""API views of reservations: capacity without a session, kept alive by renewal."""
+"""API views of reservations, and of the pool that a session waits in."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.api.serializers import ReasonSerializer
+from lcm.api.serializers import ReasonSerializer, SessionDetailSerializer
 from lcm.api.views.base import ReadViewSet
+from lcm.api.views.sessions import ScopedSessionViewSet
 from lcm.domain.access import OPERATOR, VIEWER
 from scheduling.api import serializers as s
+from scheduling.api.serializers import SessionMoveSerializer
 from scheduling.filters import ReservationFilter
 from scheduling.models import Reservation
-from scheduling.selectors import capacity
+from scheduling.selectors.reservations import reservations
 from scheduling.services import reservations as services
+from scheduling.services.pool_transfer import move_to_pool
 
 
 @extend_schema(tags=["capacity"])
@@ -36,7 +39,7 @@ class ReservationViewSet(ReadViewSet[Reservation]):
     }
 
     def get_queryset(self) -> QuerySet[Reservation]:
-        return capacity.reservations()
+        return reservations()
 
     @extend_schema(request=s.ReservationRequestSerializer, responses={201: s.ReservationSerializer})
     def create(self, request: Request) -> Response:
@@ -74,3 +77,17 @@ class ReservationViewSet(ReadViewSet[Reservation]):
     def _shown(self, reservation: Reservation, status: int = 200) -> Response:
         fresh = self.get_queryset().get(pk=reservation.pk)
         return Response(s.ReservationSerializer(fresh).data, status=status)
+
+
+@extend_schema(tags=["sessions"])
+class SessionMoveViewSet(ScopedSessionViewSet):
+    """The pool that a session waits in."""
+
+    access = {"move": OPERATOR}
+
+    @extend_schema(request=SessionMoveSerializer, responses=SessionDetailSerializer)
+    def move(self, request: Request, pk: str) -> Response:
+        """Move a pending session to another pool; it keeps its age and priority."""
+        data = self.validated(SessionMoveSerializer, request)
+        session = self.get_object()
+        return self.shown(move_to_pool(session=session, **data, actor=self.actor, now=self.now()))

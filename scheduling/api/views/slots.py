@@ -19,7 +19,8 @@ from lcm.domain.access import OPERATOR, VIEWER_OR_CONTROLLER
 from scheduling.api import serializers as s
 from scheduling.filters import SlotFilter
 from scheduling.models import Slot
-from scheduling.selectors import capacity
+from scheduling.selectors.reservations import reservations_on
+from scheduling.selectors.slots import attempts_of, ports_of, slots, slots_in_scope
 from scheduling.services import slots as services
 
 ATTEMPTS_SHOWN = 20
@@ -34,8 +35,8 @@ class ScopedSlots(LcmViewSet[Slot]):
     def get_queryset(self) -> QuerySet[Slot]:
         principal: Any = self.request.user
         if isinstance(principal, ControllerPrincipal):
-            return capacity.slots_in_scope(principal.scope)
-        return capacity.slots()
+            return slots_in_scope(principal.scope)
+        return slots()
 
     def plain(self, slot: Slot) -> Response:
         return Response(s.SlotSerializer(self.get_queryset().get(pk=slot.pk)).data)
@@ -64,9 +65,9 @@ class SlotViewSet(ReadViewSet[Slot], ScopedSlots):
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         slot = self.get_object()
         rest = {
-            "reservations": capacity.reservations_on(slot).values_list("pk", flat=True),
-            "ports": s.PortAllocationSerializer(capacity.ports_of(slot), many=True).data,
-            "attempts": s.AttemptSerializer(capacity.attempts_of(slot, ATTEMPTS_SHOWN), many=True).data,
+            "reservations": reservations_on(slot).values_list("pk", flat=True),
+            "ports": s.PortAllocationSerializer(ports_of(slot), many=True).data,
+            "attempts": s.AttemptSerializer(attempts_of(slot, ATTEMPTS_SHOWN), many=True).data,
         }
         return Response({**s.SlotSerializer(slot).data, **rest})
 

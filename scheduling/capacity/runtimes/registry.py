@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from scheduling.capacity.runtimes.base import Misconfigured, RuntimeAdapter
+from scheduling.capacity.runtimes.base import (
+    Health,
+    Instance,
+    Interruption,
+    LaunchRequest,
+    Misconfigured,
+    Offering,
+    RuntimeAdapter,
+)
 from scheduling.options import suggestion
 
 if TYPE_CHECKING:
@@ -67,3 +75,36 @@ def _load_built_in() -> None:
 
 def _no_runtime(name: str) -> str:
     return f"There is no runtime “{name}”{suggestion(name, _registered)}"
+
+
+class UnusableRuntime(RuntimeAdapter):
+    """A runtime whose every call raises the configuration problem."""
+
+    def __init__(self, pool: str, reason: str) -> None:
+        super().__init__(pool, {})
+        self.reason = reason
+
+    @classmethod
+    def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:  # noqa: ARG003
+        return {"": "This is not a runtime."}
+
+    def offerings(self) -> Iterable[Offering]:
+        self._refuse()
+
+    def launch(self, request: LaunchRequest) -> Instance:
+        self._refuse()
+
+    def describe(self) -> Iterable[Instance]:
+        self._refuse()
+
+    def terminate(self, instance_id: str) -> None:
+        self._refuse()
+
+    def probe(self, instance: Instance) -> Health:
+        return Health(False, self.reason)
+
+    def interruptions(self) -> Iterable[Interruption]:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise Misconfigured(self.reason)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar
 
+import httpx
 from django.conf import settings as settings_of_django
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from lcm.cml.simulator.admin_client import SimulatorAdmin
+from lcm.cml.simulator.options import OptionError
 from scheduling.capacity.runtimes.base import (
     CapacityRefused,
     Health,
@@ -24,12 +28,12 @@ from scheduling.capacity.runtimes.base import (
     Market,
     Misconfigured,
     Offering,
+    ResponseLost,
     Throttled,
 )
 from scheduling.capacity.runtimes.configured import ConfiguredRuntime
 from scheduling.capacity.runtimes.health import probe_cml
 from scheduling.capacity.runtimes.registry import register_runtime
-from scheduling.capacity.runtimes.simulators import SimulatorControl
 from scheduling.models import Pool, SimulatedInstance
 from scheduling.options import choice, flag, number, rows, text, texts, texts_by_name
 
@@ -259,3 +263,40 @@ def _draw(fault: str, request: LaunchRequest) -> float:
     """Return a pseudo-random number from 0 up to 100 that is constant for the same call."""
     drawn = int.from_bytes(_hash(f"{fault}\n{request.token}\n{request.offering.name}")[:4], "big")
     return drawn * 100 / 2**32
+
+
+class SimulatorControl:
+    """The simulator process at an address; its errors become runtime failures."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def address_of(self, instance_id: str) -> str:
+        return f"{self._url.rstrip('/')}/{instance_id}"
+
+    def ensure(self, instance_ids: Iterable[str], options: Mapping[str, object]) -> None:
+        """Start the instances that are missing; an existing one keeps its labs."""
+        with self._admin() as admin, _failing():
+            missing = set(instance_ids) - set(admin.controllers())
+            for name in sorted(missing):
+                admin.add(name, **options)
+
+    def remove(self, instance_ids: Iterable[str]) -> None:
+        """Remove instances with their labs; succeed for instances that are gone already."""
+        with self._admin() as admin, _failing():
+            for name in instance_ids:
+                admin.remove(name)
+
+    def _admin(self) -> SimulatorAdmin:
+        return SimulatorAdmin(self._url, timeout=5.0)
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """Turn errors of the process into runtime failures."""
+    try:
+        yield
+    except OptionError as error:
+        raise Misconfigured(f"The simulator refuses: {error}") from error
+    except httpx.HTTPError as error:
+        raise ResponseLost(f"The simulator does not answer: {error or type(error).__name__}") from error

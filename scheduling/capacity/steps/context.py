@@ -22,7 +22,7 @@ class TickContext:
     pool: Pool
     runtime: RuntimeAdapter
     now: datetime
-    still_mine: Callable[[], bool]
+    is_lease_held: Callable[[], bool]
     counts: dict[str, int] = field(default_factory=dict)
     unmet: list[Job] = field(default_factory=list)
     attempts: list[UUID] = field(default_factory=list)

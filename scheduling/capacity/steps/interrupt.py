@@ -20,7 +20,7 @@ def interrupt(tick: TickContext) -> None:
     )
     failed: list[Exception] = []
     for slot in noticed:
-        if not tick.still_mine():
+        if not tick.is_lease_held():
             break
         try:
             _take_away(slot, tick)
@@ -54,5 +54,5 @@ def _drain(slot: Slot, tick: TickContext) -> None:
 
 
 def _end(slot: Slot, tick: TickContext) -> None:
-    if move_slot(slot=slot, to=SlotState.TERMINATING, now=tick.now, reason="taken away"):
-        tick.count("taken_away", 1)
+    if move_slot(slot=slot, to=SlotState.TERMINATING, now=tick.now, reason="interrupted by the provider"):
+        tick.count("lost", 1)

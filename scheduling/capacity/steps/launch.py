@@ -14,9 +14,9 @@ from scheduling.capacity.resources import resources_of
 from scheduling.capacity.steps.context import TickContext
 from scheduling.models import LaunchAttempt, Pool, Slot, SlotState
 from scheduling.placement.framework.demand import slots_needed
-from scheduling.selectors.capacity import occupied_slots, serving_slots
-from scheduling.selectors.launchable_slots import ANY_LAUNCH, LaunchableSlots, LaunchIntent
+from scheduling.selectors.launchable_slots import LaunchableSlots, LaunchIntent
 from scheduling.selectors.new_slots import incoming_supplies
+from scheduling.selectors.slots import occupied_slots, serving_slots
 from scheduling.services.slots import move_slots
 
 # Launches per transaction.
@@ -49,7 +49,7 @@ def keep_minimum(tick: TickContext) -> None:
     if free > 0:
         stock = LaunchableSlots(tick.new_slots, tick.runtime, most=free, now=tick.now)
         kept = max(min(lacking, free - _awaited(tick, stock, free)), 0)
-        begin_launches(tick, stock.of_any_kind(kept), "launched_to_keep")
+        begin_launches(tick, stock.of_any_kind(kept), "launched_for_minimum")
 
 
 def _awaited(tick: TickContext, stock: LaunchableSlots, free: int) -> int:
@@ -75,16 +75,11 @@ def begin_launches(tick: TickContext, intents: Sequence[LaunchIntent], name: str
     """Record up to this many launches: a slot and an open attempt each."""
     places = _free_places(tick.pool, intents)
     for start in range(0, len(places), COMMIT):
-        if not tick.still_mine():
+        if not tick.is_lease_held():
             return
         begun = begin_launches_on(places[start : start + COMMIT], now=tick.now)
         tick.attempts.extend(attempt.pk for attempt in begun)
         tick.count(name, len(begun))
-
-
-def begin_launch(slot: Slot, *, now: datetime, intent: LaunchIntent = ANY_LAUNCH) -> LaunchAttempt | None:
-    """Move a slot EMPTY → LAUNCHING and open its attempt; None if another process was first."""
-    return next(iter(begin_launches_on([(slot, intent)], now=now)), None)
 
 
 def begin_launches_on(places: Sequence[tuple[Slot, LaunchIntent]], *, now: datetime) -> list[LaunchAttempt]:

@@ -51,20 +51,20 @@ def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
     results, errors = run_in_parallel(works)
     for placed_now, new_reasons in results:
         tick.count("placed", placed_now)
-        tick.count("told", new_reasons)
+        tick.count("new_wait_reasons", new_reasons)
     if errors:
         raise errors[0]
     # Another process holds the lease now and makes its own plan.
-    if not tick.still_mine():
+    if not tick.is_lease_held():
         return
     if cycle.evictions:
-        tick.count("displaced", evict_victims(tick.pool, cycle, now=tick.now))
+        tick.count("evicted", evict_victims(tick.pool, cycle, now=tick.now))
     record_order(tick.pool, waiting, now=tick.now)
 
 
 def _place(tick: TickContext, piece: Sequence[Verdict]) -> tuple[int, int]:
     """Assign the slots and record the decisions; return how many were placed."""
-    if not tick.still_mine():
+    if not tick.is_lease_held():
         return 0, 0
     with transaction.atomic():
         done = assign_slots(tick.pool, piece, now=tick.now)
@@ -74,7 +74,7 @@ def _place(tick: TickContext, piece: Sequence[Verdict]) -> tuple[int, int]:
 
 def _record_wait_reasons(tick: TickContext, changed: Sequence[Verdict]) -> tuple[int, int]:
     """Record new wait reasons; return how many changed."""
-    if not tick.still_mine():
+    if not tick.is_lease_held():
         return 0, 0
     with transaction.atomic():
         new_reasons = record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)

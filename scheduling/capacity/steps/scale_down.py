@@ -10,9 +10,9 @@ from scheduling.capacity.launcher import may_launch
 from scheduling.capacity.steps.context import TickContext
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
 from scheduling.placement.framework.demand import slots_needed
-from scheduling.selectors.capacity import SERVING, emptying_slots, occupied_slots, serving_slots
 from scheduling.selectors.launchable_slots import LaunchableSlots
 from scheduling.selectors.new_slots import incoming_supplies
+from scheduling.selectors.slots import SERVING, emptying_slots, occupied_slots, serving_slots
 from scheduling.services.slots import move_slot
 
 
@@ -42,7 +42,7 @@ def drain_for_on_demand(tick: TickContext) -> None:
     idle = list(_idle(tick).filter(is_spot=True).exclude(pk__in=cleared.values("held_slot")))
     if idle:
         for slot in idle[: _blocking_count(tick, len(idle))]:
-            tick.count("gave_way", _drain(slot, tick, "makes room for non-preemptible work"))
+            tick.count("drained_for_on_demand", _drain(slot, tick, "makes room for non-preemptible work"))
 
 
 def _blocking_count(tick: TickContext, idle: int) -> int:
@@ -81,6 +81,6 @@ def _idle(tick: TickContext) -> QuerySet[Slot]:
 
 def _drain(slot: Slot, tick: TickContext, reason: str) -> bool:
     """Move READY → DRAINING by compare-and-set, which fails if a session was placed meanwhile."""
-    return tick.still_mine() and move_slot(
+    return tick.is_lease_held() and move_slot(
         slot=slot, to=SlotState.DRAINING, now=tick.now, reason=reason, unleased=True
     )

@@ -48,7 +48,7 @@ def _place(cycle: Cycle, job: Job) -> Verdict:
     candidates = ssn.candidates(task, job)
     number = candidates.best()
     if number is None:
-        return Verdict(job, 0, VerdictOutcome.WAITING, stuck=candidates)
+        return Verdict(job, 0, VerdictOutcome.WAITING, unplaced=candidates)
     scores = candidates.score_by_plugin(number) if cycle.keep_scores else {}
     part = ssn.part_on(task, number)
     ssn.change(job, part, 1, taking=True)
@@ -61,8 +61,10 @@ def _place_spread(cycle: Cycle, job: Job) -> Verdict:
     statement = ssn.statement()
     tried = try_spread(ssn, job, statement, keep_scores=cycle.keep_scores)
     statement.discard()
-    if tried.stuck is not None:
-        return Verdict(job, 0, VerdictOutcome.WAITING, stuck=first_unplaceable_task(ssn, job) or tried.stuck)
+    if tried.unplaced is not None:
+        return Verdict(
+            job, 0, VerdictOutcome.WAITING, unplaced=first_unplaceable_task(ssn, job) or tried.unplaced
+        )
     parts = tried.parts
     for part in parts:
         ssn.change(job, part, 1, taking=True)

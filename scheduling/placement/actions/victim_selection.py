@@ -42,12 +42,14 @@ def evict_for_waiting(
         return
     on_node = _preemptible_by_node(cycle)
     for verdict in cycle.verdicts:
-        if verdict.outcome is not VerdictOutcome.WAITING or verdict.stuck is None or not on_node:
+        if verdict.outcome is not VerdictOutcome.WAITING or verdict.unplaced is None or not on_node:
             continue
         job = verdict.job
         if job.is_spread:
             continue
-        clearing = _left_over(verdict.stuck) or _cheapest(ssn, job, verdict.stuck, on_node, filters, eligible)
+        clearing = _left_over(verdict.unplaced) or _cheapest(
+            ssn, job, verdict.unplaced, on_node, filters, eligible
+        )
         # Jobs behind it may have used up its queue's quota; then no job is evicted for it.
         if clearing is not None and not ssn.refused(job):
             _apply_plan(cycle, verdict, clearing, why)
@@ -146,5 +148,5 @@ def _apply_plan(cycle: Cycle, verdict: Verdict, clearing: EvictionPlan, why: str
     part = ssn.part_on(job.whole, clearing.number)
     statement.allocate(job, part)
     statement.commit()
-    verdict.outcome, verdict.parts, verdict.stuck = VerdictOutcome.HELD, (part,), None
+    verdict.outcome, verdict.parts, verdict.unplaced = VerdictOutcome.HELD, (part,), None
     cycle.evictions.extend(Eviction(victim, job, f"{why} {job.label}") for victim in clearing.victims)

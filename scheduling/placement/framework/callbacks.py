@@ -74,7 +74,7 @@ class ScoreFn:
     # For tasks with an equal value the scores differ by the same amount on every node.
     ranks_by: RanksBy | None = None
     # It returned an invalid score and is ignored for the rest of the cycle.
-    left_out: bool = False
+    excluded: bool = False
     # It returned a score outside 0 to 1: its scores are clipped, and no node order is shared for it.
     clipped: bool = False
 

@@ -70,20 +70,20 @@ class Candidates(ABC):
         found: dict[str, float] = {}
         for plugin, scores in self._fixed.by_plugin:
             found[plugin] = found.get(plugin, 0.0) + scores[number]
-        heard = [fn for fn in self._ssn.scores if not fn.fixed and not fn.left_out]
-        for fn, score in zip(heard, self._rescored(heard, number), strict=True):
+        active = [fn for fn in self._ssn.scores if not fn.fixed and not fn.excluded]
+        for fn, score in zip(active, self._rescored(active, number), strict=True):
             found[fn.plugin] = found.get(fn.plugin, 0.0) + score
         return found
 
-    def _rescored(self, heard: Sequence[ScoreFn], number: int) -> list[float]:
+    def _rescored(self, active: Sequence[ScoreFn], number: int) -> list[float]:
         ssn, state = self._ssn, NodeState(self._ssn.nodes, number)
-        return [call_score_on_node(ssn, fn, self.task, self.job, state) for fn in heard]
+        return [call_score_on_node(ssn, fn, self.task, self.job, state) for fn in active]
 
 
 class RankedCandidates(Candidates):
     """Candidates for shapes that need only minimum amounts and share an order of nodes."""
 
-    __slots__ = ("_columns", "_heard", "_ranking")
+    __slots__ = ("_active", "_columns", "_ranking")
 
     def __init__(
         self,
@@ -98,18 +98,18 @@ class RankedCandidates(Candidates):
         self._ranking = ranking
         # The scores by plugin in the shared order, and this shape's offset from them.
         self._columns: list[tuple[str, list[float], float]] = []
-        self._heard: Sequence[ScoreFn] | None = None
+        self._active: Sequence[ScoreFn] | None = None
         ranking.admit(needs)
 
     def _best(self) -> int | None:
-        return self._ranking.first(self._needs)
+        return self._ranking.best_node(self._needs)
 
     def allows(self, number: int) -> bool:
         enough = all(map(ge, self._ssn.nodes.left[number], self._needs))
         return enough and bool(self._fixed.open_to[number])
 
     def score_by_plugin(self, number: int) -> dict[str, float]:
-        if self._heard is not self._ranking.heard:
+        if self._active is not self._ranking.active:
             self._compare(number)
         found: dict[str, float] = {}
         for plugin, scores, apart in self._columns:
@@ -118,16 +118,16 @@ class RankedCandidates(Candidates):
 
     def _compare(self, number: int) -> None:
         """Return the offset of this shape's scores from the shared order, measured on one node."""
-        self._heard = heard = self._ranking.heard
+        self._active = active = self._ranking.active
         self._columns = [(plugin, scores, 0.0) for plugin, scores in self._fixed.by_plugin]
-        for fn, scores, own in zip(heard, self._ranking.given, self._rescored(heard, number), strict=True):
+        for fn, scores, own in zip(active, self._ranking.given, self._rescored(active, number), strict=True):
             self._columns.append((fn.plugin, scores, own - scores[number]))
 
 
 class EvaluatedCandidates(Candidates):
     """Candidates for all other shapes: calls every plugin for every node, and again for changed nodes."""
 
-    __slots__ = ("_asked", "_least", "_left_out", "_scored", "_scores", "_seen")
+    __slots__ = ("_called", "_excluded", "_least", "_scored", "_scores", "_seen")
 
     def __init__(
         self,
@@ -136,14 +136,14 @@ class EvaluatedCandidates(Candidates):
         job: Job,
         fixed: FixedAnswers,
         needs: Sequence[int],
-        asked: Sequence[PredicateFn],
+        called: Sequence[PredicateFn],
     ) -> None:
         super().__init__(ssn, task, job, fixed, needs)
         self._least: Ints = np.array(needs, np.int64)
         self._seen = len(ssn.changed)
-        self._asked = asked
-        self._scored = [fn for fn in ssn.scores if not fn.fixed and not fn.left_out]
-        self._left_out = ssn.scores_left_out
+        self._called = called
+        self._scored = [fn for fn in ssn.scores if not fn.fixed and not fn.excluded]
+        self._excluded = ssn.scores_excluded
         self._scores: Floats = np.empty(0)
         self._evaluate(None)
 
@@ -168,9 +168,9 @@ class EvaluatedCandidates(Candidates):
             at = np.frombuffer(changed[seen:], np.int64)
             # A node that changed twice is evaluated twice: cheaper than removing duplicates.
             self._evaluate(at if len(at) <= FEW else _each_once(at, len(self._scores)))
-        if self._left_out != self._ssn.scores_left_out:
-            self._left_out = self._ssn.scores_left_out
-            self._scored = [fn for fn in self._scored if not fn.left_out]
+        if self._excluded != self._ssn.scores_excluded:
+            self._excluded = self._ssn.scores_excluded
+            self._scored = [fn for fn in self._scored if not fn.excluded]
             self._evaluate(None)
 
     def _evaluate(self, at: Indexes | None) -> None:
@@ -179,7 +179,7 @@ class EvaluatedCandidates(Candidates):
         closed: Flags = np.any(nodes.levels < self._least, axis=1)
         if not fixed.all_open:
             closed |= ~nodes.of(fixed.open_to)
-        for fn in self._asked:
+        for fn in self._called:
             closed |= ~call_predicate(ssn, fn, task, job, nodes)
         score: Floats = self._base(nodes)
         for each in self._scored:
@@ -204,10 +204,10 @@ def candidates_for(ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAns
     """Return the candidates of this shape, by the fastest method that its plugins allow."""
     applying = [fn for fn in ssn.predicates if not fn.fixed and _applies(ssn, fn, task, job)]
     needs = _needs(ssn, applying, task)
-    asked = [fn for fn in applying if fn.need is None]
-    ranking = None if asked else ssn.node_order(task, job, fixed, needs)
+    called = [fn for fn in applying if fn.need is None]
+    ranking = None if called else ssn.node_order(task, job, fixed, needs)
     if ranking is None:
-        return EvaluatedCandidates(ssn, task, job, fixed, needs, asked)
+        return EvaluatedCandidates(ssn, task, job, fixed, needs, called)
     return RankedCandidates(ssn, task, job, fixed, needs, ranking)
 
 

@@ -79,7 +79,7 @@ class Configuration:
         """Return new instances of the configured plugins."""
         return [_created(choice) for choice in self.choices]
 
-    def opened(self) -> list[Plugin]:
+    def plugins_for_cycle(self) -> list[Plugin]:
         """Return new plugins for a cycle: the mandatory ones first, then the configured ones."""
         chosen, known = self.plugins(), plugins()
         named = {plugin.name for plugin in chosen}

@@ -38,7 +38,7 @@ class Verdict:
     # Shared by all jobs of one shape; filled in when the cycle ends.
     why: PlacementExplanation | None = None
     # The task that fits no node, and the candidates of its shape.
-    stuck: Candidates | None = None
+    unplaced: Candidates | None = None
 
     @property
     def summary(self) -> str:
@@ -49,7 +49,7 @@ class Verdict:
         if self.why is None:
             return self.outcome.value
         mark = "!" if self.why.failures else ""
-        return f"{self.outcome}{mark}:{self.why.dominant}"[:MAX_SUMMARY_LENGTH]
+        return f"{self.outcome}{mark}:{self.why.main_reason}"[:MAX_SUMMARY_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +84,16 @@ class Cycle:
         """Explain the jobs that fit no node, once per shape."""
         found: dict[Hashable, PlacementExplanation] = {}
         for verdict in self.verdicts:
-            if verdict.stuck is None:
+            if verdict.unplaced is None:
                 continue
-            job, stuck = verdict.job, verdict.stuck
-            shape = shape_of(self.ssn, job) if job.is_spread else id(stuck)
+            job, unplaced = verdict.job, verdict.unplaced
+            shape = shape_of(self.ssn, job) if job.is_spread else id(unplaced)
             why = found.get(shape)
             if why is None:
                 why = (
                     explain_spread(self.ssn, job)
                     if job.is_spread
-                    else explain(self.ssn, stuck.task, stuck.job)
+                    else explain(self.ssn, unplaced.task, unplaced.job)
                 )
                 found[shape] = why
             verdict.why = why
@@ -105,7 +105,7 @@ def run_cycle(snapshot: Snapshot, configuration: Configuration, *, keep_scores: 
     """Run a cycle. The tick, explanations and dry runs all use it; it changes nothing outside."""
     with garbage_collector_paused():
         ssn = SchedulingSession(snapshot)
-        ssn.open(configuration.opened())
+        ssn.open(configuration.plugins_for_cycle())
         cycle = Cycle(ssn, keep_scores)
         for name in configuration.actions:
             import_module(f"scheduling.placement.actions.{name}").run(cycle)

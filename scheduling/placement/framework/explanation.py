@@ -1,35 +1,38 @@
-"""Wait reasons: the result of every predicate on every node, as sentences."""
+"""Wait reasons: the result of every predicate on every node; and the smaller request that would fit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduling.placement.framework.amounts import CPU, MEMORY, RESOURCES, STORAGE, Amounts
 from scheduling.placement.framework.callbacks import PredicateFn, Reason
 from scheduling.placement.framework.model import Job, Task
-from scheduling.placement.framework.nodes import Flags, Indexes, Nodes, NodeState, verb_for
+from scheduling.placement.framework.nodes import Flags, Floats, Indexes, Ints, Nodes, NodeState
 from scheduling.placement.framework.plugin_calls import call_predicate
 
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
-SAMPLES = 3
+EXAMPLE_SLOTS = 3
 FAILED = "plugin-failed"
 CLIPPED = "score-clipped"
+# Resources that can be reduced; half a GPU is a different request.
+DIVISIBLE = (CPU, MEMORY, STORAGE)
 
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """One reason: the number of nodes, some of their names, and a sentence for all."""
+    """One reason: the number of nodes, some of their names, and a phrase for all: “cordoned”."""
 
     code: str
     plugin: str
     nodes: int
     text: str
-    sample: tuple[str, ...] = ()
+    example_slots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +43,17 @@ class PlacementExplanation:
     counts: tuple[ReasonCount, ...] = ()
     impossible: bool = False
     failures: tuple[ReasonCount, ...] = ()
-    # The assumption of the reasons: “With 1 of its 2 kernels placed, ”.
-    given: str = ""
+    # The assumption of the reasons: “1 of its 2 kernels placed”.
+    placed: str = ""
     # How much of a gang could be placed, as a sentence.
     partial: str = ""
 
     @property
-    def dominant(self) -> str:
+    def main_reason(self) -> str:
         return self.counts[0].code if self.counts else ("impossible" if self.impossible else "no-slots")
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Format all reasons as one sentence."""
         return f"{self._reasons} {self.partial}" if self.partial else self._reasons
 
@@ -58,13 +61,18 @@ class PlacementExplanation:
     def _reasons(self) -> str:
         if not self.counts:
             return "No slot is ready." if not self.nodes else "Sessions ahead in the queue take every slot."
-        first, *rest = self.counts
-        if not first.nodes:
+        if not self.counts[0].nodes:
             return " ".join(each.text for each in self.counts)
-        only = "the only READY slot" if self.given else "The only READY slot"
-        of = f"{self.given}{f'{first.nodes} of {self.nodes} READY slots' if self.nodes > 1 else only}"
-        others = (f"{each.nodes} {each.text}" for each in rest if each.nodes)
-        return "; ".join([f"{of} {first.text}", *others]) + "."
+        about_slots = [each for each in self.counts if each.nodes]
+        if self.nodes == 1:
+            reasons = "; ".join(each.text for each in about_slots)
+            if self.placed:
+                return f"With {self.placed}, the only ready slot does not fit: {reasons}."
+            return f"The only ready slot does not fit: {reasons}."
+        reasons = "; ".join(f"{each.nodes} {each.text}" for each in about_slots)
+        if self.placed:
+            return f"With {self.placed}, none of {self.nodes} ready slots fits: {reasons}."
+        return f"None of {self.nodes} ready slots fits: {reasons}."
 
 
 def explain(ssn: SchedulingSession, task: Task, job: Job) -> PlacementExplanation:
@@ -139,9 +147,9 @@ def _counts(
     by_code = {fn.code: numbers} if fn.code else _by_code(ssn, fn, task, job, numbers)
     rows = ssn.nodes.rows
     for code, some in by_code.items():
-        sample = tuple(rows[number].name for number in some[:SAMPLES])
+        example_slots = tuple(rows[number].name for number in some[:EXAMPLE_SLOTS])
         yield ReasonCount(
-            code, fn.plugin, len(some), _text(ssn, fn, task, job, Nodes(ssn.nodes, some)), sample
+            code, fn.plugin, len(some), _text(ssn, fn, task, job, Nodes(ssn.nodes, some)), example_slots
         )
 
 
@@ -169,8 +177,46 @@ def _text(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused
         reason = fn.scalar(task, job, NodeState(ssn.nodes, int(refused.at[0])))
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
-        return f"{verb_for(refused, 'is', 'are')} refused by {fn.plugin}"
-    verb = verb_for(refused, "is", "are")
-    if isinstance(reason, Reason):
-        return f"{verb} refused: {reason.text}"
-    return f"{verb} refused by {fn.plugin}"
+        return f"refused by {fn.plugin}"
+    return f"refused ({reason.text})" if isinstance(reason, Reason) else f"refused by {fn.plugin}"
+
+
+@dataclass(frozen=True, slots=True)
+class SmallerRequest:
+    """A request that would fit now, and on how many nodes."""
+
+    request: Amounts
+    changed: tuple[str, ...]
+    nodes: int
+
+
+def smaller_request(ssn: SchedulingSession, task: Task, job: Job) -> SmallerRequest | None:
+    """Return the smallest reduction that lets the task fit a node; None if a reduction does not help."""
+    open_to = _open_but_for_amounts(ssn, task, job)
+    wanted = [which for which in DIVISIBLE if task.request[which]]
+    if not open_to.any() or not wanted:
+        return None
+    requested: Ints = np.array([task.request[which] for which in wanted])
+    left: Ints = np.minimum(ssn.nodes.free[:, wanted], requested)
+    given_up: Floats = ((requested - left) / requested).sum(axis=1)
+    given_up[~open_to | (left <= 0).any(axis=1)] = np.inf
+    best = int(given_up.argmin())
+    if not 0 < given_up[best] < np.inf:
+        return None
+    amounts = list(task.request)
+    for which, amount in zip(wanted, left[best].tolist(), strict=True):
+        amounts[which] = amount
+    request = (amounts[0], amounts[1], amounts[2], amounts[3])
+    changed = tuple(RESOURCES[which] for which in wanted if request[which] != task.request[which])
+    fitting = allowed_by_all(ssn, replace(task, request=request), job, Nodes(ssn.nodes))
+    return SmallerRequest(request, changed, int(fitting.sum())) if fitting.any() else None
+
+
+def _open_but_for_amounts(ssn: SchedulingSession, task: Task, job: Job) -> np.ndarray:
+    every = Nodes(ssn.nodes)
+    names = {RESOURCES[which] for which in DIVISIBLE}
+    found = every.all(True)
+    for fn in ssn.predicates:
+        if fn.code not in names:
+            found &= call_predicate(ssn, fn, task, job, every)
+    return found

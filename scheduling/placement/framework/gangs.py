@@ -42,7 +42,7 @@ class GangAttempt:
     found: dict[str, _OnNode] = field(default_factory=dict)
     # Scores by plugin, summed over all tasks.
     scores: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    stuck: Candidates | None = None
+    unplaced: Candidates | None = None
 
     @property
     def parts(self) -> tuple[JobPart, ...]:
@@ -67,7 +67,7 @@ def try_spread(
         candidates = ssn.candidates(task, job)
         number = candidates.best()
         if number is None:
-            tried.stuck = candidates
+            tried.unplaced = candidates
             break
         if keep_scores:
             for plugin, score in candidates.score_by_plugin(number).items():
@@ -100,23 +100,23 @@ def longest_placeable_prefix(ssn: SchedulingSession, job: Job) -> Iterator[tuple
     """
     statement = ssn.statement()
     try:
-        stuck = first_unplaceable_task(ssn, job) or try_spread(ssn, job, statement).stuck
-        yield stuck, len(statement.operations)
+        unplaced = first_unplaceable_task(ssn, job) or try_spread(ssn, job, statement).unplaced
+        yield unplaced, len(statement.operations)
     finally:
         statement.discard()
 
 
 def explain_spread(ssn: SchedulingSession, job: Job) -> PlacementExplanation:
     """Explain why a task fits no node: alone if that suffices, otherwise with the tasks before it placed."""
-    with longest_placeable_prefix(ssn, job) as (stuck, placed):
-        if stuck is None:
+    with longest_placeable_prefix(ssn, job) as (unplaced, placed):
+        if unplaced is None:
             why = PlacementExplanation(len(ssn.nodes), failures=failed_plugins(ssn))
         else:
-            why = explain(ssn, stuck.task, job)
-    given = f"With {placed} of its {len(job.tasks)} kernels placed, " if placed else ""
+            why = explain(ssn, unplaced.task, job)
+    assumed = f"{placed} of its {len(job.tasks)} kernels placed" if placed else ""
     impossible = why.impossible or not could_hold(ssn, job)
     partial = best_partial(ssn, job) if impossible else ""
-    return replace(why, given=given, impossible=impossible, partial=partial)
+    return replace(why, placed=assumed, impossible=impossible, partial=partial)
 
 
 def best_partial(ssn: SchedulingSession, job: Job) -> str:
@@ -128,8 +128,7 @@ def best_partial(ssn: SchedulingSession, job: Job) -> str:
         return ""
     shown = ", ".join(f"{task.name or 'a kernel'} on {node}" for task, node in places[:SHOWN])
     more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-    verb = "fits" if len(places) == 1 else "fit"
-    return f"At best {len(places)} of its {len(job.tasks)} kernels {verb}: {shown}{more}."
+    return f"Best partial placement: {len(places)} of its {len(job.tasks)} kernels ({shown}{more})."
 
 
 def _places(ssn: SchedulingSession, job: Job, tasks: Iterable[Task]) -> list[tuple[Task, str]]:

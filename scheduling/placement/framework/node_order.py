@@ -32,8 +32,21 @@ class NodeOrder:
     """
 
     __slots__ = (
-        "_base", "_entries", "_fixed", "_job", "_least", "_left_out", "_open", "_order", "_own", "_scores",
-        "_seen", "_ssn", "_task", "given", "heard",
+        "_base",
+        "_entries",
+        "_excluded",
+        "_fixed",
+        "_job",
+        "_least",
+        "_open",
+        "_order",
+        "_own",
+        "_scores",
+        "_seen",
+        "_ssn",
+        "_task",
+        "active",
+        "given",
     )  # fmt: skip
 
     def __init__(
@@ -41,10 +54,10 @@ class NodeOrder:
     ) -> None:
         self._ssn, self._task, self._job, self._fixed = ssn, task, job, fixed
         # Scores that change with placements, without the invalid ones.
-        self.heard = [fn for fn in ssn.scores if not fn.fixed and not fn.left_out]
-        self._left_out = ssn.scores_left_out
+        self.active = [fn for fn in ssn.scores if not fn.fixed and not fn.excluded]
+        self._excluded = ssn.scores_excluded
         # The score of each of them on every node.
-        self.given: list[list[float]] = [[] for _ in self.heard]
+        self.given: list[list[float]] = [[] for _ in self.active]
         self._base: list[float] = fixed.scores.tolist()
         self._open: list[bool] = fixed.open_to.tolist()
         # The needs of its own task, and the smallest needs of any task here.
@@ -62,11 +75,11 @@ class NodeOrder:
             self._least = least
             self._rank()
 
-    def first(self, needs: Sequence[int]) -> int | None:
+    def best_node(self, needs: Sequence[int]) -> int | None:
         """Return the index of the best node with enough space; of equals the first by name."""
         if self._seen != len(self._ssn.changed):
             self._update_changed()
-        if self._left_out != self._ssn.scores_left_out:
+        if self._excluded != self._ssn.scores_excluded:
             self._leave_out_wrong_scores()
         cpu, memory, storage, gpu, leases, ports = needs
         rows = self._ssn.nodes.left
@@ -112,7 +125,7 @@ class NodeOrder:
 
     def _score(self, number: int) -> float:
         found, state = self._base[number], NodeState(self._ssn.nodes, number)
-        for fn, given in zip(self.heard, self.given, strict=True):
+        for fn, given in zip(self.active, self.given, strict=True):
             given[number] = score = call_score_on_node(
                 self._ssn, fn, self._task, self._job, state, shared=True
             )
@@ -125,7 +138,7 @@ class NodeOrder:
         self._seen = len(self._ssn.changed)
         self._scores = scores = self._fixed.scores + 0.0
         closed = ~((nodes.levels >= self._own).all(axis=1) & self._fixed.open_to)
-        for fn, column in zip(self.heard, self.given, strict=True):
+        for fn, column in zip(self.active, self.given, strict=True):
             given = call_score(self._ssn, fn, self._task, self._job, nodes, closed, shared=True)
             column[:] = given.tolist()
             scores += given
@@ -137,7 +150,7 @@ class NodeOrder:
 
     def _leave_out_wrong_scores(self) -> None:
         """Continue without the scores that are invalid, here or elsewhere."""
-        self._left_out = self._ssn.scores_left_out
-        self.heard = [fn for fn in self.heard if not fn.left_out]
-        self.given = [[] for _ in self.heard]
+        self._excluded = self._ssn.scores_excluded
+        self.active = [fn for fn in self.active if not fn.excluded]
+        self.given = [[] for _ in self.active]
         self._rank()

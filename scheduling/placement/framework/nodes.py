@@ -81,7 +81,7 @@ class NodeTable:
             self.free_devices[number, device] += sign * amount
         return number
 
-    def settle(self, jobs: Iterable[Job]) -> None:
+    def subtract_running(self, jobs: Iterable[Job]) -> None:
         """Subtract the running jobs; parts on nodes that are gone are ignored."""
         for job in jobs:
             for part in job.parts:
@@ -156,11 +156,6 @@ class Nodes:
         return np.full(len(self), value, np.bool_)
 
 
-def verb_for(nodes: Nodes, one: str, several: str) -> str:
-    """Return the verb for a count: “1 is cordoned”, “2 are cordoned”."""
-    return one if len(nodes) == 1 else several
-
-
 class NodeState:
     """A single node as scalar callbacks see it: its attributes and its free amounts now."""
 
@@ -229,9 +224,9 @@ def _devices(rows: Sequence[Node]) -> Ints:
     return table
 
 
-def at_least(asked: int) -> int:
+def at_least(requested: int) -> int:
     """Return the minimum free amount for a request; a request of 0 also fits an overcommitted node."""
-    return asked or NO_MINIMUM
+    return requested or NO_MINIMUM
 
 
 def fits_devices(free: Ints, amount: int) -> Flags:

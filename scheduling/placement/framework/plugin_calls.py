@@ -39,7 +39,7 @@ class FixedAnswers:
     same_score: float | None
 
     @property
-    def content(self) -> Hashable:
+    def signature(self) -> Hashable:
         """Return a key that is equal if all results are."""
         return self.open_to.tobytes(), *(tuple(given) for _, given in self.by_plugin)
 
@@ -112,7 +112,7 @@ def call_score(
             right |= closed
         if not right.all():
             found = _clipped(ssn, fn, found, found[~right], shared=shared)
-        if fn.left_out:
+        if fn.excluded:
             return np.zeros(len(nodes))
         weighted: Floats = found if fn.weight == 1 else found * fn.weight
         return weighted
@@ -132,7 +132,7 @@ def call_score_on_node(
         score = float(fn.scalar(task, job, state))
         if not LOWEST <= score <= HIGHEST and not (shared and -MAX_SCORE < score < MAX_SCORE):
             score = float(_clipped(ssn, fn, np.array([score]), np.array([score]), shared=False)[0])
-        return 0.0 if fn.left_out else score * fn.weight
+        return 0.0 if fn.excluded else score * fn.weight
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
         return 0.0

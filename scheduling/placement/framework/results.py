@@ -37,7 +37,7 @@ def _verdict(cycle: Cycle, verdict: Verdict) -> dict[str, Any]:
     if verdict.scores:
         found["scores"] = {plugin: round(score, 4) for plugin, score in verdict.scores.items()}
     if verdict.why is not None:
-        found["why"] = verdict.why.sentence
+        found["why"] = verdict.why.message
         found["reasons"] = [asdict(count) for count in (*verdict.why.counts, *verdict.why.failures)]
     return found
 
@@ -79,4 +79,4 @@ def as_lines(cycle: Cycle) -> Iterator[str]:
 def _outcome(cycle: Cycle, verdict: Verdict) -> str:
     if verdict.parts:
         return f"{verdict.outcome} on {', '.join(_name(cycle, part.node) for part in verdict.parts)}"
-    return f"{verdict.outcome}: {verdict.why.sentence}" if verdict.why else verdict.outcome.value
+    return f"{verdict.outcome}: {verdict.why.message}" if verdict.why else verdict.outcome.value

@@ -64,7 +64,7 @@ class SchedulingSession:
         self.now = snapshot.now
         self.queues = snapshot.queues
         self.nodes = NodeTable(snapshot.nodes)
-        self.nodes.settle(snapshot.running)
+        self.nodes.subtract_running(snapshot.running)
         self.predicates: list[PredicateFn] = []
         self.pre_predicates: list[tuple[str, PrePredicate]] = []
         self.scores: list[ScoreFn] = []
@@ -79,7 +79,7 @@ class SchedulingSession:
         self.changed = array("q")
         self.given_back = 0
         # The number of disabled scores; a change invalidates sums of scores.
-        self.scores_left_out = 0
+        self.scores_excluded = 0
         self._handlers: list[EventHandler] = []
         self._shapes: list[tuple[str, ShapeOf]] = []
         self._candidates: dict[Hashable, Candidates] = {}
@@ -222,9 +222,9 @@ class SchedulingSession:
     def disable_score(self, fn: ScoreFn, score: float) -> None:
         """Disable an invalid score for the rest of the cycle, and report its plugin."""
         self.failures.note(fn.plugin, is_invalid_score(score))
-        if not fn.left_out:
-            fn.left_out = True
-            self.scores_left_out += 1
+        if not fn.excluded:
+            fn.excluded = True
+            self.scores_excluded += 1
 
     # Queries, called by actions.
 
@@ -238,7 +238,7 @@ class SchedulingSession:
             fixed = self._fixed.get(kind)
             if fixed is None:
                 answers = fixed_answers(self, task, job)
-                fixed = self._fixed[kind] = self._alike.setdefault(answers.content, answers)
+                fixed = self._fixed[kind] = self._alike.setdefault(answers.signature, answers)
             found = self._candidates[shape] = candidates_for(self, task, job, fixed)
         return found
 
@@ -256,7 +256,7 @@ class SchedulingSession:
         if found is None and self._ranked < MAX_NODE_ORDERS * len(self.nodes):
             self._ranked += int(fixed.open_to.sum())
             found = NodeOrder(self, task, job, fixed, needs)
-            if any(fn.clipped for fn in found.heard):
+            if any(fn.clipped for fn in found.active):
                 return None
             self._rankings[tuple(key)] = found
         return found

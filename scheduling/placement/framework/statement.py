@@ -1,4 +1,4 @@
-"""Operation log of an action: can be rolled back to a checkpoint or committed."""
+"""Operation log of an action: it can be discarded or committed."""
 
 from __future__ import annotations
 
@@ -44,18 +44,12 @@ class PlacementStatement:
             if part.node in self._ssn.nodes.index:
                 self._do(Operation(OperationKind.EVICT, job, part, 1))
 
-    def checkpoint(self) -> int:
-        return len(self.operations)
-
-    def rollback(self, checkpoint: int) -> None:
-        """Undo everything since the checkpoint, newest first."""
-        while len(self.operations) > checkpoint:
+    def discard(self) -> None:
+        """Undo all operations, newest first."""
+        while self.operations:
             operation = self.operations.pop()
             taking = operation.kind is OperationKind.EVICT
             self._ssn.change(operation.job, operation.part, operation.leases, taking=taking)
-
-    def discard(self) -> None:
-        self.rollback(0)
 
     def commit(self) -> list[Operation]:
         """Return the operations; the session keeps their effect."""

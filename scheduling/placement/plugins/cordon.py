@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.model import Job, Task
-from scheduling.placement.framework.nodes import Flags, Nodes, NodeState, verb_for
+from scheduling.placement.framework.nodes import Flags, Nodes, NodeState
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
@@ -27,7 +27,7 @@ def in_service(task: Task, job: Job, node: NodeState) -> Reason | None:
 
 
 def out_of_service(task: Task, job: Job, nodes: Nodes) -> str:
-    return f"{verb_for(nodes, 'is', 'are')} cordoned"
+    return "cordoned"
 
 
 def in_service_batch(task: Task, job: Job, nodes: Nodes) -> Flags:

@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.model import Job, Task
-from scheduling.placement.framework.nodes import Flags, Nodes, NodeState, verb_for
+from scheduling.placement.framework.nodes import Flags, Nodes, NodeState
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
@@ -38,4 +38,4 @@ def matches_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
 
 def mismatch_text(task: Task, job: Job, nodes: Nodes) -> str:
     wanted = ", ".join(f"{key}={value}" for key, value in job.labels)
-    return f"{verb_for(nodes, 'is', 'are')} not labelled {wanted}"
+    return f"not labelled {wanted}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.model import Job, Task
-from scheduling.placement.framework.nodes import LEASES, Nodes, NodeState, verb_for
+from scheduling.placement.framework.nodes import LEASES, Nodes, NodeState
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
@@ -28,4 +28,4 @@ def has_free_lease(task: Task, job: Job, node: NodeState) -> Reason | None:
 
 
 def no_lease_text(task: Task, job: Job, nodes: Nodes) -> str:
-    return f"{verb_for(nodes, 'has', 'have')} no lease left"
+    return "without a free lease"

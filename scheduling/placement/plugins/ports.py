@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.model import Job, Task
-from scheduling.placement.framework.nodes import PORTS, Nodes, NodeState, at_least, verb_for
+from scheduling.placement.framework.nodes import PORTS, Nodes, NodeState, at_least
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
@@ -30,4 +30,4 @@ def enough(task: Task, job: Job, node: NodeState) -> Reason | None:
 
 def lacking(task: Task, job: Job, nodes: Nodes) -> str:
     most = max(int(nodes.free_ports.max()), 0)
-    return f"{verb_for(nodes, 'lacks', 'lack')} ports: {task.ports} requested, at most {most} free"
+    return f"insufficient ports ({task.ports} requested, at most {most} free)"

@@ -104,15 +104,13 @@ class _Held:
         return found
 
 
-def _of_sessions(held: int, limit: int) -> str:
-    if limit > 1:
-        return f"has {held} of the {limit} sessions it may have at once"
-    return "has the only session it may have at once" if limit else "may have no session"
-
-
 def _quota_text(queue: str, name: str, held: int, requested: int, limit: int) -> str:
     if name == SESSIONS:
-        return f"{queue} {_of_sessions(held, limit)}."
+        if limit > 1:
+            return f"{queue} has {held} of the {limit} sessions it may have at once."
+        if limit:
+            return f"{queue} has the only session it may have at once."
+        return f"{queue} may have no sessions."
     of = f" of {WORDS[name]}" if UNITS[name] == "GB" else ""
     most = amount_text(limit, name)
     return f"{queue} may hold {most}{of}: it holds {held / UNIT:g}, {requested / UNIT:g} more requested."

@@ -17,7 +17,7 @@ from scheduling.placement.framework.amounts import (
 )
 from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.model import Job, Task
-from scheduling.placement.framework.nodes import Flags, Nodes, NodeState, at_least, fits_devices, verb_for
+from scheduling.placement.framework.nodes import Flags, Nodes, NodeState, at_least, fits_devices
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
@@ -63,8 +63,8 @@ def requests_gpus(task: Task, job: Job) -> bool:
 def lacking(which: int, task: Task, job: Job, nodes: Nodes) -> str:
     name = RESOURCES[which]
     most = max(int(nodes.free[:, which].max()), 0)
-    requested, lack = amount_text(task.request[which], name), verb_for(nodes, "lacks", "lack")
-    return f"{lack} {WORDS[name]}: {requested} requested, at most {amount_text(most, name)} free"
+    requested, free = amount_text(task.request[which], name), amount_text(most, name)
+    return f"insufficient {WORDS[name]} ({requested} requested, at most {free} free)"
 
 
 def enough_gpus(task: Task, job: Job, node: NodeState) -> Reason | None:
@@ -85,11 +85,12 @@ def enough_gpus_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
 def lacking_gpus(task: Task, job: Job, nodes: Nodes) -> str:
     untouched = int((nodes.free_devices >= UNIT).sum(axis=1).max(initial=0))
     part = int(nodes.free_devices.max(initial=0))
-    there = (
-        f"{untouched} whole {'one' if untouched == 1 else 'ones'}" if untouched else f"{part / UNIT:g} of one"
-    )
-    lack = verb_for(nodes, "lacks", "lack")
-    return f"{lack} GPUs: {task.request[GPU] / UNIT:g} requested, at most {there} free"
+    requested = f"{task.request[GPU] / UNIT:g} requested"
+    if not untouched:
+        return f"insufficient GPUs ({requested}, at most {part / UNIT:g} of a GPU free)"
+    if untouched == 1:
+        return f"insufficient GPUs ({requested}, at most 1 whole GPU free)"
+    return f"insufficient GPUs ({requested}, at most {untouched} whole GPUs free)"
 
 
 def biggest_first(task: Task) -> tuple[int, ...]:

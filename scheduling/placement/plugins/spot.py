@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduling.placement.framework.callbacks import Band, Reason
 from scheduling.placement.framework.model import Job, Task
-from scheduling.placement.framework.nodes import Flags, Floats, Nodes, NodeState, verb_for
+from scheduling.placement.framework.nodes import Flags, Floats, Nodes, NodeState
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
@@ -26,11 +26,11 @@ class SpotPlugin(Plugin):
 def allows(task: Task, job: Job, node: NodeState) -> Reason | None:
     if job.preemptible or not node.node.spot:
         return None
-    return Reason("spot", "a spot slot, and this session cannot be interrupted")
+    return Reason("spot", "spot (the session is not preemptible)")
 
 
 def spot_text(task: Task, job: Job, nodes: Nodes) -> str:
-    return f"{verb_for(nodes, 'is a spot slot', 'are spot slots')}, and it cannot be interrupted"
+    return "spot (the session is not preemptible)"
 
 
 def allows_batch(task: Task, job: Job, nodes: Nodes) -> Flags:

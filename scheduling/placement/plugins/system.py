@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.model import Job, Task
-from scheduling.placement.framework.nodes import Flags, Nodes, NodeState, verb_for
+from scheduling.placement.framework.nodes import Flags, Nodes, NodeState
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
@@ -35,4 +35,4 @@ def matches_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
 
 
 def mismatch_text(task: Task, job: Job, nodes: Nodes) -> str:
-    return f"{verb_for(nodes, 'does', 'do')} not run {job.system}"
+    return f"not running {job.system}"

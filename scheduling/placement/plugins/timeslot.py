@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from scheduling.options import number
 from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.model import FOREVER, Job, Task
-from scheduling.placement.framework.nodes import Flags, Nodes, NodeState, verb_for
+from scheduling.placement.framework.nodes import Flags, Nodes, NodeState
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
@@ -24,16 +24,18 @@ class TimeslotPlugin(Plugin):
     lead_minutes: float = number(15, 0, 1440)
 
     @property
-    def turn(self) -> str:
+    def booking_text(self) -> str:
+        """Return when an advance booking joins the queue."""
         if not self.lead_minutes:
-            return "when its timeslot begins"
-        minutes = "1 minute" if self.lead_minutes == 1 else f"{self.lead_minutes:g} minutes"
-        return f"{minutes} before its timeslot"
+            return "Advance booking. It joins the queue when its timeslot begins."
+        if self.lead_minutes == 1:
+            return "Advance booking. It joins the queue 1 minute before its timeslot."
+        return f"Advance booking. It joins the queue {self.lead_minutes:g} minutes before its timeslot."
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         now, lead = ssn.now, self.lead_minutes * 60
         # The same text for all advance bookings, without the time: pages and the API show it per session.
-        early = Reason(TOO_EARLY, f"Advance booking. It joins the queue {self.turn}.")
+        early = Reason(TOO_EARLY, self.booking_text)
 
         def in_time(task: Task, job: Job) -> Reason | None:
             if job.starts - lead > now:
@@ -52,11 +54,11 @@ class TimeslotPlugin(Plugin):
 def stays_until_end(task: Task, job: Job, node: NodeState) -> Reason | None:
     if node.node.until >= job.ends:
         return None
-    return Reason("timeslot", f"goes at {_clock(node.node.until)}, before the end of the timeslot")
+    return Reason("timeslot", f"terminates at {_clock(node.node.until)}, before the timeslot ends")
 
 
 def leaves_early_text(task: Task, job: Job, nodes: Nodes) -> str:
-    return f"{verb_for(nodes, 'goes', 'go')} before its end"
+    return "terminating before the timeslot ends"
 
 
 def stays_batch(task: Task, job: Job, nodes: Nodes) -> Flags:

@@ -184,7 +184,7 @@ def check_nothing_twice(done: Counter[str]) -> None:
     placed = Reservation.objects.filter(assigned_at__isnull=False).count()
     assert done["placed"] == placed > 5
     attempts = LaunchAttempt.objects.all()
-    assert done["launched_for_demand"] + done["launched_to_keep"] == attempts.count() > 0
+    assert done["launched_for_demand"] + done["launched_for_minimum"] == attempts.count() > 0
     launched = attempts.filter(outcome=AttemptOutcome.LAUNCHED)
     assert SimulatedInstance.objects.count() == launched.count()
     assert set(launched.values_list("instance_id", flat=True)) == set(

@@ -105,7 +105,7 @@ def make_decision(pool: Pool, slot: Slot, reservation: Reservation, now: datetim
     ReservationPart.objects.create(reservation=reservation, slot=slot, kernels=["r1"], **amounts)
     QueueOrder.objects.create(pool=pool, at=now, ids=reservation.pk.bytes)
     LastVerdict.objects.create(reservation=reservation, summary="waiting:memory_gb")
-    why = Explanation.objects.create(digest="d1", dominant="memory_gb", sentence="No room.", slots=1)
+    why = Explanation.objects.create(digest="d1", main_reason="memory_gb", message="No room.", slots=1)
     Decision.objects.create(
         reservation=reservation, pool=pool, tick=TickRun.objects.get(pool=pool), at=now, outcome="waiting",
         position=1, why=why,

@@ -156,7 +156,7 @@ def test_a_session(people, session_in, state):
     actions = with_moment(SESSION, "ends_at", session.ends_at + timedelta(hours=1))
     place = placed(session.pk)
     assert deviations(people, actions, state, reverse("session_detail", args=[session.pk]), place) == []
-    assert deviations(people, WAITING, state, reverse("session_why", args=[session.pk]), place) == []
+    assert deviations(people, WAITING, state, reverse("session_wait_reasons", args=[session.pk]), place) == []
     assert deviations(people, OBSERVED, state, reverse("session_observed", args=[session.pk]), place) == []
 
 

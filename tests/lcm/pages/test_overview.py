@@ -195,11 +195,11 @@ def test_sessions_are_counted_by_status(client, viewer, session, session_in):
 
 
 def test_advance_bookings_are_counted_beside_waiting_sessions(client, viewer, session):
-    Reservation.objects.update(turn_at=timezone.now() + timedelta(days=1))
+    Reservation.objects.update(joins_queue_at=timezone.now() + timedelta(days=1))
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
     assert "0 running · 0 waiting, 1 booked" in page
-    assert '<small>sessions</small><div class="sub">1 booked ahead</div>' in page
+    assert '<small>sessions</small><div class="sub">1 booked</div>' in page
 
 
 def test_the_maximum_number_of_slots_is_shown(client, viewer, pool, now):

@@ -24,7 +24,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "session_cancel": ("POST api:session-cancel",),
     "session_bulk_cancel": ("POST api:session-cancel",),
     "session_extend": ("POST api:session-extend",),
-    "session_why": ("GET capacity:session-explain",),
+    "session_wait_reasons": ("GET capacity:session-explain",),
     "session_capacity": ("GET capacity:reservation-list", "GET capacity:reservation-detail"),
     "session_pool": ("POST capacity:session-move",),
     "session_observed": (

@@ -108,7 +108,7 @@ PAGES: dict[str, dict[str, str]] = {
     "reservation_bulk_cancel": {"POST": "operator"},
     "reservation_detail": {"GET": "viewer"},
     "reservation_cancel": {"GET": "operator", "POST": "operator"},
-    "session_why": {"GET": "viewer"},
+    "session_wait_reasons": {"GET": "viewer"},
     "session_capacity": {"GET": "viewer"},
     "session_pool": {"GET": "operator", "POST": "operator"},
     "controller_list": {"GET": "viewer"},

@@ -32,7 +32,7 @@ def test_slots_reservations_leases_and_the_queue_are_counted(tuned):
     assert seen["lcm_unmet_demand"] == {("cml-eu",): 2}
     assert seen["lcm_oldest_pending_seconds"][("cml-eu",)] >= 0
     assert (seen["lcm_leases_used"], seen["lcm_leases_limit"]) == ({("cml-eu",): 1}, {("cml-eu",): 20})
-    assert seen["lcm_warm_deficit"] == {("cml-eu",): 2}
+    assert seen["lcm_warm_slots_missing"] == {("cml-eu",): 2}
 
 
 def test_ticks_and_observers_have_their_times(tuned):
@@ -48,7 +48,7 @@ def test_ticks_and_observers_have_their_times(tuned):
     assert ("service-discovery", "observer") in seen["lcm_observer_lag_seconds"]
 
 
-NAMES = ["unmet_demand", "oldest_pending_seconds", "leases_used", "leases_limit", "warm_deficit"]
+NAMES = ["unmet_demand", "oldest_pending_seconds", "leases_used", "leases_limit", "warm_slots_missing"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -61,9 +61,9 @@ def test_an_empty_pool_has_figures_too(pool, name):
 def test_a_slot_that_accepts_no_sessions_is_not_warm(tuned, change):
     fleet = tuned(warm_slots=1)
     fleet.slot(**change)
-    assert figures()["lcm_warm_deficit"] == {("cml-eu",): 1}
+    assert figures()["lcm_warm_slots_missing"] == {("cml-eu",): 1}
     tuned(enabled=False)
-    assert figures()["lcm_warm_deficit"] == {("cml-eu",): 0}
+    assert figures()["lcm_warm_slots_missing"] == {("cml-eu",): 0}
 
 
 def value(name: str, **labels: str) -> float:

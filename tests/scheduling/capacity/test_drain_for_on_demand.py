@@ -28,7 +28,7 @@ def kept(request, tuned, mixed) -> Fleet:
 
 def test_an_idle_spot_slot_is_drained_if_warm_slots_fill_the_pool(kept):
     claim = kept.reservation(16, ttl=86_400)
-    assert kept.round().counts["gave_way"] == 1
+    assert kept.round().counts["drained_for_on_demand"] == 1
     for _ in range(5):
         kept.round()
     assert (phases([claim]), launches(kept)[2:]) == ([Phase.READY], ["sim-large"])
@@ -52,10 +52,13 @@ def test_only_as_many_slots_as_needed_are_drained(kept):
 def test_no_second_slot_is_drained_while_one_is_draining(kept):
     """A second tick, before the first slot is gone, sees that a slot is draining."""
     kept.reservation(16, ttl=86_400)
-    assert [kept.tick().counts.get("gave_way", 0) for _ in range(3)] == [1, 0, 0]
+    assert [kept.tick().counts.get("drained_for_on_demand", 0) for _ in range(3)] == [1, 0, 0]
     kept.runtime.ends_at_once = False
     kept.reconcile()
-    assert (kept.tick().counts.get("gave_way", 0), sorted(kept.states())) == (0, [S.READY, S.TERMINATING])
+    assert (kept.tick().counts.get("drained_for_on_demand", 0), sorted(kept.states())) == (
+        0,
+        [S.READY, S.TERMINATING],
+    )
 
 
 def test_refused_on_demand_capacity_does_not_drain_spot_slots_repeatedly(kept):
@@ -147,7 +150,7 @@ def test_no_slot_is_drained_if_there_is_space_or_an_incoming_slot(tuned, kept):
     tuned(max_slots=3)
     kept.reservation(16, ttl=86_400)
     for _ in range(6):
-        assert "gave_way" not in kept.round().counts
+        assert "drained_for_on_demand" not in kept.round().counts
     assert sorted(launches(kept)) == ["sim-large", "sim-large-spot", "sim-large-spot"]
 
 

@@ -274,7 +274,7 @@ def test_counts_show_the_results(fleet):
     fleet.clock.advance(minutes=2)
     second = fleet.context()
     interrupt(second)
-    assert (first.counts, second.counts) == ({"interrupted": 2}, {"taken_away": 2})
+    assert (first.counts, second.counts) == ({"interrupted": 2}, {"lost": 2})
 
 
 def test_a_slot_that_fails_does_not_keep_the_others_from_draining(fleet, monkeypatch):

@@ -49,7 +49,7 @@ def test_one_cap_for_demand_minimum_and_warm_together(tuned):
 def test_slots_that_drain_without_leases_do_not_count_as_serving(tuned):
     fleet = tuned(min_slots=1)
     fleet.slot(S.DRAINING)
-    assert fleet.tick().counts == {"launched_to_keep": 1}
+    assert fleet.tick().counts == {"launched_for_minimum": 1}
 
 
 @pytest.mark.parametrize(("minimum", "warm"), [(0, 0), (2, 0), (0, 2), (2, 1), (1, 3)])
@@ -120,7 +120,7 @@ def test_an_interruption_does_not_wait_for_the_next_tick_to_count_as_unmet_deman
     session = lab_on(slot)
     record_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
     report = fleet.clean_tick()
-    assert report.counts == {"interrupted": 1, "told": 1, "unmet": 1, "launched_for_demand": 1}
+    assert report.counts == {"interrupted": 1, "new_wait_reasons": 1, "unmet": 1, "launched_for_demand": 1}
     assert active_of(session).phase == Phase.PENDING
 
 

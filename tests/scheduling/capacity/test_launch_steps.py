@@ -7,11 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from scheduling.capacity.steps.launch import begin_launch, keep_minimum, launch_for_demand
+from scheduling.capacity.steps.launch import keep_minimum, launch_for_demand
 from scheduling.capacity.steps.place import place_waiting
 from scheduling.models import IN_FLIGHT, LaunchAttempt, Slot, SlotState
 from scheduling.services.pools import update_pool
 from scheduling.services.slots import cordon_slot, record_interruption
+from tests.support.fleet import begin_launch
 
 S = SlotState
 
@@ -245,6 +246,6 @@ def test_two_that_begin_to_launch_one_slot_leave_one_attempt(fleet):
 def test_a_tick_that_lost_its_lease_begins_no_more_launches(tuned):
     fleet = tuned(min_slots=3)
     tick = fleet.context()
-    tick.still_mine = lambda: False
+    tick.is_lease_held = lambda: False
     keep_minimum(tick)
     assert tick.attempts == []

@@ -102,9 +102,9 @@ def test_a_fresh_lease_needs_no_query(elapsed, django_assert_num_queries, second
     with lease("tick", length=MINUTE) as hold:
         elapsed(seconds)
         with django_assert_num_queries(queries):
-            assert hold.still_mine()
+            assert hold.is_held()
         with django_assert_num_queries(0):
-            assert hold.still_mine()
+            assert hold.is_held()
 
 
 def test_a_process_that_was_frozen_notices_that_it_lost_the_lease(elapsed):
@@ -112,7 +112,7 @@ def test_a_process_that_was_frozen_notices_that_it_lost_the_lease(elapsed):
         elapsed(61)
         expire()
         with lease("tick", length=MINUTE):
-            assert not first.still_mine()
+            assert not first.is_held()
 
 
 def test_the_thread_renews_after_each_third_and_sooner_after_an_error_and_ends_when_the_lease_is_lost():

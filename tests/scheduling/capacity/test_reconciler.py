@@ -16,11 +16,10 @@ from scheduling.capacity.runtimes.base import (
     RuntimeFailure,
     Throttled,
 )
-from scheduling.capacity.steps.launch import begin_launch
 from scheduling.coordination.leases import lease
 from scheduling.models import LaunchAttempt, Phase, Slot, SlotState
 from scheduling.services.slots import terminate_slot
-from tests.support.fleet import phases
+from tests.support.fleet import begin_launch, phases
 
 S = SlotState
 WITH_INSTANCE = [S.BOOTING, S.BINDING, S.READY, S.DRAINING, S.TERMINATING]
@@ -235,9 +234,9 @@ def test_a_slot_whose_instance_was_stopped_is_ended_and_its_sessions_fail(fleet,
 @pytest.mark.parametrize(
     ("state", "seconds", "after", "reason"),
     [
-        (S.LAUNCHING, 300, S.EMPTY, "no answer to the launch in time"),
+        (S.LAUNCHING, 300, S.EMPTY, "no response to the launch request in time"),
         (S.BOOTING, 300, S.TERMINATING, "did not boot in time"),
-        (S.BINDING, 180, S.TERMINATING, "its worker did not answer in time: not ready"),
+        (S.BINDING, 180, S.TERMINATING, "its worker did not respond in time: not ready"),
         (S.TERMINATING, 300, S.ERROR, "its instance did not terminate in time"),
     ],
 )
@@ -401,7 +400,7 @@ def test_valid_parts_of_a_workers_report_are_stored(fleet):
     Slot.objects.filter(pk=silent.pk).update(state=S.BINDING, state_deadline=fleet.clock())
     fleet.runtime.health = Health(False, "\x00")
     fleet.reconcile()
-    assert (state_of(silent), silent.reason) == (S.TERMINATING, "its worker did not answer in time: \ufffd")
+    assert (state_of(silent), silent.reason) == (S.TERMINATING, "its worker did not respond in time: \ufffd")
 
 
 def test_a_slot_in_error_that_still_has_leases_loses_them_when_its_time_is_over(fleet, lab_on):

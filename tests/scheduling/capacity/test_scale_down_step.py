@@ -120,7 +120,7 @@ def test_a_claim_that_fits_nowhere_does_not_keep_idle_slots(tuned):
     fleet.clock.advance(hours=1)
     report = fleet.clean_tick()
     claim.refresh_from_db()
-    assert (claim.phase, report.counts) == ("PENDING", {"told": 1, "drained": 1})
+    assert (claim.phase, report.counts) == ("PENDING", {"new_wait_reasons": 1, "drained": 1})
 
 
 def test_a_drained_slot_shows_its_reason_and_deadline(fleet):

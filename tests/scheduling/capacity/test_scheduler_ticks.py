@@ -50,7 +50,7 @@ def test_labels_that_no_slot_can_have_are_impossible_in_the_first_cycle(fleet, l
     report = fleet.clean_tick()
     decision = Decision.objects.get()
     assert (decision.outcome, active_of(session).verdict) == ("impossible", "impossible:labels")
-    assert "not labelled rack=b" in decision.why.sentence
+    assert "not labelled rack=b" in decision.why.message
     # Nothing is launched for a session that would never fit.
     assert "launched_for_demand" not in report.counts
 
@@ -164,7 +164,7 @@ def test_a_quota_holds_across_ticks(tuned):
     fleet.clean_tick()
     assert [status_of(session) for session in (*mine, theirs)] == [S.SCHEDULED, S.PENDING, S.SCHEDULED]
     decision = Decision.objects.get(outcome="refused")
-    assert decision.why.sentence == "academy / one has 2 of the 2 sessions it may have at once."
+    assert decision.why.message == "academy / one has 2 of the 2 sessions it may have at once."
     transition_session(session=running, to=S.STOPPING, actor=SYSTEM, now=fleet.clock())
     end(running, fleet)
     fleet.clean_tick()

@@ -15,7 +15,7 @@ from scheduling.services.heartbeats import record_heartbeat
 
 S = SlotState
 AWAY = Health(False, "no route to host")
-GONE = "its worker no longer answers: no route to host"
+GONE = "its worker no longer responds: no route to host"
 
 
 def state_of(slot):
@@ -132,7 +132,7 @@ def test_when_none_of_several_answers_it_is_our_network_and_their_labs_run_on(fl
     fleet.runtime.health = AWAY
     pass_by(fleet, minutes=34.5)
     assert [state_of(slot) for slot in slots] == [S.READY] * 2
-    assert "no_silent_worker_answers" in caplog.messages
+    assert "silent_workers_unreachable" in caplog.messages
     fleet.runtime.health = Health(True)
     pass_by(fleet, minutes=1)
     assert [status_of(session) for session in sessions] == [SessionStatus.RUNNING] * 2
@@ -187,6 +187,6 @@ def test_the_page_of_a_slot_shows_since_when_probes_fail(fleet, client, viewer):
     slot = fleet.slot()
     client.force_login(viewer)
     address = f"/slots/{slot.pk}/"
-    assert "Unanswered since" not in client.get(address).content.decode()
+    assert "No response since" not in client.get(address).content.decode()
     Slot.objects.filter(pk=slot.pk).update(unanswered_since=fleet.clock() - timedelta(minutes=3))
-    assert "Unanswered since" in client.get(address).content.decode()
+    assert "No response since" in client.get(address).content.decode()

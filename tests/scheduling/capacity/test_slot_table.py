@@ -144,7 +144,7 @@ def test_an_operator_gives_a_reason(fleet, as_operator, action):
 def test_a_slot_with_sessions_is_not_terminated(fleet, as_operator):
     slot = fleet.slot()
     fleet.put(fleet.reservation(), slot)
-    with pytest.raises(StateConflict, match="has a lease"):
+    with pytest.raises(StateConflict, match="has 1 lease"):
         terminate_slot(slot=slot, reason="now", actor=as_operator, now=fleet.clock())
 
 
@@ -171,7 +171,7 @@ def test_a_heartbeat_is_kept(fleet):
     assert (slot.last_heartbeat, slot.version) == (fleet.clock(), "2.10.0")
 
 
-@pytest.mark.parametrize(("leases", "said"), [(1, "still has a lease"), (2, "still has 2 leases")])
+@pytest.mark.parametrize(("leases", "said"), [(1, "still has 1 lease"), (2, "still has 2 leases")])
 def test_a_slot_in_error_with_leases_is_not_retried_and_shows_the_reason(fleet, as_operator, leases, said):
     slot = fleet.slot(S.ERROR, lease_count=leases)
     with pytest.raises(StateConflict, match=said):

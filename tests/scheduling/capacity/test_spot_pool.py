@@ -86,10 +86,7 @@ def test_without_on_demand_offerings_nothing_is_launched_and_the_reason_is_shown
     found = explain_session(session, now=fleet.clock())
     assert (found.outcome, [step.text for step in found.steps]) == (
         "impossible",
-        [
-            "No slot of cml-eu can ever hold it: even when empty, a slot is a spot slot, "
-            "and it cannot be interrupted."
-        ],
+        ["No slot of cml-eu can ever hold it, even when empty: spot (the session is not preemptible)."],
     )
 
 

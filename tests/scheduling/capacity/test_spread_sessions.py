@@ -10,7 +10,8 @@ from lcm.domain.lifecycle import SessionStatus as S
 from lcm.services.sessions import cancel_session, transition_session
 from scheduling.models import Decision, Phase, PortAllocation, Reservation, ReservationPart, Slot
 from scheduling.placement.framework.configuration import read_configuration
-from scheduling.selectors.capacity import figures_of, slot_allocations
+from scheduling.selectors.pools import figures_of
+from scheduling.selectors.slots import slot_allocations
 from scheduling.selectors.snapshots import snapshot_of
 from scheduling.services.lost_slots import fail_sessions_on_slot
 from tests.support.factories import make_definition
@@ -139,4 +140,4 @@ def test_the_reason_names_the_node_that_finds_no_place(tuned):
     party = Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread"))
     party.asks()
     fleet.clean_tick()
-    assert "CPU: 2 cores requested, at most 1 core free" in Decision.objects.get().why.sentence
+    assert "insufficient CPU (2 cores requested, at most 1 core free)" in Decision.objects.get().why.message

@@ -19,7 +19,7 @@ from tests.support.fake_runtime import NoMetrics
 from tests.support.fleet import phases
 
 S = SlotState
-NAMES = ["expire", "interrupt", "place", "launch", "keep", "scale_down"]
+NAMES = ["expire", "interrupt", "place", "launch", "keep_minimum", "scale_down"]
 
 
 def test_the_steps_run_in_the_order_of_the_design():
@@ -48,7 +48,7 @@ def test_a_step_that_fails_is_reported_and_the_others_still_run(tuned, monkeypat
         "interrupt": bool(fleet.slots(S.DRAINING)),
         "place": phases(waiting).count(Phase.READY) == len(ready),
         "launch": report.counts.get("launched_for_demand", 0) > 0,
-        "keep": report.counts.get("launched_to_keep", 0) > 0,
+        "keep_minimum": report.counts.get("launched_for_minimum", 0) > 0,
     }
     lost = {name} | ({"launch"} if name == "place" else set())
     assert {step for step, worked in done.items() if not worked} == lost - {"scale_down"}
@@ -123,7 +123,11 @@ def test_quiet_ticks_leave_one_row_and_busy_ones_a_row_each(fleet):
     fleet.reservation()
     fleet.clean_tick()
     assert TickRun.objects.count() == 2
-    assert TickRun.objects.latest("started_at").counts == {"told": 1, "unmet": 1, "launched_for_demand": 1}
+    assert TickRun.objects.latest("started_at").counts == {
+        "new_wait_reasons": 1,
+        "unmet": 1,
+        "launched_for_demand": 1,
+    }
 
 
 def test_a_tick_with_a_new_wait_reason_keeps_its_row_and_its_decisions(tuned):
@@ -134,7 +138,7 @@ def test_a_tick_with_a_new_wait_reason_keeps_its_row_and_its_decisions(tuned):
         fleet.clean_tick()
         fleet.clock.advance(seconds=5)
     told, quiet = TickRun.objects.order_by("started_at")
-    assert (told.counts, quiet.counts) == ({"told": 1, "unmet": 1}, {"unmet": 1})
+    assert (told.counts, quiet.counts) == ({"new_wait_reasons": 1, "unmet": 1}, {"unmet": 1})
     decision = Decision.objects.get()
     assert (decision.tick_id, decision.at) == (told.pk, told.started_at)
 
@@ -220,7 +224,7 @@ def test_launches_and_reconciling_by_their_tasks_fill_a_simulated_pool(tuned, mo
 def test_old_ticks_are_forgotten(fleet, time_machine):
     fleet.clean_tick()
     time_machine.move_to(fleet.clock() + timedelta(days=2, seconds=1))
-    tasks.forget_ticks()
+    tasks.delete_old_records()
     assert not TickRun.objects.exists()
 
 
@@ -228,7 +232,7 @@ def test_expired_leases_are_deleted_too(fleet, time_machine):
     time_machine.move_to(fleet.clock())
     for name, age in (("launch:1", timedelta(days=2, seconds=1)), ("launch:2", timedelta(days=1))):
         ProcessLease.objects.create(name=name, holder="dead", expires_at=fleet.clock() - age)
-    tasks.forget_ticks()
+    tasks.delete_old_records()
     assert ProcessLease.objects.get().name == "launch:2"
 
 

@@ -122,11 +122,11 @@ def test_a_burst_without_a_broker_calls_it_once_and_warns_once(
         for _ in range(20):
             fleet.reservation()
             cache.clear()
-    assert (len(asked), warnings(caplog)) == (1, ["wake_failed"])
+    assert (len(asked), warnings(caplog)) == (1, ["tick_trigger_failed"])
 
 
 def test_a_broker_that_is_back_is_used_again(fleet, monkeypatch, sent, broker):
-    broker.failed(OSError("gone"))
+    broker.record_failure(OSError("gone"))
     tick_trigger._send(str(fleet.pool.pk))
     assert sent == []
     monkeypatch.setattr(broker, "open_until", time.monotonic())
@@ -156,7 +156,7 @@ def test_a_broker_that_takes_calls_and_never_answers_does_not_slow_the_request(
         for _ in range(10):
             fleet.reservation()
     assert time.monotonic() - begun < 20
-    assert warnings(caplog) == ["wake_failed"]
+    assert warnings(caplog) == ["tick_trigger_failed"]
 
 
 def test_a_run_cannot_be_enqueued_through_a_broker_that_never_answers(monkeypatch, silent_address):

@@ -133,7 +133,7 @@ def test_a_run_that_outlives_its_lease_stops_and_is_noticed(own, clock, caplog):
     assert (result.success_count, result.error) == (1, LEASE_LOST)
     assert observer.seen == [1]
     assert ObserverRun.objects.get().error == LEASE_LOST
-    assert "run_outlived_its_lease" in caplog.text
+    assert "run_exceeded_lease" in caplog.text
 
 
 def test_losing_the_lease_with_the_last_target_is_noticed_too(own, clock):

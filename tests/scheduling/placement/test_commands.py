@@ -37,7 +37,10 @@ def replay(*arguments) -> str:
 
 def test_a_replay_prints_the_placements(document):
     lines = replay(document).splitlines()
-    why = "2 of 2 READY slots lack CPU: 9 cores requested, at most 4 cores free; 1 is cordoned."
+    why = (
+        "None of 2 ready slots fits: 2 insufficient CPU (9 cores requested, at most 4 cores free); "
+        "1 cordoned."
+    )
     assert " ".join(lines[0].split()) == f"1 big impossible: {why}"
     assert lines[1].split() == ["2", "small", "placed", "on", "s-01"]
     assert lines[2] == "1 placed, 1 impossible; 0 to stop"

@@ -88,7 +88,7 @@ def test_a_plugin_of_another_package_is_found_configured_called_and_named(tmp_pa
     assert ("own_spot", "own_spot") in {
         (each["code"], each["plugin"]) for each in verdicts["exam-2"]["reasons"]
     }
-    assert "is a spot slot" in verdicts["exam-2"]["why"]
+    assert "1 spot slot" in verdicts["exam-2"]["why"]
     assert ("crowded-gpu", "own_gpus") in {
         (each["code"], each["plugin"]) for each in verdicts["crowded"]["reasons"]
     }
@@ -120,7 +120,7 @@ def test_every_step_of_the_guide_keeps_exams_off_spot_slots(text, monkeypatch):
     assert [(verdict.job.id, verdict.outcome.value) for verdict in cycle.verdicts] == [
         ("exam", "impossible"), ("practice", "placed"),
     ]  # fmt: skip
-    assert "spot slot" in cycle.verdicts[0].why.sentence
+    assert "spot slot" in cycle.verdicts[0].why.message
     both = snapshot([node("a", spot=True), node("b")], [job("practice", preemptible=True)])
     if "score" in text:
         assert run_with(both, plugin).placed[0].parts[0].node == "b"

@@ -13,7 +13,7 @@ from scheduling.metrics import capacity_figures
 from scheduling.models import Pool, TickRun
 from scheduling.pages.overview import capacity_attention_items, queue_part, waiting_clause
 from scheduling.pages.texts import pool_sentence
-from scheduling.selectors.capacity import figures_of, pools
+from scheduling.selectors.pools import figures_of, pools
 from scheduling.services.lost_slots import fail_sessions_on_slot
 from scheduling.services.pool_transfer import move_to_pool
 from scheduling.services.pools import create_pool, update_pool, update_queue_entry_times
@@ -41,7 +41,7 @@ def booked(lab, clock):
 
 def waits(now):
     row = pools(now).get(name="cml-eu")
-    return row.waiting, row.oldest
+    return row.waiting, row.oldest_waiting_since
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,13 @@ def waits(now):
 )
 def test_the_turn_comes_a_lead_before_the_timeslot(fleet, booked, later, turn):
     claim = active_of(booked(later))
-    assert claim.turn_at == (fleet.clock() + turn if turn else None)
+    assert claim.joins_queue_at == (fleet.clock() + turn if turn else None)
 
 
 @pytest.mark.parametrize(("scheduler", "before"), [(EARLIER, 2 * HOUR), (AT_ONCE, None), ("{", 15 * MINUTE)])
 def test_the_lead_is_that_of_the_pool_s_scheduler(tuned, booked, scheduler, before):
     fleet = tuned(scheduler=scheduler)
-    assert active_of(booked()).turn_at == (fleet.clock() + DAY - before if before else None)
+    assert active_of(booked()).joins_queue_at == (fleet.clock() + DAY - before if before else None)
 
 
 def test_one_that_is_booked_ahead_waits_from_its_turn_on(fleet, booked):
@@ -66,9 +66,9 @@ def test_one_that_is_booked_ahead_waits_from_its_turn_on(fleet, booked):
     assert waits(start + 12 * HOUR) == (0, None)
     assert waits(turn) == (1, turn)
     figures = figures_of(fleet.pool, start + HOUR)
-    assert (figures.waiting, figures.ahead, figures.oldest) == (0, 1, None)
+    assert (figures.waiting, figures.ahead, figures.oldest_waiting_since) == (0, 1, None)
     figures = figures_of(fleet.pool, turn + HOUR)
-    assert (figures.waiting, figures.ahead, figures.oldest) == (1, 0, turn)
+    assert (figures.waiting, figures.ahead, figures.oldest_waiting_since) == (1, 0, turn)
 
 
 def test_an_immediate_session_and_a_bare_reservation_wait_from_their_request(fleet, lab, booked):
@@ -174,15 +174,15 @@ def test_in_another_pool_its_turn_is_that_pool_s(fleet, booked, as_operator):
     create_pool(name="cml-other", actor=SYSTEM, scheduler=EARLIER)
     session = booked()
     move_to_pool(session=session, pool="cml-other", reason="x", actor=as_operator, now=fleet.clock())
-    assert active_of(session).turn_at == session.starts_at - 2 * HOUR
+    assert active_of(session).joins_queue_at == session.starts_at - 2 * HOUR
 
 
 def test_back_in_the_queue_its_turn_is_the_same(fleet, booked):
     slot, session = fleet.slot(), booked()
-    turn = active_of(session).turn_at
+    turn = active_of(session).joins_queue_at
     fleet.put(session, slot)
     fail_sessions_on_slot(slot=slot, reason="gone", now=fleet.clock.advance(minutes=1))
-    assert active_of(session).turn_at == turn
+    assert active_of(session).joins_queue_at == turn
 
 
 def test_another_scheduler_recomputes_the_queue_entries(fleet, booked, lab, as_admin):
@@ -190,16 +190,16 @@ def test_another_scheduler_recomputes_the_queue_entries(fleet, booked, lab, as_a
     turns = []
     for scheduler in (EARLIER, AT_ONCE, ""):
         update_pool(pool=fleet.fresh(), actor=as_admin, scheduler=scheduler, reason="a try")
-        turns.append(active_of(ahead).turn_at)
+        turns.append(active_of(ahead).joins_queue_at)
     assert turns == [ahead.starts_at - 2 * HOUR, None, ahead.starts_at - 15 * MINUTE]
     bare.refresh_from_db()
-    assert (active_of(soon).turn_at, bare.turn_at) == (None, None)
+    assert (active_of(soon).joins_queue_at, bare.joins_queue_at) == (None, None)
 
 
 def test_turns_of_claims_that_ended_stay(fleet, booked, as_admin):
     slot, session = fleet.slot(), booked()
     fleet.put(session, slot)
-    told = active_of(session).turn_at
+    told = active_of(session).joins_queue_at
     Pool.objects.update(scheduler=EARLIER)
     update_queue_entry_times(fleet.fresh())
-    assert (session.status, active_of(session).turn_at) == (SessionStatus.SCHEDULED, told)
+    assert (session.status, active_of(session).joins_queue_at) == (SessionStatus.SCHEDULED, told)

@@ -51,10 +51,10 @@ def test_a_new_reason_is_a_new_decision(tuned, lab):
     fleet.clock.advance(seconds=10)
     type(slot).objects.filter(pk=slot.pk).update(cordoned=False, cpu_cores=1)
     fleet.clean_tick()
-    sentences = Decision.objects.order_by("at", "pk").values_list("why__sentence", flat=True)
-    assert list(sentences) == [
-        "The only READY slot is cordoned.",
-        "The only READY slot lacks CPU: 4 cores requested, at most 1 core free.",
+    messages = Decision.objects.order_by("at", "pk").values_list("why__message", flat=True)
+    assert list(messages) == [
+        "The only ready slot does not fit: cordoned.",
+        "The only ready slot does not fit: insufficient CPU (4 cores requested, at most 1 core free).",
     ]
     assert active_of(session).verdict == "waiting:cpu_cores"
 
@@ -72,7 +72,7 @@ def test_wait_reasons_are_deleted_when_sessions_are_placed(tuned, lab):
 
 def test_a_recently_used_explanation_is_kept_without_references(fleet, now):
     for digest, used_at in (("old", now - timedelta(hours=2)), ("new", now)):
-        Explanation.objects.create(digest=digest, dominant="x", sentence="No.", slots=0, used_at=used_at)
+        Explanation.objects.create(digest=digest, main_reason="x", message="No.", slots=0, used_at=used_at)
     delete_old_decisions(now=now)
     assert list(Explanation.objects.values_list("digest", flat=True)) == ["new"]
 
@@ -132,7 +132,7 @@ def test_a_piece_that_fails_is_reported_and_the_others_count(tuned, lab, monkeyp
 def test_a_tick_that_lost_its_lease_records_and_stops_nothing(fleet, lab):
     fleet.slot(cordoned=True)
     lab()
-    tick = replace(fleet.context(), still_mine=lambda: False)
+    tick = replace(fleet.context(), is_lease_held=lambda: False)
     place.place_waiting(tick)
     assert (Decision.objects.count(), LastVerdict.objects.count(), QueueOrder.objects.count()) == (0, 0, 0)
 
@@ -161,7 +161,7 @@ def test_the_last_decision_of_a_waiting_session_is_kept(tuned, lab, settings):
     fleet.clean_tick()
     fleet.clock.advance(days=8)
     assert delete_old_decisions(now=fleet.clock()) == 1
-    assert Decision.objects.get().why.dominant == "too-late"
+    assert Decision.objects.get().why.main_reason == "too-late"
 
 
 def test_decisions_go_by_age(fleet, lab, settings):

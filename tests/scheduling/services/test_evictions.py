@@ -36,7 +36,7 @@ def test_a_project_within_its_share_gets_room_from_one_over_its_own(full):
     waiting = few.asks()
     report = fleet.clean_tick()
     (victim,) = stopping(running)
-    assert report.counts["displaced"] == 1
+    assert report.counts["evicted"] == 1
     told = SessionTransition.objects.get(session=victim, to_status=S.STOPPING)
     assert told.reason.startswith("makes room for a project within its share:")
     claim = active_of(waiting)

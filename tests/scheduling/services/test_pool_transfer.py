@@ -92,7 +92,7 @@ def test_it_is_no_step_in_its_life_and_no_news_for_controllers(lab, there, move)
 @pytest.mark.parametrize(
     ("pool", "field", "said"),
     [
-        ("cml-eu", "pool", "It waits in cml-eu already."),
+        ("cml-eu", "pool", "The session is already waiting in cml-eu."),
         ("", "pool", "Choose a pool"),
         ("nowhere", "pool", "There is no pool “nowhere”."),
         ("closed", "pool", "The pool closed is disabled."),

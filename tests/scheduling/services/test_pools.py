@@ -175,11 +175,11 @@ def workers(*names):
 
 def test_a_pool_of_listed_workers_has_no_more_slots_than_workers(db, as_admin):
     ask = {"name": "lab", "runtime": "static", "actor": as_admin}
-    with pytest.raises(InvalidInput, match=r"2 workers are listed .* at most 2") as error:
+    with pytest.raises(InvalidInput, match=r"list 2 workers, .* at most 2") as error:
         create_pool(**ask, runtime_settings=workers("a", "b"), max_slots=3)
     assert "max_slots" in error.value.fields
     pool = create_pool(**ask, runtime_settings=workers("a", "b"), max_slots=2)
-    with pytest.raises(InvalidInput, match="1 worker is listed"):
+    with pytest.raises(InvalidInput, match="list 1 worker,"):
         update_pool(pool=pool, actor=as_admin, runtime_settings=workers("a"))
     fewer = {"runtime_settings": workers("a"), "max_slots": 1}
     update_pool(pool=pool, actor=as_admin, reason="b is sold", **fewer)

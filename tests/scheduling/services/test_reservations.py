@@ -196,14 +196,14 @@ def test_taking_a_claim_away_needs_a_reason(fleet, as_operator, reason):
 def test_a_claim_finds_a_pool_with_enough_ports(fleet, tuned):
     tuned(first_port=2000, last_port=2001)
     roomy = create_pool(name="cml-roomy", actor=SYSTEM)
-    usual = {"name": "", "system": "cml", "asked": Resources(), "now": fleet.clock()}
+    usual = {"name": "", "system": "cml", "requested": Resources(), "now": fleet.clock()}
     few, many = ({**usual, "ports": count} for count in (2, 3))
     fleet.reservation(pool="cml-roomy")
     assert choose_pool(**few) == fleet.pool
     assert choose_pool(**many) == roomy
     with pytest.raises(InvalidInput, match="No pool for cml can hold this"):
         choose_pool(**{**many, "ports": 9_999})
-    with pytest.raises(InvalidInput, match="3 ports requested, a slot has 2"):
+    with pytest.raises(InvalidInput, match="ports requested: 3, per slot: 2"):
         choose_pool(**{**many, "name": "cml-eu"})
 
 

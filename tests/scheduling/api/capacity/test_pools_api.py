@@ -50,7 +50,7 @@ def test_a_pool_shows_policy_use_and_demand(api, viewer, pool, now):
         "waiting": 1,
         "max_slots": 6,
     }
-    assert body["oldest"] == (now - timedelta(minutes=4)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert body["oldest_waiting_since"] == (now - timedelta(minutes=4)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def test_pools_are_filtered_by_state(api, viewer, pool, other_pool, now):
@@ -186,7 +186,7 @@ def test_a_pool_that_was_used_is_deleted_when_empty_and_its_name_stays_in_histor
     assert (refused.status_code, refused.json()["code"]) == (409, "in_use")
     possible = (now + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert refused.json()["details"] == {"lost_launches": 1, "possible_at": possible}
-    assert "1 launch without an answer" in refused.json()["message"]
+    assert "1 launch without a response" in refused.json()["message"]
     LaunchAttempt.objects.filter(pk=lost.pk).update(finished_at=answered)
     deleted = api(admin).delete(f"{address}?reason=moved")
     assert deleted.status_code == 204, deleted.json()

@@ -51,7 +51,7 @@ WRONG = [
     ({"ttl": "soon"}, "ttl", "integer"),
     ({"pool": "nowhere"}, "pool", "There is no pool “nowhere”."),
     ({"pool": "", "system": "k8s"}, "pool", "No pool for k8s is enabled."),
-    ({"pool": ""}, "pool", "Name a pool or a system."),
+    ({"pool": ""}, "pool", "Specify a pool or a system."),
     ({"resources": {"cpu_cores": 999}}, "pool", "No slot of cml-eu can ever hold this: too little CPU."),
     (
         {"pool": "", "system": "cml", "resources": {"memory_gb": 9999}},

@@ -40,7 +40,7 @@ def test_a_slot_that_is_drained(fleet, lab, run):
     assert (found["placed_before"], found["placed_after"]) == (2, 1)
     gone = [each for each in found["no_longer_placed"] if each["before"]]
     assert {each["reservation"] for each in gone} < set(claims)
-    assert all("CPU" in each["why"] for each in gone)
+    assert all("CPU" in each["reason"] for each in gone)
     second.refresh_from_db()
     assert second.state == "READY"
 
@@ -112,7 +112,7 @@ def test_actions_that_would_stop_others(tuned, run):
         many.runs(slot)
     Party(fleet, "few", make_definition(pool="cml-eu")).asks()
     found = run(scheduler=RECLAIM)
-    assert (found["stopped_before"], found["stopped_after"]) == (0, 1)
+    assert (found["evicted_before"], found["evicted_after"]) == (0, 1)
     assert found["newly_placed"][0]["after"] == "cml-eu-01, after evictions"
 
 

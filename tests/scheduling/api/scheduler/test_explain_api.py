@@ -59,11 +59,12 @@ def test_the_reason_is_a_sentence_with_numbers(tuned, lab, why):
     session = lab()
     fleet.clean_tick()
     found = why(session)
-    assert found["sentence"] == (
-        "3 of 4 READY slots lack CPU: 4 cores requested, at most 3 cores free; 1 is cordoned."
+    assert found["message"] == (
+        "None of 4 ready slots fits: 3 insufficient CPU (4 cores requested, at most 3 cores free); "
+        "1 cordoned."
     )
     assert [(each["code"], each["slots"]) for each in found["reasons"]] == [("cpu_cores", 3), ("cordon", 1)]
-    assert found["reasons"][0]["sample"] == ["cml-eu-01", "cml-eu-02", "cml-eu-03"]
+    assert found["reasons"][0]["example_slots"] == ["cml-eu-01", "cml-eu-02", "cml-eu-03"]
     assert found["by_slot"] == []
 
 
@@ -155,8 +156,8 @@ def test_a_session_that_no_slot_can_ever_hold(fleet, lab, why):
     assert found["outcome"] == "impossible"
     assert kinds(found) == ["impossible"]
     assert found["next_steps"][0]["text"] == (
-        "No slot of cml-eu can ever hold it: even when empty, a slot lacks memory: "
-        "3.5 GB requested, at most 2 GB free."
+        "No slot of cml-eu can ever hold it, even when empty: "
+        "insufficient memory (3.5 GB requested, at most 2 GB free)."
     )
 
 
@@ -167,7 +168,7 @@ def test_a_session_that_spreads_over_more_slots_than_there_can_be(tuned, why):
     fleet.clean_tick()
     found = why(session)
     assert found["outcome"] == "impossible"
-    assert "of its 3 kernels placed, the only READY slot lacks CPU" in found["sentence"]
+    assert "of its 3 kernels placed, the only ready slot does not fit: insufficient CPU" in found["message"]
     assert [each["text"] for each in found["next_steps"]] == [
         "No slot of cml-eu can ever hold it: its kernels need more than all slots have."
     ]
@@ -182,7 +183,7 @@ def test_it_is_its_turn_later(fleet, lab, why, now):
     found = why(session)
     at = now + timedelta(minutes=45)
     assert found["outcome"] == "refused"
-    assert found["sentence"] == "Advance booking. It joins the queue 15 minutes before its timeslot."
+    assert found["message"] == "Advance booking. It joins the queue 15 minutes before its timeslot."
     assert (
         step(found, "turn")["text"] == "It is placed as soon as it has joined the queue and a slot has space."
     )
@@ -196,7 +197,7 @@ def test_a_quota_that_is_used_up(tuned, why):
     party = Party(fleet, "one", make_definition(pool="cml-eu"))
     party.runs(slot)
     found = why(party.asks())
-    assert found["sentence"] == "academy has the only session it may have at once."
+    assert found["message"] == "academy has the only session it may have at once."
     assert kinds(found) == ["quota"]
 
 
@@ -204,7 +205,7 @@ def test_a_session_that_fits_is_placed_by_the_next_tick(fleet, lab, why):
     fleet.slot()
     found = why(lab())
     assert (found["outcome"], found["next_steps"]) == ("placed", [])
-    assert found["sentence"] == "It fits on cml-eu-01: the next tick places it."
+    assert found["message"] == "It fits on cml-eu-01: the next tick places it."
 
 
 def test_space_is_being_cleared(tuned, why):
@@ -214,10 +215,10 @@ def test_space_is_being_cleared(tuned, why):
     for _ in range(4):
         many.runs(slot)
     waiting = Party(fleet, "few", make_definition(pool="cml-eu")).asks()
-    assert why(waiting)["sentence"] == "The next tick stops a session to make room for it."
+    assert why(waiting)["message"] == "The next tick stops a session to make room for it."
     fleet.clean_tick()
     found = why(waiting)
-    assert found["sentence"] == "Space is being cleared for it on cml-eu-01: sessions there are stopping."
+    assert found["message"] == "Space is being cleared for it on cml-eu-01: sessions there are stopping."
     assert step(found, "held")["slot"] == str(slot.pk)
 
 
@@ -225,7 +226,9 @@ def test_the_node_of_a_spread_session_that_finds_no_place(tuned, why):
     fleet = tuned(cpu_cores=3, max_slots=1)
     fleet.slot(cpu_cores=1)
     found = why(Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks())
-    assert found["sentence"].startswith("Its node r1 fits no slot: the only READY slot lacks CPU: 2 cores")
+    assert found["message"].startswith(
+        "Node r1 fits no slot. The only ready slot does not fit: insufficient CPU (2 cores"
+    )
 
 
 def test_the_reasons_by_slot_of_a_spread_session_match_the_sentence(tuned, why):
@@ -234,7 +237,10 @@ def test_the_reasons_by_slot_of_a_spread_session_match_the_sentence(tuned, why):
     fleet.slot()
     big = make_definition(pool="cml-eu", topology=TWO_BIG_NODES, placement="spread")
     found = why(Party(fleet, "apart", big).asks(), "?slots=true")
-    assert "with 1 of its 2 kernels placed, the only READY slot lacks CPU" in found["sentence"]
+    assert (
+        "With 1 of its 2 kernels placed, the only ready slot does not fit: insufficient CPU"
+        in found["message"]
+    )
     assert [each["reasons"] for each in found["by_slot"]] == [["CPU: 10 cores requested, 6 cores free"]]
 
 
@@ -249,7 +255,7 @@ def test_a_plugin_that_fails_is_named(tuned, lab, why):
 def test_an_invalid_scheduler_is_reported(tuned, lab, why):
     session = lab()
     tuned(scheduler="actions: [allocate]\nplugins: [gone]\n")
-    assert "There is no plugin “gone”" in why(session)["sentence"]
+    assert "There is no plugin “gone”" in why(session)["message"]
 
 
 def test_only_waiting_sessions_can_be_explained(session_in, why):

@@ -67,7 +67,7 @@ def test_a_new_pool_with_a_wrong_scheduler_is_not_made(api, admin):
 
 def test_limits_of_queues_that_are_not_there_are_warned_of(change, project):
     (warning,) = change(scheduler=LIMITED, reason="exams").json()["warnings"]
-    assert warning == "There is no queue “academy / nobody”: the limit has no effect."
+    assert warning == "There is no queue “academy / nobody”: its limit has no effect."
 
 
 def test_limits_of_people_are_known(change, project, operator):
@@ -96,9 +96,13 @@ def test_decisions_of_a_reservation(tuned, lab, api, viewer):
     one, other = active_of(lab()), active_of(lab())
     fleet.clean_tick()
     (found,) = api(viewer).get(f"/api/decisions/?reservation={one.pk}").json()["results"]
-    assert (found["reservation"], found["sentence"]) == (str(one.pk), "The only READY slot is cordoned.")
+    assert (found["reservation"], found["message"]) == (
+        str(one.pk),
+        "The only ready slot does not fit: cordoned.",
+    )
     assert found["reasons"][0] == {
-        "code": "cordon", "plugin": "cordon", "text": "is cordoned", "slots": 1, "sample": ["cml-eu-01"],
+        "code": "cordon", "plugin": "cordon", "text": "cordoned", "slots": 1,
+        "example_slots": ["cml-eu-01"],
     }  # fmt: skip
     assert len(api(viewer).get("/api/decisions/?outcome=waiting").json()["results"]) == 2
     assert api(viewer).get(f"/api/reservations/{other.pk}/").json()["verdict"] == "waiting:cordon"

@@ -40,7 +40,7 @@ def test_an_action_requires_a_reason_and_calls_the_service(fixer, pool, action, 
 def test_a_refusal_shows_the_services_message(fixer, pool):
     slot = make_slot(pool, 1, S.READY, lease_count=1)
     page = act(fixer, "terminate", slot, apply="yes", reason="bad fan")
-    assert said(page) == ["cml-eu-01 has a lease: drain it, or stop its sessions first."]
+    assert said(page) == ["cml-eu-01 has 1 lease: drain it, or stop its sessions first."]
 
 
 def test_a_slots_state_and_labels_cannot_be_posted(fixer, pool):

@@ -22,7 +22,7 @@ def place(pool, session) -> str:
 
 
 def test_the_way_to_it_is_where_the_waiting_is_explained(by, operator, session, place):
-    page = by(operator).get(reverse("session_why", args=[session.pk])).content.decode()
+    page = by(operator).get(reverse("session_wait_reasons", args=[session.pk])).content.decode()
     assert f'href="{place}" hx-get="{place}" hx-target="#dialog"' in page
 
 
@@ -31,7 +31,7 @@ def test_other_pools_that_are_on_and_of_its_system_are_offered(by, operator, pla
     choices = [name for name, _ in answer.context["form"].fields["pool"].widget.choices]
     assert "cml-us" in choices
     assert not {"cml-eu", "off", "eve"} & set(choices)
-    assert "It waits in cml-eu. It keeps its age and priority." in answer.content.decode()
+    assert "The session is waiting in cml-eu. It keeps its age and priority." in answer.content.decode()
 
 
 def test_a_session_is_moved_and_the_page_confirms_it(by, operator, session, place):
@@ -49,7 +49,7 @@ def test_a_session_is_moved_and_the_page_confirms_it(by, operator, session, plac
         ({"pool": "off"}, "pool", "The pool off is disabled."),
         ({"pool": "eve"}, "pool", "The pool eve is for eve-ng, not for cml."),
         ({"pool": "nowhere"}, "pool", "There is no pool “nowhere”."),
-        ({"pool": "cml-eu"}, "pool", "It waits in cml-eu already."),
+        ({"pool": "cml-eu"}, "pool", "The session is already waiting in cml-eu."),
         ({"pool": ""}, "pool", "This field is required."),
         ({"reason": ""}, "reason", "This field is required."),
     ],

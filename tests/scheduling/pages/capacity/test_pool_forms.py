@@ -32,7 +32,7 @@ GOOD = {
     "binding_timeout": "180",
     "drain_timeout": "120",
     "terminate_timeout": "300",
-    "promised_wait": "900",
+    "target_wait_seconds": "900",
 }
 ALL = "__all__"
 WRONG = [
@@ -51,8 +51,8 @@ WRONG = [
     ({"last_port": "70000"}, ALL, "Ports must be between 1024 and 65535, and the first below the last."),
     ({"boot_timeout": "0"}, "boot_timeout", "greater than or equal to 1"),
     ({"spot_policy": "sometimes"}, "spot_policy", "not one of the available choices"),
-    ({"runtime_settings": "{boot_seconds: 20}"}, "runtime_settings", "This is not JSON."),
-    ({"runtime_settings": "[1]"}, "runtime_settings", "This is not JSON."),
+    ({"runtime_settings": "{boot_seconds: 20}"}, "runtime_settings", "This is not valid JSON."),
+    ({"runtime_settings": "[1]"}, "runtime_settings", "This is not valid JSON."),
     (
         {"runtime_settings": '{"boot_second": 20}'},
         "runtime_settings",

@@ -64,7 +64,7 @@ def test_the_panel_needs_the_same_queries_for_few_and_many_rows(by, admin, fill,
     client = by(admin)
     client.defaults["HTTP_HX_REQUEST"] = "true"
     fleet = fill(3)
-    address = reverse("session_why", args=[session.pk]) + by_slot
+    address = reverse("session_wait_reasons", args=[session.pk]) + by_slot
     few = cost(client, address)
     fill(8)
     assert cost(client, address) == few <= LIMIT

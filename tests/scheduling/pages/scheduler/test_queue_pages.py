@@ -38,7 +38,7 @@ def test_waiting_sessions_are_listed_in_scheduler_order(standing_still, lab, by,
     assert rows(page) == [active_of(session).pk for session in (high, low, new)]
     said = words(page)
     assert "3 waiting: 3 in cml-eu." in said
-    assert "The only READY slot is cordoned." in said
+    assert "The only ready slot does not fit: cordoned." in said
     assert "1.000 · 1.000 · 1.000" in said
     assert "Not evaluated by a tick yet." in said
 
@@ -71,7 +71,7 @@ def test_a_session_that_may_be_placed_nowhere_yet_is_held_against_no_slot(
     standing_still, booked, by, viewer, words
 ):
     standing_still.clean_tick()
-    said = words(by(viewer).get(reverse("session_why", args=[booked.pk])))
+    said = words(by(viewer).get(reverse("session_wait_reasons", args=[booked.pk])))
     assert f"{booked.definition.name} for {booked.owner.username} in {booked.project.path}." in said
     assert "Next steps It is placed as soon as it has joined the queue and a slot has space. in 2 h" in said
     assert "evaluated" not in said
@@ -79,13 +79,13 @@ def test_a_session_that_may_be_placed_nowhere_yet_is_held_against_no_slot(
 
 
 def test_sessions_that_exceed_the_wait_target_are_marked(tuned, lab, by, viewer, words):
-    tuned(promised_wait=60)
+    tuned(target_wait_seconds=60)
     late = lab()
     created = timezone.now() - timedelta(minutes=5)
     Reservation.objects.filter(session=late).update(created_at=created)
     lab()
     page = by(viewer).get(reverse("queue_list"))
-    marks = {row.session_id: row.past_promise for row in page.context["rows"].rows}
+    marks = {row.session_id: row.exceeds_target_wait for row in page.context["rows"].rows}
     assert list(marks.values()).count(True) == 1
     assert marks[late.pk]
     assert "over target 5 min" in words(page)
@@ -189,7 +189,7 @@ def test_ticks_with_their_steps(standing_still, lab, by, viewer, words):
     for name in ("tick_list", "queue_ticks"):
         answer = client.get(reverse(name))
         said = words(answer)
-        assert "1 new wait reason, 1 unmet" in said
+        assert "1 new wait reason, 1 without a slot" in said
         assert re.search(r"place \d+\.\d", said)
         assert ("Queue", reverse("queue_list")) in answer.context["crumbs"]
 
@@ -212,7 +212,7 @@ def past_tick(pool, now):
     """`past_tick(…)`: a tick of 46.03 ms, most of it in placement."""
 
     def make(**fields):
-        step_ms = {"keep": 0.0, "place": 41.94, "expire": 1.13, "scale_down": 2.96}
+        step_ms = {"keep_minimum": 0.0, "place": 41.94, "expire": 1.13, "scale_down": 2.96}
         values = {"pool": pool, "started_at": now, "duration_ms": 46, "step_ms": step_ms}
         return TickRun.objects.create(**(values | fields))
 
@@ -227,7 +227,7 @@ def test_a_tick_shows_its_steps_and_plugins_in_order(past_tick, by, viewer, word
     at = f"{timezone.localtime(tick.started_at):%H:%M:%S}"
     assert f"Tick of cml-eu at {at}" in said
     assert page.context["crumbs"][-1] == (f"cml-eu, {at}", "")
-    assert "Expire 1.13 ms Place 41.94 ms Keep under 0.01 ms Scale down 2.96 ms" in said
+    assert "Expire 1.13 ms Place 41.94 ms Keep minimum under 0.01 ms Scale down 2.96 ms" in said
     assert "Cordon 0.01 ms Spot 0.02 ms Binpack 0.03 ms" in said
     assert "Leases, ports under 0.01 ms each Reading and saving 41.88 ms" in said
     assert "Show all" not in said
@@ -302,7 +302,7 @@ def test_a_reservation_with_its_verdict_and_decisions(standing_still, lab, by, v
     standing_still.clean_tick()
     said = words(by(viewer).get(reverse("reservation_detail", args=[claim.pk])))
     assert "Only session in the queue of cml-eu." in said
-    assert "The only READY slot is cordoned." in said
+    assert "The only ready slot does not fit: cordoned." in said
 
 
 def test_a_spread_reservation_shows_its_parts(tuned, by, viewer, words):
@@ -312,7 +312,7 @@ def test_a_spread_reservation_shows_its_parts(tuned, by, viewer, words):
     fleet.clean_tick()
     client = by(viewer)
     said = words(client.get(reverse("reservation_detail", args=[active_of(session).pk])))
-    assert "It holds 2 slots of cml-eu." in said
+    assert "It has leases on 2 slots of cml-eu." in said
     assert "cml-eu-01" in said
     assert "cml-eu-02" in said
     panel = words(client.get(reverse("session_capacity", args=[session.pk])))
@@ -321,7 +321,7 @@ def test_a_spread_reservation_shows_its_parts(tuned, by, viewer, words):
     page = client.get(reverse("slot_detail", args=[first.pk]))
     (claim,) = page.context["claims"]
     assert (claim.held.cpu_cores, claim.others) == (3, 1)
-    assert "here, on 1 other slot too" in words(page)
+    assert "· also on 1 other slot" in words(page)
     board = client.get(reverse("pool_detail", args=[fleet.pool.pk])).context["board"]
     assert sorted(tile.meters[0].taken for tile in board.tiles) == [1, 3]
 
@@ -330,21 +330,21 @@ def test_the_panel_of_a_waiting_session(standing_still, lab, by, viewer, words):
     session = lab()
     standing_still.clean_tick()
     client = by(viewer)
-    address = reverse("session_why", args=[session.pk])
+    address = reverse("session_wait_reasons", args=[session.pk])
     assert address in client.get(reverse("session_detail", args=[session.pk])).content.decode()
     said = words(client.get(address, headers={"HX-Request": "true"}))
     assert "1 of 1 in cml-eu" in said
-    assert "The only READY slot is cordoned." in said
-    assert "Cordoned 1 slot is cordoned" in said
+    assert "The only ready slot does not fit: cordoned." in said
+    assert "Cordoned 1 slot: cordoned" in said
     assert "Next steps and suggestions" in said
     assert "1 ready slot evaluated" in said
-    assert "Wait reason" not in said
-    assert "Wait reason" in words(client.get(f"{address}?by=slot"))
+    assert "Slot Wait reason" not in said
+    assert "Slot Wait reason" in words(client.get(f"{address}?by=slot"))
 
 
 def test_no_panel_for_a_session_that_does_not_wait(session_in, by, viewer, words):
     session = session_in(SessionStatus.RUNNING)
     client = by(viewer)
-    address = reverse("session_why", args=[session.pk])
+    address = reverse("session_wait_reasons", args=[session.pk])
     assert address not in client.get(reverse("session_detail", args=[session.pk])).content.decode()
     assert "it is not waiting for a slot" in words(client.get(address))

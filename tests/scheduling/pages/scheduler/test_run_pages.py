@@ -51,10 +51,10 @@ def test_runs_are_paged(by, viewer, runs):
 def test_the_list_of_runs_starts_with_the_number_of_failures(by, viewer, runs):
     client = by(viewer)
     page = client.get(reverse("run_list"))
-    assert f"<strong>{RUNS_SHOWN + 7} runs kept, 2 failed.</strong>" in page.content.decode()
+    assert f"<strong>{RUNS_SHOWN + 7} runs · 2 failed.</strong>" in page.content.decode()
     assert page.context["crumbs"] == [("Observers", reverse("observer_list")), ("Runs", "")]
     ObserverRun.objects.filter(observer="end-running").delete()
-    assert "runs kept, none failed." in client.get(reverse("run_list")).content.decode()
+    assert "runs · 0 failed." in client.get(reverse("run_list")).content.decode()
     ObserverRun.objects.all().delete()
     assert "<strong>No runs yet.</strong>" in client.get(reverse("run_list")).content.decode()
 

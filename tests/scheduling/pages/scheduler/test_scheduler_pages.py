@@ -39,7 +39,7 @@ def test_the_form_lists_the_plugins_and_their_arguments(by, admin, address, word
 def test_the_form_shows_whether_the_pool_has_its_own_scheduler(by, admin, address, words):
     client = by(admin)
     client.post(address, {"scheduler": TEXT, "reason": "exams"})
-    assert "cml-eu has a scheduler of its own." in words(client.get(address))
+    assert "cml-eu has its own scheduler." in words(client.get(address))
 
 
 def test_a_line_of_the_usual_one_fits_its_box():
@@ -53,7 +53,7 @@ def test_plugins_are_collapsed_unless_customized_or_failed(by, viewer, pool, wor
     assert '<details class="more"><summary>' in page.content.decode()
     Pool.objects.filter(pk=pool.pk).update(scheduler=TEXT)
     page = client.get(home)
-    assert "Its own scheduler" in words(page)
+    assert "Custom scheduler" in words(page)
     assert '<details class="more" open><summary>' in page.content.decode()
 
 
@@ -85,7 +85,7 @@ def test_limits_of_unknown_queues_are_warned_of(by, admin, address, pool, words)
     text = DEFAULT_CONFIGURATION.replace("  - name: quota\n", limits)
     answer = by(admin).post(address, {"scheduler": text, "reason": "exams"})
     said = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert "There is no queue “nowhere”: the limit has no effect." in said
+    assert "There is no queue “nowhere”: its limit has no effect." in said
     assert "There is no queue “nowhere”" in words(by(admin).get(reverse("pool_detail", args=[pool.pk])))
 
 
@@ -169,8 +169,8 @@ def test_a_dry_run_of_a_drained_slot_and_another_requirement(
     ("data", "said"),
     [
         ({"cpu_cores": "2"}, "Choose a definition or a session, and enter at least one amount."),
-        ({"session": "00000000", "cpu_cores": "2"}, "No session “00000000” waits in cml-eu."),
-        ({"session": "what?", "cpu_cores": "2"}, "No session “what?” waits in cml-eu."),
+        ({"session": "00000000", "cpu_cores": "2"}, "No session “00000000” is waiting in cml-eu."),
+        ({"session": "what?", "cpu_cores": "2"}, "No session “what?” is waiting in cml-eu."),
         ({"scheduler": "plugins: []"}, "Line 1: “actions” is missing."),
         ({"add_slots": "-1"}, "greater than or equal to 0"),
         ({"drain": ["nothing"]}, "nothing is not one of the available choices"),

@@ -60,7 +60,7 @@ def test_plugins_get_their_arguments():
 )
 def test_the_checks_of_a_commit_run_even_if_they_are_not_configured(chosen, opened):
     configuration = read_configuration(ALLOCATE + f"plugins: {chosen}")
-    assert [plugin.name for plugin in configuration.opened()] == opened
+    assert [plugin.name for plugin in configuration.plugins_for_cycle()] == opened
 
 
 def test_no_job_is_planned_where_a_commit_would_refuse_it():

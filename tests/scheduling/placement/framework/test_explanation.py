@@ -28,84 +28,101 @@ def full(count: int, **more) -> list[Node]:
 def test_the_sentence_of_the_handbook():
     cordoned = [node(f"x-{number}", cordoned=True, memory=16) for number in range(2)]
     verdict = why([*full(12), *cordoned], job("j", memory=8))
-    assert verdict.why.sentence == (
-        "12 of 14 READY slots lack memory: 8 GB requested, at most 6 GB free; 2 are cordoned."
+    assert verdict.why.message == (
+        "None of 14 ready slots fits: 12 insufficient memory (8 GB requested, at most 6 GB free); 2 cordoned."
     )
-    assert verdict.why.dominant == "memory_gb"
+    assert verdict.why.main_reason == "memory_gb"
     first, second = verdict.why.counts
-    assert (first.plugin, first.nodes, first.sample) == ("resources", 12, ("s-00", "s-01", "s-02"))
-    assert (second.plugin, second.nodes, second.sample) == ("cordon", 2, ("x-0", "x-1"))
+    assert (first.plugin, first.nodes, first.example_slots) == ("resources", 12, ("s-00", "s-01", "s-02"))
+    assert (second.plugin, second.nodes, second.example_slots) == ("cordon", 2, ("x-0", "x-1"))
 
 
 @pytest.mark.parametrize(
     ("nodes", "waiting", "sentence"),
     [
-        ([node("a", cordoned=True)], job("j"), "The only READY slot is cordoned."),
+        ([node("a", cordoned=True)], job("j"), "The only ready slot does not fit: cordoned."),
         (
             [node("a", memory=1)],
             job("j", memory=2),
-            "The only READY slot lacks memory: 2 GB requested, at most 1 GB free.",
+            "The only ready slot does not fit: insufficient memory (2 GB requested, at most 1 GB free).",
         ),
         (
             [node("a", 0.5), node("b", cordoned=True)],
             job("j"),
-            "1 of 2 READY slots is cordoned; 1 lacks CPU: 1 core requested, at most 0.5 cores free.",
+            "None of 2 ready slots fits: 1 cordoned; "
+            "1 insufficient CPU (1 core requested, at most 0.5 cores free).",
         ),
         (
             [node("a", spot=True)],
             job("j"),
-            "The only READY slot is a spot slot, and it cannot be interrupted.",
+            "The only ready slot does not fit: spot (the session is not preemptible).",
         ),
         (
             [node("a", spot=True), node("b", spot=True)],
             job("j"),
-            "2 of 2 READY slots are spot slots, and it cannot be interrupted.",
+            "None of 2 ready slots fits: 2 spot (the session is not preemptible).",
         ),
-        ([node("a", max_leases=0)], job("j"), "The only READY slot has no lease left."),
+        ([node("a", max_leases=0)], job("j"), "The only ready slot does not fit: without a free lease."),
         (
             [node("a", max_leases=0), node("b", max_leases=0)],
             job("j"),
-            "2 of 2 READY slots have no lease left.",
+            "None of 2 ready slots fits: 2 without a free lease.",
         ),
         (
             [node("a", ports=1)],
             job("j", ports=2),
-            "The only READY slot lacks ports: 2 requested, at most 1 free.",
+            "The only ready slot does not fit: insufficient ports (2 requested, at most 1 free).",
         ),
         (
             [node("a", ports=5, leaked=9)],
             job("j", ports=2),
-            "The only READY slot lacks ports: 2 requested, at most 0 free.",
+            "The only ready slot does not fit: insufficient ports (2 requested, at most 0 free).",
         ),
-        ([node("a")], job("j", system="vm"), "The only READY slot does not run vm."),
-        ([node("a"), node("b")], job("j", system="vm"), "2 of 2 READY slots do not run vm."),
+        (
+            [node("a")],
+            job("j", system="vm"),
+            "The only ready slot does not fit: not running vm.",
+        ),
+        (
+            [node("a"), node("b")],
+            job("j", system="vm"),
+            "None of 2 ready slots fits: 2 not running vm.",
+        ),
         (
             [node("a")],
             job("j", labels=(("a", "1"), ("b", "2"))),
-            "The only READY slot is not labelled a=1, b=2.",
+            "The only ready slot does not fit: not labelled a=1, b=2.",
         ),
-        ([node("a", until=1500)], job("j", ends=2000), "The only READY slot goes before its end."),
-        ([node("a", until=1500), node("b", until=1600)], job("j"), "2 of 2 READY slots go before its end."),
+        (
+            [node("a", until=1500)],
+            job("j", ends=2000),
+            "The only ready slot does not fit: terminating before the timeslot ends.",
+        ),
+        (
+            [node("a", until=1500), node("b", until=1600)],
+            job("j"),
+            "None of 2 ready slots fits: 2 terminating before the timeslot ends.",
+        ),
         (
             [node("a", gpu=1)],
             job("j", gpu=2),
-            "The only READY slot lacks GPUs: 2 requested, at most 1 whole one free.",
+            "The only ready slot does not fit: insufficient GPUs (2 requested, at most 1 whole GPU free).",
         ),
         (
             [node("a", gpu=2)],
             job("j", gpu=3),
-            "The only READY slot lacks GPUs: 3 requested, at most 2 whole ones free.",
+            "The only ready slot does not fit: insufficient GPUs (3 requested, at most 2 whole GPUs free).",
         ),
         (
             [node("a")],
             job("j", gpu=0.5),
-            "The only READY slot lacks GPUs: 0.5 requested, at most 0 of one free.",
+            "The only ready slot does not fit: insufficient GPUs (0.5 requested, at most 0 of a GPU free).",
         ),
         ([], job("j"), "No slot is ready."),
     ],
 )
 def test_sentences(nodes, waiting, sentence):
-    assert why(nodes, waiting).why.sentence == sentence
+    assert why(nodes, waiting).why.message == sentence
 
 
 @pytest.mark.parametrize(
@@ -162,9 +179,9 @@ def test_a_kernel_that_fits_no_slot_explains_its_gang():
     tasks = (Task("small", (100, 0, 0, 0)), Task("large", (900, 0, 0, 0)))
     verdict = why([node("a"), node("b")], Job("j", "lab", tasks, gang=Gang.SPREAD))
     assert verdict.outcome is VerdictOutcome.IMPOSSIBLE
-    assert verdict.why.sentence == (
-        "2 of 2 READY slots lack CPU: 9 cores requested, at most 4 cores free. "
-        "At best 1 of its 2 kernels fits: small on a."
+    assert verdict.why.message == (
+        "None of 2 ready slots fits: 2 insufficient CPU (9 cores requested, at most 4 cores free). "
+        "Best partial placement: 1 of its 2 kernels (small on a)."
     )
 
 
@@ -176,14 +193,14 @@ def gang(*cores: float, **more) -> Job:
 def test_a_gang_is_explained_with_its_placeable_tasks():
     verdict = why([node("a")], gang(4, 4), node("new"))
     assert (verdict.outcome, verdict.summary) == (VerdictOutcome.WAITING, "waiting:cpu_cores")
-    assert verdict.why.sentence == (
-        "With 1 of its 2 kernels placed, the only READY slot lacks CPU: "
-        "4 cores requested, at most 0 cores free."
+    assert verdict.why.message == (
+        "With 1 of its 2 kernels placed, the only ready slot does not fit: "
+        "insufficient CPU (4 cores requested, at most 0 cores free)."
     )
     three = why([node("a"), node("b"), node("c", cordoned=True)], gang(4, 4, 4))
-    assert three.why.sentence == (
-        "With 2 of its 3 kernels placed, 2 of 3 READY slots lack CPU: "
-        "4 cores requested, at most 0 cores free; 1 is cordoned."
+    assert three.why.message == (
+        "With 2 of its 3 kernels placed, none of 3 ready slots fits: "
+        "2 insufficient CPU (4 cores requested, at most 0 cores free); 1 cordoned."
     )
 
 
@@ -191,10 +208,11 @@ def test_a_gang_is_explained_with_its_placeable_tasks():
     ("nodes", "cores", "partial"),
     [
         # Largest first would leave space for one only.
-        ([node("a")], (3, 2, 2), "At best 2 of its 3 kernels fit: t2 on a, t1 on a."),
-        ([node("a"), node("b")], (4, 4, 4), "At best 2 of its 3 kernels fit: t0 on a, t1 on b."),
+        ([node("a")], (3, 2, 2), "Best partial placement: 2 of its 3 kernels (t2 on a, t1 on a)."),
+        ([node("a"), node("b")], (4, 4, 4), "Best partial placement: 2 of its 3 kernels (t0 on a, t1 on b)."),
         ([node("a", 8)], (1,) * 9,
-         "At best 8 of its 9 kernels fit: t0 on a, t1 on a, t2 on a, t3 on a, t4 on a and 3 more."),
+         "Best partial placement: 8 of its 9 kernels "
+         "(t0 on a, t1 on a, t2 on a, t3 on a, t4 on a and 3 more)."),
         ([node("a")], (5, 5), ""),
     ],
 )  # fmt: skip
@@ -202,7 +220,7 @@ def test_an_impossible_gang_is_explained_with_its_best_partial_placement(nodes, 
     verdict = why(nodes, gang(*cores))
     assert verdict.outcome is VerdictOutcome.IMPOSSIBLE
     assert verdict.why.partial == partial
-    assert verdict.why.sentence.endswith(partial or "free.")
+    assert verdict.why.message.endswith(partial or "free).")
 
 
 def test_gangs_of_one_shape_share_one_explanation():
@@ -264,7 +282,7 @@ def test_all_plugins_that_refuse_a_job_are_named():
         ReasonCount("monday", "gate", 0, "It is Monday."),
         ReasonCount("late", "late", 0, "It is late."),
     )
-    assert (verdict.why.dominant, verdict.why.sentence) == (
+    assert (verdict.why.main_reason, verdict.why.message) == (
         "budget",
         "The lab has enough. It is Monday. It is late.",
     )
@@ -281,7 +299,7 @@ def test_all_reasons_of_one_slot():
         ("cpu_cores", "CPU: 2 cores requested, 1 core free"),
         ("memory_gb", "memory: 2 GB requested, 1 GB free"),
         ("gpu", "GPU: 1 requested, none here"),
-        ("spot", "a spot slot, and this session cannot be interrupted"),
+        ("spot", "spot (the session is not preemptible)"),
     ]
 
 
@@ -302,7 +320,9 @@ def test_reasons_keep_the_codes_that_the_plugin_gave_them():
 
     nodes = [node("a1"), node("a2"), node("b1")]
     cycle = run_with(snapshot(nodes, [job("j")]), Inline(name="picky", opens=opens))
-    found = [(count.code, count.plugin, count.nodes, count.sample) for count in cycle.verdicts[0].why.counts]
+    found = [
+        (count.code, count.plugin, count.nodes, count.example_slots) for count in cycle.verdicts[0].why.counts
+    ]
     assert found == [
         ("own", "picky", 3, ("a1", "a2", "b1")),
         ("no-a", "picky", 2, ("a1", "a2")),
@@ -315,7 +335,7 @@ def test_a_plugin_without_a_summary_gives_its_first_reason():
         ssn.add_predicate_fn(lambda _, __, node: Reason("mood", f"{node.name} is not in the mood"))
 
     cycle = run_with(snapshot([node("a"), node("b")], [job("j")]), Inline(name="mood", opens=opens))
-    assert cycle.verdicts[0].why.sentence == "2 of 2 READY slots are refused: a is not in the mood."
+    assert cycle.verdicts[0].why.message == "None of 2 ready slots fits: 2 refused (a is not in the mood)."
 
 
 def test_a_plugin_that_refuses_without_a_reason_is_named():
@@ -324,14 +344,14 @@ def test_a_plugin_that_refuses_without_a_reason_is_named():
         ssn.add_predicate_fn(lambda *_: "no", code="text")
 
     cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="mute", opens=opens))
-    assert cycle.verdicts[0].why.sentence == ("The only READY slot is refused: ; 1 is refused by mute.")
+    assert cycle.verdicts[0].why.message == ("The only ready slot does not fit: refused (); refused by mute.")
 
 
 def test_an_explanation_without_nodes_is_its_own_sentence():
     quota = PlacementExplanation(3, (ReasonCount("quota", "quota", 0, "The lab has enough."),))
-    assert quota.sentence == "The lab has enough."
-    assert PlacementExplanation(3).sentence == "Sessions ahead in the queue take every slot."
-    assert (PlacementExplanation(3).dominant, PlacementExplanation(3, impossible=True).dominant) == (
+    assert quota.message == "The lab has enough."
+    assert PlacementExplanation(3).message == "Sessions ahead in the queue take every slot."
+    assert (PlacementExplanation(3).main_reason, PlacementExplanation(3, impossible=True).main_reason) == (
         "no-slots",
         "impossible",
     )

@@ -171,7 +171,7 @@ def test_a_summary_that_fails_costs_only_the_words():
         ssn.add_predicate_fn(refusing, summary=broken)
 
     cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="mute", opens=opens))
-    assert cycle.verdicts[0].why.sentence == "The only READY slot is refused by mute."
+    assert cycle.verdicts[0].why.message == "The only ready slot does not fit: refused by mute."
 
 
 @pytest.mark.parametrize("answer", [broken, lambda *_: None], ids=["raises", "answers nothing"])
@@ -298,9 +298,9 @@ def test_a_need_beyond_all_numbers_is_more_than_any_node_has():
         ssn.add_predicate_fn(refusing, need=(0, lambda _: 10**30))
 
     (verdict,) = run_with(snapshot([node("a")], [job("j")]), Inline(name="greedy", opens=opens)).verdicts
-    assert (verdict.outcome, verdict.why.sentence) == (
+    assert (verdict.outcome, verdict.why.message) == (
         VerdictOutcome.IMPOSSIBLE,
-        "The only READY slot is refused: no.",
+        "The only ready slot does not fit: refused (no).",
     )
 
 

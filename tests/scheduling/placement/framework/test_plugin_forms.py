@@ -153,18 +153,18 @@ def test_a_node_has_reasons_exactly_when_it_is_refused(snapshot):
 
 @settings(moderate, max_examples=30)
 @given(busy_snapshots(max_jobs=7), st.data())
-def test_a_rollback_restores_the_session_exactly(snapshot, data):
+def test_discarding_restores_the_session_exactly(snapshot, data):
     ssn = SchedulingSession(snapshot)
     ssn.open(RUTHLESS.plugins())
-    statement = ssn.statement()
-    _do_something(ssn, snapshot, statement, data)
-    before, checkpoint = _state(ssn, snapshot), statement.checkpoint()
-    _do_something(ssn, snapshot, statement, data)
-    statement.rollback(checkpoint)
+    first, second = ssn.statement(), ssn.statement()
+    _do_something(ssn, snapshot, first, data)
+    before = _state(ssn, snapshot)
+    _do_something(ssn, snapshot, second, data)
+    second.discard()
     assert _state(ssn, snapshot) == before
     fresh = SchedulingSession(snapshot)
     fresh.open(RUTHLESS.plugins())
-    statement.discard()
+    first.discard()
     assert _state(ssn, snapshot) == _state(fresh, snapshot)
 
 

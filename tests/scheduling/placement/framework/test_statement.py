@@ -1,4 +1,4 @@
-"""Statements: virtual changes, rolled back to any checkpoint or committed."""
+"""Statements: virtual changes, discarded or committed."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def test_evicting_releases_the_parts_on_present_nodes():
     assert [(each.kind, each.part.node) for each in statement.operations] == [(OperationKind.EVICT, "a")]
 
 
-def test_rolling_back_to_a_checkpoint_undoes_the_newest_first():
-    ssn, heard = session(), []
+def test_discarding_undoes_the_newest_first_and_keeps_other_statements():
+    ssn, calls = session(), []
     ssn.add_event_handler(
-        allocate=lambda job, _: heard.append(("+", job.id)),
-        deallocate=lambda job, _: heard.append(("-", job.id)),
+        allocate=lambda job, _: calls.append(("+", job.id)),
+        deallocate=lambda job, _: calls.append(("-", job.id)),
     )
-    statement = ssn.statement()
-    statement.allocate(Job("one", "lab", (WORK,)), JobPart("b", (WORK,)))
-    checkpoint, before = statement.checkpoint(), (left(ssn), left(ssn, "b"))
+    first, statement = ssn.statement(), ssn.statement()
+    first.allocate(Job("one", "lab", (WORK,)), JobPart("b", (WORK,)))
+    before = (left(ssn), left(ssn, "b"))
     statement.allocate(Job("two", "lab", (WORK,)), JobPart("b", (WORK,)))
     statement.evict(next(iter(ssn.snapshot.running)))
-    statement.rollback(checkpoint)
+    statement.discard()
     assert (left(ssn), left(ssn, "b")) == before
-    assert len(statement.operations) == checkpoint == 1
-    assert heard == [("+", "one"), ("+", "two"), ("-", "old"), ("+", "old"), ("-", "two")]
+    assert (len(first.operations), len(statement.operations)) == (1, 0)
+    assert calls == [("+", "one"), ("+", "two"), ("-", "old"), ("+", "old"), ("-", "two")]
 
 
 def test_discarding_undoes_everything():

@@ -1,4 +1,4 @@
-"""Template filters for scores and reasons."""
+"""Template filters for scores, reasons, and the names of runtimes and systems."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from lcm.templatetags.lcm import humanize_name
+from scheduling.pages.supply import display_name
 from scheduling.placement.framework.callbacks import Band
 
 register = template.Library()
+register.filter(display_name)
 # A score is at most this many times its band.
 MOST = 100
 TITLES = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scheduling.placement.framework.advice import smaller_request
 from scheduling.placement.framework.configuration import read_configuration
+from scheduling.placement.framework.explanation import smaller_request
 from scheduling.placement.framework.model import Job, Node, Snapshot, Task
 from scheduling.placement.framework.session import SchedulingSession
 

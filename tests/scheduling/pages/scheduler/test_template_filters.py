@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduling.placement.framework.explanation import ReasonCount
-from scheduling.templatetags.scores import reason_title, score
+from scheduling.templatetags.scheduling import reason_title, score
 
 
 @pytest.mark.parametrize(
