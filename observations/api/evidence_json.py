@@ -26,10 +26,10 @@ def view_json(view: ResourceView) -> dict[str, Any]:
     recommended = None
     if summary is not None:
         figures = {name: units(getattr(summary, name)) for name in AMOUNTS} | {"spread": summary.spread}
-        proposal = propose(view.resource, "recommended", summary, view.basis)
+        proposal = propose(view.resource, "recommended", summary, view.source)
         recommended = {"value": units(proposal.value), "trail": proposal.derivation}
     return {
-        "basis": view.basis,
+        "source": view.source,
         "measured": dict(view.measured),
         "n": summary.n if summary else 0,
         **figures,
@@ -66,7 +66,7 @@ def waste_json(kept: DefinitionAssessment) -> dict[str, Any]:
     known = {name: kept.wasted(resource) for name, resource in hours.items()}
     return {
         **{name: None if value is None else str(value) for name, value in known.items()},
-        "basis": {name: kept.bases.get(resource) for name, resource in hours.items()},
+        "source": {name: kept.sources.get(resource) for name, resource in hours.items()},
         "days": DAYS,
     }
 
@@ -74,7 +74,7 @@ def waste_json(kept: DefinitionAssessment) -> dict[str, Any]:
 def impact_json(impact: ResourceImpact) -> dict[str, Any]:
     return {
         "choice": impact.proposal.choice,
-        "basis": impact.view.basis,
+        "source": impact.view.source,
         "before": units(impact.required),
         "after": units(impact.proposal.value),
         "percent": impact.percent,

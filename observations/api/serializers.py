@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from lcm.api.serializers import NewPortSerializer, PortSerializer
 from lcm.cml.topology.port_comparison import ADD, REMOVE
-from observations.arithmetic.measures import BASES, MEASURED
+from observations.arithmetic.measures import MEASURED, SOURCES
 from observations.arithmetic.recommendation import CHOICES
 from observations.models import DriftReview, ObservationRequest, RequestState, ReviewState
 from observations.models.drift import KIND_CHOICES
@@ -59,7 +59,9 @@ class ChoiceSerializer(serializers.Serializer[Any]):
     value = serializers.DecimalField(
         max_digits=10, decimal_places=2, required=False, allow_null=True, help_text="For a custom choice."
     )
-    basis = serializers.ChoiceField(choices=BASES, required=False, help_text="Empty: the default source.")
+    source: Any = serializers.ChoiceField(
+        choices=SOURCES, required=False, help_text="Empty: the default source."
+    )
 
 
 class ChoicesSerializer(serializers.Serializer[Any]):
@@ -82,7 +84,7 @@ class ApplySerializer(PreviewRequestSerializer):
 def choices_in(data: dict[str, Any]) -> dict[str, RequirementChoice]:
     """Return the validated body as choices by resource."""
     return {
-        name: RequirementChoice(each["choice"], each.get("value"), each.get("basis", ""))
+        name: RequirementChoice(each["choice"], each.get("value"), each.get("source", ""))
         for name in MEASURED
         if (each := data["choices"].get(name))
     }

@@ -21,8 +21,8 @@ from observations.arithmetic.statistics import (
     STALE_DAYS,
     Confidence,
     Summary,
+    choose_source,
     confidence_of,
-    source_of,
     step_change,
     summarize,
 )
@@ -40,7 +40,7 @@ class ResourceView:
     """Figures of one resource: source, summary over the sessions, and confidence."""
 
     resource: str
-    basis: str
+    source: str
     measured: Mapping[str, int]
     summary: Summary | None
     step: str
@@ -48,17 +48,17 @@ class ResourceView:
 
 
 def view_of(
-    resource: str, digest: Digest, newest: Newest, *, today: int, basis: str = "", before: str = ""
+    resource: str, digest: Digest, newest: Newest, *, today: int, source: str = "", before: str = ""
 ) -> ResourceView:
-    """Return the figures of a resource from source `basis`, by default the one `source_of` chooses."""
-    basis = basis or source_of(digest, resource, before)
-    values = [amounts[resource, basis] for _, amounts in newest if (resource, basis) in amounts]
-    summary = summarize(digest.of(resource, basis), values[0] if values else None)
+    """Return the figures of a resource from `source` or the chosen source."""
+    source = source or choose_source(digest, resource, before)
+    values = [amounts[resource, source] for _, amounts in newest if (resource, source) in amounts]
+    summary = summarize(digest.of(resource, source), values[0] if values else None)
     step = step_change(resource, values)
     age = today - day_of(newest[0][0]) if newest else 0
     measured = {each: digest.of(resource, each).n for each in ("used", "allocated")}
     return ResourceView(
-        resource, basis, measured, summary, step, confidence_of(summary, age_days=age, step=step)
+        resource, source, measured, summary, step, confidence_of(summary, age_days=age, step=step)
     )
 
 
@@ -69,7 +69,7 @@ class Assessment:
     confidence: str
     newest: datetime | None
     recommended: dict[str, int]
-    bases: dict[str, str]
+    sources: dict[str, str]
     flags: list[Flag]
 
     def worth(self, waste_cpu: int, waste_memory: int) -> int:
@@ -103,14 +103,14 @@ def assess(
         flag = flag_of(
             view.resource,
             summary=summary,
-            basis=view.basis,
+            source=view.source,
             required=asked,
             before=flags.get(view.resource, ""),
             exceeds=exceeds,
             most=most,
         )
         raised += [flag] if flag.direction else []
-        undecided |= would_be_over(view.resource, summary=summary, basis=view.basis, required=asked)
+        undecided |= would_be_over(view.resource, summary=summary, source=view.source, required=asked)
     return Assessment(
         n=digest.n,
         verdict=provisioning_of(
@@ -119,10 +119,10 @@ def assess(
         confidence=lowest_confidence(views),
         newest=newest[0][0] if newest else None,
         recommended={
-            view.resource: propose(view.resource, "recommended", summary, view.basis).value
+            view.resource: propose(view.resource, "recommended", summary, view.source).value
             for view, summary in known
         },
-        bases={view.resource: view.basis for view, _ in known},
+        sources={view.resource: view.source for view, _ in known},
         flags=raised,
     )
 
@@ -132,7 +132,7 @@ def _exceeding(view: ResourceView, digest: Digest, required: int) -> tuple[int, 
 
     Measured use above the requirement counts whatever the source is.
     """
-    for source in (view.basis, USED):
+    for source in (view.source, USED):
         histogram = digest.of(view.resource, source)
         if above := histogram.above(required):
             return above, max(histogram.bins)

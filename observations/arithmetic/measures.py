@@ -9,7 +9,7 @@ from decimal import Decimal
 CPU, MEMORY, STORAGE = "cpu_cores", "memory_gb", "storage_gb"
 MEASURED = (CPU, MEMORY, STORAGE)
 USED, ALLOCATED = "used", "allocated"
-BASES = (USED, ALLOCATED)
+SOURCES = (USED, ALLOCATED)
 MB_PER_GB = 1024
 
 
@@ -36,7 +36,7 @@ RULES: dict[str, ResourceRule] = {
     STORAGE: ResourceRule("Storage", "GB", 100, 200, {USED: 110, ALLOCATED: 110}, "max", stops=True),
 }
 
-# Peak of a session: amount by (resource, basis); unmeasured amounts are missing, never 0.
+# Peak of a session: amount by (resource, source); unmeasured amounts are missing, never 0.
 Amounts = Mapping[tuple[str, str], int]
 
 

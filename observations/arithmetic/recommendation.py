@@ -35,23 +35,23 @@ class Proposal:
     derivation: str
 
 
-def propose(resource: str, choice: str, summary: Summary, basis: str) -> Proposal:
+def propose(resource: str, choice: str, summary: Summary, source: str) -> Proposal:
     """Return the value of a choice: the statistic, plus headroom if recommended, rounded up."""
     if choice == "recommended":
-        return _recommended(resource, summary, basis)
+        return _recommended(resource, summary, source)
     raw = int(getattr(summary, choice))
     value = _rounded_requirement(resource, raw)
     return Proposal(
-        resource, choice, value, f"{NAMES[choice]} {text(raw)} {basis}{_rounded(resource, raw, value)}"
+        resource, choice, value, f"{NAMES[choice]} {text(raw)} {source}{_rounded(resource, raw, value)}"
     )
 
 
-def _recommended(resource: str, summary: Summary, basis: str) -> Proposal:
+def _recommended(resource: str, summary: Summary, source: str) -> Proposal:
     rule = RULES[resource]
-    raw, headroom = int(getattr(summary, rule.statistic)), rule.headroom[basis]
+    raw, headroom = int(getattr(summary, rule.statistic)), rule.headroom[source]
     wanted = with_headroom(raw, headroom)
     value = _rounded_requirement(resource, wanted)
-    trail = f"{NAMES[rule.statistic]} {text(raw)} {basis} × {headroom / 100:.2f} = {text(wanted)}"
+    trail = f"{NAMES[rule.statistic]} {text(raw)} {source} × {headroom / 100:.2f} = {text(wanted)}"
     return Proposal(resource, "recommended", value, trail + _rounded(resource, wanted, value))
 
 
@@ -78,7 +78,7 @@ def flag_of(
     resource: str,
     *,
     summary: Summary,
-    basis: str,
+    source: str,
     required: int,
     before: str = "",
     exceeds: int = 0,
@@ -90,11 +90,11 @@ def flag_of(
     allocated figures, headroom alone raises no flag: an allocation is a limit, not a measurement.
     """
     rule = RULES[resource]
-    proposal = propose(resource, "recommended", summary, basis)
+    proposal = propose(resource, "recommended", summary, source)
     # Compare before rounding: a step is as large as the floor, so a rounded gap would always reach it.
     need = int(getattr(summary, rule.statistic))
-    if basis == USED:
-        need = with_headroom(need, rule.headroom[basis])
+    if source == USED:
+        need = with_headroom(need, rule.headroom[source])
     gap, half = need - required, 2 if before == UNDER else 1
     enough = summary.n >= UNDER_LEAST or before == UNDER
     if enough and gap * half >= rule.floor and gap * half * 100 >= UNDER_PERCENT * required:
@@ -115,10 +115,10 @@ def _said(resource: str, required: int, wanted: int, how: str) -> str:
     return f"{RULES[resource].label}: {asked} is {how}, {better} recommended."
 
 
-def would_be_over(resource: str, *, summary: Summary, basis: str, required: int) -> bool:
+def would_be_over(resource: str, *, summary: Summary, source: str, required: int) -> bool:
     """Return whether the resource would be flagged as over-provisioned with enough sessions."""
     rule = RULES[resource]
-    gap = required - propose(resource, "recommended", summary, basis).value
+    gap = required - propose(resource, "recommended", summary, source).value
     return gap >= rule.floor and gap * 100 >= OVER_PERCENT * required
 
 

@@ -83,7 +83,7 @@ def summarize(histogram: Histogram, latest: int | None) -> Summary | None:
     )
 
 
-def source_of(digest: Digest, resource: str, before: str = "") -> str:
+def choose_source(digest: Digest, resource: str, before: str = "") -> str:
     """Return the figures a resource is assessed by: used or allocated. `before` is the current source.
 
     The source becomes *used* when 80 % of the sessions have measured use. It stays *used* while at least one

@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
                 ('recommended_storage_gb', models.DecimalField(blank=True, decimal_places=2, max_digits=10, null=True)),
                 ('flags', models.JSONField(default=dict, help_text='Resource → under or over.')),
                 ('reasons', models.JSONField(default=list)),
-                ('bases', models.JSONField(default=dict, help_text='Resource → used or allocated.')),
+                ('sources', models.JSONField(default=dict, help_text='Resource → used or allocated.')),
                 ('days', models.JSONField(default=dict, help_text='Time held and waste of sessions by day.')),
                 ('waste_cpu', models.DecimalField(decimal_places=2, default=Decimal('0'), max_digits=14)),
                 ('waste_memory', models.DecimalField(decimal_places=2, default=Decimal('0'), max_digits=14)),

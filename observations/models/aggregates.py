@@ -70,7 +70,7 @@ class DefinitionAssessment(models.Model):
     recommended_storage_gb = _recommended()
     flags = models.JSONField(default=dict, help_text="Resource → under or over.")
     reasons = models.JSONField(default=list)
-    bases = models.JSONField(default=dict, help_text="Resource → used or allocated.")
+    sources = models.JSONField(default=dict, help_text="Resource → used or allocated.")
     days = models.JSONField(default=dict, help_text="Time held and waste of sessions by day.")
     waste_cpu = _hours()
     waste_memory = _hours()
@@ -108,7 +108,7 @@ class DefinitionAssessment(models.Model):
 
     def sources_in(self, epoch: str) -> dict[str, str]:
         """Return the source of each resource, used or allocated; empty for another epoch."""
-        return dict(self.bases) if self.epoch == epoch else {}
+        return dict(self.sources) if self.epoch == epoch else {}
 
     def wasted(self, resource: str) -> Decimal | None:
         """Return wasted core-hours or GB-hours:
@@ -116,4 +116,4 @@ class DefinitionAssessment(models.Model):
         a lower bound if use was not measured, where 0 means unknown.
         """
         waste = {CPU: self.waste_cpu, MEMORY: self.waste_memory}[resource]
-        return waste if waste or self.bases.get(resource) == USED else None
+        return waste if waste or self.sources.get(resource) == USED else None

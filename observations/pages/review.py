@@ -21,7 +21,7 @@ from lcm.models import LabletDefinition, LabletSession
 from lcm.selectors.definitions import definition_with_everything
 from lcm.web.access import role_required
 from lcm.web.form_page import FormResult, actor_of, redirect_with_message
-from observations.arithmetic.measures import BASES, MEASURED
+from observations.arithmetic.measures import MEASURED, SOURCES
 from observations.pages.review_charts import chart_of
 from observations.pages.review_summary import review_summary
 from observations.pages.review_texts import answers_of, options_of
@@ -57,7 +57,7 @@ def choices_from(data: Mapping[str, Any], evidence: Evidence) -> dict[str, Requi
         name: RequirementChoice(
             pick=str(data.get(name) or ("recommended" if name in flags else KEEP)),
             custom=_number(str(data.get(f"{name}_custom", ""))),
-            basis=str(data.get(f"{name}_basis", "")) if data.get(f"{name}_basis") in BASES else "",
+            source=str(data.get(f"{name}_source", "")) if data.get(f"{name}_source") in SOURCES else "",
         )
         for name in MEASURED
     }
@@ -71,8 +71,10 @@ def _number(text: str) -> Decimal | None:
 
 
 def _evidence(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> Evidence:
-    bases = {name: str(data[f"{name}_basis"]) for name in MEASURED if data.get(f"{name}_basis") in BASES}
-    return evidence_of(definition, now=now, bases=bases)
+    sources = {
+        name: str(data[f"{name}_source"]) for name in MEASURED if data.get(f"{name}_source") in SOURCES
+    }
+    return evidence_of(definition, now=now, sources=sources)
 
 
 def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -84,7 +86,7 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
         preview = preview_change(definition=definition, choices=choices, now=now, evidence=evidence)
     except InvalidInput as error:
         problem = f"{next(iter(error.fields)).split('_')[0].capitalize()}: {error.message}"
-        kept = {name: RequirementChoice(basis=each.basis) for name, each in choices.items()}
+        kept = {name: RequirementChoice(source=each.source) for name, each in choices.items()}
         preview = preview_change(definition=definition, choices=kept, now=now, evidence=evidence)
     without = left_out(definition)
     dots = dots_of(evidence, DOTS, without) if evidence.digest.n or without else []

@@ -43,7 +43,7 @@ class OptionRow:
     label: str
     unit: str
     now: str
-    basis: str
+    source: str
     measured: Mapping[str, int]
     options: list[BasisOption]
     is_custom: bool
@@ -59,15 +59,15 @@ def _row(impact: ResourceImpact, choice: RequirementChoice) -> OptionRow:
     options = [BasisOption(KEEP, "Keep", text(impact.required), choice.pick == KEEP)]
     for pick in ("max", "p95", "avg", "latest", "recommended"):
         known = view.summary is not None and (pick != "latest" or view.summary.latest is not None)
-        value = text(propose(name, pick, view.summary, view.basis).value) if known and view.summary else "–"
+        value = text(propose(name, pick, view.summary, view.source).value) if known and view.summary else "–"
         options.append(BasisOption(pick, LABELS[pick], value, choice.pick == pick, known))
     return OptionRow(
         resource=name,
         label=rule.label,
         unit=rule.unit,
         now=with_unit(name, impact.required),
-        basis=view.basis,
-        measured={basis: n for basis, n in view.measured.items() if n or basis == view.basis},
+        source=view.source,
+        measured={source: n for source, n in view.measured.items() if n or source == view.source},
         options=options,
         is_custom=choice.pick == CUSTOM,
         custom="" if choice.custom is None else f"{choice.custom:f}",

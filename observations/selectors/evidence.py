@@ -59,7 +59,7 @@ def evidence_of(
     definition: LabletDefinition,
     *,
     now: datetime,
-    bases: Mapping[str, str] | None = None,
+    sources: Mapping[str, str] | None = None,
     revision: DefinitionRevision | None = None,
 ) -> Evidence:
     """Return the evidence of the epoch or of one revision, from the default or the requested sources."""
@@ -77,14 +77,14 @@ def evidence_of(
     present = digests.get(definition.current_revision_id)
     digest = merge_digests(digests.values())
     assessment = assessments[0] if assessments else lock_assessment(definition)
-    chosen, present_sources, today = bases or {}, assessment.sources_in(epoch), day_of(now)
+    chosen, present_sources, today = sources or {}, assessment.sources_in(epoch), day_of(now)
     views = {
         name: view_of(
             name,
             digest,
             newest,
             today=today,
-            basis=chosen.get(name, ""),
+            source=chosen.get(name, ""),
             before=present_sources.get(name, ""),
         )
         for name in MEASURED
@@ -135,7 +135,7 @@ def exceeding_sessions(
     """Return per resource the sessions above a proposal, largest first, and the count of 30 days."""
     parts = []
     for resource, limit in limits.items():
-        name = column(resource, evidence.views[resource].basis)
+        name = column(resource, evidence.views[resource].source)
         above = samples(evidence).filter(**{f"{name}__gt": amount(limit)})
         recent = above.filter(observed_at__gte=now - timedelta(days=DAYS)).order_by().values("definition")
         count = Coalesce(Subquery(recent.annotate(count=Count("pk")).values("count")), 0)
@@ -177,7 +177,7 @@ class SessionDot:
 
 def dots_of(evidence: Evidence, limit: int, left_out: Sequence[SessionObservation] = ()) -> list[SessionDot]:
     """Return the newest sessions that count and the excluded ones, oldest first."""
-    columns = {view.resource: column(view.resource, view.basis) for view in evidence.views.values()}
+    columns = {view.resource: column(view.resource, view.source) for view in evidence.views.values()}
     newest = samples(evidence).order_by("-observed_at", "-session_id")
     rows = list(newest.values_list("session_id", "observed_at", *columns.values())[:limit])
     oldest = rows[-1][1] if rows else None
@@ -233,13 +233,13 @@ def outliers_of(evidence: Evidence) -> list[Outlier]:
     """Return outliers (modified z-score above 3.5), which a user may want to exclude."""
     parts = []
     for view in evidence.views.values():
-        usual = normal_range(evidence.digest.of(view.resource, view.basis))
+        usual = normal_range(evidence.digest.of(view.resource, view.source))
         if usual is None:
             continue
-        values = evidence.digest.of(view.resource, view.basis).bins
+        values = evidence.digest.of(view.resource, view.source).bins
         if all(usual[0] <= value <= usual[1] for value in values):
             continue
-        name = column(view.resource, view.basis)
+        name = column(view.resource, view.source)
         low, high = amount(ceil(max(usual[0], 0))), amount(int(usual[1]))
         beyond = samples(evidence).filter(Q(**{f"{name}__gt": high}) | Q(**{f"{name}__lt": low}))
         parts.append(
@@ -282,19 +282,19 @@ class MemoryDrivers:
 
 def drivers_of(evidence: Evidence, limit: int = 6) -> MemoryDrivers | None:
     view = evidence.views["memory_gb"]
-    name = column("memory_gb", view.basis)
+    name = column("memory_gb", view.source)
     largest = samples(evidence).exclude(**{name: None}).order_by(f"-{name}")
     row = largest.only("session_id", "observed_resources", "peak_resources", name).first()
     if row is None:
         return None
     stored, value = row.peak_resources or row.observed_resources, hundredths(getattr(row, name))
-    nodes = nodes_in(stored, basis=view.basis)
+    nodes = nodes_in(stored, source=view.source)
     together = sum(node.memory or 0 for node in nodes)
     shares = [
         NodeShare(node.label, node.kind, node.cpu, node.memory, _percent(node.memory, together))
         for node in sorted(nodes, key=lambda node: -(node.memory or 0))
     ]
-    total = stored.get(TOTALS["memory_gb", view.basis])
+    total = stored.get(TOTALS["memory_gb", view.source])
     is_peak = total is not None and gigabytes(int(total)) == value
     return MemoryDrivers(
         row.session_id, value, together, shares[:limit], len(shares), from_other_observation=not is_peak
@@ -318,9 +318,9 @@ ALLOCATED_FIGURES = ("cpu_cores", "ram_mb", "storage_mb")
 USED_FIGURES = ("used_cpu_cores", "used_memory_mb", "used_storage_mb")
 
 
-def nodes_in(stored: Mapping[str, Any], *, basis: str) -> list[NodeFigures]:
+def nodes_in(stored: Mapping[str, Any], *, source: str) -> list[NodeFigures]:
     """Return the nodes of a stored observation, in hundredths of a core and GB."""
-    names = USED_FIGURES if basis == USED else ALLOCATED_FIGURES
+    names = USED_FIGURES if source == USED else ALLOCATED_FIGURES
 
     return [
         NodeFigures(

@@ -45,7 +45,7 @@ ASSESSED = (
     "verdict",
     "last_observed_at",
     *(f"recommended_{name}" for name in MEASURED),
-    "bases",
+    "sources",
     "flags",
 )
 # Columns of a revision that an assessment reads.
@@ -282,7 +282,7 @@ def newest_samples(
 
 
 def newest_in(rows: Iterable[Sequence[Any]]) -> Newest:
-    """Return rows of `NEWEST_SAMPLES` with their amounts by resource and basis."""
+    """Return rows of `NEWEST_SAMPLES` with their amounts by resource and source."""
     return [(at, amounts_in(values)) for at, *values in rows]
 
 
@@ -294,7 +294,7 @@ def _take(assessment: DefinitionAssessment, found: Assessment, days: Days, epoch
     for name in MEASURED:
         value = found.recommended.get(name)
         setattr(assessment, f"recommended_{name}", None if value is None else amount(value))
-    assessment.bases = found.bases
+    assessment.sources = found.sources
     assessment.flags = {flag.resource: flag.direction for flag in found.flags}
     assessment.reasons = [flag.reason for flag in found.flags]
     assessment.days = days

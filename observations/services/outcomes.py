@@ -162,7 +162,7 @@ def sources_of(revision: DefinitionRevision, present: Mapping[str, str] | None =
     """
     applied = (revision.aggregate or {}).get("resources", {})
     if set(MEASURED) <= set(applied):
-        return {resource: applied[resource]["basis"] for resource in MEASURED}
+        return {resource: applied[resource]["source"] for resource in MEASURED}
     if present is None:
         definition = revision.definition
         assessment = DefinitionAssessment.objects.filter(definition=definition).first()

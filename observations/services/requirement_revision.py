@@ -79,7 +79,7 @@ def _bases(preview: RequirementPreview) -> dict[str, dict[str, str | None]]:
     return {
         impact.resource: {
             "basis": impact.proposal.choice,
-            "source": None if impact.proposal.choice in (KEEP, CUSTOM) else impact.view.basis,
+            "source": None if impact.proposal.choice in (KEEP, CUSTOM) else impact.view.source,
         }
         for impact in preview.impacts
     }
@@ -103,10 +103,10 @@ def _resource(impact: ResourceImpact, view: ResourceView, evidence: Evidence) ->
     value = impact.proposal.value
     return {
         "choice": impact.proposal.choice,
-        "basis": view.basis,
+        "source": view.source,
         "trail": impact.proposal.derivation,
         "value": str(amount(value)),
         "confidence": view.confidence.level,
-        "exceeding": evidence.digest.of(view.resource, view.basis).above(value),
+        "exceeding": evidence.digest.of(view.resource, view.source).above(value),
         "summary": asdict(view.summary) if view.summary else None,
     }

@@ -203,7 +203,7 @@ class ObservationFiller:
             recommended_memory_gb=Decimal("2.5"),
             recommended_storage_gb=6,
             flags={"cpu_cores": "over"} if over else {},
-            bases=dict.fromkeys(("cpu_cores", "memory_gb", "storage_gb"), "used"),
+            sources=dict.fromkeys(("cpu_cores", "memory_gb", "storage_gb"), "used"),
             waste_cpu=Decimal(chance.randint(1, 9000)),
             waste_memory=Decimal(chance.randint(1, 9000)),
             worth=Decimal(chance.randint(1, 9000)) if over else Decimal(0),

@@ -19,7 +19,7 @@ from lcm.domain.errors import InvalidInput, NotFound
 from lcm.models import DefinitionRevision, LabletDefinition
 from observations.api import evidence_json
 from observations.api import serializers as s
-from observations.arithmetic.measures import BASES, MEASURED
+from observations.arithmetic.measures import MEASURED, SOURCES
 from observations.selectors.evidence import drivers_of, evidence_of, left_out, outliers_of
 from observations.selectors.nodes import node_aggregates
 from observations.selectors.port_review import port_review_of
@@ -64,7 +64,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
                 "by", str, enum=["node"], description="Include each node, over the newest sessions."
             ),
             *(
-                OpenApiParameter(name, str, enum=BASES, description="The source of the figures.")
+                OpenApiParameter(name, str, enum=SOURCES, description="The source of the figures.")
                 for name in MEASURED
             ),
         ],
@@ -78,7 +78,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
         """
         definition, asked = self.get_object(), _asked(request)
         revision = _revision(definition, asked["revision"])
-        evidence = evidence_of(definition, now=self.now(), bases=asked["bases"], revision=revision)
+        evidence = evidence_of(definition, now=self.now(), sources=asked["sources"], revision=revision)
         answer: dict[str, Any] = evidence_json.evidence_json(evidence)
         answer["outliers"] = [evidence_json.outlier_json(each) for each in outliers_of(evidence)]
         answer["drives_the_maximum"] = evidence_json.drivers_json(drivers_of(evidence))
@@ -154,9 +154,9 @@ def _asked(request: Request) -> dict[str, Any]:
     given = request.query_params
     unknown = set(given) - {"revision", "by", *MEASURED}
     wrong = dict.fromkeys(sorted(unknown), "Unknown parameter.")
-    bases = {name: given[name] for name in MEASURED if given.get(name)}
+    sources = {name: given[name] for name in MEASURED if given.get(name)}
     wrong |= {
-        name: f"Must be one of {', '.join(BASES)}." for name, each in bases.items() if each not in BASES
+        name: f"Must be one of {', '.join(SOURCES)}." for name, each in sources.items() if each not in SOURCES
     }
     revision = given.get("revision", "")
     if "revision" in given and (not revision.isdecimal() or len(revision) > LONGEST_REVISION):
@@ -165,7 +165,7 @@ def _asked(request: Request) -> dict[str, Any]:
         wrong["by"] = "Must be “node”."
     if wrong:
         raise InvalidInput(wrong)
-    return {"bases": bases, "revision": int(revision) if revision else None, "by": given.get("by", "")}
+    return {"sources": sources, "revision": int(revision) if revision else None, "by": given.get("by", "")}
 
 
 def _revision(definition: LabletDefinition, number: int | None) -> DefinitionRevision | None:

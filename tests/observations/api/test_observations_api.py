@@ -209,7 +209,7 @@ def test_the_aggregate_of_a_definition(api, viewer, known):
     answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?by=node").json()
     assert (answer["n"], answer["class"], answer["confidence"]) == (10, "over", "medium")
     cpu = answer["resources"]["cpu_cores"]
-    assert (cpu["basis"], cpu["max"], cpu["p95"]) == ("used", "2.00", "2.00")
+    assert (cpu["source"], cpu["max"], cpu["p95"]) == ("used", "2.00", "2.00")
     assert cpu["recommended"] == {
         "value": "2.50",
         "trail": "decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5 cores",
@@ -219,10 +219,10 @@ def test_the_aggregate_of_a_definition(api, viewer, known):
     assert answer["drives_the_maximum"]["memory_gb"] == "2.93"
 
 
-def test_the_aggregate_on_another_basis(api, viewer, known):
+def test_the_aggregate_on_another_source(api, viewer, known):
     path = f"/api/lablet-definitions/{known.pk}/resource-observations"
     held = api(viewer).get(f"{path}?cpu_cores=allocated").json()["resources"]["cpu_cores"]
-    assert (held["basis"], held["max"]) == ("allocated", "4.00")
+    assert (held["source"], held["max"]) == ("allocated", "4.00")
 
 
 def test_the_aggregate_of_a_revision_is_of_its_sessions_alone(
@@ -263,8 +263,8 @@ def test_waste_that_nobody_measured_is_null(api, viewer, active_definition, obse
     path = f"/api/lablet-definitions/{active_definition.pk}/resource-observations"
     observed(active_definition, 2, cpu="1.00", memory=None)
     waste = {"core_hours": "6.00", "gb_hours": None, "days": 30}
-    basis = {"core_hours": "used", "gb_hours": "allocated"}
-    assert api(viewer).get(path).json()["waste"] == {**waste, "basis": basis}
+    source = {"core_hours": "used", "gb_hours": "allocated"}
+    assert api(viewer).get(path).json()["waste"] == {**waste, "source": source}
 
 
 def test_confidence_is_that_of_the_day_it_is_asked_for(api, viewer, known, now, time_machine):

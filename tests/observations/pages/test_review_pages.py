@@ -135,7 +135,7 @@ def test_figures_of_one_kind_are_no_choice(as_, viewer, known, definition, obser
     observed(definition, 5, cpu=None, memory=None, storage=None)
     text = as_(viewer).get(page("definition_review", definition)).content.decode()
     assert "<option" not in text
-    assert '<input type="hidden" name="cpu_cores_basis" value="allocated">' in text
+    assert '<input type="hidden" name="cpu_cores_source" value="allocated">' in text
     assert "allocated, 5 sessions" in text
 
 
@@ -176,7 +176,7 @@ def test_applying_from_the_page(as_, admin, known):
     client = as_(admin)
     shown = client.get(page("definition_review", known), {"cpu_cores": "recommended"}).content.decode()
     data = {"cpu_cores": "recommended", "memory_gb": "keep", "storage_gb": "keep", "token": token_in(shown)}
-    data |= {"cpu_cores_basis": "used", "memory_gb_basis": "used", "storage_gb_basis": "used"}
+    data |= {"cpu_cores_source": "used", "memory_gb_source": "used", "storage_gb_source": "used"}
     answer = client.post(page("definition_apply", known), {**data, "reason": "they say so"})
     assert (answer.status_code, answer.headers["Location"]) == (302, page("definition_detail", known))
     assert DefinitionRevision.objects.get(number=2).reason == "they say so"

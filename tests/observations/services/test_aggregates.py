@@ -230,7 +230,7 @@ def test_each_revision_has_an_aggregate_of_its_own(active_definition, observed, 
 
 
 def memory_source(definition, now):
-    return evidence_of(definition, now=now).views["memory_gb"].basis
+    return evidence_of(definition, now=now).views["memory_gb"].source
 
 
 def test_the_source_becomes_used_when_four_fifths_have_it_and_can_be_switched(
@@ -239,8 +239,8 @@ def test_the_source_becomes_used_when_four_fifths_have_it_and_can_be_switched(
     observed(active_definition, 1, memory=None)
     observed(active_definition, 3, memory=1024)
     assert memory_source(active_definition, now) == "allocated"
-    switched = evidence_of(active_definition, now=now, bases={"memory_gb": "used"})
-    assert (switched.views["memory_gb"].basis, switched.views["memory_gb"].summary.n) == ("used", 3)
+    switched = evidence_of(active_definition, now=now, sources={"memory_gb": "used"})
+    assert (switched.views["memory_gb"].source, switched.views["memory_gb"].summary.n) == ("used", 3)
     observed(active_definition, 1, memory=1024)
     assert memory_source(active_definition, now) == "used"
 

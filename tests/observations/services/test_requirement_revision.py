@@ -132,7 +132,7 @@ def test_new_sessions_pin_the_new_revision_and_others_keep_theirs(known, as_admi
         (
             {
                 "cpu_cores": RequirementChoice("p95"),
-                "memory_gb": RequirementChoice("max", basis="allocated"),
+                "memory_gb": RequirementChoice("max", source="allocated"),
                 "storage_gb": RequirementChoice("custom", Decimal(9)),
             },
             RevisionBasis.MIXED,
@@ -177,7 +177,7 @@ def test_a_revision_keeps_the_basis_of_each_resource(choices, basis, chosen, mix
         ({"cpu_cores": RequirementChoice("custom", Decimal("1.001"))}, "cpu_cores"),
         ({"cpu_cores": RequirementChoice("custom", Decimal(10**7))}, "cpu_cores"),
         ({"cpu_cores": RequirementChoice("custom", Decimal("NaN"))}, "cpu_cores"),
-        ({"cpu_cores": RequirementChoice("max", basis="guessed")}, "cpu_cores"),
+        ({"cpu_cores": RequirementChoice("max", source="guessed")}, "cpu_cores"),
     ],
 )
 def test_what_cannot_be_chosen_is_refused(choices, field, known, now):
