@@ -73,7 +73,7 @@ def waste_json(kept: DefinitionAssessment) -> dict[str, Any]:
 
 def impact_json(impact: ResourceImpact) -> dict[str, Any]:
     return {
-        "choice": impact.proposal.choice,
+        "basis": impact.proposal.basis,
         "source": impact.view.source,
         "before": units(impact.required),
         "after": units(impact.proposal.value),

@@ -12,7 +12,7 @@ from observations.arithmetic.statistics import Summary
 UNDER, OVER = "under", "over"
 UNDER_PERCENT, OVER_PERCENT = 10, 20
 UNDER_LEAST, OVER_LEAST = 5, 10
-CHOICES = ("max", "p95", "avg", "latest", "recommended")
+BASES = ("max", "p95", "avg", "latest", "recommended")
 NAMES = {"max": "max", "p95": "p95", "avg": "average", "latest": "latest", "decayed_p95": "decayed p95"}
 
 
@@ -30,19 +30,19 @@ class Proposal:
     """A proposed value for one resource, with the steps of its calculation."""
 
     resource: str
-    choice: str
+    basis: str
     value: int
     derivation: str
 
 
-def propose(resource: str, choice: str, summary: Summary, source: str) -> Proposal:
-    """Return the value of a choice: the statistic, plus headroom if recommended, rounded up."""
-    if choice == "recommended":
+def propose(resource: str, basis: str, summary: Summary, source: str) -> Proposal:
+    """Return the value of a basis: the statistic, plus headroom if recommended, rounded up."""
+    if basis == "recommended":
         return _recommended(resource, summary, source)
-    raw = int(getattr(summary, choice))
+    raw = int(getattr(summary, basis))
     value = _rounded_requirement(resource, raw)
     return Proposal(
-        resource, choice, value, f"{NAMES[choice]} {text(raw)} {source}{_rounded(resource, raw, value)}"
+        resource, basis, value, f"{NAMES[basis]} {text(raw)} {source}{_rounded(resource, raw, value)}"
     )
 
 

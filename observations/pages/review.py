@@ -55,7 +55,7 @@ def choices_from(data: Mapping[str, Any], evidence: Evidence) -> dict[str, Requi
     flags = evidence.assessment.flags
     return {
         name: RequirementChoice(
-            pick=str(data.get(name) or ("recommended" if name in flags else KEEP)),
+            basis=str(data.get(name) or ("recommended" if name in flags else KEEP)),
             custom=_number(str(data.get(f"{name}_custom", ""))),
             source=str(data.get(f"{name}_source", "")) if data.get(f"{name}_source") in SOURCES else "",
         )

@@ -15,7 +15,7 @@ from lcm.models import LabletDefinition
 from observations.arithmetic.assessment import ResourceView
 from observations.arithmetic.impact import Packing, Risk, Saving, risk_of, saved
 from observations.arithmetic.measures import MEASURED, RULES, SOURCES, amount, hundredths, text, with_unit
-from observations.arithmetic.recommendation import CHOICES, Proposal, propose
+from observations.arithmetic.recommendation import BASES, Proposal, propose
 from observations.selectors.evidence import (
     Evidence,
     ExceedingList,
@@ -36,7 +36,7 @@ NONE_EXCEEDING = ExceedingList([], 0)
 class RequirementChoice:
     """A user's choice for one resource: a basis, and for `custom` the number itself."""
 
-    pick: str = KEEP
+    basis: str = KEEP
     custom: Decimal | None = None
     source: str = ""
 
@@ -147,7 +147,7 @@ def _differences(seen: dict[str, Any], fresh: dict[str, Any], preview: Requireme
             f"{revision.actor} applied revision {revision.number} after the preview; review it first."
         )
     if seen["choices"] != fresh["choices"]:
-        changed.append("The choice differs from the preview; preview it again before applying.")
+        changed.append("The values differ from the preview; preview it again before applying.")
     for name, was in seen["numbers"].items():
         now_is = fresh["numbers"][name]
         if was != now_is and seen["choices"].get(name) == fresh["choices"].get(name):
@@ -204,19 +204,19 @@ def _proposal(view: ResourceView, choice: RequirementChoice, required: int) -> P
     name = view.resource
     if choice.source and choice.source not in SOURCES:
         raise InvalidInput({name: f"“{choice.source}” is not a source; use one of {', '.join(SOURCES)}."})
-    if choice.pick == KEEP:
+    if choice.basis == KEEP:
         return Proposal(name, KEEP, required, "as it is")
-    if choice.pick == CUSTOM:
+    if choice.basis == CUSTOM:
         return Proposal(name, CUSTOM, _custom(name, choice.custom), "a number of your own")
-    if choice.pick not in CHOICES:
+    if choice.basis not in BASES:
         raise InvalidInput(
-            {name: f"“{choice.pick}” is not a choice; use one of {', '.join((KEEP, *CHOICES, CUSTOM))}."}
+            {name: f"“{choice.basis}” is not a basis; use one of {', '.join((KEEP, *BASES, CUSTOM))}."}
         )
-    if view.summary is None or (choice.pick == "latest" and view.summary.latest is None):
+    if view.summary is None or (choice.basis == "latest" and view.summary.latest is None):
         raise InvalidInput(
-            {name: f"No session has figures for {choice.pick}; keep the value or enter a number."}
+            {name: f"No session has figures for {choice.basis}; keep the value or enter a number."}
         )
-    return propose(name, choice.pick, view.summary, view.source)
+    return propose(name, choice.basis, view.summary, view.source)
 
 
 def _custom(name: str, value: Decimal | None) -> int:
@@ -240,7 +240,7 @@ def _token(definition: LabletDefinition, impacts: list[ResourceImpact]) -> str:
     seen = {
         "definition": str(definition.pk),
         "revision": revision.number,
-        "choices": {impact.resource: [impact.proposal.choice, impact.view.source] for impact in impacts},
+        "choices": {impact.resource: [impact.proposal.basis, impact.view.source] for impact in impacts},
         "numbers": {impact.resource: _numbers(impact) for impact in impacts},
     }
     return signing.dumps(seen, salt=SALT, compress=True)

@@ -166,8 +166,8 @@ document.addEventListener("reset", (event) => {
 
 // Typing a custom value selects its option.
 document.addEventListener("input", (event) => {
-  const choice = event.target.dataset.picks && document.getElementById(event.target.dataset.picks);
-  if (choice) choice.checked = true;
+  const radio = event.target.dataset.selects && document.getElementById(event.target.dataset.selects);
+  if (radio) radio.checked = true;
 });
 
 // Announce the number of results to screen readers.

@@ -282,7 +282,7 @@ def test_parameters_that_cannot_be_read_are_refused(query, api, viewer, known):
 
 def test_preview_then_apply_then_revert(api, admin, known):
     path = f"/api/lablet-definitions/{known.pk}"
-    choices = {"cpu_cores": {"choice": "recommended"}, "memory_gb": {"choice": "custom", "value": "3.25"}}
+    choices = {"cpu_cores": {"basis": "recommended"}, "memory_gb": {"basis": "custom", "value": "3.25"}}
     preview = api(admin).post(f"{path}/preview", {"choices": choices}).json()
     assert (preview["resources"]["cpu_cores"]["after"], preview["resources"]["memory_gb"]["after"]) == (
         "2.50",
@@ -299,7 +299,7 @@ def test_preview_then_apply_then_revert(api, admin, known):
 
 def test_a_stale_preview_is_412_with_what_changed(api, admin, known, observed):
     path = f"/api/lablet-definitions/{known.pk}"
-    choices = {"cpu_cores": {"choice": "recommended"}}
+    choices = {"cpu_cores": {"basis": "recommended"}}
     token = api(admin).post(f"{path}/preview", {"choices": choices}).json()["token"]
     observed(known, 1, cpu="3.00", memory=3000, storage=6500)
     answer = api(admin).post(f"{path}/apply", {"choices": choices, "reason": "x", "token": token})
@@ -310,7 +310,7 @@ def test_a_stale_preview_is_412_with_what_changed(api, admin, known, observed):
 
 @pytest.mark.parametrize("action", ["preview", "apply"])
 def test_a_resource_that_is_not_measured_cannot_be_chosen(action, api, admin, known):
-    choices = {"cpu_cores": {"choice": "max"}, "gpu": {"choice": "max"}}
+    choices = {"cpu_cores": {"basis": "max"}, "gpu": {"basis": "max"}}
     asked = {"choices": choices, "token": "x", "reason": "x"}
     answer = api(admin).post(f"/api/lablet-definitions/{known.pk}/{action}", asked)
     assert (answer.status_code, list(answer.json()["details"]["choices"])) == (400, ["gpu"])
@@ -319,7 +319,7 @@ def test_a_resource_that_is_not_measured_cannot_be_chosen(action, api, admin, kn
 
 def test_a_viewer_previews_and_cannot_apply(api, viewer, known):
     path = f"/api/lablet-definitions/{known.pk}"
-    choices = {"cpu_cores": {"choice": "recommended"}}
+    choices = {"cpu_cores": {"basis": "recommended"}}
     preview = api(viewer).post(f"{path}/preview", {"choices": choices})
     assert preview.status_code == 200
     asked = {"choices": choices, "reason": "x", "token": preview.json()["token"]}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from observations.arithmetic.assessment import assess
 from observations.arithmetic.histogram import Digest, decay_weight
 from observations.arithmetic.measures import CPU, MEASURED, MEMORY, RULES, SOURCES, STORAGE, amount, with_unit
-from observations.arithmetic.recommendation import CHOICES, Provisioning, flag_of, has_changed, propose
+from observations.arithmetic.recommendation import BASES, Provisioning, flag_of, has_changed, propose
 from observations.arithmetic.statistics import summarize
 
 DAY = date(2026, 3, 1).toordinal()
@@ -40,16 +40,16 @@ def test_the_recommendation_and_its_trail(resource, values, source, value, trail
 
 
 @pytest.mark.parametrize("resource", [CPU, MEMORY, STORAGE])
-@pytest.mark.parametrize("choice", CHOICES)
-def test_at_least_one_step_is_recommended_of_everything(resource, choice):
+@pytest.mark.parametrize("basis", BASES)
+def test_at_least_one_step_is_recommended_of_everything(resource, basis):
     """A session without usage is no reason to require nothing."""
-    proposal = propose(resource, choice, summary_of(resource, [0] * 5), "used")
+    proposal = propose(resource, basis, summary_of(resource, [0] * 5), "used")
     assert proposal.value == RULES[resource].step
     assert proposal.derivation.endswith(f"rounded up to {with_unit(resource, proposal.value)}")
 
 
 @pytest.mark.parametrize(
-    ("choice", "value", "trail"),
+    ("basis", "value", "trail"),
     [
         ("max", 500, "max 4.9 used, rounded up to 5 cores"),
         ("p95", 500, "p95 4.9 used, rounded up to 5 cores"),
@@ -57,8 +57,8 @@ def test_at_least_one_step_is_recommended_of_everything(resource, choice):
         ("latest", 350, "latest 3.5 used"),
     ],
 )
-def test_other_choices_are_rounded_up_and_get_no_headroom(choice, value, trail):
-    proposal = propose(CPU, choice, summary_of(CPU, [270, 490, 350]), "used")
+def test_other_bases_are_rounded_up_and_get_no_headroom(basis, value, trail):
+    proposal = propose(CPU, basis, summary_of(CPU, [270, 490, 350]), "used")
     assert (proposal.value, proposal.derivation) == (value, trail)
 
 

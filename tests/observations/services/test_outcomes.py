@@ -193,7 +193,7 @@ def test_a_kept_resource_is_stored_with_its_default_source(revised, observed, as
     }
     made = apply(revised, choices, as_admin, now)
     kept = made.aggregate["resources"]["memory_gb"]
-    assert (kept["choice"], kept["source"], kept["summary"]["max"]) == ("keep", "used", 245)
+    assert (kept["basis"], kept["source"], kept["summary"]["max"]) == ("keep", "used", 245)
     assert made.aggregate["resources"]["cpu_cores"]["source"] == "used"
     observed(revised, 5, cpu="2.00", memory=2500, storage=5000)
     made.refresh_from_db()

@@ -140,7 +140,7 @@ def test_new_sessions_pin_the_new_revision_and_others_keep_theirs(known, as_admi
             "CPU p95 used, memory max allocated, storage custom",
         ),
         (
-            # 7 GB is the current value; choosing it explicitly counts as a choice.
+            # 7 GB is the current value; choosing it explicitly counts as a custom value.
             {
                 "cpu_cores": RequirementChoice("custom", Decimal(3)),
                 "storage_gb": RequirementChoice("custom", Decimal(7)),
@@ -210,10 +210,10 @@ def test_nothing_is_applied_without_a_preview(known, as_admin, now):
         ]
 
 
-def test_another_choice_than_the_previewed_one_is_refused(known, as_admin, now):
+def test_values_that_differ_from_the_preview_are_refused(known, as_admin, now):
     token = preview(known, CPU_RECOMMENDED, now).token
     told = refused(known, {"cpu_cores": RequirementChoice("max")}, as_admin, now, token=token)
-    assert told[0].startswith("The choice differs from the preview")
+    assert told[0].startswith("The values differ from the preview")
 
 
 def test_a_custom_number_is_part_of_what_was_previewed(known, as_admin, now):
