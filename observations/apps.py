@@ -42,7 +42,7 @@ def _show_on_pages() -> None:
     overview.register_overview_panel(
         overview.LazyPanel("busiest", "wide", "Busiest sessions", "busiest_sessions")
     )
-    entry = navigation.NavEntry("drift", "Port drift", "drift_list", "/drift/", "arrows-right-left")
+    entry = navigation.NavEntry("drift", "Port drift", "drift_list", "/port-drift/", "arrows-right-left")
     navigation.register_entry("Plan", entry, after="capacity")
     navigation.add_prefix("definitions", "/observations/")
     controllers = navigation.NavEntry(
@@ -64,4 +64,4 @@ def _show_on_pages() -> None:
     panels.register_panel(
         page="slot", name="live", title="Live", url_name="slot_live", when=lambda slot: slot.lease_count > 0
     )
-    panels.register_panel(page="session", name="observed", title="Observed", url_name="session_observed")
+    panels.register_panel(page="session", name="observed", title="Observed", url_name="session_observation")

@@ -42,8 +42,8 @@ class SessionEvidenceSerializer(RecordedSerializer):
     observed_resources = serializers.DictField(allow_null=True, help_text="The newest observation in full.")
     observed_ports = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
     peak = serializers.DictField(help_text="Over all observations: cores and GB.")
-    counts = serializers.BooleanField(help_text="Whether it counts in the definition's aggregate.")
-    left_out_because = serializers.CharField(allow_blank=True)
+    counted = serializers.BooleanField(help_text="Whether it counts in the definition's aggregate.")
+    not_counted_reason = serializers.CharField(allow_blank=True)
 
 
 class RequestedObservationSerializer(serializers.ModelSerializer[ObservationRequest]):

@@ -41,7 +41,7 @@ class ResourceView:
 
     resource: str
     source: str
-    measured: Mapping[str, int]
+    sessions_by_source: Mapping[str, int]
     summary: Summary | None
     step: str
     confidence: Confidence
@@ -56,27 +56,27 @@ def view_of(
     summary = summarize(digest.of(resource, source), values[0] if values else None)
     step = step_change(resource, values)
     age = today - day_of(newest[0][0]) if newest else 0
-    measured = {each: digest.of(resource, each).n for each in ("used", "allocated")}
+    sessions_by_source = {each: digest.of(resource, each).n for each in ("used", "allocated")}
     return ResourceView(
-        resource, source, measured, summary, step, confidence_of(summary, age_days=age, step=step)
+        resource, source, sessions_by_source, summary, step, confidence_of(summary, age_days=age, step=step)
     )
 
 
 @dataclass(frozen=True)
 class Assessment:
     n: int
-    verdict: Provisioning
+    provisioning: Provisioning
     confidence: str
     newest: datetime | None
     recommended: dict[str, int]
     sources: dict[str, str]
     flags: list[Flag]
 
-    def worth(self, waste_cpu: int, waste_memory: int) -> int:
+    def priority(self, waste_cpu: int, waste_memory: int) -> int:
         """Return the review priority: under-provisioned first, then by waste."""
-        if self.verdict == Provisioning.UNDER:
+        if self.provisioning == Provisioning.UNDER_PROVISIONED:
             return UNDER_FIRST + self.n * 100
-        if self.verdict == Provisioning.OVER:
+        if self.provisioning == Provisioning.OVER_PROVISIONED:
             return min(waste_cpu + waste_memory // GB_PER_CORE, UNDER_FIRST - 1)
         return 0
 
@@ -113,7 +113,7 @@ def assess(
         undecided |= would_be_over(view.resource, summary=summary, source=view.source, required=asked)
     return Assessment(
         n=digest.n,
-        verdict=provisioning_of(
+        provisioning=provisioning_of(
             min((summary.n for _, summary in known), default=0), raised, undecided=undecided
         ),
         confidence=lowest_confidence(views),

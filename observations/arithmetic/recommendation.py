@@ -19,10 +19,10 @@ NAMES = {"max": "max", "p95": "p95", "avg": "average", "latest": "latest", "deca
 class Provisioning(StrEnum):
     """Class of a definition according to its sessions."""
 
-    UNDER = "under"
-    OVER = "over"
-    OPTIMIZED = "optimized"
-    INSUFFICIENT = "insufficient"
+    UNDER_PROVISIONED = "under_provisioned"
+    OVER_PROVISIONED = "over_provisioned"
+    RIGHT_SIZED = "right_sized"
+    NOT_ENOUGH_DATA = "not_enough_data"
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ def _recommended(resource: str, summary: Summary, source: str) -> Proposal:
     raw, headroom = int(getattr(summary, rule.statistic)), rule.headroom[source]
     wanted = with_headroom(raw, headroom)
     value = _rounded_requirement(resource, wanted)
-    trail = f"{NAMES[rule.statistic]} {text(raw)} {source} × {headroom / 100:.2f} = {text(wanted)}"
-    return Proposal(resource, "recommended", value, trail + _rounded(resource, wanted, value))
+    derivation = f"{NAMES[rule.statistic]} {text(raw)} {source} × {headroom / 100:.2f} = {text(wanted)}"
+    return Proposal(resource, "recommended", value, derivation + _rounded(resource, wanted, value))
 
 
 def _rounded_requirement(resource: str, raw: int) -> int:
@@ -129,12 +129,12 @@ def provisioning_of(n: int, flags: Iterable[Flag], *, undecided: bool) -> Provis
     """
     directions = {flag.direction for flag in flags}
     if UNDER in directions:
-        return Provisioning.UNDER
+        return Provisioning.UNDER_PROVISIONED
     if OVER in directions:
-        return Provisioning.OVER
+        return Provisioning.OVER_PROVISIONED
     if n < UNDER_LEAST:
-        return Provisioning.INSUFFICIENT
-    return Provisioning.INSUFFICIENT if undecided and n < OVER_LEAST else Provisioning.OPTIMIZED
+        return Provisioning.NOT_ENOUGH_DATA
+    return Provisioning.NOT_ENOUGH_DATA if undecided and n < OVER_LEAST else Provisioning.RIGHT_SIZED
 
 
 def has_changed(before: int, after: int) -> bool:

@@ -57,7 +57,7 @@ class SessionObservation(models.Model):
     held_seconds = models.PositiveIntegerField(default=0)
     reached_collecting = models.BooleanField(default=False)
     is_sample = models.BooleanField(default=False, help_text="Whether it counts in the aggregate.")
-    left_out = models.CharField(max_length=13, choices=NotCountedReason, blank=True)
+    not_counted_reason = models.CharField(max_length=13, choices=NotCountedReason, blank=True)
     excluded_reason = models.CharField(max_length=500, blank=True)
     excluded_by = models.CharField(max_length=150, blank=True)
 
@@ -65,19 +65,21 @@ class SessionObservation(models.Model):
         verbose_name = "observed session"
         constraints = [
             models.CheckConstraint(
-                name="observation_sample_or_left_out",
-                condition=Q(is_sample=True, left_out="")
-                | Q(is_sample=False, left_out__in=NotCountedReason.values),
+                name="observation_sample_or_not_counted",
+                condition=Q(is_sample=True, not_counted_reason="")
+                | Q(is_sample=False, not_counted_reason__in=NotCountedReason.values),
             ),
         ]
         indexes = [
             models.Index(fields=["definition", "observed_at", "session"], name="observed_of_definition"),
             models.Index(fields=["observed_at", "session"], name="observed_newest"),
             models.Index(
-                fields=["definition", "observed_at"], condition=Q(is_sample=False), name="left_out_newest"
+                fields=["definition", "observed_at"], condition=Q(is_sample=False), name="not_counted_newest"
             ),
             models.Index(
-                fields=["definition", "observed_at"], condition=Q(left_out="excluded"), name="excluded_newest"
+                fields=["definition", "observed_at"],
+                condition=Q(not_counted_reason="excluded"),
+                name="excluded_newest",
             ),
             models.Index(
                 fields=["definition", "epoch", "observed_at"],

@@ -30,7 +30,7 @@ from observations.selectors.evidence import (
     dots_of,
     drivers_of,
     evidence_of,
-    left_out,
+    not_counted_sessions,
     outliers_of,
 )
 from observations.services.aggregates import has_regressed
@@ -88,7 +88,7 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
         problem = f"{next(iter(error.fields)).split('_')[0].capitalize()}: {error.message}"
         kept = {name: RequirementChoice(source=each.source) for name, each in choices.items()}
         preview = preview_change(definition=definition, choices=kept, now=now, evidence=evidence)
-    without = left_out(definition)
+    without = not_counted_sessions(definition)
     dots = dots_of(evidence, DOTS, without) if evidence.digest.n or without else []
     assert definition.current_revision is not None
     return {
@@ -97,7 +97,7 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
         "next_number": definition.current_revision.number + 1,
         "preview": preview,
         "assessment": evidence.assessment,
-        "left_out": without,
+        "not_counted": without,
         "dots": dots[: -LISTED - 1 : -1],
         "charts": [chart_of(impact, dots) for impact in preview.impacts],
         "answers": answers_of(preview, now=now),

@@ -20,7 +20,7 @@ def review_summary(preview: RequirementPreview) -> str:
         )
     sessions = count_text(n, "session")
     flagged = [name for name in MEASURED if name in kept.flags]
-    if not flagged and kept.verdict == "insufficient":
+    if not flagged and kept.provisioning == "not_enough_data":
         few = f"**Not enough data: {sessions} observed.**"
         return f"{few} A recommendation needs five sessions, a reduction ten."
     if not flagged:

@@ -37,14 +37,14 @@ class BasisOption:
 
 @dataclass(frozen=True)
 class OptionRow:
-    """Bases of one resource; `measured` holds the sources with figures and their session counts."""
+    """Bases of one resource; `sessions_by_source` has the sources with figures."""
 
     resource: str
     label: str
     unit: str
     now: str
     source: str
-    measured: Mapping[str, int]
+    sessions_by_source: Mapping[str, int]
     options: list[BasisOption]
     is_custom: bool
     custom: str
@@ -67,7 +67,9 @@ def _row(impact: ResourceImpact, choice: RequirementChoice) -> OptionRow:
         unit=rule.unit,
         now=with_unit(name, impact.required),
         source=view.source,
-        measured={source: n for source, n in view.measured.items() if n or source == view.source},
+        sessions_by_source={
+            source: n for source, n in view.sessions_by_source.items() if n or source == view.source
+        },
         options=options,
         is_custom=choice.basis == CUSTOM,
         custom="" if choice.custom is None else f"{choice.custom:f}",
@@ -143,10 +145,10 @@ def _fit(preview: RequirementPreview) -> ReviewAnswer:
     return ReviewAnswer(
         question,
         _before_after(before, after),
-        f"on {after.workers:,} empty {workers}, limited by {after.bound_word}",
+        f"on {after.workers:,} empty {workers}, limited by {after.limit_label}",
         evidence=[
             f"{how} By limit: {limits}." if limits else how,
-            f"On current free capacity: {free}, limited by {preview.free_after.bound_word}.",
+            f"On current free capacity: {free}, limited by {preview.free_after.limit_label}.",
         ],
     )
 

@@ -175,14 +175,18 @@ class SessionDot:
         return self.session_id.hex[:6]
 
 
-def dots_of(evidence: Evidence, limit: int, left_out: Sequence[SessionObservation] = ()) -> list[SessionDot]:
+def dots_of(
+    evidence: Evidence, limit: int, not_counted_sessions: Sequence[SessionObservation] = ()
+) -> list[SessionDot]:
     """Return the newest sessions that count and the excluded ones, oldest first."""
     columns = {view.resource: column(view.resource, view.source) for view in evidence.views.values()}
     newest = samples(evidence).order_by("-observed_at", "-session_id")
     rows = list(newest.values_list("session_id", "observed_at", *columns.values())[:limit])
     oldest = rows[-1][1] if rows else None
     excluded = [
-        row for row in left_out if row.excluded_reason and (oldest is None or row.observed_at >= oldest)
+        row
+        for row in not_counted_sessions
+        if row.excluded_reason and (oldest is None or row.observed_at >= oldest)
     ]
     dots = [SessionDot(key, at, _units(columns, values), excluded=False) for key, at, *values in rows]
     for row in excluded:
@@ -196,7 +200,7 @@ def _units(columns: Mapping[str, str], values: Sequence[Decimal | None]) -> dict
     return {name: None if value is None else hundredths(value) for name, value in pairs}
 
 
-def left_out(
+def not_counted_sessions(
     definition: LabletDefinition, *, revision: DefinitionRevision | None = None
 ) -> list[SessionObservation]:
     """Return observed sessions that do not count: excluded by a user first, then the newest others.
@@ -208,14 +212,14 @@ def left_out(
     if revision is not None:
         mine = mine.filter(revision=revision)
     kinds = (
-        mine.filter(is_sample=False, left_out=NotCountedReason.EXCLUDED),
-        mine.filter(is_sample=False).exclude(left_out=NotCountedReason.EXCLUDED),
+        mine.filter(is_sample=False, not_counted_reason=NotCountedReason.EXCLUDED),
+        mine.filter(is_sample=False).exclude(not_counted_reason=NotCountedReason.EXCLUDED),
         mine.filter(Q(epoch__lt=epoch) | Q(epoch__gt=epoch), is_sample=True),
     )
     found = _union([_first_of(rows).defer("observed_resources", "peak_resources") for rows in kinds])
     rows = sorted(found, key=lambda row: row.observed_at, reverse=True)
-    excluded = [row for row in rows if row.left_out == NotCountedReason.EXCLUDED]
-    return [*excluded, *[row for row in rows if row.left_out != NotCountedReason.EXCLUDED][:LISTED]]
+    excluded = [row for row in rows if row.not_counted_reason == NotCountedReason.EXCLUDED]
+    return [*excluded, *[row for row in rows if row.not_counted_reason != NotCountedReason.EXCLUDED][:LISTED]]
 
 
 @dataclass(frozen=True)

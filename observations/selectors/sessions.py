@@ -58,8 +58,8 @@ def session_evidence(session: LabletSession, row: SessionObservation | None) -> 
         "observed_resources": row.observed_resources if row else None,
         "observed_ports": row.observed_ports if row else None,
         "peak": peaks,
-        "counts": bool(row and row.is_sample),
-        "left_out_because": row.left_out if row else "",
+        "counted": bool(row and row.is_sample),
+        "not_counted_reason": row.not_counted_reason if row else "",
     }
 
 

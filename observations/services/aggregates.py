@@ -42,7 +42,7 @@ from observations.services.samples import PEAKS, SessionSample, amounts_in, samp
 # Columns that a rebuild compares. Confidence changes with time, and a reason depends on past flags.
 ASSESSED = (
     "n",
-    "verdict",
+    "provisioning",
     "last_observed_at",
     *(f"recommended_{name}" for name in MEASURED),
     "sources",
@@ -289,7 +289,7 @@ def newest_in(rows: Iterable[Sequence[Any]]) -> Newest:
 def _take(assessment: DefinitionAssessment, found: Assessment, days: Days, epoch: str) -> None:
     cpu, memory, held = (sum(day[place] for day in days.values()) for place in range(3))
     assessment.epoch, assessment.n = epoch, found.n
-    assessment.verdict, assessment.confidence = found.verdict.value, found.confidence
+    assessment.provisioning, assessment.confidence = found.provisioning.value, found.confidence
     assessment.last_observed_at = found.newest
     for name in MEASURED:
         value = found.recommended.get(name)
@@ -300,7 +300,7 @@ def _take(assessment: DefinitionAssessment, found: Assessment, days: Days, epoch
     assessment.days = days
     assessment.waste_cpu, assessment.waste_memory = amount(cpu // 3600), amount(memory // 3600)
     assessment.held_seconds = held
-    assessment.worth = amount(found.worth(cpu // 3600, memory // 3600))
+    assessment.priority = amount(found.priority(cpu // 3600, memory // 3600))
 
 
 def has_regressed(definition: LabletDefinition) -> bool:
@@ -310,9 +310,9 @@ def has_regressed(definition: LabletDefinition) -> bool:
 
 def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessment, now: datetime) -> None:
     """Request a review if flagged or regressed, unless that is snoozed or dismissed."""
-    aside = assessment.snoozed_until is not None or assessment.dismissed is not None
-    reasons = [] if aside else list(assessment.reasons)
-    if has_regressed(definition) and not (aside and assessment.regression_aside):
+    is_hidden = assessment.snoozed_until is not None or assessment.dismissed is not None
+    reasons = [] if is_hidden else list(assessment.reasons)
+    if has_regressed(definition) and not (is_hidden and assessment.regression_snoozed):
         assert definition.current_revision is not None
         number = definition.current_revision.number
         reasons.append(f"Revision {number} was exceeded by the sessions after it.")
@@ -344,7 +344,7 @@ def _end_snooze(definition: LabletDefinition, assessment: DefinitionAssessment, 
     is_moot = not assessment.flags and not regressed
     if assessment.dismissed is not None and (is_moot or _moved(assessment)):
         assessment.dismissed = None
-    assessment.regression_aside &= regressed
+    assessment.regression_snoozed &= regressed
 
 
 def _due_at(assessment: DefinitionAssessment, now: datetime) -> datetime | None:

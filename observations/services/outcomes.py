@@ -43,7 +43,7 @@ def mark_collected(*, session_ids: Sequence[UUID], now: datetime) -> None:
         before = sample_of(row)
         row.reached_collecting = True
         update_is_sample(row)
-        row.save(update_fields=["reached_collecting", "is_sample", "left_out"])
+        row.save(update_fields=["reached_collecting", "is_sample", "not_counted_reason"])
         change = SampleChange(before, sample_of(row), required_by(row.revision))
         change_samples(definition=row.definition, epoch=row.epoch, changes=[change], now=now)
         if row.is_sample:

@@ -104,7 +104,7 @@ def _resource(impact: ResourceImpact, view: ResourceView, evidence: Evidence) ->
     return {
         "basis": impact.proposal.basis,
         "source": view.source,
-        "trail": impact.proposal.derivation,
+        "derivation": impact.proposal.derivation,
         "value": str(amount(value)),
         "confidence": view.confidence.level,
         "exceeding": evidence.digest.of(view.resource, view.source).above(value),

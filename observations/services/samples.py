@@ -75,8 +75,8 @@ def is_memory_peak(row: SessionObservation, amounts: Amounts) -> bool:
 
 def update_is_sample(row: SessionObservation) -> None:
     """Set whether the session counts, or why not."""
-    row.left_out = _reason(row)
-    row.is_sample = not row.left_out
+    row.not_counted_reason = _reason(row)
+    row.is_sample = not row.not_counted_reason
 
 
 def _reason(row: SessionObservation) -> str:

@@ -48,7 +48,7 @@ def _update_excluded(
         before = sample_of(row)
         row.excluded_reason, row.excluded_by = (reason, actor.label) if excluded else ("", "")
         update_is_sample(row)
-        row.save(update_fields=["excluded_reason", "excluded_by", "is_sample", "left_out"])
+        row.save(update_fields=["excluded_reason", "excluded_by", "is_sample", "not_counted_reason"])
         change = SampleChange(before, sample_of(row), required_by(row.revision))
         change_samples(definition=row.definition, epoch=row.epoch, changes=[change], now=now)
         how = "excluded from" if excluded else "included in"

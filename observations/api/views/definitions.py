@@ -20,7 +20,7 @@ from lcm.models import DefinitionRevision, LabletDefinition
 from observations.api import evidence_json
 from observations.api import serializers as s
 from observations.arithmetic.measures import MEASURED, SOURCES
-from observations.selectors.evidence import drivers_of, evidence_of, left_out, outliers_of
+from observations.selectors.evidence import drivers_of, evidence_of, not_counted_sessions, outliers_of
 from observations.selectors.nodes import node_aggregates
 from observations.selectors.port_review import port_review_of
 from observations.services.port_template_revision import apply_ports
@@ -82,13 +82,13 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
         answer: dict[str, Any] = evidence_json.evidence_json(evidence)
         answer["outliers"] = [evidence_json.outlier_json(each) for each in outliers_of(evidence)]
         answer["drives_the_maximum"] = evidence_json.drivers_json(drivers_of(evidence))
-        answer["left_out"] = [
+        answer["not_counted"] = [
             {
                 "session": str(row.session_id),
-                "because": row.left_out or "other_epoch",
+                "not_counted_reason": row.not_counted_reason or "other_epoch",
                 "reason": row.excluded_reason,
             }
-            for row in left_out(definition, revision=revision)
+            for row in not_counted_sessions(definition, revision=revision)
         ]
         if asked["by"] == "node":
             answer["nodes"] = [evidence_json.node_json(node) for node in node_aggregates(evidence)]

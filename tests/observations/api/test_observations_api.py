@@ -133,7 +133,7 @@ def test_what_was_seen_of_a_session_can_be_read(api, viewer, collecting, now):
     assert api(viewer).get(path).json()["observed_resources"] is None
     post(collecting, seen(now), now)
     answer = api(viewer).get(path).json()
-    assert (answer["counts"], answer["peak"]["cpu_cores"]) == (True, {"allocated": 4.0, "used": 2.0})
+    assert (answer["counted"], answer["peak"]["cpu_cores"]) == (True, {"allocated": 4.0, "used": 2.0})
     assert len(answer["observed_resources"]["nodes"]) == 3
 
 
@@ -207,12 +207,12 @@ def test_a_request_that_nobody_answers_times_out_for_everyone_to_see(
 
 def test_the_aggregate_of_a_definition(api, viewer, known):
     answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?by=node").json()
-    assert (answer["n"], answer["class"], answer["confidence"]) == (10, "over", "medium")
+    assert (answer["n"], answer["class"], answer["confidence"]) == (10, "over_provisioned", "medium")
     cpu = answer["resources"]["cpu_cores"]
     assert (cpu["source"], cpu["max"], cpu["p95"]) == ("used", "2.00", "2.00")
     assert cpu["recommended"] == {
         "value": "2.50",
-        "trail": "decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5 cores",
+        "derivation": "decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5 cores",
     }
     assert [node["label"] for node in answer["nodes"]] == ["r1", "r2", "r3"]
     assert answer["nodes"][0]["sessions"] == 10
@@ -248,7 +248,10 @@ def test_the_aggregate_of_a_revision_is_of_its_sessions_alone(
     assert [(node["sessions"], node["max"]["memory_gb"]) for node in second["nodes"]] == [(7, "0.66")] * 3
     assert second["drives_the_maximum"]["session"] == str(odd.pk)
     assert ([each["session"] for each in second["outliers"]], first["outliers"]) == ([str(odd.pk)], [])
-    assert ([each["session"] for each in second["left_out"]], first["left_out"]) == ([str(short.pk)], [])
+    assert ([each["session"] for each in second["not_counted"]], first["not_counted"]) == (
+        [str(short.pk)],
+        [],
+    )
     assert api(viewer).get(path).json()["n"] == 17
 
 
@@ -342,10 +345,10 @@ def test_evidence_is_excluded_and_brought_back(api, admin, viewer, collecting, n
     path = f"/api/lablet-sessions/{collecting.pk}/resource-observations"
     assert api(viewer).post(f"{path}/exclude", {"reason": "odd"}).status_code == 403
     out = api(admin).post(f"{path}/exclude", {"reason": "odd"}).json()
-    assert (out["counts"], out["left_out_because"]) == (False, "excluded")
+    assert (out["counted"], out["not_counted_reason"]) == (False, "excluded")
     assert api(admin).post(f"{path}/exclude", {"reason": "odd"}).status_code == 409
     assert api(admin).post(f"{path}/include").status_code == 400
-    assert api(admin).post(f"{path}/include", {"reason": "right"}).json()["counts"] is True
+    assert api(admin).post(f"{path}/include", {"reason": "right"}).json()["counted"] is True
 
 
 def test_definitions_are_listed_by_class(api, viewer, known, definition):
@@ -353,8 +356,8 @@ def test_definitions_are_listed_by_class(api, viewer, known, definition):
         rows = api(viewer).get(f"/api/lablet-definitions/?{query}").json()["results"]
         return [row["name"] for row in rows]
 
-    assert names("class=over") == ["campus"]
-    assert names("class=insufficient") == ["branch-office"]
+    assert names("class=over_provisioned") == ["campus"]
+    assert names("class=not_enough_data") == ["branch-office"]
     assert names("observed=24h") == ["campus"]
 
 

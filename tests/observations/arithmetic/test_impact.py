@@ -49,7 +49,7 @@ def test_each_limit_is_told():
 def test_workers_are_added_up_and_what_binds_most_of_them_is_named():
     small = WorkerSpace({CPU: 600, MEMORY: 64000, STORAGE: 90000, "gpu": 0}, ports=300, leases=12)
     found = pack(need(), [WORKER, WORKER, small])
-    assert (found.sessions, found.workers, found.bound_by) == (13, 3, MEMORY)
+    assert (found.sessions, found.workers, found.limited_by) == (13, 3, MEMORY)
 
 
 def test_without_workers_nothing_fits():

@@ -24,7 +24,7 @@ def summary_of(resource, values, source="used"):
 
 
 @pytest.mark.parametrize(
-    ("resource", "values", "source", "value", "trail"),
+    ("resource", "values", "source", "value", "derivation"),
     [
         (CPU, [420] * 22, "used", 500, "decayed p95 4.2 used × 1.15 = 4.83, rounded up to 5 cores"),
         (CPU, [400] * 22, "allocated", 500, "decayed p95 4 allocated × 1.15 = 4.6, rounded up to 5 cores"),
@@ -34,9 +34,9 @@ def summary_of(resource, values, source="used"):
         (STORAGE, [5240, 4100], "used", 5800, "max 52.4 used × 1.10 = 57.64, rounded up to 58 GB"),
     ],
 )
-def test_the_recommendation_and_its_trail(resource, values, source, value, trail):
+def test_the_recommendation_and_its_derivation(resource, values, source, value, derivation):
     proposal = propose(resource, "recommended", summary_of(resource, values, source), source)
-    assert (proposal.value, proposal.derivation) == (value, trail)
+    assert (proposal.value, proposal.derivation) == (value, derivation)
 
 
 @pytest.mark.parametrize("resource", [CPU, MEMORY, STORAGE])
@@ -49,7 +49,7 @@ def test_at_least_one_step_is_recommended_of_everything(resource, basis):
 
 
 @pytest.mark.parametrize(
-    ("basis", "value", "trail"),
+    ("basis", "value", "derivation"),
     [
         ("max", 500, "max 4.9 used, rounded up to 5 cores"),
         ("p95", 500, "p95 4.9 used, rounded up to 5 cores"),
@@ -57,9 +57,9 @@ def test_at_least_one_step_is_recommended_of_everything(resource, basis):
         ("latest", 350, "latest 3.5 used"),
     ],
 )
-def test_other_bases_are_rounded_up_and_get_no_headroom(basis, value, trail):
+def test_other_bases_are_rounded_up_and_get_no_headroom(basis, value, derivation):
     proposal = propose(CPU, basis, summary_of(CPU, [270, 490, 350]), "used")
-    assert (proposal.value, proposal.derivation) == (value, trail)
+    assert (proposal.value, proposal.derivation) == (value, derivation)
 
 
 # resource, sessions (hundredths used), required, flag
@@ -138,21 +138,29 @@ def assessed(n, *, cpu=300, memory=2000, storage=4000, required=None, flags=None
 
 
 @pytest.mark.parametrize(
-    ("n", "required", "verdict"),
+    ("n", "required", "provisioning"),
     [
-        (0, {}, Provisioning.INSUFFICIENT),
-        (4, {}, Provisioning.INSUFFICIENT),
-        (5, {}, Provisioning.OPTIMIZED),
-        (22, {}, Provisioning.OPTIMIZED),
-        (5, {CPU: 600}, Provisioning.INSUFFICIENT),  # would be over-provisioned, but that needs ten sessions
-        (10, {CPU: 600}, Provisioning.OVER),
-        (5, {CPU: 200}, Provisioning.UNDER),
-        (1, {MEMORY: 1900}, Provisioning.UNDER),
-        (10, {CPU: 600, STORAGE: 3000}, Provisioning.UNDER),  # under-provisioned outweighs over-provisioned
+        (0, {}, Provisioning.NOT_ENOUGH_DATA),
+        (4, {}, Provisioning.NOT_ENOUGH_DATA),
+        (5, {}, Provisioning.RIGHT_SIZED),
+        (22, {}, Provisioning.RIGHT_SIZED),
+        (
+            5,
+            {CPU: 600},
+            Provisioning.NOT_ENOUGH_DATA,
+        ),  # would be over-provisioned, but that needs ten sessions
+        (10, {CPU: 600}, Provisioning.OVER_PROVISIONED),
+        (5, {CPU: 200}, Provisioning.UNDER_PROVISIONED),
+        (1, {MEMORY: 1900}, Provisioning.UNDER_PROVISIONED),
+        (
+            10,
+            {CPU: 600, STORAGE: 3000},
+            Provisioning.UNDER_PROVISIONED,
+        ),  # under-provisioned outweighs over-provisioned
     ],
 )
-def test_the_class(n, required, verdict):
-    assert assessed(n, required=required).verdict == verdict
+def test_the_class(n, required, provisioning):
+    assert assessed(n, required=required).provisioning == provisioning
 
 
 def test_sessions_without_figures_decide_no_class():
@@ -163,13 +171,13 @@ def test_sessions_without_figures_decide_no_class():
     for _ in range(10):
         digest.add({}, DAY)
     found = assess(digest, newest=[], required={CPU: 600}, flags={}, sources={CPU: "used"}, today=DAY)
-    assert (found.n, found.verdict) == (16, Provisioning.INSUFFICIENT)
+    assert (found.n, found.provisioning) == (16, Provisioning.NOT_ENOUGH_DATA)
 
 
 def test_what_is_too_small_is_fixed_before_any_waste():
-    under = assessed(1, required={MEMORY: 1900}).worth(0, 0)
-    over = assessed(10, required={CPU: 600}).worth(10**9, 10**9)
-    assert under > over > assessed(10).worth(10**9, 0) == 0
+    under = assessed(1, required={MEMORY: 1900}).priority(0, 0)
+    over = assessed(10, required={CPU: 600}).priority(10**9, 10**9)
+    assert under > over > assessed(10).priority(10**9, 0) == 0
 
 
 def test_confidence_is_that_of_the_weakest_resource():
