@@ -33,7 +33,7 @@ from observations.selectors.evidence import (
     not_counted_sessions,
     outliers_of,
 )
-from observations.services.aggregates import has_regressed
+from observations.services.assessments import has_regressed
 from observations.services.outcomes import revert_target, revision_progress
 from observations.services.requirement_preview import (
     KEEP,

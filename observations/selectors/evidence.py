@@ -20,7 +20,7 @@ from observations.arithmetic.histogram import Digest, day_of, merge_digests
 from observations.arithmetic.measures import MEASURED, USED, amount, gigabytes, hundredths
 from observations.arithmetic.statistics import normal_range
 from observations.models import DefinitionAssessment, NotCountedReason, SessionObservation
-from observations.services.aggregates import (
+from observations.services.assessments import (
     AGGREGATES,
     NEWEST_SAMPLES,
     lock_assessment,

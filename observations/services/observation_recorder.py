@@ -39,7 +39,8 @@ from observations.models import (
     ReviewState,
     SessionObservation,
 )
-from observations.services.aggregates import REVISION_COLUMNS, SampleChange, change_samples, required_by
+from observations.services.aggregates import SampleChange, change_samples
+from observations.services.assessments import REVISION_COLUMNS, required_by
 from observations.services.drift_reviews import update_drift_reviews
 from observations.services.observation_validation import amounts_of, parse_observation
 from observations.services.outcomes import decide_outcome

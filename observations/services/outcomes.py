@@ -14,13 +14,8 @@ from lcm.models import DefinitionRevision, LabletDefinition, RevisionOutcome
 from lcm.services.changelog import log_change
 from observations.arithmetic.measures import ALLOCATED, MEASURED, RULES
 from observations.models import DefinitionAssessment, SessionObservation
-from observations.services.aggregates import (
-    SampleChange,
-    change_samples,
-    lock_assessment,
-    refresh_assessment,
-    required_by,
-)
+from observations.services.aggregates import SampleChange, change_samples
+from observations.services.assessments import lock_assessment, refresh_assessment, required_by
 from observations.services.samples import PEAKS, amounts_in, sample_of, update_is_sample
 
 

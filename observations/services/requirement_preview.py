@@ -24,7 +24,7 @@ from observations.selectors.evidence import (
     exceeding_sessions,
 )
 from observations.selectors.fleet_capacity import packing_of
-from observations.services.aggregates import required_by
+from observations.services.assessments import required_by
 
 KEEP, CUSTOM = "keep", "custom"
 SALT = "observations.preview"

@@ -16,7 +16,7 @@ from lcm.services.definitions import revise_definition
 from observations.arithmetic.assessment import ResourceView
 from observations.arithmetic.measures import amount
 from observations.selectors.evidence import Evidence, evidence_of
-from observations.services.aggregates import lock_assessment
+from observations.services.assessments import lock_assessment
 from observations.services.requirement_preview import (
     CUSTOM,
     KEEP,

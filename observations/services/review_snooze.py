@@ -14,7 +14,7 @@ from lcm.models import LabletDefinition
 from lcm.services.changelog import log_change
 from observations.arithmetic.measures import hundredths
 from observations.models import DefinitionAssessment
-from observations.services.aggregates import has_regressed, lock_assessment, refresh_assessment
+from observations.services.assessments import has_regressed, lock_assessment, refresh_assessment
 
 logger = logging.getLogger(__name__)
 

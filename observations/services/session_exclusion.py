@@ -12,7 +12,8 @@ from lcm.models import LabletSession
 from lcm.services.changelog import log_change
 from lcm.services.validation import require_reason
 from observations.models import SessionObservation
-from observations.services.aggregates import SampleChange, change_samples, required_by
+from observations.services.aggregates import SampleChange, change_samples
+from observations.services.assessments import required_by
 from observations.services.outcomes import redecide_outcome
 from observations.services.samples import sample_of, update_is_sample
 

@@ -16,7 +16,8 @@ from lcm.services.sessions import transition_session
 from observations.arithmetic.measures import CPU
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
 from observations.selectors.evidence import evidence_of, not_counted_sessions, outliers_of
-from observations.services.aggregates import rebuild_definition, refresh_assessment
+from observations.services.aggregates import rebuild_definition
+from observations.services.assessments import refresh_assessment
 from observations.services.review_snooze import dismiss_review, refresh_due_reviews, snooze_review
 from observations.services.session_exclusion import exclude_session, include_session
 from tests.support.observed_labs import lived, post, seen
