@@ -8,8 +8,9 @@ class ObservationsConfig(AppConfig):
     def ready(self) -> None:
         from lcm.monitoring import metrics
         from lcm.selectors import controller_sessions, sessions
-        from observations import checks, receivers  # noqa: F401  (settings are checked, sessions followed)
+        from observations import receivers  # noqa: F401  (connects the receivers)
         from observations.filters import add_filters
+        from observations.livestats import prometheus_settings  # noqa: F401  (registers the system check)
         from observations.metrics import observation_figures
         from observations.observers import ServiceDiscoveryObserver
         from observations.selectors.requests import open_requests
