@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from observations.arithmetic.measures import RULES, text
+from observations.arithmetic.measures import RULES
 
 IntArray = npt.NDArray[np.int64]
 
@@ -167,10 +167,6 @@ class Saving:
 
     cpu: int
     memory: int
-
-    @property
-    def words(self) -> str:
-        return f"{text(self.cpu)} core-hours and {text(self.memory)} GB-hours"
 
 
 def saved(before: Mapping[str, int], after: Mapping[str, int], held_seconds: int) -> Saving:

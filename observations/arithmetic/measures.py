@@ -25,10 +25,6 @@ class ResourceRule:
     statistic: str
     stops: bool  # whether exhausting it stops a lab instead of slowing it
 
-    @property
-    def step_text(self) -> str:
-        return {50: f"half a {self.unit.rstrip('s')}"}.get(self.step, f"a whole {self.unit}")
-
 
 RULES: dict[str, ResourceRule] = {
     CPU: ResourceRule("CPU", "cores", 50, 50, {USED: 115, ALLOCATED: 115}, "decayed_p95", stops=False),

@@ -98,21 +98,31 @@ def flag_of(
     gap, half = need - required, 2 if before == UNDER else 1
     enough = summary.n >= UNDER_LEAST or before == UNDER
     if enough and gap * half >= rule.floor and gap * half * 100 >= UNDER_PERCENT * required:
-        return Flag(resource, UNDER, _said(resource, required, proposal.value, "too little"))
+        return Flag(resource, UNDER, _too_little_text(resource, required, proposal.value))
     if rule.stops and exceeds:
-        times = f"{exceeds} {'session' if exceeds == 1 else 'sessions'}"
-        asked, largest = with_unit(resource, required), text(max(summary.max, most))
-        return Flag(resource, UNDER, f"{rule.label}: {times} exceeded {asked}, up to {largest}.")
+        return Flag(resource, UNDER, _exceeded_text(resource, exceeds, required, max(summary.max, most)))
     gap, half = required - proposal.value, 2 if before == OVER else 1
     enough = summary.n >= OVER_LEAST
     if enough and gap * half >= rule.floor and gap * half * 100 >= OVER_PERCENT * required:
-        return Flag(resource, OVER, _said(resource, required, proposal.value, "too much"))
+        return Flag(resource, OVER, _too_much_text(resource, required, proposal.value))
     return Flag(resource)
 
 
-def _said(resource: str, required: int, wanted: int, how: str) -> str:
-    asked, better = with_unit(resource, required), with_unit(resource, wanted)
-    return f"{RULES[resource].label}: {asked} is {how}, {better} recommended."
+def _exceeded_text(resource: str, count: int, required: int, largest: int) -> str:
+    label, limit = RULES[resource].label, with_unit(resource, required)
+    if count == 1:
+        return f"{label}: 1 session exceeded {limit}, up to {text(largest)}."
+    return f"{label}: {count} sessions exceeded {limit}, up to {text(largest)}."
+
+
+def _too_little_text(resource: str, required: int, wanted: int) -> str:
+    label, now, better = RULES[resource].label, with_unit(resource, required), with_unit(resource, wanted)
+    return f"{label}: {now} is too little, {better} recommended."
+
+
+def _too_much_text(resource: str, required: int, wanted: int) -> str:
+    label, now, better = RULES[resource].label, with_unit(resource, required), with_unit(resource, wanted)
+    return f"{label}: {now} is too much, {better} recommended."
 
 
 def would_be_over(resource: str, *, summary: Summary, source: str, required: int) -> bool:

@@ -121,7 +121,7 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
         "running": LabletSession.objects.filter(definition=definition, status__in=ACTIVE).count(),
         "to_put_off": bool(evidence.assessment.flags) or has_regressed(definition),
         "back_to": revert_target(revision),
-        "standing": revision_progress(revision, evidence.assessment.sources_in(evidence.epoch))
+        "progress": revision_progress(revision, evidence.assessment.sources_in(evidence.epoch))
         if revision.number > 1
         else None,
         "crumbs": [

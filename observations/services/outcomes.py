@@ -12,7 +12,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import DefinitionRevision, LabletDefinition, RevisionOutcome
 from lcm.services.changelog import log_change
-from observations.arithmetic.measures import ALLOCATED, MEASURED, RULES
+from observations.arithmetic.measures import ALLOCATED, CPU, MEASURED, RULES
 from observations.models import DefinitionAssessment, SessionObservation
 from observations.services.aggregates import SampleChange, change_samples
 from observations.services.assessments import lock_assessment, refresh_assessment, required_by
@@ -81,15 +81,21 @@ class RevisionProgress:
         )
 
     @property
-    def words(self) -> str:
-        over = [
-            f"{RULES[resource].label.lower() if resource != 'cpu_cores' else 'CPU'} exceeded by {times} "
-            f"of {self.measured[resource]} {'session' if self.measured[resource] == 1 else 'sessions'}"
-            for resource, times in self.exceeded.items()
-        ]
-        if over:
-            return ", ".join(over)
+    def text(self) -> str:
+        """Return the sessions that exceeded each resource, or how many stayed within limits."""
+        if self.exceeded:
+            return ", ".join(
+                _exceeded_text(resource, times, self.measured[resource])
+                for resource, times in self.exceeded.items()
+            )
         return f"{self.observed} of {DECIDING_SESSIONS} sessions stayed within limits"
+
+
+def _exceeded_text(resource: str, times: int, n: int) -> str:
+    name = "CPU" if resource == CPU else RULES[resource].label.lower()
+    if n == 1:
+        return f"{name} exceeded by {times} of 1 session"
+    return f"{name} exceeded by {times} of {n} sessions"
 
 
 def revision_progress(
@@ -190,8 +196,8 @@ def _reread(definition: LabletDefinition, revision: DefinitionRevision) -> Defin
 
 
 def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: datetime) -> None:
-    standing = revision_progress(revision)
-    outcome = standing.outcome
+    progress = revision_progress(revision)
+    outcome = progress.outcome
     decided_at = None if outcome == RevisionOutcome.WATCHING else now
     if outcome == revision.outcome:
         return
@@ -204,7 +210,7 @@ def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: date
         definition,
         actor=SYSTEM,
         event="revision_outcome",
-        message=f"{definition}: {revision} {outcome.label.lower()}, {standing.words}",
+        message=f"{definition}: {revision} {outcome.label.lower()}, {progress.text}",
         before={"outcome": revision.outcome},
         after={"revision": revision.number, "outcome": outcome},
         now=now,

@@ -155,7 +155,7 @@ def test_one_item_counted_in_a_change(session):
 
 
 def test_one_session_above_a_revision():
-    assert RevisionProgress({"memory_gb": 1}, {"memory_gb": 1}).words == "memory exceeded by 1 of 1 session"
+    assert RevisionProgress({"memory_gb": 1}, {"memory_gb": 1}).text == "memory exceeded by 1 of 1 session"
 
 
 def test_one_hour(session, now):
