@@ -20,8 +20,15 @@ from observations.models import (
 class SessionObservationAdmin(ReadOnlyAdmin):
     note = "Observed sessions. To exclude one from the evidence, use its definition's page."
     note_page = "evidence_list"
-    list_display = ("__str__", "definition", "observed_at", "peak_cpu_used", "peak_memory_used", "left_out")
-    list_filter = ("is_sample", "left_out", "observed_at")
+    list_display = (
+        "__str__",
+        "definition",
+        "observed_at",
+        "peak_cpu_used",
+        "peak_memory_used",
+        "not_counted_reason",
+    )
+    list_filter = ("is_sample", "not_counted_reason", "observed_at")
     list_select_related = ("definition",)
     search_fields = ("definition__name",)
     ordering = ("-observed_at", "-session_id")
@@ -41,11 +48,19 @@ class ResourceAggregateAdmin(ReadOnlyAdmin):
 class DefinitionAssessmentAdmin(ReadOnlyAdmin):
     note = "Current assessment of each definition, as shown in its list."
     note_page = "definition_list"
-    list_display = ("definition", "verdict", "confidence", "n", "last_observed_at", "snoozed_until", "due_at")
-    list_filter = ("verdict", "confidence")
+    list_display = (
+        "definition",
+        "provisioning",
+        "confidence",
+        "n",
+        "last_observed_at",
+        "snoozed_until",
+        "due_at",
+    )
+    list_filter = ("provisioning", "confidence")
     list_select_related = ("definition",)
     search_fields = ("definition__name",)
-    ordering = ("-worth", "definition")
+    ordering = ("-priority", "definition")
 
 
 @admin.register(DriftReview)

@@ -8,8 +8,9 @@ class ObservationsConfig(AppConfig):
     def ready(self) -> None:
         from lcm.monitoring import metrics
         from lcm.selectors import controller_sessions, sessions
-        from observations import checks, receivers  # noqa: F401  (settings are checked, sessions followed)
+        from observations import receivers  # noqa: F401  (connects the receivers)
         from observations.filters import add_filters
+        from observations.livestats import prometheus_settings  # noqa: F401  (registers the system check)
         from observations.metrics import observation_figures
         from observations.observers import ServiceDiscoveryObserver
         from observations.selectors.requests import open_requests
@@ -42,7 +43,7 @@ def _show_on_pages() -> None:
     overview.register_overview_panel(
         overview.LazyPanel("busiest", "wide", "Busiest sessions", "busiest_sessions")
     )
-    entry = navigation.NavEntry("drift", "Port drift", "drift_list", "/drift/", "arrows-right-left")
+    entry = navigation.NavEntry("drift", "Port drift", "drift_list", "/port-drift/", "arrows-right-left")
     navigation.register_entry("Plan", entry, after="capacity")
     navigation.add_prefix("definitions", "/observations/")
     controllers = navigation.NavEntry(
@@ -64,4 +65,4 @@ def _show_on_pages() -> None:
     panels.register_panel(
         page="slot", name="live", title="Live", url_name="slot_live", when=lambda slot: slot.lease_count > 0
     )
-    panels.register_panel(page="session", name="observed", title="Observed", url_name="session_observed")
+    panels.register_panel(page="session", name="observed", title="Observed", url_name="session_observation")

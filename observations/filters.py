@@ -78,8 +78,8 @@ class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
     q = EvidenceSearch(label="Search", max_length=100)
     definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
     session = ObjectFilter(LabletSession, field_name="session_id", label="Session")
-    counts = FlagFilter(field_name="is_sample", label="Counts")
-    left_out = ChoicesFilter(choices=NotCountedReason.choices, label="Exclusion reason")
+    counted = FlagFilter(field_name="is_sample", label="Counted")
+    not_counted_reason = ChoicesFilter(choices=NotCountedReason.choices, label="Exclusion reason")
     drift = FlagFilter(field_name="session__port_drift_detected", label="Port drift")
     drift_open = FlagFilter(field_name="session__port_drift_open", label="Open port drift")
     observed = PeriodFilter(field_name="observed_at", label="Observed")
@@ -91,9 +91,9 @@ class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
 
 def add_filters() -> None:
     """Add filters by assessment to the definition list, on its page and in the API."""
-    verdict: Any = ChoicesFilter(
-        field_name="assessment__verdict", choices=ProvisioningClass.choices, label="Class"
+    provisioning: Any = ChoicesFilter(
+        field_name="assessment__provisioning", choices=ProvisioningClass.choices, label="Class"
     )
-    register(DefinitionFilter, "class", verdict)
+    register(DefinitionFilter, "class", provisioning)
     observed = PeriodFilter(field_name="assessment__last_observed_at", label="Observed")
     register(DefinitionFilter, "observed", observed)

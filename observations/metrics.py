@@ -20,9 +20,9 @@ def observation_figures() -> Iterator[Metric]:
     from observations.models.drift import is_open
 
     classes = GaugeMetricFamily("lcm_definitions_by_class", "Definitions by class.", labels=["class"])
-    rows = DefinitionAssessment.objects.order_by().values_list("verdict").annotate(Count("pk"))
-    for verdict, count in rows:
-        classes.add_metric([verdict], count)
+    rows = DefinitionAssessment.objects.order_by().values_list("provisioning").annotate(Count("pk"))
+    for provisioning, count in rows:
+        classes.add_metric([provisioning], count)
     yield classes
     drift = GaugeMetricFamily("lcm_port_drift_open", "Open port drift reviews.", labels=["kind"])
     waiting = (

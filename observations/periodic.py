@@ -7,5 +7,5 @@ from lcm.periodic import PeriodicTaskSpec, seconds
 
 def specs() -> list[PeriodicTaskSpec]:
     return [
-        PeriodicTaskSpec("look-at-reviews", "observations.tasks.look_at_reviews", seconds("REVIEW_INTERVAL"))
+        PeriodicTaskSpec("refresh-reviews", "observations.tasks.refresh_reviews", seconds("REVIEW_INTERVAL"))
     ]

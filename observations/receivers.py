@@ -22,7 +22,7 @@ from lcm.events.signals import (
 )
 from lcm.models import ApiToken, DefinitionRevision, LabletDefinition, LabletSession
 from observations.models import DefinitionAssessment
-from observations.services.aggregates import refresh_assessment
+from observations.services.assessments import refresh_assessment
 from observations.services.drift_reviews import close_drift
 from observations.services.outcomes import mark_collected, settle_outcomes
 from observations.services.port_drift import delete_leaked_ports, transfer_shown_ports

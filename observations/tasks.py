@@ -9,6 +9,6 @@ from observations.services.review_snooze import refresh_due_reviews
 
 
 @shared_task
-def look_at_reviews() -> None:
+def refresh_reviews() -> None:
     """Reassess definitions that are due."""
     refresh_due_reviews(now=timezone.now())

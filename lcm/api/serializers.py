@@ -184,7 +184,7 @@ class PortSerializer(serializers.Serializer[Any]):
 class ResourceBasisSerializer(serializers.Serializer[Any]):
     basis = serializers.ChoiceField(
         choices=[KEEP, *(each.value for each in RevisionBasis if each != RevisionBasis.MIXED)],
-        help_text="Source of the value. `keep`: not chosen in the review, or not changed by a manual "
+        help_text="How the value was chosen. `keep`: not chosen in the review, or not changed by a manual "
         "revision or a revert.",
     )
     source = serializers.ChoiceField(  # type: ignore[assignment]

@@ -26,11 +26,11 @@ def view_json(view: ResourceView) -> dict[str, Any]:
     recommended = None
     if summary is not None:
         figures = {name: units(getattr(summary, name)) for name in AMOUNTS} | {"spread": summary.spread}
-        proposal = propose(view.resource, "recommended", summary, view.basis)
-        recommended = {"value": units(proposal.value), "trail": proposal.derivation}
+        proposal = propose(view.resource, "recommended", summary, view.source)
+        recommended = {"value": units(proposal.value), "derivation": proposal.derivation}
     return {
-        "basis": view.basis,
-        "measured": dict(view.measured),
+        "source": view.source,
+        "sessions_by_source": dict(view.sessions_by_source),
         "n": summary.n if summary else 0,
         **figures,
         "step_change": view.step,
@@ -49,7 +49,7 @@ def evidence_json(evidence: Evidence) -> dict[str, Any]:
         "revision": evidence.revision.number if evidence.revision else None,
         "n": evidence.digest.n,
         "newest": evidence.newest,
-        "class": kept.verdict,
+        "class": kept.provisioning,
         "confidence": lowest_confidence(evidence.views.values()),
         "flags": kept.flags,
         "reasons": kept.reasons,
@@ -66,26 +66,26 @@ def waste_json(kept: DefinitionAssessment) -> dict[str, Any]:
     known = {name: kept.wasted(resource) for name, resource in hours.items()}
     return {
         **{name: None if value is None else str(value) for name, value in known.items()},
-        "basis": {name: kept.bases.get(resource) for name, resource in hours.items()},
+        "source": {name: kept.sources.get(resource) for name, resource in hours.items()},
         "days": DAYS,
     }
 
 
 def impact_json(impact: ResourceImpact) -> dict[str, Any]:
     return {
-        "choice": impact.proposal.choice,
-        "basis": impact.view.basis,
+        "basis": impact.proposal.basis,
+        "source": impact.view.source,
         "before": units(impact.required),
         "after": units(impact.proposal.value),
         "percent": impact.percent,
-        "trail": impact.proposal.derivation,
+        "derivation": impact.proposal.derivation,
         "exceeding": impact.risk.exceeding,
-        "of": impact.risk.n,
+        "sample_count": impact.risk.n,
         "exceeding_last_30_days": impact.exceeding_recent,
         "largest_excess": units(impact.worst_excess),
         "upper_bound": round(impact.risk.upper_bound, 4),
         "risk": impact.risk.level,
-        "risk_said": risk_text(impact.risk),
+        "risk_text": risk_text(impact.risk),
         "confidence": impact.view.confidence.level,
         "confidence_reasons": list(impact.view.confidence.reasons),
         "sessions": [
@@ -107,8 +107,8 @@ def packing_json(before: Packing, after: Packing) -> dict[str, Any]:
         "at_most": after.is_bound,
         "before": before.sessions,
         "after": after.sessions,
-        "bound_by_before": before.bound_word,
-        "bound_by_after": after.bound_word,
+        "limited_by_before": before.limit_label,
+        "limited_by_after": after.limit_label,
         "by_limit_before": dict(before.by_limit),
         "by_limit_after": dict(after.by_limit),
     }
@@ -158,8 +158,8 @@ def drivers_json(drivers: MemoryDrivers | None) -> dict[str, Any] | None:
     return {
         "session": str(drivers.session_id),
         "memory_gb": units(drivers.value),
-        "nodes_together_gb": units(drivers.nodes_total),
-        "of_another_moment": drivers.from_other_observation,
+        "nodes_total_gb": units(drivers.nodes_total),
+        "from_other_observation": drivers.from_other_observation,
         "nodes": nodes,
     }
 

@@ -8,8 +8,8 @@ from rest_framework import serializers
 
 from lcm.api.serializers import NewPortSerializer, PortSerializer
 from lcm.cml.topology.port_comparison import ADD, REMOVE
-from observations.arithmetic.measures import BASES, MEASURED
-from observations.arithmetic.recommendation import CHOICES
+from observations.arithmetic.measures import MEASURED, SOURCES
+from observations.arithmetic.recommendation import BASES
 from observations.models import DriftReview, ObservationRequest, RequestState, ReviewState
 from observations.models.drift import KIND_CHOICES
 from observations.services.requirement_preview import CUSTOM, KEEP, RequirementChoice
@@ -42,8 +42,8 @@ class SessionEvidenceSerializer(RecordedSerializer):
     observed_resources = serializers.DictField(allow_null=True, help_text="The newest observation in full.")
     observed_ports = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
     peak = serializers.DictField(help_text="Over all observations: cores and GB.")
-    counts = serializers.BooleanField(help_text="Whether it counts in the definition's aggregate.")
-    left_out_because = serializers.CharField(allow_blank=True)
+    counted = serializers.BooleanField(help_text="Whether it counts in the definition's aggregate.")
+    not_counted_reason = serializers.CharField(allow_blank=True)
 
 
 class RequestedObservationSerializer(serializers.ModelSerializer[ObservationRequest]):
@@ -55,15 +55,17 @@ class RequestedObservationSerializer(serializers.ModelSerializer[ObservationRequ
 
 
 class ChoiceSerializer(serializers.Serializer[Any]):
-    choice = serializers.ChoiceField(choices=[KEEP, *CHOICES, CUSTOM])
+    basis = serializers.ChoiceField(choices=[KEEP, *BASES, CUSTOM])
     value = serializers.DecimalField(
-        max_digits=10, decimal_places=2, required=False, allow_null=True, help_text="For a custom choice."
+        max_digits=10, decimal_places=2, required=False, allow_null=True, help_text="For the basis `custom`."
     )
-    basis = serializers.ChoiceField(choices=BASES, required=False, help_text="Empty: the default source.")
+    source: Any = serializers.ChoiceField(
+        choices=SOURCES, required=False, help_text="Empty: the default source."
+    )
 
 
 class ChoicesSerializer(serializers.Serializer[Any]):
-    """A choice per resource; omitted resources keep their value."""
+    """The basis of each resource; omitted resources keep their value."""
 
     cpu_cores = ChoiceSerializer(required=False)
     memory_gb = ChoiceSerializer(required=False)
@@ -82,7 +84,7 @@ class ApplySerializer(PreviewRequestSerializer):
 def choices_in(data: dict[str, Any]) -> dict[str, RequirementChoice]:
     """Return the validated body as choices by resource."""
     return {
-        name: RequirementChoice(each["choice"], each.get("value"), each.get("basis", ""))
+        name: RequirementChoice(each["basis"], each.get("value"), each.get("source", ""))
         for name in MEASURED
         if (each := data["choices"].get(name))
     }

@@ -21,8 +21,8 @@ from observations.arithmetic.statistics import (
     STALE_DAYS,
     Confidence,
     Summary,
+    choose_source,
     confidence_of,
-    source_of,
     step_change,
     summarize,
 )
@@ -40,43 +40,43 @@ class ResourceView:
     """Figures of one resource: source, summary over the sessions, and confidence."""
 
     resource: str
-    basis: str
-    measured: Mapping[str, int]
+    source: str
+    sessions_by_source: Mapping[str, int]
     summary: Summary | None
     step: str
     confidence: Confidence
 
 
 def view_of(
-    resource: str, digest: Digest, newest: Newest, *, today: int, basis: str = "", before: str = ""
+    resource: str, digest: Digest, newest: Newest, *, today: int, source: str = "", before: str = ""
 ) -> ResourceView:
-    """Return the figures of a resource from source `basis`, by default the one `source_of` chooses."""
-    basis = basis or source_of(digest, resource, before)
-    values = [amounts[resource, basis] for _, amounts in newest if (resource, basis) in amounts]
-    summary = summarize(digest.of(resource, basis), values[0] if values else None)
+    """Return the figures of a resource from `source` or the chosen source."""
+    source = source or choose_source(digest, resource, before)
+    values = [amounts[resource, source] for _, amounts in newest if (resource, source) in amounts]
+    summary = summarize(digest.of(resource, source), values[0] if values else None)
     step = step_change(resource, values)
     age = today - day_of(newest[0][0]) if newest else 0
-    measured = {each: digest.of(resource, each).n for each in ("used", "allocated")}
+    sessions_by_source = {each: digest.of(resource, each).n for each in ("used", "allocated")}
     return ResourceView(
-        resource, basis, measured, summary, step, confidence_of(summary, age_days=age, step=step)
+        resource, source, sessions_by_source, summary, step, confidence_of(summary, age_days=age, step=step)
     )
 
 
 @dataclass(frozen=True)
 class Assessment:
     n: int
-    verdict: Provisioning
+    provisioning: Provisioning
     confidence: str
     newest: datetime | None
     recommended: dict[str, int]
-    bases: dict[str, str]
+    sources: dict[str, str]
     flags: list[Flag]
 
-    def worth(self, waste_cpu: int, waste_memory: int) -> int:
+    def priority(self, waste_cpu: int, waste_memory: int) -> int:
         """Return the review priority: under-provisioned first, then by waste."""
-        if self.verdict == Provisioning.UNDER:
+        if self.provisioning == Provisioning.UNDER_PROVISIONED:
             return UNDER_FIRST + self.n * 100
-        if self.verdict == Provisioning.OVER:
+        if self.provisioning == Provisioning.OVER_PROVISIONED:
             return min(waste_cpu + waste_memory // GB_PER_CORE, UNDER_FIRST - 1)
         return 0
 
@@ -103,26 +103,26 @@ def assess(
         flag = flag_of(
             view.resource,
             summary=summary,
-            basis=view.basis,
+            source=view.source,
             required=asked,
             before=flags.get(view.resource, ""),
             exceeds=exceeds,
             most=most,
         )
         raised += [flag] if flag.direction else []
-        undecided |= would_be_over(view.resource, summary=summary, basis=view.basis, required=asked)
+        undecided |= would_be_over(view.resource, summary=summary, source=view.source, required=asked)
     return Assessment(
         n=digest.n,
-        verdict=provisioning_of(
+        provisioning=provisioning_of(
             min((summary.n for _, summary in known), default=0), raised, undecided=undecided
         ),
         confidence=lowest_confidence(views),
         newest=newest[0][0] if newest else None,
         recommended={
-            view.resource: propose(view.resource, "recommended", summary, view.basis).value
+            view.resource: propose(view.resource, "recommended", summary, view.source).value
             for view, summary in known
         },
-        bases={view.resource: view.basis for view, _ in known},
+        sources={view.resource: view.source for view, _ in known},
         flags=raised,
     )
 
@@ -132,7 +132,7 @@ def _exceeding(view: ResourceView, digest: Digest, required: int) -> tuple[int, 
 
     Measured use above the requirement counts whatever the source is.
     """
-    for source in (view.basis, USED):
+    for source in (view.source, USED):
         histogram = digest.of(view.resource, source)
         if above := histogram.above(required):
             return above, max(histogram.bins)

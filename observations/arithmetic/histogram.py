@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
-from observations.arithmetic.measures import BASES, MEASURED, Amounts
+from observations.arithmetic.measures import MEASURED, SOURCES, Amounts
 
 HALF_LIFE = 14  # days
 DAY_ZERO = date(2020, 1, 1).toordinal()
@@ -71,8 +71,8 @@ class Digest:
     n: int = 0
     histograms: dict[tuple[str, str], Histogram] = field(default_factory=dict)
 
-    def of(self, resource: str, basis: str) -> Histogram:
-        return self.histograms.setdefault((resource, basis), Histogram())
+    def of(self, resource: str, source: str) -> Histogram:
+        return self.histograms.setdefault((resource, source), Histogram())
 
     def add(self, amounts: Amounts, day: int) -> None:
         self._change(amounts, day, 1)
@@ -83,32 +83,32 @@ class Digest:
     def _change(self, amounts: Amounts, day: int, times: int) -> None:
         self.n += times
         weight = decay_weight(day)
-        for (resource, basis), value in amounts.items():
-            self.of(resource, basis).add(value, weight, times)
+        for (resource, source), value in amounts.items():
+            self.of(resource, source).add(value, weight, times)
 
     def to_json(self) -> dict[str, Any]:
         """Return sorted JSON, so that equal digests are equal as JSON."""
         stored: dict[str, Any] = {"n": self.n}
-        for resource, basis in keys():
-            histogram = self.of(resource, basis)
+        for resource, source in keys():
+            histogram = self.of(resource, source)
             if rows := histogram.sorted_rows():
-                stored[f"{resource} {basis}"] = [list(row) for row in rows]
-                stored[f"{resource} {basis} squares"] = histogram.squares
+                stored[f"{resource} {source}"] = [list(row) for row in rows]
+                stored[f"{resource} {source} squares"] = histogram.squares
         return stored
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Digest:
         digest = cls(n=stored.get("n", 0))
-        for resource, basis in keys():
-            rows = stored.get(f"{resource} {basis}", ())
-            histogram = digest.of(resource, basis)
+        for resource, source in keys():
+            rows = stored.get(f"{resource} {source}", ())
+            histogram = digest.of(resource, source)
             histogram.bins = {value: (count, weight) for value, count, weight in rows}
-            histogram.squares = stored.get(f"{resource} {basis} squares", 0)
+            histogram.squares = stored.get(f"{resource} {source} squares", 0)
         return digest
 
 
 def keys() -> Iterator[tuple[str, str]]:
-    return ((resource, basis) for resource in MEASURED for basis in BASES)
+    return ((resource, source) for resource in MEASURED for source in SOURCES)
 
 
 def merge_digests(digests: Iterable[Digest]) -> Digest:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from observations.arithmetic.measures import RULES, text
+from observations.arithmetic.measures import RULES
 
 IntArray = npt.NDArray[np.int64]
 
@@ -49,13 +49,13 @@ class Packing:
 
     sessions: int = 0
     workers: int = 0
-    bound_by: str = UNBOUND
+    limited_by: str = UNBOUND
     by_limit: Mapping[str, int] = field(default_factory=dict)
     is_bound: bool = False
 
     @property
-    def bound_word(self) -> str:
-        return WORDS.get(self.bound_by, self.bound_by)
+    def limit_label(self) -> str:
+        return WORDS.get(self.limited_by, self.limited_by)
 
 
 class Fleet:
@@ -90,7 +90,7 @@ def pack(need: SessionDemand, rooms: Iterable[WorkerSpace]) -> Packing:
     return Packing(
         sessions=int(each.min(axis=0) @ fleet.workers),
         workers=int(fleet.workers.sum()),
-        bound_by=min(zip(-binding, names, strict=True))[1],
+        limited_by=min(zip(-binding, names, strict=True))[1],
         by_limit={name: int(limits[name] @ fleet.workers) for name in limits},
     )
 
@@ -99,12 +99,12 @@ def combine_packings(packings: Sequence[Packing]) -> Packing:
     """Combine the packings of several pools; the limit that binds most workers is named."""
     binding, by_limit = Counter[str](), Counter[str]()
     for each in packings:
-        binding[each.bound_by] += each.workers
+        binding[each.limited_by] += each.workers
         by_limit.update(each.by_limit)
     return Packing(
         sessions=sum(each.sessions for each in packings),
         workers=sum(each.workers for each in packings),
-        bound_by=min(binding, key=lambda name: (-binding[name], name), default=UNBOUND),
+        limited_by=min(binding, key=lambda name: (-binding[name], name), default=UNBOUND),
         by_limit=dict(by_limit),
         is_bound=any(each.is_bound for each in packings),
     )
@@ -167,10 +167,6 @@ class Saving:
 
     cpu: int
     memory: int
-
-    @property
-    def words(self) -> str:
-        return f"{text(self.cpu)} core-hours and {text(self.memory)} GB-hours"
 
 
 def saved(before: Mapping[str, int], after: Mapping[str, int], held_seconds: int) -> Saving:

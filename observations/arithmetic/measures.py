@@ -9,7 +9,7 @@ from decimal import Decimal
 CPU, MEMORY, STORAGE = "cpu_cores", "memory_gb", "storage_gb"
 MEASURED = (CPU, MEMORY, STORAGE)
 USED, ALLOCATED = "used", "allocated"
-BASES = (USED, ALLOCATED)
+SOURCES = (USED, ALLOCATED)
 MB_PER_GB = 1024
 
 
@@ -25,10 +25,6 @@ class ResourceRule:
     statistic: str
     stops: bool  # whether exhausting it stops a lab instead of slowing it
 
-    @property
-    def step_text(self) -> str:
-        return {50: f"half a {self.unit.rstrip('s')}"}.get(self.step, f"a whole {self.unit}")
-
 
 RULES: dict[str, ResourceRule] = {
     CPU: ResourceRule("CPU", "cores", 50, 50, {USED: 115, ALLOCATED: 115}, "decayed_p95", stops=False),
@@ -36,7 +32,7 @@ RULES: dict[str, ResourceRule] = {
     STORAGE: ResourceRule("Storage", "GB", 100, 200, {USED: 110, ALLOCATED: 110}, "max", stops=True),
 }
 
-# Peak of a session: amount by (resource, basis); unmeasured amounts are missing, never 0.
+# Peak of a session: amount by (resource, source); unmeasured amounts are missing, never 0.
 Amounts = Mapping[tuple[str, str], int]
 
 

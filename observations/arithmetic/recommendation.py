@@ -12,17 +12,17 @@ from observations.arithmetic.statistics import Summary
 UNDER, OVER = "under", "over"
 UNDER_PERCENT, OVER_PERCENT = 10, 20
 UNDER_LEAST, OVER_LEAST = 5, 10
-CHOICES = ("max", "p95", "avg", "latest", "recommended")
+BASES = ("max", "p95", "avg", "latest", "recommended")
 NAMES = {"max": "max", "p95": "p95", "avg": "average", "latest": "latest", "decayed_p95": "decayed p95"}
 
 
 class Provisioning(StrEnum):
     """Class of a definition according to its sessions."""
 
-    UNDER = "under"
-    OVER = "over"
-    OPTIMIZED = "optimized"
-    INSUFFICIENT = "insufficient"
+    UNDER_PROVISIONED = "under_provisioned"
+    OVER_PROVISIONED = "over_provisioned"
+    RIGHT_SIZED = "right_sized"
+    NOT_ENOUGH_DATA = "not_enough_data"
 
 
 @dataclass(frozen=True)
@@ -30,29 +30,29 @@ class Proposal:
     """A proposed value for one resource, with the steps of its calculation."""
 
     resource: str
-    choice: str
+    basis: str
     value: int
     derivation: str
 
 
-def propose(resource: str, choice: str, summary: Summary, basis: str) -> Proposal:
-    """Return the value of a choice: the statistic, plus headroom if recommended, rounded up."""
-    if choice == "recommended":
-        return _recommended(resource, summary, basis)
-    raw = int(getattr(summary, choice))
+def propose(resource: str, basis: str, summary: Summary, source: str) -> Proposal:
+    """Return the value of a basis: the statistic, plus headroom if recommended, rounded up."""
+    if basis == "recommended":
+        return _recommended(resource, summary, source)
+    raw = int(getattr(summary, basis))
     value = _rounded_requirement(resource, raw)
     return Proposal(
-        resource, choice, value, f"{NAMES[choice]} {text(raw)} {basis}{_rounded(resource, raw, value)}"
+        resource, basis, value, f"{NAMES[basis]} {text(raw)} {source}{_rounded(resource, raw, value)}"
     )
 
 
-def _recommended(resource: str, summary: Summary, basis: str) -> Proposal:
+def _recommended(resource: str, summary: Summary, source: str) -> Proposal:
     rule = RULES[resource]
-    raw, headroom = int(getattr(summary, rule.statistic)), rule.headroom[basis]
+    raw, headroom = int(getattr(summary, rule.statistic)), rule.headroom[source]
     wanted = with_headroom(raw, headroom)
     value = _rounded_requirement(resource, wanted)
-    trail = f"{NAMES[rule.statistic]} {text(raw)} {basis} × {headroom / 100:.2f} = {text(wanted)}"
-    return Proposal(resource, "recommended", value, trail + _rounded(resource, wanted, value))
+    derivation = f"{NAMES[rule.statistic]} {text(raw)} {source} × {headroom / 100:.2f} = {text(wanted)}"
+    return Proposal(resource, "recommended", value, derivation + _rounded(resource, wanted, value))
 
 
 def _rounded_requirement(resource: str, raw: int) -> int:
@@ -78,7 +78,7 @@ def flag_of(
     resource: str,
     *,
     summary: Summary,
-    basis: str,
+    source: str,
     required: int,
     before: str = "",
     exceeds: int = 0,
@@ -90,35 +90,45 @@ def flag_of(
     allocated figures, headroom alone raises no flag: an allocation is a limit, not a measurement.
     """
     rule = RULES[resource]
-    proposal = propose(resource, "recommended", summary, basis)
+    proposal = propose(resource, "recommended", summary, source)
     # Compare before rounding: a step is as large as the floor, so a rounded gap would always reach it.
     need = int(getattr(summary, rule.statistic))
-    if basis == USED:
-        need = with_headroom(need, rule.headroom[basis])
+    if source == USED:
+        need = with_headroom(need, rule.headroom[source])
     gap, half = need - required, 2 if before == UNDER else 1
     enough = summary.n >= UNDER_LEAST or before == UNDER
     if enough and gap * half >= rule.floor and gap * half * 100 >= UNDER_PERCENT * required:
-        return Flag(resource, UNDER, _said(resource, required, proposal.value, "too little"))
+        return Flag(resource, UNDER, _too_little_text(resource, required, proposal.value))
     if rule.stops and exceeds:
-        times = f"{exceeds} {'session' if exceeds == 1 else 'sessions'}"
-        asked, largest = with_unit(resource, required), text(max(summary.max, most))
-        return Flag(resource, UNDER, f"{rule.label}: {times} exceeded {asked}, up to {largest}.")
+        return Flag(resource, UNDER, _exceeded_text(resource, exceeds, required, max(summary.max, most)))
     gap, half = required - proposal.value, 2 if before == OVER else 1
     enough = summary.n >= OVER_LEAST
     if enough and gap * half >= rule.floor and gap * half * 100 >= OVER_PERCENT * required:
-        return Flag(resource, OVER, _said(resource, required, proposal.value, "too much"))
+        return Flag(resource, OVER, _too_much_text(resource, required, proposal.value))
     return Flag(resource)
 
 
-def _said(resource: str, required: int, wanted: int, how: str) -> str:
-    asked, better = with_unit(resource, required), with_unit(resource, wanted)
-    return f"{RULES[resource].label}: {asked} is {how}, {better} recommended."
+def _exceeded_text(resource: str, count: int, required: int, largest: int) -> str:
+    label, limit = RULES[resource].label, with_unit(resource, required)
+    if count == 1:
+        return f"{label}: 1 session exceeded {limit}, up to {text(largest)}."
+    return f"{label}: {count} sessions exceeded {limit}, up to {text(largest)}."
 
 
-def would_be_over(resource: str, *, summary: Summary, basis: str, required: int) -> bool:
+def _too_little_text(resource: str, required: int, wanted: int) -> str:
+    label, now, better = RULES[resource].label, with_unit(resource, required), with_unit(resource, wanted)
+    return f"{label}: {now} is too little, {better} recommended."
+
+
+def _too_much_text(resource: str, required: int, wanted: int) -> str:
+    label, now, better = RULES[resource].label, with_unit(resource, required), with_unit(resource, wanted)
+    return f"{label}: {now} is too much, {better} recommended."
+
+
+def would_be_over(resource: str, *, summary: Summary, source: str, required: int) -> bool:
     """Return whether the resource would be flagged as over-provisioned with enough sessions."""
     rule = RULES[resource]
-    gap = required - propose(resource, "recommended", summary, basis).value
+    gap = required - propose(resource, "recommended", summary, source).value
     return gap >= rule.floor and gap * 100 >= OVER_PERCENT * required
 
 
@@ -129,12 +139,12 @@ def provisioning_of(n: int, flags: Iterable[Flag], *, undecided: bool) -> Provis
     """
     directions = {flag.direction for flag in flags}
     if UNDER in directions:
-        return Provisioning.UNDER
+        return Provisioning.UNDER_PROVISIONED
     if OVER in directions:
-        return Provisioning.OVER
+        return Provisioning.OVER_PROVISIONED
     if n < UNDER_LEAST:
-        return Provisioning.INSUFFICIENT
-    return Provisioning.INSUFFICIENT if undecided and n < OVER_LEAST else Provisioning.OPTIMIZED
+        return Provisioning.NOT_ENOUGH_DATA
+    return Provisioning.NOT_ENOUGH_DATA if undecided and n < OVER_LEAST else Provisioning.RIGHT_SIZED
 
 
 def has_changed(before: int, after: int) -> bool:

@@ -83,7 +83,7 @@ def summarize(histogram: Histogram, latest: int | None) -> Summary | None:
     )
 
 
-def source_of(digest: Digest, resource: str, before: str = "") -> str:
+def choose_source(digest: Digest, resource: str, before: str = "") -> str:
     """Return the figures a resource is assessed by: used or allocated. `before` is the current source.
 
     The source becomes *used* when 80 % of the sessions have measured use. It stays *used* while at least one
@@ -140,7 +140,7 @@ def confidence_of(summary: Summary | None, *, age_days: int, step: str) -> Confi
     """
     n = summary.n if summary else 0
     level = next((name for least, name in ENOUGH_FOR if n >= least), LEVELS[0])
-    said = [f"{n} {'session' if n == 1 else 'sessions'}, {_enough(n)}"]
+    said = [f"1 session, {_enough(n)}" if n == 1 else f"{n} sessions, {_enough(n)}"]
     if summary:
         limit = next((name for below, name in EFFECTIVE_LIMITS if summary.effective_n < below), level)
         if LEVELS.index(limit) < LEVELS.index(level):

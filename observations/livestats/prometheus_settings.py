@@ -9,6 +9,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.core.checks import Error, register
 
 LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # `rate` and `increase` need samples at both ends of their window, and one may be lost.
@@ -84,6 +85,11 @@ def problems(config: Mapping[str, Any]) -> Iterator[str]:
         )
     if config["LIVE_STATS_STEP"] < config["PROMETHEUS_SCRAPE_INTERVAL"]:
         yield "LIVE_STATS_STEP must be at least PROMETHEUS_SCRAPE_INTERVAL (no samples between scrapes)"
+
+
+@register()
+def check_prometheus_settings(**kwargs: Any) -> list[Error]:
+    return [Error(problem, id="observations.E001") for problem in problems(settings.CONFIG)]
 
 
 def _label(text: str) -> tuple[str, str]:

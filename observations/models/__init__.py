@@ -3,8 +3,12 @@
 from observations.models.aggregates import DefinitionAssessment, ResourceAggregate
 from observations.models.drift import DriftReview, ReviewState
 from observations.models.monitoring import Presence, ScrapeTarget, TargetKind
-from observations.models.requests import ObservationRequest, RequestState
-from observations.models.sessions import NotCountedReason, SessionObservation
+from observations.models.sessions import (
+    NotCountedReason,
+    ObservationRequest,
+    RequestState,
+    SessionObservation,
+)
 
 __all__ = [
     "DefinitionAssessment",

@@ -16,10 +16,10 @@ from observations.arithmetic.statistics import LEVELS
 
 
 class ProvisioningClass(models.TextChoices):
-    UNDER = Provisioning.UNDER.value, "Under-provisioned"
-    OVER = Provisioning.OVER.value, "Over-provisioned"
-    OPTIMIZED = Provisioning.OPTIMIZED.value, "Right-sized"
-    INSUFFICIENT = Provisioning.INSUFFICIENT.value, "Not enough data"
+    UNDER_PROVISIONED = Provisioning.UNDER_PROVISIONED.value, "Under-provisioned"
+    OVER_PROVISIONED = Provisioning.OVER_PROVISIONED.value, "Over-provisioned"
+    RIGHT_SIZED = Provisioning.RIGHT_SIZED.value, "Right-sized"
+    NOT_ENOUGH_DATA = Provisioning.NOT_ENOUGH_DATA.value, "Not enough data"
 
 
 class ResourceAggregate(IdModel):
@@ -59,8 +59,8 @@ class DefinitionAssessment(models.Model):
         LabletDefinition, on_delete=models.CASCADE, primary_key=True, related_name="assessment"
     )
     epoch = models.CharField(max_length=64, blank=True)
-    verdict = models.CharField(
-        max_length=12, choices=ProvisioningClass, default=ProvisioningClass.INSUFFICIENT
+    provisioning = models.CharField(
+        max_length=17, choices=ProvisioningClass, default=ProvisioningClass.NOT_ENOUGH_DATA
     )
     confidence = models.CharField(max_length=12, default=LEVELS[0])
     n = models.PositiveIntegerField(default=0)
@@ -70,33 +70,33 @@ class DefinitionAssessment(models.Model):
     recommended_storage_gb = _recommended()
     flags = models.JSONField(default=dict, help_text="Resource → under or over.")
     reasons = models.JSONField(default=list)
-    bases = models.JSONField(default=dict, help_text="Resource → used or allocated.")
+    sources = models.JSONField(default=dict, help_text="Resource → used or allocated.")
     days = models.JSONField(default=dict, help_text="Time held and waste of sessions by day.")
     waste_cpu = _hours()
     waste_memory = _hours()
     held_seconds = models.PositiveBigIntegerField(default=0)
-    worth = models.DecimalField(
+    priority = models.DecimalField(
         max_digits=16, decimal_places=2, default=Decimal(0), help_text="Review priority."
     )
     due_at = models.DateTimeField(null=True, blank=True, help_text="When it changes by time alone.")
     snoozed_until = models.DateTimeField(null=True, blank=True)
     dismissed = models.JSONField(null=True, blank=True, help_text="The dismissed recommendation.")
-    regression_aside = models.BooleanField(
+    regression_snoozed = models.BooleanField(
         default=False, help_text="The regression was known when the review was snoozed or dismissed."
     )
-    set_aside_reason = models.CharField(max_length=500, blank=True)
-    set_aside_by = models.CharField(max_length=150, blank=True)
+    snooze_reason = models.CharField(max_length=500, blank=True)
+    snoozed_by = models.CharField(max_length=150, blank=True)
 
     class Meta:
         verbose_name = "assessment"
         constraints = [
             models.CheckConstraint(
-                name="assessment_verdict_known", condition=Q(verdict__in=ProvisioningClass.values)
+                name="assessment_provisioning_known", condition=Q(provisioning__in=ProvisioningClass.values)
             ),
             models.CheckConstraint(name="assessment_confidence_known", condition=Q(confidence__in=LEVELS)),
         ]
         indexes = [
-            models.Index(fields=["worth", "definition"], name="assessment_worth"),
+            models.Index(fields=["priority", "definition"], name="assessment_priority"),
             models.Index(fields=["waste_cpu", "definition"], name="assessment_waste_cpu"),
             models.Index(fields=["waste_memory", "definition"], name="assessment_waste_memory"),
             models.Index(fields=["n", "definition"], name="assessment_sessions"),
@@ -108,7 +108,7 @@ class DefinitionAssessment(models.Model):
 
     def sources_in(self, epoch: str) -> dict[str, str]:
         """Return the source of each resource, used or allocated; empty for another epoch."""
-        return dict(self.bases) if self.epoch == epoch else {}
+        return dict(self.sources) if self.epoch == epoch else {}
 
     def wasted(self, resource: str) -> Decimal | None:
         """Return wasted core-hours or GB-hours:
@@ -116,4 +116,4 @@ class DefinitionAssessment(models.Model):
         a lower bound if use was not measured, where 0 means unknown.
         """
         waste = {CPU: self.waste_cpu, MEMORY: self.waste_memory}[resource]
-        return waste if waste or self.bases.get(resource) == USED else None
+        return waste if waste or self.sources.get(resource) == USED else None

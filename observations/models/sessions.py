@@ -1,13 +1,15 @@
-"""Observations of a session: the newest in full, totals and peaks as columns."""
+"""Observations of sessions, and requests to observe a running session now."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from lcm.models import DefinitionRevision, LabletDefinition, LabletSession
+from lcm.models.base import IdModel
 
 
 class NotCountedReason(models.TextChoices):
@@ -57,7 +59,7 @@ class SessionObservation(models.Model):
     held_seconds = models.PositiveIntegerField(default=0)
     reached_collecting = models.BooleanField(default=False)
     is_sample = models.BooleanField(default=False, help_text="Whether it counts in the aggregate.")
-    left_out = models.CharField(max_length=13, choices=NotCountedReason, blank=True)
+    not_counted_reason = models.CharField(max_length=13, choices=NotCountedReason, blank=True)
     excluded_reason = models.CharField(max_length=500, blank=True)
     excluded_by = models.CharField(max_length=150, blank=True)
 
@@ -65,19 +67,21 @@ class SessionObservation(models.Model):
         verbose_name = "observed session"
         constraints = [
             models.CheckConstraint(
-                name="observation_sample_or_left_out",
-                condition=Q(is_sample=True, left_out="")
-                | Q(is_sample=False, left_out__in=NotCountedReason.values),
+                name="observation_sample_or_not_counted",
+                condition=Q(is_sample=True, not_counted_reason="")
+                | Q(is_sample=False, not_counted_reason__in=NotCountedReason.values),
             ),
         ]
         indexes = [
             models.Index(fields=["definition", "observed_at", "session"], name="observed_of_definition"),
             models.Index(fields=["observed_at", "session"], name="observed_newest"),
             models.Index(
-                fields=["definition", "observed_at"], condition=Q(is_sample=False), name="left_out_newest"
+                fields=["definition", "observed_at"], condition=Q(is_sample=False), name="not_counted_newest"
             ),
             models.Index(
-                fields=["definition", "observed_at"], condition=Q(left_out="excluded"), name="excluded_newest"
+                fields=["definition", "observed_at"],
+                condition=Q(not_counted_reason="excluded"),
+                name="excluded_newest",
             ),
             models.Index(
                 fields=["definition", "epoch", "observed_at"],
@@ -103,3 +107,45 @@ class SessionObservation(models.Model):
 
     def __str__(self) -> str:
         return f"observation of {self.session_id.hex[:6]}"
+
+
+class RequestState(models.TextChoices):
+    OPEN = "open", "Open"
+    ANSWERED = "answered", "Answered"
+    TIMED_OUT = "timed_out", "Timed out"
+
+
+class ObservationRequest(IdModel):
+    """A user's request; the controller answers by posting an observation, or the request times out."""
+
+    session = models.ForeignKey(
+        LabletSession, on_delete=models.CASCADE, related_name="observation_requests", db_index=False
+    )
+    state = models.CharField(max_length=9, choices=RequestState, default=RequestState.OPEN)
+    actor = models.CharField(max_length=150)
+    requested_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    answered_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-requested_at"]
+        verbose_name = "observation request"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["session"], condition=Q(state=RequestState.OPEN), name="request_open_once"
+            ),
+            models.CheckConstraint(name="request_state_known", condition=Q(state__in=RequestState.values)),
+            models.CheckConstraint(
+                name="request_expires_later", condition=Q(expires_at__gt=F("requested_at"))
+            ),
+        ]
+        indexes = [models.Index(fields=["session", "requested_at"], name="request_of_session")]
+
+    def __str__(self) -> str:
+        return f"request of {self.requested_at:%H:%M:%S}"
+
+    def state_at(self, now: datetime) -> RequestState:
+        """Return the state at this time; an open request past its deadline is timed out."""
+        if self.state == RequestState.OPEN and self.expires_at <= now:
+            return RequestState.TIMED_OUT
+        return RequestState(self.state)

@@ -79,8 +79,8 @@ def _to_review() -> list[Any]:
         regressed_at=F("current_revision__outcome_at"),
         # Prefer the definitions without a regression: the first regressed ones have items of their own.
         oldest=Coalesce(Window(Min("review_since", filter=~_REGRESSED)), Window(Min("review_since"))),
-        over=Window(Count("pk", filter=Q(assessment__verdict=ProvisioningClass.OVER))),
-        under=Window(Count("pk", filter=Q(assessment__verdict=ProvisioningClass.UNDER))),
+        over=Window(Count("pk", filter=Q(assessment__provisioning=ProvisioningClass.OVER_PROVISIONED))),
+        under=Window(Count("pk", filter=Q(assessment__provisioning=ProvisioningClass.UNDER_PROVISIONED))),
     )
-    order = ("-regressed", F("assessment__worth").desc(nulls_last=True), "pk")
+    order = ("-regressed", F("assessment__priority").desc(nulls_last=True), "pk")
     return list(rows.only("name", "version", "review_reasons").order_by(*order)[:NAMED])

@@ -34,13 +34,13 @@ def _assessed() -> QuerySet[LabletDefinition]:
 def _lead() -> str:
     """Return how many definitions need review, and their waste."""
     total = LabletDefinition.objects.count()
-    worth = DefinitionAssessment.objects.filter(worth__gt=0)
-    count = worth.count()
+    to_review = DefinitionAssessment.objects.filter(priority__gt=0)
+    count = to_review.count()
     if not total:
         return "**No definitions yet.** Import a CML topology to create one."
     if not count:
         return "**No definition needs review.**"
-    waste: Any = worth.aggregate(cpu=Sum("waste_cpu"), memory=Sum("waste_memory"))
+    waste: Any = to_review.aggregate(cpu=Sum("waste_cpu"), memory=Sum("waste_memory"))
     text = lists.NEEDS_REVIEW.text(count, definitions=count_text(total, "definition"))
     if waste["cpu"] or waste["memory"]:
         text += (
@@ -64,7 +64,7 @@ DEFINITIONS = replace(
     rows=_assessed,
     columns=[
         Column("Definition", str, sort="name"),
-        Column("Class", lambda row: row.assessment.get_verdict_display()),
+        Column("Class", lambda row: row.assessment.get_provisioning_display()),
         Column(
             "CPU: current → recommended",
             _asked("cpu_cores"),
@@ -91,7 +91,7 @@ DEFINITIONS = replace(
     ],
     export_columns=[
         Column("Definition", str),
-        Column("Class", lambda row: row.assessment.get_verdict_display()),
+        Column("Class", lambda row: row.assessment.get_provisioning_display()),
         Column("Status", lambda row: row.get_status_display()),
         *(Column(f"{_EXPORTED[name]} set", _asked(name)) for name in MEASURED),
         *(Column(f"{_EXPORTED[name]} recommended", _recommended(name)) for name in MEASURED),
@@ -103,7 +103,7 @@ DEFINITIONS = replace(
         Column("Imported", lambda row: row.created_at),
     ],
     row_template="observations/definition_row.html",
-    default_sort="-assessment__worth",
+    default_sort="-assessment__priority",
     sorted_by="review priority",
     note=f"Waste covers the last {DAYS} days. Sessions counts the measured sessions.",
     lead=_lead,
@@ -194,7 +194,7 @@ EVIDENCE = ListPage(
         Column("Peak CPU", _peak("cpu_used"), numeric=True),
         Column("Peak memory", _peak("memory_used"), numeric=True),
         Column("Peak storage", _peak("storage_used"), numeric=True),
-        Column("Counts", lambda row: not_counted_text(row) or "yes"),
+        Column("Counted", lambda row: not_counted_text(row) or "yes"),
         Column("Observed", lambda row: row.observed_at, sort="-observed_at", numeric=True),
     ],
     export_columns=[
@@ -217,7 +217,7 @@ EVIDENCE = ListPage(
         ),
         Column("Booted seconds", lambda row: row.booted_seconds),
         Column("Held seconds", lambda row: row.held_seconds),
-        Column("Counts", lambda row: row.is_sample),
+        Column("Counted", lambda row: row.is_sample),
         Column("Exclusion reason", not_counted_text),
         Column("Exclusion comment", lambda row: row.excluded_reason),
     ],

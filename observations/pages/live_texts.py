@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from lcm.web.charts.sparklines import Sparkline
+from django.utils import timezone
+
+from lcm.web.charts.sparklines import Sparkline, sparkline
 from lcm.web.wording import core_count_text, duration_text
 from observations.livestats.catalogue import METRICS
 from observations.livestats.history import History, Points
@@ -15,13 +17,15 @@ from observations.livestats.kernel_stats import MetricValue
 from observations.livestats.live_stats import LiveStats
 from observations.livestats.states import LiveState
 from observations.livestats.totals import total_over_time
-from observations.pages.sparklines import spark_of
 
 GAUGES = ("cpu_util", "mem", "disk")
 NETWORK = ("net_rx", "net_tx")
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 # Thresholds at which a meter changes its colour, as shares of the capacity.
 LOW, HIGH = 0.8, 0.93
+# Points further apart than this many steps are not connected.
+GAP_STEPS = 1.5
+ROWS = 12
 
 
 @dataclass(frozen=True)
@@ -169,3 +173,38 @@ def _age(moment: datetime | None, now: datetime) -> str:
 def _first(problems: Sequence[str]) -> str:
     text = problems[0] if problems else "no reason given"
     return text[:1].upper() + text[1:].rstrip(".")
+
+
+def spark_of(
+    label: str,
+    points: Points,
+    history: History | None,
+    *,
+    text: Callable[[float], str],
+    most: float | None = None,
+) -> Sparkline | None:
+    """Return the sparkline of a metric, scaled to `most` or its maximum; None if nothing was measured."""
+    if not points or history is None:
+        return None
+    values = [value for _, value in points]
+    return sparkline(
+        points,
+        title=(
+            f"{label} since {_clock(history.start)}: from {text(min(values))} to {text(max(values))}, "
+            f"last {text(values[-1])}"
+        ),
+        span=(history.start.timestamp(), history.end.timestamp()),
+        gap=GAP_STEPS * history.step,
+        most=most,
+        rows=[(datetime.fromtimestamp(at, UTC), text(value)) for at, value in _few(points)],
+    )
+
+
+def _few(points: Points) -> Iterator[tuple[float, float]]:
+    """Yield at most ROWS evenly spaced points, including the last one."""
+    stride = -(-len(points) // ROWS)
+    return reversed(points[::-1][::stride])
+
+
+def _clock(moment: datetime) -> str:
+    return timezone.localtime(moment).strftime("%d %b %H:%M")

@@ -12,8 +12,12 @@ from observations.models import NotCountedReason, SessionObservation
 
 def not_counted_text(row: SessionObservation) -> str:
     """Return the reason, with the uptime of the nodes if that was too short; empty if the session counts."""
-    words: str = row.get_left_out_display()
-    return f"{words} ({_up_for(row.booted_seconds)})" if row.left_out == NotCountedReason.TOO_SHORT else words
+    words: str = row.get_not_counted_reason_display()
+    return (
+        f"{words} ({_up_for(row.booted_seconds)})"
+        if row.not_counted_reason == NotCountedReason.TOO_SHORT
+        else words
+    )
 
 
 def _up_for(seconds: int) -> str:

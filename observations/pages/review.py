@@ -21,7 +21,7 @@ from lcm.models import LabletDefinition, LabletSession
 from lcm.selectors.definitions import definition_with_everything
 from lcm.web.access import role_required
 from lcm.web.form_page import FormResult, actor_of, redirect_with_message
-from observations.arithmetic.measures import BASES, MEASURED
+from observations.arithmetic.measures import MEASURED, SOURCES
 from observations.pages.review_charts import chart_of
 from observations.pages.review_summary import review_summary
 from observations.pages.review_texts import answers_of, options_of
@@ -30,10 +30,10 @@ from observations.selectors.evidence import (
     dots_of,
     drivers_of,
     evidence_of,
-    left_out,
+    not_counted_sessions,
     outliers_of,
 )
-from observations.services.aggregates import has_regressed
+from observations.services.assessments import has_regressed
 from observations.services.outcomes import revert_target, revision_progress
 from observations.services.requirement_preview import (
     KEEP,
@@ -55,9 +55,9 @@ def choices_from(data: Mapping[str, Any], evidence: Evidence) -> dict[str, Requi
     flags = evidence.assessment.flags
     return {
         name: RequirementChoice(
-            pick=str(data.get(name) or ("recommended" if name in flags else KEEP)),
+            basis=str(data.get(name) or ("recommended" if name in flags else KEEP)),
             custom=_number(str(data.get(f"{name}_custom", ""))),
-            basis=str(data.get(f"{name}_basis", "")) if data.get(f"{name}_basis") in BASES else "",
+            source=str(data.get(f"{name}_source", "")) if data.get(f"{name}_source") in SOURCES else "",
         )
         for name in MEASURED
     }
@@ -71,8 +71,10 @@ def _number(text: str) -> Decimal | None:
 
 
 def _evidence(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> Evidence:
-    bases = {name: str(data[f"{name}_basis"]) for name in MEASURED if data.get(f"{name}_basis") in BASES}
-    return evidence_of(definition, now=now, bases=bases)
+    sources = {
+        name: str(data[f"{name}_source"]) for name in MEASURED if data.get(f"{name}_source") in SOURCES
+    }
+    return evidence_of(definition, now=now, sources=sources)
 
 
 def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -84,9 +86,9 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
         preview = preview_change(definition=definition, choices=choices, now=now, evidence=evidence)
     except InvalidInput as error:
         problem = f"{next(iter(error.fields)).split('_')[0].capitalize()}: {error.message}"
-        kept = {name: RequirementChoice(basis=each.basis) for name, each in choices.items()}
+        kept = {name: RequirementChoice(source=each.source) for name, each in choices.items()}
         preview = preview_change(definition=definition, choices=kept, now=now, evidence=evidence)
-    without = left_out(definition)
+    without = not_counted_sessions(definition)
     dots = dots_of(evidence, DOTS, without) if evidence.digest.n or without else []
     assert definition.current_revision is not None
     return {
@@ -95,7 +97,7 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
         "next_number": definition.current_revision.number + 1,
         "preview": preview,
         "assessment": evidence.assessment,
-        "left_out": without,
+        "not_counted": without,
         "dots": dots[: -LISTED - 1 : -1],
         "charts": [chart_of(impact, dots) for impact in preview.impacts],
         "answers": answers_of(preview, now=now),
@@ -119,7 +121,7 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
         "running": LabletSession.objects.filter(definition=definition, status__in=ACTIVE).count(),
         "to_put_off": bool(evidence.assessment.flags) or has_regressed(definition),
         "back_to": revert_target(revision),
-        "standing": revision_progress(revision, evidence.assessment.sources_in(evidence.epoch))
+        "progress": revision_progress(revision, evidence.assessment.sources_in(evidence.epoch))
         if revision.number > 1
         else None,
         "crumbs": [

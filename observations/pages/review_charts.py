@@ -23,7 +23,7 @@ _WORDS = {"out": "excluded", "over": "above the proposal", "dot": ""}
 class ResourceChart:
     resource: str
     title: str
-    basis: str
+    source: str
     sentence: str
     note: str
     chart: DotChart
@@ -48,8 +48,8 @@ def chart_of(impact: ResourceImpact, dots: Sequence[SessionDot]) -> ResourceChar
     return ResourceChart(
         resource=impact.resource,
         title=rule.label,
-        basis=impact.view.basis,
-        sentence=f"{rule.label} {impact.view.basis} by {each}, in {rule.unit}: {said}",
+        source=impact.view.source,
+        sentence=f"{rule.label} {impact.view.source} by {each}, in {rule.unit}: {said}",
         note=_note(impact),
         chart=chart,
     )

@@ -20,7 +20,7 @@ def review_summary(preview: RequirementPreview) -> str:
         )
     sessions = count_text(n, "session")
     flagged = [name for name in MEASURED if name in kept.flags]
-    if not flagged and kept.verdict == "insufficient":
+    if not flagged and kept.provisioning == "not_enough_data":
         few = f"**Not enough data: {sessions} observed.**"
         return f"{few} A recommendation needs five sessions, a reduction ten."
     if not flagged:
@@ -61,7 +61,7 @@ def _seen(preview: RequirementPreview, flagged: Sequence[str], sessions: str) ->
     impacts = [each for each in preview.impacts if each.resource in flagged]
     told: dict[str, list[str]] = {}
     for impact in impacts:
-        verb = "used" if impact.view.basis == USED else "held"
+        verb = "used" if impact.view.source == USED else "held"
         told.setdefault(verb, []).extend(_at_most(impact))
     parts = [f"{verb} at most {_listed(amounts)}" for verb, amounts in told.items() if amounts]
     return f" {sessions} {' and '.join(parts)}." if parts else ""

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from observations.arithmetic.impact import WORDS, Packing, highest_risk, risk_text
 from observations.arithmetic.measures import RULES, text, with_unit
-from observations.arithmetic.recommendation import CHOICES, propose
+from observations.arithmetic.recommendation import BASES, propose
 from observations.arithmetic.statistics import LEVELS
 from observations.services.requirement_preview import (
     CUSTOM,
@@ -26,9 +26,9 @@ LABELS = {"max": "Max", "p95": "p95", "avg": "Avg", "latest": "Latest", "recomme
 
 @dataclass(frozen=True)
 class BasisOption:
-    """One choice for one resource; without a value it is disabled."""
+    """A basis and its value for one resource; without a value it is disabled."""
 
-    pick: str
+    basis: str
     label: str
     value: str
     chosen: bool
@@ -37,14 +37,14 @@ class BasisOption:
 
 @dataclass(frozen=True)
 class OptionRow:
-    """Choices of one resource; `measured` holds the sources with figures and their session counts."""
+    """Bases of one resource; `sessions_by_source` has the sources with figures."""
 
     resource: str
     label: str
     unit: str
     now: str
-    basis: str
-    measured: Mapping[str, int]
+    source: str
+    sessions_by_source: Mapping[str, int]
     options: list[BasisOption]
     is_custom: bool
     custom: str
@@ -56,25 +56,27 @@ def options_of(preview: RequirementPreview, choices: Mapping[str, RequirementCho
 
 def _row(impact: ResourceImpact, choice: RequirementChoice) -> OptionRow:
     name, view, rule = impact.resource, impact.view, RULES[impact.resource]
-    options = [BasisOption(KEEP, "Keep", text(impact.required), choice.pick == KEEP)]
-    for pick in ("max", "p95", "avg", "latest", "recommended"):
-        known = view.summary is not None and (pick != "latest" or view.summary.latest is not None)
-        value = text(propose(name, pick, view.summary, view.basis).value) if known and view.summary else "–"
-        options.append(BasisOption(pick, LABELS[pick], value, choice.pick == pick, known))
+    options = [BasisOption(KEEP, "Keep", text(impact.required), choice.basis == KEEP)]
+    for basis in BASES:
+        known = view.summary is not None and (basis != "latest" or view.summary.latest is not None)
+        value = text(propose(name, basis, view.summary, view.source).value) if known and view.summary else "–"
+        options.append(BasisOption(basis, LABELS[basis], value, choice.basis == basis, known))
     return OptionRow(
         resource=name,
         label=rule.label,
         unit=rule.unit,
         now=with_unit(name, impact.required),
-        basis=view.basis,
-        measured={basis: n for basis, n in view.measured.items() if n or basis == view.basis},
+        source=view.source,
+        sessions_by_source={
+            source: n for source, n in view.sessions_by_source.items() if n or source == view.source
+        },
         options=options,
-        is_custom=choice.pick == CUSTOM,
+        is_custom=choice.basis == CUSTOM,
         custom="" if choice.custom is None else f"{choice.custom:f}",
     )
 
 
-assert set(LABELS) == set(CHOICES)
+assert set(LABELS) == set(BASES)
 
 
 @dataclass(frozen=True)
@@ -143,10 +145,10 @@ def _fit(preview: RequirementPreview) -> ReviewAnswer:
     return ReviewAnswer(
         question,
         _before_after(before, after),
-        f"on {after.workers:,} empty {workers}, limited by {after.bound_word}",
+        f"on {after.workers:,} empty {workers}, limited by {after.limit_label}",
         evidence=[
             f"{how} By limit: {limits}." if limits else how,
-            f"On current free capacity: {free}, limited by {preview.free_after.bound_word}.",
+            f"On current free capacity: {free}, limited by {preview.free_after.limit_label}.",
         ],
     )
 

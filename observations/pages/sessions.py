@@ -44,7 +44,7 @@ def _get(pk: UUID) -> LabletSession:
 
 @require_GET
 @role_required(Role.VIEWER)
-def session_observed(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+def session_observation(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """The panels of the session page, which refresh every few seconds while an observation is requested."""
     return _panels(request, _get(pk))
 

@@ -20,7 +20,7 @@ from observations.arithmetic.histogram import Digest, day_of, merge_digests
 from observations.arithmetic.measures import MEASURED, USED, amount, gigabytes, hundredths
 from observations.arithmetic.statistics import normal_range
 from observations.models import DefinitionAssessment, NotCountedReason, SessionObservation
-from observations.services.aggregates import (
+from observations.services.assessments import (
     AGGREGATES,
     NEWEST_SAMPLES,
     lock_assessment,
@@ -59,7 +59,7 @@ def evidence_of(
     definition: LabletDefinition,
     *,
     now: datetime,
-    bases: Mapping[str, str] | None = None,
+    sources: Mapping[str, str] | None = None,
     revision: DefinitionRevision | None = None,
 ) -> Evidence:
     """Return the evidence of the epoch or of one revision, from the default or the requested sources."""
@@ -77,14 +77,14 @@ def evidence_of(
     present = digests.get(definition.current_revision_id)
     digest = merge_digests(digests.values())
     assessment = assessments[0] if assessments else lock_assessment(definition)
-    chosen, present_sources, today = bases or {}, assessment.sources_in(epoch), day_of(now)
+    chosen, present_sources, today = sources or {}, assessment.sources_in(epoch), day_of(now)
     views = {
         name: view_of(
             name,
             digest,
             newest,
             today=today,
-            basis=chosen.get(name, ""),
+            source=chosen.get(name, ""),
             before=present_sources.get(name, ""),
         )
         for name in MEASURED
@@ -135,7 +135,7 @@ def exceeding_sessions(
     """Return per resource the sessions above a proposal, largest first, and the count of 30 days."""
     parts = []
     for resource, limit in limits.items():
-        name = column(resource, evidence.views[resource].basis)
+        name = column(resource, evidence.views[resource].source)
         above = samples(evidence).filter(**{f"{name}__gt": amount(limit)})
         recent = above.filter(observed_at__gte=now - timedelta(days=DAYS)).order_by().values("definition")
         count = Coalesce(Subquery(recent.annotate(count=Count("pk")).values("count")), 0)
@@ -175,14 +175,18 @@ class SessionDot:
         return self.session_id.hex[:6]
 
 
-def dots_of(evidence: Evidence, limit: int, left_out: Sequence[SessionObservation] = ()) -> list[SessionDot]:
+def dots_of(
+    evidence: Evidence, limit: int, not_counted_sessions: Sequence[SessionObservation] = ()
+) -> list[SessionDot]:
     """Return the newest sessions that count and the excluded ones, oldest first."""
-    columns = {view.resource: column(view.resource, view.basis) for view in evidence.views.values()}
+    columns = {view.resource: column(view.resource, view.source) for view in evidence.views.values()}
     newest = samples(evidence).order_by("-observed_at", "-session_id")
     rows = list(newest.values_list("session_id", "observed_at", *columns.values())[:limit])
     oldest = rows[-1][1] if rows else None
     excluded = [
-        row for row in left_out if row.excluded_reason and (oldest is None or row.observed_at >= oldest)
+        row
+        for row in not_counted_sessions
+        if row.excluded_reason and (oldest is None or row.observed_at >= oldest)
     ]
     dots = [SessionDot(key, at, _units(columns, values), excluded=False) for key, at, *values in rows]
     for row in excluded:
@@ -196,7 +200,7 @@ def _units(columns: Mapping[str, str], values: Sequence[Decimal | None]) -> dict
     return {name: None if value is None else hundredths(value) for name, value in pairs}
 
 
-def left_out(
+def not_counted_sessions(
     definition: LabletDefinition, *, revision: DefinitionRevision | None = None
 ) -> list[SessionObservation]:
     """Return observed sessions that do not count: excluded by a user first, then the newest others.
@@ -208,14 +212,14 @@ def left_out(
     if revision is not None:
         mine = mine.filter(revision=revision)
     kinds = (
-        mine.filter(is_sample=False, left_out=NotCountedReason.EXCLUDED),
-        mine.filter(is_sample=False).exclude(left_out=NotCountedReason.EXCLUDED),
+        mine.filter(is_sample=False, not_counted_reason=NotCountedReason.EXCLUDED),
+        mine.filter(is_sample=False).exclude(not_counted_reason=NotCountedReason.EXCLUDED),
         mine.filter(Q(epoch__lt=epoch) | Q(epoch__gt=epoch), is_sample=True),
     )
     found = _union([_first_of(rows).defer("observed_resources", "peak_resources") for rows in kinds])
     rows = sorted(found, key=lambda row: row.observed_at, reverse=True)
-    excluded = [row for row in rows if row.left_out == NotCountedReason.EXCLUDED]
-    return [*excluded, *[row for row in rows if row.left_out != NotCountedReason.EXCLUDED][:LISTED]]
+    excluded = [row for row in rows if row.not_counted_reason == NotCountedReason.EXCLUDED]
+    return [*excluded, *[row for row in rows if row.not_counted_reason != NotCountedReason.EXCLUDED][:LISTED]]
 
 
 @dataclass(frozen=True)
@@ -233,13 +237,13 @@ def outliers_of(evidence: Evidence) -> list[Outlier]:
     """Return outliers (modified z-score above 3.5), which a user may want to exclude."""
     parts = []
     for view in evidence.views.values():
-        usual = normal_range(evidence.digest.of(view.resource, view.basis))
+        usual = normal_range(evidence.digest.of(view.resource, view.source))
         if usual is None:
             continue
-        values = evidence.digest.of(view.resource, view.basis).bins
+        values = evidence.digest.of(view.resource, view.source).bins
         if all(usual[0] <= value <= usual[1] for value in values):
             continue
-        name = column(view.resource, view.basis)
+        name = column(view.resource, view.source)
         low, high = amount(ceil(max(usual[0], 0))), amount(int(usual[1]))
         beyond = samples(evidence).filter(Q(**{f"{name}__gt": high}) | Q(**{f"{name}__lt": low}))
         parts.append(
@@ -282,19 +286,19 @@ class MemoryDrivers:
 
 def drivers_of(evidence: Evidence, limit: int = 6) -> MemoryDrivers | None:
     view = evidence.views["memory_gb"]
-    name = column("memory_gb", view.basis)
+    name = column("memory_gb", view.source)
     largest = samples(evidence).exclude(**{name: None}).order_by(f"-{name}")
     row = largest.only("session_id", "observed_resources", "peak_resources", name).first()
     if row is None:
         return None
     stored, value = row.peak_resources or row.observed_resources, hundredths(getattr(row, name))
-    nodes = nodes_in(stored, basis=view.basis)
+    nodes = nodes_in(stored, source=view.source)
     together = sum(node.memory or 0 for node in nodes)
     shares = [
         NodeShare(node.label, node.kind, node.cpu, node.memory, _percent(node.memory, together))
         for node in sorted(nodes, key=lambda node: -(node.memory or 0))
     ]
-    total = stored.get(TOTALS["memory_gb", view.basis])
+    total = stored.get(TOTALS["memory_gb", view.source])
     is_peak = total is not None and gigabytes(int(total)) == value
     return MemoryDrivers(
         row.session_id, value, together, shares[:limit], len(shares), from_other_observation=not is_peak
@@ -318,9 +322,9 @@ ALLOCATED_FIGURES = ("cpu_cores", "ram_mb", "storage_mb")
 USED_FIGURES = ("used_cpu_cores", "used_memory_mb", "used_storage_mb")
 
 
-def nodes_in(stored: Mapping[str, Any], *, basis: str) -> list[NodeFigures]:
+def nodes_in(stored: Mapping[str, Any], *, source: str) -> list[NodeFigures]:
     """Return the nodes of a stored observation, in hundredths of a core and GB."""
-    names = USED_FIGURES if basis == USED else ALLOCATED_FIGURES
+    names = USED_FIGURES if source == USED else ALLOCATED_FIGURES
 
     return [
         NodeFigures(

@@ -10,8 +10,7 @@ from uuid import UUID
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Kernel, LabletSession
 from lcm.models.sessions import KernelStatus
-from observations.livestats.busiest_sessions import busiest
-from observations.livestats.cached_stats import kernel_live_stats
+from observations.livestats.cached_stats import busiest, kernel_live_stats
 from observations.livestats.history import History, kernel_history
 from observations.livestats.kernel_stats import KernelStats, MetricValue
 from observations.livestats.live_stats import LiveStats

@@ -22,14 +22,14 @@ class NodeAggregate:
 
 def node_aggregates(evidence: Evidence) -> list[NodeAggregate]:
     """Return the nodes over the newest hundred sessions, most memory first, from memory's source."""
-    basis = evidence.views["memory_gb"].basis
+    source = evidence.views["memory_gb"].source
     newest = samples(evidence).order_by("-observed_at").values_list("observed_resources", "peak_resources")
     seen: dict[str, list[NodeFigures]] = {}
     peaks: dict[str, list[NodeFigures]] = {}
     for stored, peak in newest[:NEWEST]:
-        for node in nodes_in(stored, basis=basis):
+        for node in nodes_in(stored, source=source):
             seen.setdefault(node.label, []).append(node)
-        for node in nodes_in(peak or {}, basis=basis):
+        for node in nodes_in(peak or {}, source=source):
             peaks.setdefault(node.label, []).append(node)
     found = [
         NodeAggregate(label, rows[0].kind, len(rows), _largest([*rows, *peaks.get(label, ())]), rows[0])

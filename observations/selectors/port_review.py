@@ -63,7 +63,7 @@ def _observed_ports(
         epoch=definition.topology_hash,
         revision__in=_with_same_template(definition, current),
         observed_ports__isnull=False,
-    ).exclude(left_out=NotCountedReason.EXCLUDED)
+    ).exclude(not_counted_reason=NotCountedReason.EXCLUDED)
     newest = rows.order_by("-observed_at", "-session_id")
     found = newest.values_list("session_id", "observed_ports", "observed_resources__incomplete")[:RECENT]
     return {pk: ports or {} for pk, ports, incomplete in found if "observed_ports" not in (incomplete or ())}

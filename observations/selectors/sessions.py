@@ -45,7 +45,7 @@ def observed_newest(limit: int) -> ObservedCounts:
 def session_evidence(session: LabletSession, row: SessionObservation | None) -> dict[str, Any]:
     """Return a session's evidence for the API; empty if it was never observed."""
     peaks = {
-        name: {basis: getattr(row, column(name, basis)) for basis in ("allocated", "used")}
+        name: {source: getattr(row, column(name, source)) for source in ("allocated", "used")}
         for name in (MEASURED if row else ())
     }
     return {
@@ -58,8 +58,8 @@ def session_evidence(session: LabletSession, row: SessionObservation | None) -> 
         "observed_resources": row.observed_resources if row else None,
         "observed_ports": row.observed_ports if row else None,
         "peak": peaks,
-        "counts": bool(row and row.is_sample),
-        "left_out_because": row.left_out if row else "",
+        "counted": bool(row and row.is_sample),
+        "not_counted_reason": row.not_counted_reason if row else "",
     }
 
 
@@ -108,8 +108,8 @@ class PlannedResource:
 
 
 def planned_beside_observed(session: LabletSession, row: SessionObservation | None) -> list[PlannedResource]:
-    def of(name: str, basis: str, *, peak: bool = False) -> int | None:
-        value = getattr(row, column(name, basis, peak=peak)) if row else None
+    def of(name: str, source: str, *, peak: bool = False) -> int | None:
+        value = getattr(row, column(name, source, peak=peak)) if row else None
         return None if value is None else hundredths(value)
 
     lines = []
@@ -165,7 +165,7 @@ def observed_nodes(row: SessionObservation | None) -> list[ObservedNode]:
         return []
     stored = row.observed_resources
     both = zip(
-        nodes_in(stored, basis="allocated"), nodes_in(stored, basis="used"), raw_nodes(stored), strict=True
+        nodes_in(stored, source="allocated"), nodes_in(stored, source="used"), raw_nodes(stored), strict=True
     )
     nodes = [
         ObservedNode(had.label, had.kind, raw.get("state") or "", had, used, raw.get("interfaces"))

@@ -1,4 +1,4 @@
-"""Aggregates and assessments, updated incrementally and rebuilt from rows as a check."""
+"""Aggregates of samples, updated with every sample, and rebuilt from the observed sessions as a check."""
 
 from __future__ import annotations
 
@@ -6,57 +6,36 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import CharField, UUIDField
 
-from lcm.db.prepared_statements import (
-    Parameter,
-    PreparedQuery,
-    PreparedStatement,
-    column_values,
-    run_statements,
-    update_statement,
-)
-from lcm.domain.actors import SYSTEM
-from lcm.models import DefinitionRevision, LabletDefinition, RevisionOutcome
-from lcm.services.changelog import log_change
-from observations.arithmetic.assessment import (
-    DAYS,
-    Assessment,
-    Days,
-    assess,
-    change_days,
-    next_change,
-    recent_days,
-)
+from lcm.db.prepared_statements import PreparedStatement, run_statements, update_statement
+from lcm.models import LabletDefinition
+from observations.arithmetic.assessment import DAYS, Days, change_days, recent_days
 from observations.arithmetic.histogram import Digest, day_of, merge_digests
-from observations.arithmetic.measures import MEASURED, amount, hundredths
-from observations.arithmetic.recommendation import has_changed
-from observations.arithmetic.statistics import STEP_BEFORE_MOST, STEP_NEWEST
+from observations.arithmetic.measures import MEASURED
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
-from observations.services.samples import PEAKS, SessionSample, amounts_in, sample_of, wasted
+from observations.services.assessments import (
+    apply_figures,
+    lock_aggregates,
+    lock_assessment,
+    newest_samples,
+    required_by,
+    write_assessment,
+)
+from observations.services.samples import PEAKS, SessionSample, sample_of, wasted
 
 # Columns that a rebuild compares. Confidence changes with time, and a reason depends on past flags.
 ASSESSED = (
     "n",
-    "verdict",
+    "provisioning",
     "last_observed_at",
     *(f"recommended_{name}" for name in MEASURED),
-    "bases",
+    "sources",
     "flags",
 )
-# Columns of a revision that an assessment reads.
-REVISION_COLUMNS = ("number", *MEASURED, "outcome")
-NEWEST = STEP_NEWEST + STEP_BEFORE_MOST
-Newest: TypeAlias = list[tuple[datetime, dict[tuple[str, str], int]]]
-T = TypeVar("T")
-
-
-def required_by(revision: DefinitionRevision) -> dict[str, int]:
-    return {name: hundredths(getattr(revision, name)) for name in MEASURED}
 
 
 @dataclass(frozen=True)
@@ -70,48 +49,6 @@ class SampleChange:
     @property
     def is_none(self) -> bool:
         return self.before == self.after
-
-
-# Prepared, because every observation runs it.
-_ASSESSMENT = PreparedQuery(
-    lambda: DefinitionAssessment.objects.select_for_update().filter(
-        definition=Parameter("definition", UUIDField())
-    )
-)
-# Read after the assessment is locked, because the revision may have changed before.
-_PRESENT = PreparedQuery(
-    lambda: (
-        LabletDefinition.objects.filter(pk=Parameter("definition", UUIDField()))
-        .select_related("current_revision")
-        .only("needs_review", "review_reasons", *(f"current_revision__{name}" for name in REVISION_COLUMNS))
-        .order_by()
-    )
-)
-AGGREGATES = PreparedQuery(
-    lambda: ResourceAggregate.objects.filter(
-        definition=Parameter("definition", UUIDField()), epoch=Parameter("epoch", CharField())
-    ).order_by()
-)
-NEWEST_SAMPLES = PreparedQuery(
-    lambda: (
-        SessionObservation.objects.filter(
-            definition=Parameter("definition", UUIDField()),
-            epoch=Parameter("epoch", CharField()),
-            is_sample=True,
-        )
-        .order_by("-observed_at", "-session_id")
-        .values_list("observed_at", *PEAKS)[:NEWEST]
-    )
-)
-
-
-@dataclass(frozen=True)
-class LockedAggregates:
-    """Assessment and aggregates of a definition's epoch, locked against concurrent changes."""
-
-    assessment: DefinitionAssessment
-    aggregates: dict[UUID, ResourceAggregate]
-    newest: Newest
 
 
 def change_samples(
@@ -130,14 +67,15 @@ def change_samples(
     if not changes:
         run_statements(*first)
         return None
-    kept = _locked(definition, epoch, changes, first)
+    samples = [sample for change in changes for sample in (change.before, change.after) if sample]
+    touched = dict.fromkeys(sample.revision_id for sample in samples)
+    kept = lock_aggregates(definition, epoch, touched, first)
     digests = {key: Digest.from_json(row.digest) for key, row in kept.aggregates.items()}
     for change in changes:
         if change.before:
             digests[change.before.revision_id].remove(change.before.amounts, change.before.day)
         if change.after:
             digests[change.after.revision_id].add(change.after.amounts, change.after.day)
-    touched = {sample.revision_id for change in changes for sample in (change.before, change.after) if sample}
     days = _days_after(kept.assessment.days if kept.assessment.epoch == epoch else {}, changes)
     return write_assessment(
         definition=definition,
@@ -151,214 +89,6 @@ def change_samples(
             update_statement(ResourceAggregate, kept.aggregates[key].pk, {"digest": digests[key].to_json()})
             for key in touched
         ],
-    )
-
-
-def refresh_assessment(*, definition: LabletDefinition, now: datetime) -> DefinitionAssessment:
-    """Reassess a definition: its revision changed, a snooze ended, or days have passed."""
-    epoch = definition.topology_hash
-    with transaction.atomic():
-        kept = _locked(definition, epoch)
-        return write_assessment(
-            definition=definition,
-            assessment=kept.assessment,
-            digest=merge_digests(Digest.from_json(row.digest) for row in kept.aggregates.values()),
-            newest=kept.newest,
-            days=kept.assessment.days if kept.assessment.epoch == epoch else {},
-            now=now,
-            epoch=epoch,
-        )
-
-
-def lock_assessment(definition: LabletDefinition) -> DefinitionAssessment:
-    """Lock the assessment of a definition against concurrent changes.
-
-    The definition instance is refreshed with the current revision and review.
-    """
-    found, present = run_statements(
-        _ASSESSMENT.bind(definition=definition.pk), _PRESENT.bind(definition=definition.pk)
-    )
-    _bring_up_to_date(definition, present)
-    return _only(found) or DefinitionAssessment.objects.create(
-        definition=definition, epoch=definition.topology_hash
-    )
-
-
-def _bring_up_to_date(definition: LabletDefinition, present: Iterable[LabletDefinition]) -> None:
-    for fresh in present:
-        definition.current_revision = fresh.current_revision
-        definition.needs_review, definition.review_reasons = fresh.needs_review, fresh.review_reasons
-
-
-def _locked(
-    definition: LabletDefinition,
-    epoch: str,
-    changes: Iterable[SampleChange] = (),
-    first: Sequence[PreparedStatement[Any]] = (),
-) -> LockedAggregates:
-    """Lock the assessment and read its rows; create missing aggregates."""
-    reading = (
-        _ASSESSMENT.bind(definition=definition.pk),
-        _PRESENT.bind(definition=definition.pk),
-        AGGREGATES.bind(definition=definition.pk, epoch=epoch),
-        NEWEST_SAMPLES.bind(definition=definition.pk, epoch=epoch),
-    )
-    assessments, present, aggregates, newest = run_statements(*first, *reading)[-len(reading) :]
-    if not assessments:
-        assessments = [lock_assessment(definition)]
-        present, aggregates, newest = run_statements(*reading[1:])
-    _bring_up_to_date(definition, present)
-    rows = {row.revision_id: row for row in aggregates}
-    for change in changes:
-        for sample in filter(None, (change.before, change.after)):
-            if sample.revision_id not in rows:
-                rows[sample.revision_id] = ResourceAggregate.objects.create(
-                    definition=definition, epoch=epoch, revision_id=sample.revision_id
-                )
-    return LockedAggregates(assessments[0], rows, newest_in(newest))
-
-
-def _only(rows: Sequence[T]) -> T | None:
-    return rows[0] if rows else None
-
-
-def write_assessment(
-    *,
-    definition: LabletDefinition,
-    assessment: DefinitionAssessment,
-    digest: Digest,
-    newest: Newest,
-    days: Days,
-    now: datetime,
-    epoch: str,
-    first: Sequence[PreparedStatement[Any]] = (),
-) -> DefinitionAssessment:
-    """Write class, recommendation, flags and waste from the digest, and decide whether to review.
-
-    `first` is written in the same round trip.
-    """
-    if epoch != definition.topology_hash:
-        run_statements(*first)
-        return assessment  # a session of an older topology; only the current topology is assessed
-    apply_figures(definition, assessment, digest=digest, newest=newest, days=days, now=now)
-    _end_snooze(definition, assessment, now)
-    assessment.due_at = _due_at(assessment, now)
-    run_statements(*first, update_statement(DefinitionAssessment, assessment.pk, column_values(assessment)))
-    _decide_review(definition, assessment, now)
-    return assessment
-
-
-def apply_figures(
-    definition: LabletDefinition,
-    assessment: DefinitionAssessment,
-    *,
-    digest: Digest,
-    newest: Newest,
-    days: Days,
-    now: datetime,
-) -> None:
-    """Set the figures of the current topology on the assessment, without saving it."""
-    revision, epoch = definition.current_revision, definition.topology_hash
-    assert revision is not None
-    found = assess(
-        digest,
-        newest=newest,
-        required=required_by(revision),
-        flags=assessment.flags if assessment.epoch == epoch else {},
-        sources=assessment.sources_in(epoch),
-        today=day_of(now),
-    )
-    _take(assessment, found, recent_days(days, today=day_of(now)), epoch)
-
-
-def newest_samples(
-    definition: LabletDefinition, epoch: str, *, revision: DefinitionRevision | None = None
-) -> Newest:
-    """Return the times and amounts of the newest samples, newest first, optionally of one revision."""
-    rows = SessionObservation.objects.filter(definition=definition, epoch=epoch, is_sample=True)
-    if revision is not None:
-        rows = rows.filter(revision=revision)
-    return newest_in(rows.order_by("-observed_at", "-session_id").values_list("observed_at", *PEAKS)[:NEWEST])
-
-
-def newest_in(rows: Iterable[Sequence[Any]]) -> Newest:
-    """Return rows of `NEWEST_SAMPLES` with their amounts by resource and basis."""
-    return [(at, amounts_in(values)) for at, *values in rows]
-
-
-def _take(assessment: DefinitionAssessment, found: Assessment, days: Days, epoch: str) -> None:
-    cpu, memory, held = (sum(day[place] for day in days.values()) for place in range(3))
-    assessment.epoch, assessment.n = epoch, found.n
-    assessment.verdict, assessment.confidence = found.verdict.value, found.confidence
-    assessment.last_observed_at = found.newest
-    for name in MEASURED:
-        value = found.recommended.get(name)
-        setattr(assessment, f"recommended_{name}", None if value is None else amount(value))
-    assessment.bases = found.bases
-    assessment.flags = {flag.resource: flag.direction for flag in found.flags}
-    assessment.reasons = [flag.reason for flag in found.flags]
-    assessment.days = days
-    assessment.waste_cpu, assessment.waste_memory = amount(cpu // 3600), amount(memory // 3600)
-    assessment.held_seconds = held
-    assessment.worth = amount(found.worth(cpu // 3600, memory // 3600))
-
-
-def has_regressed(definition: LabletDefinition) -> bool:
-    revision = definition.current_revision
-    return revision is not None and revision.outcome == RevisionOutcome.REGRESSED
-
-
-def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessment, now: datetime) -> None:
-    """Request a review if flagged or regressed, unless that is snoozed or dismissed."""
-    aside = assessment.snoozed_until is not None or assessment.dismissed is not None
-    reasons = [] if aside else list(assessment.reasons)
-    if has_regressed(definition) and not (aside and assessment.regression_aside):
-        assert definition.current_revision is not None
-        number = definition.current_revision.number
-        reasons.append(f"Revision {number} was exceeded by the sessions after it.")
-    needs = bool(reasons)
-    if (needs, reasons) == (definition.needs_review, definition.review_reasons):
-        return
-    raised = needs and not definition.needs_review
-    changes: dict[str, Any] = {"needs_review": needs, "review_reasons": reasons}
-    if needs != definition.needs_review:
-        changes["review_since"] = now if needs else None
-        log_change(
-            definition,
-            actor=SYSTEM,
-            event="review_raised" if raised else "review_cleared",
-            message=f"{definition} needs a review" if raised else f"{definition} no longer needs a review",
-            after={"reasons": reasons},
-            now=now,
-        )
-    LabletDefinition.objects.filter(pk=definition.pk).update(**changes)
-    for name, value in changes.items():
-        setattr(definition, name, value)
-
-
-def _end_snooze(definition: LabletDefinition, assessment: DefinitionAssessment, now: datetime) -> None:
-    """End a snooze at its date, and a dismissal when the recommendation has changed by 10 %."""
-    regressed = has_regressed(definition)
-    if assessment.snoozed_until and assessment.snoozed_until <= now:
-        assessment.snoozed_until = None
-    is_moot = not assessment.flags and not regressed
-    if assessment.dismissed is not None and (is_moot or _moved(assessment)):
-        assessment.dismissed = None
-    assessment.regression_aside &= regressed
-
-
-def _due_at(assessment: DefinitionAssessment, now: datetime) -> datetime | None:
-    """Return when to reassess even if no session is observed."""
-    changes = next_change(assessment.days, assessment.last_observed_at, today=day_of(now))
-    return min(filter(None, (changes, assessment.snoozed_until)), default=None)
-
-
-def _moved(assessment: DefinitionAssessment) -> bool:
-    now_said = {name: getattr(assessment, f"recommended_{name}") for name in assessment.flags}
-    dismissed: dict[str, Any] = assessment.dismissed or {}
-    return any(
-        name not in dismissed or value is None or has_changed(dismissed[name], hundredths(value))
-        for name, value in now_said.items()
     )
 
 

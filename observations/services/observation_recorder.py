@@ -39,7 +39,8 @@ from observations.models import (
     ReviewState,
     SessionObservation,
 )
-from observations.services.aggregates import REVISION_COLUMNS, SampleChange, change_samples, required_by
+from observations.services.aggregates import SampleChange, change_samples
+from observations.services.assessments import REVISION_COLUMNS, required_by
 from observations.services.drift_reviews import update_drift_reviews
 from observations.services.observation_validation import amounts_of, parse_observation
 from observations.services.outcomes import decide_outcome
@@ -61,7 +62,6 @@ from observations.services.samples import (
     timeline_from,
     update_is_sample,
 )
-from observations.signals import port_drift_detected, resources_observed
 
 OBSERVABLE_STATUSES = (SessionStatus.RUNNING, SessionStatus.COLLECTING, SessionStatus.STOPPING)
 MAX_FINGERPRINTS = 500
@@ -162,7 +162,8 @@ def _record(
     change_samples(definition=session.definition, epoch=row.epoch, changes=[change], now=now, first=writing)
     if after is not None and not change.is_none:
         decide_outcome(definition=session.definition, revision=session.revision, now=now)
-    _tell(session, observation, drift, is_new=drift != drift_before, now=now)
+    if drift and drift != drift_before:
+        metrics.DRIFT.inc()
     return RecordingResult(session, drift, was_new=True)
 
 
@@ -310,20 +311,6 @@ def _logging(
         after = {"drift": [item.to_json() for item in drift[:50]]}
         told.append(build_entry(session, actor=actor, event=event, message=message, after=after, now=now))
     return [change_log_statement(entry) for entry in told]
-
-
-def _tell(
-    session: LabletSession,
-    observation: ResourceObservation,
-    drift: list[DriftItem],
-    *,
-    is_new: bool,
-    now: datetime,
-) -> None:
-    if drift and is_new:
-        metrics.DRIFT.inc()
-        port_drift_detected.send(SessionObservation, session=session, drift=drift, now=now)
-    resources_observed.send(SessionObservation, session=session, observation=observation, now=now)
 
 
 def _items(row: SessionObservation) -> list[DriftItem]:

@@ -23,7 +23,7 @@ MAX_NODES = 1_000
 MAX_INTERFACES = 20_000
 CLOCK_SKEW = timedelta(minutes=5)
 MAX_AGE = timedelta(days=30)
-# Field of an observation that holds the total of a resource and basis.
+# Field of an observation that holds the total of a resource and source.
 TOTALS = {
     (CPU, ALLOCATED): "total_cpu_cores",
     (CPU, USED): "used_cpu_cores",

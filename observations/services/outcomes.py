@@ -12,15 +12,10 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import DefinitionRevision, LabletDefinition, RevisionOutcome
 from lcm.services.changelog import log_change
-from observations.arithmetic.measures import ALLOCATED, MEASURED, RULES
+from observations.arithmetic.measures import ALLOCATED, CPU, MEASURED, RULES
 from observations.models import DefinitionAssessment, SessionObservation
-from observations.services.aggregates import (
-    SampleChange,
-    change_samples,
-    lock_assessment,
-    refresh_assessment,
-    required_by,
-)
+from observations.services.aggregates import SampleChange, change_samples
+from observations.services.assessments import lock_assessment, refresh_assessment, required_by
 from observations.services.samples import PEAKS, amounts_in, sample_of, update_is_sample
 
 
@@ -43,7 +38,7 @@ def mark_collected(*, session_ids: Sequence[UUID], now: datetime) -> None:
         before = sample_of(row)
         row.reached_collecting = True
         update_is_sample(row)
-        row.save(update_fields=["reached_collecting", "is_sample", "left_out"])
+        row.save(update_fields=["reached_collecting", "is_sample", "not_counted_reason"])
         change = SampleChange(before, sample_of(row), required_by(row.revision))
         change_samples(definition=row.definition, epoch=row.epoch, changes=[change], now=now)
         if row.is_sample:
@@ -86,15 +81,21 @@ class RevisionProgress:
         )
 
     @property
-    def words(self) -> str:
-        over = [
-            f"{RULES[resource].label.lower() if resource != 'cpu_cores' else 'CPU'} exceeded by {times} "
-            f"of {self.measured[resource]} {'session' if self.measured[resource] == 1 else 'sessions'}"
-            for resource, times in self.exceeded.items()
-        ]
-        if over:
-            return ", ".join(over)
+    def text(self) -> str:
+        """Return the sessions that exceeded each resource, or how many stayed within limits."""
+        if self.exceeded:
+            return ", ".join(
+                _exceeded_text(resource, times, self.measured[resource])
+                for resource, times in self.exceeded.items()
+            )
         return f"{self.observed} of {DECIDING_SESSIONS} sessions stayed within limits"
+
+
+def _exceeded_text(resource: str, times: int, n: int) -> str:
+    name = "CPU" if resource == CPU else RULES[resource].label.lower()
+    if n == 1:
+        return f"{name} exceeded by {times} of 1 session"
+    return f"{name} exceeded by {times} of {n} sessions"
 
 
 def revision_progress(
@@ -162,7 +163,7 @@ def sources_of(revision: DefinitionRevision, present: Mapping[str, str] | None =
     """
     applied = (revision.aggregate or {}).get("resources", {})
     if set(MEASURED) <= set(applied):
-        return {resource: applied[resource]["basis"] for resource in MEASURED}
+        return {resource: applied[resource]["source"] for resource in MEASURED}
     if present is None:
         definition = revision.definition
         assessment = DefinitionAssessment.objects.filter(definition=definition).first()
@@ -195,8 +196,8 @@ def _reread(definition: LabletDefinition, revision: DefinitionRevision) -> Defin
 
 
 def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: datetime) -> None:
-    standing = revision_progress(revision)
-    outcome = standing.outcome
+    progress = revision_progress(revision)
+    outcome = progress.outcome
     decided_at = None if outcome == RevisionOutcome.WATCHING else now
     if outcome == revision.outcome:
         return
@@ -209,7 +210,7 @@ def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: date
         definition,
         actor=SYSTEM,
         event="revision_outcome",
-        message=f"{definition}: {revision} {outcome.label.lower()}, {standing.words}",
+        message=f"{definition}: {revision} {outcome.label.lower()}, {progress.text}",
         before={"outcome": revision.outcome},
         after={"revision": revision.number, "outcome": outcome},
         now=now,

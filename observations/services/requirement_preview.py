@@ -14,8 +14,8 @@ from lcm.domain.errors import InvalidInput, StalePreview
 from lcm.models import LabletDefinition
 from observations.arithmetic.assessment import ResourceView
 from observations.arithmetic.impact import Packing, Risk, Saving, risk_of, saved
-from observations.arithmetic.measures import BASES, MEASURED, RULES, amount, hundredths, text, with_unit
-from observations.arithmetic.recommendation import CHOICES, Proposal, propose
+from observations.arithmetic.measures import MEASURED, RULES, SOURCES, amount, hundredths, text, with_unit
+from observations.arithmetic.recommendation import BASES, Proposal, propose
 from observations.selectors.evidence import (
     Evidence,
     ExceedingList,
@@ -24,7 +24,7 @@ from observations.selectors.evidence import (
     exceeding_sessions,
 )
 from observations.selectors.fleet_capacity import packing_of
-from observations.services.aggregates import required_by
+from observations.services.assessments import required_by
 
 KEEP, CUSTOM = "keep", "custom"
 SALT = "observations.preview"
@@ -36,9 +36,9 @@ NONE_EXCEEDING = ExceedingList([], 0)
 class RequirementChoice:
     """A user's choice for one resource: a basis, and for `custom` the number itself."""
 
-    pick: str = KEEP
+    basis: str = KEEP
     custom: Decimal | None = None
-    basis: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def preview_change(
     if unknown:
         raise InvalidInput(dict.fromkeys(sorted(unknown), "Unknown resource."))
     evidence = evidence or evidence_of(
-        definition, now=now, bases={name: each.basis for name, each in choices.items() if each.basis}
+        definition, now=now, sources={name: each.source for name, each in choices.items() if each.source}
     )
     revision = definition.current_revision
     assert revision is not None
@@ -147,7 +147,7 @@ def _differences(seen: dict[str, Any], fresh: dict[str, Any], preview: Requireme
             f"{revision.actor} applied revision {revision.number} after the preview; review it first."
         )
     if seen["choices"] != fresh["choices"]:
-        changed.append("The choice differs from the preview; preview it again before applying.")
+        changed.append("The values differ from the preview; preview it again before applying.")
     for name, was in seen["numbers"].items():
         now_is = fresh["numbers"][name]
         if was != now_is and seen["choices"].get(name) == fresh["choices"].get(name):
@@ -183,7 +183,7 @@ def _impacts(
 def _above(evidence: Evidence, proposal: Proposal) -> int:
     """Return the number of past sessions that would exceed the proposal."""
     view = evidence.views[proposal.resource]
-    return evidence.digest.of(view.resource, view.basis).above(proposal.value)
+    return evidence.digest.of(view.resource, view.source).above(proposal.value)
 
 
 def _impact(
@@ -202,21 +202,21 @@ def _impact(
 
 def _proposal(view: ResourceView, choice: RequirementChoice, required: int) -> Proposal:
     name = view.resource
-    if choice.basis and choice.basis not in BASES:
-        raise InvalidInput({name: f"“{choice.basis}” is not a source; use one of {', '.join(BASES)}."})
-    if choice.pick == KEEP:
+    if choice.source and choice.source not in SOURCES:
+        raise InvalidInput({name: f"“{choice.source}” is not a source; use one of {', '.join(SOURCES)}."})
+    if choice.basis == KEEP:
         return Proposal(name, KEEP, required, "as it is")
-    if choice.pick == CUSTOM:
+    if choice.basis == CUSTOM:
         return Proposal(name, CUSTOM, _custom(name, choice.custom), "a number of your own")
-    if choice.pick not in CHOICES:
+    if choice.basis not in BASES:
         raise InvalidInput(
-            {name: f"“{choice.pick}” is not a choice; use one of {', '.join((KEEP, *CHOICES, CUSTOM))}."}
+            {name: f"“{choice.basis}” is not a basis; use one of {', '.join((KEEP, *BASES, CUSTOM))}."}
         )
-    if view.summary is None or (choice.pick == "latest" and view.summary.latest is None):
+    if view.summary is None or (choice.basis == "latest" and view.summary.latest is None):
         raise InvalidInput(
-            {name: f"No session has figures for {choice.pick}; keep the value or enter a number."}
+            {name: f"No session has figures for {choice.basis}; keep the value or enter a number."}
         )
-    return propose(name, choice.pick, view.summary, view.basis)
+    return propose(name, choice.basis, view.summary, view.source)
 
 
 def _custom(name: str, value: Decimal | None) -> int:
@@ -240,7 +240,7 @@ def _token(definition: LabletDefinition, impacts: list[ResourceImpact]) -> str:
     seen = {
         "definition": str(definition.pk),
         "revision": revision.number,
-        "choices": {impact.resource: [impact.proposal.choice, impact.view.basis] for impact in impacts},
+        "choices": {impact.resource: [impact.proposal.basis, impact.view.source] for impact in impacts},
         "numbers": {impact.resource: _numbers(impact) for impact in impacts},
     }
     return signing.dumps(seen, salt=SALT, compress=True)
@@ -250,5 +250,5 @@ def _numbers(impact: ResourceImpact) -> list[int]:
     summary = impact.view.summary
     if summary is None:
         return [impact.proposal.value, 0, 0, 0]
-    recommended = propose(impact.resource, "recommended", summary, impact.view.basis).value
+    recommended = propose(impact.resource, "recommended", summary, impact.view.source).value
     return [impact.proposal.value, summary.max, recommended, impact.risk.exceeding]

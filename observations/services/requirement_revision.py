@@ -16,7 +16,7 @@ from lcm.services.definitions import revise_definition
 from observations.arithmetic.assessment import ResourceView
 from observations.arithmetic.measures import amount
 from observations.selectors.evidence import Evidence, evidence_of
-from observations.services.aggregates import lock_assessment
+from observations.services.assessments import lock_assessment
 from observations.services.requirement_preview import (
     CUSTOM,
     KEEP,
@@ -70,16 +70,16 @@ def apply_requirements(
 
 def _basis(preview: RequirementPreview) -> RevisionBasis:
     """Return the basis chosen for all resources, or mixed."""
-    picks = {impact.proposal.choice for impact in preview.impacts} - {KEEP}
-    return RevisionBasis(picks.pop()) if len(picks) == 1 else RevisionBasis.MIXED
+    bases = {impact.proposal.basis for impact in preview.impacts} - {KEEP}
+    return RevisionBasis(bases.pop()) if len(bases) == 1 else RevisionBasis.MIXED
 
 
 def _bases(preview: RequirementPreview) -> dict[str, dict[str, str | None]]:
-    """Return the choice for each resource; kept and custom numbers have no source."""
+    """Return basis and source of each resource; kept and custom numbers have no source."""
     return {
         impact.resource: {
-            "basis": impact.proposal.choice,
-            "source": None if impact.proposal.choice in (KEEP, CUSTOM) else impact.view.basis,
+            "basis": impact.proposal.basis,
+            "source": None if impact.proposal.basis in (KEEP, CUSTOM) else impact.view.source,
         }
         for impact in preview.impacts
     }
@@ -92,7 +92,7 @@ def _evidence(preview: RequirementPreview, usual: Evidence) -> dict[str, Any]:
         "n": preview.evidence.digest.n,
         "resources": {
             impact.resource: _resource(
-                impact, usual.views[impact.resource] if impact.proposal.choice == KEEP else impact.view, usual
+                impact, usual.views[impact.resource] if impact.proposal.basis == KEEP else impact.view, usual
             )
             for impact in preview.impacts
         },
@@ -102,11 +102,11 @@ def _evidence(preview: RequirementPreview, usual: Evidence) -> dict[str, Any]:
 def _resource(impact: ResourceImpact, view: ResourceView, evidence: Evidence) -> dict[str, Any]:
     value = impact.proposal.value
     return {
-        "choice": impact.proposal.choice,
-        "basis": view.basis,
-        "trail": impact.proposal.derivation,
+        "basis": impact.proposal.basis,
+        "source": view.source,
+        "derivation": impact.proposal.derivation,
         "value": str(amount(value)),
         "confidence": view.confidence.level,
-        "exceeding": evidence.digest.of(view.resource, view.basis).above(value),
+        "exceeding": evidence.digest.of(view.resource, view.source).above(value),
         "summary": asdict(view.summary) if view.summary else None,
     }

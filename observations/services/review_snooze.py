@@ -14,7 +14,7 @@ from lcm.models import LabletDefinition
 from lcm.services.changelog import log_change
 from observations.arithmetic.measures import hundredths
 from observations.models import DefinitionAssessment
-from observations.services.aggregates import has_regressed, lock_assessment, refresh_assessment
+from observations.services.assessments import has_regressed, lock_assessment, refresh_assessment
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,9 @@ def snooze_review(
     if not now < until <= now + LONGEST_SNOOZE:
         raise InvalidInput({"until": f"Must be in the future and within {LONGEST_SNOOZE.days} days."})
     message = f"Review of {definition} snoozed until {until:%Y-%m-%d}"
-    return _suspend_review(definition, message, reason, actor, now, snoozed_until=until, dismissed=None)
+    return _suspend_review(
+        definition, "review_snoozed", message, reason, actor, now, snoozed_until=until, dismissed=None
+    )
 
 
 def dismiss_review(
@@ -36,11 +38,19 @@ def dismiss_review(
 ) -> DefinitionAssessment:
     """Dismiss the recommendation until it has changed by 10 % or more."""
     message = f"Review of {definition} dismissed"
-    return _suspend_review(definition, message, reason, actor, now, snoozed_until=None, dismissed={})
+    return _suspend_review(
+        definition, "review_dismissed", message, reason, actor, now, snoozed_until=None, dismissed={}
+    )
 
 
 def _suspend_review(
-    definition: LabletDefinition, message: str, reason: str, actor: Actor, now: datetime, **changes: Any
+    definition: LabletDefinition,
+    event: str,
+    message: str,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+    **changes: Any,
 ) -> DefinitionAssessment:
     if not reason.strip():
         raise InvalidInput({"reason": "Enter a reason; it is recorded in the change log."})
@@ -51,11 +61,11 @@ def _suspend_review(
             raise StateConflict(f"{definition} needs no review.")
         if changes["dismissed"] is not None:
             changes["dismissed"] = _recommendation(assessment)
-        changes |= {"regression_aside": regressed, "set_aside_reason": reason, "set_aside_by": actor.label}
+        changes |= {"regression_snoozed": regressed, "snooze_reason": reason, "snoozed_by": actor.label}
         for name, value in changes.items():
             setattr(assessment, name, value)
         assessment.save()
-        log_change(definition, actor=actor, event="review_set_aside", message=message, reason=reason, now=now)
+        log_change(definition, actor=actor, event=event, message=message, reason=reason, now=now)
         return refresh_assessment(definition=definition, now=now)
 
 
@@ -79,5 +89,5 @@ def refresh_due_reviews(*, now: datetime, page: int = 200) -> int:
                 refresh_assessment(definition=definition, now=now)
                 done += 1
             except Exception:
-                logger.exception("review_not_swept", extra={"definition": str(definition.pk)})
+                logger.exception("review_refresh_failed", extra={"definition": str(definition.pk)})
     return done

@@ -21,8 +21,8 @@ from observations.models import NotCountedReason, SessionObservation
 SHORT = {"cpu_cores": "cpu", "memory_gb": "memory", "storage_gb": "storage"}
 
 
-def column(resource: str, basis: str, *, peak: bool = True) -> str:
-    return f"{'peak_' if peak else ''}{SHORT[resource]}_{basis}"
+def column(resource: str, source: str, *, peak: bool = True) -> str:
+    return f"{'peak_' if peak else ''}{SHORT[resource]}_{source}"
 
 
 KEYS = list(keys())
@@ -68,15 +68,15 @@ def apply_amounts(row: SessionObservation, amounts: Amounts, *, newest: bool) ->
 
 def is_memory_peak(row: SessionObservation, amounts: Amounts) -> bool:
     """Return whether these amounts are the memory peak of the row: used if known, else allocated."""
-    basis = ALLOCATED if row.peak_memory_used is None else USED
-    peak, seen = getattr(row, column(MEMORY, basis)), amounts.get((MEMORY, basis))
+    source = ALLOCATED if row.peak_memory_used is None else USED
+    peak, seen = getattr(row, column(MEMORY, source)), amounts.get((MEMORY, source))
     return peak is None or (seen is not None and amount(seen) >= peak)
 
 
 def update_is_sample(row: SessionObservation) -> None:
     """Set whether the session counts, or why not."""
-    row.left_out = _reason(row)
-    row.is_sample = not row.left_out
+    row.not_counted_reason = _reason(row)
+    row.is_sample = not row.not_counted_reason
 
 
 def _reason(row: SessionObservation) -> str:

@@ -12,7 +12,8 @@ from lcm.models import LabletSession
 from lcm.services.changelog import log_change
 from lcm.services.validation import require_reason
 from observations.models import SessionObservation
-from observations.services.aggregates import SampleChange, change_samples, required_by
+from observations.services.aggregates import SampleChange, change_samples
+from observations.services.assessments import required_by
 from observations.services.outcomes import redecide_outcome
 from observations.services.samples import sample_of, update_is_sample
 
@@ -44,19 +45,23 @@ def _update_excluded(
         if row is None:
             raise StateConflict(f"{session} has not been observed.")
         if bool(row.excluded_reason) == excluded:
-            raise StateConflict(f"{session} is {'already excluded' if excluded else 'not excluded'}.")
+            message = f"{session} is already excluded." if excluded else f"{session} is not excluded."
+            raise StateConflict(message)
         before = sample_of(row)
         row.excluded_reason, row.excluded_by = (reason, actor.label) if excluded else ("", "")
         update_is_sample(row)
-        row.save(update_fields=["excluded_reason", "excluded_by", "is_sample", "left_out"])
+        row.save(update_fields=["excluded_reason", "excluded_by", "is_sample", "not_counted_reason"])
         change = SampleChange(before, sample_of(row), required_by(row.revision))
         change_samples(definition=row.definition, epoch=row.epoch, changes=[change], now=now)
-        how = "excluded from" if excluded else "included in"
+        if excluded:
+            event, message = "evidence_excluded", f"{session} excluded from the evidence of {row.definition}"
+        else:
+            event, message = "evidence_included", f"{session} included in the evidence of {row.definition}"
         log_change(
             session,
             actor=actor,
-            event="evidence_excluded" if excluded else "evidence_included",
-            message=f"{session} {how} the evidence of {row.definition}",
+            event=event,
+            message=message,
             reason=reason,
             now=now,
         )

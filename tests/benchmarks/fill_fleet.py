@@ -87,8 +87,8 @@ def _definitions(count: int, chance: random.Random, now: datetime) -> list[tuple
         [
             DefinitionAssessment(
                 definition_id=key,
-                verdict=chance.choice(ProvisioningClass.values),
-                worth=Decimal(chance.randint(0, 9999)),
+                provisioning=chance.choice(ProvisioningClass.values),
+                priority=Decimal(chance.randint(0, 9999)),
                 n=9,
             )
             for key, _ in keys

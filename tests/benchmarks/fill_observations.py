@@ -196,17 +196,17 @@ class ObservationFiller:
         over = chance.random() < 0.3
         return DefinitionAssessment(
             definition_id=definition,
-            verdict="over" if over else "optimized",
+            provisioning="over_provisioned" if over else "right_sized",
             n=chance.randint(5, 500),
             last_observed_at=self.now,
             recommended_cpu_cores=Decimal("2.5"),
             recommended_memory_gb=Decimal("2.5"),
             recommended_storage_gb=6,
             flags={"cpu_cores": "over"} if over else {},
-            bases=dict.fromkeys(("cpu_cores", "memory_gb", "storage_gb"), "used"),
+            sources=dict.fromkeys(("cpu_cores", "memory_gb", "storage_gb"), "used"),
             waste_cpu=Decimal(chance.randint(1, 9000)),
             waste_memory=Decimal(chance.randint(1, 9000)),
-            worth=Decimal(chance.randint(1, 9000)) if over else Decimal(0),
+            priority=Decimal(chance.randint(1, 9000)) if over else Decimal(0),
         )
 
 

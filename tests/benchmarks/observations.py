@@ -213,11 +213,11 @@ def _addresses(lab) -> dict[str, str]:  # type: ignore[no-untyped-def]
     return {
         "definition": f"/definitions/{lab.pk}/",
         "its review": f"/definitions/{lab.pk}/review",
-        "preview of a choice": f"/definitions/{lab.pk}/review/preview?{choices}",
+        "preview of a basis": f"/definitions/{lab.pk}/review/preview?{choices}",
         "aggregate over the API": f"/api/lablet-definitions/{lab.pk}/resource-observations",
         "its observed sessions": f"/observations/?definition={lab.pk}",
         "definitions by review priority": "/definitions/",
-        "definitions that are over": "/definitions/?class=over",
+        "over-provisioned definitions": "/definitions/?class=over_provisioned",
         "definitions by waste": "/definitions/?sort=-assessment__waste_cpu",
     }
 

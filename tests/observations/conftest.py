@@ -1,8 +1,8 @@
-"""Fixtures with observed sessions."""
+"""Fixtures: observed sessions, and a stand-in for Prometheus."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession
+from tests.support.fake_prometheus import ENOUGH, StandIn, stand_in
 from tests.support.observed_labs import lived, post, seen
 
 
@@ -49,3 +50,15 @@ def known(active_definition, observed) -> LabletDefinition:
     for hundredths in (150, 160, 170, 180, 190, 200, 150, 160, 170, 300):
         observed(active_definition, 1, cpu=f"{hundredths / 100:.2f}", memory=2500, storage=5000)
     return active_definition
+
+
+@pytest.fixture
+def prometheus(settings: Any) -> Iterator[StandIn]:
+    """A stand-in known to LCM, without caching."""
+    with stand_in() as made:
+        settings.CONFIG |= {
+            "PROMETHEUS_URL": made.url,
+            "LIVE_STATS_CACHE_SECONDS": 0.0,
+            "PROMETHEUS_TIMEOUT": ENOUGH,
+        }
+        yield made

@@ -19,8 +19,8 @@ from lcm.domain.errors import InvalidInput, NotFound
 from lcm.models import DefinitionRevision, LabletDefinition
 from observations.api import evidence_json
 from observations.api import serializers as s
-from observations.arithmetic.measures import BASES, MEASURED
-from observations.selectors.evidence import drivers_of, evidence_of, left_out, outliers_of
+from observations.arithmetic.measures import MEASURED, SOURCES
+from observations.selectors.evidence import drivers_of, evidence_of, not_counted_sessions, outliers_of
 from observations.selectors.nodes import node_aggregates
 from observations.selectors.port_review import port_review_of
 from observations.services.port_template_revision import apply_ports
@@ -64,7 +64,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
                 "by", str, enum=["node"], description="Include each node, over the newest sessions."
             ),
             *(
-                OpenApiParameter(name, str, enum=BASES, description="The source of the figures.")
+                OpenApiParameter(name, str, enum=SOURCES, description="The source of the figures.")
                 for name in MEASURED
             ),
         ],
@@ -78,17 +78,17 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
         """
         definition, asked = self.get_object(), _asked(request)
         revision = _revision(definition, asked["revision"])
-        evidence = evidence_of(definition, now=self.now(), bases=asked["bases"], revision=revision)
+        evidence = evidence_of(definition, now=self.now(), sources=asked["sources"], revision=revision)
         answer: dict[str, Any] = evidence_json.evidence_json(evidence)
         answer["outliers"] = [evidence_json.outlier_json(each) for each in outliers_of(evidence)]
         answer["drives_the_maximum"] = evidence_json.drivers_json(drivers_of(evidence))
-        answer["left_out"] = [
+        answer["not_counted"] = [
             {
                 "session": str(row.session_id),
-                "because": row.left_out or "other_epoch",
+                "not_counted_reason": row.not_counted_reason or "other_epoch",
                 "reason": row.excluded_reason,
             }
-            for row in left_out(definition, revision=revision)
+            for row in not_counted_sessions(definition, revision=revision)
         ]
         if asked["by"] == "node":
             answer["nodes"] = [evidence_json.node_json(node) for node in node_aggregates(evidence)]
@@ -154,9 +154,9 @@ def _asked(request: Request) -> dict[str, Any]:
     given = request.query_params
     unknown = set(given) - {"revision", "by", *MEASURED}
     wrong = dict.fromkeys(sorted(unknown), "Unknown parameter.")
-    bases = {name: given[name] for name in MEASURED if given.get(name)}
+    sources = {name: given[name] for name in MEASURED if given.get(name)}
     wrong |= {
-        name: f"Must be one of {', '.join(BASES)}." for name, each in bases.items() if each not in BASES
+        name: f"Must be one of {', '.join(SOURCES)}." for name, each in sources.items() if each not in SOURCES
     }
     revision = given.get("revision", "")
     if "revision" in given and (not revision.isdecimal() or len(revision) > LONGEST_REVISION):
@@ -165,7 +165,7 @@ def _asked(request: Request) -> dict[str, Any]:
         wrong["by"] = "Must be “node”."
     if wrong:
         raise InvalidInput(wrong)
-    return {"bases": bases, "revision": int(revision) if revision else None, "by": given.get("by", "")}
+    return {"sources": sources, "revision": int(revision) if revision else None, "by": given.get("by", "")}
 
 
 def _revision(definition: LabletDefinition, number: int | None) -> DefinitionRevision | None:

@@ -49,13 +49,13 @@ def test_an_over_provisioned_lab_is_reviewed_applied_and_verified(open_page, liv
     expect(row.get_by_text("Over-provisioned", exact=True)).to_be_visible()
     definition_page(page, OVER)
     expect(page.get_by_text("CPU, memory and storage are set too high.")).to_be_visible()
-    impact, trail = page.locator("#review-impact"), page.locator("#review-trail")
+    impact, derivation = page.locator("#review-impact"), page.locator("#review-derivation")
     answer = impact.locator(".impact-value").first
     expect(answer).to_contain_text("none of 12")
 
     # The preview and the chart change with the choice, and typing keeps the focus.
     page.get_by_label("CPU: Avg").check()
-    expect(trail).to_contain_text("average")
+    expect(derivation).to_contain_text("average")
     value = page.get_by_label("CPU, custom value in cores")
     value.press_sequentially("2")
     expect(page.get_by_label("CPU: custom", exact=True)).to_be_checked()
@@ -81,7 +81,7 @@ def test_an_over_provisioned_lab_is_reviewed_applied_and_verified(open_page, liv
 
 def test_a_reduced_lab_regresses_and_is_reverted(open_page, live):
     live("observed", UNDER, 6, 1.2, 0.9, 0.6)
-    page = open_page("admin", "/definitions/?class=under")
+    page = open_page("admin", "/definitions/?class=under_provisioned")
     expect(page.get_by_role("link", name=UNDER)).to_be_visible()
     definition_page(page, UNDER)
     expect(page.get_by_text("CPU is set too low.")).to_be_visible()
@@ -133,7 +133,7 @@ def test_the_review_works_without_javascript(open_page):
     page.locator("#panel-review").get_by_role("link", name="Show").click()
     page.get_by_label("Memory: Max").check()
     page.get_by_role("button", name="Preview these choices").click()
-    expect(page.locator("#review-trail")).to_contain_text("max")
+    expect(page.locator("#review-derivation")).to_contain_text("max")
     page.get_by_label("Reason").fill("Without a script")
     page.get_by_role("button", name="Apply as revision 2").click()
     expect(page.get_by_text("Revision 2 applied.")).to_be_visible()
@@ -186,7 +186,7 @@ def test_a_lab_edited_by_hand_is_observed_drifts_and_is_acknowledged(open_page, 
     dialog.get_by_label("Reason").fill("A helper of the teacher")
     dialog.get_by_role("button", name="Acknowledge").click()
     expect(page.get_by_text("by-hand_vnc acknowledged.")).to_be_visible()
-    page.goto("/drift/?state=acknowledged")
+    page.goto("/port-drift/?state=acknowledged")
     expect(page.get_by_text("“A helper of the teacher”")).to_be_visible()
 
 

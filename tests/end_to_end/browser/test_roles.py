@@ -44,9 +44,9 @@ STOPS = (
     Stop("/definitions/{definition}/review", "Review", admin=("Apply as revision", "Exclude…")),
     Stop("/sessions/", "Sessions", operator=("New session", "Cancel…")),
     Stop("/sessions/{session}/", "Lifecycle", operator=("Extend…", "Stop…")),
-    Stop("/sessions/{session}/observed", "Planned and observed", operator=("Observe now",)),
+    Stop("/sessions/{session}/observation", "Planned and observed", operator=("Observe now",)),
     Stop("/sessions/{waiting}/wait-reasons", "Wait reasons", operator=("Open dry run",)),
-    Stop("/drift/", "Port drift", operator=("Acknowledge…",)),
+    Stop("/port-drift/", "Port drift", operator=("Acknowledge…",)),
     Stop("/pools/", "Capacity", admin=("New pool",)),
     Stop("/pools/{pool}/", "Slots", admin=("Edit", "Edit scheduler")),
     Stop("/slots/", "Slots", operator=("Cordon…", "Uncordon…", "Drain…")),
@@ -131,7 +131,7 @@ def test_an_operator_manages_workers_and_observers(open_page):
     page.goto("/fair-share/")
     page.get_by_role("button", name="Check again").click()
     expect(page.locator(".toast")).to_contain_text("Usage consistency check enqueued.")
-    page.goto("/drift/")
+    page.goto("/port-drift/")
     page.get_by_role("link", name="Acknowledge…").first.click()
     page.get_by_role("dialog").get_by_label("Reason").fill("Known")
     page.get_by_role("dialog").get_by_role("button", name="Acknowledge").click()

@@ -65,7 +65,7 @@ class Learning:
 
     def _counts(self, session: str) -> bool:
         answer = self._plane.call("GET", f"lablet-sessions/{session}/resource-observations")
-        return bool(answer.json()["counts"])
+        return bool(answer.json()["counted"])
 
 
 @pytest.fixture(scope="module")

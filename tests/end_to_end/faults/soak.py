@@ -31,7 +31,7 @@ PAGES = (
     "/", "/sessions/", "/sessions/?status=RUNNING", "/sessions/new", "/sessions/{session}/", "/definitions/",
     "/definitions/{definition}/", "/pools/", "/queue/", "/queue/dry-run", "/ticks/", "/decisions/", "/slots/",
     "/reservations/", "/fair-share/", "/usage/", "/observers/", "/observers/runs/", "/observations/",
-    "/drift/", "/people/", "/jobs/", "/controllers/", "/tokens/", "/changes/", "/search?q=faults",
+    "/port-drift/", "/people/", "/jobs/", "/controllers/", "/tokens/", "/changes/", "/search?q=faults",
     "/overview/ticks", "/overview/usage", "/queue/ticks", "/observers/board", "/controllers/board",
     "/sessions/{session}/live", "/sessions/{session}/capacity", "/live/busiest", "/metrics",
 )  # fmt: skip

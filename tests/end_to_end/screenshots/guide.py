@@ -83,7 +83,7 @@ def drift(page: Page) -> None:
     """Ports that are not as planned: some labs of the demo are edited, which shows when they are observed."""
     deadline = time.monotonic() + DRIFT_SECONDS
     while True:
-        page.goto("/drift/")
+        page.goto("/port-drift/")
         if page.locator("main tbody tr").count() or time.monotonic() > deadline:
             return
         for session in rows_of(page, "/sessions/?status=RUNNING"):

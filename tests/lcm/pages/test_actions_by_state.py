@@ -157,7 +157,7 @@ def test_a_session(people, session_in, state):
     place = placed(session.pk)
     assert deviations(people, actions, state, reverse("session_detail", args=[session.pk]), place) == []
     assert deviations(people, WAITING, state, reverse("session_wait_reasons", args=[session.pk]), place) == []
-    assert deviations(people, OBSERVED, state, reverse("session_observed", args=[session.pk]), place) == []
+    assert deviations(people, OBSERVED, state, reverse("session_observation", args=[session.pk]), place) == []
 
 
 @pytest.mark.parametrize("state", JobState.values)

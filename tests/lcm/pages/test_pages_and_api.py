@@ -27,7 +27,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "session_wait_reasons": ("GET capacity:session-explain",),
     "session_capacity": ("GET capacity:reservation-list", "GET capacity:reservation-detail"),
     "session_pool": ("POST capacity:session-move",),
-    "session_observed": (
+    "session_observation": (
         "GET observations:session-resource-observations",
         "GET observations:session-observe-resources",
     ),

@@ -68,18 +68,18 @@ def test_counts_use_singular_and_plural(said, text):
 
 
 @pytest.mark.parametrize(
-    ("n", "verdict", "said"),
+    ("n", "provisioning", "said"),
     [
-        (1, "insufficient", "**Not enough data: 1 session observed.**"),
-        (2, "insufficient", "**Not enough data: 2 sessions observed.**"),
-        (1, "optimized", "** according to 1 session."),
-        (2, "optimized", "** according to 2 sessions, 1 with revision 3."),
+        (1, "not_enough_data", "**Not enough data: 1 session observed.**"),
+        (2, "not_enough_data", "**Not enough data: 2 sessions observed.**"),
+        (1, "right_sized", "** according to 1 session."),
+        (2, "right_sized", "** according to 2 sessions, 1 with revision 3."),
     ],
 )
-def test_texts_for_one_session(n, verdict, said):
+def test_texts_for_one_session(n, provisioning, said):
     preview = SimpleNamespace(
         evidence=SimpleNamespace(
-            assessment=SimpleNamespace(flags={}, verdict=verdict),
+            assessment=SimpleNamespace(flags={}, provisioning=provisioning),
             digest=SimpleNamespace(n=n),
             current_revision_n=1,
         ),
@@ -90,7 +90,7 @@ def test_texts_for_one_session(n, verdict, said):
 
 def test_the_list_of_one_definition(definition):
     assert observed_lists.DEFINITIONS.lead() == "**No definition needs review.**"
-    DefinitionAssessment.objects.update(worth=1, waste_cpu=5, waste_memory=7)
+    DefinitionAssessment.objects.update(priority=1, waste_cpu=5, waste_memory=7)
     waste = "**1 of 1 definition needs review.** Waste in the last 30 days: 5 core-hours"
     assert waste in observed_lists.DEFINITIONS.lead()
     LabletDefinition.objects.update(needs_review=True)
@@ -127,7 +127,7 @@ def test_a_definition_of_one_core(client, admin, one_core, now):
 
 def test_a_session_of_one_core(client, viewer, one_core, session):
     client.force_login(viewer)
-    assert "CPU 1 core " in words(client.get(reverse("session_observed", args=[session.pk])))
+    assert "CPU 1 core " in words(client.get(reverse("session_observation", args=[session.pk])))
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "1 node, most"), (2, "2 nodes, most")])
@@ -155,7 +155,7 @@ def test_one_item_counted_in_a_change(session):
 
 
 def test_one_session_above_a_revision():
-    assert RevisionProgress({"memory_gb": 1}, {"memory_gb": 1}).words == "memory exceeded by 1 of 1 session"
+    assert RevisionProgress({"memory_gb": 1}, {"memory_gb": 1}).text == "memory exceeded by 1 of 1 session"
 
 
 def test_one_hour(session, now):

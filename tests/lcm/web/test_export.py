@@ -54,7 +54,7 @@ def test_slots_say_whether_they_are_cordoned_or_spot(exported, now):
 
 
 def test_definitions_are_exported_with_labels(exported, definition):
-    DefinitionAssessment.objects.update(verdict="over")
+    DefinitionAssessment.objects.update(provisioning="over_provisioned")
     sheet, [row] = exported("definition_list")
     assert (sheet[0]["Class"], sheet[0]["Status"]) == ("Over-provisioned", "Draft")
     assert (row["class"], row["status"]) == ("Over-provisioned", "Draft")

@@ -133,7 +133,7 @@ PAGES: dict[str, dict[str, str]] = {
     "definition_drift": {"GET": "viewer"},
     "review_snooze": {"GET": "admin", "POST": "admin"},
     "review_dismiss": {"GET": "admin", "POST": "admin"},
-    "session_observed": {"GET": "viewer"},
+    "session_observation": {"GET": "viewer"},
     "session_live": {"GET": "viewer"},
     "slot_live": {"GET": "viewer"},
     "busiest_sessions": {"GET": "viewer"},

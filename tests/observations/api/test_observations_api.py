@@ -133,7 +133,7 @@ def test_what_was_seen_of_a_session_can_be_read(api, viewer, collecting, now):
     assert api(viewer).get(path).json()["observed_resources"] is None
     post(collecting, seen(now), now)
     answer = api(viewer).get(path).json()
-    assert (answer["counts"], answer["peak"]["cpu_cores"]) == (True, {"allocated": 4.0, "used": 2.0})
+    assert (answer["counted"], answer["peak"]["cpu_cores"]) == (True, {"allocated": 4.0, "used": 2.0})
     assert len(answer["observed_resources"]["nodes"]) == 3
 
 
@@ -207,22 +207,22 @@ def test_a_request_that_nobody_answers_times_out_for_everyone_to_see(
 
 def test_the_aggregate_of_a_definition(api, viewer, known):
     answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?by=node").json()
-    assert (answer["n"], answer["class"], answer["confidence"]) == (10, "over", "medium")
+    assert (answer["n"], answer["class"], answer["confidence"]) == (10, "over_provisioned", "medium")
     cpu = answer["resources"]["cpu_cores"]
-    assert (cpu["basis"], cpu["max"], cpu["p95"]) == ("used", "2.00", "2.00")
+    assert (cpu["source"], cpu["max"], cpu["p95"]) == ("used", "2.00", "2.00")
     assert cpu["recommended"] == {
         "value": "2.50",
-        "trail": "decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5 cores",
+        "derivation": "decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5 cores",
     }
     assert [node["label"] for node in answer["nodes"]] == ["r1", "r2", "r3"]
     assert answer["nodes"][0]["sessions"] == 10
     assert answer["drives_the_maximum"]["memory_gb"] == "2.93"
 
 
-def test_the_aggregate_on_another_basis(api, viewer, known):
+def test_the_aggregate_on_another_source(api, viewer, known):
     path = f"/api/lablet-definitions/{known.pk}/resource-observations"
     held = api(viewer).get(f"{path}?cpu_cores=allocated").json()["resources"]["cpu_cores"]
-    assert (held["basis"], held["max"]) == ("allocated", "4.00")
+    assert (held["source"], held["max"]) == ("allocated", "4.00")
 
 
 def test_the_aggregate_of_a_revision_is_of_its_sessions_alone(
@@ -248,7 +248,10 @@ def test_the_aggregate_of_a_revision_is_of_its_sessions_alone(
     assert [(node["sessions"], node["max"]["memory_gb"]) for node in second["nodes"]] == [(7, "0.66")] * 3
     assert second["drives_the_maximum"]["session"] == str(odd.pk)
     assert ([each["session"] for each in second["outliers"]], first["outliers"]) == ([str(odd.pk)], [])
-    assert ([each["session"] for each in second["left_out"]], first["left_out"]) == ([str(short.pk)], [])
+    assert ([each["session"] for each in second["not_counted"]], first["not_counted"]) == (
+        [str(short.pk)],
+        [],
+    )
     assert api(viewer).get(path).json()["n"] == 17
 
 
@@ -263,8 +266,8 @@ def test_waste_that_nobody_measured_is_null(api, viewer, active_definition, obse
     path = f"/api/lablet-definitions/{active_definition.pk}/resource-observations"
     observed(active_definition, 2, cpu="1.00", memory=None)
     waste = {"core_hours": "6.00", "gb_hours": None, "days": 30}
-    basis = {"core_hours": "used", "gb_hours": "allocated"}
-    assert api(viewer).get(path).json()["waste"] == {**waste, "basis": basis}
+    source = {"core_hours": "used", "gb_hours": "allocated"}
+    assert api(viewer).get(path).json()["waste"] == {**waste, "source": source}
 
 
 def test_confidence_is_that_of_the_day_it_is_asked_for(api, viewer, known, now, time_machine):
@@ -282,7 +285,7 @@ def test_parameters_that_cannot_be_read_are_refused(query, api, viewer, known):
 
 def test_preview_then_apply_then_revert(api, admin, known):
     path = f"/api/lablet-definitions/{known.pk}"
-    choices = {"cpu_cores": {"choice": "recommended"}, "memory_gb": {"choice": "custom", "value": "3.25"}}
+    choices = {"cpu_cores": {"basis": "recommended"}, "memory_gb": {"basis": "custom", "value": "3.25"}}
     preview = api(admin).post(f"{path}/preview", {"choices": choices}).json()
     assert (preview["resources"]["cpu_cores"]["after"], preview["resources"]["memory_gb"]["after"]) == (
         "2.50",
@@ -299,7 +302,7 @@ def test_preview_then_apply_then_revert(api, admin, known):
 
 def test_a_stale_preview_is_412_with_what_changed(api, admin, known, observed):
     path = f"/api/lablet-definitions/{known.pk}"
-    choices = {"cpu_cores": {"choice": "recommended"}}
+    choices = {"cpu_cores": {"basis": "recommended"}}
     token = api(admin).post(f"{path}/preview", {"choices": choices}).json()["token"]
     observed(known, 1, cpu="3.00", memory=3000, storage=6500)
     answer = api(admin).post(f"{path}/apply", {"choices": choices, "reason": "x", "token": token})
@@ -310,7 +313,7 @@ def test_a_stale_preview_is_412_with_what_changed(api, admin, known, observed):
 
 @pytest.mark.parametrize("action", ["preview", "apply"])
 def test_a_resource_that_is_not_measured_cannot_be_chosen(action, api, admin, known):
-    choices = {"cpu_cores": {"choice": "max"}, "gpu": {"choice": "max"}}
+    choices = {"cpu_cores": {"basis": "max"}, "gpu": {"basis": "max"}}
     asked = {"choices": choices, "token": "x", "reason": "x"}
     answer = api(admin).post(f"/api/lablet-definitions/{known.pk}/{action}", asked)
     assert (answer.status_code, list(answer.json()["details"]["choices"])) == (400, ["gpu"])
@@ -319,7 +322,7 @@ def test_a_resource_that_is_not_measured_cannot_be_chosen(action, api, admin, kn
 
 def test_a_viewer_previews_and_cannot_apply(api, viewer, known):
     path = f"/api/lablet-definitions/{known.pk}"
-    choices = {"cpu_cores": {"choice": "recommended"}}
+    choices = {"cpu_cores": {"basis": "recommended"}}
     preview = api(viewer).post(f"{path}/preview", {"choices": choices})
     assert preview.status_code == 200
     asked = {"choices": choices, "reason": "x", "token": preview.json()["token"]}
@@ -342,10 +345,10 @@ def test_evidence_is_excluded_and_brought_back(api, admin, viewer, collecting, n
     path = f"/api/lablet-sessions/{collecting.pk}/resource-observations"
     assert api(viewer).post(f"{path}/exclude", {"reason": "odd"}).status_code == 403
     out = api(admin).post(f"{path}/exclude", {"reason": "odd"}).json()
-    assert (out["counts"], out["left_out_because"]) == (False, "excluded")
+    assert (out["counted"], out["not_counted_reason"]) == (False, "excluded")
     assert api(admin).post(f"{path}/exclude", {"reason": "odd"}).status_code == 409
     assert api(admin).post(f"{path}/include").status_code == 400
-    assert api(admin).post(f"{path}/include", {"reason": "right"}).json()["counts"] is True
+    assert api(admin).post(f"{path}/include", {"reason": "right"}).json()["counted"] is True
 
 
 def test_definitions_are_listed_by_class(api, viewer, known, definition):
@@ -353,8 +356,8 @@ def test_definitions_are_listed_by_class(api, viewer, known, definition):
         rows = api(viewer).get(f"/api/lablet-definitions/?{query}").json()["results"]
         return [row["name"] for row in rows]
 
-    assert names("class=over") == ["campus"]
-    assert names("class=insufficient") == ["branch-office"]
+    assert names("class=over_provisioned") == ["campus"]
+    assert names("class=not_enough_data") == ["branch-office"]
     assert names("observed=24h") == ["campus"]
 
 

@@ -8,23 +8,23 @@ from hypothesis import strategies as st
 
 from observations.arithmetic.assessment import assess
 from observations.arithmetic.histogram import Digest, decay_weight
-from observations.arithmetic.measures import BASES, CPU, MEASURED, MEMORY, RULES, STORAGE, amount, with_unit
-from observations.arithmetic.recommendation import CHOICES, Provisioning, flag_of, has_changed, propose
+from observations.arithmetic.measures import CPU, MEASURED, MEMORY, RULES, SOURCES, STORAGE, amount, with_unit
+from observations.arithmetic.recommendation import BASES, Provisioning, flag_of, has_changed, propose
 from observations.arithmetic.statistics import summarize
 
 DAY = date(2026, 3, 1).toordinal()
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def summary_of(resource, values, basis="used"):
+def summary_of(resource, values, source="used"):
     digest = Digest()
     for value in values:
-        digest.add({(resource, basis): value}, DAY)
-    return summarize(digest.of(resource, basis), values[-1])
+        digest.add({(resource, source): value}, DAY)
+    return summarize(digest.of(resource, source), values[-1])
 
 
 @pytest.mark.parametrize(
-    ("resource", "values", "basis", "value", "trail"),
+    ("resource", "values", "source", "value", "derivation"),
     [
         (CPU, [420] * 22, "used", 500, "decayed p95 4.2 used × 1.15 = 4.83, rounded up to 5 cores"),
         (CPU, [400] * 22, "allocated", 500, "decayed p95 4 allocated × 1.15 = 4.6, rounded up to 5 cores"),
@@ -34,22 +34,22 @@ def summary_of(resource, values, basis="used"):
         (STORAGE, [5240, 4100], "used", 5800, "max 52.4 used × 1.10 = 57.64, rounded up to 58 GB"),
     ],
 )
-def test_the_recommendation_and_its_trail(resource, values, basis, value, trail):
-    proposal = propose(resource, "recommended", summary_of(resource, values, basis), basis)
-    assert (proposal.value, proposal.derivation) == (value, trail)
+def test_the_recommendation_and_its_derivation(resource, values, source, value, derivation):
+    proposal = propose(resource, "recommended", summary_of(resource, values, source), source)
+    assert (proposal.value, proposal.derivation) == (value, derivation)
 
 
 @pytest.mark.parametrize("resource", [CPU, MEMORY, STORAGE])
-@pytest.mark.parametrize("choice", CHOICES)
-def test_at_least_one_step_is_recommended_of_everything(resource, choice):
+@pytest.mark.parametrize("basis", BASES)
+def test_at_least_one_step_is_recommended_of_everything(resource, basis):
     """A session without usage is no reason to require nothing."""
-    proposal = propose(resource, choice, summary_of(resource, [0] * 5), "used")
+    proposal = propose(resource, basis, summary_of(resource, [0] * 5), "used")
     assert proposal.value == RULES[resource].step
     assert proposal.derivation.endswith(f"rounded up to {with_unit(resource, proposal.value)}")
 
 
 @pytest.mark.parametrize(
-    ("choice", "value", "trail"),
+    ("basis", "value", "derivation"),
     [
         ("max", 500, "max 4.9 used, rounded up to 5 cores"),
         ("p95", 500, "p95 4.9 used, rounded up to 5 cores"),
@@ -57,9 +57,9 @@ def test_at_least_one_step_is_recommended_of_everything(resource, choice):
         ("latest", 350, "latest 3.5 used"),
     ],
 )
-def test_other_choices_are_rounded_up_and_get_no_headroom(choice, value, trail):
-    proposal = propose(CPU, choice, summary_of(CPU, [270, 490, 350]), "used")
-    assert (proposal.value, proposal.derivation) == (value, trail)
+def test_other_bases_are_rounded_up_and_get_no_headroom(basis, value, derivation):
+    proposal = propose(CPU, basis, summary_of(CPU, [270, 490, 350]), "used")
+    assert (proposal.value, proposal.derivation) == (value, derivation)
 
 
 # resource, sessions (hundredths used), required, flag
@@ -91,7 +91,7 @@ FLAGS = [
 def test_the_table_of_flags(resource, values, required, flag):
     summary = summary_of(resource, values)
     exceeds = sum(value > required for value in values)
-    found = flag_of(resource, summary=summary, basis="used", required=required, exceeds=exceeds)
+    found = flag_of(resource, summary=summary, source="used", required=required, exceeds=exceeds)
     assert found.direction == flag
     assert bool(found.reason) == bool(flag)
 
@@ -115,7 +115,7 @@ def test_the_table_of_flags(resource, values, required, flag):
 )
 def test_what_is_flagged_stays_so_until_the_gap_is_half_as_large(required, before, after):
     summary = summary_of(CPU, [400] * 10)
-    found = flag_of(CPU, summary=summary, basis="used", required=required, before=before)
+    found = flag_of(CPU, summary=summary, source="used", required=required, before=before)
     assert found.direction == after
 
 
@@ -123,8 +123,8 @@ def test_headroom_alone_raises_no_flag_on_allocated_figures():
     """60 GB allocated and 60 GB required is right, although 66 GB is recommended."""
     summary = summary_of(STORAGE, [6000] * 22, "allocated")
     assert propose(STORAGE, "recommended", summary, "allocated").value == 6600
-    assert not flag_of(STORAGE, summary=summary, basis="allocated", required=6000).direction
-    assert flag_of(STORAGE, summary=summary, basis="allocated", required=5000).direction == "under"
+    assert not flag_of(STORAGE, summary=summary, source="allocated", required=6000).direction
+    assert flag_of(STORAGE, summary=summary, source="allocated", required=5000).direction == "under"
 
 
 def assessed(n, *, cpu=300, memory=2000, storage=4000, required=None, flags=None):
@@ -138,21 +138,29 @@ def assessed(n, *, cpu=300, memory=2000, storage=4000, required=None, flags=None
 
 
 @pytest.mark.parametrize(
-    ("n", "required", "verdict"),
+    ("n", "required", "provisioning"),
     [
-        (0, {}, Provisioning.INSUFFICIENT),
-        (4, {}, Provisioning.INSUFFICIENT),
-        (5, {}, Provisioning.OPTIMIZED),
-        (22, {}, Provisioning.OPTIMIZED),
-        (5, {CPU: 600}, Provisioning.INSUFFICIENT),  # would be over-provisioned, but that needs ten sessions
-        (10, {CPU: 600}, Provisioning.OVER),
-        (5, {CPU: 200}, Provisioning.UNDER),
-        (1, {MEMORY: 1900}, Provisioning.UNDER),
-        (10, {CPU: 600, STORAGE: 3000}, Provisioning.UNDER),  # under-provisioned outweighs over-provisioned
+        (0, {}, Provisioning.NOT_ENOUGH_DATA),
+        (4, {}, Provisioning.NOT_ENOUGH_DATA),
+        (5, {}, Provisioning.RIGHT_SIZED),
+        (22, {}, Provisioning.RIGHT_SIZED),
+        (
+            5,
+            {CPU: 600},
+            Provisioning.NOT_ENOUGH_DATA,
+        ),  # would be over-provisioned, but that needs ten sessions
+        (10, {CPU: 600}, Provisioning.OVER_PROVISIONED),
+        (5, {CPU: 200}, Provisioning.UNDER_PROVISIONED),
+        (1, {MEMORY: 1900}, Provisioning.UNDER_PROVISIONED),
+        (
+            10,
+            {CPU: 600, STORAGE: 3000},
+            Provisioning.UNDER_PROVISIONED,
+        ),  # under-provisioned outweighs over-provisioned
     ],
 )
-def test_the_class(n, required, verdict):
-    assert assessed(n, required=required).verdict == verdict
+def test_the_class(n, required, provisioning):
+    assert assessed(n, required=required).provisioning == provisioning
 
 
 def test_sessions_without_figures_decide_no_class():
@@ -163,13 +171,13 @@ def test_sessions_without_figures_decide_no_class():
     for _ in range(10):
         digest.add({}, DAY)
     found = assess(digest, newest=[], required={CPU: 600}, flags={}, sources={CPU: "used"}, today=DAY)
-    assert (found.n, found.verdict) == (16, Provisioning.INSUFFICIENT)
+    assert (found.n, found.provisioning) == (16, Provisioning.NOT_ENOUGH_DATA)
 
 
 def test_what_is_too_small_is_fixed_before_any_waste():
-    under = assessed(1, required={MEMORY: 1900}).worth(0, 0)
-    over = assessed(10, required={CPU: 600}).worth(10**9, 10**9)
-    assert under > over > assessed(10).worth(10**9, 0) == 0
+    under = assessed(1, required={MEMORY: 1900}).priority(0, 0)
+    over = assessed(10, required={CPU: 600}).priority(10**9, 10**9)
+    assert under > over > assessed(10).priority(10**9, 0) == 0
 
 
 def test_confidence_is_that_of_the_weakest_resource():
@@ -195,7 +203,7 @@ def test_a_larger_sample_never_takes_the_under_flag_of_memory_away(values, requi
     def flag(rows):
         exceeds = sum(value > required for value in rows)
         return flag_of(
-            MEMORY, summary=summary_of(MEMORY, rows), basis="used", required=required, exceeds=exceeds
+            MEMORY, summary=summary_of(MEMORY, rows), source="used", required=required, exceeds=exceeds
         )
 
     if flag(values).direction == "under":
@@ -203,7 +211,7 @@ def test_a_larger_sample_never_takes_the_under_flag_of_memory_away(values, requi
 
 
 samples = st.dictionaries(
-    st.tuples(st.sampled_from(MEASURED), st.sampled_from(BASES)), st.integers(1, 900), max_size=6
+    st.tuples(st.sampled_from(MEASURED), st.sampled_from(SOURCES)), st.integers(1, 900), max_size=6
 )
 
 
@@ -219,15 +227,15 @@ def test_sessions_without_measured_use_change_neither_the_source_nor_a_flag_of_u
 
     for amounts in rows:
         found, flags = add(amounts)
-        sources = found.bases
+        sources = found.sources
     for amounts in more:
         before = {name: flags.get(name) for name, source in sources.items() if source == "used"}
         exceeded = {name for name in (MEMORY, STORAGE) if digest.of(name, "used").above(400)}
         found, flags = add({key: value for key, value in amounts.items() if key[1] == "allocated"})
-        assert sources.items() <= found.bases.items()
+        assert sources.items() <= found.sources.items()
         assert {name: flags.get(name) for name in before} == before
         assert all(flags[name] == "under" for name in exceeded)
-        sources = found.bases
+        sources = found.sources
 
 
 def cpu_of(rows):
@@ -236,7 +244,7 @@ def cpu_of(rows):
     for value, day in rows:
         digest.add({(CPU, "used"): value}, day)
     summary = summarize(digest.of(CPU, "used"), None)
-    flag = flag_of(CPU, summary=summary, basis="used", required=400)
+    flag = flag_of(CPU, summary=summary, source="used", required=400)
     return summary.decayed_p95, propose(CPU, "recommended", summary, "used").value, flag.direction
 
 

@@ -44,7 +44,7 @@ LAB = need((2, 2, 1), (1, 1, 0), (1, 1, 0))
 )
 def test_the_table_of_what_fits_apart(asked, workers, sessions, bound):
     found = pack_spread(asked, workers)
-    assert (found.sessions, found.workers, found.bound_by) == (sessions, len(workers), bound)
+    assert (found.sessions, found.workers, found.limited_by) == (sessions, len(workers), bound)
     assert found.is_bound
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from observations.arithmetic.histogram import DAY_ZERO, Digest, Histogram, decay_weight, merge_digests
 from observations.arithmetic.measures import CPU, MEMORY, amount, gigabytes, hundredths, round_up, text
 from observations.arithmetic.statistics import (
+    choose_source,
     confidence_of,
     normal_range,
     percentile,
-    source_of,
     step_change,
     summarize,
     weighted_percentile,
@@ -127,7 +127,7 @@ def test_the_table_of_sources(used, of, before, source):
     for index in range(of):
         known = {(CPU, "allocated"): 400} | ({(CPU, "used"): 200} if index < used else {})
         digest.add(known, DAY)
-    assert source_of(digest, CPU, before) == source
+    assert choose_source(digest, CPU, before) == source
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ import pytest
 import time_machine
 
 from observations.livestats import outages
-from observations.livestats.busiest_sessions import busiest
-from observations.livestats.cached_stats import kernel_live_stats
+from observations.livestats.cached_stats import busiest, kernel_live_stats
 from observations.livestats.client import PrometheusClient
 from observations.livestats.history import kernel_history
 from observations.livestats.prometheus_settings import PrometheusSettings

@@ -8,8 +8,7 @@ import time_machine
 from redis.exceptions import ConnectionError as RedisAway
 
 from observations.livestats import single_flight
-from observations.livestats.busiest_sessions import busiest
-from observations.livestats.cached_stats import kernel_live_stats
+from observations.livestats.cached_stats import busiest, kernel_live_stats
 from observations.livestats.history import MOST_POINTS, kernel_history, step_for
 from observations.livestats.prometheus_settings import problems
 from observations.livestats.states import LiveState

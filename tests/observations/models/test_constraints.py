@@ -16,9 +16,17 @@ from tests.support.observed_labs import on_slot, post, seen
 
 # model, the invalid change, the violated constraint
 CHANGES = [
-    ("sessionobservation", {"is_sample": True, "left_out": "excluded"}, "observation_sample_or_left_out"),
-    ("sessionobservation", {"is_sample": False, "left_out": ""}, "observation_sample_or_left_out"),
-    ("definitionassessment", {"verdict": "fine"}, "assessment_verdict_known"),
+    (
+        "sessionobservation",
+        {"is_sample": True, "not_counted_reason": "excluded"},
+        "observation_sample_or_not_counted",
+    ),
+    (
+        "sessionobservation",
+        {"is_sample": False, "not_counted_reason": ""},
+        "observation_sample_or_not_counted",
+    ),
+    ("definitionassessment", {"provisioning": "fine"}, "assessment_provisioning_known"),
     ("definitionassessment", {"confidence": "some"}, "assessment_confidence_known"),
     ("driftreview", {"kind": "odd"}, "drift_review_kind_known"),
     ("driftreview", {"state": "seen"}, "drift_review_state_known"),

@@ -116,7 +116,7 @@ def test_a_port_that_cannot_be_in_the_template_says_why(labs, active_definition,
 def test_only_whole_observations_of_the_present_template_count(labs, active_definition, as_admin, now):
     labs(WITH_SSH, incomplete=("observed_ports",))
     excluded = labs(WITH_SSH)[0]
-    SessionObservation.objects.filter(session=excluded).update(is_sample=False, left_out="excluded")
+    SessionObservation.objects.filter(session=excluded).update(is_sample=False, not_counted_reason="excluded")
     assert port_review_of(active_definition).sessions == 0
     labs(WITH_SSH)
     change = {"definition": active_definition, "reason": "x", "actor": as_admin, "now": now}

@@ -18,7 +18,7 @@ from lcm.models.sessions import KernelStatus
 from lcm.services.definitions import revise_definition
 from lcm.web.panels import panels_of
 from observations.models import DriftReview, NotCountedReason, SessionObservation
-from observations.selectors.evidence import evidence_of, left_out, outliers_of
+from observations.selectors.evidence import evidence_of, not_counted_sessions, outliers_of
 from observations.services.drift_reviews import acknowledge_drift
 from observations.services.requests import request_observation
 from observations.services.review_snooze import snooze_review
@@ -172,8 +172,8 @@ def costs(client, lab: Lab) -> dict[tuple[str, str], int]:
 
 def test_the_lab_has_all_that_its_pages_can_show(lab, as_admin, now):
     lab.grow(FEW, as_admin)
-    rows = left_out(lab.definition)
-    assert {row.left_out for row in rows} == {"", *NotCountedReason.values}
+    rows = not_counted_sessions(lab.definition)
+    assert {row.not_counted_reason for row in rows} == {"", *NotCountedReason.values}
     evidence = evidence_of(lab.definition, now=now)
     assert {each.resource for each in outliers_of(evidence)} == set(evidence.views)
     assert evidence.assessment.snoozed_until is not None

@@ -18,7 +18,7 @@ from lcm.web import bulk_actions
 from observations.models import DefinitionAssessment, DriftReview
 from observations.pages.evidence import EXCLUDE
 from observations.pages.lists import EVIDENCE
-from observations.selectors.evidence import left_out
+from observations.selectors.evidence import not_counted_sessions
 from observations.services.requests import request_observation
 from observations.services.session_exclusion import exclude_session, include_session
 from tests.support.factories import make_definition
@@ -135,7 +135,7 @@ def test_figures_of_one_kind_are_no_choice(as_, viewer, known, definition, obser
     observed(definition, 5, cpu=None, memory=None, storage=None)
     text = as_(viewer).get(page("definition_review", definition)).content.decode()
     assert "<option" not in text
-    assert '<input type="hidden" name="cpu_cores_basis" value="allocated">' in text
+    assert '<input type="hidden" name="cpu_cores_source" value="allocated">' in text
     assert "allocated, 5 sessions" in text
 
 
@@ -176,7 +176,7 @@ def test_applying_from_the_page(as_, admin, known):
     client = as_(admin)
     shown = client.get(page("definition_review", known), {"cpu_cores": "recommended"}).content.decode()
     data = {"cpu_cores": "recommended", "memory_gb": "keep", "storage_gb": "keep", "token": token_in(shown)}
-    data |= {"cpu_cores_basis": "used", "memory_gb_basis": "used", "storage_gb_basis": "used"}
+    data |= {"cpu_cores_source": "used", "memory_gb_source": "used", "storage_gb_source": "used"}
     answer = client.post(page("definition_apply", known), {**data, "reason": "they say so"})
     assert (answer.status_code, answer.headers["Location"]) == (302, page("definition_detail", known))
     assert DefinitionRevision.objects.get(number=2).reason == "they say so"
@@ -288,7 +288,7 @@ def test_a_regression_without_a_flag_can_be_put_off_from_the_page(as_, admin, vi
     assert "Snooze…" in as_(admin).get(page("definition_review", definition)).content.decode()
     assert "Snooze…" not in as_(viewer).get(page("definition_review", definition)).content.decode()
     as_(admin).post(page("review_dismiss", definition), {"reason": "one odd session"})
-    assert DefinitionAssessment.objects.get(definition=definition).set_aside_reason == "one odd session"
+    assert DefinitionAssessment.objects.get(definition=definition).snooze_reason == "one odd session"
 
 
 def test_the_list_of_definitions_shows_class_and_waste(as_, viewer, known, definition):
@@ -296,7 +296,7 @@ def test_the_list_of_definitions_shows_class_and_waste(as_, viewer, known, defin
     assert "1 of 2 definitions needs review." in text
     assert text.index("campus") < text.index("branch-office")
     assert "20 <span" in text.replace("\n", "")  # core-hours wasted: 2 cores × 10 hours
-    rows = as_(viewer).get(reverse("definition_list") + "?class=insufficient").content.decode()
+    rows = as_(viewer).get(reverse("definition_list") + "?class=not_enough_data").content.decode()
     assert ">campus<" not in rows
 
 
@@ -338,11 +338,13 @@ def test_definitions_and_their_evidence_are_exported(as_, viewer, known):
     asked = {"definition": known.pk, "format": "json"}
     rows = json.loads(exported(client.get(reverse("evidence_list"), asked)))
     assert len(rows) == 10
-    assert {(each["peak_cpu_used"], each["counts"], each["revision"]) for each in rows} == {("2.00", True, 1)}
+    assert {(each["peak_cpu_used"], each["counted"], each["revision"]) for each in rows} == {
+        ("2.00", True, 1)
+    }
 
 
 def test_bulk_actions_understand_the_filters_of_the_list(as_, admin, known, definition):
-    asked = {"all": "1", "filter_query": "class=over", "reason": "too big"}
+    asked = {"all": "1", "filter_query": "class=over_provisioned", "reason": "too big"}
     as_(admin).post(reverse("definition_bulk_deprecate"), asked)
     known.refresh_from_db()
     definition.refresh_from_db()
@@ -352,7 +354,7 @@ def test_bulk_actions_understand_the_filters_of_the_list(as_, admin, known, defi
 def test_a_session_shows_planned_beside_observed_and_its_ports(as_, viewer, operator, running, now):
     on_slot(running, ports={"r1_serial": 5041, "host_pat": 2022})
     post(running, seen(now, cpu="1.00", ports={"r1_serial": 5041, "r9_vnc": 6001}), now)
-    text = as_(viewer).get(reverse("session_observed", args=[running.pk])).content.decode()
+    text = as_(viewer).get(reverse("session_observation", args=[running.pk])).content.decode()
     assert "−75 %" in text
     assert "1 match, 2 differ" in text
     assert 'data-label="Used">1 <span class="sub">core</span>' in text
@@ -362,23 +364,24 @@ def test_a_session_shows_planned_beside_observed_and_its_ports(as_, viewer, oper
     assert "Reserved on the worker until observed free" in text
     assert "Acknowledge…" not in text
     assert (
-        "Acknowledge…" in as_(operator).get(reverse("session_observed", args=[running.pk])).content.decode()
+        "Acknowledge…"
+        in as_(operator).get(reverse("session_observation", args=[running.pk])).content.decode()
     )
 
 
 def test_a_session_nobody_observed_says_so_and_when_it_will_be(as_, viewer, running, session_in):
     on_slot(running, ports={"r1_serial": 5041})
-    text = as_(viewer).get(reverse("session_observed", args=[running.pk])).content.decode()
+    text = as_(viewer).get(reverse("session_observation", args=[running.pk])).content.decode()
     when = "LCM observes the lab before teardown and on request."
     assert f"<strong>Not observed yet.</strong> {when}" in text
     assert text.count(when) == 1
-    panel = as_(viewer).get(reverse("session_observed", args=[running.pk]), headers=HTMX).content.decode()
+    panel = as_(viewer).get(reverse("session_observation", args=[running.pk]), headers=HTMX).content.decode()
     assert when in panel
     assert text.count('data-label="Used"><span class="muted">not yet</span>') == 3
     assert "<code>r1_serial</code> <b>5041</b>" in text
     assert "<summary>" not in text[text.index('id="ports-title"') :], "nothing to fold"
     ended = session_in(SessionStatus.TERMINATED)
-    text = as_(viewer).get(reverse("session_observed", args=[ended.pk])).content.decode()
+    text = as_(viewer).get(reverse("session_observation", args=[ended.pk])).content.decode()
     assert "The session ended without an observation." in text
 
 
@@ -391,7 +394,7 @@ def test_a_session_nobody_observed_says_so_and_when_it_will_be(as_, viewer, runn
 )
 def test_without_ports_a_session_says_why(status, said, as_, viewer, session_in):
     session = session_in(status)
-    here = reverse("session_observed", args=[session.pk])
+    here = reverse("session_observation", args=[session.pk])
     assert said in as_(viewer).get(here).content.decode()
     DefinitionRevision.objects.update(port_template=[])
     assert "The session has no ports." in as_(viewer).get(here).content.decode()
@@ -399,7 +402,7 @@ def test_without_ports_a_session_says_why(status, said, as_, viewer, session_in)
 
 def test_observe_now_shows_its_progress_and_its_end(as_, operator, running, as_operator, now, time_machine):
     time_machine.move_to(now, tick=False)
-    client, here = as_(operator), reverse("session_observed", args=[running.pk])
+    client, here = as_(operator), reverse("session_observation", args=[running.pk])
     answer = client.post(reverse("session_observe", args=[running.pk]), headers=HTMX).content.decode()
     assert "Observing…" in answer
     assert 'hx-trigger="every 2s"' in answer
@@ -432,7 +435,7 @@ def test_without_htmx_a_refusal_to_observe_is_told_on_the_sessions_page(as_, ope
 
 
 def test_only_a_running_session_offers_to_be_observed(as_, operator, collecting):
-    text = as_(operator).get(reverse("session_observed", args=[collecting.pk])).content.decode()
+    text = as_(operator).get(reverse("session_observation", args=[collecting.pk])).content.decode()
     assert "Observe now" not in text
 
 
@@ -492,7 +495,7 @@ def test_a_session_is_excluded_and_brought_back_from_the_page(as_, admin, known)
     assert "“a test”" not in client.get(page("definition_review", known)).content.decode()
 
 
-def test_an_excluded_session_stays_in_reach_however_many_are_left_out_after_it(
+def test_excluded_sessions_stay_listed_before_newer_uncounted_ones(
     as_, admin, known, project, operator, as_admin, now
 ):
     odd = known.sessions.order_by("created_at").first()
@@ -500,7 +503,7 @@ def test_an_excluded_session_stays_in_reach_however_many_are_left_out_after_it(
     for _ in range(21):
         session = lived(known, project, operator, ended=now, length=timedelta(minutes=5))
         post(session, seen(now), now)
-    rows = left_out(known)
+    rows = not_counted_sessions(known)
     assert (rows[0].session_id, len(rows)) == (odd.pk, 21)
     text = as_(admin).get(page("definition_review", known)).content.decode()
     assert reverse("session_include", args=[odd.pk]) in text
@@ -527,7 +530,7 @@ def test_admins_exclude_and_bring_back_from_the_list(as_, admin, operator, known
         (8, 300, "up too briefly (up for 8 min, too short by the rule at that time)"),
     ],
 )
-def test_wherever_a_short_session_is_left_out_it_says_how_long_its_nodes_were_up(
+def test_pages_show_how_long_the_nodes_of_a_short_session_were_up(
     minutes, least, said, as_, viewer, active_definition, project, operator, now, settings
 ):
     session = lived(active_definition, project, operator, ended=now, length=timedelta(minutes=minutes))
@@ -536,7 +539,7 @@ def test_wherever_a_short_session_is_left_out_it_says_how_long_its_nodes_were_up
     client = as_(viewer)
     pages = (
         page("definition_review", active_definition),
-        reverse("session_observed", args=[session.pk]),
+        reverse("session_observation", args=[session.pk]),
         reverse("evidence_list"),
     )
     for address in pages:
@@ -557,7 +560,7 @@ def test_observed_sessions_are_listed_with_why_they_do_not_count(as_, viewer, kn
     text = as_(viewer).get(reverse("evidence_list")).content.decode()
     assert ">11 observed sessions<" in text
     assert "The session ended before Collecting" in text
-    left = as_(viewer).get(reverse("evidence_list"), {"left_out": "not_collected"}).content.decode()
+    left = as_(viewer).get(reverse("evidence_list"), {"not_counted_reason": "not_collected"}).content.decode()
     assert ">1 observed session<" in left
 
 

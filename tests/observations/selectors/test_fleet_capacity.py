@@ -6,7 +6,7 @@ import pytest
 
 from lcm.models import Placement
 from observations.selectors.fleet_capacity import packing_of
-from observations.services.aggregates import required_by
+from observations.services.assessments import required_by
 from observations.services.requirement_preview import RequirementChoice, preview_change
 from scheduling.models import Pool, Slot, SlotState
 from tests.support.factories import make_definition, make_session

@@ -33,7 +33,7 @@ def test_the_table_of_waste(amounts, seconds, waste):
 
 
 @pytest.mark.parametrize(
-    ("waste", "basis", "known"),
+    ("waste", "source", "known"),
     [
         (Decimal(3), "used", Decimal(3)),
         (Decimal(0), "used", Decimal(0)),
@@ -42,9 +42,9 @@ def test_the_table_of_waste(amounts, seconds, waste):
         (Decimal(0), None, None),
     ],
 )
-def test_nothing_wasted_is_said_only_where_use_is_known(waste, basis, known):
-    bases = {} if basis is None else {"memory_gb": basis}
-    assert DefinitionAssessment(waste_memory=waste, bases=bases).wasted("memory_gb") == known
+def test_nothing_wasted_is_said_only_where_use_is_known(waste, source, known):
+    sources = {} if source is None else {"memory_gb": source}
+    assert DefinitionAssessment(waste_memory=waste, sources=sources).wasted("memory_gb") == known
 
 
 def wastes(client, viewer):

@@ -26,7 +26,7 @@ def posted(request, api, controller, collecting, now):
 
 def test_the_pages_say_that_the_nodes_could_not_be_read(posted, client, viewer):
     client.force_login(viewer)
-    session = client.get(reverse("session_observed", args=[posted.pk]))
+    session = client.get(reverse("session_observation", args=[posted.pk]))
     assert session.status_code == 200
     assert "LCM could not read the nodes." in session.content.decode()
     review = client.get(reverse("definition_review", args=[posted.definition_id]))
@@ -36,7 +36,7 @@ def test_the_pages_say_that_the_nodes_could_not_be_read(posted, client, viewer):
 
 def test_the_api_shows_the_totals(posted, api, viewer):
     seen_of = api(viewer).get(f"/api/lablet-sessions/{posted.pk}/resource-observations").json()
-    assert (seen_of["counts"], seen_of["peak"]["memory_gb"]["used"]) == (True, 2.0)
+    assert (seen_of["counted"], seen_of["peak"]["memory_gb"]["used"]) == (True, 2.0)
     path = f"/api/lablet-definitions/{posted.definition_id}/resource-observations?by=node"
     answer = api(viewer).get(path).json()
     assert (answer["n"], answer["nodes"], answer["drives_the_maximum"]) == (1, [], None)

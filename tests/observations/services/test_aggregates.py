@@ -15,8 +15,9 @@ from lcm.services.definitions import revise_definition
 from lcm.services.sessions import transition_session
 from observations.arithmetic.measures import CPU
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
-from observations.selectors.evidence import evidence_of, left_out, outliers_of
-from observations.services.aggregates import rebuild_definition, refresh_assessment
+from observations.selectors.evidence import evidence_of, not_counted_sessions, outliers_of
+from observations.services.aggregates import rebuild_definition
+from observations.services.assessments import refresh_assessment
 from observations.services.review_snooze import dismiss_review, refresh_due_reviews, snooze_review
 from observations.services.session_exclusion import exclude_session, include_session
 from tests.support.observed_labs import lived, post, seen
@@ -27,7 +28,7 @@ def assessment_of(definition):
 
 
 def test_every_definition_has_an_assessment_from_the_start(definition):
-    assert assessment_of(definition).verdict == "insufficient"
+    assert assessment_of(definition).provisioning == "not_enough_data"
 
 
 def test_a_lab_that_asks_for_too_much_is_flagged_after_ten_sessions(active_definition, observed, now):
@@ -35,7 +36,7 @@ def test_a_lab_that_asks_for_too_much_is_flagged_after_ten_sessions(active_defin
     assert not active_definition.needs_review
     observed(active_definition, 1, cpu="1.00", memory=1024)
     kept = assessment_of(active_definition)
-    assert (kept.verdict, kept.n) == ("over", 10)
+    assert (kept.provisioning, kept.n) == ("over_provisioned", 10)
     assert kept.flags == {"cpu_cores": "over", "memory_gb": "over", "storage_gb": "over"}
     assert (kept.recommended_cpu_cores, kept.recommended_memory_gb) == (Decimal("1.50"), Decimal("1.50"))
     assert active_definition.needs_review
@@ -44,14 +45,14 @@ def test_a_lab_that_asks_for_too_much_is_flagged_after_ten_sessions(active_defin
 
 def test_a_lab_that_asks_for_too_little_is_flagged_after_five(active_definition, observed):
     observed(active_definition, 4, cpu="4.00")
-    assert assessment_of(active_definition).verdict == "insufficient"
+    assert assessment_of(active_definition).provisioning == "not_enough_data"
     observed(active_definition, 1, cpu="4.00")
     assert assessment_of(active_definition).flags["cpu_cores"] == "under"
 
 
 def test_memory_that_was_exceeded_is_flagged_at_once(active_definition, observed):
     observed(active_definition, 1, memory=4096)
-    assert assessment_of(active_definition).verdict == "under"
+    assert assessment_of(active_definition).provisioning == "under_provisioned"
     assert active_definition.review_reasons == ["Memory: 1 session exceeded 3.5 GB, up to 4."]
 
 
@@ -148,7 +149,7 @@ def test_what_fits_what_is_used_sorts_behind_waste_and_waste_behind_shortage(
     short, wasteful = make_definition("short", pool="cml-eu"), make_definition("wasteful", pool="cml-eu")
     observed(short, 1, memory=4096)
     observed(wasteful, 10, cpu="1.00")
-    rows = DefinitionAssessment.objects.order_by("-worth").values_list("definition__name", flat=True)
+    rows = DefinitionAssessment.objects.order_by("-priority").values_list("definition__name", flat=True)
     assert list(rows) == ["short", "wasteful", "campus"]
 
 
@@ -157,13 +158,13 @@ def test_an_excluded_session_does_not_count_and_can_be_brought_back(
 ):
     sessions = observed(active_definition, 5, memory=2048)
     [peak] = observed(active_definition, 1, memory=4096)
-    assert assessment_of(active_definition).verdict == "under"
+    assert assessment_of(active_definition).provisioning == "under_provisioned"
     exclude_session(session=peak, reason="a second manager by hand", actor=as_admin, now=now)
     active_definition.refresh_from_db()
     assert assessment_of(active_definition).n == 5
     assert "memory_gb" not in assessment_of(active_definition).flags
-    row = left_out(active_definition)[0]
-    assert (row.session_id, row.left_out, row.excluded_by) == (peak.pk, "excluded", "ada")
+    row = not_counted_sessions(active_definition)[0]
+    assert (row.session_id, row.not_counted_reason, row.excluded_by) == (peak.pk, "excluded", "ada")
     include_session(session=peak, reason="mistake", actor=as_admin, now=now)
     assert assessment_of(active_definition).n == 6
     assert sessions
@@ -193,7 +194,9 @@ def test_another_topology_is_another_epoch(active_definition, observed, now):
     evidence = evidence_of(active_definition, now=now)
     assert (evidence.digest.n, evidence.views["cpu_cores"].summary.max) == (1, 300)
     assert assessment_of(active_definition).n == 1
-    assert {row.session_id for row in left_out(active_definition)} == {session.pk for session in old}
+    assert {row.session_id for row in not_counted_sessions(active_definition)} == {
+        session.pk for session in old
+    }
     assert not rebuild_definition(definition=active_definition, now=now, check=True)
 
 
@@ -230,7 +233,7 @@ def test_each_revision_has_an_aggregate_of_its_own(active_definition, observed, 
 
 
 def memory_source(definition, now):
-    return evidence_of(definition, now=now).views["memory_gb"].basis
+    return evidence_of(definition, now=now).views["memory_gb"].source
 
 
 def test_the_source_becomes_used_when_four_fifths_have_it_and_can_be_switched(
@@ -239,8 +242,8 @@ def test_the_source_becomes_used_when_four_fifths_have_it_and_can_be_switched(
     observed(active_definition, 1, memory=None)
     observed(active_definition, 3, memory=1024)
     assert memory_source(active_definition, now) == "allocated"
-    switched = evidence_of(active_definition, now=now, bases={"memory_gb": "used"})
-    assert (switched.views["memory_gb"].basis, switched.views["memory_gb"].summary.n) == ("used", 3)
+    switched = evidence_of(active_definition, now=now, sources={"memory_gb": "used"})
+    assert (switched.views["memory_gb"].source, switched.views["memory_gb"].summary.n) == ("used", 3)
     observed(active_definition, 1, memory=1024)
     assert memory_source(active_definition, now) == "used"
 
@@ -399,7 +402,7 @@ def test_what_is_kept_is_what_the_rows_say(steps, active_definition, project, op
     "wrong",
     [
         {"n": 7},
-        {"verdict": "optimized"},
+        {"provisioning": "right_sized"},
         {"flags": {}},
         {"recommended_cpu_cores": Decimal(9)},
         {"recommended_memory_gb": None},

@@ -11,7 +11,6 @@ from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
 from lcm.services.sessions import transition_session
 from observations.models import DefinitionAssessment, SessionObservation
-from observations.signals import resources_observed
 from tests.support.factories import make_session
 from tests.support.observed_labs import HOUR, lived, post, seen
 
@@ -142,45 +141,35 @@ def test_times_have_to_be_sane(ago, fine, collecting, now):
             post(collecting, seen(now - ago), now)
 
 
-def test_it_is_told_in_the_change_log_and_by_a_signal(collecting, now):
-    heard = []
-
-    def hear(sender, session, observation, **kwargs):
-        heard.append((session.pk, observation.controller))
-
-    resources_observed.connect(hear)
-    try:
-        post(collecting, seen(now), now)
-    finally:
-        resources_observed.disconnect(hear)
-    assert heard == [(collecting.pk, "eu-1")]
+def test_an_observation_is_recorded_in_the_change_log(collecting, now):
+    post(collecting, seen(now), now)
     entry = ChangeLog.objects.get(object_id=str(collecting.pk), event="resources_observed")
     assert (entry.message, entry.actor) == ("Observation 1 recorded", "controller eu-1")
 
 
-def why_left_out(session):
+def not_counted_reason(session):
     row = SessionObservation.objects.get(session=session)
-    return row.left_out, row.is_sample
+    return row.not_counted_reason, row.is_sample
 
 
 def test_a_session_that_was_collected_counts(collecting, now):
     post(collecting, seen(now), now)
-    assert why_left_out(collecting) == ("", True)
+    assert not_counted_reason(collecting) == ("", True)
     assert DefinitionAssessment.objects.get(definition=collecting.definition).n == 1
 
 
 def test_a_running_session_counts_when_it_reaches_collecting(running, now):
     post(running, seen(now), now)
-    assert why_left_out(running) == ("not_collected", False)
+    assert not_counted_reason(running) == ("not_collected", False)
     transition_session(session=running, to=SessionStatus.COLLECTING, actor=SYSTEM, now=now)
-    assert why_left_out(running) == ("", True)
+    assert not_counted_reason(running) == ("", True)
     assert DefinitionAssessment.objects.get(definition=running.definition).n == 1
 
 
 def test_a_session_that_was_stopped_before_it_ran_does_not_count(session_in, now):
     session = session_in(SessionStatus.STOPPING, now=now - HOUR)
     post(session, seen(now), now)
-    assert why_left_out(session) == ("not_collected", False)
+    assert not_counted_reason(session) == ("not_collected", False)
 
 
 @pytest.mark.parametrize("first", ["observed", "stopped"])
@@ -190,7 +179,7 @@ def test_a_session_that_was_stopped_while_it_ran_counts(running, now, first):
     transition_session(session=running, to=SessionStatus.STOPPING, actor=SYSTEM, now=now)
     if first == "stopped":
         post(running, seen(now), now)
-    assert why_left_out(running) == ("", True)
+    assert not_counted_reason(running) == ("", True)
     assert DefinitionAssessment.objects.get(definition=running.definition).n == 1
 
 
@@ -198,10 +187,10 @@ def test_a_session_that_was_stopped_while_it_ran_counts(running, now, first):
 def test_nodes_have_to_be_booted_for_ten_minutes(minutes, counts, active_definition, project, operator, now):
     session = lived(active_definition, project, operator, ended=now, length=timedelta(minutes=minutes))
     post(session, seen(now), now)
-    assert why_left_out(session) == (("", True) if counts else ("too_short", False))
+    assert not_counted_reason(session) == (("", True) if counts else ("too_short", False))
 
 
 def test_a_session_of_which_nothing_was_measured_does_not_count(collecting, now):
     bare = {"observed_at": now.isoformat(), "observer": "lablet-controller", "errors": []}
     post(collecting, bare, now)
-    assert why_left_out(collecting) == ("not_measured", False)
+    assert not_counted_reason(collecting) == ("not_measured", False)

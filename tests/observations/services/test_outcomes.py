@@ -98,7 +98,7 @@ def test_being_slowed_once_is_no_regression_and_twice_is(revised, observed):
 def test_a_session_whose_use_was_not_read_counts_neither_for_nor_against(revised, observed):
     """The revision was based on used figures; allocated ones are not comparable."""
     made = revised.revisions.get(number=2)
-    assert (made.memory_gb, made.aggregate["resources"]["memory_gb"]["basis"]) == (Decimal(3), "used")
+    assert (made.memory_gb, made.aggregate["resources"]["memory_gb"]["source"]) == (Decimal(3), "used")
     observed(revised, 1, cpu="2.00", memory=None, storage=5000)
     observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
     assert outcome(revised) == "watching"
@@ -106,7 +106,7 @@ def test_a_session_whose_use_was_not_read_counts_neither_for_nor_against(revised
     assert outcome(revised) == "verified"
 
 
-def test_a_revision_by_hand_is_judged_on_the_usual_basis(known, observed, as_admin, now):
+def test_a_revision_by_hand_is_judged_on_the_usual_source(known, observed, as_admin, now):
     revise_definition(
         definition=known,
         requirements={"memory_gb": Decimal(3)},
@@ -186,15 +186,15 @@ def test_a_revision_is_not_judged_by_what_it_keeps(known, observed, as_admin, no
     assert known.needs_review
 
 
-def test_what_was_looked_at_on_another_basis_and_kept_is_stored_on_its_own(revised, observed, as_admin, now):
+def test_a_kept_resource_is_stored_with_its_default_source(revised, observed, as_admin, now):
     choices = {
         "cpu_cores": RequirementChoice("custom", Decimal(3)),
-        "memory_gb": RequirementChoice("keep", basis="allocated"),
+        "memory_gb": RequirementChoice("keep", source="allocated"),
     }
     made = apply(revised, choices, as_admin, now)
     kept = made.aggregate["resources"]["memory_gb"]
-    assert (kept["choice"], kept["basis"], kept["summary"]["max"]) == ("keep", "used", 245)
-    assert made.aggregate["resources"]["cpu_cores"]["basis"] == "used"
+    assert (kept["basis"], kept["source"], kept["summary"]["max"]) == ("keep", "used", 245)
+    assert made.aggregate["resources"]["cpu_cores"]["source"] == "used"
     observed(revised, 5, cpu="2.00", memory=2500, storage=5000)
     made.refresh_from_db()
     assert (made.number, made.outcome) == (3, "verified")

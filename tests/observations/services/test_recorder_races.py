@@ -178,7 +178,7 @@ def test_a_recording_that_waited_is_assessed_by_the_revision_applied_meanwhile(
             assert apply(active_definition, choices, as_admin, now).number == 2
         assert posted.result(30).was_new
     kept = DefinitionAssessment.objects.get(definition=active_definition)
-    assert (kept.n, kept.verdict, kept.flags) == (13, "optimized", {})
+    assert (kept.n, kept.provisioning, kept.flags) == (13, "right_sized", {})
     definition = LabletDefinition.objects.get(pk=active_definition.pk)
     assert not definition.needs_review
     assert (events("review_raised"), events("review_cleared")) == (1, 1)

@@ -59,8 +59,8 @@ def test_the_preview_tells_what_fits_on_the_real_workers(known, worker, project,
     session = make_session(known, project, operator, now=now)
     on_slot(session, ports={"r1_serial": 5041})
     made = preview(known, {"cpu_cores": RequirementChoice("custom", Decimal("2"))}, now)
-    assert (made.empty_before.sessions, made.empty_before.bound_by) == (4, "cpu_cores")
-    assert (made.empty_after.sessions, made.empty_after.bound_by) == (8, "cpu_cores")
+    assert (made.empty_before.sessions, made.empty_before.limited_by) == (4, "cpu_cores")
+    assert (made.empty_after.sessions, made.empty_after.limited_by) == (8, "cpu_cores")
     assert (made.free_before.sessions, made.free_after.sessions) == (3, 6)
     assert made.empty_after.by_limit["leases"] == 10
 
@@ -69,10 +69,10 @@ def test_ports_bind_as_on_the_real_workers(known, worker, project, operator, now
     needed = len(known.current_revision.port_template)
     Pool.objects.update(first_port=5041, last_port=5040 + 3 * needed)
     made = preview(known, CPU_RECOMMENDED, now)
-    assert (needed > 0, made.empty_after.sessions, made.empty_after.bound_word) == (True, 3, "ports")
+    assert (needed > 0, made.empty_after.sessions, made.empty_after.limit_label) == (True, 3, "ports")
     on_slot(make_session(known, project, operator, now=now), ports={"r9_vnc": 5041})
     made = preview(known, CPU_RECOMMENDED, now)
-    assert (made.empty_after.sessions, made.free_after.sessions, made.free_after.bound_word) == (
+    assert (made.empty_after.sessions, made.free_after.sessions, made.free_after.limit_label) == (
         3,
         2,
         "ports",
@@ -83,8 +83,8 @@ def test_leases_bind_as_on_the_real_workers(known, worker, project, operator, no
     Slot.objects.update(max_leases=3)
     on_slot(make_session(known, project, operator, now=now))
     made = preview(known, CPU_RECOMMENDED, now)
-    assert (made.empty_after.sessions, made.empty_after.bound_word) == (3, "leases")
-    assert (made.free_after.sessions, made.free_after.bound_word) == (2, "leases")
+    assert (made.empty_after.sessions, made.empty_after.limit_label) == (3, "leases")
+    assert (made.free_after.sessions, made.free_after.limit_label) == (2, "leases")
 
 
 def test_slots_that_get_no_sessions_do_not_count(known, worker, now):
@@ -106,7 +106,7 @@ def test_applying_makes_a_revision_with_its_evidence(known, as_admin, now):
         RevisionOutcome.WATCHING,
     )
     evidence = revision.aggregate["resources"]["cpu_cores"]
-    assert evidence["trail"] == "decayed p95 3 used × 1.15 = 3.45, rounded up to 3.5 cores"
+    assert evidence["derivation"] == "decayed p95 3 used × 1.15 = 3.45, rounded up to 3.5 cores"
     assert (evidence["summary"]["n"], evidence["exceeding"]) == (10, 0)
     assert ChangeLog.objects.filter(event="definition_revised", reason="ten sessions say so").exists()
 
@@ -132,7 +132,7 @@ def test_new_sessions_pin_the_new_revision_and_others_keep_theirs(known, as_admi
         (
             {
                 "cpu_cores": RequirementChoice("p95"),
-                "memory_gb": RequirementChoice("max", basis="allocated"),
+                "memory_gb": RequirementChoice("max", source="allocated"),
                 "storage_gb": RequirementChoice("custom", Decimal(9)),
             },
             RevisionBasis.MIXED,
@@ -140,7 +140,7 @@ def test_new_sessions_pin_the_new_revision_and_others_keep_theirs(known, as_admi
             "CPU p95 used, memory max allocated, storage custom",
         ),
         (
-            # 7 GB is the current value; choosing it explicitly counts as a choice.
+            # 7 GB is the current value; choosing it explicitly counts as a custom value.
             {
                 "cpu_cores": RequirementChoice("custom", Decimal(3)),
                 "storage_gb": RequirementChoice("custom", Decimal(7)),
@@ -177,7 +177,7 @@ def test_a_revision_keeps_the_basis_of_each_resource(choices, basis, chosen, mix
         ({"cpu_cores": RequirementChoice("custom", Decimal("1.001"))}, "cpu_cores"),
         ({"cpu_cores": RequirementChoice("custom", Decimal(10**7))}, "cpu_cores"),
         ({"cpu_cores": RequirementChoice("custom", Decimal("NaN"))}, "cpu_cores"),
-        ({"cpu_cores": RequirementChoice("max", basis="guessed")}, "cpu_cores"),
+        ({"cpu_cores": RequirementChoice("max", source="guessed")}, "cpu_cores"),
     ],
 )
 def test_what_cannot_be_chosen_is_refused(choices, field, known, now):
@@ -210,10 +210,10 @@ def test_nothing_is_applied_without_a_preview(known, as_admin, now):
         ]
 
 
-def test_another_choice_than_the_previewed_one_is_refused(known, as_admin, now):
+def test_values_that_differ_from_the_preview_are_refused(known, as_admin, now):
     token = preview(known, CPU_RECOMMENDED, now).token
     told = refused(known, {"cpu_cores": RequirementChoice("max")}, as_admin, now, token=token)
-    assert told[0].startswith("The choice differs from the preview")
+    assert told[0].startswith("The values differ from the preview")
 
 
 def test_a_custom_number_is_part_of_what_was_previewed(known, as_admin, now):

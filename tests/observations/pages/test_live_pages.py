@@ -13,8 +13,7 @@ from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Kernel
 from observations.livestats.history import History
 from observations.livestats.states import LiveState
-from observations.pages.live_texts import bytes_text, readings
-from observations.pages.sparklines import spark_of
+from observations.pages.live_texts import bytes_text, readings, spark_of
 from tests.support.control_plane import free_address
 from tests.support.fake_prometheus import Says, always, gauge, grown, read_at, vector
 from tests.support.observed_labs import on_slot

@@ -6,7 +6,7 @@ import pytest
 
 from lcm.domain.lifecycle import SessionStatus
 from observations.api import live_serializers
-from tests.observations.livestats.test_live_pages import GB, answers
+from tests.observations.pages.test_live_pages import GB, answers
 from tests.support.fake_prometheus import Says, always, usual
 
 
