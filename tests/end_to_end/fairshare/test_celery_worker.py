@@ -80,13 +80,11 @@ def processes(transactional_db, tmp_path: Path, metrics: Address) -> Iterator[li
 
 def order_of_the_queue(stage: Stage) -> list[str]:
     """Return the owners of waiting sessions in scheduling order."""
-    standings = factors_in_pool(stage.pool)
+    factors = factors_in_pool(stage.pool)
     waiting = LabletSession.objects.filter(status=S.PENDING).select_related("owner").order_by("created_at")
     ranked = sorted(
         waiting,
-        key=lambda each: tuple(
-            -v for v in standings.get((each.owner_id, each.project_id), LevelFactors())[:3]
-        ),
+        key=lambda each: tuple(-v for v in factors.get((each.owner_id, each.project_id), LevelFactors())[:3]),
     )
     return [session.owner.username for session in ranked]
 

@@ -25,7 +25,7 @@ def test_usage_buckets(busy, api, viewer):
     client = api(viewer)
     rows = client.get("/api/usage-buckets/?level=user&pool=cml-eu").json()["results"]
     ann = next(row for row in rows if row["name"] == "ann")
-    assert (ann["day"], ann["within"], ann["hours"]["cpu_cores"]) == ("2026-03-02", "ccna", 8.0)
+    assert (ann["day"], ann["parent_name"], ann["hours"]["cpu_cores"]) == ("2026-03-02", "ccna", 8.0)
     assert ann["exact_seconds"]["cpu_cores"] == "28800"
     assert ann["parent"] == str(busy.projects["ccna"].pk)
 
@@ -44,8 +44,8 @@ def test_a_day_that_is_none_is_refused(api, viewer):
 
 def test_fair_shares_say_how_they_came_about(busy, api, viewer):
     rows = api(viewer).get("/api/fair-shares/?pool=cml-eu&level=user&sort=rank").json()["results"]
-    ann = next(row for row in rows if row["name"] == "ann" and row["within"] == "ccna")
-    assert (ann["weight"], ann["weight_source"], ann["used_weight"]) == (None, "policy", 1.0)
+    ann = next(row for row in rows if row["name"] == "ann" and row["parent_name"] == "ccna")
+    assert (ann["weight"], ann["weight_source"], ann["effective_weight"]) == (None, "policy", 1.0)
     assert ann["decayed_hours"]["cpu_cores"] == 8.0
     assert ann["calculated"]["policy"]["half_life_days"] == 7.0
     assert (ann["calculated"]["first_day"], ann["calculated"]["last_day"]) == ("2026-02-03", "2026-03-02")
@@ -113,16 +113,16 @@ def test_weights_in_no_pool_are_refused(busy, api, admin):
 def test_policies(busy, api, admin):
     client = api(admin)
     shown = client.get("/api/fair-share-policies/").json()["results"]
-    assert {row["pool_name"]: row["own"] for row in shown} == {"cml-eu": False, "cml-us": False}
+    assert {row["pool_name"]: row["is_custom"] for row in shown} == {"cml-eu": False, "cml-us": False}
     path = f"/api/fair-share-policies/{busy.pool.pk}"
     moved = client.post(f"{path}/preview", {"half_life_days": 1}).json()
-    assert moved["text"].endswith("change place")
+    assert moved["text"].startswith("Rank changes: ")
     bare = client.patch(path, {"half_life_days": 1})
     assert (bare.status_code, list(bare.json()["details"])) == (400, ["reason"])
     saved = client.patch(
         path, {"half_life_days": 1, "resource_weights": {"gpu": 2}, "reason": "exams"}
     ).json()
-    assert (saved["own"], saved["half_life_days"], saved["lookback_days"]) == (True, 1.0, 28)
+    assert (saved["is_custom"], saved["half_life_days"], saved["lookback_days"]) == (True, 1.0, 28)
     assert saved["resource_weights"]["gpu"] == 2.0
     assert saved["resource_weight_sources"] == {
         "cpu_cores": "default", "memory_gb": "default", "storage_gb": "default", "gpu": "policy",

@@ -22,7 +22,7 @@ from fairshare.arithmetic.factor import (
     usage_ratio,
 )
 from fairshare.arithmetic.policy import Policy, policy_problems, weight_problem
-from fairshare.arithmetic.tree import FairShareResult, Subject, calculate, level_factors
+from fairshare.arithmetic.tree import FairShareResult, Subject, calculate, compared_factors
 from fairshare.arithmetic.units import RESOURCES
 
 NONE = (0.0, 0.0, 0.0, 0.0)
@@ -202,7 +202,7 @@ SLURM_SAYS = {  # norm share, effective usage, factor
 
 
 def test_the_relative_rule_prints_what_sshare_prints():
-    found = tree(*SLURM, elsewhere=30.0)
+    found = tree(*SLURM, unattributed=30.0)
     printed = {
         path: tuple(f"{value:.6f}" for value in (row.norm_share, row.effective, row.factor))
         for path, row in found.items()
@@ -212,7 +212,7 @@ def test_the_relative_rule_prints_what_sshare_prints():
 
 
 def test_the_classic_order_is_by_the_factor_alone():
-    found = tree(*SLURM, elsewhere=30.0, policy=Policy(order="classic"))
+    found = tree(*SLURM, unattributed=30.0, policy=Policy(order="classic"))
     people = sorted(SLURM_SAYS, key=lambda path: found[path].rank)
     assert people == ["D/F/user-5", "D/E/user-4", "A/B/user-1", "A/C/user-3", "A/C/user-2"]
 
@@ -223,7 +223,7 @@ def test_the_tree_order_compares_where_ancestors_part():
     In D: F has no usage, so it is before E. In A: B (30/40)/(20/45) = 1.6875, C (10/40)/(25/45) = 0.45.
     In C: user 3 has no usage.
     """
-    found = tree(*SLURM, elsewhere=30.0)
+    found = tree(*SLURM, unattributed=30.0)
     people = sorted(SLURM_SAYS, key=lambda path: found[path].rank)
     assert people == ["D/F/user-5", "D/E/user-4", "A/B/user-1", "A/C/user-3", "A/C/user-2"]
     assert found["A"].level_fair_share == pytest.approx(0.4 / (45 / 70))
@@ -315,7 +315,7 @@ def test_without_any_usage_everybody_is_at_the_top():
             policy=policy,
             capacity=(10.0, 10.0, 0.0, 0.0),
         ).values()
-        assert {(row.factor, row.rank, row.standing[-1]) for row in rows} == {(1.0, 1, 1.0)}
+        assert {(row.factor, row.rank, row.level_factors[-1]) for row in rows} == {(1.0, 1, 1.0)}
 
 
 def test_weights_that_nobody_set_are_the_policy_s():
@@ -413,8 +413,8 @@ def test_factors_and_standings_stay_in_range(leaves, order):
     policy = Policy(order=order)
     for row in grown(leaves, policy=policy).values():
         assert 0 < row.factor <= 1
-        assert all(0 < value <= 1 for value in level_factors(row, policy))
-        assert len(level_factors(row, policy)) == 3
+        assert all(0 < value <= 1 for value in compared_factors(row, policy))
+        assert len(compared_factors(row, policy)) == 3
 
 
 @given(
@@ -430,7 +430,7 @@ def test_any_weights_give_factors_and_standings_in_range(leaves, given_weights, 
     for row in tree(*((path, *values) for path, values in rows.items()), policy=policy).values():
         assert 0 <= row.factor <= 1
         assert 0 <= row.norm_share <= 1
-        assert all(0 <= value <= 1 for value in level_factors(row, policy))
+        assert all(0 <= value <= 1 for value in compared_factors(row, policy))
 
 
 @given(leaves=trees)
@@ -449,7 +449,7 @@ def test_using_more_never_helps(leaves, more):
     before = grown(leaves)["/".join(path)]
     after = grown({**leaves, path: (weight, usage + more)})["/".join(path)]
     assert after.factor <= before.factor + 1e-12
-    assert after.rank >= before.rank or math.isclose(after.standing[-1], before.standing[-1])
+    assert after.rank >= before.rank or math.isclose(after.level_factors[-1], before.level_factors[-1])
 
 
 @given(leaves=trees)
@@ -457,7 +457,9 @@ def test_the_order_is_that_of_the_level_fair_shares(leaves):
     rows = grown(leaves)
     people = sorted((row for path, row in rows.items() if path.count("/") == 2), key=lambda row: row.rank)
     for first, second in pairwise(people):
-        parts = next((depth for depth in range(3) if first.standing[depth] != second.standing[depth]), None)
+        parts = next(
+            (depth for depth in range(3) if first.level_factors[depth] != second.level_factors[depth]), None
+        )
         if parts is not None:
             above = ["/".join(row.path[: parts + 1]) for row in (first, second)]
             assert rows[above[0]].ratio < rows[above[1]].ratio
@@ -505,7 +507,7 @@ def test_a_stored_weight_outside_of_the_limits_breaks_no_calculation(stored, pol
     for row in found.values():
         assert 0 < row.factor <= 1
         assert 0 < row.norm_share <= 1
-        assert all(0 < value <= 1 for value in row.standing)
+        assert all(0 < value <= 1 for value in row.level_factors)
 
 
 @pytest.mark.parametrize(

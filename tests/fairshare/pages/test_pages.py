@@ -64,8 +64,8 @@ def text_of(response):
 
 def test_the_page_answers_in_words_first(busy, as_, viewer):
     text = text_of(as_(viewer).get(FAIR))
-    assert "academy is above its share , so security goes first within a priority" in text
-    assert "The largest part comes from ccna, at 3.0 times its share." in text
+    assert "academy is above its share. Within a priority, security goes first." in text
+    assert "Project ccna contributes most: 3.0 times its share." in text
     assert "core-hours in 14 days" in text
 
 
@@ -95,7 +95,7 @@ def test_a_search_finds_projects_and_people(busy, as_, viewer):
     found = text_of(client.get(f"{FAIR}&q=ann"))
     assert "ann academy / ccnp" in found
     assert "Search results." in found
-    assert "Nothing found" in text_of(client.get(f"{FAIR}&q=zebra"))
+    assert "No matches" in text_of(client.get(f"{FAIR}&q=zebra"))
 
 
 def test_a_search_looks_past_accounts_in_no_project_and_says_when_there_are_more(
@@ -106,7 +106,7 @@ def test_a_search_looks_past_accounts_in_no_project_and_says_when_there_are_more
     client = as_(viewer)
     found = text_of(client.get(f"{FAIR}&q=ann"))
     assert "ann academy / ccnp" in found
-    assert "More are called like this" not in found
+    assert "More matches exist" not in found
     monkeypatch.setattr(shares, "MAX_SEARCH_ROWS", 1)
     assert "More matches exist; enter more of the name." in text_of(client.get(f"{FAIR}&q=ann"))
 
@@ -274,11 +274,11 @@ EDIT = "/fair-share/policy?pool=cml-eu"
 def test_a_policy_is_previewed_and_saved(busy, as_, admin):
     client = as_(admin)
     form = text_of(client.get(EDIT))
-    assert "Usage halves every 7 days and counts for 28 days." in form
+    assert "Usage has a half-life of 7 days and counts for 28 days." in form
     assert "Resource weights CPU, per core-hour" in form
     assert 'value="7"' in client.get(EDIT).content.decode()
     shown = client.post(EDIT, {**POLICY, "preview": "1"}, headers={"HX-Request": "true"})
-    assert "change place" in text_of(shown)
+    assert "Waiting sessions with a new position" in text_of(shown)
     assert not FairSharePolicy.objects.exists()
     bare = client.post(EDIT, POLICY)
     assert (bare.status_code, list(bare.context["form"].errors)) == (422, ["reason"])
@@ -305,7 +305,7 @@ def test_rank_by_factor_alone_is_told_as_such(busy, as_, viewer):
 def test_a_preview_works_without_javascript(busy, as_, admin):
     shown = as_(admin).post(EDIT, {**POLICY, "preview": "1"})
     assert "Fair-share policy of cml-eu" in text_of(shown)
-    assert "change place" in text_of(shown)
+    assert "Waiting sessions with a new position" in text_of(shown)
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_a_bad_policy_is_refused_at_its_field(field, value, said, busy, as_, adm
     shown = text_of(
         client.post(EDIT, {**POLICY, field: value, "preview": "1"}, headers={"HX-Request": "true"})
     )
-    assert "change place" not in shown
+    assert "Waiting sessions with a new position" not in shown
     assert f"{said}: " in shown
     assert "_" not in shown
     assert not FairSharePolicy.objects.exists()
@@ -346,7 +346,7 @@ def test_the_explorer_says_who_used_most(busy, as_, viewer):
     [
         ("level=user", "academy / ccna / ann"),
         ("level=domain&resource=memory_gb", "academy used most: 21 GB-hours"),
-        ("first=2026-01-01&last=2026-01-31", "No usage in the 31 days"),
+        ("first=2026-01-01&last=2026-01-31", "No usage from 01 Jan 2026 to 31 Jan 2026."),
         ("pool=cml-us", "No usage"),
         ("resource=gpu", "No usage"),
     ],

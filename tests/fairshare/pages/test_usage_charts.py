@@ -57,7 +57,7 @@ def test_the_most_have_a_line_and_the_others_one_together(used, level, pool, poo
     found = usage_by_subject(period, level, CPU, 5)
     assert [round(each.amounts[CPU]) for each in found.subjects] == [pools * 3 * n for n in (7, 6, 5, 4, 3)]
     assert found.count == PEOPLE
-    assert found.subjects[0].part == pytest.approx(7 / 28)
+    assert found.subjects[0].share == pytest.approx(7 / 28)
     chart = usage_by_day(period, level, CPU, found.top)
     assert [series.values for series in chart.series] == [[pools * n] * 3 for n in (4, 5, 6, 7, 1 + 2 + 3)]
     assert chart.series[-1].name == "others"

@@ -85,9 +85,9 @@ def test_a_row_says_what_it_was_made_of(stage, used):
     ann = share(stage, "ann", "ccna")
     assert (ann.cpu_hours, ann.memory_hours, ann.storage_hours, ann.gpu_hours) == (8, 4, 2, 1)
     assert ann.usage == 8 + 4 * 0.25 + 8
-    assert (ann.weight, ann.weight_source, ann.used_weight) == (None, "policy", 1.0)
+    assert (ann.weight, ann.weight_source, ann.effective_weight) == (None, "policy", 1.0)
     ccna = share(stage, "ccna")
-    assert (ccna.weight, ccna.weight_source, ccna.used_weight, ccna.share) == (3.0, "own", 3.0, 0.75)
+    assert (ccna.weight, ccna.weight_source, ccna.effective_weight, ccna.share) == (3.0, "own", 3.0, 0.75)
     assert (calculation.first_day, calculation.last_day) == (date(2026, 2, 3), date(2026, 3, 2))
     assert calculation.policy["half_life_days"] == 7.0
     assert calculation.at == stage.clock()
@@ -392,13 +392,13 @@ def test_a_preview_says_who_moves_and_writes_nothing(stage, used):
         stage.ask(who, project)
     before = list(FairShare.objects.values())
     found = preview_fair_share(stage.pool, now=stage.clock(), weights={key(stage, "security"): 9})
-    assert [(move.name, move.within, move.rank_before, move.rank_after) for move in found.up] == [
+    assert [(move.name, move.parent_name, move.rank_before, move.rank_after) for move in found.up] == [
         ("cyd", "security / soc", 4, 1)
     ]
     assert {move.name for move in found.down} == {"ann", "bob"}
     assert (found.up_count, found.down_count, found.same_count) == (1, 3, 0)
     assert (found.waiting_moved, found.waiting) == (2, 2)
-    assert found.text == "1 person moves up, 3 down, 2 of 2 waiting sessions change place"
+    assert found.text == "Rank changes: 1 up, 3 down. Waiting sessions with a new position: 2 of 2."
     assert list(FairShare.objects.values()) == before
 
 
@@ -407,7 +407,7 @@ def test_a_preview_of_a_policy(stage, used):
     used("cyd", "soc", 10)
     changed = changed_policy(policy_of(stage.pool), {"lookback_days": 5})
     found = preview_fair_share(stage.pool, now=stage.clock(), policy=changed)
-    assert [(move.name, move.within, move.rank_after) for move in found.up] == [
+    assert [(move.name, move.parent_name, move.rank_after) for move in found.up] == [
         ("ann", "academy / ccna", 1),
         ("bob", "academy / ccna", 1),
     ]

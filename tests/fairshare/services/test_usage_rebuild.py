@@ -44,7 +44,7 @@ def test_a_rebuild_mends_what_differs_and_compares(busy, as_admin, now):
     run_job(str(job.pk))
     job.refresh_from_db()
     assert (job.state, job.done, job.total) == (JobState.DONE, 1, 1)
-    assert job.result == "1 bucket was mended."
+    assert job.result == "1 bucket was repaired."
     assert UsageCheck.objects.latest("pk").difference_count == 0
 
 
@@ -61,7 +61,7 @@ def test_a_day_whose_records_were_removed_since_the_start_keeps_its_buckets(busy
     before = list(UsageBucket.objects.order_by("pk").values())
     run_job(str(job.pk))
     job.refresh_from_db()
-    assert (job.state, job.done, job.refused, job.result) == (JobState.DONE, 0, 1, "0 buckets were mended.")
+    assert (job.state, job.done, job.refused, job.result) == (JobState.DONE, 0, 1, "0 buckets were repaired.")
     assert "Records of 2026-03-02 were removed" in str(job.notes)
     with pytest.raises(StateConflict, match="Records of 2026-03-02 were removed"):
         rebuild_day(busy.clock().date())

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Sum
 
 from fairshare.arithmetic.slices import to_ms
-from fairshare.arithmetic.units import UNITS_AN_HOUR, usage_units
+from fairshare.arithmetic.units import UNITS_AN_HOUR
 from fairshare.models import Allocation, UsageBatch, UsageRecord
 from fairshare.services import usage_records
 from fairshare.services.usage_records import AllocationPage, pages, record_page
@@ -20,6 +20,7 @@ from scheduling.coordination.coordinator import coordinator
 from scheduling.models import ObserverRun
 from tests.support.fairshare_setup import recorded
 from tests.support.fake_runtime import Clock
+from tests.support.usage_reference import usage_units
 
 
 def periods(session=None):

@@ -83,23 +83,23 @@ def test_old_sums_are_shown_while_they_are_made_anew(too_much, asked, look, time
     look()
     sum_usage(*asked[0])
     time_machine.move_to(too_much.clock() + usage_totals.FRESH - timedelta(seconds=1), tick=False)
-    assert "being recalculated" not in text_of(look())
+    assert "recalculation enqueued" not in text_of(look())
     too_much.clock.advance(hours=3)
     too_much.run("record", "aggregate")
     time_machine.move_to(too_much.clock(), tick=False)
     text = text_of(look())
     assert "ann used most: 24 core-hours" in text
-    assert "calculated 3 h ago , being recalculated" in text
+    assert "calculated 3 h ago , recalculation enqueued" in text
     assert asked == [asked[0]] * 2
     sum_usage(*asked[1])
     text = text_of(look())
     assert "ann used most: 60 core-hours" in text
-    assert "being recalculated" not in text
+    assert "recalculation enqueued" not in text
 
 
 def test_a_worker_that_does_not_answer_is_asked_again_later(too_much, asked, look, time_machine):
     look()
-    time_machine.shift(usage_totals.PATIENCE_SECONDS - 1)
+    time_machine.shift(usage_totals.TASK_SECONDS - 1)
     look()
     assert len(asked) == 1
     time_machine.shift(2)
@@ -146,7 +146,7 @@ def test_without_a_cache_the_page_says_so(too_much, asked, look, monkeypatch):
 
 def test_sums_are_made_one_at_a_time(too_much, asked, look, monkeypatch):
     look()
-    question, at = usage_totals.UsageQuery.of(*asked[0]), too_much.clock()
+    question, at = usage_totals.UsageQuery.from_arguments(*asked[0]), too_much.clock()
     inside = []
 
     def slowly(*arguments):
@@ -163,7 +163,7 @@ def test_sums_are_made_one_at_a_time(too_much, asked, look, monkeypatch):
 
 def test_a_sum_that_fails_does_not_keep_others_back(too_much, asked, look, monkeypatch):
     look()
-    question = usage_totals.UsageQuery.of(*asked[0])
+    question = usage_totals.UsageQuery.from_arguments(*asked[0])
     with monkeypatch.context() as broken:
         broken.setattr(usage_totals, "usage_by_subject", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
