@@ -50,7 +50,7 @@ class Stage:
         }
         Membership.objects.update(joined_at=self.clock() - timedelta(days=1))
 
-    def ask(self, who: str = "ann", project: str = "ccna", **fields: Any) -> LabletSession:
+    def request(self, who: str = "ann", project: str = "ccna", **fields: Any) -> LabletSession:
         hours = {"ends_at": self.clock() + timedelta(hours=8)}
         return make_session(
             self.lab, self.projects[project], self.people[who], now=self.clock(), **{**hours, **fields}
@@ -58,7 +58,7 @@ class Stage:
 
     def start(self, who: str = "ann", project: str = "ccna") -> LabletSession:
         """Request a session that holds a slot from now on."""
-        session = self.ask(who, project)
+        session = self.request(who, project)
         self.step(session, S.SCHEDULED)
         return session
 

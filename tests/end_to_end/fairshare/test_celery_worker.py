@@ -108,9 +108,9 @@ def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scrap
     for status in (S.INSTANTIATING, S.READY, S.RUNNING):
         stage.step(busy, status)
     stage.clock.now = timezone.now()
-    stage.ask("ann", "ccna")
+    stage.request("ann", "ccna")
     stage.clock.advance(seconds=1)
-    stage.ask("cyd", "soc")
+    stage.request("cyd", "soc")
     assert order_of_the_queue(stage) == ["ann", "cyd"]
 
     def log() -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_prometheus import ENOUGH, StandIn, stand_in
+from tests.support.fake_prometheus import ENOUGH, FakePrometheus, run_fake_prometheus
 
 
 @pytest.fixture
-def prometheus(settings: Any) -> Iterator[StandIn]:
+def prometheus(settings: Any) -> Iterator[FakePrometheus]:
     """A stand-in known to LCM, without caching."""
-    with stand_in() as made:
+    with run_fake_prometheus() as made:
         settings.CONFIG |= {
             "PROMETHEUS_URL": made.url,
             "LIVE_STATS_CACHE": 0.0,
