@@ -135,7 +135,7 @@ def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scrap
     ProcessLease.objects.create(name=f"tick:{pool.pk}", holder="dead", expires_at=now)
     resumed = TickRun.objects.filter(pool=pool, started_at__gt=now)
     wait_until(resumed.exists, "the tick of a dead holder is resumed", details=log)
-    told = ScrapeTarget.objects.filter(kind="worker", address=str(metrics))
-    wait_until(told.exists, "Prometheus is told of the worker", details=log)
+    target = ScrapeTarget.objects.filter(kind="worker", address=str(metrics))
+    wait_until(target.exists, "the worker is a scrape target", details=log)
     assert "lcm_tasks_total" in httpx.get(f"http://{metrics}/metrics", timeout=30).text
     assert not ObserverRun.objects.exclude(error="").exists()

@@ -426,8 +426,8 @@ def test_the_lag_is_the_age_of_the_factors_and_is_shown_when_it_exceeds_the_inte
     observer = coordinator.observers["fair-share-calculation"]
     stage.run("calculate")
     client.force_login(viewer)
-    for age, told in ((observer.interval, True), (observer.interval + timedelta(seconds=1), False)):
+    for age, is_up_to_date in ((observer.interval, True), (observer.interval + timedelta(seconds=1), False)):
         assert observer.lag(stage.clock() + age) == age
         time_machine.move_to(stage.clock() + age, tick=False)
         page = client.get("/observers/fair-share-calculation/").content.decode()
-        assert ("<dd>up to date</dd>" in page) is told
+        assert ("<dd>up to date</dd>" in page) is is_up_to_date

@@ -118,9 +118,7 @@ def test_the_page_polls_until_the_sum_is_available(large_usage, enqueued, open_p
     assert 'id="usage-lead" hx-swap-oob="true"' in there
 
 
-def test_without_a_broker_the_page_shows_an_error_and_enqueues_when_it_is_back(
-    large_usage, open_page, monkeypatch
-):
+def test_the_page_reports_a_missing_broker_and_enqueues_once_it_is_back(large_usage, open_page, monkeypatch):
     def refuse(*arguments, **fields):
         raise ConnectionRefusedError
 
