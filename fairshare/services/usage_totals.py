@@ -21,7 +21,7 @@ KEPT_SECONDS = 86_400
 TASK_SECONDS = 600
 SUBJECTS = 100
 # Prefix of every key; increase the number when the format of cached values changes.
-KEY_PREFIX = "usage-sums:1"
+KEY_PREFIX = "usage-sums:2"
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def import_many(page: Page) -> None:
 
 
 def take(page: Page, folder: Path, names: list[str]) -> None:
-    """Each picture: what a window shows of the page, light, once what loads later has come."""
+    """Take each image: the window in the light theme, after lazy panels have loaded."""
     folder.mkdir(parents=True, exist_ok=True)
     log_in(page, "admin")
     crowd(page)

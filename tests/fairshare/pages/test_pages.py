@@ -151,7 +151,7 @@ def test_pages_have_the_export_menu_of_lists(path, busy, as_, viewer):
 
 def test_shares_are_exported_as_csv(busy, as_, viewer):
     body = b"".join(as_(viewer).get(f"{FAIR}&format=csv")).decode().splitlines()
-    assert body[0].startswith("Pool,Level,Name,Parent name,Subject id,Parent id,Weight,Used weight")
+    assert body[0].startswith("Pool,Level,Name,Parent name,Subject id,Parent id,Weight,Effective weight")
     assert any(line.startswith("cml-eu,user,ann,ccna,") for line in body)
 
 
