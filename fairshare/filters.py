@@ -14,7 +14,7 @@ class UsageBucketFilter(df.FilterSet):  # type: ignore[misc]
     pool = df.CharFilter(label="Pool", max_length=63)
     level = ChoicesFilter(choices=Level.choices, label="Level")
     subject = df.UUIDFilter(field_name="subject_id", label="Subject")
-    parent = df.UUIDFilter(field_name="parent_id", label="Within")
+    parent = df.UUIDFilter(field_name="parent_id", label="Parent")
     day_from = df.DateFilter(field_name="day", lookup_expr="gte", label="From")
     day_to = df.DateFilter(field_name="day", lookup_expr="lte", label="To")
 
@@ -26,7 +26,7 @@ class UsageBucketFilter(df.FilterSet):  # type: ignore[misc]
 class FairShareFilter(PoolChoices):
     level = ChoicesFilter(choices=Level.choices, label="Level")
     subject = df.UUIDFilter(field_name="subject_id", label="Subject")
-    parent = df.UUIDFilter(field_name="parent_id", label="Within")
+    parent = df.UUIDFilter(field_name="parent_id", label="Parent")
 
     class Meta:
         model = FairShare

@@ -18,9 +18,9 @@ def remove_old_usage() -> None:
 
 
 @shared_task(bind=True, max_retries=100)
-def sum_usage(self: Task, *words: str) -> None:
+def sum_usage(self: Task, *arguments: str) -> None:
     """Compute and cache a requested sum; retry later while another sum is running."""
-    if not usage_totals.cache_totals(usage_totals.UsageQuery.of(*words), now=timezone.now()):
+    if not usage_totals.cache_totals(usage_totals.UsageQuery.from_arguments(*arguments), now=timezone.now()):
         raise self.retry(countdown=5)
 
 

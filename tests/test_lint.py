@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.environment import clean_environment
 
-# They say the same whatever the database, and take seconds.
+# Independent of the database, and slow.
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 ROOT = Path(__file__).parents[1]
 CHECKS = (
@@ -24,7 +24,7 @@ CHECKS = (
 
 
 def lint(*options: str, data: Path) -> subprocess.CompletedProcess[str]:
-    """The Makefile says what is checked; it is told to use what these tests run with."""
+    """Run the checks of the Makefile with the programs and settings of these tests."""
     env = clean_environment(DATA_DIR=str(data))
     for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
         env.pop(name, None)

@@ -51,7 +51,7 @@ class UsageBucketSerializer(serializers.ModelSerializer[UsageBucket]):
         source="parent_id", help_text="The project of a person, the domain of a project."
     )
     name = serializers.CharField()
-    within = serializers.CharField()
+    parent_name = serializers.CharField()
     hours = AmountsSerializer(read_only=True)
     exact_seconds = serializers.SerializerMethodField(help_text="Amount × seconds, without rounding.")
 
@@ -65,7 +65,7 @@ class UsageBucketSerializer(serializers.ModelSerializer[UsageBucket]):
             "subject",
             "parent",
             "name",
-            "within",
+            "parent_name",
             "hours",
             "exact_seconds",
         ]
@@ -116,7 +116,7 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
     subject = serializers.UUIDField(source="subject_id")
     parent = serializers.UUIDField(source="parent_id")  # type: ignore[assignment]
     name = serializers.CharField()
-    within = serializers.CharField()
+    parent_name = serializers.CharField()
     weight = WeightField(source="own_weight", allow_null=True, read_only=True)
     weight_source = serializers.ChoiceField(choices=["own", "policy"])
     level_fair_share = serializers.FloatField(
@@ -128,10 +128,10 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
     class Meta:
         model = FairShare
         fields = [
-            "id", "pool", "level", "subject", "parent", "name", "within", "weight", "weight_source",
-            "used_weight", "share", "norm_share", "decayed_hours", "usage", "actual_usage",
-            "effective_usage", "factor", "level_fair_share", "domain_standing", "project_standing",
-            "user_standing", "rank", "calculated",
+            "id", "pool", "level", "subject", "parent", "name", "parent_name", "weight", "weight_source",
+            "effective_weight", "share", "norm_share", "decayed_hours", "usage", "actual_usage",
+            "effective_usage", "factor", "level_fair_share", "domain_level_factor", "project_level_factor",
+            "user_level_factor", "rank", "calculated",
         ]  # fmt: skip
 
     @extend_schema_field(AmountsSerializer)
@@ -180,7 +180,7 @@ class ChangedSerializer(serializers.Serializer[Any]):
 
 class RankChangeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    within = serializers.CharField()
+    parent_name = serializers.CharField()
     rank_before = serializers.IntegerField()
     rank_after = serializers.IntegerField()
     factor_before = serializers.FloatField()
@@ -225,7 +225,7 @@ class PoolPolicy:
 
     pool: Pool
     policy: Policy
-    own: bool
+    is_custom: bool
 
     @property
     def weights(self) -> dict[str, float]:
@@ -242,13 +242,13 @@ class PoolPolicy:
 
 def _shown(pool: Pool) -> PoolPolicy:
     row: FairSharePolicy | None = getattr(pool, "fair_share_policy", None)
-    return PoolPolicy(pool, row.values if row else Policy(), own=row is not None)
+    return PoolPolicy(pool, row.values if row else Policy(), is_custom=row is not None)
 
 
 class PolicySerializer(serializers.Serializer[Any]):
     pool = serializers.UUIDField(source="pool.pk")
     pool_name = serializers.CharField(source="pool.name")
-    own = serializers.BooleanField(help_text="False: the defaults.")
+    is_custom = serializers.BooleanField(help_text="False: the pool uses the default policy.")
     half_life_days = serializers.FloatField(source="policy.half_life_days")
     lookback_days = serializers.IntegerField(source="policy.lookback_days")
     normalisation = serializers.ChoiceField(choices=Normalisation.choices, source="policy.normalisation")

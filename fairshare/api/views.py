@@ -63,7 +63,7 @@ class FairShareViewSet(ReadViewSet[FairShare]):
     @action(detail=False, methods=["post"])
     def weights(self, request: Request) -> Response:
         """Set weights, all or none; they take effect with the next calculation."""
-        pool, weights, reason = self._asked(request)
+        pool, weights, reason = self._read_weights(request)
         changed = set_weights(pool=pool, weights=weights, actor=self.actor, reason=reason)
         return Response({"changed": changed})
 
@@ -71,11 +71,11 @@ class FairShareViewSet(ReadViewSet[FairShare]):
     @action(detail=False, methods=["post"])
     def preview(self, request: Request) -> Response:
         """Preview the effect of these weights on ranks; nothing is changed."""
-        pool, weights, _ = self._asked(request)
+        pool, weights, _ = self._read_weights(request)
         found = preview_fair_share(pool, now=self.now(), weights=checked_weights(weights))
         return Response(s.PreviewSerializer(found).data)
 
-    def _asked(self, request: Request) -> tuple[Pool, dict[SubjectKey, Any], str]:
+    def _read_weights(self, request: Request) -> tuple[Pool, dict[SubjectKey, Any], str]:
         data = self.validated(s.WeightsSerializer, request)
         pool = Pool.objects.filter(name=data["pool"]).first()
         if pool is None:

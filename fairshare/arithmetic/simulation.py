@@ -10,7 +10,7 @@ from fairshare.arithmetic.policy import Policy, policy_problems, read_weight, sh
 from fairshare.arithmetic.tree import DEPTH, FairShareResult, Subject, calculate
 from fairshare.arithmetic.units import RESOURCES
 
-_KEYS = {"policy", "capacity", "elsewhere", "tree"}
+_KEYS = {"policy", "capacity", "unattributed", "tree"}
 _NODE_KEYS = {"name", "weight", "usage", "children"}
 
 
@@ -24,7 +24,7 @@ def simulate(document: Any) -> list[dict[str, Any]]:
     _refuse_unknown(document, _KEYS, "the document")
     policy = _policy(document.get("policy", {}))
     capacity = _amounts(document.get("capacity", {}), "capacity")
-    elsewhere = _amount(document.get("elsewhere", 0), "elsewhere")
+    unattributed = _amount(document.get("unattributed", 0), "unattributed")
     tree = document.get("tree")
     _expect(isinstance(tree, list) and bool(tree), "“tree” must be a list of nodes.")
     subjects = list(_subjects(tree, ()))
@@ -33,7 +33,7 @@ def simulate(document: Any) -> list[dict[str, Any]]:
     if policy.normalisation == "capacity" and not any(capacity):
         raise InvalidDocument("Normalising by capacity needs “capacity”, in hours by resource.")
     try:
-        results = calculate(subjects, policy, capacity=capacity, elsewhere=elsewhere)
+        results = calculate(subjects, policy, capacity=capacity, unattributed=unattributed)
     except ValueError as error:
         raise InvalidDocument(str(error)) from error
     found = {result.path: result for result in results}

@@ -51,7 +51,7 @@ class FairShareResult(NamedTuple):
     effective: float  # input of the factor
     factor: float
     ratio: float  # usage among siblings ÷ share; its inverse is the level fair share
-    standing: tuple[float, ...]  # compared from the left, higher first
+    level_factors: tuple[float, ...]  # compared from the left, higher first
     rank: int  # within its level
 
     @property
@@ -85,8 +85,8 @@ class _Groups(NamedTuple):
     norm_share: Numbers
     effective: Numbers
     factor: Numbers
-    standing: Numbers  # one row per level, compared from the first
-    depth: Places  # number of rows of `standing` that the head has
+    level_factors: Numbers  # one row per level, compared from the first
+    depth: Places  # number of rows of `level_factors` that the head has
 
 
 class _LevelResult(NamedTuple):
@@ -99,7 +99,7 @@ class _LevelResult(NamedTuple):
     effective: Numbers
     factor: Numbers
     ratio: Numbers
-    standing: Numbers
+    level_factors: Numbers
 
 
 def calculate(
@@ -107,15 +107,15 @@ def calculate(
     policy: Policy,
     *,
     capacity: Sequence[float] = (),
-    elsewhere: float = 0.0,
+    unattributed: float = 0.0,
 ) -> list[FairShareResult]:
     """Return shares, usage, factor and rank of every subject.
 
-    `capacity` is the available capacity by resource; `elsewhere` is usage of the pool that belongs to no
+    `capacity` is the available capacity by resource; `unattributed` is usage of the pool that belongs to no
     subject of the tree.
     """
     levels = _build_levels(subjects, policy)
-    total = elsewhere + (float(weighted(levels[0].usage, policy.weights).sum()) if levels else 0.0)
+    total = unattributed + (float(weighted(levels[0].usage, policy.weights).sum()) if levels else 0.0)
     groups = _groups(levels, policy)
     results: list[FairShareResult] = []
     for depth, level in enumerate(levels, 1):
@@ -173,7 +173,7 @@ def _keep_heads(level: _Level, stand: _LevelResult, groups: _Groups) -> None:
     groups.norm_share[number] = stand.norm_share[own]
     groups.effective[number] = stand.effective[own]
     groups.factor[number] = stand.factor[own]
-    groups.standing[:, number] = stand.standing[:, own]
+    groups.level_factors[:, number] = stand.level_factors[:, own]
     groups.depth[number] = groups.depth[level.group[own]] + 1
 
 
@@ -223,19 +223,19 @@ def _calculate_level(
     effective = np.where(taken, groups.effective[group], effective)
     factor = remove_rounding_noise(np.where(taken, groups.factor[group], factor))
     ratio = remove_rounding_noise(np.where(joins, 0.0, usage_ratio(worth, groups.worth[group], share)))
-    standing = groups.standing[:, group].copy()
+    level_factors = groups.level_factors[:, group].copy()
     own = np.flatnonzero(~joins)
-    standing[groups.depth[group[own]], own] = level_factor(ratio[own])
-    return _LevelResult(share, norm_share, worth, actual, effective, factor, ratio, standing)
+    level_factors[groups.depth[group[own]], own] = level_factor(ratio[own])
+    return _LevelResult(share, norm_share, worth, actual, effective, factor, ratio, level_factors)
 
 
 def _results(level: _Level, stand: _LevelResult, policy: Policy, depth: int) -> Iterator[FairShareResult]:
-    standing = list(stand.standing[:depth])
-    ranks = _ranks(standing if policy.order == "tree" else [stand.factor])
+    level_factors = list(stand.level_factors[:depth])
+    ranks = _ranks(level_factors if policy.order == "tree" else [stand.factor])
     columns = (
         level.weight, [each.weight is None for each in level.subjects], stand.share, stand.norm_share,
         _rows(level.usage), stand.worth, stand.actual, stand.effective, stand.factor, stand.ratio,
-        _rows(standing), ranks,
+        _rows(level_factors), ranks,
     )  # fmt: skip
     plain = (each.tolist() if isinstance(each, np.ndarray) else each for each in columns)
     return map(FairShareResult._make, zip((each.path for each in level.subjects), *plain, strict=True))
@@ -258,8 +258,8 @@ def _ranks(keys: Sequence[Numbers]) -> Places:
     return ranks
 
 
-def level_factors(result: FairShareResult, policy: Policy) -> tuple[float, ...]:
+def compared_factors(result: FairShareResult, policy: Policy) -> tuple[float, ...]:
     """Return three numbers to compare from the left; levels that do not matter are equal for all."""
     if policy.order == "classic":
         return (1.0, 1.0, result.factor)
-    return (*result.standing, *((1.0,) * (DEPTH - len(result.standing))))
+    return (*result.level_factors, *((1.0,) * (DEPTH - len(result.level_factors))))

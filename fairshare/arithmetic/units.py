@@ -18,11 +18,6 @@ UNITS_A_SECOND = HUNDREDTHS * 1_000
 UNITS_AN_HOUR = UNITS_A_SECOND * 3_600
 
 
-def usage_units(amount: Decimal, milliseconds: int) -> int:
-    """Return the usage of an amount over a time; multiplies first, so that nothing is rounded off."""
-    return int(amount * HUNDREDTHS) * milliseconds
-
-
 def hours(units: int | float) -> float:
     """Return core-hours, GB-hours or GPU-hours, for display and factors."""
     return float(units) / UNITS_AN_HOUR

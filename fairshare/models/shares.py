@@ -105,7 +105,7 @@ class FairShare(models.Model):
         default=False, db_default=False, help_text="It has no share of its own, as Slurm's fairshare=parent."
     )
 
-    used_weight = _number(1.0, "Weight used in the calculation.")
+    effective_weight = _number(1.0, "Weight used in the calculation.")
     share = _number(0.0, "Share among its siblings.")
     norm_share = _number(0.0, "Share of the pool.")
     cpu_hours = _number(0.0, "Decayed core-hours.")
@@ -117,9 +117,9 @@ class FairShare(models.Model):
     effective_usage = _number(0.0, "Input of the factor.")
     factor = _number(1.0, "2^(-usage/share).")
     ratio = _number(0.0, "Share of its siblings' usage, relative to its share.")
-    domain_standing = _number(1.0, "Compared first.")
-    project_standing = _number(1.0, "Compared second.")
-    user_standing = _number(1.0, "Compared last.")
+    domain_level_factor = _number(1.0, "Compared first.")
+    project_level_factor = _number(1.0, "Compared second.")
+    user_level_factor = _number(1.0, "Compared last.")
     rank = models.PositiveIntegerField(default=1)
 
     class Meta:
@@ -164,7 +164,7 @@ class FairShare(models.Model):
 
 
 RESULT_FIELDS = (
-    "used_weight", "share", "norm_share", "cpu_hours", "memory_hours", "storage_hours", "gpu_hours",
-    "usage", "actual_usage", "effective_usage", "factor", "ratio", "domain_standing", "project_standing",
-    "user_standing", "rank",
+    "effective_weight", "share", "norm_share", "cpu_hours", "memory_hours", "storage_hours", "gpu_hours",
+    "usage", "actual_usage", "effective_usage", "factor", "ratio",
+    "domain_level_factor", "project_level_factor", "user_level_factor", "rank",
 )  # fmt: skip

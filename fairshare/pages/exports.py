@@ -34,14 +34,14 @@ SHARES = ListPage(
         Column("Pool", lambda row: row.pool.name),
         Column("Level", lambda row: row.level),
         Column("Name", lambda row: row.name),
-        Column("Within", lambda row: row.within),
+        Column("Parent name", lambda row: row.parent_name),
         Column("Subject id", lambda row: str(row.subject_id)),
         Column("Parent id", lambda row: str(row.parent_id)),
         Column("Weight", lambda row: row.own_weight),
         *(
             Column(name.replace("_", " ").capitalize(), _shown(name))
             for name in (
-                "used_weight",
+                "effective_weight",
                 "share",
                 "norm_share",
                 "cpu_hours",
@@ -77,7 +77,7 @@ BUCKETS = ListPage(
         Column("Pool", lambda row: row.pool),
         Column("Level", lambda row: row.level),
         Column("Name", lambda row: row.name),
-        Column("Within", lambda row: row.within),
+        Column("Parent name", lambda row: row.parent_name),
         Column("Subject id", lambda row: str(row.subject_id)),
         Column("Parent id", lambda row: str(row.parent_id)),
         *(Column(f"{LABELS[name]} {HOUR_NAMES[name]}", _hours_of(name), numeric=True) for name in RESOURCES),

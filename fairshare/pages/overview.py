@@ -8,6 +8,7 @@ from datetime import UTC, timedelta
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
 from fairshare.arithmetic.units import HOUR_NAMES, RESOURCES
@@ -28,7 +29,11 @@ def usage_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
     check = last_check()
     if check is not None and check.difference_count:
         count = check.difference_count
-        text = f"**{count:,} usage {'bucket differs' if count == 1 else 'buckets differ'}** from the records"
+        text = ngettext(
+            "**{count:,} usage bucket differs** from the records",
+            "**{count:,} usage buckets differ** from the records",
+            count,
+        ).format(count=count)
         more = "Shares and queue order depend on them"
         yield AttentionItem(text, reverse("fair_share"), check.checked_at, "bad", more, "oct")
 

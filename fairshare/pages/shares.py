@@ -19,7 +19,7 @@ from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES
 from fairshare.models import FairShareOrder, Normalisation
 from fairshare.models.levels import Level
 from fairshare.pages.exports import SHARES
-from fairshare.pages.texts import FOUND_ALONE, rank_sentence, sentence, weights_text
+from fairshare.pages.texts import FOUND_ALONE, half_life_text, rank_sentence, sentence, weights_text
 from fairshare.selectors.shares import pools_to_share, search_tree, shares, tree_rows
 from fairshare.selectors.subject_names import with_names
 from fairshare.selectors.trees import policy_read_with
@@ -52,7 +52,7 @@ def fair_share(request: HttpRequest) -> HttpResponseBase:
     context = {**_tree(request, pool), "pools": pools, "crumbs": [("Fair share", "")]}
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "fairshare/tree.html", context)
-    return render(request, "fairshare/page.html", {**context, **_around(request, context)})
+    return render(request, "fairshare/page.html", {**context, **_panels_context(request, context)})
 
 
 @require_POST
@@ -105,7 +105,7 @@ def _tree(request: HttpRequest, pool: Pool) -> dict[str, Any]:
     }
 
 
-def _around(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str, Any]:
+def _panels_context(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str, Any]:
     """Return the context of the panels next to the tree."""
     pool = shown["pool"]
     now = timezone.now()
@@ -126,6 +126,7 @@ def _around(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str, Any]:
         else sentence(shown["tree"].rows, pool.calculated_at, used=bool(top)),
         "normalised": Normalisation(shown["policy"].normalisation).label,
         "order": FairShareOrder(shown["policy"].order).label,
+        "half_life": half_life_text(shown["policy"]),
         "weights": own,
         "default_weights": default,
         "warnings": warnings_for(pool),

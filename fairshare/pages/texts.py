@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from django.utils.translation import ngettext
+
 from fairshare.arithmetic.policy import Policy
 from fairshare.arithmetic.units import LABELS
 from fairshare.models import FairShareOrder
@@ -33,21 +35,31 @@ def sentence(rows: Sequence[TreeRow], calculated_at: datetime | None, *, used: b
     others = [row.name for row in domains if row.times_share <= ABOVE]
     if not above or not others:
         return "**Every domain is near its share.**"
-    verb, go = ("is", "their") if len(above) > 1 else ("is", "its")
-    verb = "are" if len(above) > 1 else verb
-    first = f"**{listed(above)} {verb} above {go} share**, so {listed(others)} "
-    first += f"{'goes' if len(others) == 1 else 'go'} first within a priority."
+    sentences = [
+        ngettext("**{names} is above its share.**", "**{names} are above their share.**", len(above)).format(
+            names=listed(above)
+        ),
+        ngettext(
+            "Within a priority, {names} goes first.", "Within a priority, {names} go first.", len(others)
+        ).format(names=listed(others)),
+    ]
     projects = [row for row in rows if row.share.level == Level.PROJECT and row.times_share > ABOVE]
     if projects:
         most = max(projects, key=lambda row: row.share.actual_usage)
-        first += f" The largest part comes from {most.name}, at {most.times_share:.1f} times its share."
-    return first
+        sentences.append(f"Project {most.name} contributes most: {most.times_share:.1f} times its share.")
+    return " ".join(sentences)
 
 
 def policy_sentence(policy: Policy) -> str:
-    """Return text such as “**Usage halves every 7 days and counts for 28 days.**”"""
-    half_life = "day" if policy.half_life_days == 1 else f"{policy.half_life_days:g} days"
-    return f"**Usage halves every {half_life} and counts for {count_text(policy.lookback_days, 'day')}.**"
+    """Return text such as “**Usage has a half-life of 7 days and counts for 28 days.**”"""
+    lookback = count_text(policy.lookback_days, "day")
+    return f"**Usage has a half-life of {half_life_text(policy)} and counts for {lookback}.**"
+
+
+def half_life_text(policy: Policy) -> str:
+    """Return `1 day`, `7 days` or `0.5 days`."""
+    days = policy.half_life_days
+    return f"{days:g} day" if days == 1 else f"{days:g} days"
 
 
 def rank_sentence(policy: Policy) -> str:
@@ -67,14 +79,7 @@ def listed(names: Sequence[str], most: int = 4) -> str:
 
 def weights_text(policy: Policy) -> tuple[str, str]:
     """Return the resource weights of the policy, and the default ones."""
-    own = [
-        f"{LABELS[name]} {weight:g}"
-        for name, (weight, source) in policy.weight_sources.items()
-        if source == "policy"
-    ]
-    rest = [
-        f"{LABELS[name]} {weight:g}"
-        for name, (weight, source) in policy.weight_sources.items()
-        if source != "policy"
-    ]
-    return ", ".join(own), ", ".join(rest)
+    texts: dict[str, list[str]] = {"policy": [], "default": []}
+    for name, (weight, source) in policy.weight_sources.items():
+        texts[source].append(f"{LABELS[name]} {weight:g}")
+    return ", ".join(texts["policy"]), ", ".join(texts["default"])

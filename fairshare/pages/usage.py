@@ -76,25 +76,27 @@ def usage_explorer(request: HttpRequest) -> HttpResponseBase:
     context = {
         "form": ExplorerForm(initial=data, today=today, pools=pools),
         "level": Level(level),
-        "query": _query(request),
+        "query": _query_string(request),
         "crumbs": [("Fair share", reverse("fair_share")), ("Usage", "")],
-        **_answered(UsageQuery(period, level, resource)),
+        **_totals_context(UsageQuery(period, level, resource)),
     }
     polled = bool(request.htmx)  # type: ignore[attr-defined]
     return render(request, f"fairshare/usage.html{'#found' if polled else ''}", {**context, "oob": polled})
 
 
-def _answered(asked: UsageQuery) -> dict[str, Any]:
+def _totals_context(query: UsageQuery) -> dict[str, Any]:
     """Return the top users as text, chart and table, or why they are not available yet."""
     try:
-        answer = usage_totals(asked, now=timezone.now())
+        answer = usage_totals(query, now=timezone.now())
     except LcmError as error:
         return {"problem": error.message}
     if answer.found is None:
-        days = _days(asked.period)
-        return {"answer": answer, "sentence": f"**Usage of the {days} is being calculated.**"}
-    found, resource = answer.found, asked.resource
-    by_day = usage_by_day(asked.period, asked.level, resource, found.top)
+        sentence = (
+            f"**Usage from {_day(query.period.first)} to {_day(query.period.last)} is being calculated.**"
+        )
+        return {"answer": answer, "sentence": sentence}
+    found, resource = answer.found, query.resource
+    by_day = usage_by_day(query.period, query.level, resource, found.top)
     return {
         "answer": answer,
         "chart": stacked(by_day, unit=HOUR_NAMES[resource]),
@@ -111,26 +113,25 @@ def _answered(asked: UsageQuery) -> dict[str, Any]:
         ],
         "part_of": LABELS[resource],
         "hidden": max(found.count - SUBJECTS, 0),
-        "sentence": _sentence(found.subjects, asked),
+        "sentence": _sentence(found.subjects, query),
     }
 
 
-def _sentence(found: list[SubjectUsage], asked: UsageQuery) -> str:
-    days, resource = _days(asked.period), asked.resource
+def _sentence(found: list[SubjectUsage], query: UsageQuery) -> str:
+    first, last, resource = _day(query.period.first), _day(query.period.last), query.resource
     used = [each for each in found if each.amounts[resource] > 0]
     if not used:
-        return f"**No usage in the {days}.** Usage appears after records are aggregated."
+        return f"**No usage from {first} to {last}.** Usage appears after records are aggregated."
     top = used[0]
     amount = f"{format_number(top.amounts[resource])} {HOUR_NAMES[resource]}"
-    return f"**{top.name} used most: {amount}, {100 * top.part:.0f} % of all** in the {days}, UTC."
+    return f"**{top.name} used most: {amount}, {100 * top.share:.0f} % of all** from {first} to {last}, UTC."
 
 
-def _days(period: Period) -> str:
-    count = len(period.days)
-    return f"{count} {'day' if count == 1 else 'days'} to {period.last:%d %b %Y}"
+def _day(day: date) -> str:
+    return f"{day:%d %b %Y}"
 
 
-def _query(request: HttpRequest) -> str:
+def _query_string(request: HttpRequest) -> str:
     query = request.GET.copy()
     query.pop("format", None)
     return query.urlencode()

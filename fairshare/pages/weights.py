@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from fairshare.arithmetic.policy import Weight
@@ -30,19 +31,18 @@ from lcm.domain.roles import Role
 from lcm.web.access import role_required
 from lcm.web.form_page import FormResult, actor_of, redirect_with_message, render_page, save_form
 from lcm.web.forms import ReasonForm
-from lcm.web.wording import count_text
 from scheduling.models import Pool
 
 PREFIX = "w:"
-CHANGES_TOLD = 3
+SHOWN_CHANGES = 3
 
 
 @require_POST
 @role_required(Role.ADMIN)
 def weights_bar(request: HttpRequest) -> HttpResponseBase:
     """The bar below the tree: entered weights and a summary of their effect."""
-    pool, stored = _asked_for(request)
-    context = _considered(pool, stored, _changes(request, stored.weights))
+    pool, stored = _pool_and_rules(request)
+    context = _preview_context(pool, stored, _changes(request, stored.weights))
     return render(request, "fairshare/weights_bar.html", context)
 
 
@@ -50,7 +50,7 @@ def weights_bar(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.ADMIN)
 def weights_save(request: HttpRequest) -> HttpResponseBase:
     """Show the rank changes and a field for the reason; save once a reason is given."""
-    pool, stored = _asked_for(request)
+    pool, stored = _pool_and_rules(request)
     changes = _changes(request, stored.weights)
     back = f"{reverse('fair_share')}?pool={pool.name}"
     if not changes:
@@ -59,13 +59,17 @@ def weights_save(request: HttpRequest) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         count = set_weights(pool=pool, weights=changes, actor=actor_of(request), reason=data["reason"])
-        saved = f"{count_text(count, 'weight')} saved; {'it counts' if count == 1 else 'they count'}"
-        return FormResult(f"{saved} from the next calculation on.", back)
+        message = ngettext(
+            "{count:,} weight saved. It takes effect with the next calculation.",
+            "{count:,} weights saved. They take effect with the next calculation.",
+            count,
+        )
+        return FormResult(message.format(count=count), back)
 
     if form.is_bound and (done := save_form(form, save)):
         return redirect_with_message(request, done)
     context = {
-        **_considered(pool, stored, changes),
+        **_preview_context(pool, stored, changes),
         "form": form,
         "back": back,
         "typed": [(name, value) for name, value in request.POST.items() if name.startswith(PREFIX)],
@@ -74,14 +78,17 @@ def weights_save(request: HttpRequest) -> HttpResponseBase:
     return render_page(request, "fairshare/weights.html", context, status=422 if form.is_bound else 200)
 
 
-def _asked_for(request: HttpRequest) -> tuple[Pool, TreeRules]:
+def _pool_and_rules(request: HttpRequest) -> tuple[Pool, TreeRules]:
     pool = get_object_or_404(with_policies(Pool.objects.all()), name=request.POST.get("pool", ""))
     return pool, TreeRules(policy_read_with(pool), weights_of(pool))
 
 
-def _considered(pool: Pool, stored: TreeRules, changes: dict[SubjectKey, Any]) -> dict[str, Any]:
-    told = _told(stored.weights, changes)
-    context: dict[str, Any] = {"pool": pool, "count": len(changes), "told": told}
+def _preview_context(pool: Pool, stored: TreeRules, changes: dict[SubjectKey, Any]) -> dict[str, Any]:
+    context: dict[str, Any] = {
+        "pool": pool,
+        "count": len(changes),
+        "changes_text": _changes_text(stored.weights, changes),
+    }
     if changes:
         try:
             checked = checked_weights(changes)
@@ -123,15 +130,17 @@ def _key(name: str) -> SubjectKey | None:
         return None
 
 
-def _told(stored: Weights, changes: Mapping[SubjectKey, Any]) -> str:
+def _changes_text(stored: Weights, changes: Mapping[SubjectKey, Any]) -> str:
     """Return text such as “Security 1 → 2, ccna default → 3”."""
-    names = names_of(list(changes)[:CHANGES_TOLD])
-    parts = [f"{names[key].name} {_plain(stored.get(key))} → {_plain(changes[key])}" for key in names]
+    names = names_of(list(changes)[:SHOWN_CHANGES])
+    parts = [
+        f"{names[key].name} {_weight_text(stored.get(key))} → {_weight_text(changes[key])}" for key in names
+    ]
     more = len(changes) - len(parts)
     return ", ".join(parts) + (f" and {more} more" if more else "")
 
 
-def _plain(weight: Any) -> str:
+def _weight_text(weight: Any) -> str:
     if weight is None:
         return "default"
     return f"{weight:g}" if isinstance(weight, float) else str(weight)

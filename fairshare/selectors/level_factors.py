@@ -22,13 +22,20 @@ def pool_level_factors(pool: Pool) -> FactorsByMember:
         return {}
     rows = FairShare.objects.filter(pool=pool, level=Level.USER)
     if above.all_alike:
-        rows = rows.exclude(domain_standing=1.0, project_standing=1.0, user_standing=1.0, used_weight=1.0)
+        rows = rows.exclude(
+            domain_level_factor=1.0, project_level_factor=1.0, user_level_factor=1.0, effective_weight=1.0
+        )
     found = {
         (user, project): LevelFactors(
             in_domain, in_project, in_person, (*above.weights(project), weight), above.joins(project)
         )
         for user, project, weight, in_domain, in_project, in_person in rows.values_list(
-            "subject_id", "parent_id", "used_weight", "domain_standing", "project_standing", "user_standing"
+            "subject_id",
+            "parent_id",
+            "effective_weight",
+            "domain_level_factor",
+            "project_level_factor",
+            "user_level_factor",
         )
     }
     return found | _newcomers(pool, above, found)
@@ -42,23 +49,23 @@ def level_factors_of(subjects: Collection[Subject]) -> dict[Subject, LevelFactor
         people | Q(level=Level.PROJECT, subject_id__in=projects), pool_id__in=pools
     )
     known = {
-        (level, pool, subject, parent): standing
-        for level, pool, subject, parent, *standing in rows.values_list(
+        (level, pool, subject, parent): factors
+        for level, pool, subject, parent, *factors in rows.values_list(
             "level", "pool_id", "subject_id", "parent_id",
-            "domain_standing", "project_standing", "user_standing",
+            "domain_level_factor", "project_level_factor", "user_level_factor",
         )
     }  # fmt: skip
     of_projects = {
-        (pool, subject): standing
-        for (level, pool, subject, _), standing in known.items()
+        (pool, subject): factors
+        for (level, pool, subject, _), factors in known.items()
         if level == Level.PROJECT
     }
     found = {}
     for pool, user, project in subjects:
         # A member added since the calculation ranks by the usage of the project.
-        standing = known.get((Level.USER, pool, user, project)) or of_projects.get((pool, project))
-        if standing:
-            found[(pool, user, project)] = LevelFactors(*standing)
+        factors = known.get((Level.USER, pool, user, project)) or of_projects.get((pool, project))
+        if factors:
+            found[(pool, user, project)] = LevelFactors(*factors)
     return found
 
 
@@ -69,22 +76,22 @@ class _Parents:
         rows = FairShare.objects.filter(pool=pool).exclude(level=Level.USER)
         self.weight: dict[UUID, float] = {}
         self.domain: dict[UUID, UUID] = {}
-        self.standing: dict[UUID, tuple[float, float]] = {}
+        self.level_factors: dict[UUID, tuple[float, float]] = {}
         joining: set[UUID] = set()
         for level, key, parent, weight, domain, project, uses_parent in rows.values_list(
             "level",
             "subject_id",
             "parent_id",
-            "used_weight",
-            "domain_standing",
-            "project_standing",
+            "effective_weight",
+            "domain_level_factor",
+            "project_level_factor",
             "uses_parent",
         ):
             self.weight[key] = weight
             if uses_parent:
                 joining.add(key)
             if level == Level.PROJECT:
-                self.domain[key], self.standing[key] = parent, (domain, project)
+                self.domain[key], self.level_factors[key] = parent, (domain, project)
         # The classic order uses the person's factor alone, wherever its share comes from.
         self._joining = joining if joining and policy_of(pool).order == "tree" else set()
         self.all_alike = not joining and all(weight == 1.0 for weight in self.weight.values())
@@ -106,10 +113,10 @@ def _newcomers(
     joined = Membership.objects.filter(joined_at__gte=at).values_list("user_id", "project_id")
     return {
         (user, project): LevelFactors(
-            *above.standing[project], 1.0, (*above.weights(project), 1.0), above.joins(project)
+            *above.level_factors[project], 1.0, (*above.weights(project), 1.0), above.joins(project)
         )
         for user, project in joined
         if (user, project) not in known
-        and project in above.standing
-        and not (above.all_alike and above.standing[project] == (1.0, 1.0))
+        and project in above.level_factors
+        and not (above.all_alike and above.level_factors[project] == (1.0, 1.0))
     }

@@ -8,12 +8,11 @@ from datetime import datetime
 from uuid import UUID
 
 from fairshare.arithmetic.policy import Policy
-from fairshare.arithmetic.tree import DEPTH, FairShareResult, level_factors
+from fairshare.arithmetic.tree import DEPTH, FairShareResult, compared_factors
 from fairshare.selectors.subject_names import SubjectName, names_of
 from fairshare.selectors.trees import SubjectKey, TreeRules, Weights, key_of, policy_of, trees_of, weights_of
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
-from lcm.web.wording import count_text
 from scheduling.models import Pool
 
 SHOWN = 50
@@ -25,7 +24,7 @@ class RankChange:
     """A person whose rank changes."""
 
     name: str
-    within: str
+    parent_name: str
     rank_before: int
     rank_after: int
     factor_before: float
@@ -46,9 +45,10 @@ class FairSharePreview:
 
     @property
     def text(self) -> str:
-        people = f"{count_text(self.up_count, 'person moves', 'people move')} up, {self.down_count:,} down"
-        waiting = count_text(self.waiting, "waiting session", "waiting sessions")
-        return f"{people}, {self.waiting_moved:,} of {waiting} change place"
+        return (
+            f"Rank changes: {self.up_count:,} up, {self.down_count:,} down. "
+            f"Waiting sessions with a new position: {self.waiting_moved:,} of {self.waiting:,}."
+        )
 
 
 def preview_fair_share(
@@ -101,7 +101,7 @@ def _moves(
     return [
         RankChange(
             names[key].name,
-            names[key].within,
+            names[key].parent_name,
             before[key].rank,
             after[key].rank,
             before[key].factor,
@@ -125,7 +125,7 @@ def _waiting(pool: Pool, old: tuple[People, Policy], new: tuple[People, Policy])
 def _queue(rows: Sequence[tuple[UUID, UUID, UUID, int]], people: People, policy: Policy) -> list[UUID]:
     def place(row: tuple[UUID, UUID, UUID, int]) -> tuple[float, ...]:
         found = people.get(SubjectKey("user", row[1], row[2]))
-        standing = level_factors(found, policy) if found else (1.0, 1.0, 1.0)
-        return (-row[3], *(-value for value in standing))
+        factors = compared_factors(found, policy) if found else (1.0, 1.0, 1.0)
+        return (-row[3], *(-value for value in factors))
 
     return [row[0] for row in sorted(rows, key=place)]

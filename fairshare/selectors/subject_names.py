@@ -18,10 +18,10 @@ class SubjectName(NamedTuple):
     """A subject's name and its place in the tree."""
 
     name: str
-    within: str = ""
+    parent_name: str = ""
 
     def __str__(self) -> str:
-        return f"{self.within} / {self.name}" if self.within else self.name
+        return f"{self.parent_name} / {self.name}" if self.parent_name else self.name
 
 
 def names_of(keys: Iterable[SubjectKey]) -> dict[SubjectKey, SubjectName]:
@@ -52,11 +52,11 @@ def _read(of_level: Mapping[str, set[UUID]]) -> dict[UUID, SubjectName]:
     rows = projects.values_list("pk", "name", "domain__name").union(
         domains.values_list("pk", "name", alone), people.values_list("pk", "username", alone), all=True
     )
-    return {pk: SubjectName(name, within) for pk, name, within in rows}
+    return {pk: SubjectName(name, parent_name) for pk, name, parent_name in rows}
 
 
 def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Annotate rows with `name` and `within` (the project of a person, the domain of a project)."""
+    """Annotate rows with `name` and `parent_name` (the project of a person, the domain of a project)."""
 
     def of(model: type[Model], field: str, column: str) -> Subquery:
         return Subquery(model._default_manager.filter(pk=OuterRef(column)).values(field)[:1])
@@ -74,7 +74,7 @@ def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:
             ),
             Value("gone"),
         ),
-        within=Coalesce(
+        parent_name=Coalesce(
             by_level(user=of(Project, "name", "parent_id"), project=of(Domain, "name", "parent_id")),
             Value(""),
         ),

@@ -61,7 +61,7 @@ class TreeInput:
     unattributed: float
 
     def results(self, policy: Policy) -> list[FairShareResult]:
-        return calculate(self.subjects, policy, capacity=self.capacity, elsewhere=self.unattributed)
+        return calculate(self.subjects, policy, capacity=self.capacity, unattributed=self.unattributed)
 
 
 def policy_of(pool: Pool) -> Policy:
@@ -144,7 +144,7 @@ def tree_from(
     pool: Pool, rules: TreeRules, where: Organisation, usage: Iterable[PersonUsage], *, now: datetime
 ) -> TreeInput:
     policy, given = rules.policy, rules.weights
-    persons, left, elsewhere = _persons(usage, where.domain_of, given, policy)
+    persons, left, unattributed = _persons(usage, where.domain_of, given, policy)
     subjects = [
         Subject((pk,), given.get(SubjectKey(Level.DOMAIN, pk, ROOT)), NOTHING) for pk in where.domains
     ]
@@ -152,7 +152,7 @@ def tree_from(
         Subject((domain, pk), given.get(SubjectKey(Level.PROJECT, pk, domain)), left.get(pk, NOTHING))
         for pk, domain in where.domain_of.items()
     ]
-    return TreeInput(subjects + persons, _capacity(pool, policy, now), elsewhere)
+    return TreeInput(subjects + persons, _capacity(pool, policy, now), unattributed)
 
 
 class PersonUsage(NamedTuple):
@@ -170,19 +170,19 @@ def _persons(
     """Return the members; usage of former members counts for the project, or else only for the pool."""
     persons: list[Subject] = []
     left: dict[UUID, Sequence[float]] = {}
-    elsewhere = 0.0
+    unattributed = 0.0
     for project, those in groupby(usage, key=itemgetter(0)):
         domain = domain_of.get(project)
         for _, user, is_member, amounts in those:
             if domain is None:
-                elsewhere += weighted(amounts, policy.weights)
+                unattributed += weighted(amounts, policy.weights)
             elif is_member:
                 own = given.get(SubjectKey(Level.USER, user, project)) if given else None
                 persons.append(Subject((domain, project, user), own, amounts))
             else:
                 before = left.get(project, NOTHING)
                 left[project] = [a + b for a, b in zip(before, amounts, strict=True)]
-    return persons, left, elsewhere
+    return persons, left, unattributed
 
 
 def decayed_usage(pool: Pool, policy: Policy, *, now: datetime) -> Iterator[PersonUsage]:

@@ -87,7 +87,7 @@ class SubjectUsage:
     key: SubjectKey
     name: str
     amounts: dict[str, float]
-    part: float
+    share: float
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef
 
 from fairshare.arithmetic.policy import Policy
-from fairshare.arithmetic.tree import FairShareResult, level_factors
+from fairshare.arithmetic.tree import FairShareResult, compared_factors
 from fairshare.models import FairShare, FairShareCalculation
 from fairshare.models.levels import Level
 from fairshare.models.shares import RESULT_FIELDS
@@ -28,7 +28,7 @@ _KEY = ("pool_id", "level", "subject_id", "parent_id")
 @garbage_collector_paused()
 def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
     """Calculate a pool and write all of its rows together with the calculation."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     policy = policy_of(pool)
     results = factors_of(pool, policy, now=now)
     first, last = window(policy, now)
@@ -42,7 +42,7 @@ def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
             first_day=first,
             last_day=last,
             policy=dataclasses.asdict(policy),
-            duration_ms=round((time.perf_counter() - begun) * 1000),
+            duration_ms=round((time.perf_counter() - started) * 1000),
             subject_count=len(results),
         )
 
@@ -66,7 +66,7 @@ def _row(pool: Pool, result: FairShareResult, policy: Policy) -> tuple[Any, ...]
     return (
         pool.pk, *key_of(result.path), result.weight, result.share, result.norm_share, *result.usage,
         result.weighted_usage, result.actual, result.effective, result.factor, result.ratio,
-        *level_factors(result, policy), result.rank,
+        *compared_factors(result, policy), result.rank,
     )  # fmt: skip
 
 
@@ -106,11 +106,11 @@ def _insert_many(rows: Iterator[tuple[Any, ...]]) -> None:
 def _delete_removed(pool: Pool) -> None:
     """Delete rows of removed domains, projects and members."""
     rows = FairShare.objects.filter(pool=pool)
-    for level, there in _there():
-        rows.filter(~Exists(there), level=level)._raw_delete(using="default")
+    for level, existing in _existing_subjects():
+        rows.filter(~Exists(existing), level=level)._raw_delete(using="default")
 
 
-def _there() -> Iterator[tuple[Level, Any]]:
+def _existing_subjects() -> Iterator[tuple[Level, Any]]:
     subject, parent = OuterRef("subject_id"), OuterRef("parent_id")
     yield Level.USER, Membership.objects.filter(user_id=subject, project_id=parent)
     yield Level.PROJECT, Project.objects.filter(pk=subject, domain_id=parent)

@@ -87,7 +87,8 @@ def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, 
                 row,
                 actor=actor,
                 event="fair_share_weight_set",
-                message=f"weight of {by_row[row.pk]} in {pool}: {_told(old)} → {_told(row.own_weight)}",
+                message=f"weight of {by_row[row.pk]} in {pool}: "
+                f"{_weight_text(old)} → {_weight_text(row.own_weight)}",
                 reason=reason,
                 before={"weight": old},
                 after={"weight": row.own_weight},
@@ -109,15 +110,15 @@ def checked_weights(weights: Mapping[SubjectKey, Any]) -> dict[SubjectKey, Weigh
     if problems:
         names = names_of(problems)
         raise InvalidInput({"weights": [f"{names[key].name}: {text}" for key, text in problems.items()]})
-    _refuse_strangers(weights)
+    _refuse_unknown_subjects(weights)
     return {key: read_weight(value) for key, value in weights.items()}
 
 
-def _refuse_strangers(weights: Mapping[SubjectKey, Any]) -> None:
+def _refuse_unknown_subjects(weights: Mapping[SubjectKey, Any]) -> None:
     """Raise an error for subjects that are not in the tree."""
-    if strangers := set(weights) - _in_tree(weights):
-        names = names_of(strangers)
-        raise InvalidInput({"weights": [f"{names[key]} is not in the tree." for key in sorted(strangers)]})
+    if unknown := set(weights) - _in_tree(weights):
+        names = names_of(unknown)
+        raise InvalidInput({"weights": [f"{names[key]} is not in the tree." for key in sorted(unknown)]})
 
 
 def _in_tree(keys: Iterable[SubjectKey]) -> set[SubjectKey]:
@@ -160,7 +161,7 @@ def _rows_for(pool: Pool, weights: Mapping[SubjectKey, Weight]) -> dict[SubjectK
     return {key: rows[key] for key in weights}
 
 
-def _told(weight: Weight) -> str:
+def _weight_text(weight: Weight) -> str:
     if weight is None:
         return "the default"
     return weight if isinstance(weight, str) else f"{weight:g}"

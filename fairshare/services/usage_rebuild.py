@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 
+from django.utils.translation import ngettext
+
 from fairshare.services.usage_buckets import check_usage, rebuild_day, recorded_days
 from lcm.domain.actors import Actor
 from lcm.domain.errors import StateConflict
@@ -22,7 +24,9 @@ def start_rebuild(*, reason: str, actor: Actor, now: datetime) -> Job:
     count = (last - first).days + 1
     return start_job(
         kind=KIND,
-        title=f"Rebuild usage of {count:,} {'day' if count == 1 else 'days'}",
+        title=ngettext("Rebuild usage of {count:,} day", "Rebuild usage of {count:,} days", count).format(
+            count=count
+        ),
         arguments={"first": first.isoformat(), "last": last.isoformat()},
         total=count,
         reason=reason,
@@ -34,17 +38,18 @@ def start_rebuild(*, reason: str, actor: Actor, now: datetime) -> Job:
 def rebuild_step(job: Job, now: datetime) -> JobStep:
     """Rebuild one day; after the last day, run and store a usage consistency check."""
     first, last = (date.fromisoformat(job.arguments[name]) for name in ("first", "last"))
-    mended = job.cursor.get("mended", 0)
+    repaired = job.cursor.get("repaired", 0)
     day = date.fromisoformat(job.cursor["day"]) if "day" in job.cursor else first
     if day > last:
         check_usage(first=first, last=last, now=now)
-        return JobStep(result=f"{mended:,} {'bucket was' if mended == 1 else 'buckets were'} mended.")
+        result = ngettext("{count:,} bucket was repaired.", "{count:,} buckets were repaired.", repaired)
+        return JobStep(result=result.format(count=repaired))
     following = (day + timedelta(days=1)).isoformat()
     try:
         found = rebuild_day(day)
     except StateConflict as error:
         return JobStep(
-            refused=1, cursor={"day": following, "mended": mended}, more=True, notes=[error.message]
+            refused=1, cursor={"day": following, "repaired": repaired}, more=True, notes=[error.message]
         )
-    cursor = {"day": following, "mended": mended + len(found)}
+    cursor = {"day": following, "repaired": repaired + len(found)}
     return JobStep(done=1, cursor=cursor, more=True, notes=[str(each) for each in found[:5]])

@@ -18,10 +18,10 @@ DIRECT_LIMIT = 50_000
 FRESH = timedelta(minutes=10)
 KEPT_SECONDS = 86_400
 # Minimum interval between tasks: as long as a task may take, and at most as long as sums are fresh.
-PATIENCE_SECONDS = 600
+TASK_SECONDS = 600
 SUBJECTS = 100
 # Prefix of every key; increase the number when the format of cached values changes.
-KEY_PREFIX = "usage-sums:1"
+KEY_PREFIX = "usage-sums:2"
 
 
 @dataclass(frozen=True)
@@ -33,23 +33,23 @@ class UsageQuery:
     resource: str
 
     @classmethod
-    def of(cls, first: str, last: str, pool: str, level: str, resource: str) -> UsageQuery:
+    def from_arguments(cls, first: str, last: str, pool: str, level: str, resource: str) -> UsageQuery:
         """Return the query from the task's arguments."""
         return cls(Period(date.fromisoformat(first), date.fromisoformat(last), pool), level, resource)
 
     @property
-    def words(self) -> tuple[str, str, str, str, str]:
+    def arguments(self) -> tuple[str, str, str, str, str]:
         period = self.period
         return (period.first.isoformat(), period.last.isoformat(), period.pool, self.level, self.resource)
 
     @property
     def key(self) -> str:
-        return ":".join([KEY_PREFIX, *self.words])
+        return ":".join([KEY_PREFIX, *self.arguments])
 
     @property
-    def mark(self) -> str:
+    def enqueued_key(self) -> str:
         """Return the cache key that marks a task as enqueued."""
-        return f"{self.key}:asked"
+        return f"{self.key}:enqueued"
 
 
 @dataclass(frozen=True)
@@ -61,47 +61,47 @@ class UsageTotals:
     awaited: bool = False
 
 
-def usage_totals(asked: UsageQuery, *, now: datetime) -> UsageTotals:
+def usage_totals(query: UsageQuery, *, now: datetime) -> UsageTotals:
     """Return the sum, computed now if small, else cached; enqueue a task if that is missing or old."""
     try:
-        found = cache.get_many([asked.key, asked.mark])
+        found = cache.get_many([query.key, query.enqueued_key])
     except (RedisError, OSError) as error:
-        if _is_quick(asked):
-            return UsageTotals(_sum(asked), now)
+        if _is_quick(query):
+            return UsageTotals(_sum(query), now)
         raise Unavailable("This sum needs a background worker, but the broker is unreachable.") from error
-    kept: UsageTotals | None = found.get(asked.key)
+    kept: UsageTotals | None = found.get(query.key)
     if kept is not None and kept.at is not None and now - kept.at < FRESH:
         return kept
-    is_asked = asked.mark in found
-    if kept is None and not is_asked and _is_quick(asked):
-        return UsageTotals(_sum(asked), now)
-    if not is_asked and cache.add(asked.mark, True, timeout=PATIENCE_SECONDS):
-        _ask(asked)
+    is_enqueued = query.enqueued_key in found
+    if kept is None and not is_enqueued and _is_quick(query):
+        return UsageTotals(_sum(query), now)
+    if not is_enqueued and cache.add(query.enqueued_key, True, timeout=TASK_SECONDS):
+        _enqueue(query)
     return UsageTotals(kept.found, kept.at, awaited=True) if kept else UsageTotals(None, None, awaited=True)
 
 
-def cache_totals(asked: UsageQuery, *, now: datetime) -> bool:
+def cache_totals(query: UsageQuery, *, now: datetime) -> bool:
     """Compute and cache a sum in a worker, one at a time; return False if another one is running."""
-    if not cache.add(f"{KEY_PREFIX}:summing", True, timeout=PATIENCE_SECONDS):
+    if not cache.add(f"{KEY_PREFIX}:summing", True, timeout=TASK_SECONDS):
         return False
     try:
-        cache.set(asked.key, UsageTotals(_sum(asked), now), timeout=KEPT_SECONDS)
+        cache.set(query.key, UsageTotals(_sum(query), now), timeout=KEPT_SECONDS)
     finally:
         cache.delete(f"{KEY_PREFIX}:summing")
     return True
 
 
-def _is_quick(asked: UsageQuery) -> bool:
-    return asked.period.buckets(asked.level).order_by()[: DIRECT_LIMIT + 1].count() <= DIRECT_LIMIT
+def _is_quick(query: UsageQuery) -> bool:
+    return query.period.buckets(query.level).order_by()[: DIRECT_LIMIT + 1].count() <= DIRECT_LIMIT
 
 
-def _sum(asked: UsageQuery) -> TopSubjects:
-    return usage_by_subject(asked.period, asked.level, asked.resource, SUBJECTS)
+def _sum(query: UsageQuery) -> TopSubjects:
+    return usage_by_subject(query.period, query.level, query.resource, SUBJECTS)
 
 
-def _ask(asked: UsageQuery) -> None:
+def _enqueue(query: UsageQuery) -> None:
     try:
-        enqueue_task("fairshare.tasks.sum_usage", *asked.words)
+        enqueue_task("fairshare.tasks.sum_usage", *query.arguments)
     except Unavailable:
-        cache.delete(asked.mark)
+        cache.delete(query.enqueued_key)
         raise

@@ -105,7 +105,7 @@ def lock_assessment(definition: LabletDefinition) -> DefinitionAssessment:
     The definition instance is refreshed with the current revision and review.
     """
     found, present = run_statements(
-        _ASSESSMENT.bind(definition=definition.pk), _PRESENT.of(definition=definition.pk)
+        _ASSESSMENT.bind(definition=definition.pk), _PRESENT.bind(definition=definition.pk)
     )
     _bring_up_to_date(definition, present)
     return _only(found) or DefinitionAssessment.objects.create(

@@ -95,7 +95,7 @@ def _factors(filler: UsageFiller) -> list[list[str]]:
         _row("factors: read tree and decayed usage alone", count, read),
         _row("factors: all, rows made", count, first),
         _row("factors: all, rows changed", count, second),
-        _row("standings for the scheduler", count, asked),
+        _row("level factors for the scheduler", count, asked),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The commands of a page, to be run as they stand."""
+"""The commands of a documentation page, run unchanged."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from tests.support.control_plane import ROOT
 
 
 def commands_of(page: str, section: str) -> list[str]:
-    """The blocks of shell commands in a section of a page, in their order."""
+    """Return the blocks of shell commands in a section of a page, in order."""
     text = (ROOT / "docs" / page).read_text()
     part = re.search(rf"^## {section}$(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
     assert part, f"{page} has no section {section}"
@@ -16,7 +16,7 @@ def commands_of(page: str, section: str) -> list[str]:
 
 
 def run(commands: str, folder: Path, env: dict[str, str]) -> str:
-    """What they print; fails with the first that fails."""
+    """Run the commands and return their output; fail at the first error."""
     done = subprocess.run(["sh", "-ec", commands], cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -1,4 +1,4 @@
-"""The documentation, built in this process as `make docs` does, into a folder of one's own."""
+"""The documentation, built in this process as `make docs` does, into a private folder."""
 
 import re
 from pathlib import Path

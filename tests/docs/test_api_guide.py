@@ -1,4 +1,4 @@
-"""The table of filters and sorts in docs/api.md is that of the lists there are."""
+"""The table in docs/api.md agrees with the filters and sorts of the lists."""
 
 import re
 
@@ -29,5 +29,5 @@ def real():
     }
 
 
-def test_the_guide_has_every_list_with_its_filters_and_sorts():
+def test_the_guide_shows_every_list_with_its_filters_and_sorts():
     assert documented() == real()

@@ -14,12 +14,12 @@ from lcm.models import LabletSession
 from tests.docs.commands import commands_of, run
 from tests.support.postgres_programs import find_programs
 
-BOTH_SESSIONS = 2
+SESSION_COUNT = 2
 
 
 @pytest.fixture
 def python_alone(tmp_path):
-    """A PATH with Python and the most common tools: a bare machine has no program `sqlite3`."""
+    """A PATH with Python and a few common tools, without the program `sqlite3`."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "python3").symlink_to(Path(sys.executable).resolve())
@@ -28,26 +28,26 @@ def python_alone(tmp_path):
     return str(folder)
 
 
-def test_sqlite_while_somebody_writes(tmp_path, python_alone):
-    """What is still in the write-ahead log is in the backup; what came later is not."""
+def test_a_sqlite_backup_contains_the_write_ahead_log(tmp_path, python_alone):
+    """A row that is only in the write-ahead log is in the backup; a later row is not."""
     env = {**os.environ, "DATA_DIR": str(tmp_path), "PATH": python_alone}
     back_up, restore = commands_of("backup.md", "SQLite")
     live = sqlite3.connect(tmp_path / "lcm.sqlite3", isolation_level=None)
     live.execute("PRAGMA journal_mode=WAL")
-    live.execute("CREATE TABLE told (what TEXT)")
-    live.execute("INSERT INTO told VALUES ('before')")
+    live.execute("CREATE TABLE notes (text TEXT)")
+    live.execute("INSERT INTO notes VALUES ('before')")
     assert run(back_up, tmp_path, env).strip() == "ok"
     assert (tmp_path / "lcm-backup.sqlite3").stat().st_mode & 0o077 == 0
-    live.execute("INSERT INTO told VALUES ('after')")
+    live.execute("INSERT INTO notes VALUES ('after')")
     live.close()
     run(restore, tmp_path, env)
     with sqlite3.connect(tmp_path / "lcm.sqlite3") as restored:
-        assert restored.execute("SELECT what FROM told").fetchall() == [("before",)]
+        assert restored.execute("SELECT text FROM notes").fetchall() == [("before",)]
 
 
 @pytest.fixture
 def scratch():
-    """A database that may be renamed: its name, the address of its server and that of the one under test."""
+    """A database that may be renamed: its name, the URL of its server and the URL of the test database."""
     test = settings.DATABASES["default"]
     server = f"postgres://{test['USER']}:{test['PASSWORD']}@{test['HOST']}:{test['PORT']}"
     name = f"{test['NAME']}_live"
@@ -60,9 +60,9 @@ def scratch():
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_postgresql(tmp_path: Path, scratch, session_in):
-    """The dump of one database comes back in place of another, which is kept aside."""
-    for _ in range(BOTH_SESSIONS):
+def test_a_postgresql_backup_is_restored(tmp_path: Path, scratch, session_in):
+    """The dump of one database replaces another database, which is kept under another name."""
+    for _ in range(SESSION_COUNT):
         session_in("RUNNING")
     name, server, source = scratch
     programs = f"{find_programs({}, tmp_path)}:{os.environ['PATH']}"
@@ -77,6 +77,6 @@ def test_postgresql(tmp_path: Path, scratch, session_in):
     run(restore, tmp_path, {**env, "DATABASE_URL": f"{server}/{name}"})
     with psycopg.connect(f"{server}/{name}") as restored:
         found = restored.execute(f"SELECT count(*) FROM {LabletSession._meta.db_table}").fetchone()
-    assert found == (BOTH_SESSIONS,)
+    assert found == (SESSION_COUNT,)
     with psycopg.connect(f"{server}/{name}_before") as before:
         assert before.execute(f"SELECT to_regclass('{LabletSession._meta.db_table}')").fetchone() == (None,)

@@ -14,7 +14,7 @@ from tests.support.page_list import PAGES as VISITED
 # Loaded into a page that is visited.
 PART_OF = {"suggest": "session_create", "definition_preview": "definition_review"}
 # Forms of the same template with the same kinds of field as one that is visited.
-LOOKS_LIKE = {
+SAME_TEMPLATE_AS = {
     "definition_status": "person_role",
     "definition_delete": "session_cancel",
     "domain_create": "project_create",
@@ -37,7 +37,7 @@ LOOKS_LIKE = {
     "drift_reopen": "drift_acknowledge",
     "usage_rebuild": "session_cancel",
 }
-NO_PAGE_OF_OURS = {
+NOT_A_PAGE = {
     "login": "looked at before logging in, in tests/end_to_end/browser/test_everywhere.py",
     "favicon": "an image",
     "healthz": "for machines",
@@ -54,20 +54,20 @@ def name_of(path: str) -> str:
             return str(resolve(re.sub(r"{\w+}", key, plain)).url_name)
         except Resolver404:
             continue
-    raise AssertionError(f"{path} is no address of LCM")
+    raise AssertionError(f"{path} is not a URL of LCM")
 
 
 def test_every_page_is_visited_or_has_a_reason_not_to_be():
     pages = {name for name, methods in PAGES.items() if "GET" in methods}
     visited = {name_of(path) for path in [*VISITED, *PANELS]}
-    excused = [*PART_OF, *LOOKS_LIKE, *NO_PAGE_OF_OURS]
-    assert sorted([*visited, *excused]) == sorted(pages)
+    exempt = [*PART_OF, *SAME_TEMPLATE_AS, *NOT_A_PAGE]
+    assert sorted([*visited, *exempt]) == sorted(pages)
 
 
-def test_what_stands_for_another_page_is_visited():
+def test_the_page_that_represents_another_is_visited():
     visited = {name_of(path) for path in VISITED}
-    assert {*PART_OF.values(), *LOOKS_LIKE.values()} <= visited
+    assert {*PART_OF.values(), *SAME_TEMPLATE_AS.values()} <= visited
 
 
-def test_every_id_in_the_addresses_is_looked_up():
+def test_every_id_in_the_urls_is_resolved():
     assert {key for path in VISITED for key in re.findall(r"{(\w+)}", path)} == set(LISTS)

@@ -37,23 +37,23 @@ def placed(*sessions):
     return [session.status == S.SCHEDULED for session in sessions]
 
 
-def test_who_used_less_is_placed_first(stage, tight):
-    first, second = stage.ask("ann", "ccna"), stage.ask("cyd", "soc")
+def test_the_person_with_less_usage_is_placed_first(stage, tight):
+    first, second = stage.request("ann", "ccna"), stage.request("cyd", "soc")
     tight.clean_tick()
     assert placed(first, second) == [False, True]
 
 
 def test_priority_goes_before_fair_share(stage, tight):
-    first, second = stage.ask("ann", "ccna", priority=Priority.HIGH), stage.ask("cyd", "soc")
+    first, second = stage.request("ann", "ccna", priority=Priority.HIGH), stage.request("cyd", "soc")
     tight.clean_tick()
     assert placed(first, second) == [True, False]
 
 
-def test_a_pool_without_the_plugin_places_by_age_and_its_policy_is_warned_of(stage, tight):
+def test_a_pool_without_the_plugin_places_by_age_and_shows_a_warning(stage, tight):
     Pool.objects.filter(pk=stage.pool.pk).update(scheduler=WITHOUT)
-    first = stage.ask("ann", "ccna")
+    first = stage.request("ann", "ccna")
     stage.clock.advance(seconds=1)
-    second = stage.ask("cyd", "soc")
+    second = stage.request("cyd", "soc")
     tight.clean_tick()
     assert placed(first, second) == [True, False]
     _, warnings = save_policy(pool=tight.fresh(), half_life_days=3, reason="exams", actor=SYSTEM)

@@ -10,7 +10,7 @@ import pytest
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession
-from tests.support.fake_prometheus import ENOUGH, StandIn, stand_in
+from tests.support.fake_prometheus import ENOUGH, FakePrometheus, run_fake_prometheus
 from tests.support.observed_labs import lived, post, seen
 
 
@@ -53,9 +53,9 @@ def known(active_definition, observed) -> LabletDefinition:
 
 
 @pytest.fixture
-def prometheus(settings: Any) -> Iterator[StandIn]:
+def prometheus(settings: Any) -> Iterator[FakePrometheus]:
     """A stand-in known to LCM, without caching."""
-    with stand_in() as made:
+    with run_fake_prometheus() as made:
         settings.CONFIG |= {
             "PROMETHEUS_URL": made.url,
             "LIVE_STATS_CACHE_SECONDS": 0.0,

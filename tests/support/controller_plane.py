@@ -166,7 +166,7 @@ class Plane:
         headers = {"Authorization": f"Bearer {key}"} if key else None
         return self.http.request(method, f"/api/{path}", json=body, headers=headers)
 
-    def ask(self, seconds: float = 600, **fields: Any) -> str:
+    def request_session(self, seconds: float = 600, **fields: Any) -> str:
         """Request a session whose timeslot ends this many seconds from now."""
         ends = datetime.now(UTC) + timedelta(seconds=seconds)
         body = {
@@ -185,7 +185,7 @@ class Plane:
         On a slow machine, retry with a timeslot of twice the length.
         """
         while True:
-            session_id = self.ask(seconds, **fields)
+            session_id = self.request_session(seconds, **fields)
             self.until(session_id, "RUNNING", "COLLECTING", "STOPPING", *FINAL)
             found = self.session(session_id)
             now_left = datetime.fromisoformat(found["ends_at"]) - datetime.now(UTC)

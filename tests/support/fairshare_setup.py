@@ -11,8 +11,8 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Sum
 
-from fairshare.arithmetic.slices import cut, day_of, floor_slice, to_ms
-from fairshare.arithmetic.units import RESOURCES, usage_units
+from fairshare.arithmetic.slices import day_of, floor_slice, to_ms
+from fairshare.arithmetic.units import RESOURCES
 from fairshare.models import UsageBatch, UsageBucket, UsageRecord
 from fairshare.models.levels import LEVELS
 from lcm.domain.actors import SYSTEM
@@ -24,6 +24,7 @@ from scheduling.coordination.observer import ObserverResult
 from scheduling.models import Pool
 from tests.support.factories import make_definition, make_person, make_project, make_session
 from tests.support.fake_runtime import Clock
+from tests.support.usage_reference import split_at_boundaries, usage_units
 
 MORNING = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 Totals = Counter[tuple[str, date, str]]
@@ -49,7 +50,7 @@ class Stage:
         }
         Membership.objects.update(joined_at=self.clock() - timedelta(days=1))
 
-    def ask(self, who: str = "ann", project: str = "ccna", **fields: Any) -> LabletSession:
+    def request(self, who: str = "ann", project: str = "ccna", **fields: Any) -> LabletSession:
         hours = {"ends_at": self.clock() + timedelta(hours=8)}
         return make_session(
             self.lab, self.projects[project], self.people[who], now=self.clock(), **{**hours, **fields}
@@ -57,7 +58,7 @@ class Stage:
 
     def start(self, who: str = "ann", project: str = "ccna") -> LabletSession:
         """Request a session that holds a slot from now on."""
-        session = self.ask(who, project)
+        session = self.request(who, project)
         self.step(session, S.SCHEDULED)
         return session
 
@@ -97,7 +98,7 @@ class Stage:
         for session_id, spans in self.held.items():
             for begun, ended in spans:
                 assert begun is not None
-                for piece in cut(begun, limit if ended is None else ended):
+                for piece in split_at_boundaries(begun, limit if ended is None else ended):
                     for kernel in amounts[session_id]:
                         for name in RESOURCES:
                             used = usage_units(getattr(kernel, name), piece.length)

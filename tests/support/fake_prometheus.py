@@ -19,7 +19,7 @@ K1, K2, K3 = (f"0f0f0f0f-0000-4000-8000-00000000000{number}" for number in (1, 2
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedQuery:
     path: str
     form: dict[str, str]
     headers: dict[str, str]
@@ -37,7 +37,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Says:
+class FakeResponse:
     """A response: body as bytes or JSON, delay before it, and delay between its chunks."""
 
     body: Any
@@ -78,30 +78,30 @@ def grown(kernel: str, metric: str, value: float, **labels: str) -> Any:
 
 
 @dataclass
-class StandIn:
+class FakePrometheus:
     """`answer` returns the response to each query; queries may be concurrent."""
 
     url: str
-    answer: Callable[[Asked], Says]
-    asked: list[Asked] = field(default_factory=list)
+    answer: Callable[[ReceivedQuery], FakeResponse]
+    asked: list[ReceivedQuery] = field(default_factory=list)
 
 
-def always(says: Says) -> Callable[[Asked], Says]:
-    return lambda _: says
+def always(response: FakeResponse) -> Callable[[ReceivedQuery], FakeResponse]:
+    return lambda _: response
 
 
-def usual(asked: Asked) -> Says:
+def usual(query: ReceivedQuery) -> FakeResponse:
     """Return responses for one healthy kernel."""
-    if asked.path.endswith("query_range"):
-        start, step = float(asked.form["start"]), float(asked.form["step"])
-        metric = "net_rx" if asked.kind == "rate" else "cpu_util"
+    if query.path.endswith("query_range"):
+        start, step = float(query.form["start"]), float(query.form["step"])
+        metric = "net_rx" if query.kind == "rate" else "cpu_util"
         points = [(start + step * index, 0.5 + index / 10) for index in range(5)]
-        return Says(matrix(({"kernel_id": K1, "metric": metric}, points)))
-    if asked.kind == "rate":
-        return Says(vector(grown(K1, "net_rx", 2048.0), grown(K1, "net_tx", 1024.0)))
-    if asked.kind == "diff":
-        return Says(vector(grown(K1, "disk_read", 6000.0)))
-    return Says(
+        return FakeResponse(matrix(({"kernel_id": K1, "metric": metric}, points)))
+    if query.kind == "rate":
+        return FakeResponse(vector(grown(K1, "net_rx", 2048.0), grown(K1, "net_tx", 1024.0)))
+    if query.kind == "diff":
+        return FakeResponse(vector(grown(K1, "disk_read", 6000.0)))
+    return FakeResponse(
         vector(
             gauge(K1, "cpu_util", 1.5),
             gauge(K1, "cpu_util", 2.0, "capacity"),
@@ -116,7 +116,9 @@ def usual(asked: Asked) -> Says:
 
 
 @contextmanager
-def stand_in(answer: Callable[[Asked], Says] = usual, certificate: str = "") -> Iterator[StandIn]:
+def run_fake_prometheus(
+    answer: Callable[[ReceivedQuery], FakeResponse] = usual, certificate: str = ""
+) -> Iterator[FakePrometheus]:
     """Run the fake server; with a certificate it uses TLS."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -124,23 +126,25 @@ def stand_in(answer: Callable[[Asked], Says] = usual, certificate: str = "") -> 
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            asked = Asked(
+            query = ReceivedQuery(
                 self.path,
                 {name: values[0] for name, values in parse_qs(body).items()},
                 {name.lower(): value for name, value in self.headers.items()},
             )
-            made.asked.append(asked)
-            says = made.answer(asked)
-            time.sleep(says.delay)
-            content = says.content()
-            self.send_response(says.status)
+            made.asked.append(query)
+            response = made.answer(query)
+            time.sleep(response.delay)
+            content = response.content()
+            self.send_response(response.status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             try:
-                for piece in [content[at : at + 1] for at in range(len(content))] if says.drip else [content]:
+                for piece in (
+                    [content[at : at + 1] for at in range(len(content))] if response.drip else [content]
+                ):
                     self.wfile.write(piece)
-                    time.sleep(says.drip)
+                    time.sleep(response.drip)
             except OSError:
                 self.close_connection = True
 
@@ -153,7 +157,7 @@ def stand_in(answer: Callable[[Asked], Says] = usual, certificate: str = "") -> 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    made = StandIn(f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", answer)
+    made = FakePrometheus(f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", answer)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:

@@ -128,14 +128,14 @@ def log_in(page: Page, person: str, password: str = "") -> None:
 
 def real_paths(page: Page) -> list[str]:
     """Return the pages with ids of existing objects; create missing objects or leave their pages out."""
-    ask_for_session(page, far_off=True)
+    request_session(page, far_off=True)
     making = {"job": _start_a_job, "token": _make_a_token}
     for kind in set(making) - set(places(page)):
         making[kind](page)
     return filled(places(page))
 
 
-def ask_for_session(page: Page, definition: str = "ccna-ospf-basics v1.0", *, far_off: bool = False) -> None:
+def request_session(page: Page, definition: str = "ccna-ospf-basics v1.0", *, far_off: bool = False) -> None:
     """Request a session and end on its page; an advance booking stays pending."""
     page.goto("/sessions/new")
     page.get_by_label("Definition").fill(definition)

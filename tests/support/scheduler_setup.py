@@ -42,7 +42,7 @@ class FailingPlugin(Plugin):
 
 @register_plugin("wordy_in_tests")
 @dataclass(frozen=True)
-class WordyPlugin(Plugin):
+class LongReasonPlugin(Plugin):
     """A plugin that rejects every slot with a reason code longer than its column."""
 
     def on_session_open(self, ssn: Any) -> None:

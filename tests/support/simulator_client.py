@@ -9,7 +9,7 @@ from lcm.cml.simulator.calls import respond
 from lcm.cml.simulator.http_messages import Reply, Request
 
 
-class Asked:
+class SimulatorClient:
     """A signed-in user of a simulator."""
 
     def __init__(self, controller, username="admin", password="simulated"):

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
+from django.utils.translation import ngettext
 
 from fairshare.services.usage_buckets import BucketDifference, check_usage, rebuild_day, recorded_days
 from lcm.domain.errors import StateConflict
@@ -64,21 +65,30 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, check: bool, first: date | None, last: date | None, **options: Any) -> None:
         first, last = self._days(first, last)
-        days = f"{(last - first).days + 1:,} days, {first} to {last}"
         if check:
-            self._check(first, last, days)
+            self._check(first, last)
             return
         found = list(self._rebuild(first, last))
         self._print([str(each) for each in found[:SHOWN]], len(found))
-        self.stdout.write(f"{len(found):,} buckets repaired in {days}.")
+        message = ngettext(
+            "Repaired {count:,} bucket from {first} to {last}.",
+            "Repaired {count:,} buckets from {first} to {last}.",
+            len(found),
+        )
+        self.stdout.write(message.format(count=len(found), first=first, last=last))
 
-    def _check(self, first: date, last: date, days: str) -> None:
+    def _check(self, first: date, last: date) -> None:
         with ProgressBar((last - first).days + 1, "day", self.stderr) as progress:
             result = check_usage(first=first, last=last, now=timezone.now(), after_day=progress.step)
         self._print(result.differences[:SHOWN], result.difference_count)
         if result.difference_count:
-            raise CommandError(f"{result.difference_count:,} buckets differ from their records in {days}.")
-        self.stdout.write(f"Records and buckets are equal in {days}.")
+            message = ngettext(
+                "{count:,} bucket from {first} to {last} differs from its records.",
+                "{count:,} buckets from {first} to {last} differ from their records.",
+                result.difference_count,
+            )
+            raise CommandError(message.format(count=result.difference_count, first=first, last=last))
+        self.stdout.write(f"Records and buckets from {first} to {last} are equal.")
 
     def _rebuild(self, first: date, last: date) -> Iterator[BucketDifference]:
         count = (last - first).days + 1

@@ -16,7 +16,7 @@ from tests.end_to_end.browser.accessibility import (
     serious,
 )
 from tests.end_to_end.browser.weight import too_heavy
-from tests.support.page_list import PAGES, PANELS, ask_for_session, filled, log_in, places, real_paths, show
+from tests.support.page_list import PAGES, PANELS, filled, log_in, places, real_paths, request_session, show
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -177,7 +177,7 @@ def test_everything_works_without_javascript(open_page):
     expect(page.locator(".toast")).to_contain_text("1 session cancelled")
     page.get_by_role("button", name="Dark").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    ask_for_session(page, far_off=True)
+    request_session(page, far_off=True)
     page.get_by_role("link", name="Cancel…").click()
     page.get_by_label("Reason").fill("No longer needed")
     page.get_by_role("button", name="Cancel session").click()

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lcm.cml.topology.parser import parse_topology
-from tests.support.page_list import ask_for_session
+from tests.support.page_list import request_session
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -87,7 +87,7 @@ def wait_until_stable(page: Page) -> None:
 
 def test_request_a_session_and_cancel_it(open_page):
     page = open_page("operator")
-    ask_for_session(page)
+    request_session(page)
     wait_until_stable(page)
     page.get_by_role("link", name="Cancel…").click()
     dialog = page.get_by_role("dialog")
@@ -101,7 +101,7 @@ def test_request_a_session_and_cancel_it(open_page):
 
 def test_a_closed_dialog_restores_the_focus(open_page):
     page = open_page("operator")
-    ask_for_session(page)
+    request_session(page)
     button = page.get_by_role("link", name="Extend…")
     button.focus()
     page.keyboard.press("Enter")
@@ -113,7 +113,7 @@ def test_a_closed_dialog_restores_the_focus(open_page):
 
 def test_an_error_of_a_service_is_shown_in_the_dialog(open_page, complaints):
     page = open_page("operator")
-    ask_for_session(page)
+    request_session(page)
     page.get_by_role("link", name="Extend…").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("New end").fill("2020-01-01T00:00")
@@ -167,7 +167,7 @@ def test_bulk_cancel_of_selected_rows(open_page):
     name = fresh_name()
     import_definition(page, name)
     for _ in range(3):
-        ask_for_session(page, name)
+        request_session(page, name)
     page.goto(f"/sessions/?q={name}")
     expect(page.locator(".bulk-bar")).to_be_hidden()
     page.get_by_role("checkbox", name="Select this page").check()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.page_list import ask_for_session, places
+from tests.support.page_list import places, request_session
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -94,7 +94,7 @@ def is_refused(page: Page, method: str, address: str) -> bool:
 def test_each_role_is_offered_what_it_may_do_and_refused_the_rest(open_page):
     """Without JavaScript, so that panels are pages that load immediately."""
     people = {role: open_page(role, java_script_enabled=False) for role in ROLES}
-    ask_for_session(people["operator"], far_off=True)
+    request_session(people["operator"], far_off=True)
     known = places(people["viewer"])
     wrong = []
     for stop in STOPS:

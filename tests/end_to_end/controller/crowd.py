@@ -28,7 +28,7 @@ class Crowd:
 
     def request(self, name: str, *faults: Fault, **fields: Any) -> None:
         """Request a session for a scenario. `place` waits until it has a worker and injects its faults."""
-        self.sessions[name] = self.plane.ask(pool=POOL, **fields)
+        self.sessions[name] = self.plane.request_session(pool=POOL, **fields)
         self._faults[name] = faults
 
     def place(self) -> None:

@@ -33,7 +33,7 @@ def example(plane, tmp_path) -> Iterator[subprocess.Popen[bytes]]:
         made.wait()
 
 
-def test_it_has_sixty_lines():
+def test_the_example_has_at_most_sixty_lines():
     assert len([line for line in EXAMPLE.read_text().splitlines() if line]) <= 60
 
 
@@ -44,8 +44,8 @@ def test_a_session_completes_and_is_observed(plane, example):
     assert plane.session(session)["observation_count"] == 1
 
 
-def test_it_observes_on_request(plane, example):
-    session = plane.ask(pool=POOL)
+def test_the_example_observes_on_request(plane, example):
+    session = plane.request_session(pool=POOL)
     plane.until(session, "RUNNING")
     assert plane.call("POST", f"lablet-sessions/{session}/observe-resources").status_code == 202
     wait_until(lambda: plane.session(session)["observation_count"] == 1, "it was observed", 60)

@@ -32,7 +32,7 @@ def test_a_rejected_import_is_retried_and_then_fails(plane, worker):
     for name in plane.workers():
         plane.simulator.admin.fail(name, refusal)
     controller = plane.controller("refused")
-    session = plane.ask()
+    session = plane.request_session()
     assert plane.until(session, "FAILED", "TERMINATED", "RUNNING") == "FAILED"
     found = plane.session(session)
     assert (found["attempt"], found["transitions"][-1]["reason"].count("no such image")) == (3, 1)
@@ -47,7 +47,7 @@ def test_a_lab_that_does_not_converge_fails(plane, worker):
     for name in plane.workers():
         plane.simulator.admin.fail(name, never)
     controller = plane.controller("impatient", BOOT_TIMEOUT_SECONDS="2")
-    session = plane.ask()
+    session = plane.request_session()
     plane.until(session, "INSTANTIATING")
     wait_until(lambda: plane.session(session)["attempt"] > 1, "another attempt is made", 60, plane.logs)
     for name in plane.workers():
@@ -63,7 +63,7 @@ def test_a_lab_that_does_not_converge_fails(plane, worker):
 
 def test_a_lab_that_disappears_fails_its_session(plane):
     controller = plane.controller("observant")
-    session = plane.ask()
+    session = plane.request_session()
     plane.until(session, "RUNNING")
     (name,) = [each for each, found in plane.workers().items() if session in str(found["labs"])]
     plane.simulator.admin.remove(name)

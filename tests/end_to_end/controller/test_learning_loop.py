@@ -52,7 +52,7 @@ class Learning:
         """Run this many sessions of each definition to their end, longer if the machine is slow."""
         assert seconds < 300, self._plane.logs()
         requested = [
-            (name, self._plane.ask(seconds, definition=self._ids[name]))
+            (name, self._plane.request_session(seconds, definition=self._ids[name]))
             for name, count in lacking.items()
             for _ in range(count)
         ]

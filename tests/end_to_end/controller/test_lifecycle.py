@@ -96,7 +96,7 @@ def test_a_session_completes(plane, controller):
 
 
 def test_ports_are_in_the_tags_before_the_lab_starts(plane, controller):
-    session = plane.ask()
+    session = plane.request_session()
     plane.until(session, "RUNNING")
     worker, lab_id = place_of(plane, session)
     address = plane.simulator.admin.address_of(worker)
@@ -120,7 +120,7 @@ def test_ports_are_in_the_tags_before_the_lab_starts(plane, controller):
 def test_an_edited_lab_drifts_and_its_port_is_not_allocated(plane, controller):
     # The port added by the edit is the next one that a session would get.
     with ports_from(plane, HIGHEST - 2):
-        session = plane.ask()
+        session = plane.request_session()
         plane.until(session, "RUNNING")
         worker, lab_id = place_of(plane, session)
         assert sorted(plane.ports_of(session)) == [HIGHEST - 2, HIGHEST - 1]
@@ -129,7 +129,7 @@ def test_an_edited_lab_drifts_and_its_port_is_not_allocated(plane, controller):
         wait_until(lambda: plane.session(session)["port_drift_detected"], "the drift shows", 60, plane.logs)
         leaked = [(port["port"], port["session"]) for port in ports_on(plane, worker) if port["leaked"]]
         assert (HIGHEST, session) in leaked
-        following = plane.ask()
+        following = plane.request_session()
         plane.until(following, "RUNNING")
         assert place_of(plane, following)[0] == worker
         assert sorted(plane.ports_of(following)) == [HIGHEST + 1, HIGHEST + 2]
@@ -140,7 +140,7 @@ def test_an_edited_lab_drifts_and_its_port_is_not_allocated(plane, controller):
 
 
 def test_a_session_that_waits_for_its_user_runs_on_arrival(plane, controller):
-    session = plane.ask(definition=plane.known["waiting"])
+    session = plane.request_session(definition=plane.known["waiting"])
     plane.until(session, "READY")
     time.sleep(2.5)
     assert plane.status(session) == "READY"
@@ -152,7 +152,7 @@ def test_a_session_that_waits_for_its_user_runs_on_arrival(plane, controller):
 
 def test_a_spread_session_has_a_lab_on_each_worker(plane):
     controller = plane.controller("two-handed", "cml-small", NAME="two-handed")
-    session = plane.ask(definition=plane.known["apart"])
+    session = plane.request_session(definition=plane.known["apart"])
     plane.until(session, "RUNNING")
     names = {node["node_label"] for node in plane.session(session)["kernels"]}
     labs = [set(each["labs"]) for each in plane.workers("cml-small").values()]

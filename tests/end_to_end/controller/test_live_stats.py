@@ -68,7 +68,7 @@ def controller(plane):
 
 @pytest.fixture(scope="module")
 def session(plane, controller, prometheus):
-    made = plane.ask(seconds=600)
+    made = plane.request_session(seconds=600)
     plane.until(made, "RUNNING")
     return made
 

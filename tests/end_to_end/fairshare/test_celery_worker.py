@@ -80,13 +80,11 @@ def processes(transactional_db, tmp_path: Path, metrics: Address) -> Iterator[li
 
 def order_of_the_queue(stage: Stage) -> list[str]:
     """Return the owners of waiting sessions in scheduling order."""
-    standings = factors_in_pool(stage.pool)
+    factors = factors_in_pool(stage.pool)
     waiting = LabletSession.objects.filter(status=S.PENDING).select_related("owner").order_by("created_at")
     ranked = sorted(
         waiting,
-        key=lambda each: tuple(
-            -v for v in standings.get((each.owner_id, each.project_id), LevelFactors())[:3]
-        ),
+        key=lambda each: tuple(-v for v in factors.get((each.owner_id, each.project_id), LevelFactors())[:3]),
     )
     return [session.owner.username for session in ranked]
 
@@ -110,9 +108,9 @@ def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scrap
     for status in (S.INSTANTIATING, S.READY, S.RUNNING):
         stage.step(busy, status)
     stage.clock.now = timezone.now()
-    stage.ask("ann", "ccna")
+    stage.request("ann", "ccna")
     stage.clock.advance(seconds=1)
-    stage.ask("cyd", "soc")
+    stage.request("cyd", "soc")
     assert order_of_the_queue(stage) == ["ann", "cyd"]
 
     def log() -> str:
@@ -137,7 +135,7 @@ def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scrap
     ProcessLease.objects.create(name=f"tick:{pool.pk}", holder="dead", expires_at=now)
     resumed = TickRun.objects.filter(pool=pool, started_at__gt=now)
     wait_until(resumed.exists, "the tick of a dead holder is resumed", details=log)
-    told = ScrapeTarget.objects.filter(kind="worker", address=str(metrics))
-    wait_until(told.exists, "Prometheus is told of the worker", details=log)
+    target = ScrapeTarget.objects.filter(kind="worker", address=str(metrics))
+    wait_until(target.exists, "the worker is a scrape target", details=log)
     assert "lcm_tasks_total" in httpx.get(f"http://{metrics}/metrics", timeout=30).text
     assert not ObserverRun.objects.exclude(error="").exists()

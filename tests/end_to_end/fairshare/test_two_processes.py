@@ -109,7 +109,7 @@ def test_kill_9_in_the_middle_and_a_rerun_give_the_same_totals(point, busy, star
     check_all_charged(busy)
 
 
-def test_a_page_that_someone_holds_is_left_to_them(busy, start, tmp_path):
+def test_a_page_locked_by_another_process_is_skipped(busy, start, tmp_path):
     """A second pass does not wait for a hanging one; the skipped rows are charged later."""
     busy.clock.advance(hours=1)
     flag = tmp_path / "here"

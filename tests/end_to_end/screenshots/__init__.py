@@ -1,1 +1,1 @@
-"""Pictures of the demo: every page for those who look it over, and those of the guide."""
+"""Screenshots of the demo: every page for review, and the images of the guide."""

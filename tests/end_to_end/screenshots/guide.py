@@ -64,7 +64,7 @@ def review(page: Page) -> None:
 
 
 def topology_read(page: Page) -> None:
-    """What was understood of a topology."""
+    """Open the check of an imported topology."""
     page.goto("/definitions/import")
     page.locator("main input[type=file]").set_input_files(TOPOLOGIES / "devnet-netconf-intro.yaml")
     page.get_by_role("button", name="Read topology").click()
@@ -121,7 +121,7 @@ PICTURES: dict[str, Callable[[Page], None]] = {
 
 
 def crowd(page: Page) -> None:
-    """Ask for more than the pool can hold, so that some wait."""
+    """Request more sessions than the pool can hold, so that some wait."""
     for _ in range(MORE_THAN_FIT):
         page.goto("/sessions/new")
         page.get_by_label("Definition").fill(BIG_LAB)
@@ -139,7 +139,7 @@ def import_many(page: Page) -> None:
 
 
 def take(page: Page, folder: Path, names: list[str]) -> None:
-    """Each picture: what a window shows of the page, light, once what loads later has come."""
+    """Take each image: the window in the light theme, after lazy panels have loaded."""
     folder.mkdir(parents=True, exist_ok=True)
     log_in(page, "admin")
     crowd(page)

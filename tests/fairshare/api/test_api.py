@@ -21,11 +21,11 @@ def busy(stage: Stage) -> Stage:
     return stage
 
 
-def test_usage_buckets(busy, api, viewer):
+def test_usage_buckets_show_hours_and_exact_seconds(busy, api, viewer):
     client = api(viewer)
     rows = client.get("/api/usage-buckets/?level=user&pool=cml-eu").json()["results"]
     ann = next(row for row in rows if row["name"] == "ann")
-    assert (ann["day"], ann["within"], ann["hours"]["cpu_cores"]) == ("2026-03-02", "ccna", 8.0)
+    assert (ann["day"], ann["parent_name"], ann["hours"]["cpu_cores"]) == ("2026-03-02", "ccna", 8.0)
     assert ann["exact_seconds"]["cpu_cores"] == "28800"
     assert ann["parent"] == str(busy.projects["ccna"].pk)
 
@@ -38,14 +38,14 @@ def test_usage_buckets_are_filtered(query, count, busy, api, viewer):
     assert len(api(viewer).get(f"/api/usage-buckets/{query}").json()["results"]) == count
 
 
-def test_a_day_that_is_none_is_refused(api, viewer):
+def test_an_invalid_day_is_rejected(api, viewer):
     assert api(viewer).get("/api/usage-buckets/?day_from=soon").status_code == 400
 
 
-def test_fair_shares_say_how_they_came_about(busy, api, viewer):
+def test_fair_shares_show_their_inputs_and_calculation(busy, api, viewer):
     rows = api(viewer).get("/api/fair-shares/?pool=cml-eu&level=user&sort=rank").json()["results"]
-    ann = next(row for row in rows if row["name"] == "ann" and row["within"] == "ccna")
-    assert (ann["weight"], ann["weight_source"], ann["used_weight"]) == (None, "policy", 1.0)
+    ann = next(row for row in rows if row["name"] == "ann" and row["parent_name"] == "ccna")
+    assert (ann["weight"], ann["weight_source"], ann["effective_weight"]) == (None, "policy", 1.0)
     assert ann["decayed_hours"]["cpu_cores"] == 8.0
     assert ann["calculated"]["policy"]["half_life_days"] == 7.0
     assert (ann["calculated"]["first_day"], ann["calculated"]["last_day"]) == ("2026-02-03", "2026-03-02")
@@ -87,14 +87,14 @@ def test_a_weight_can_be_0_or_parent(weight, shown, busy, api, admin):
 
 
 @pytest.mark.parametrize("weight", [1e-7, -1, "child", True, [1]])
-def test_a_bad_weight_is_refused(weight, busy, api, admin):
+def test_an_invalid_weight_is_rejected(weight, busy, api, admin):
     for path in ("weights", "preview"):
         response = api(admin).post(f"/api/fair-shares/{path}", weights(busy, weight))
         assert response.status_code == 400
         assert re.search("must be between 0.000001 and|not a number", response.json()["message"])
 
 
-def test_a_weight_that_is_not_a_number_is_refused(busy, api, admin):
+def test_a_weight_that_is_not_a_number_is_rejected(busy, api, admin):
     for text in (b'{"pool": "cml-eu", "weights": [{"level": "domain", "subject": "x", "weight": NaN}]}',):
         response = api(admin).generic(
             "POST", "/api/fair-shares/weights", text, content_type="application/json"
@@ -102,7 +102,7 @@ def test_a_weight_that_is_not_a_number_is_refused(busy, api, admin):
         assert response.status_code == 400
 
 
-def test_weights_in_no_pool_are_refused(busy, api, admin):
+def test_weights_of_an_unknown_pool_are_rejected(busy, api, admin):
     response = api(admin).post("/api/fair-shares/weights", weights(busy, 5) | {"pool": "nowhere"})
     assert (response.status_code, response.json()["details"]) == (
         400,
@@ -110,19 +110,19 @@ def test_weights_in_no_pool_are_refused(busy, api, admin):
     )
 
 
-def test_policies(busy, api, admin):
+def test_policies_are_listed_previewed_and_saved(busy, api, admin):
     client = api(admin)
     shown = client.get("/api/fair-share-policies/").json()["results"]
-    assert {row["pool_name"]: row["own"] for row in shown} == {"cml-eu": False, "cml-us": False}
+    assert {row["pool_name"]: row["is_custom"] for row in shown} == {"cml-eu": False, "cml-us": False}
     path = f"/api/fair-share-policies/{busy.pool.pk}"
     moved = client.post(f"{path}/preview", {"half_life_days": 1}).json()
-    assert moved["text"].endswith("change place")
+    assert moved["text"].startswith("Rank changes: ")
     bare = client.patch(path, {"half_life_days": 1})
     assert (bare.status_code, list(bare.json()["details"])) == (400, ["reason"])
     saved = client.patch(
         path, {"half_life_days": 1, "resource_weights": {"gpu": 2}, "reason": "exams"}
     ).json()
-    assert (saved["own"], saved["half_life_days"], saved["lookback_days"]) == (True, 1.0, 28)
+    assert (saved["is_custom"], saved["half_life_days"], saved["lookback_days"]) == (True, 1.0, 28)
     assert saved["resource_weights"]["gpu"] == 2.0
     assert saved["resource_weight_sources"] == {
         "cpu_cores": "default", "memory_gb": "default", "storage_gb": "default", "gpu": "policy",
@@ -139,14 +139,14 @@ def test_policies(busy, api, admin):
         ({"mood": "good"}, "mood"),
     ],
 )
-def test_a_bad_policy_is_refused(body, field, busy, api, admin):
+def test_an_invalid_policy_is_rejected(body, field, busy, api, admin):
     response = api(admin).patch(f"/api/fair-share-policies/{busy.pool.pk}", body)
     assert response.status_code == 400
     assert list(response.json()["details"]) == [field]
     assert not FairSharePolicy.objects.exists()
 
 
-def test_observers(busy, api, viewer):
+def test_observers_are_listed_with_their_last_run(busy, api, viewer):
     rows = {row["name"]: row for row in api(viewer).get("/api/observers/").json()["results"]}
     assert len(rows) == 10
     record = rows["usage-record"]
@@ -160,7 +160,7 @@ def test_observers(busy, api, viewer):
     assert len(detail["runs"]) == 1
 
 
-def test_a_run_is_asked_for(api, operator, monkeypatch):
+def test_a_run_is_requested(api, operator, monkeypatch):
     sent = []
     monkeypatch.setattr(
         task_queue.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
@@ -175,7 +175,7 @@ def test_an_unknown_observer_is_not_found(api, operator):
     assert api(operator).post("/api/observers/stars/run").status_code == 404
 
 
-def test_without_a_broker_the_caller_is_told(api, operator, monkeypatch):
+def test_without_a_broker_the_api_returns_an_error(api, operator, monkeypatch):
     def refuse(*arguments, **fields):
         raise ConnectionRefusedError
 

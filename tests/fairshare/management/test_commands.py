@@ -34,34 +34,34 @@ def days(stage):
     return stage
 
 
-def test_a_check_of_what_is_equal(days):
+def test_a_check_reports_that_records_and_buckets_are_equal(days):
     assert run("rebuild_usage", "--check") == (
-        "Records and buckets are equal in 3 days, 2026-03-02 to 2026-03-04.\n"
+        "Records and buckets from 2026-03-02 to 2026-03-04 are equal.\n"
     )
     assert UsageCheck.objects.get().difference_count == 0
 
 
-def test_a_check_says_what_differs_and_changes_nothing(days):
+def test_a_check_prints_differences_and_changes_nothing(days):
     UsageBucket.objects.filter(level="user", day="2026-03-03").update(cpu_cores=5)
     out = io.StringIO()
-    with pytest.raises(CommandError, match="1 buckets differ"):
+    with pytest.raises(CommandError, match=r"1 bucket from .* differs from its records"):
         call_command("rebuild_usage", "--check", stdout=out)
     assert "2026-03-03 cml-eu user" in out.getvalue()
     assert "cpu_cores 5 in the bucket, 34,560,000,000 in records" in out.getvalue()
     assert UsageBucket.objects.filter(cpu_cores=5).exists()
 
 
-def test_a_rebuild_mends(days):
+def test_a_rebuild_repairs_buckets(days):
     UsageBucket.objects.filter(level="user", day="2026-03-03").update(cpu_cores=5)
     UsageBucket.objects.filter(level="domain").delete()
-    assert "4 buckets repaired in 3 days" in run("rebuild_usage")
+    assert "Repaired 4 buckets from 2026-03-02 to 2026-03-04." in run("rebuild_usage")
     check_all_charged(days)
 
 
-def test_a_rebuild_of_some_days_leaves_the_others(days):
+def test_a_rebuild_of_one_day_does_not_change_other_days(days):
     UsageBucket.objects.all().update(gpu=5)
     out = run("rebuild_usage", "--from", "2026-03-03", "--to", "2026-03-03")
-    assert "3 buckets repaired in 1 days" in out
+    assert "Repaired 3 buckets from 2026-03-03 to 2026-03-03." in out
     assert set(UsageBucket.objects.filter(gpu=5).values_list("day", flat=True).distinct()).__len__() == 2
 
 
@@ -73,7 +73,7 @@ def test_a_rebuild_of_some_days_leaves_the_others(days):
         (["--from", "yesterday"], "not a date"),
     ],
 )
-def test_days_that_cannot_be_rebuilt(arguments, message, days):
+def test_invalid_days_are_rejected(arguments, message, days):
     with pytest.raises(CommandError, match=message):
         run("rebuild_usage", *arguments)
 
@@ -92,7 +92,7 @@ def test_without_records_there_is_nothing_to_rebuild(db):
         run("rebuild_usage")
 
 
-def test_retention_says_what_went(days, time_machine):
+def test_retention_prints_the_deleted_rows(days, time_machine):
     time_machine.move_to(days.clock() + timedelta(days=91), tick=False)
     assert run("usage_retention").startswith("Removed 2,0")
 
@@ -102,7 +102,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_the_bar_moves_on_a_terminal():
+def test_a_terminal_shows_a_progress_bar():
     stream = Terminal()
     with ProgressBar(4, "day", stream) as progress:
         for _ in range(4):
@@ -112,7 +112,7 @@ def test_the_bar_moves_on_a_terminal():
     assert shown[-1] == f"{'█' * 30} 4 of 4 days\n"
 
 
-def test_no_bar_in_a_log():
+def test_a_log_shows_no_progress_bar():
     stream = io.StringIO()
     with ProgressBar(4, "day", stream) as progress:
         progress.step()
@@ -144,8 +144,8 @@ def file(tmp_path):
     return write
 
 
-def test_a_simulation_prints_what_sshare_prints(file):
-    rows = json.loads(run("fairshare_simulate", file(document(elsewhere=30)), "--json"))
+def test_a_simulation_gives_the_output_of_sshare(file):
+    rows = json.loads(run("fairshare_simulate", file(document(unattributed=30)), "--json"))
     found = {"/".join(row["path"]): row for row in rows}
     for path, (share, effective, factor) in SLURM_SAYS.items():
         row = found[path]
@@ -155,8 +155,8 @@ def test_a_simulation_prints_what_sshare_prints(file):
     assert (found["A/C"]["level_share"], found["A/C/user-3"]["level_share"]) == (0.25, 0.5)
 
 
-def test_a_simulation_as_a_table(file):
-    lines = run("fairshare_simulate", file(document(elsewhere=30))).splitlines()
+def test_a_simulation_is_printed_as_a_table(file):
+    lines = run("fairshare_simulate", file(document(unattributed=30))).splitlines()
     assert lines[0].split() == [
         "Subject",
         "Weight",
@@ -178,7 +178,7 @@ def test_a_simulation_as_a_table(file):
     assert next(line for line in lines if "user-3" in line).split()[-2:] == ["inf", "4"]
 
 
-def test_a_simulation_by_capacity(file):
+def test_a_simulation_can_normalise_by_capacity(file):
     rows = [("d", None, 0), ("d/p", None, 0), ("d/p/u", 2, 200)]
     content = document(rows, policy={"normalisation": "capacity"}, capacity={"cpu_cores": 800})
     found = json.loads(run("fairshare_simulate", file(content), "--json"))
@@ -206,12 +206,12 @@ def test_a_simulation_by_capacity(file):
         ({"tree": [{"name": "a"}], "policy": {"normalisation": "capacity"}}, "needs “capacity”"),
     ],
 )
-def test_documents_that_cannot_be_simulated(content, message, file):
+def test_invalid_documents_are_rejected(content, message, file):
     with pytest.raises(CommandError, match=message):
         run("fairshare_simulate", file(content))
 
 
-def test_a_tree_deeper_than_people_is_refused(file):
+def test_a_tree_with_more_than_three_levels_is_rejected(file):
     with pytest.raises(CommandError, match="only three levels"):
         run(
             "fairshare_simulate",
@@ -219,7 +219,7 @@ def test_a_tree_deeper_than_people_is_refused(file):
         )
 
 
-def test_a_file_that_is_not_there():
+def test_a_missing_file_is_reported():
     with pytest.raises(CommandError, match="cannot be read"):
         run("fairshare_simulate", "/no/such/file.json")
 

@@ -62,10 +62,10 @@ def text_of(response):
     return re.sub(r"\s+", " ", plain)
 
 
-def test_the_page_answers_in_words_first(busy, as_, viewer):
+def test_the_page_starts_with_a_summary(busy, as_, viewer):
     text = text_of(as_(viewer).get(FAIR))
-    assert "academy is above its share , so security goes first within a priority" in text
-    assert "The largest part comes from ccna, at 3.0 times its share." in text
+    assert "academy is above its share. Within a priority, security goes first." in text
+    assert "Project ccna contributes most: 3.0 times its share." in text
     assert "core-hours in 14 days" in text
 
 
@@ -78,7 +78,7 @@ def test_the_tree_has_share_usage_factor_and_rank(busy, as_, viewer):
     assert "Rank compares the factors of domain, project and person" in text
 
 
-def test_branches_open_and_close_by_their_address(busy, as_, viewer):
+def test_the_url_expands_and_collapses_branches(busy, as_, viewer):
     client = as_(viewer)
     assert "ann" not in text_of(client.get(FAIR))
     ccna = busy.projects["ccna"]
@@ -95,10 +95,10 @@ def test_a_search_finds_projects_and_people(busy, as_, viewer):
     found = text_of(client.get(f"{FAIR}&q=ann"))
     assert "ann academy / ccnp" in found
     assert "Search results." in found
-    assert "Nothing found" in text_of(client.get(f"{FAIR}&q=zebra"))
+    assert "No matches" in text_of(client.get(f"{FAIR}&q=zebra"))
 
 
-def test_a_search_looks_past_accounts_in_no_project_and_says_when_there_are_more(
+def test_a_search_ignores_accounts_without_project_and_reports_omitted_matches(
     busy, as_, viewer, monkeypatch
 ):
     monkeypatch.setattr(shares, "MAX_MATCHES", 1)
@@ -106,23 +106,23 @@ def test_a_search_looks_past_accounts_in_no_project_and_says_when_there_are_more
     client = as_(viewer)
     found = text_of(client.get(f"{FAIR}&q=ann"))
     assert "ann academy / ccnp" in found
-    assert "More are called like this" not in found
+    assert "More matches exist" not in found
     monkeypatch.setattr(shares, "MAX_SEARCH_ROWS", 1)
     assert "More matches exist; enter more of the name." in text_of(client.get(f"{FAIR}&q=ann"))
 
 
-def test_before_the_first_calculation_the_page_says_so(stage, as_, viewer):
+def test_the_page_reports_that_nothing_is_calculated_yet(stage, as_, viewer):
     text = text_of(as_(viewer).get(FAIR))
     assert "Not calculated yet." in text
     assert "No shares yet" in text
 
 
-def test_without_usage_everybody_is_at_the_top(stage, as_, viewer):
+def test_without_usage_all_people_have_factor_1(stage, as_, viewer):
     calculate_pool(stage.pool, now=stage.clock())
     assert "No usage in the window" in text_of(as_(viewer).get(FAIR))
 
 
-def test_usage_that_came_after_the_calculation_is_not_counted_yet(stage, as_, viewer, time_machine):
+def test_usage_after_the_calculation_is_not_counted_yet(stage, as_, viewer, time_machine):
     calculate_pool(stage.pool, now=stage.clock())
     stage.start("ann", "ccna")
     stage.clock.advance(hours=2)
@@ -132,16 +132,16 @@ def test_usage_that_came_after_the_calculation_is_not_counted_yet(stage, as_, vi
         assert "Usage is not counted yet." in text_of(as_(viewer).get(f"{FAIR}&resource={resource}"))
 
 
-def test_what_was_not_compared_yet_is_checked_now(stage, as_, operator):
+def test_the_first_usage_check_is_offered(stage, as_, operator):
     assert "Check now" in text_of(as_(operator).get(FAIR))
 
 
-def test_without_a_pool_there_is_nothing_to_share(as_, viewer):
+def test_without_a_pool_the_page_is_empty(as_, viewer):
     assert "No pools" in text_of(as_(viewer).get("/fair-share/"))
 
 
 @pytest.mark.parametrize("path", [FAIR, "/usage/?level=user"])
-def test_the_export_menu_is_that_of_the_lists(path, busy, as_, viewer):
+def test_pages_have_the_export_menu_of_lists(path, busy, as_, viewer):
     body = as_(viewer).get(path).content.decode()
     for kind in ("csv", "json"):
         link = re.search(rf'href="(\?[^"]*format={kind})" data-export="{kind}"', body)
@@ -149,9 +149,9 @@ def test_the_export_menu_is_that_of_the_lists(path, busy, as_, viewer):
         assert as_(viewer).get(path.split("?")[0] + unescape(link[1])).status_code == 200
 
 
-def test_shares_as_csv(busy, as_, viewer):
+def test_shares_are_exported_as_csv(busy, as_, viewer):
     body = b"".join(as_(viewer).get(f"{FAIR}&format=csv")).decode().splitlines()
-    assert body[0].startswith("Pool,Level,Name,Within,Subject id,Parent id,Weight,Used weight")
+    assert body[0].startswith("Pool,Level,Name,Parent name,Subject id,Parent id,Weight,Effective weight")
     assert any(line.startswith("cml-eu,user,ann,ccna,") for line in body)
 
 
@@ -183,7 +183,7 @@ def test_pages_stay_within_twelve_queries(path, busy, as_, admin):
 # --- weights ------------------------------------------------------------------------------------------
 
 
-def test_the_bar_says_what_a_weight_would_do(busy, as_, admin):
+def test_the_bar_shows_the_effect_of_a_weight(busy, as_, admin):
     response = as_(admin).post(
         "/fair-share/weights/bar",
         {"pool": "cml-eu", weight_name(busy, "ccna"): "5", weight_name(busy, "soc"): ""},
@@ -201,7 +201,7 @@ def test_the_bar_is_empty_without_a_change(busy, as_, admin):
 
 
 @pytest.mark.parametrize("bad", ["0.0000001", "-1", "nan", "much"])
-def test_the_bar_says_what_is_wrong(bad, busy, as_, admin):
+def test_the_bar_shows_an_invalid_weight(bad, busy, as_, admin):
     response = as_(admin).post("/fair-share/weights/bar", {"pool": "cml-eu", weight_name(busy, "ccna"): bad})
     text = text_of(response)
     assert "ccna:" in text
@@ -224,7 +224,7 @@ def test_weights_are_saved_with_a_reason(busy, as_, admin):
     assert 'value="5"' in client.get(FAIR).content.decode()
 
 
-def test_a_bad_weight_saves_nothing(busy, as_, admin):
+def test_an_invalid_weight_saves_nothing(busy, as_, admin):
     typed = {"pool": "cml-eu", weight_name(busy, "ccna"): "-1", weight_name(busy, "soc"): "3", "reason": "x"}
     response = as_(admin).post("/fair-share/weights", typed)
     assert response.status_code == 422
@@ -245,7 +245,7 @@ def test_weights_of_0_and_parent_are_saved_and_shown(busy, as_, admin, viewer):
     assert "change" not in text_of(again)
 
 
-def test_an_emptied_weight_inherits_again(busy, as_, admin):
+def test_a_cleared_weight_is_inherited(busy, as_, admin):
     client = as_(admin)
     name = weight_name(busy, "ccna")
     client.post("/fair-share/weights", {"pool": "cml-eu", name: "5", "reason": "x"})
@@ -253,7 +253,7 @@ def test_an_emptied_weight_inherits_again(busy, as_, admin):
     assert not FairShare.objects.filter(weight__isnull=False).exists()
 
 
-def test_names_that_are_no_weights_are_overlooked(busy, as_, admin):
+def test_invalid_field_names_are_ignored(busy, as_, admin):
     typed = {"pool": "cml-eu", "w:planet:1:2": "3", "w:user:x:y": "3", "w:": "1", "reason": "x"}
     assert as_(admin).post("/fair-share/weights", typed).status_code == 302
 
@@ -274,11 +274,11 @@ EDIT = "/fair-share/policy?pool=cml-eu"
 def test_a_policy_is_previewed_and_saved(busy, as_, admin):
     client = as_(admin)
     form = text_of(client.get(EDIT))
-    assert "Usage halves every 7 days and counts for 28 days." in form
+    assert "Usage has a half-life of 7 days and counts for 28 days." in form
     assert "Resource weights CPU, per core-hour" in form
     assert 'value="7"' in client.get(EDIT).content.decode()
     shown = client.post(EDIT, {**POLICY, "preview": "1"}, headers={"HX-Request": "true"})
-    assert "change place" in text_of(shown)
+    assert "Waiting sessions with a new position" in text_of(shown)
     assert not FairSharePolicy.objects.exists()
     bare = client.post(EDIT, POLICY)
     assert (bare.status_code, list(bare.context["form"].errors)) == (422, ["reason"])
@@ -289,7 +289,7 @@ def test_a_policy_is_previewed_and_saved(busy, as_, admin):
     assert ChangeLog.objects.get(event="fair_share_policy_saved").reason == "shorter memory"
 
 
-def test_a_policy_is_told_in_the_same_words_on_both_pages(busy, as_, admin):
+def test_both_pages_describe_the_policy_with_the_same_terms(busy, as_, admin):
     client = as_(admin)
     for value in Normalisation:
         FairSharePolicy.objects.update_or_create(pool=busy.pool, defaults={"normalisation": value})
@@ -297,7 +297,7 @@ def test_a_policy_is_told_in_the_same_words_on_both_pages(busy, as_, admin):
         assert value.label in unescape(text_of(client.get(EDIT)))
 
 
-def test_rank_by_factor_alone_is_told_as_such(busy, as_, viewer):
+def test_the_page_explains_rank_by_factor_alone(busy, as_, viewer):
     FairSharePolicy.objects.create(pool=busy.pool, order=FairShareOrder.CLASSIC)
     assert "Rank compares only the person&#x27;s factor" in text_of(as_(viewer).get(FAIR))
 
@@ -305,7 +305,7 @@ def test_rank_by_factor_alone_is_told_as_such(busy, as_, viewer):
 def test_a_preview_works_without_javascript(busy, as_, admin):
     shown = as_(admin).post(EDIT, {**POLICY, "preview": "1"})
     assert "Fair-share policy of cml-eu" in text_of(shown)
-    assert "change place" in text_of(shown)
+    assert "Waiting sessions with a new position" in text_of(shown)
 
 
 @pytest.mark.parametrize(
@@ -317,26 +317,26 @@ def test_a_preview_works_without_javascript(busy, as_, admin):
         ("default_weight", "nan", "Default weight"),
     ],
 )
-def test_a_bad_policy_is_refused_at_its_field(field, value, said, busy, as_, admin):
+def test_an_invalid_policy_is_rejected_at_its_field(field, value, said, busy, as_, admin):
     client = as_(admin)
     assert client.post(EDIT, {**POLICY, field: value}).status_code == 422
     shown = text_of(
         client.post(EDIT, {**POLICY, field: value, "preview": "1"}, headers={"HX-Request": "true"})
     )
-    assert "change place" not in shown
+    assert "Waiting sessions with a new position" not in shown
     assert f"{said}: " in shown
     assert "_" not in shown
     assert not FairSharePolicy.objects.exists()
 
 
-def test_a_policy_of_no_pool_is_not_found(as_, admin):
+def test_the_policy_of_an_unknown_pool_is_not_found(as_, admin):
     assert as_(admin).get("/fair-share/policy?pool=nowhere").status_code == 404
 
 
 # --- usage ----------------------------------------------------------------------------------------------
 
 
-def test_the_explorer_says_who_used_most(busy, as_, viewer):
+def test_the_explorer_names_the_top_user(busy, as_, viewer):
     text = text_of(as_(viewer).get("/usage/"))
     assert "academy / ccna used most: 24 core-hours, 75 % of all" in text
 
@@ -346,33 +346,33 @@ def test_the_explorer_says_who_used_most(busy, as_, viewer):
     [
         ("level=user", "academy / ccna / ann"),
         ("level=domain&resource=memory_gb", "academy used most: 21 GB-hours"),
-        ("first=2026-01-01&last=2026-01-31", "No usage in the 31 days"),
+        ("first=2026-01-01&last=2026-01-31", "No usage from 01 Jan 2026 to 31 Jan 2026."),
         ("pool=cml-us", "No usage"),
         ("resource=gpu", "No usage"),
     ],
 )
-def test_the_explorer_looks_where_it_is_told(query, words, busy, as_, viewer):
+def test_the_explorer_applies_its_filters(query, words, busy, as_, viewer):
     assert words in text_of(as_(viewer).get(f"/usage/?{query}"))
 
 
 @pytest.mark.parametrize(
     "query", ["first=2026-03-02&last=2026-03-01", "first=1999-01-01", "first=soon", "level=planet"]
 )
-def test_the_explorer_refuses_what_it_cannot_show(query, busy, as_, viewer):
+def test_the_explorer_rejects_invalid_filters(query, busy, as_, viewer):
     assert as_(viewer).get(f"/usage/?{query}").status_code == 422
 
 
 @pytest.mark.parametrize(("resource", "label"), [("cpu_cores", "CPU"), ("memory_gb", "Memory")])
-def test_parts_are_those_of_the_chosen_resource_and_none_is_muted(resource, label, busy, as_, viewer):
+def test_shares_refer_to_the_chosen_resource_and_zeros_are_muted(resource, label, busy, as_, viewer):
     body = as_(viewer).get(f"/usage/?resource={resource}").content.decode()
     assert f'<th scope="col" class="num">Share of {label}</th>' in body
     assert 'data-label="GPU, GPU-hours"><span class="muted">0</span>' in body
 
 
-def test_usage_as_csv(busy, as_, viewer):
+def test_usage_is_exported_as_csv(busy, as_, viewer):
     lines = b"".join(as_(viewer).get("/usage/?level=user&format=csv")).decode().splitlines()
     assert lines[0] == (
-        "Day,Pool,Level,Name,Within,Subject id,Parent id,"
+        "Day,Pool,Level,Name,Parent name,Subject id,Parent id,"
         "CPU core-hours,Memory GB-hours,Storage GB-hours,GPU GPU-hours"
     )
     assert len(lines) == 3
@@ -398,14 +398,14 @@ def test_the_page_shows_the_last_check(busy, as_, operator):
     assert "gpu 1 in the bucket" in text
 
 
-def test_a_check_is_asked_for(busy, as_, operator, monkeypatch):
+def test_a_check_is_requested(busy, as_, operator, monkeypatch):
     sent = []
     monkeypatch.setattr(task_queue.current_app, "send_task", lambda name, **_: sent.append(name))
     assert as_(operator).post("/fair-share/check").status_code == 302
     assert sent == ["fairshare.tasks.check_usage"]
 
 
-def test_without_a_broker_the_page_says_so(as_, operator, monkeypatch):
+def test_without_a_broker_the_page_shows_an_error(as_, operator, monkeypatch):
     def refuse(*arguments, **fields):
         raise ConnectionRefusedError
 
@@ -415,7 +415,7 @@ def test_without_a_broker_the_page_says_so(as_, operator, monkeypatch):
         assert "broker cannot be reached" in text_of(client.post(path, follow=True))
 
 
-def test_the_list_of_observers(busy, as_, operator):
+def test_observers_are_listed_with_their_state(busy, as_, operator):
     text = text_of(as_(operator).get("/observers/"))
     assert "usage-record Records the resources that each node of a lab held" in text
     assert "Requeue placed sessions that are not started in time; after the last attempt" in text
@@ -424,7 +424,7 @@ def test_the_list_of_observers(busy, as_, operator):
     assert "Run now" not in text_of(as_(operator).get("/observers/no-such-one/"))
 
 
-def test_done_is_the_same_on_the_board_and_in_the_runs(busy, as_, viewer):
+def test_all_pages_show_the_same_counts_of_a_run(busy, as_, viewer):
     observer_runs.record_run(
         kind="handler", name="requeue-scheduled", started_at=busy.clock(), duration_ms=3,
         result=type("R", (), {"success_count": 1, "stale_count": 4, "failure_count": 0, "error": ""})(),
@@ -435,19 +435,19 @@ def test_done_is_the_same_on_the_board_and_in_the_runs(busy, as_, viewer):
         assert re.search(r'data-label="Done">\D*1\D+data-label="Stale">\D*4\D', body), path
 
 
-def test_only_observers_have_a_lag_and_without_one_they_are_up_to_date(busy, as_, viewer):
+def test_only_observers_have_a_lag_and_no_lag_means_up_to_date(busy, as_, viewer):
     client = as_(viewer)
     assert "Lag up to date" in text_of(client.get("/observers/usage-aggregation/"))
     assert "Lag" not in text_of(client.get("/observers/end-running/"))
 
 
-def test_an_observers_page_says_first_how_it_does(busy, as_, viewer):
+def test_the_page_of_an_observer_starts_with_its_state(busy, as_, viewer):
     client = as_(viewer)
     assert "Last run 1 min ago, healthy." in text_of(client.get("/observers/usage-aggregation/"))
     assert "No runs yet. Stop sessions that are still" in text_of(client.get("/observers/end-running/"))
 
 
-def test_an_observer_that_failed_says_why(busy, as_, viewer):
+def test_a_failed_observer_shows_the_reason(busy, as_, viewer):
     observer_runs.record_run(
         kind="observer", name="usage-record", started_at=busy.clock(), duration_ms=3,
         result=type("R", (), {"success_count": 1, "failure_count": 2, "error": "allocation 7: no"})(),
@@ -458,7 +458,7 @@ def test_an_observer_that_failed_says_why(busy, as_, viewer):
     assert client.get("/observers/stars/").status_code == 404
 
 
-def test_a_run_is_asked_for(as_, operator, monkeypatch):
+def test_a_run_is_requested(as_, operator, monkeypatch):
     sent = []
     monkeypatch.setattr(task_queue.current_app, "send_task", lambda _, **fields: sent.append(fields["args"]))
     done = as_(operator).post("/observers/usage-record/run", {"next": "/fair-share/"})
@@ -473,7 +473,7 @@ def test_a_run_is_asked_for(as_, operator, monkeypatch):
     assert as_(operator).post("/observers/stars/run").status_code == 404
 
 
-def test_unavailable_is_an_error_for_people():
+def test_unavailable_has_status_503():
     assert Unavailable("x").status == 503
 
 
@@ -498,7 +498,7 @@ def test_an_axis_ends_at_a_round_number_near_its_highest_column(now, most):
     assert axis / 1.61 <= highest <= axis + 0.1
 
 
-def test_a_chart_of_nothing(now):
+def test_a_chart_without_data_is_empty(now):
     chart = stacked(ByDay([now.date()], []), unit="core-hours")
     assert chart.columns[0].segments == []
 
@@ -507,5 +507,5 @@ def test_a_chart_of_nothing(now):
     ("value", "text"),
     [(0, "0"), (0.754, "0.75"), (9, "9"), (146.4, "146"), (9_100, "9,100"), (30_000, "30.0 k")],
 )
-def test_numbers_have_the_digits_that_matter(value, text):
+def test_numbers_have_significant_digits(value, text):
     assert format_number(value) == text

@@ -59,7 +59,7 @@ class Organisation:
                 project = make_project(f"domain-{number}", f"project-{each}", *people)
                 self._use(project, people)
                 self.stage.projects["last"], self.stage.people["last"] = project, people[-1]
-            self.stage.ask("last", "last")
+            self.stage.request("last", "last")
             self.stage.start("last", "last")
         self.domains += count
         calculate_pool(self.pool, now=self.now)
@@ -85,7 +85,7 @@ class Organisation:
         project = self.stage.projects["last"]
         return f"{FAIR}&open={project.domain_id.hex},{project.pk.hex}"
 
-    def typed(self) -> dict[str, str]:
+    def entered(self) -> dict[str, str]:
         """Return new weights for a domain, a project and a person, as posted by the tree."""
         project, person = self.stage.projects["last"], self.stage.people["last"]
         keys: list[tuple[str, UUID, UUID]] = [
@@ -103,7 +103,7 @@ def organisation(stage: Stage, time_machine) -> Organisation:
     return Organisation(stage)
 
 
-def asked(organisation: Organisation, role: str) -> list[tuple[str, dict[str, str]]]:
+def requests_of(organisation: Organisation, role: str) -> list[tuple[str, dict[str, str]]]:
     """Return URLs of all pages and panels that a role can open, with the data to post."""
     trees = ["/fair-share/", FAIR, f"{FAIR}&open=", organisation.opened]
     trees += [f"{FAIR}&resource=gpu", f"{FAIR}&q=person", f"{FAIR}&q=domain", f"{FAIR}&q=nobody"]
@@ -112,14 +112,14 @@ def asked(organisation: Organisation, role: str) -> list[tuple[str, dict[str, st
     found: list[tuple[str, dict[str, str]]] = [(address, {}) for address in read]
     if role == "admin":
         found += [(POLICY, {}), ("/fair-share/rebuild", {}), (POLICY, PREVIEW)]
-        found += [(address, organisation.typed()) for address in WEIGHTS]
+        found += [(address, organisation.entered()) for address in WEIGHTS]
     return found
 
 
-def costs(client, organisation: Organisation, role: str) -> dict[tuple[str, str], int]:
+def query_counts(client, organisation: Organisation, role: str) -> dict[tuple[str, str], int]:
     """Return the number of queries of each response, as a page and as an htmx panel."""
     found = {}
-    for address, data in asked(organisation, role):
+    for address, data in requests_of(organisation, role):
         for kind, headers in (("page", {}), ("panel", HTMX)):
             with CaptureQueriesContext(connection) as captured:
                 response = (
@@ -135,29 +135,29 @@ def costs(client, organisation: Organisation, role: str) -> dict[tuple[str, str]
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "admin"])
-def test_pages_take_at_most_twelve_however_much_is_shared_and_used(role, organisation, client, request):
+def test_pages_use_at_most_twelve_queries_whatever_the_amount_of_data(role, organisation, client, request):
     client.force_login(request.getfixturevalue(role))
     organisation.grow(FEW)
-    few = costs(client, organisation, role)
+    few = query_counts(client, organisation, role)
     assert {page: count for page, count in few.items() if count > LIMIT} == {}
     organisation.grow(MANY)
-    many = costs(client, organisation, role)
+    many = query_counts(client, organisation, role)
     assert {page: (few[page], count) for page, count in many.items() if count > few[page]} == {}
 
 
-def test_a_branch_with_more_than_fits_costs_as_much_as_a_small_one(organisation, client, admin, monkeypatch):
+def test_a_truncated_branch_uses_as_many_queries_as_a_small_one(organisation, client, admin, monkeypatch):
     client.force_login(admin)
     organisation.grow(FEW)
-    small = costs(client, organisation, "viewer")
+    small = query_counts(client, organisation, "viewer")
     monkeypatch.setattr("fairshare.selectors.shares.MAX_CHILDREN", 1)
     assert "rows not shown" in client.get(organisation.opened).content.decode()
-    assert costs(client, organisation, "viewer") == small
+    assert query_counts(client, organisation, "viewer") == small
 
 
-def test_usage_that_is_not_counted_yet_costs_no_more(organisation, client, viewer):
+def test_usage_that_is_not_counted_yet_uses_no_more_queries(organisation, client, viewer):
     client.force_login(viewer)
     organisation.grow(FEW)
     FairShare.objects.update(usage=0)
     assert "Usage is not counted yet." in client.get(FAIR).content.decode()
-    found = costs(client, organisation, "viewer")
+    found = query_counts(client, organisation, "viewer")
     assert {page: count for page, count in found.items() if count > LIMIT} == {}

@@ -52,18 +52,18 @@ def used(db):
 
 @pytest.mark.parametrize("level", Level)
 @pytest.mark.parametrize(("pool", "pools"), [("", 2), ("cml-us", 1)])
-def test_the_most_have_a_line_and_the_others_one_together(used, level, pool, pools):
+def test_top_subjects_have_a_series_each_and_the_others_share_one(used, level, pool, pools):
     period = Period(DAYS[0], TODAY, pool)
     found = usage_by_subject(period, level, CPU, 5)
     assert [round(each.amounts[CPU]) for each in found.subjects] == [pools * 3 * n for n in (7, 6, 5, 4, 3)]
     assert found.count == PEOPLE
-    assert found.subjects[0].part == pytest.approx(7 / 28)
+    assert found.subjects[0].share == pytest.approx(7 / 28)
     chart = usage_by_day(period, level, CPU, found.top)
     assert [series.values for series in chart.series] == [[pools * n] * 3 for n in (4, 5, 6, 7, 1 + 2 + 3)]
     assert chart.series[-1].name == "others"
 
 
-def test_the_same_subjects_have_the_same_order_whoever_used_most(used):
+def test_the_same_subjects_keep_their_order_whatever_their_usage(used):
     period = Period(DAYS[0], TODAY)
     top = top_domains(period, CPU)[:3]
     names = [
@@ -72,20 +72,20 @@ def test_the_same_subjects_have_the_same_order_whoever_used_most(used):
     assert names == [["domain-5", "domain-6", "domain-7"]] * 2
 
 
-def test_the_domains_that_used_most(used):
+def test_top_domains_are_ordered_by_usage(used):
     period = Period(DAYS[0], TODAY, "cml-eu")
     top = top_domains(period, CPU)
     assert [amount // UNITS_AN_HOUR for _, amount in top] == [21, 18, 15, 12, 9]
     assert top_domains(Period(DAYS[0] - timedelta(days=9), DAYS[0] - timedelta(days=1)), CPU) == []
 
 
-def test_days_without_usage_are_shown_as_such(used):
+def test_days_without_usage_are_zero(used):
     period = Period(TODAY, TODAY + timedelta(days=1), "cml-eu")
     chart = usage_by_day(period, Level.DOMAIN, CPU, top_domains(period, CPU))
     assert [series.values for series in chart.series] == [[n, 0] for n in (4, 5, 6, 7, 1 + 2 + 3)]
     assert usage_by_day(period, Level.DOMAIN, CPU, []).series == []
 
 
-def test_the_usage_of_groups_is_found_without_that_of_all_people(used):
+def test_usage_of_domains_is_read_through_the_partial_index(used):
     plan = Period(DAYS[0], TODAY).buckets(Level.DOMAIN).order_by().explain()
     assert "bucket_of_groups" in plan or connection.vendor == "postgresql", plan

@@ -59,14 +59,14 @@ def share(stage, who, project=None):
     return FairShare.objects.get(pool=stage.pool, level=level, subject_id=subject, parent_id=parent)
 
 
-def test_without_usage_everybody_is_at_the_top(stage):
+def test_without_usage_all_people_have_factor_1(stage):
     stage.run("calculate")
     assert set(FairShare.objects.values_list("factor", "rank")) == {(1.0, 1)}
     assert FairShare.objects.filter(pool=stage.pool).count() == 2 + 3 + 4
     assert pool_level_factors(stage.pool) == {}
 
 
-def test_usage_moves_people_back(stage, used):
+def test_usage_lowers_the_rank(stage, used):
     used("ann", "ccna", 30)
     used("cyd", "soc", 10)
     calculate_pool(stage.pool, now=stage.clock())
@@ -78,16 +78,16 @@ def test_usage_moves_people_back(stage, used):
     assert share(stage, "academy").factor < share(stage, "security").factor
 
 
-def test_a_row_says_what_it_was_made_of(stage, used):
+def test_a_row_stores_the_inputs_of_its_factor(stage, used):
     used("ann", "ccna", 8, memory_gb=4, storage_gb=2, gpu=1)
     set_weights(pool=stage.pool, weights={key(stage, "ccna"): 3}, actor=SYSTEM)
     calculation = calculate_pool(stage.pool, now=stage.clock())
     ann = share(stage, "ann", "ccna")
     assert (ann.cpu_hours, ann.memory_hours, ann.storage_hours, ann.gpu_hours) == (8, 4, 2, 1)
     assert ann.usage == 8 + 4 * 0.25 + 8
-    assert (ann.weight, ann.weight_source, ann.used_weight) == (None, "policy", 1.0)
+    assert (ann.weight, ann.weight_source, ann.effective_weight) == (None, "policy", 1.0)
     ccna = share(stage, "ccna")
-    assert (ccna.weight, ccna.weight_source, ccna.used_weight, ccna.share) == (3.0, "own", 3.0, 0.75)
+    assert (ccna.weight, ccna.weight_source, ccna.effective_weight, ccna.share) == (3.0, "own", 3.0, 0.75)
     assert (calculation.first_day, calculation.last_day) == (date(2026, 2, 3), date(2026, 3, 2))
     assert calculation.policy["half_life_days"] == 7.0
     assert calculation.at == stage.clock()
@@ -103,13 +103,13 @@ def test_usage_decays_by_its_age(stage, used):
 
 
 @pytest.mark.parametrize(("days", "factor_is_one"), [(27, False), (28, True)])
-def test_usage_that_left_the_window_counts_no_more(days, factor_is_one, stage, used):
+def test_usage_outside_the_window_does_not_count(days, factor_is_one, stage, used):
     used("ann", "ccna", 100, days_ago=days)
     calculate_pool(stage.pool, now=stage.clock())
     assert (share(stage, "ann", "ccna").factor == 1.0) == factor_is_one
 
 
-def test_factors_return_when_nothing_runs(stage, used):
+def test_factors_recover_without_usage(stage, used):
     used("ann", "ccna", 100)
     stage.run("calculate")
     assert share(stage, "ann", "ccna").factor < 1
@@ -129,7 +129,7 @@ def test_a_policy_takes_effect_at_the_next_calculation_without_a_rebuild(stage, 
     assert share(stage, "cyd", "soc").actual_usage == pytest.approx(4 / 12)
 
 
-def test_who_left_a_project_leaves_the_usage_with_it(stage, used):
+def test_usage_of_a_former_member_stays_with_the_project(stage, used):
     used("bob", "ccna", 10)
     used("cyd", "soc", 10)
     calculate_pool(stage.pool, now=stage.clock())
@@ -146,7 +146,7 @@ def test_other_pools_do_not_count(stage, used):
     assert set(FairShare.objects.exclude(pool=stage.pool).values_list("factor", flat=True)) == {1.0}
 
 
-def test_the_scheduler_reads_standings_by_person_and_project(stage, used):
+def test_the_scheduler_reads_level_factors_by_person_and_project(stage, used):
     used("ann", "ccna", 10)
     calculate_pool(stage.pool, now=stage.clock())
     ann, bob = stage.people["ann"].pk, stage.people["bob"].pk
@@ -159,7 +159,7 @@ def test_the_scheduler_reads_standings_by_person_and_project(stage, used):
     assert (stage.people["cyd"].pk, stage.projects["soc"].pk) not in found
 
 
-def test_the_classic_order_is_one_number(stage, used):
+def test_the_classic_order_has_one_level_factor(stage, used):
     save_policy(pool=stage.pool, order="classic", reason="exams", actor=SYSTEM)
     used("ann", "ccna", 10)
     calculate_pool(stage.pool, now=stage.clock())
@@ -168,7 +168,7 @@ def test_the_classic_order_is_one_number(stage, used):
     assert found.user == share(stage, "ann", "ccna").factor
 
 
-def test_a_newcomer_stands_behind_what_the_project_used(stage, used):
+def test_a_new_member_ranks_by_the_usage_of_the_project(stage, used):
     used("ann", "ccna", 10)
     calculate_pool(stage.pool, now=stage.clock())
     new = make_person("new")
@@ -181,7 +181,7 @@ def test_a_newcomer_stands_behind_what_the_project_used(stage, used):
         assert factors_for([one])[one][:3] == pool_level_factors(stage.pool)[(who, project)][:3]
 
 
-def test_standings_cost_four_queries_at_most(stage, used):
+def test_level_factors_use_at_most_four_queries(stage, used):
     used("ann", "ccna", 10)
     calculate_pool(stage.pool, now=stage.clock())
     with CaptureQueriesContext(connection) as queries:
@@ -189,7 +189,7 @@ def test_standings_cost_four_queries_at_most(stage, used):
     assert len(queries) <= 4
 
 
-def test_one_pool_that_fails_does_not_keep_the_others(stage, monkeypatch):
+def test_a_pool_that_fails_does_not_stop_the_others(stage, monkeypatch):
     from fairshare.observers import fair_share_calculation as calculation
 
     real = calculation.calculate_pool
@@ -205,7 +205,7 @@ def test_one_pool_that_fails_does_not_keep_the_others(stage, monkeypatch):
     assert FairShareCalculation.objects.get().pool.name == "cml-us"
 
 
-def test_usage_relative_to_what_the_pool_could_give(stage, used):
+def test_usage_is_relative_to_the_capacity_of_the_pool(stage, used):
     """Four slots of 10,000 cores; 8 h of Monday are over."""
     save_policy(
         pool=stage.pool,
@@ -250,7 +250,7 @@ def test_a_policy_is_saved_with_its_reason(stage, as_admin):
         ({"mood": "good"}, "mood"),
     ],
 )
-def test_a_bad_policy_stores_nothing(changes, field, stage):
+def test_an_invalid_policy_is_not_stored(changes, field, stage):
     with pytest.raises(InvalidInput) as refused:
         save_policy(pool=stage.pool, reason="exams", actor=SYSTEM, **changes)
     assert list(refused.value.fields) == [field]
@@ -258,7 +258,7 @@ def test_a_bad_policy_stores_nothing(changes, field, stage):
     assert not ChangeLog.objects.filter(event="fair_share_policy_saved").exists()
 
 
-def test_a_policy_that_nobody_reads_is_warned_of(stage, monkeypatch):
+def test_a_policy_without_the_plugin_gives_a_warning(stage, monkeypatch):
     monkeypatch.setattr(fair_share, "is_ordered_by_fair_share", lambda _: False)
     _, warnings = save_policy(pool=stage.pool, half_life_days=3, reason="exams", actor=SYSTEM)
     assert warnings == warnings_for(stage.pool)
@@ -278,7 +278,7 @@ def test_weights_are_set_together(stage, as_admin):
 
 
 @pytest.mark.parametrize("bad", [1e-7, -1, "nan", "inf", "much"])
-def test_one_bad_weight_stores_none(bad, stage):
+def test_one_invalid_weight_stores_none(bad, stage):
     with pytest.raises(InvalidInput, match="ccna"):
         set_weights(
             pool=stage.pool, weights={key(stage, "academy"): 4, key(stage, "ccna"): bad}, actor=SYSTEM
@@ -286,26 +286,26 @@ def test_one_bad_weight_stores_none(bad, stage):
     assert not FairShare.objects.filter(weight__isnull=False).exists()
 
 
-def test_a_stranger_gets_no_weight(stage):
+def test_a_weight_of_a_non_member_is_rejected(stage):
     stranger = SubjectKey("user", stage.people["cyd"].pk, stage.projects["ccna"].pk)
     with pytest.raises(InvalidInput, match="not in the tree"):
         set_weights(pool=stage.pool, weights={stranger: 2}, actor=SYSTEM)
 
 
-def test_weights_outlive_a_calculation(stage, used):
+def test_a_calculation_keeps_the_weights(stage, used):
     set_weights(pool=stage.pool, weights={key(stage, "soc"): 9}, actor=SYSTEM)
     used("cyd", "soc", 1)
     stage.run("calculate", "calculate")
     assert share(stage, "soc").weight == 9
 
 
-def test_the_database_refuses_a_weight_of_nothing(stage):
+def test_the_database_rejects_an_invalid_weight(stage):
     stage.run("calculate")
     with pytest.raises(IntegrityError, match="share_weight_in_range"), transaction.atomic():
         FairShare.objects.update(weight=-1)
 
 
-def test_a_weight_of_0_and_parent_are_kept_and_counted(stage, used):
+def test_weights_0_and_parent_are_stored_and_take_effect(stage, used):
     """ccna has no share of its own: ann and bob compete with ccnp; cyd has no priority."""
     weights = {key(stage, "ccna"): "parent", key(stage, "cyd", "soc"): 0, key(stage, "bob", "ccna"): 3}
     assert set_weights(pool=stage.pool, weights=weights, actor=SYSTEM) == 3
@@ -372,7 +372,7 @@ def test_the_dampening_factor_takes_effect(stage, used):
     assert share(stage, "ann", "ccna").factor == pytest.approx(before ** (1 / 5))
 
 
-def test_a_stored_weight_that_is_too_small_stops_no_pool(stage, used):
+def test_a_stored_weight_below_the_limit_does_not_stop_the_calculation(stage, used):
     stage.run("calculate")
     branch = [share(stage, *who).pk for who in (("academy",), ("ccna",), ("ann", "ccna"))]
     FairShare.objects.filter(pk__in=branch).update(weight=1e-200)
@@ -385,49 +385,49 @@ def test_a_stored_weight_that_is_too_small_stops_no_pool(stage, used):
 # --- previews ----------------------------------------------------------------------------------------------
 
 
-def test_a_preview_says_who_moves_and_writes_nothing(stage, used):
+def test_a_preview_lists_rank_changes_and_writes_nothing(stage, used):
     used("ann", "ccna", 20)
     used("cyd", "soc", 30)
     for who, project in (("ann", "ccna"), ("cyd", "soc")):
-        stage.ask(who, project)
+        stage.request(who, project)
     before = list(FairShare.objects.values())
     found = preview_fair_share(stage.pool, now=stage.clock(), weights={key(stage, "security"): 9})
-    assert [(move.name, move.within, move.rank_before, move.rank_after) for move in found.up] == [
+    assert [(move.name, move.parent_name, move.rank_before, move.rank_after) for move in found.up] == [
         ("cyd", "security / soc", 4, 1)
     ]
     assert {move.name for move in found.down} == {"ann", "bob"}
     assert (found.up_count, found.down_count, found.same_count) == (1, 3, 0)
     assert (found.waiting_moved, found.waiting) == (2, 2)
-    assert found.text == "1 person moves up, 3 down, 2 of 2 waiting sessions change place"
+    assert found.text == "Rank changes: 1 up, 3 down. Waiting sessions with a new position: 2 of 2."
     assert list(FairShare.objects.values()) == before
 
 
-def test_a_preview_of_a_policy(stage, used):
+def test_a_policy_is_previewed(stage, used):
     used("ann", "ccna", 20, days_ago=10)
     used("cyd", "soc", 10)
     changed = changed_policy(policy_of(stage.pool), {"lookback_days": 5})
     found = preview_fair_share(stage.pool, now=stage.clock(), policy=changed)
-    assert [(move.name, move.within, move.rank_after) for move in found.up] == [
+    assert [(move.name, move.parent_name, move.rank_after) for move in found.up] == [
         ("ann", "academy / ccna", 1),
         ("bob", "academy / ccna", 1),
     ]
     assert policy_of(stage.pool).lookback_days == 28
 
 
-def test_a_preview_of_nothing_moves_nobody(stage, used):
+def test_a_preview_without_changes_has_no_rank_changes(stage, used):
     used("ann", "ccna", 20)
     found = preview_fair_share(stage.pool, now=stage.clock())
     assert (found.up_count, found.down_count) == (0, 0)
 
 
-def test_factors_lag_as_much_as_they_are_old_which_is_told_once_it_is_more_than_the_interval(
+def test_the_lag_is_the_age_of_the_factors_and_is_shown_when_it_exceeds_the_interval(
     stage, client, viewer, time_machine
 ):
     observer = coordinator.observers["fair-share-calculation"]
     stage.run("calculate")
     client.force_login(viewer)
-    for age, told in ((observer.interval, True), (observer.interval + timedelta(seconds=1), False)):
+    for age, is_up_to_date in ((observer.interval, True), (observer.interval + timedelta(seconds=1), False)):
         assert observer.lag(stage.clock() + age) == age
         time_machine.move_to(stage.clock() + age, tick=False)
         page = client.get("/observers/fair-share-calculation/").content.decode()
-        assert ("<dd>up to date</dd>" in page) is told
+        assert ("<dd>up to date</dd>" in page) is is_up_to_date

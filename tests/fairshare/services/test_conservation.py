@@ -207,7 +207,7 @@ class UsageMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_whatever_happens_what_was_held_is_charged_once():
+def test_held_resources_are_charged_exactly_once():
     examples = 25 if connection.vendor == "postgresql" else 10
     plan = settings(max_examples=examples, stateful_step_count=18, deadline=None, print_blob=True)
     run_state_machine_as_test(UsageMachine, settings=plan)

@@ -45,7 +45,7 @@ def busy(stage):
     return stage
 
 
-def test_every_level_has_its_buckets(busy):
+def test_every_level_has_buckets(busy):
     ann, bob, cyd = (busy.people[name].pk for name in ("ann", "bob", "cyd"))
     ccna, soc = busy.projects["ccna"], busy.projects["soc"]
     assert buckets() == {
@@ -80,7 +80,7 @@ def test_a_second_aggregation_adds_nothing(busy):
     assert buckets() == before
 
 
-def test_what_is_recorded_later_is_added(busy):
+def test_later_records_are_added(busy):
     busy.clock.advance(hours=1)
     busy.run("record", "aggregate")
     assert set(buckets(level="user").values()) == {12.0}
@@ -96,7 +96,7 @@ def test_a_night_is_split_at_utc_midnight(stage):
     assert buckets(level="user") == {("2026-03-02", "user", ann): 4.0, ("2026-03-03", "user", ann): 8.0}
 
 
-def test_a_batch_is_summed_once_whoever_asks(busy):
+def test_a_batch_is_aggregated_once(busy):
     busy.clock.advance(hours=1)
     busy.run("record")
     keys = next(pending_batches())
@@ -105,7 +105,7 @@ def test_a_batch_is_summed_once_whoever_asks(busy):
     check_conserved()
 
 
-def test_batches_are_summed_in_groups(stage, monkeypatch):
+def test_batches_are_aggregated_in_groups(stage, monkeypatch):
     monkeypatch.setattr(usage_buckets, "RECORDS", 20)
     for _ in range(3):
         stage.start()
@@ -116,7 +116,7 @@ def test_batches_are_summed_in_groups(stage, monkeypatch):
     check_all_charged(stage)
 
 
-def test_a_crash_between_the_sums_and_the_mark_undoes_the_sums(busy, monkeypatch):
+def test_a_crash_before_the_batch_is_marked_rolls_back_the_sums(busy, monkeypatch):
     busy.clock.advance(hours=1)
     busy.run("record")
     before = buckets()
@@ -161,13 +161,13 @@ def test_a_bucket_without_records_is_a_difference(busy):
     check_all_charged(busy)
 
 
-def test_records_that_are_not_summed_yet_are_no_difference(busy):
+def test_records_that_are_not_aggregated_yet_are_no_difference(busy):
     busy.clock.advance(hours=1)
     busy.run("record")
     assert differences_of(MONDAY) == []
 
 
-def test_a_rebuild_leaves_what_is_not_summed_yet_to_the_observer(busy):
+def test_a_rebuild_leaves_pending_batches_to_the_observer(busy):
     busy.clock.advance(hours=1)
     busy.run("record")
     UsageBucket.objects.filter(level="user").update(gpu=7)
@@ -176,7 +176,7 @@ def test_a_rebuild_leaves_what_is_not_summed_yet_to_the_observer(busy):
     check_all_charged(busy)
 
 
-def test_a_check_is_kept_with_what_it_found(busy):
+def test_a_check_is_stored_with_its_differences(busy):
     check = check_usage(first=MONDAY, last=MONDAY + timedelta(days=2), now=busy.clock())
     assert (check.difference_count, check.record_count) == (0, 9 * 24)
     UsageBucket.objects.filter(level="user").update(gpu=7)
@@ -185,13 +185,13 @@ def test_a_check_is_kept_with_what_it_found(busy):
     assert "gpu 7 in the bucket, 0 in records" in check.differences[0]
 
 
-def test_the_task_checks_the_days_that_have_records(busy, time_machine):
+def test_the_task_checks_days_with_records(busy, time_machine):
     time_machine.move_to(busy.clock(), tick=False)
     check_task()
     assert UsageCheck.objects.get().first_day == MONDAY
 
 
-def test_the_task_has_nothing_to_check_without_records(db):
+def test_without_records_the_task_checks_nothing(db):
     check_task()
     assert not UsageCheck.objects.exists()
 
@@ -206,7 +206,7 @@ def end_all(stage):
         stage.step(session, S.CANCELLED)
 
 
-def test_old_records_go_and_their_buckets_stay(busy):
+def test_old_records_are_deleted_and_their_buckets_kept(busy):
     end_all(busy)
     busy.run("record", "aggregate")
     totals = in_buckets("user")
@@ -217,7 +217,7 @@ def test_old_records_go_and_their_buckets_stay(busy):
     assert {level: in_buckets(level) for level in LEVELS} == dict.fromkeys(LEVELS, totals)
 
 
-def test_a_record_that_is_in_no_bucket_is_never_removed(busy):
+def test_a_record_that_is_not_aggregated_is_never_deleted(busy):
     busy.clock.advance(hours=1)
     busy.run("record")
     removed = remove_old_usage(now=busy.clock() + timedelta(days=1000))
@@ -226,22 +226,22 @@ def test_a_record_that_is_in_no_bucket_is_never_removed(busy):
     busy.run("aggregate")
 
 
-def test_what_is_young_stays(busy):
+def test_recent_usage_is_kept(busy):
     removed = remove_old_usage(now=busy.clock() + timedelta(days=89))
     assert (removed.records, removed.buckets, removed.allocations) == (0, 0, 0)
 
 
-def test_buckets_go_after_two_years(busy):
+def test_buckets_are_deleted_after_two_years(busy):
     assert remove_old_usage(now=busy.clock() + timedelta(days=731)).buckets == 7
     assert not UsageBucket.objects.exists()
 
 
-def test_an_allocation_that_is_held_stays_however_old(busy):
+def test_an_open_allocation_is_kept_whatever_its_age(busy):
     remove_old_usage(now=busy.clock() + timedelta(days=91))
     assert Allocation.objects.count() == 9
 
 
-def test_retention_works_in_batches(busy, monkeypatch):
+def test_retention_deletes_in_batches(busy, monkeypatch):
     from fairshare.services import retention
 
     monkeypatch.setattr(retention, "BATCH", 2)
@@ -251,7 +251,7 @@ def test_retention_works_in_batches(busy, monkeypatch):
     assert (removed.records, removed.buckets, removed.allocations) == (9 * 24, 7, 9)
 
 
-def test_the_task_removes_by_the_settings(busy, settings, time_machine):
+def test_the_task_uses_the_retention_settings(busy, settings, time_machine):
     settings.CONFIG["USAGE_RECORD_DAYS"] = 2
     time_machine.move_to(busy.clock() + timedelta(days=3), tick=False)
     retention_task()
@@ -266,29 +266,29 @@ def test_days_without_their_records_are_not_rebuilt(busy):
     assert recorded_days() == (MONDAY + timedelta(days=1), MONDAY + timedelta(days=2))
 
 
-def test_without_records_there_are_no_days(db):
+def test_without_records_there_are_no_recorded_days(db):
     assert recorded_days() is None
 
 
 # --- constraints ---------------------------------------------------------------------------------------
 
 
-def test_the_database_refuses_an_unknown_level(busy):
+def test_the_database_rejects_an_unknown_level(busy):
     with pytest.raises(IntegrityError, match="bucket_level_known"), transaction.atomic():
         UsageBucket.objects.update(level="planet")
 
 
-def test_the_database_refuses_a_second_bucket_of_a_day(busy):
+def test_the_database_rejects_a_second_bucket_of_a_day(busy):
     row = UsageBucket.objects.first()
     row.pk = None
     with pytest.raises(IntegrityError), transaction.atomic():
         row.save(force_insert=True)
 
 
-def test_the_database_refuses_to_remove_what_is_not_summed(busy):
+def test_the_database_rejects_removal_before_aggregation(busy):
     with pytest.raises(IntegrityError, match="batch_removed"), transaction.atomic():
         UsageBatch.objects.update(aggregated_at=None, removed_at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def test_records_are_what_is_in_the_buckets(busy):
+def test_buckets_equal_their_records(busy):
     assert recorded() == busy.expected() == in_buckets("user")

@@ -38,30 +38,30 @@ def test_without_records_there_is_nothing_to_rebuild(db, as_admin, now):
         start_rebuild(reason="why not", actor=as_admin, now=now)
 
 
-def test_a_rebuild_mends_what_differs_and_compares(busy, as_admin, now):
+def test_a_rebuild_repairs_differences_and_stores_a_check(busy, as_admin, now):
     UsageBucket.objects.filter(level="domain").update(cpu_cores=1)
     job = start_rebuild(reason="they differ", actor=as_admin, now=now)
     run_job(str(job.pk))
     job.refresh_from_db()
     assert (job.state, job.done, job.total) == (JobState.DONE, 1, 1)
-    assert job.result == "1 bucket was mended."
+    assert job.result == "1 bucket was repaired."
     assert UsageCheck.objects.latest("pk").difference_count == 0
 
 
-def test_an_admin_starts_it_and_comes_to_its_page(busy, client, admin):
+def test_an_admin_starts_a_rebuild_and_is_redirected_to_its_job(busy, client, admin):
     client.force_login(admin)
     answer = client.post(reverse("usage_rebuild"), {"reason": "they differ"})
     assert answer.url == reverse("job_detail", args=[Job.objects.get().pk])
 
 
-def test_a_day_whose_records_were_removed_since_the_start_keeps_its_buckets(busy, as_admin, now):
+def test_a_day_whose_records_were_removed_during_the_job_keeps_its_buckets(busy, as_admin, now):
     """The day is complete at the start, then retention removes records, then job and command run."""
     job = start_rebuild(reason="they differ", actor=as_admin, now=now)
     remove_old_usage(now=busy.clock() + timedelta(days=91))
     before = list(UsageBucket.objects.order_by("pk").values())
     run_job(str(job.pk))
     job.refresh_from_db()
-    assert (job.state, job.done, job.refused, job.result) == (JobState.DONE, 0, 1, "0 buckets were mended.")
+    assert (job.state, job.done, job.refused, job.result) == (JobState.DONE, 0, 1, "0 buckets were repaired.")
     assert "Records of 2026-03-02 were removed" in str(job.notes)
     with pytest.raises(StateConflict, match="Records of 2026-03-02 were removed"):
         rebuild_day(busy.clock().date())
@@ -103,7 +103,7 @@ class TestConcurrently:
             assert removal.result(30).records > 0
         assert not UsageRecord.objects.exists()
 
-    def test_a_check_reads_records_and_buckets_of_one_moment(self, busy, monkeypatch):
+    def test_a_check_reads_records_and_buckets_in_one_snapshot(self, busy, monkeypatch):
         """An aggregation commits after the check has read the buckets and before it reads the records."""
         busy.clock.advance(hours=1)
         busy.run("record")

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Sum
 
 from fairshare.arithmetic.slices import to_ms
-from fairshare.arithmetic.units import UNITS_AN_HOUR, usage_units
+from fairshare.arithmetic.units import UNITS_AN_HOUR
 from fairshare.models import Allocation, UsageBatch, UsageRecord
 from fairshare.services import usage_records
 from fairshare.services.usage_records import AllocationPage, pages, record_page
@@ -20,6 +20,7 @@ from scheduling.coordination.coordinator import coordinator
 from scheduling.models import ObserverRun
 from tests.support.fairshare_setup import recorded
 from tests.support.fake_runtime import Clock
+from tests.support.usage_reference import usage_units
 
 
 def periods(session=None):
@@ -33,7 +34,7 @@ def periods(session=None):
     return [((row.period_start - first) / 1000, row.period_ms / 1000) for row in rows]
 
 
-def test_a_session_that_gets_a_place_holds_what_its_kernels_need(stage):
+def test_a_session_with_a_slot_has_an_allocation_per_kernel(stage):
     session = stage.start()
     rows = Allocation.objects.filter(session_id=session.pk)
     assert rows.count() == 3
@@ -45,8 +46,8 @@ def test_a_session_that_gets_a_place_holds_what_its_kernels_need(stage):
     assert (row.started_at, row.ended_at, row.recorded_until) == (stage.clock(), None, stage.clock())
 
 
-def test_a_session_that_waits_holds_nothing(stage):
-    session = stage.ask()
+def test_a_waiting_session_has_no_allocation(stage):
+    session = stage.request()
     stage.step(session, S.CANCELLED)
     stage.clock.advance(hours=1)
     stage.run("record")
@@ -65,7 +66,7 @@ def test_a_running_kernel_is_charged_to_the_last_boundary(stage):
     assert periods(session) == [(0, 180), (180, 300), (480, 300)]
 
 
-def test_a_kernel_that_ended_between_passes_gets_its_tail(stage):
+def test_a_kernel_that_ended_between_passes_is_charged_to_its_end(stage):
     session = stage.start()
     stage.clock.advance(minutes=7, seconds=30)
     stage.step(session, S.INSTANTIATING)
@@ -77,7 +78,7 @@ def test_a_kernel_that_ended_between_passes_gets_its_tail(stage):
     assert recorded() == stage.expected()
 
 
-def test_a_session_that_was_re_queued_is_charged_for_its_places_only(stage):
+def test_a_requeued_session_is_charged_only_while_it_has_a_slot(stage):
     session = stage.start()
     stage.clock.advance(minutes=5)
     stage.step(session, S.PENDING)
@@ -92,7 +93,7 @@ def test_a_session_that_was_re_queued_is_charged_for_its_places_only(stage):
     assert recorded() == stage.expected()
 
 
-def test_what_is_held_for_no_time_costs_nothing(stage):
+def test_an_allocation_without_duration_has_no_record(stage):
     session = stage.start()
     stage.stop(session)
     stage.run("record")
@@ -100,7 +101,7 @@ def test_what_is_held_for_no_time_costs_nothing(stage):
     assert not Allocation.objects.filter(settled=False).exists()
 
 
-def test_a_second_pass_finds_nothing_to_do(stage):
+def test_a_second_pass_records_nothing(stage):
     stage.start()
     stage.clock.advance(minutes=20)
     first, second = stage.run("record", "record")
@@ -109,7 +110,7 @@ def test_a_second_pass_finds_nothing_to_do(stage):
     assert UsageBatch.objects.count() == 1
 
 
-def test_downtime_is_filled_in_later(stage, monkeypatch):
+def test_downtime_is_recorded_later(stage, monkeypatch):
     """Two days without LCM; no transaction writes more than three hours of an allocation."""
     session = stage.start()
     stage.clock.advance(days=2, minutes=3)
@@ -124,7 +125,7 @@ def test_downtime_is_filled_in_later(stage, monkeypatch):
     assert sum(sizes) == UsageRecord.objects.count()
 
 
-def test_a_batch_knows_its_days(stage):
+def test_a_batch_stores_its_days(stage):
     stage.clock.advance(hours=15, minutes=50)
     stage.start()
     stage.clock.advance(minutes=20)
@@ -155,7 +156,7 @@ def test_usage_is_amount_times_time(stage):
     assert record.memory_gb == usage_units(kernel.memory_gb, 90_007)
 
 
-def test_one_allocation_that_cannot_be_recorded_does_not_keep_the_others(stage, caplog):
+def test_an_allocation_that_cannot_be_recorded_does_not_stop_the_others(stage, caplog):
     """Its cursor was set back manually: its slices are already recorded and are not counted twice."""
     sessions = [stage.start() for _ in range(4)]
     stage.clock.advance(minutes=5)
@@ -171,7 +172,7 @@ def test_one_allocation_that_cannot_be_recorded_does_not_keep_the_others(stage, 
     assert UsageRecord.objects.exclude(allocation=broken).count() == 22
 
 
-def test_a_clock_that_is_behind_does_not_take_back_what_is_charged(stage):
+def test_a_slow_clock_does_not_remove_recorded_usage(stage):
     session = stage.start()
     stage.clock.advance(minutes=10)
     stage.run("record")
@@ -182,7 +183,7 @@ def test_a_clock_that_is_behind_does_not_take_back_what_is_charged(stage):
     assert periods(session) == [(0, 300), (300, 300)]
 
 
-def test_opening_twice_makes_one_allocation(stage):
+def test_a_second_open_creates_no_allocation(stage):
     from fairshare.services.allocations import open_allocations
 
     session = stage.start()
@@ -191,8 +192,8 @@ def test_opening_twice_makes_one_allocation(stage):
     assert set(Allocation.objects.values_list("started_ms", flat=True)) == {to_ms(stage.clock())}
 
 
-def test_a_step_that_is_undone_leaves_no_allocation(stage):
-    session = stage.ask()
+def test_a_rolled_back_transition_leaves_no_allocation(stage):
+    session = stage.request()
     with transaction.atomic():
         stage.step(session, S.SCHEDULED)
         assert Allocation.objects.exists()
@@ -216,7 +217,7 @@ def test_records_and_cursor_move_together(stage, monkeypatch):
     assert all(row.cursor_ms == row.started_ms for row in Allocation.objects.all())
 
 
-def test_the_lag_is_that_of_the_oldest_allocation(stage):
+def test_the_lag_is_the_lag_of_the_oldest_allocation(stage):
     observer = coordinator.observers["usage-record"]
     assert observer.lag(stage.clock()) is None
     stage.start()
@@ -226,7 +227,7 @@ def test_the_lag_is_that_of_the_oldest_allocation(stage):
     assert observer.lag(stage.clock()) is None
 
 
-def test_a_pass_whose_clock_is_ahead_is_refused_and_charges_nothing(stage):
+def test_a_pass_with_a_fast_clock_fails_and_records_nothing(stage):
     """Half an hour after the start by the database's clock, one pass has a clock that is a day ahead."""
     stage.clock = Clock(database_now() - timedelta(minutes=30))
     session = stage.start()
@@ -248,7 +249,7 @@ def test_a_pass_whose_clock_is_ahead_is_refused_and_charges_nothing(stage):
     assert cores / UNITS_AN_HOUR == pytest.approx(2.0, abs=0.5)
 
 
-def test_a_session_that_starts_by_a_clock_that_is_ahead_starts_by_the_database_s_clock(stage):
+def test_an_allocation_with_a_future_start_starts_at_the_time_of_the_database(stage):
     stage.clock = Clock(database_now() + timedelta(hours=1))
     stage.start()
     row = Allocation.objects.latest("pk")
@@ -265,14 +266,14 @@ def test_a_session_that_starts_by_a_clock_that_is_ahead_starts_by_the_database_s
         ({"gpu": -1}, "allocation_amounts_in_range"),
     ],
 )
-def test_the_database_refuses_allocations_that_cannot_be(changes, constraint, stage):
+def test_the_database_rejects_invalid_allocations(changes, constraint, stage):
     stage.start()
     with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
         Allocation.objects.update(**changes)
 
 
 @pytest.mark.parametrize("length", [0, 300_001])
-def test_the_database_refuses_records_longer_than_a_slice(length, stage):
+def test_the_database_rejects_records_longer_than_a_slice(length, stage):
     stage.start()
     stage.clock.advance(minutes=5)
     stage.run("record")

@@ -144,7 +144,7 @@ def test_one_weight(client, admin, session):
     project = session.project
     asked = {"pool": pool.name, f"w:project:{project.pk}:{project.domain_id}": "2", "reason": "exams"}
     page = client.post(reverse("fair_share_weights"), asked, follow=True)
-    assert "1 weight saved; it counts from the next calculation on." in words(page)
+    assert "1 weight saved. It takes effect with the next calculation." in words(page)
 
 
 def test_one_item_counted_in_a_change(session):

@@ -7,7 +7,7 @@ import pytest
 from lcm.domain.lifecycle import SessionStatus
 from observations.api import live_serializers
 from tests.observations.pages.test_live_pages import GB, answers
-from tests.support.fake_prometheus import Says, always, usual
+from tests.support.fake_prometheus import FakeResponse, always, usual
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_history_over_a_range(api, viewer, running, prometheus):
 
 
 def test_a_failure_is_told_with_its_reason(api, viewer, running, prometheus):
-    prometheus.answer = always(Says(b"", 500))
+    prometheus.answer = always(FakeResponse(b"", 500))
     answer = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats")
     assert answer.status_code == 200
     assert answer.json()["state"] == "failed"

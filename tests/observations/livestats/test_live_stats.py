@@ -19,13 +19,13 @@ from tests.support.fake_prometheus import (
     K1,
     K2,
     K3,
-    Says,
+    FakeResponse,
     always,
     gauge,
     grown,
     read_at,
     refused,
-    stand_in,
+    run_fake_prometheus,
     usual,
     vector,
 )
@@ -42,7 +42,7 @@ def only(kind, says):
 
 
 def test_every_kernel_asked_for_is_in_the_answer():
-    with stand_in() as server:
+    with run_fake_prometheus() as server:
         found = ask(server.url)
     assert {kernel: stats.state for kernel, stats in found.kernels.items()} == {
         K1: LiveState.OK,
@@ -62,7 +62,7 @@ def test_without_an_address_nothing_is_asked():
 
 
 def test_queries_are_posts_of_forms():
-    with stand_in() as server:
+    with run_fake_prometheus() as server:
         ask(server.url)
     assert {asked.path for asked in server.asked} == {"/api/v1/query"}
     assert sorted(asked.kind for asked in server.asked) == ["diff", "gauge", "rate"]
@@ -77,12 +77,12 @@ def test_three_queries_take_as_long_as_one():
         together.wait()
         return usual(asked)
 
-    with stand_in(answer) as server:
+    with run_fake_prometheus(answer) as server:
         assert ask(server.url).state == LiveState.OK
 
 
 def test_many_kernels_are_asked_for_in_chunks():
-    with stand_in() as server:
+    with run_fake_prometheus() as server:
         found = ask(server.url, K1, K2, K3, K1, chunk=2)
     assert len(server.asked) == 6
     assert set(found.kernels) == {K1, K2, K3}
@@ -91,9 +91,9 @@ def test_many_kernels_are_asked_for_in_chunks():
 
 def test_a_chunk_that_fails_leaves_the_others():
     def answer(asked):
-        return Says(b"", 503) if K3 in asked.query else usual(asked)
+        return FakeResponse(b"", 503) if K3 in asked.query else usual(asked)
 
-    with stand_in(answer) as server:
+    with run_fake_prometheus(answer) as server:
         found = ask(server.url, K1, K3, chunk=1)
     assert (found.kernels[K1].state, found.kernels[K3].state) == (LiveState.OK, LiveState.FAILED)
 
@@ -102,16 +102,16 @@ def test_a_chunk_that_fails_leaves_the_others():
     ("says", "text"),
     [
         (
-            Says(refused("bad_data", "parse error at char 3"), 400),
+            FakeResponse(refused("bad_data", "parse error at char 3"), 400),
             "HTTP 400 bad_data: parse error at char 3",
         ),
-        (Says(refused("execution", "query timed out"), 503), "HTTP 503 execution: query timed out"),
-        (Says(b"<html>Bad Gateway</html>", 502), "HTTP 502"),
-        (Says(b"Unauthorized", 401), "HTTP 401"),
-        (Says(b"not JSON at all"), "the response is not JSON"),
-        (Says(b"[" * 100_000), "the response is not JSON"),
-        (Says([]), "the response is not a query result"),
-        (Says({"status": "success"}), "the response is not a query result"),
+        (FakeResponse(refused("execution", "query timed out"), 503), "HTTP 503 execution: query timed out"),
+        (FakeResponse(b"<html>Bad Gateway</html>", 502), "HTTP 502"),
+        (FakeResponse(b"Unauthorized", 401), "HTTP 401"),
+        (FakeResponse(b"not JSON at all"), "the response is not JSON"),
+        (FakeResponse(b"[" * 100_000), "the response is not JSON"),
+        (FakeResponse([]), "the response is not a query result"),
+        (FakeResponse({"status": "success"}), "the response is not a query result"),
     ],
     ids=["4xx", "5xx", "proxy", "401", "text", "deep", "list", "no data"],
 )
@@ -122,11 +122,11 @@ def test_one_failed_query_keeps_the_others_and_is_named(says, text):
 @pytest.mark.parametrize("slow", [{"delay": 30}, {"drip": 0.5}], ids=["timeout", "drip"])
 def test_one_slow_query_keeps_the_others_and_is_named(slow):
     """The other queries have three seconds, which is long even on a busy machine."""
-    check_the_others_are_kept(Says(vector(), **slow), "no response within 3 s", timeout=3.0)
+    check_the_others_are_kept(FakeResponse(vector(), **slow), "no response within 3 s", timeout=3.0)
 
 
 def check_the_others_are_kept(says, text, **options):
-    with stand_in(only("rate", says)) as server:
+    with run_fake_prometheus(only("rate", says)) as server:
         found = ask(server.url, **options)
     assert {stats.state for stats in found.kernels.values()} == {LiveState.PARTIAL}
     assert found.missing == ("network traffic",)
@@ -136,14 +136,14 @@ def check_the_others_are_kept(says, text, **options):
 
 
 def test_when_all_fail_it_has_failed():
-    with stand_in(always(Says(b"", 500))) as server:
+    with run_fake_prometheus(always(FakeResponse(b"", 500))) as server:
         found = ask(server.url)
     assert {stats.state for stats in found.kernels.values()} == {LiveState.FAILED}
     assert found.missing == ("usage", "disk traffic", "network traffic")
 
 
 def test_nobody_there():
-    with stand_in() as server:
+    with run_fake_prometheus() as server:
         gone = server.url
     found = ask(gone)
     assert found.state == LiveState.FAILED
@@ -151,7 +151,7 @@ def test_nobody_there():
 
 
 def test_warnings_are_passed_on():
-    with stand_in(only("gauge", Says(vector(warnings=["a store was away"])))) as server:
+    with run_fake_prometheus(only("gauge", FakeResponse(vector(warnings=["a store was away"])))) as server:
         assert ask(server.url).warnings == ("a store was away",)
 
 
@@ -161,13 +161,13 @@ def test_warnings_are_passed_on():
     ids=["scalar", "string"],
 )
 def test_what_belongs_to_no_kernel_is_dropped(data):
-    with stand_in(only("diff", Says({"status": "success", "data": data}))) as server:
+    with run_fake_prometheus(only("diff", FakeResponse({"status": "success", "data": data}))) as server:
         found = ask(server.url)
     assert (found.state, found.dropped) == (LiveState.OK, 1)
 
 
 def test_empty_answers_are_absence():
-    with stand_in(always(Says(vector()))) as server:
+    with run_fake_prometheus(always(FakeResponse(vector()))) as server:
         found = ask(server.url)
     assert (found.state, found.problems) == (LiveState.ABSENT, ())
 
@@ -175,7 +175,7 @@ def test_empty_answers_are_absence():
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "text", ""])
 def test_what_is_no_number_is_dropped_and_counted(value):
     answer = vector(gauge(K1, "mem", 5), (gauge(K1, "disk", 0)[0], value), read_at(K1, time.time()))
-    with stand_in(only("gauge", Says(answer))) as server:
+    with run_fake_prometheus(only("gauge", FakeResponse(answer))) as server:
         found = ask(server.url)
     assert set(found.kernels[K1].metrics) == {"mem", "disk_read", "net_rx", "net_tx"}
     assert found.dropped == 1
@@ -183,7 +183,7 @@ def test_what_is_no_number_is_dropped_and_counted(value):
 
 def test_duplicates_are_one():
     answer = vector(gauge(K1, "mem", 5), gauge(K1, "mem", 5), gauge(K1, "mem", 7), read_at(K1, time.time()))
-    with stand_in(only("gauge", Says(answer))) as server:
+    with run_fake_prometheus(only("gauge", FakeResponse(answer))) as server:
         assert ask(server.url).kernels[K1].metrics["mem"].current == 7
 
 
@@ -192,7 +192,7 @@ def test_ten_megabytes_are_read_and_what_is_too_much_is_refused(monkeypatch):
     many = vector(*[grown(K1, f"{long}{number}", 1) for number in range(5_000)], grown(K1, "net_rx", 3))
     content = json.dumps(many).encode()
     assert len(content) > 10_000_000
-    with stand_in(only("rate", Says(content))) as server:
+    with run_fake_prometheus(only("rate", FakeResponse(content))) as server:
         found = ask(server.url)
         assert found.kernels[K1].metrics["net_rx"].rate == 3
         assert found.dropped == 5_000
@@ -209,14 +209,14 @@ def test_ten_megabytes_are_read_and_what_is_too_much_is_refused(monkeypatch):
     ],
 )
 def test_it_logs_in_as_it_is_told(options, header):
-    with stand_in() as server:
+    with run_fake_prometheus() as server:
         ask(server.url, **options)
     assert {asked.headers.get("authorization") for asked in server.asked} == {header}
 
 
 def test_a_certificate_is_checked(tmp_path):
     server_file, authority = make_certificate(tmp_path)
-    with stand_in(certificate=server_file) as server:
+    with run_fake_prometheus(certificate=server_file) as server:
         assert ask(server.url, ca_file=authority).state == LiveState.OK
         assert "certificate verify failed" in ask(server.url).problems[0].lower()
 
@@ -225,8 +225,8 @@ def test_old_figures_are_stale():
     def answer(asked):
         if asked.kind != "gauge":
             return usual(asked)
-        return Says(vector(gauge(K1, "mem", 5), read_at(K1, time.time() - 31)))
+        return FakeResponse(vector(gauge(K1, "mem", 5), read_at(K1, time.time() - 31)))
 
-    with time_machine.travel(datetime.now(UTC), tick=False), stand_in(answer) as server:
+    with time_machine.travel(datetime.now(UTC), tick=False), run_fake_prometheus(answer) as server:
         assert ask(server.url, scrape_interval=15.0).kernels[K1].state == LiveState.STALE
         assert ask(server.url, scrape_interval=16.0).kernels[K1].state == LiveState.OK

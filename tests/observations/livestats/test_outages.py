@@ -22,7 +22,7 @@ from observations.livestats.history import kernel_history
 from observations.livestats.prometheus_settings import PrometheusSettings
 from observations.livestats.responses import PrometheusError
 from observations.livestats.states import LiveState
-from tests.support.fake_prometheus import ENOUGH, K1, K2, K3, stand_in, usual
+from tests.support.fake_prometheus import ENOUGH, K1, K2, K3, run_fake_prometheus, usual
 
 LIMIT = 1.0
 SKIPPED = "no response within 1 s; LCM retries after 20 s"
@@ -106,7 +106,7 @@ def test_many_chunks_cost_one_time_limit(prometheus_at, settings):
 
 
 def test_an_answer_to_the_probe_ends_the_pause(prometheus_at):
-    with stand_in() as server, time_machine.travel(datetime.now(UTC), tick=False) as clock:
+    with run_fake_prometheus() as server, time_machine.travel(datetime.now(UTC), tick=False) as clock:
         prometheus_at(server.url, ENOUGH)
         outages.note_outage(PrometheusSettings.from_settings(), "no response within 1 s")
         assert (kernel_live_stats([K1]).problems, server.asked) == ((SKIPPED,), [])
@@ -124,7 +124,7 @@ def test_a_query_that_takes_too_long_beside_others_that_are_answered_pauses_noth
             release.wait(ENOUGH)
         return usual(asked)
 
-    with stand_in(answer) as server:
+    with run_fake_prometheus(answer) as server:
         prometheus_at(server.url, 3.0)
         assert kernel_live_stats([K1]).state == LiveState.PARTIAL
         release.set()
@@ -156,7 +156,7 @@ def test_a_slow_history_pauses_nothing_unless_the_connection_hangs(prometheus_at
             with pytest.raises(PrometheusError, match="no response within"):
                 await client.query_range("up", start=0, end=86_400, step=60)
 
-    with stand_in() as server:
+    with run_fake_prometheus() as server:
         prometheus_at(server.url, ENOUGH)
         asyncio.run(ask())
         assert (kernel_live_stats([K1]).state == LiveState.FAILED) is is_skipped

@@ -12,7 +12,7 @@ from observations.livestats.cached_stats import busiest, kernel_live_stats
 from observations.livestats.history import MOST_POINTS, kernel_history, step_for
 from observations.livestats.prometheus_settings import problems
 from observations.livestats.states import LiveState
-from tests.support.fake_prometheus import K1, K2, Says, always, usual, vector
+from tests.support.fake_prometheus import K1, K2, FakeResponse, always, usual, vector
 
 
 def at_once(count, call):
@@ -22,7 +22,7 @@ def at_once(count, call):
 
 def test_fifty_who_look_at_the_same_cost_one_question(prometheus, settings):
     settings.CONFIG["LIVE_STATS_CACHE_SECONDS"] = 60.0
-    prometheus.answer = lambda asked: Says(usual(asked).body, delay=0.1)
+    prometheus.answer = lambda asked: FakeResponse(usual(asked).body, delay=0.1)
     found = at_once(50, lambda: kernel_live_stats([K1, K2]))
     assert {each.kernels[K1].metrics["mem"].current for each in found} == {512}
     assert len(prometheus.asked) == 3
@@ -46,14 +46,14 @@ def test_an_answer_is_good_for_a_while(prometheus, settings):
 
 def test_a_failure_is_shared_too(prometheus, settings):
     settings.CONFIG["LIVE_STATS_CACHE_SECONDS"] = 60.0
-    prometheus.answer = always(Says(b"", 500))
+    prometheus.answer = always(FakeResponse(b"", 500))
     assert {each.state for each in at_once(10, lambda: kernel_live_stats([K1]))} == {LiveState.FAILED}
     assert len(prometheus.asked) == 3
 
 
 def test_while_it_is_down_the_last_figures_stay_with_their_time(prometheus):
     before = kernel_live_stats([K1, K2]).kernels[K1]
-    prometheus.answer = always(Says(b"", 503))
+    prometheus.answer = always(FakeResponse(b"", 503))
     for _ in range(2):
         down = kernel_live_stats([K1, K2])
         assert down.kernels[K1].state == LiveState.FAILED
@@ -118,19 +118,21 @@ def test_history_is_asked_for_in_whole_steps_and_shared(prometheus):
 def test_history_says_what_is_missing(prometheus):
     end = datetime.now(UTC)
     span = {"start": end - timedelta(hours=1), "end": end}
-    prometheus.answer = lambda asked: Says(b"", 500) if asked.kind == "rate" else usual(asked)
+    prometheus.answer = lambda asked: FakeResponse(b"", 500) if asked.kind == "rate" else usual(asked)
     assert kernel_history([K1], **span).state == LiveState.PARTIAL
-    prometheus.answer = always(Says(b"", 500))
+    prometheus.answer = always(FakeResponse(b"", 500))
     failed = kernel_history([K2], **span)
     assert (failed.state, failed.problems) == (LiveState.FAILED, ("HTTP 500",))
 
 
 def test_the_busiest_are_known_by_session(prometheus):
-    prometheus.answer = always(Says(vector(({"session_id": K1}, 3.5), ({"session_id": "?"}, 2), ({}, 1))))
+    prometheus.answer = always(
+        FakeResponse(vector(({"session_id": K1}, 3.5), ({"session_id": "?"}, 2), ({}, 1)))
+    )
     found = busiest("cpu_util", 5)
     assert list(found.by_session.values()) == [3.5]
     assert "topk(5, sum by (session_id)" in prometheus.asked[0].query
-    prometheus.answer = always(Says(b"", 500))
+    prometheus.answer = always(FakeResponse(b"", 500))
     down = busiest("cpu_util", 5)
     assert (down.state, list(down.by_session.values())) == (LiveState.FAILED, [3.5])
     assert down.read_at == found.read_at is not None

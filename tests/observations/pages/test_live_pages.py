@@ -15,7 +15,7 @@ from observations.livestats.history import History
 from observations.livestats.states import LiveState
 from observations.pages.live_texts import bytes_text, readings, spark_of
 from tests.support.control_plane import free_address
-from tests.support.fake_prometheus import Says, always, gauge, grown, read_at, vector
+from tests.support.fake_prometheus import FakeResponse, always, gauge, grown, read_at, vector
 from tests.support.observed_labs import on_slot
 
 GB = 1024**3
@@ -38,15 +38,15 @@ def answers(session, age=1.0):
 
     def answer(asked):
         if asked.kind == "busiest":
-            return Says(vector(({"session_id": str(session.pk)}, 1.75)))
+            return FakeResponse(vector(({"session_id": str(session.pk)}, 1.75)))
         if asked.kind != "gauge":
-            return Says(vector(*[grown(str(key), "net_rx", 1024) for key in keys]))
+            return FakeResponse(vector(*[grown(str(key), "net_rx", 1024) for key in keys]))
         samples = []
         for key in map(str, keys):
             samples += [gauge(key, "cpu_util", 0.5), gauge(key, "cpu_util", 1, "capacity")]
             samples += [gauge(key, "mem", GB), gauge(key, "mem", 2 * GB, "capacity")]
             samples.append(read_at(key, time.time() - age))
-        return Says(vector(*samples))
+        return FakeResponse(vector(*samples))
 
     return answer
 
@@ -112,7 +112,7 @@ def test_while_prometheus_is_down_the_last_figures_stay_with_their_age(
 ):
     prometheus.answer = answers(running, age=90)
     panel(viewer_client, running)
-    prometheus.answer = always(Says(b"", 502))
+    prometheus.answer = always(FakeResponse(b"", 502))
     a_moment_later()
     text = panel(viewer_client, running)
     assert "Prometheus is not responding" in text
@@ -137,10 +137,10 @@ def test_stale_and_missing_figures_are_named(viewer_client, running, prometheus,
     prometheus.answer = answers(running, age=90)
     assert "The newest figures are 1 min 30 s old" in panel(viewer_client, running)
     well = answers(running)
-    prometheus.answer = lambda asked: Says(b"", 500) if asked.kind == "rate" else well(asked)
+    prometheus.answer = lambda asked: FakeResponse(b"", 500) if asked.kind == "rate" else well(asked)
     a_moment_later()
     assert "Missing: network traffic. HTTP 500." in panel(viewer_client, running)
-    prometheus.answer = always(Says(vector()))
+    prometheus.answer = always(FakeResponse(vector()))
     a_moment_later()
     assert "Prometheus has no figures for these nodes yet." in panel(viewer_client, running)
 
@@ -168,7 +168,7 @@ def test_the_busiest_sessions_are_named(viewer_client, running, session_in, prom
     assert running.short_id in text
     assert "1.75" in text
     assert re.search(r"Updated <time[^>]+>just now", text)
-    prometheus.answer = always(Says(b"", 500))
+    prometheus.answer = always(FakeResponse(b"", 500))
     down = viewer_client.get(reverse("busiest_sessions")).content.decode()
     assert "Prometheus is not responding" in down
     assert running.short_id in down

@@ -92,7 +92,7 @@ class TestRealServer:
                 heard = asyncio.create_task(mine.wait(client, settled))
                 deaf = asyncio.create_task(other.wait(client, settled, wait=4))
                 await asyncio.sleep(0.5)
-                session = await asyncio.to_thread(plane.ask)
+                session = await asyncio.to_thread(plane.request_session)
                 (answer, woken), (silence, waited) = await heard, await deaf
                 changes = answer.json()["changes"]
                 if session not in {each["id"] for each in changes}:

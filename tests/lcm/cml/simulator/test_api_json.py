@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.cml_environment import TWO_ROUTERS, Clock, simulated
-from tests.support.simulator_client import Asked, error
+from tests.support.simulator_client import SimulatorClient, error
 
 LAB = {
     "id",
@@ -83,7 +83,7 @@ pytestmark = pytest.mark.parametrize("version", ["2.9", "2.10"])
 @pytest.fixture
 def ask(version):
     clock = Clock()
-    ask = Asked(simulated(clock, version=version))
+    ask = SimulatorClient(simulated(clock, version=version))
     ask.lab = ask.imported(TWO_ROUTERS)
     ask("PUT", f"/labs/{ask.lab}/start")
     clock.pass_seconds(60)

@@ -5,7 +5,7 @@ import pytest
 from lcm.cml.simulator.edits import Edit
 from lcm.cml.simulator.options import OptionError
 from tests.support.cml_environment import TWO_ROUTERS, Clock, simulated
-from tests.support.simulator_client import Asked
+from tests.support.simulator_client import SimulatorClient
 
 NO_PORTS = "lab: {title: t}\nnodes: [{id: n0, label: out, node_definition: external_connector}]\nlinks: []\n"
 
@@ -17,7 +17,7 @@ def clock():
 
 def running(clock, topology=TWO_ROUTERS, **options):
     controller = simulated(clock, **options)
-    ask = Asked(controller)
+    ask = SimulatorClient(controller)
     lab = ask.imported(topology)
     ask("PUT", f"/labs/{lab}/start")
     return controller, ask, lab
@@ -85,7 +85,7 @@ def test_labs_are_not_edited_by_default(clock):
 
 def test_a_percentage_of_the_labs_overuses(clock):
     controller = simulated(clock, overuse_percent=50, memory_mb=10**6, cpus=1000, disk_gb=10**5)
-    ask = Asked(controller)
+    ask = SimulatorClient(controller)
     for number in range(40):
         ask("PUT", f"/labs/{ask.imported(TWO_ROUTERS, title=f'lab {number}')}/start")
     overusing = sum(any(node.overuses for node in lab.nodes.values()) for lab in controller.labs.values())

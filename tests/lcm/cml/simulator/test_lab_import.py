@@ -6,12 +6,12 @@ import pytest
 import yaml
 
 from tests.support.cml_environment import TWO_ROUTERS, many_nodes, simulated
-from tests.support.simulator_client import Asked, error
+from tests.support.simulator_client import SimulatorClient, error
 
 
 @pytest.fixture
 def ask():
-    return Asked(simulated())
+    return SimulatorClient(simulated())
 
 
 def topology(ask, text, **query):

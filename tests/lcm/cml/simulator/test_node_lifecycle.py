@@ -16,7 +16,7 @@ from lcm.cml.simulator.node_lifecycle import (
     NodeLifecycle,
 )
 from tests.support.cml_environment import TWO_ROUTERS, Clock, simulated
-from tests.support.simulator_client import Asked
+from tests.support.simulator_client import SimulatorClient
 
 MODERN = BootPlan(queue=1, starting=2, boot=10, stop=3, has_starting=True)
 OLD = BootPlan(queue=1, starting=2, boot=10, stop=3, has_starting=False)
@@ -88,7 +88,7 @@ def test_the_state_is_always_a_known_one(events):
 def test_a_lab_is_started_never_booted_and_converges():
     clock = Clock()
     controller = simulated(clock, queue_seconds=1, starting_seconds=1, boot_seconds=10, stop_seconds=2)
-    ask = Asked(controller)
+    ask = SimulatorClient(controller)
     lab = ask.imported(TWO_ROUTERS)
 
     def state_and_convergence():
@@ -109,7 +109,7 @@ def test_a_lab_is_started_never_booted_and_converges():
 
 def test_boot_times_differ_between_nodes():
     clock = Clock()
-    ask = Asked(simulated(clock, boot_seconds=10))
+    ask = SimulatorClient(simulated(clock, boot_seconds=10))
     lab = ask.imported(TWO_ROUTERS)
     ask("PUT", f"/labs/{lab}/start")
     booted = []

@@ -9,7 +9,7 @@ from lcm.cml.simulator.calls import respond
 from lcm.cml.simulator.calls.routing import ROUTES
 from lcm.cml.simulator.http_messages import Request
 from tests.support.cml_environment import TWO_ROUTERS, Clock, many_nodes, simulated
-from tests.support.simulator_client import Asked, error
+from tests.support.simulator_client import SimulatorClient, error
 
 TOPOLOGIES = sorted(Path("lcm/demo/topologies").glob("*.yaml"))
 NO_LAB = "00000000-0000-4000-8000-000000000000"
@@ -27,7 +27,7 @@ def controller(clock):
 
 @pytest.fixture
 def ask(controller):
-    return Asked(controller)
+    return SimulatorClient(controller)
 
 
 @pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.stem)
@@ -138,14 +138,17 @@ def test_wrong_credentials_are_403(controller, credentials):
 
 def test_a_token_expires(clock):
     controller = simulated(clock, token_seconds=60)
-    ask = Asked(controller)
+    ask = SimulatorClient(controller)
     assert ask.get("/labs") == []
     clock.pass_seconds(60)
     assert ask("GET", "/labs").status == 401
 
 
 def test_users_see_their_own_labs_and_administrators_all(controller, ask):
-    teacher, pupil = Asked(controller, "teacher", "secret"), Asked(controller, "pupil", "secret")
+    teacher, pupil = (
+        SimulatorClient(controller, "teacher", "secret"),
+        SimulatorClient(controller, "pupil", "secret"),
+    )
     lab = teacher.imported(TWO_ROUTERS)
     assert (teacher.get("/labs"), pupil.get("/labs", show_all="true")) == ([lab], [])
     assert pupil("GET", f"/labs/{lab}").status == 404
@@ -158,7 +161,7 @@ def test_users_see_their_own_labs_and_administrators_all(controller, ask):
     [({"cpus": 2}, "CPUs"), ({"memory_mb": 1024}, "MB of memory"), ({"disk_gb": 10}, "GB of disk")],
 )
 def test_a_lab_that_does_not_fit_is_not_started(clock, limits, what):
-    ask = Asked(simulated(clock, **limits))
+    ask = SimulatorClient(simulated(clock, **limits))
     lab = ask.imported(TWO_ROUTERS)
     status, description = error(ask("PUT", f"/labs/{lab}/start"))
     assert (status, "Insufficient resources" in description, what in description) == (400, True, True)
@@ -166,7 +169,7 @@ def test_a_lab_that_does_not_fit_is_not_started(clock, limits, what):
 
 
 def test_a_stopped_lab_frees_its_resources(clock):
-    ask = Asked(simulated(clock, cpus=3))
+    ask = SimulatorClient(simulated(clock, cpus=3))
     first, second = ask.imported(TWO_ROUTERS), ask.imported(TWO_ROUTERS)
     assert ask("PUT", f"/labs/{first}/start").status == 204
     assert ask("PUT", f"/labs/{first}/start").status == 204
@@ -177,7 +180,7 @@ def test_a_stopped_lab_frees_its_resources(clock):
 
 @pytest.mark.parametrize(("version", "status"), [("2.9", 405), ("2.10", 200)])
 def test_only_the_newer_version_has_bulk_interfaces(version, status):
-    ask = Asked(simulated(version=version))
+    ask = SimulatorClient(simulated(version=version))
     lab = ask.imported(TWO_ROUTERS)
     assert ask("GET", f"/labs/{lab}/interfaces").status == status
 
@@ -241,7 +244,7 @@ def test_removing_a_node_removes_its_links(ask):
 
 def test_a_controller_that_is_not_ready_only_reports_that(clock):
     controller = simulated(clock, ready_after_seconds=30)
-    ask = Asked(controller)
+    ask = SimulatorClient(controller)
     assert ask.get("/system_information")["ready"] is False
     assert ask("GET", "/labs").status == 502
     clock.pass_seconds(30)

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from lcm.cml.simulator.seeded_random import random_fraction, wave
 from tests.support.cml_environment import TWO_ROUTERS, Clock, simulated
-from tests.support.simulator_client import Asked
+from tests.support.simulator_client import SimulatorClient
 
 
 def stats_after(seconds, topology=TWO_ROUTERS, **options):
     clock = Clock()
-    ask = Asked(simulated(clock, **options))
+    ask = SimulatorClient(simulated(clock, **options))
     lab = ask.imported(topology)
     ask("PUT", f"/labs/{lab}/start")
     clock.pass_seconds(seconds)
@@ -69,14 +69,14 @@ def test_a_load_tag_changes_the_usage_of_a_node(tag, busier):
 
 def test_a_stopped_lab_uses_nothing():
     clock = Clock()
-    ask = Asked(simulated(clock))
+    ask = SimulatorClient(simulated(clock))
     lab = ask.imported(TWO_ROUTERS)
     assert all("cpu_usage" not in node for node in ask.get(f"/labs/{lab}/simulation_stats")["nodes"].values())
 
 
 def test_addresses_are_snooped_on_linked_interfaces_once_a_node_is_up():
     clock = Clock()
-    ask = Asked(simulated(clock, boot_seconds=10))
+    ask = SimulatorClient(simulated(clock, boot_seconds=10))
     lab = ask.imported(TWO_ROUTERS)
     ask("PUT", f"/labs/{lab}/start")
 
