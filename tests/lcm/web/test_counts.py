@@ -60,7 +60,7 @@ def one_core(active_definition, now) -> LabletDefinition:
         (picture_of([NODE], []).described, "1 node, 0 links"),
         (listed(["a", "b", "c", "d", "e"]), "a, b, c, d and 1 other"),
         (quota_text("lab", "sessions", 1, 1, 1), "lab has the only session it may have at once."),
-        (quota_text("lab", "sessions", 0, 1, 0), "lab may have no session."),
+        (quota_text("lab", "sessions", 0, 1, 0), "lab may have no sessions."),
     ],
 )
 def test_counts_use_singular_and_plural(said, text):
