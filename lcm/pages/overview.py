@@ -42,16 +42,16 @@ def home(request: HttpRequest) -> HttpResponseBase:
     context: dict[str, Any] = {
         "now": snapshot.now,
         "sentence": _sentence(found, counts, lead_clauses(snapshot)),
-        "needs": found[:ATTENTION_ITEMS_SHOWN],
-        "hidden_needs": max(len(found) - ATTENTION_ITEMS_SHOWN, 0),
+        "items": found[:ATTENTION_ITEMS_SHOWN],
+        "hidden_items": max(len(found) - ATTENTION_ITEMS_SHOWN, 0),
         "active": sum(counts.values()),
         "sessions": share_bar(
             [Share(SessionStatus(status).label, count, status) for status, count in counts.items()]
         ),
         "wide": overview_panels(snapshot, "wide"),
         "side": overview_panels(snapshot, "side"),
-        "later_wide": lazy_panels("wide"),
-        "later_side": lazy_panels("side"),
+        "lazy_wide": lazy_panels("wide"),
+        "lazy_side": lazy_panels("side"),
         "changes": changes()[:CHANGES_SHOWN],
         "crumbs": [("Overview", "")],
     }
@@ -72,7 +72,7 @@ def _sentence(found: list[AttentionItem], counts: Mapping[str, int], more: list[
 def _attention_text(found: list[AttentionItem]) -> str:
     if not found:
         return "No items need attention."
-    urgent = sum(need.tone == "bad" for need in found)
+    urgent = sum(item.tone == "bad" for item in found)
     if urgent == len(found):
         return _ALL_URGENT.text(urgent)
     return _SOME_URGENT.text(urgent, items=len(found)) if urgent else _ITEMS.text(len(found))

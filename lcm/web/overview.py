@@ -38,7 +38,7 @@ class LazyPanel:
 
 
 _parts: dict[str, OverviewPanel] = {}
-_later: dict[str, LazyPanel] = {}
+_lazy_panels: dict[str, LazyPanel] = {}
 
 
 def register_overview_panel(part: OverviewPanel | LazyPanel) -> None:
@@ -46,7 +46,7 @@ def register_overview_panel(part: OverviewPanel | LazyPanel) -> None:
     if isinstance(part, OverviewPanel):
         _parts[part.name] = part
     else:
-        _later[part.name] = part
+        _lazy_panels[part.name] = part
 
 
 def overview_panels(snapshot: FleetSnapshot, column: Column) -> list[tuple[str, Mapping[str, Any]]]:
@@ -68,4 +68,4 @@ def render_lazy_panel(request: HttpRequest, template: str, context: Mapping[str,
 
 
 def lazy_panels(column: Column) -> list[LazyPanel]:
-    return [part for part in _later.values() if part.column == column]
+    return [part for part in _lazy_panels.values() if part.column == column]

@@ -58,7 +58,7 @@ def test_import_a_definition(open_page):
     name = fresh_name()
     import_definition(page, name)
     expect(page.get_by_text(f"{name} v1.0 imported.")).to_be_visible()
-    expect(page.get_by_role("img", name="Topology: 5 nodes and 5 links")).to_be_visible()
+    expect(page.get_by_role("img", name="Topology: 5 nodes, 5 links")).to_be_visible()
     expect(page.get_by_role("cell", name="R1_serial")).to_be_visible()
     needs = parse_topology(TOPOLOGY).requirements
     lead = page.locator(".page-head .lead").first

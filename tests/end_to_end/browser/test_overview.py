@@ -226,7 +226,7 @@ def test_an_admin_assigns_and_removes_a_role_in_a_dialog(open_page):
         dialog.get_by_label("Role").select_option(label=role)
         dialog.get_by_label("Reason").fill("Helps in the course")
         dialog.get_by_role("button", name="Save role").click()
-        expect(page.locator(".toast")).to_contain_text(f"has {role_text} now")
+        expect(page.locator(".toast")).to_contain_text(f"now has {role_text}")
         page.goto("/people/?q=ccnp-core-01")
         expect(page.locator("td[data-label=Role]")).to_have_text(word)
 

@@ -152,7 +152,7 @@ def test_live_usage_is_flagged_reviewed_applied_verified_and_reverted(learning: 
         open_definition(page, name)
         shown(page.get_by_text("Verified revision 2: 5 of 5 sessions stayed within limits."))
     page.goto("/")
-    says(page.locator("section", has=page.locator("#needs")), "regressed")
+    says(page.locator("section", has=page.locator("#attention")), "regressed")
     open_definition(page, CUT)
     shown(page.get_by_text("Revision 2 has regressed:"))
     page.get_by_role("link", name="Revert to revision 1…").click()

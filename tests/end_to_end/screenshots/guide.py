@@ -130,7 +130,7 @@ def crowd(page: Page) -> None:
         page.wait_for_url(lambda url: "/new" not in url)
 
 
-def import_many(page: Page) -> None:
+def bulk_import(page: Page) -> None:
     """A job, for the list of jobs."""
     page.goto("/definitions/bulk-import")
     page.locator("main input[type=file]").set_input_files([TOPOLOGIES / name for name in NEW_LABS])
@@ -143,7 +143,7 @@ def take(page: Page, folder: Path, names: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     log_in(page, "admin")
     crowd(page)
-    import_many(page)
+    bulk_import(page)
     for name in names:
         PICTURES[name](page)
         page.wait_for_timeout(SETTLE_MS)
