@@ -100,11 +100,13 @@ class SlotAdmin(AuditedModelAdmin):
 
     @admin.action(description="Cordon selected %(verbose_name_plural)s …", permissions=["change"])
     def cordon(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(request, queryset, "Cordon", "cordoned", services.cordon_slot, cordoned=True)
+        return self._ask(request, queryset, "Cordon slots", "cordoned", services.cordon_slot, cordoned=True)
 
     @admin.action(description="Uncordon selected %(verbose_name_plural)s …", permissions=["change"])
     def uncordon(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(request, queryset, "Uncordon", "uncordoned", services.cordon_slot, cordoned=False)
+        return self._ask(
+            request, queryset, "Uncordon slots", "uncordoned", services.cordon_slot, cordoned=False
+        )
 
     @admin.action(description="Label selected %(verbose_name_plural)s …", permissions=["change"])
     def label(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
@@ -112,25 +114,25 @@ class SlotAdmin(AuditedModelAdmin):
         kept = list(queryset.values_list("labels", flat=True)[:AT_ONCE])
         same = kept[0] if kept and all(each == kept[0] for each in kept) else None
         form = partial(LabelsAdminForm, initial={"labels": same})
-        return self._ask(request, queryset, "Label", "labelled", services.label_slot, form_class=form)
+        return self._ask(request, queryset, "Label slots", "labelled", services.label_slot, form_class=form)
 
     @admin.action(description="Drain selected %(verbose_name_plural)s …", permissions=["change"])
     def drain(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(request, queryset, "Drain", "draining", services.drain_slot)
+        return self._ask(request, queryset, "Drain slots", "draining", services.drain_slot)
 
     @admin.action(description="Retry selected %(verbose_name_plural)s …", permissions=["change"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(request, queryset, "Retry", "available again", services.retry_slot)
+        return self._ask(request, queryset, "Retry slots", "available again", services.retry_slot)
 
     @admin.action(description="Terminate selected %(verbose_name_plural)s …", permissions=["change"])
     def terminate(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(request, queryset, "Terminate", "terminating", services.terminate_slot)
+        return self._ask(request, queryset, "Terminate slots", "terminating", services.terminate_slot)
 
     def _ask(
         self,
         request: HttpRequest,
         queryset: QuerySet[Slot],
-        verb: str,
+        title: str,
         done: str,
         work: Callable[..., Slot],
         form_class: Callable[..., AdminReasonForm] = AdminReasonForm,
@@ -144,8 +146,8 @@ class SlotAdmin(AuditedModelAdmin):
             request,
             queryset.select_related("pool"),
             form_class=form_class,
-            title=f"{verb} slots",
-            submit=f"{verb} these slots",
+            title=title,
+            submit=title,
             save=save,
             done=done,
         )
