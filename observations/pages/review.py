@@ -85,7 +85,7 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
     try:
         preview = preview_change(definition=definition, choices=choices, now=now, evidence=evidence)
     except InvalidInput as error:
-        problem = f"{next(iter(error.fields)).split('_')[0].capitalize()}: {error.message}"
+        problem = error.message
         kept = {name: RequirementChoice(source=each.source) for name, each in choices.items()}
         preview = preview_change(definition=definition, choices=kept, now=now, evidence=evidence)
     without = not_counted_sessions(definition)

@@ -164,7 +164,7 @@ def test_the_preview_answers_with_the_parts_a_choice_changes(as_, admin, known):
 def test_a_number_that_cannot_be_is_told_and_cannot_be_applied(as_, admin, known):
     query = {"cpu_cores": "custom", "cpu_cores_custom": "-3"}
     text = as_(admin).get(page("definition_preview", known), query, headers=HTMX).content.decode()
-    assert "A number above 0" in text
+    assert "CPU must be between 0.01 and 999,999 cores, with at most two decimals; you entered" in text
     assert "disabled" in text
 
 
@@ -591,13 +591,13 @@ def test_observed_sessions_are_counted_in_words(as_, viewer, active_definition, 
     lead = EVIDENCE.lead
     assert lead() == "**No sessions observed yet.**"
     first = observed(active_definition, 1)[0]
-    assert lead() == "**1 session was observed, it counts**; none used more than it was given."
+    assert lead() == "**1 observed session · 1 counted** · 0 above the allocation"
     exclude_session(session=first, reason="x", actor=as_admin, now=now)
-    assert lead() == "**1 session was observed, it does not count**; none used more than it was given."
+    assert lead() == "**1 observed session · 0 counted** · 0 above the allocation"
     observed(active_definition, 2, cpu="5.00", memory=9000)
-    assert lead() == "**3 sessions were observed, 2 count**; 2 used more than they were given."
+    assert lead() == "**3 observed sessions · 2 counted** · 2 above the allocation"
     include_session(session=first, reason="x", actor=as_admin, now=now)
-    assert lead() == "**3 sessions were observed, all count**; 2 used more than they were given."
+    assert lead() == "**3 observed sessions · 3 counted** · 2 above the allocation"
     text = as_(viewer).get(reverse("evidence_list")).content.decode()
     assert text.count("</svg>above</span>") == 4
     assert "Exclude…" not in text
