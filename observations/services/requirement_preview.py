@@ -203,27 +203,18 @@ def _impact(
 def _proposal(view: ResourceView, choice: RequirementChoice, required: int) -> Proposal:
     name, label = view.resource, RULES[view.resource].label
     if choice.source and choice.source not in SOURCES:
-        raise InvalidInput(
-            {
-                name: f"{RULES[name].label}: “{choice.source}” is not a source; use one of {', '.join(SOURCES)}."
-            }
-        )
+        allowed = ", ".join(SOURCES)
+        raise InvalidInput({name: f"{label}: “{choice.source}” is not a source; use one of {allowed}."})
     if choice.basis == KEEP:
         return Proposal(name, KEEP, required, "as it is")
     if choice.basis == CUSTOM:
         return Proposal(name, CUSTOM, _custom(name, choice.custom), "a custom number")
     if choice.basis not in BASES:
-        raise InvalidInput(
-            {
-                name: f"{RULES[name].label}: “{choice.basis}” is not a basis; use one of {', '.join((KEEP, *BASES, CUSTOM))}."
-            }
-        )
+        allowed = ", ".join((KEEP, *BASES, CUSTOM))
+        raise InvalidInput({name: f"{label}: “{choice.basis}” is not a basis; use one of {allowed}."})
     if view.summary is None or (choice.basis == "latest" and view.summary.latest is None):
-        raise InvalidInput(
-            {
-                name: f"{RULES[name].label}: no session has figures for {choice.basis}; keep the value or enter a number."
-            }
-        )
+        missing = f"{label}: no session has figures for {choice.basis}. Keep the value or enter a number."
+        raise InvalidInput({name: missing})
     return propose(name, choice.basis, view.summary, view.source)
 
 
