@@ -194,8 +194,8 @@ def _hours(units: int) -> str:
 def _risk(preview: RequirementPreview) -> ReviewAnswer:
     level = highest_risk([impact.risk for impact in preview.impacts])
     tone = TONES[level]
-    told = [risk_text(impact.risk) for impact in preview.impacts]
-    return ReviewAnswer("Risk", level.capitalize(), tone=tone, evidence=told)
+    texts = [risk_text(impact.risk) for impact in preview.impacts]
+    return ReviewAnswer("Risk", level.capitalize(), tone=tone, evidence=texts)
 
 
 def _trust(preview: RequirementPreview) -> ReviewAnswer:
@@ -204,7 +204,7 @@ def _trust(preview: RequirementPreview) -> ReviewAnswer:
     weakest = min(impacts, key=lambda impact: LEVELS.index(impact.view.confidence.level))
     confidence = weakest.view.confidence
     first, *rest = confidence.reasons
-    told = [f"{RULES[weakest.resource].label}: {', '.join(rest)}."] if rest else []
+    texts = [f"{RULES[weakest.resource].label}: {', '.join(rest)}."] if rest else []
     return ReviewAnswer(
-        "Confidence", confidence.level.capitalize(), first, TRUST_TONES[confidence.level], told
+        "Confidence", confidence.level.capitalize(), first, TRUST_TONES[confidence.level], texts
     )
