@@ -65,4 +65,6 @@ def _show_on_pages() -> None:
     panels.register_panel(
         page="slot", name="live", title="Live", url_name="slot_live", when=lambda slot: slot.lease_count > 0
     )
-    panels.register_panel(page="session", name="observed", title="Observed", url_name="session_observation")
+    panels.register_panel(
+        page="session", name="observed", title="Observation", url_name="session_observation"
+    )

@@ -130,10 +130,10 @@ def _values(
     return made
 
 
-def _percent(told: float | None, current: float | None, capacity: float | None) -> float | None:
+def _percent(exported: float | None, current: float | None, capacity: float | None) -> float | None:
     """Return the exporter's percentage, else compute it from the capacity."""
-    if told is not None:
-        return told
+    if exported is not None:
+        return exported
     return 100 * current / capacity if current is not None and capacity else None
 
 

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from lcm.models import LabletDefinition, RevisionOutcome
 from lcm.web.attention import AttentionItem, FleetSnapshot
+from lcm.web.wording import count_text
 from observations.arithmetic.drift import CONFLICT
 from observations.models.aggregates import ProvisioningClass
 from observations.models.drift import KIND_WORDS
@@ -21,10 +22,10 @@ NAMED = 3
 _REGRESSED = Q(current_revision__outcome=RevisionOutcome.REGRESSED)
 
 
-def observation_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
+def observation_attention_items(snapshot: FleetSnapshot) -> Iterator[AttentionItem]:
     """Yield regressed revisions, definitions to review, port conflicts and open drift, in two queries."""
     yield from _definitions()
-    yield from _drift(look.now)
+    yield from _drift(snapshot.now)
 
 
 def _drift(now: datetime) -> Iterator[AttentionItem]:
@@ -46,7 +47,7 @@ def _drift(now: datetime) -> Iterator[AttentionItem]:
         more = ", ".join(
             f"{row['count']:,} {KIND_WORDS[kind].lower()}" for kind, row in sorted(kinds.items())
         )
-        text = f"**{count:,} open port {'deviation' if count == 1 else 'deviations'}**"
+        text = f"**{count_text(count, 'open port deviation')}**"
         url += "".join(f"&kind={kind}" for kind in sorted(kinds))
         yield AttentionItem(text, url, min(row["oldest"] for row in kinds.values()), "warn", more, "diamond")
 
@@ -65,7 +66,7 @@ def _definitions() -> Iterator[AttentionItem]:
         more = f"{rows[0].over:,} over-provisioned, {rows[0].under:,} under-provisioned"
         if named:
             more += f". Largest effect: {', '.join(named)}"
-        text = f"**{total:,} {'definition' if total == 1 else 'definitions'}** to review"
+        text = f"**{count_text(total, 'definition')}** to review"
         url = reverse("definition_list") + "?needs_review=true"
         yield AttentionItem(text, url, rows[0].oldest, "warn", more, "down")
 

@@ -11,7 +11,6 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from lcm.domain.roles import Role
-from lcm.templatetags.lcm import plural
 from lcm.web.access import role_required
 from lcm.web.list_page import PageAction
 from lcm.web.wording import count_text, duration_text
@@ -48,37 +47,40 @@ def _live() -> dict[str, object]:
         "now": now,
         "controllers": seen,
         "pools": pools,
-        "sentence": _sentence(seen, pools),
+        "status_line": _status_line(seen, pools),
         "new_token": NEW_TOKEN,
     }
 
 
-def _sentence(seen: Sequence[ControllerStatus], pools: Sequence[PoolHeartbeats]) -> str:
+def _status_line(seen: Sequence[ControllerStatus], pools: Sequence[PoolHeartbeats]) -> str:
     silent = [each.name for each in seen if each.state == "silent"]
     if silent:
         return f"No heartbeat for more than a minute: {', '.join(silent)}."
     for each in seen:
         if each.clock_skew:
-            side = "ahead of" if each.clock_skew > timedelta() else "behind"
-            return f"The clock of {each.name} is {duration_text(each.clock_skew)} {side} LCM's."
+            skew = duration_text(each.clock_skew)
+            if each.clock_skew > timedelta():
+                return f"The clock of {each.name} is {skew} ahead of LCM's."
+            return f"The clock of {each.name} is {skew} behind LCM's."
     alone = [each.pool.name for each in pools if each.state == "unserved" and each.workers]
     if alone:
         return f"No controller serves {', '.join(alone)}."
     lost = sum(each.silent for each in pools)
+    if lost == 1:
+        return f"1 worker is silent for more than {duration_text(silence_limit())}."
     if lost:
-        return (
-            f"{plural(lost, 'worker is,workers are')} silent for more than {duration_text(silence_limit())}."
-        )
+        return f"{lost:,} workers are silent for more than {duration_text(silence_limit())}."
     serving = sum(each.state == "serving" for each in seen)
-    return _at_work(serving, pools) if serving else "No controller is serving."
+    return _serving_text(serving, pools) if serving else "No controller is serving."
 
 
-def _at_work(serving: int, pools: Sequence[PoolHeartbeats]) -> str:
+def _serving_text(serving: int, pools: Sequence[PoolHeartbeats]) -> str:
     served = [each for each in pools if each.state == "serving"]
     workers = sum(each.workers for each in served)
-    first = (
-        f"{count_text(serving, 'controller serves', 'controllers serve')} {count_text(len(served), 'pool')}"
+    parts = (
+        count_text(serving, "serving controller"),
+        count_text(len(served), "served pool"),
+        count_text(workers, "ready worker"),
+        "0 silent",
     )
-    if not workers:
-        return f"{first}; no worker is ready."
-    return f"{first} with {count_text(workers, 'ready worker')}, 0 silent."
+    return " · ".join(parts)

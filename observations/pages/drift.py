@@ -20,6 +20,7 @@ from lcm.web.bulk_actions import bulk_page
 from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import ReasonForm
 from lcm.web.list_page import list_page
+from lcm.web.wording import count_text
 from observations.models import DriftReview
 from observations.models.drift import KIND_WORDS
 from observations.pages.drift_acknowledgement import ACKNOWLEDGE, AcknowledgeForm
@@ -73,10 +74,10 @@ def drift_acknowledge(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         return FormResult(f"{review.name} acknowledged.", _home(review))
 
     what = KIND_WORDS[review.kind].lower()
-    sessions = "session" if review.sessions == 1 else "sessions"
+    sessions = count_text(review.sessions, "session")
     page = FormPage(
         title=f"Acknowledge {review.name}?",
-        text=f"The port is {what} in {review.sessions} {sessions} of {review.definition}. "
+        text=f"The port is {what} in {sessions} of {review.definition}. "
         "No action is needed until then. Leaked ports stay reserved on their workers.",
         form=AcknowledgeForm,
         submit="Acknowledge",

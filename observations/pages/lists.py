@@ -163,20 +163,10 @@ def _evidence_lead() -> str:
     found = observed_newest(COUNT_CAP)
     if not found.n:
         return "**No sessions observed yet.**"
-    whole = f"{count_text(found.n, 'session was', 'sessions were')} observed"
+    sessions = count_text(found.n, "observed session")
     if found.n == COUNT_CAP:
-        whole = f"Of the newest {found.n:,} that were observed"
-    some = f"{_many(found.counting)} {'count' if found.counting > 1 else 'counts'}"
-    if found.counting == found.n:
-        some = "all count"
-    if found.n == 1:
-        some = "it counts" if found.counting else "it does not count"
-    they = "it was" if found.above < 2 else "they were"
-    return f"**{whole}, {some}**; {_many(found.above)} used more than {they} given."
-
-
-def _many(count: int) -> str:
-    return f"{count:,}" if count else "none"
+        sessions = f"Newest {sessions}"
+    return f"**{sessions} · {found.counting:,} counted** · {found.above:,} above the allocation"
 
 
 EVIDENCE = ListPage(

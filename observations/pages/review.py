@@ -85,7 +85,7 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
     try:
         preview = preview_change(definition=definition, choices=choices, now=now, evidence=evidence)
     except InvalidInput as error:
-        problem = f"{next(iter(error.fields)).split('_')[0].capitalize()}: {error.message}"
+        problem = error.message
         kept = {name: RequirementChoice(source=each.source) for name, each in choices.items()}
         preview = preview_change(definition=definition, choices=kept, now=now, evidence=evidence)
     without = not_counted_sessions(definition)
@@ -119,7 +119,7 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
         "drivers": drivers_of(evidence) if evidence.digest.n else None,
         "outliers": outliers_of(evidence) if evidence.digest.n else [],
         "running": LabletSession.objects.filter(definition=definition, status__in=ACTIVE).count(),
-        "to_put_off": bool(evidence.assessment.flags) or has_regressed(definition),
+        "can_snooze": bool(evidence.assessment.flags) or has_regressed(definition),
         "back_to": revert_target(revision),
         "progress": revision_progress(revision, evidence.assessment.sources_in(evidence.epoch))
         if revision.number > 1

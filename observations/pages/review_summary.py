@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+from django.utils.text import capfirst
 
 from lcm.models import RevisionOutcome
 from lcm.web.wording import count_text
 from observations.arithmetic.measures import CPU, MEASURED, MEMORY, USED, text, with_unit
+from observations.arithmetic.recommendation import OVER, UNDER, Provisioning
 from observations.pages.review_texts import each_worker, resource_word
 from observations.services.requirement_preview import RequirementPreview, ResourceImpact
 
@@ -20,21 +23,35 @@ def review_summary(preview: RequirementPreview) -> str:
         )
     sessions = count_text(n, "session")
     flagged = [name for name in MEASURED if name in kept.flags]
-    if not flagged and kept.provisioning == "not_enough_data":
+    if not flagged and kept.provisioning == Provisioning.NOT_ENOUGH_DATA:
         few = f"**Not enough data: {sessions} observed.**"
         return f"{few} A recommendation needs five sessions, a reduction ten."
     if not flagged:
         return _fits(preview, sessions)
-    sentence = " and ".join(
-        filter(None, (_set(kept.flags, "under", "too low"), _set(kept.flags, "over", "too high")))
-    )
-    return f"**{sentence[0].upper()}{sentence[1:]}.**{_seen(preview, flagged, sessions)}{_would_fit(preview)}"
+    sentences = " ".join([*_too_low(kept.flags), *_too_high(kept.flags)])
+    return f"**{sentences}**{_seen(preview, flagged, sessions)}{_would_fit(preview)}"
 
 
-def _set(flags: Mapping[str, str], direction: str, how: str) -> str:
-    """Return text such as `CPU and memory are set too high`."""
-    names = [resource_word(name) for name in MEASURED if flags.get(name) == direction]
-    return f"{_listed(names)} {'are' if len(names) > 1 else 'is'} set {how}" if names else ""
+def _too_low(flags: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence such as `CPU and memory are set too low.`"""
+    names = _flagged(flags, UNDER)
+    if len(names) == 1:
+        yield f"{capfirst(names[0])} is set too low."
+    elif names:
+        yield f"{capfirst(_listed(names))} are set too low."
+
+
+def _too_high(flags: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence such as `Storage is set too high.`"""
+    names = _flagged(flags, OVER)
+    if len(names) == 1:
+        yield f"{capfirst(names[0])} is set too high."
+    elif names:
+        yield f"{capfirst(_listed(names))} are set too high."
+
+
+def _flagged(flags: Mapping[str, str], direction: str) -> list[str]:
+    return [resource_word(name) for name in MEASURED if flags.get(name) == direction]
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -49,22 +66,24 @@ def _fits(preview: RequirementPreview, sessions: str) -> str:
     if revision.outcome == RevisionOutcome.REGRESSED:
         exceeded = f"**Revision {revision.number} was exceeded by the sessions after it.**"
         return f"{exceeded} Over all {sessions} the requirements are right-sized."
-    of_them = ""
-    if evidence.current_revision_n < evidence.digest.n:
-        number = f"{evidence.current_revision_n:,}" if evidence.current_revision_n else "none"
-        of_them = f", {number} with revision {revision.number}{'' if evidence.current_revision_n else ' yet'}"
-    return f"**Right-sized** according to {sessions}{of_them}."
+    current = evidence.current_revision_n
+    if current == evidence.digest.n:
+        return f"**Right-sized** according to {sessions}."
+    if not current:
+        return f"**Right-sized** according to {sessions}, none with revision {revision.number} yet."
+    return f"**Right-sized** according to {sessions}, {current:,} with revision {revision.number}."
 
 
 def _seen(preview: RequirementPreview, flagged: Sequence[str], sessions: str) -> str:
     """Return text such as ` 8 sessions used at most 15.93 of 14 cores and 70.88 of 62 GB memory.`"""
     impacts = [each for each in preview.impacts if each.resource in flagged]
-    told: dict[str, list[str]] = {}
-    for impact in impacts:
-        verb = "used" if impact.view.source == USED else "held"
-        told.setdefault(verb, []).extend(_at_most(impact))
-    parts = [f"{verb} at most {_listed(amounts)}" for verb, amounts in told.items() if amounts]
-    return f" {sessions} {' and '.join(parts)}." if parts else ""
+    used = [text for each in impacts if each.view.source == USED for text in _at_most(each)]
+    held = [text for each in impacts if each.view.source != USED for text in _at_most(each)]
+    if used and held:
+        return f" {sessions} used at most {_listed(used)} and held at most {_listed(held)}."
+    if used:
+        return f" {sessions} used at most {_listed(used)}."
+    return f" {sessions} held at most {_listed(held)}." if held else ""
 
 
 def _at_most(impact: ResourceImpact) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from lcm.web.wording import count_text
 from observations.arithmetic.impact import WORDS, Packing, highest_risk, risk_text
 from observations.arithmetic.measures import RULES, text, with_unit
 from observations.arithmetic.recommendation import BASES, propose
@@ -135,7 +136,6 @@ def _fit(preview: RequirementPreview) -> ReviewAnswer:
     moves = before.sessions != after.sessions
     each = f"{each_worker(before)} → {each_worker(after)}" if moves else each_worker(after)
     limits = ", ".join(_limit(name, before, after) for name in after.by_limit)
-    workers = "worker" if after.workers == 1 else "workers"
     how = (
         "Upper bound, because its nodes may run on several workers."
         if after.is_bound
@@ -145,7 +145,7 @@ def _fit(preview: RequirementPreview) -> ReviewAnswer:
     return ReviewAnswer(
         question,
         _before_after(before, after),
-        f"on {after.workers:,} empty {workers}, limited by {after.limit_label}",
+        f"on {count_text(after.workers, 'empty worker')}, limited by {after.limit_label}",
         evidence=[
             f"{how} By limit: {limits}." if limits else how,
             f"On current free capacity: {free}, limited by {preview.free_after.limit_label}.",
@@ -194,8 +194,8 @@ def _hours(units: int) -> str:
 def _risk(preview: RequirementPreview) -> ReviewAnswer:
     level = highest_risk([impact.risk for impact in preview.impacts])
     tone = TONES[level]
-    told = [risk_text(impact.risk) for impact in preview.impacts]
-    return ReviewAnswer("Risk", level.capitalize(), tone=tone, evidence=told)
+    texts = [risk_text(impact.risk) for impact in preview.impacts]
+    return ReviewAnswer("Risk", level.capitalize(), tone=tone, evidence=texts)
 
 
 def _trust(preview: RequirementPreview) -> ReviewAnswer:
@@ -204,7 +204,7 @@ def _trust(preview: RequirementPreview) -> ReviewAnswer:
     weakest = min(impacts, key=lambda impact: LEVELS.index(impact.view.confidence.level))
     confidence = weakest.view.confidence
     first, *rest = confidence.reasons
-    told = [f"{RULES[weakest.resource].label}: {', '.join(rest)}."] if rest else []
+    texts = [f"{RULES[weakest.resource].label}: {', '.join(rest)}."] if rest else []
     return ReviewAnswer(
-        "Confidence", confidence.level.capitalize(), first, TRUST_TONES[confidence.level], told
+        "Confidence", confidence.level.capitalize(), first, TRUST_TONES[confidence.level], texts
     )

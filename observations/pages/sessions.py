@@ -79,7 +79,7 @@ def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") 
         "crumbs": [
             ("Sessions", reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[session.pk])),
-            ("Observed", ""),
+            ("Observation", ""),
         ],
     }
     name = "observations/session.html#panel" if request.htmx else "observations/session.html"  # type: ignore[attr-defined]

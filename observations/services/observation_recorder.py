@@ -302,15 +302,15 @@ def _logging(
         "missing": list(observation.incomplete[:20]),
     }
     message = f"Observation {session.observation_count} recorded{incomplete}"
-    told = [
+    entries = [
         build_entry(session, actor=actor, event="resources_observed", message=message, after=after, now=now)
     ]
     if drift != drift_before:
         message = f"Port drift found: {kinds_text(drift)}" if drift else "Ports match the plan again"
         event = "port_drift_detected" if drift else "port_drift_cleared"
         after = {"drift": [item.to_json() for item in drift[:50]]}
-        told.append(build_entry(session, actor=actor, event=event, message=message, after=after, now=now))
-    return [change_log_statement(entry) for entry in told]
+        entries.append(build_entry(session, actor=actor, event=event, message=message, after=after, now=now))
+    return [change_log_statement(entry) for entry in entries]
 
 
 def _items(row: SessionObservation) -> list[DriftItem]:

@@ -14,7 +14,7 @@ from lcm.domain.errors import InvalidInput, StalePreview
 from lcm.models import LabletDefinition
 from observations.arithmetic.assessment import ResourceView
 from observations.arithmetic.impact import Packing, Risk, Saving, risk_of, saved
-from observations.arithmetic.measures import MEASURED, RULES, SOURCES, amount, hundredths, text, with_unit
+from observations.arithmetic.measures import MEASURED, RULES, SOURCES, amount, hundredths, with_unit
 from observations.arithmetic.recommendation import BASES, Proposal, propose
 from observations.selectors.evidence import (
     Evidence,
@@ -201,35 +201,34 @@ def _impact(
 
 
 def _proposal(view: ResourceView, choice: RequirementChoice, required: int) -> Proposal:
-    name = view.resource
+    name, label = view.resource, RULES[view.resource].label
     if choice.source and choice.source not in SOURCES:
-        raise InvalidInput({name: f"“{choice.source}” is not a source; use one of {', '.join(SOURCES)}."})
+        allowed = ", ".join(SOURCES)
+        raise InvalidInput({name: f"{label}: “{choice.source}” is not a source; use one of {allowed}."})
     if choice.basis == KEEP:
         return Proposal(name, KEEP, required, "as it is")
     if choice.basis == CUSTOM:
-        return Proposal(name, CUSTOM, _custom(name, choice.custom), "a number of your own")
+        return Proposal(name, CUSTOM, _custom(name, choice.custom), "a custom number")
     if choice.basis not in BASES:
-        raise InvalidInput(
-            {name: f"“{choice.basis}” is not a basis; use one of {', '.join((KEEP, *BASES, CUSTOM))}."}
-        )
+        allowed = ", ".join((KEEP, *BASES, CUSTOM))
+        raise InvalidInput({name: f"{label}: “{choice.basis}” is not a basis; use one of {allowed}."})
     if view.summary is None or (choice.basis == "latest" and view.summary.latest is None):
-        raise InvalidInput(
-            {name: f"No session has figures for {choice.basis}; keep the value or enter a number."}
-        )
+        missing = f"{label}: no session has figures for {choice.basis}. Keep the value or enter a number."
+        raise InvalidInput({name: missing})
     return propose(name, choice.basis, view.summary, view.source)
 
 
 def _custom(name: str, value: Decimal | None) -> int:
     if value is None:
-        raise InvalidInput({name: "Enter a number."})
+        raise InvalidInput({name: f"Enter a custom number for {RULES[name].label}."})
     try:
         units = hundredths(value) if value.is_finite() else -1
     except InvalidOperation:
         units = -1
     if not 0 < units <= MAX_CUSTOM * 100 or amount(units) != value:
-        raise InvalidInput(
-            {name: f"A number above 0, up to {text(MAX_CUSTOM * 100)}, with two decimals at most."}
-        )
+        rule = RULES[name]
+        limits = f"{rule.label} must be between 0.01 and {MAX_CUSTOM:,} {rule.unit}"
+        raise InvalidInput({name: f"{limits}, with at most two decimals; you entered {value}."})
     return units
 
 

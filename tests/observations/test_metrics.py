@@ -23,7 +23,7 @@ def counted():
     return lambda: tuple(total(name) - was for name, was in zip(names, before, strict=True))
 
 
-def test_an_observation_is_counted_once_however_often_it_is_sent(collecting, now, counted):
+def test_a_repeated_observation_is_counted_once(collecting, now, counted):
     for _ in range(2):
         post(collecting, seen(now), now)
     assert counted() == (1, 0)
@@ -31,7 +31,7 @@ def test_an_observation_is_counted_once_however_often_it_is_sent(collecting, now
     assert counted() == (2, 0)
 
 
-def test_what_is_refused_is_not_counted(collecting, now, counted):
+def test_a_rejected_observation_is_not_counted(collecting, now, counted):
     finish(collecting, now)
     with pytest.raises(StateConflict):
         post(collecting, seen(now), now)

@@ -32,8 +32,10 @@ class Command(BaseCommand):
                 self.stdout.write(f"{each.definition}: {each.what}")
         if not looked_at:
             raise CommandError("Definition not found.")
-        verb = "differ" if check else "repaired"
-        self.stdout.write(f"{looked_at:,} definitions checked, {different:,} {verb}.")
+        if check:
+            self.stdout.write(f"{looked_at:,} definitions checked, {different:,} different.")
+        else:
+            self.stdout.write(f"{looked_at:,} definitions checked, {different:,} repaired.")
         if check and different:
             raise CommandError(
                 "Aggregates differ from the sessions; run the command without --check to repair them."

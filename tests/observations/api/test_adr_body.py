@@ -77,9 +77,7 @@ def test_a_body_with_the_fields_of_the_adr_is_recorded(api, controller, viewer, 
     assert [node["percent"] for node in answer["drives_the_maximum"]["nodes"]] == [75, 25]
 
 
-def test_the_maximum_is_driven_by_no_node_if_the_memory_of_no_node_is_known(
-    api, controller, viewer, collecting, here, now
-):
+def test_no_node_drives_the_maximum_without_known_node_memory(api, controller, viewer, collecting, here, now):
     body = adr_body(now)
     for node in body["nodes"]:
         del node["ram_mb"]
@@ -88,7 +86,7 @@ def test_the_maximum_is_driven_by_no_node_if_the_memory_of_no_node_is_known(
     assert api(viewer).get(path).json()["drives_the_maximum"] is None
 
 
-def test_every_error_of_a_body_is_reported_with_its_place(api, controller, here, now):
+def test_every_error_of_a_body_is_reported_with_its_path(api, controller, here, now):
     body = adr_body(now + timedelta(hours=1)) | {"observer": "eu-1", "lab": "x", "total_memory_mb": "4 GB"}
     body["nodes"][0]["interfaces"] = [INTERFACE, {"label": "eth1", "id": "i1"}]
     body["nodes"][1] = {"node_id": "n1", "label": "iosv-0", "node_definition": None, "ram_mb": -1}

@@ -15,7 +15,7 @@ def running(session_in):
     return session_in(SessionStatus.RUNNING)
 
 
-def test_a_sessions_kernels_have_their_figures(api, viewer, running, prometheus):
+def test_live_stats_of_a_session_list_its_kernels(api, viewer, running, prometheus):
     prometheus.answer = answers(running)
     found = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats").json()
     assert (found["state"], found["missing"], found["dropped"]) == ("ok", [], 0)
@@ -26,13 +26,13 @@ def test_a_sessions_kernels_have_their_figures(api, viewer, running, prometheus)
     assert found["totals"]["mem"]["current"] == 3 * GB
 
 
-def test_without_prometheus_it_says_so(api, viewer, running):
+def test_live_stats_without_prometheus_are_not_configured(api, viewer, running):
     found = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats").json()
     assert found["state"] == "not configured"
     assert {kernel["state"] for kernel in found["kernels"].values()} == {"not configured"}
 
 
-def test_a_batch_has_every_id_that_was_asked_for(api, viewer, running, session, prometheus):
+def test_a_batch_has_every_requested_id(api, viewer, running, session, prometheus):
     prometheus.answer = answers(running)
     stranger, nobody = str(uuid4()), str(uuid4())
     body = {"kernels": [stranger], "sessions": [str(running.pk), nobody]}
@@ -63,7 +63,7 @@ def test_a_batch_has_a_limit(api, viewer, running, prometheus, monkeypatch):
         ({}, {"__all__": ["Send the ID of at least one kernel or session."]}),
     ],
 )
-def test_a_batch_of_nothing_is_refused(body, details, api, viewer, prometheus):
+def test_an_empty_batch_is_rejected(body, details, api, viewer, prometheus):
     answer = api(viewer).post("/api/live-stats", body)
     assert (answer.status_code, answer.json()["details"]) == (400, details)
     assert prometheus.asked == []
@@ -79,7 +79,7 @@ def test_history_over_a_range(api, viewer, running, prometheus):
     assert api(viewer).get(address, {"range": "always"}).status_code == 400
 
 
-def test_a_failure_is_told_with_its_reason(api, viewer, running, prometheus):
+def test_a_failure_is_reported_with_its_reason(api, viewer, running, prometheus):
     prometheus.answer = always(FakeResponse(b"", 500))
     answer = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats")
     assert answer.status_code == 200

@@ -28,7 +28,7 @@ def known(active_definition, observed):
     return active_definition
 
 
-def test_the_controller_posts_and_is_told(api, controller, here, collecting, now):
+def test_a_controller_posts_an_observation_and_gets_the_result(api, controller, here, collecting, now):
     on_slot(collecting, ports={"r1_serial": 5041})
     answer = api(controller).post(here, seen(now, ports={"r1_serial": 5041, "r9_vnc": 6001}))
     assert answer.status_code == 200
@@ -44,7 +44,7 @@ def test_the_controller_posts_and_is_told(api, controller, here, collecting, now
     assert (entry.actor, str(entry.token_id)) == ("controller controller-eu", str(controller.token.pk))
 
 
-def test_of_another_pool_there_is_nothing(api, other_controller, here, collecting, now):
+def test_sessions_of_another_pool_are_not_found(api, other_controller, here, collecting, now):
     logged = ChangeLog.objects.count()
     assert api(other_controller).post(here, seen(now)).status_code == 404
     read = f"/api/lablet-sessions/{collecting.pk}/resource-observations"
@@ -54,7 +54,7 @@ def test_of_another_pool_there_is_nothing(api, other_controller, here, collectin
     assert collecting.observation_count == 0
 
 
-def test_people_do_not_post_observations(api, admin, here, now):
+def test_people_cannot_post_observations(api, admin, here, now):
     assert api(admin).post(here, seen(now)).status_code == 403
     assert not SessionObservation.objects.exists()
 
@@ -63,7 +63,7 @@ def test_people_do_not_post_observations(api, admin, here, now):
     ("body", "status"),
     [({"nodes": [{}] * 10_000}, 422), ({"observed_at": "then"}, 422), ({"padding": "x" * 6_000_000}, 422)],
 )
-def test_what_cannot_be_taken_is_422_and_leaves_no_trace(body, status, api, controller, here, now):
+def test_an_invalid_observation_is_422_and_stores_nothing(body, status, api, controller, here, now):
     answer = api(controller).post(here, {**seen(now), **body})
     assert (answer.status_code, answer.json()["code"]) == (status, "unprocessable")
     assert not SessionObservation.objects.exists()
@@ -85,7 +85,7 @@ def test_what_cannot_be_taken_is_422_and_leaves_no_trace(body, status, api, cont
     ],
     ids=lambda more: more[:24],
 )
-def test_json_that_cannot_be_stored_is_400_and_leaves_no_trace(more, api, controller, here, now):
+def test_json_that_cannot_be_stored_is_400_and_stores_nothing(more, api, controller, here, now):
     answer = api(controller).generic("POST", here, with_more(seen(now), more), content_type=JSON)
     assert answer.status_code == 400
     assert answer.json()["message"]
@@ -93,13 +93,13 @@ def test_json_that_cannot_be_stored_is_400_and_leaves_no_trace(more, api, contro
 
 
 @pytest.mark.parametrize("first", ['"a\\u0000b"', '"\\ud800"', "[]"])
-def test_of_a_key_that_is_there_twice_the_last_counts_and_is_stored(first, api, controller, here, now):
+def test_the_last_value_of_a_duplicate_key_is_stored(first, api, controller, here, now):
     body = with_more(seen(now), f'"observer": {first}, "observer": "manual"')
     assert api(controller).generic("POST", here, body, content_type=JSON).status_code == 200
     assert SessionObservation.objects.get().observed_resources["observer"] == "manual"
 
 
-def test_a_charset_that_is_none_of_text_is_400(api, controller, here, now):
+def test_an_unknown_charset_is_400(api, controller, here, now):
     answer = api(controller).generic(
         "POST", here, json.dumps(seen(now)), content_type=f"{JSON}; charset=base64"
     )
@@ -111,7 +111,7 @@ def with_more(body, more):
     return f"{json.dumps(body)[:-1]}, {more}}}"
 
 
-def test_a_session_that_does_not_run_is_409(api, controller, session, now):
+def test_an_observation_of_a_session_that_is_not_running_is_409(api, controller, session, now):
     answer = api(controller).post(
         f"/api/internal/lablet-sessions/{session.pk}/resource-observations", seen(now)
     )
@@ -128,7 +128,7 @@ def test_a_repeated_post_counts_once_with_and_without_a_key(api, controller, her
     assert collecting.observation_count == 1
 
 
-def test_what_was_seen_of_a_session_can_be_read(api, viewer, collecting, now):
+def test_the_evidence_of_a_session_can_be_read(api, viewer, collecting, now):
     path = f"/api/lablet-sessions/{collecting.pk}/resource-observations"
     assert api(viewer).get(path).json()["observed_resources"] is None
     post(collecting, seen(now), now)
@@ -137,7 +137,7 @@ def test_what_was_seen_of_a_session_can_be_read(api, viewer, collecting, now):
     assert len(answer["observed_resources"]["nodes"]) == 3
 
 
-def test_one_read_of_a_session_shows_planned_and_observed(api, viewer, collecting, now, as_operator):
+def test_a_session_shows_planned_and_observed_resources(api, viewer, collecting, now, as_operator):
     planned, found = {"r1_serial": 5041, "host_pat": 2022}, {"r1_serial": 5999, "r9_vnc": 6001}
     client, path = api(viewer), f"/api/lablet-sessions/{collecting.pk}/"
     names = ("observed_ports", "observed_resources", "observation_count", "observed_at")
@@ -180,7 +180,7 @@ def test_sessions_are_listed_by_drift(api, viewer, collecting, running, now):
     assert "Past drift" not in people.get("/sessions/?drift_open=true").content.decode()
 
 
-def test_an_operator_asks_for_an_observation(api, operator, viewer, running, session):
+def test_an_operator_requests_an_observation(api, operator, viewer, running, session):
     path = f"/api/lablet-sessions/{running.pk}/observe-resources"
     assert api(viewer).get(path).status_code == 404
     first, again = api(operator).post(path), api(operator).post(path)
@@ -191,9 +191,7 @@ def test_an_operator_asks_for_an_observation(api, operator, viewer, running, ses
     assert (pending.status_code, pending.json()["code"]) == (409, "state_conflict")
 
 
-def test_a_request_that_nobody_answers_times_out_for_everyone_to_see(
-    api, operator, viewer, running, time_machine
-):
+def test_an_unanswered_request_is_shown_as_timed_out(api, operator, viewer, running, time_machine):
     path = f"/api/lablet-sessions/{running.pk}/observe-resources"
     first = api(operator).post(path).json()
     time_machine.move_to(datetime.fromisoformat(first["expires_at"]) - timedelta(seconds=1), tick=False)
@@ -219,13 +217,13 @@ def test_the_aggregate_of_a_definition(api, viewer, known):
     assert answer["drives_the_maximum"]["memory_gb"] == "2.93"
 
 
-def test_the_aggregate_on_another_source(api, viewer, known):
+def test_the_aggregate_with_another_source(api, viewer, known):
     path = f"/api/lablet-definitions/{known.pk}/resource-observations"
     held = api(viewer).get(f"{path}?cpu_cores=allocated").json()["resources"]["cpu_cores"]
     assert (held["source"], held["max"]) == ("allocated", "4.00")
 
 
-def test_the_aggregate_of_a_revision_is_of_its_sessions_alone(
+def test_the_aggregate_of_a_revision_covers_its_sessions_only(
     api, viewer, known, observed, project, operator, as_admin, now
 ):
     revise_definition(
@@ -256,13 +254,13 @@ def test_the_aggregate_of_a_revision_is_of_its_sessions_alone(
 
 
 @pytest.mark.parametrize("number", [0, 2, 99])
-def test_a_revision_that_is_not_there_is_404(number, api, viewer, known):
+def test_an_unknown_revision_is_404(number, api, viewer, known):
     answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?revision={number}")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     assert answer.json()["message"] == f"{known} has no revision {number}."
 
 
-def test_waste_that_nobody_measured_is_null(api, viewer, active_definition, observed):
+def test_unmeasured_waste_is_null(api, viewer, active_definition, observed):
     path = f"/api/lablet-definitions/{active_definition.pk}/resource-observations"
     observed(active_definition, 2, cpu="1.00", memory=None)
     waste = {"core_hours": "6.00", "gb_hours": None, "days": 30}
@@ -270,7 +268,7 @@ def test_waste_that_nobody_measured_is_null(api, viewer, active_definition, obse
     assert api(viewer).get(path).json()["waste"] == {**waste, "source": source}
 
 
-def test_confidence_is_that_of_the_day_it_is_asked_for(api, viewer, known, now, time_machine):
+def test_confidence_depends_on_the_day_of_the_request(api, viewer, known, now, time_machine):
     path = f"/api/lablet-definitions/{known.pk}/resource-observations"
     assert api(viewer).get(path).json()["confidence"] == "medium"
     time_machine.move_to(now + timedelta(days=90))
@@ -278,7 +276,7 @@ def test_confidence_is_that_of_the_day_it_is_asked_for(api, viewer, known, now, 
 
 
 @pytest.mark.parametrize("query", ["revision=two", "revision=", "by=user", "cpu_cores=guessed", "page=2"])
-def test_parameters_that_cannot_be_read_are_refused(query, api, viewer, known):
+def test_invalid_parameters_are_rejected(query, api, viewer, known):
     answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?{query}")
     assert (answer.status_code, list(answer.json()["details"])) == (400, [query.split("=")[0]])
 
@@ -312,7 +310,7 @@ def test_a_stale_preview_is_412_with_what_changed(api, admin, known, observed):
 
 
 @pytest.mark.parametrize("action", ["preview", "apply"])
-def test_a_resource_that_is_not_measured_cannot_be_chosen(action, api, admin, known):
+def test_an_unmeasured_resource_is_rejected(action, api, admin, known):
     choices = {"cpu_cores": {"basis": "max"}, "gpu": {"basis": "max"}}
     asked = {"choices": choices, "token": "x", "reason": "x"}
     answer = api(admin).post(f"/api/lablet-definitions/{known.pk}/{action}", asked)
@@ -340,7 +338,7 @@ def test_a_review_is_snoozed_and_dismissed(api, admin, known, now):
     assert (answer["snoozed_until"], answer["dismissed"]) == (None, True)
 
 
-def test_evidence_is_excluded_and_brought_back(api, admin, viewer, collecting, now):
+def test_sessions_are_excluded_and_included_again(api, admin, viewer, collecting, now):
     post(collecting, seen(now), now)
     path = f"/api/lablet-sessions/{collecting.pk}/resource-observations"
     assert api(viewer).post(f"{path}/exclude", {"reason": "odd"}).status_code == 403
@@ -361,7 +359,7 @@ def test_definitions_are_listed_by_class(api, viewer, known, definition):
     assert names("observed=24h") == ["campus"]
 
 
-def test_drift_is_listed_acknowledged_and_opened_again(api, operator, viewer, running, now):
+def test_drift_is_listed_acknowledged_and_reopened(api, operator, viewer, running, now):
     on_slot(running, ports={})
     post(running, seen(now, ports={"r9_vnc": 6001}), now)
     [row] = api(viewer).get("/api/port-drift/?state=open").json()["results"]
@@ -377,7 +375,7 @@ def test_drift_is_listed_acknowledged_and_opened_again(api, operator, viewer, ru
     assert api(operator).post(f"{path}/reopen", {"reason": "it grew"}).json()["state"] == "open"
 
 
-def test_a_running_session_is_observed_by_the_api_as_the_controller_would(
+def test_a_session_is_observed_with_the_api_calls_of_a_controller(
     api, controller, active_definition, project, operator, now
 ):
     session = lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)

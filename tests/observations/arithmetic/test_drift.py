@@ -31,18 +31,18 @@ def test_the_table(allocated, observed, others, items):
     assert all(item.other == (OTHER if item.kind == "conflict" else "") for item in found)
 
 
-def test_the_worst_comes_first_and_is_counted():
+def test_deviations_are_sorted_worst_first_and_counted_by_kind():
     items = compare_ports({"m": 1, "c": 2, "x": 3}, {"c": 9, "e": 4, "x": 8}, {8: OTHER})
     assert [item.kind for item in items] == ["conflict", "extra", "changed", "missing"]
     assert kinds_text(items) == "1 conflict, 1 extra, 1 changed, 1 missing"
 
 
-def test_what_is_in_use_unplanned_leaks_whoever_else_has_it():
+def test_every_unplanned_port_in_use_is_leaked():
     items = compare_ports({"c": 2, "m": 3}, {"c": 9, "e": 4, "x": 8}, {8: OTHER})
     assert leaked_ports(items) == {4: "e", 8: "x", 9: "c"}
 
 
-def test_the_fingerprint_is_of_the_deviation_and_not_of_its_numbers():
+def test_the_fingerprint_depends_on_name_and_kind_only():
     assert DriftItem("extra", "a", None, 1).fingerprint == DriftItem("extra", "a", None, 2).fingerprint
     assert DriftItem("extra", "a").fingerprint != DriftItem("changed", "a").fingerprint
     assert DriftItem("extra", "a").fingerprint != DriftItem("extra", "b").fingerprint
@@ -53,7 +53,7 @@ MIRROR = {"missing": "extra", "extra": "missing", "changed": "changed"}
 
 
 @given(ports, ports)
-def test_the_drift_of_one_against_the_other_mirrors_the_reverse(one, other):
+def test_swapping_allocated_and_observed_ports_mirrors_the_drift(one, other):
     there = {
         (MIRROR[item.kind], item.name, item.observed, item.allocated) for item in compare_ports(one, other)
     }
@@ -62,7 +62,7 @@ def test_the_drift_of_one_against_the_other_mirrors_the_reverse(one, other):
 
 
 @given(ports, ports, st.dictionaries(st.integers(1, 20), st.just(OTHER)))
-def test_every_name_that_differs_is_named_once(one, other, others):
+def test_every_differing_name_is_listed_once(one, other, others):
     items = compare_ports(one, other, others)
     names = [item.name for item in items]
     assert len(names) == len(set(names))

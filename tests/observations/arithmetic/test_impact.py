@@ -40,13 +40,13 @@ def test_the_table_of_packing(asked, sessions, bound):
     assert pack(asked, [WORKER]) == Packing(sessions, 1, bound, pack(asked, [WORKER]).by_limit)
 
 
-def test_each_limit_is_told():
+def test_each_limit_is_reported():
     limits = {CPU: 8, MEMORY: 6, STORAGE: 15, "ports": 21, "leases": 12}
     assert pack(need(), [WORKER]).by_limit == limits
     assert pack(need(), [WORKER] * 3).by_limit == {name: 3 * limit for name, limit in limits.items()}
 
 
-def test_workers_are_added_up_and_what_binds_most_of_them_is_named():
+def test_packings_are_summed_and_the_most_frequent_limit_is_named():
     small = WorkerSpace({CPU: 600, MEMORY: 64000, STORAGE: 90000, "gpu": 0}, ports=300, leases=12)
     found = pack(need(), [WORKER, WORKER, small])
     assert (found.sessions, found.workers, found.limited_by) == (13, 3, MEMORY)
@@ -56,7 +56,7 @@ def test_without_workers_nothing_fits():
     assert pack(need(), []) == Packing(0, 0, "nothing", {})
 
 
-def test_a_worker_that_is_overfull_holds_no_more():
+def test_an_overcommitted_worker_holds_no_session():
     assert pack(need(), [WorkerSpace({CPU: -100, MEMORY: 0, STORAGE: 0, "gpu": 0}, -2, 0)]).sessions == 0
 
 
@@ -73,7 +73,7 @@ def test_a_worker_that_is_overfull_holds_no_more():
         (59, 0.0495),
     ],
 )
-def test_without_an_exceedance_the_bound_is_one_minus_the_nth_root(n, bound):
+def test_without_an_exceedance_the_upper_bound_follows_from_the_session_count(n, bound):
     assert risk_of(CPU, 0, n).upper_bound == pytest.approx(bound, abs=1e-4)
 
 
@@ -93,12 +93,12 @@ def test_the_level_of_a_risk(resource, exceeding, n, level):
     assert risk_of(resource, exceeding, n).level == level
 
 
-def test_the_worst_risk_counts():
+def test_the_highest_risk_counts():
     assert highest_risk([risk_of(CPU, 0, 22), risk_of(MEMORY, 1, 22)]) == "high"
     assert highest_risk([]) == "unknown"
 
 
-def test_risks_are_said():
+def test_risk_texts():
     assert risk_text(risk_of(MEMORY, 2, 42)) == "Memory: 2 of 42 sessions would have run out."
     assert risk_text(risk_of(CPU, 2, 42)) == "CPU: 2 of 42 sessions would have been slowed."
     bound = "CPU: 0 of 22 sessions exceeded it (95 % upper bound: 13 %)."
@@ -115,7 +115,7 @@ amounts = st.integers(1, 10_000)
 
 
 @given(amounts, amounts, st.lists(st.tuples(amounts, amounts, st.integers(0, 20)), max_size=8))
-def test_asking_for_less_never_fits_fewer(cpu, less, rooms):
+def test_a_lower_requirement_never_fits_fewer_sessions(cpu, less, rooms):
     made = [WorkerSpace({CPU: c, MEMORY: m, STORAGE: 0, "gpu": 0}, 100, leases) for c, m, leases in rooms]
     larger = pack(SessionDemand({CPU: cpu + less, MEMORY: 100, STORAGE: 0, "gpu": 0}, 2), made)
     smaller = pack(SessionDemand({CPU: cpu, MEMORY: 100, STORAGE: 0, "gpu": 0}, 2), made)

@@ -41,7 +41,7 @@ def test_the_recommendation_and_its_derivation(resource, values, source, value, 
 
 @pytest.mark.parametrize("resource", [CPU, MEMORY, STORAGE])
 @pytest.mark.parametrize("basis", BASES)
-def test_at_least_one_step_is_recommended_of_everything(resource, basis):
+def test_every_recommendation_is_at_least_one_step(resource, basis):
     """A session without usage is no reason to require nothing."""
     proposal = propose(resource, basis, summary_of(resource, [0] * 5), "used")
     assert proposal.value == RULES[resource].step
@@ -113,7 +113,7 @@ def test_the_table_of_flags(resource, values, required, flag):
         (555, "over", ""),
     ],
 )
-def test_what_is_flagged_stays_so_until_the_gap_is_half_as_large(required, before, after):
+def test_a_flag_stays_until_the_gap_has_halved(required, before, after):
     summary = summary_of(CPU, [400] * 10)
     found = flag_of(CPU, summary=summary, source="used", required=required, before=before)
     assert found.direction == after
@@ -174,13 +174,13 @@ def test_sessions_without_figures_decide_no_class():
     assert (found.n, found.provisioning) == (16, Provisioning.NOT_ENOUGH_DATA)
 
 
-def test_what_is_too_small_is_fixed_before_any_waste():
+def test_under_provisioned_definitions_have_priority_over_waste():
     under = assessed(1, required={MEMORY: 1900}).priority(0, 0)
     over = assessed(10, required={CPU: 600}).priority(10**9, 10**9)
     assert under > over > assessed(10).priority(10**9, 0) == 0
 
 
-def test_confidence_is_that_of_the_weakest_resource():
+def test_the_lowest_confidence_of_the_resources_counts():
     digest = Digest()
     for index in range(22):
         digest.add({(CPU, "used"): 300} | ({(MEMORY, "used"): 2000} if index < 20 else {}), DAY)
@@ -194,12 +194,12 @@ def test_confidence_is_that_of_the_weakest_resource():
     ("before", "after", "moved"),
     [(500, 545, False), (500, 550, True), (500, 450, True), (0, 0, False), (0, 1, True)],
 )
-def test_a_recommendation_has_moved_when_it_differs_by_a_tenth(before, after, moved):
+def test_a_recommendation_has_changed_when_it_differs_by_ten_percent(before, after, moved):
     assert has_changed(before, after) == moved
 
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=40), st.integers(50, 5000), st.integers(1, 5000))
-def test_a_larger_sample_never_takes_the_under_flag_of_memory_away(values, required, more):
+def test_a_larger_sample_never_clears_the_under_flag_of_memory(values, required, more):
     def flag(rows):
         exceeds = sum(value > required for value in rows)
         return flag_of(
@@ -252,7 +252,7 @@ cpu_samples = st.tuples(st.integers(1, 1000), st.integers(DAY - 100, DAY))
 
 
 @given(st.lists(cpu_samples, min_size=1, max_size=40), st.integers(0, 500), st.integers(DAY - 100, DAY + 30))
-def test_a_sample_not_below_the_decayed_p95_never_takes_the_under_flag_of_cpu_away(rows, more, day):
+def test_a_sample_at_or_above_the_decayed_p95_never_clears_the_under_flag_of_cpu(rows, more, day):
     """At any age: values below the percentile keep their weight while the total grows."""
     p95, recommended, direction = cpu_of(rows)
     p95_after, recommended_after, direction_after = cpu_of([*rows, (p95 + more, day)])
@@ -261,13 +261,13 @@ def test_a_sample_not_below_the_decayed_p95_never_takes_the_under_flag_of_cpu_aw
         assert direction_after == "under"
 
 
-def test_a_sample_below_the_decayed_p95_may_take_the_under_flag_of_cpu_away():
+def test_a_sample_below_the_decayed_p95_may_clear_the_under_flag_of_cpu():
     """Larger than all but one: of twenty samples the 19th counts."""
     rows = [(100, DAY)] * 18 + [(900, DAY)]
     assert cpu_of(rows) == (900, 1050, "under")
     assert cpu_of([*rows, (300, DAY)]) == (300, 350, "")
 
 
-def test_weights_do_not_depend_on_the_day_of_asking():
+def test_weights_do_not_depend_on_the_day_of_assessment():
     assert decay_weight(DAY) * 2 == decay_weight(DAY + 14)
     assert amount(150) * 2 == amount(300)

@@ -9,7 +9,7 @@ from observations.arithmetic.replay import LEARN, make_trace, recommend, replay,
 
 
 @pytest.mark.parametrize("seed", [7, 11, 23])
-def test_the_aims_hold(seed):
+def test_the_targets_of_the_replay_are_met(seed):
     result = replay(make_trace(seed))
     assert mean(result.after.slack) <= 0.31
     assert result.after.share(CPU) <= 0.05
@@ -29,7 +29,7 @@ def test_a_trace_is_the_same_for_the_same_seed():
     assert make_trace(3, definitions=5) != make_trace(4, definitions=5)
 
 
-def test_what_is_recommended_covers_what_was_seen():
+def test_the_recommendation_covers_the_observed_use():
     for lab in make_trace(definitions=20):
         asked = recommend(lab.sessions[:LEARN])
         assert all(use[MEMORY] <= asked[MEMORY] for _, use in lab.sessions[:LEARN])

@@ -42,18 +42,18 @@ LAB = need((2, 2, 1), (1, 1, 0), (1, 1, 0))
         (LAB, [], 0, "nothing"),
     ],
 )
-def test_the_table_of_what_fits_apart(asked, workers, sessions, bound):
+def test_the_table_of_spread_sessions_that_fit(asked, workers, sessions, bound):
     found = pack_spread(asked, workers)
     assert (found.sessions, found.workers, found.limited_by) == (sessions, len(workers), bound)
     assert found.is_bound
 
 
-def test_each_limit_is_told():
+def test_each_limit_is_reported():
     found = pack_spread(LAB, [worker(9, 6, leases=2), worker(9, 6, leases=2)])
     assert found.by_limit == {CPU: 4, MEMORY: 3, "ports": 200, LEASES: 4}
 
 
-def test_those_of_several_pools_are_added_up():
+def test_packings_of_several_pools_are_summed():
     apart = [pack_spread(LAB, [worker(3)]), pack_spread(LAB, [worker(3)])]
     assert combine_packings(apart).sessions == 0  # a session cannot span two pools
     assert combine_packings(
@@ -94,12 +94,12 @@ fleets = st.lists(
 
 @settings(max_examples=200, deadline=None)
 @given(kernels_of_a_lab, fleets)
-def test_what_can_be_placed_is_never_more_than_the_bound(kernels, workers):
+def test_the_placed_sessions_never_exceed_the_bound(kernels, workers):
     asked = need(*kernels)
     assert placed_one_by_one(asked, workers) <= pack_spread(asked, workers).sessions
 
 
-def test_many_workers_of_one_kind_are_filled_but_for_what_is_left_over():
+def test_many_equal_workers_are_filled_except_for_the_remainder():
     workers = [worker(48, 192)] * 200
     bound, placed = pack_spread(LAB, workers).sessions, placed_one_by_one(LAB, workers)
     assert placed == bound == 200 * 10  # leases

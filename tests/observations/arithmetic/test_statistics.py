@@ -51,7 +51,7 @@ def test_the_table_of_percentiles(values, p50, p90, p95, avg):
     assert summary.latest == values[-1]
 
 
-def test_there_is_no_summary_of_nothing():
+def test_an_empty_histogram_has_no_summary():
     assert summarize(Histogram(), None) is None
 
 
@@ -59,11 +59,11 @@ def test_there_is_no_summary_of_nothing():
     ("values", "spread"),
     [([100] * 5, 0.0), ([100, 200, 300, 400, 500], 0.6667), ([0, 0, 0], 0.0), ([200, 300], 0.5)],
 )
-def test_spread_is_how_far_p95_is_above_the_middle(values, spread):
+def test_spread_is_the_distance_of_p95_above_the_median(values, spread):
     assert summarize(histogram(values), None).spread == spread
 
 
-def test_a_sample_weighs_half_of_one_fourteen_days_later():
+def test_a_sample_has_half_the_weight_of_one_taken_fourteen_days_later():
     for day in (DAY, DAY_ZERO, DAY_ZERO - 100):
         assert decay_weight(day + 14) == pytest.approx(2 * decay_weight(day), rel=1e-4)
     assert decay_weight(DAY) == decay_weight(DAY + 14) / 2
@@ -141,7 +141,7 @@ def test_the_table_of_sources(used, of, before, source):
         ([100, 200, 900, 100], None),
     ],
 )
-def test_the_usual_range(values, usual):
+def test_the_normal_range(values, usual):
     found = normal_range(histogram(values))
     assert (found and tuple(round(each, 1) for each in found)) == usual
 
@@ -160,7 +160,7 @@ def test_the_usual_range(values, usual):
         ([500] * 5 + [300] * 15 + [900] * 10, "up"),  # only the fifteen earlier values count
     ],
 )
-def test_a_step_is_when_the_newest_five_leave_those_before_behind(newest_first, step):
+def test_a_step_change_needs_the_newest_five_samples_beyond_all_earlier_ones(newest_first, step):
     assert step_change(CPU, newest_first) == step
 
 
@@ -176,7 +176,7 @@ def test_a_step_is_when_the_newest_five_leave_those_before_behind(newest_first, 
         (22, "high"),
     ],
 )
-def test_confidence_by_number(n, level):
+def test_confidence_by_number_of_sessions(n, level):
     summary = summarize(histogram([300] * n), 300)
     assert confidence_of(summary, age_days=0, step="").level == level
 
@@ -194,7 +194,7 @@ def test_confidence_by_number(n, level):
         ([300] * 4, 90, "up", "insufficient"),
     ],
 )
-def test_confidence_is_lowered_by_what_makes_sessions_a_poor_guide(values, age, step, level):
+def test_confidence_is_lowered_by_age_spread_and_step_changes(values, age, step, level):
     found = confidence_of(summarize(histogram(values), 300), age_days=age, step=step)
     assert found.level == level
 
@@ -209,7 +209,7 @@ def test_confidence_is_lowered_by_what_makes_sessions_a_poor_guide(values, age, 
         ([100] * 2 + [0] * 2, 2.0, "insufficient"),
     ],
 )
-def test_sessions_that_no_longer_weigh_do_not_add_confidence(ages, effective, level):
+def test_sessions_without_weight_do_not_add_confidence(ages, effective, level):
     summary = summarize(histogram([300] * len(ages), [DAY - age for age in ages]), 300)
     found = confidence_of(summary, age_days=0, step="")
     assert (summary.effective_n, found.level) == (effective, level)
@@ -217,7 +217,7 @@ def test_sessions_that_no_longer_weigh_do_not_add_confidence(ages, effective, le
     assert told == (effective < 10 and len(ages) >= 10)
 
 
-def test_confidence_says_why():
+def test_confidence_has_reasons():
     said = confidence_of(summarize(histogram([300] * 22), 300), age_days=90, step="up").reasons
     assert said == (
         "22 sessions, 22 are enough",
@@ -238,7 +238,7 @@ def test_megabytes_become_hundredths_of_a_gigabyte_rounded_up(megabytes, units):
 @pytest.mark.parametrize(
     ("units", "shown"), [(430, "4.3"), (2400, "24"), (75, "0.75"), (0, "0"), (123400, "1,234")]
 )
-def test_amounts_are_said_without_needless_digits(units, shown):
+def test_amounts_are_formatted_without_trailing_zeros(units, shown):
     assert text(units) == shown
 
 
@@ -263,7 +263,7 @@ def digest_of(rows):
 
 
 @given(samples)
-def test_percentiles_lie_in_the_sample(rows):
+def test_percentiles_are_sample_values(rows):
     summary = summarize(digest_of(rows).of(MEMORY, "used"), rows[-1][0])
     values = {value for value, _ in rows}
     assert {summary.min, summary.p50, summary.p90, summary.p95, summary.decayed_p95, summary.max} <= values
@@ -279,7 +279,7 @@ def test_the_order_does_not_matter(rows, chance):
 
 
 @given(samples, samples)
-def test_what_is_added_and_removed_leaves_no_trace(rows, passing):
+def test_removing_an_added_sample_restores_the_digest(rows, passing):
     digest = digest_of(rows + passing)
     for value, day in passing:
         digest.remove({(MEMORY, "used"): value}, day)

@@ -37,7 +37,7 @@ def test_promtool_accepts_the_rules():
 
 
 @pytest.mark.prometheus
-def test_rules_do_as_they_should():
+def test_promtool_tests_of_the_rules_pass():
     promtool("test", "rules", "lcm.rules.test.yml")
 
 
@@ -65,18 +65,18 @@ def exported(session):
     return names | {rule["record"] for rule in rules() if "record" in rule}
 
 
-def test_every_metric_that_rules_and_dashboard_name_exists(exported):
+def test_every_metric_in_rules_and_dashboard_exists(exported):
     queries = [rule["expr"] for rule in rules()] + dashboard_queries()
     named = {name for query in queries for name in NAME.findall(query)}
     assert len(named) > 20
     assert named - exported == set()
 
 
-def test_what_is_asked_for_is_what_controllers_export(exported):
+def test_queries_use_the_metrics_that_controllers_export(exported):
     assert {catalogue.UTILIZATION, catalogue.BYTES, catalogue.OBSERVED_AT} <= exported
 
 
-def test_every_alert_is_tested_and_says_what_to_do():
+def test_every_alert_is_tested_and_has_instructions():
     alerts = [rule for rule in rules() if "alert" in rule]
     tests = yaml.safe_load((RULES.parent / "lcm.rules.test.yml").read_text())["tests"]
     fired = {

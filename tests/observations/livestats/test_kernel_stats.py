@@ -19,7 +19,7 @@ def merged(*samples):
     return merge(parse_response(vector(*samples)).samples, window=WINDOW)
 
 
-def test_a_gauge_has_its_value_capacity_percent_highest_and_mean():
+def test_a_gauge_has_value_capacity_percent_maximum_and_mean():
     found = merged(
         gauge(K1, "cpu_util", 1.5),
         gauge(K1, "cpu_util", 2, "capacity"),
@@ -33,20 +33,20 @@ def test_a_gauge_has_its_value_capacity_percent_highest_and_mean():
     assert found.observed_at == {K1: at}
 
 
-def test_percent_is_computed_where_the_exporter_does_not_say():
+def test_a_percentage_that_is_not_exported_is_computed():
     disk = merged(gauge(K1, "disk", 25), gauge(K1, "disk", 100, "capacity")).metrics[K1]["disk"]
     assert (disk.current, disk.capacity, disk.pct, disk.unit) == (25, 100, 25, "bytes")
     assert merged(gauge(K1, "disk", 25)).metrics[K1]["disk"].pct is None
     assert merged(gauge(K1, "disk", 0, "capacity"), gauge(K1, "disk", 1)).metrics[K1]["disk"].pct is None
 
 
-def test_growth_and_speed():
+def test_growth_and_rate_of_counters():
     found = merged(grown(K1, "disk_write", 600), grown(K1, "net_rx", 12.5)).metrics[K1]
     assert (found["disk_write"].current, found["disk_write"].rate) == (600, 10)
     assert (found["net_rx"].current, found["net_rx"].rate, found["net_rx"].unit) == (12.5, 12.5, "bytes/s")
 
 
-def test_what_is_only_known_by_its_capacity_is_not_zero():
+def test_a_metric_with_only_a_capacity_is_unknown_and_not_zero():
     found = merged(gauge(K1, "mem", 1024, "capacity")).metrics[K1]["mem"]
     assert (found.current, found.capacity, found.pct) == (None, 1024, None)
 
@@ -64,12 +64,12 @@ def test_what_is_only_known_by_its_capacity_is_not_zero():
         {"kernel_id": K1, "metric": "net_rx", "value_type": "current", "stat": "now"},
     ],
 )
-def test_a_series_that_does_not_say_what_it_is_is_dropped_and_counted(labels):
+def test_a_series_without_the_required_labels_is_dropped_and_counted(labels):
     found = merged((labels, 1), gauge(K2, "mem", 5))
     assert (found.dropped, set(found.metrics)) == (1, {K2})
 
 
-def test_the_controller_that_read_last_is_believed():
+def test_the_controller_with_the_newest_reading_counts():
     found = merged(
         gauge(K1, "mem", 100, instance="old:9108"),
         gauge(K1, "mem", 200, instance="new:9108"),
@@ -103,7 +103,7 @@ def test_the_order_of_samples_does_not_matter(pair):
 
 
 @given(samples)
-def test_every_sample_is_used_or_counted_and_twice_the_same_is_the_same(found):
+def test_every_sample_is_used_or_dropped_and_duplicates_change_nothing(found):
     once, twice = merge(found, window=WINDOW), merge([*found, *found], window=WINDOW)
     assert once.metrics == twice.metrics
     assert twice.dropped == 2 * once.dropped
@@ -127,7 +127,7 @@ def test_states_of_a_kernel(has_figures, age, failed, state):
     assert state_of(has_figures=has_figures, age=age, failed=failed, asked=3, scrape_interval=15) == state
 
 
-def test_of_many_the_worst_that_has_figures_is_told():
+def test_the_worst_state_with_figures_counts_for_several_kernels():
     assert state_of_all([LiveState.OK, LiveState.ABSENT]) == LiveState.OK
     assert state_of_all([LiveState.OK, LiveState.STALE]) == LiveState.STALE
     assert state_of_all([LiveState.ABSENT, LiveState.ABSENT]) == LiveState.ABSENT
@@ -135,7 +135,7 @@ def test_of_many_the_worst_that_has_figures_is_told():
     assert state_of_all([]) == LiveState.ABSENT
 
 
-def test_a_total_adds_what_is_known():
+def test_a_total_sums_the_known_values():
     found = total(
         merged(gauge(kernel, "mem", used), gauge(kernel, "mem", 100, "capacity")).metrics[kernel]
         for kernel, used in ((K1, 10), (K2, 30))
@@ -146,6 +146,6 @@ def test_a_total_adds_what_is_known():
     assert (half["mem"].current, half["mem"].capacity, half["mem"].pct) == (50, 200, 50)
 
 
-def test_a_total_over_time_adds_at_each_moment():
+def test_a_total_over_time_sums_the_values_of_each_time():
     lines = [{"mem": ((1.0, 5.0), (2.0, 6.0))}, {"mem": ((2.0, 1.0),)}, {}]
     assert total_over_time(lines, "mem") == ((1.0, 5.0), (2.0, 7.0))

@@ -41,7 +41,7 @@ def only(kind, says):
     return lambda asked: says if asked.kind == kind else usual(asked)
 
 
-def test_every_kernel_asked_for_is_in_the_answer():
+def test_every_requested_kernel_is_in_the_result():
     with run_fake_prometheus() as server:
         found = ask(server.url)
     assert {kernel: stats.state for kernel, stats in found.kernels.items()} == {
@@ -55,13 +55,13 @@ def test_every_kernel_asked_for_is_in_the_answer():
     assert (found.state, found.missing, found.problems, found.dropped) == (LiveState.OK, (), (), 0)
 
 
-def test_without_an_address_nothing_is_asked():
+def test_without_an_address_nothing_is_queried():
     found = ask("")
     assert {stats.state for stats in found.kernels.values()} == {LiveState.NOT_CONFIGURED}
     assert found.state == LiveState.NOT_CONFIGURED
 
 
-def test_queries_are_posts_of_forms():
+def test_queries_are_posted_as_forms():
     with run_fake_prometheus() as server:
         ask(server.url)
     assert {asked.path for asked in server.asked} == {"/api/v1/query"}
@@ -69,7 +69,7 @@ def test_queries_are_posts_of_forms():
     assert {asked.headers["content-type"] for asked in server.asked} == {"application/x-www-form-urlencoded"}
 
 
-def test_three_queries_take_as_long_as_one():
+def test_three_queries_run_concurrently():
     """No query is answered before all three have been sent."""
     together = threading.Barrier(3, timeout=ENOUGH / 2)
 
@@ -81,7 +81,7 @@ def test_three_queries_take_as_long_as_one():
         assert ask(server.url).state == LiveState.OK
 
 
-def test_many_kernels_are_asked_for_in_chunks():
+def test_many_kernels_are_queried_in_chunks():
     with run_fake_prometheus() as server:
         found = ask(server.url, K1, K2, K3, K1, chunk=2)
     assert len(server.asked) == 6
@@ -89,7 +89,7 @@ def test_many_kernels_are_asked_for_in_chunks():
     assert all(asked.query.count("0f0f0f0f") in (1, 2, 4, 8) for asked in server.asked)
 
 
-def test_a_chunk_that_fails_leaves_the_others():
+def test_a_failed_chunk_keeps_the_others():
     def answer(asked):
         return FakeResponse(b"", 503) if K3 in asked.query else usual(asked)
 
@@ -135,14 +135,14 @@ def check_the_others_are_kept(says, text, **options):
     assert "net_rx" not in found.kernels[K1].metrics
 
 
-def test_when_all_fail_it_has_failed():
+def test_the_state_is_failed_when_all_queries_fail():
     with run_fake_prometheus(always(FakeResponse(b"", 500))) as server:
         found = ask(server.url)
     assert {stats.state for stats in found.kernels.values()} == {LiveState.FAILED}
     assert found.missing == ("usage", "disk traffic", "network traffic")
 
 
-def test_nobody_there():
+def test_a_server_that_does_not_listen_is_a_failure():
     with run_fake_prometheus() as server:
         gone = server.url
     found = ask(gone)
@@ -160,20 +160,20 @@ def test_warnings_are_passed_on():
     [{"resultType": "scalar", "result": [1, "2"]}, {"resultType": "string", "result": [1, "text"]}],
     ids=["scalar", "string"],
 )
-def test_what_belongs_to_no_kernel_is_dropped(data):
+def test_series_without_a_kernel_are_dropped(data):
     with run_fake_prometheus(only("diff", FakeResponse({"status": "success", "data": data}))) as server:
         found = ask(server.url)
     assert (found.state, found.dropped) == (LiveState.OK, 1)
 
 
-def test_empty_answers_are_absence():
+def test_empty_results_are_absent():
     with run_fake_prometheus(always(FakeResponse(vector()))) as server:
         found = ask(server.url)
     assert (found.state, found.problems) == (LiveState.ABSENT, ())
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "text", ""])
-def test_what_is_no_number_is_dropped_and_counted(value):
+def test_values_that_are_not_numbers_are_dropped_and_counted(value):
     answer = vector(gauge(K1, "mem", 5), (gauge(K1, "disk", 0)[0], value), read_at(K1, time.time()))
     with run_fake_prometheus(only("gauge", FakeResponse(answer))) as server:
         found = ask(server.url)
@@ -181,13 +181,13 @@ def test_what_is_no_number_is_dropped_and_counted(value):
     assert found.dropped == 1
 
 
-def test_duplicates_are_one():
+def test_duplicate_series_give_one_value():
     answer = vector(gauge(K1, "mem", 5), gauge(K1, "mem", 5), gauge(K1, "mem", 7), read_at(K1, time.time()))
     with run_fake_prometheus(only("gauge", FakeResponse(answer))) as server:
         assert ask(server.url).kernels[K1].metrics["mem"].current == 7
 
 
-def test_ten_megabytes_are_read_and_what_is_too_much_is_refused(monkeypatch):
+def test_responses_of_ten_megabytes_are_read_and_larger_ones_rejected(monkeypatch):
     long = "x" * 2000
     many = vector(*[grown(K1, f"{long}{number}", 1) for number in range(5_000)], grown(K1, "net_rx", 3))
     content = json.dumps(many).encode()
@@ -208,7 +208,7 @@ def test_ten_megabytes_are_read_and_what_is_too_much_is_refused(monkeypatch):
         ({}, None),
     ],
 )
-def test_it_logs_in_as_it_is_told(options, header):
+def test_queries_use_the_configured_credentials(options, header):
     with run_fake_prometheus() as server:
         ask(server.url, **options)
     assert {asked.headers.get("authorization") for asked in server.asked} == {header}

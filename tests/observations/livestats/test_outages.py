@@ -70,7 +70,7 @@ def prometheus_at(settings):
     return tell
 
 
-def test_a_hanging_prometheus_is_asked_once_then_skipped_then_probed_by_one(prometheus_at):
+def test_a_hanging_prometheus_is_queried_once_then_skipped_then_probed_by_one_caller(prometheus_at):
     with hanging() as (url, connections), time_machine.travel(datetime.now(UTC), tick=False) as clock:
         prometheus_at(url)
         first = kernel_live_stats([K1])
@@ -96,7 +96,7 @@ def test_a_hanging_prometheus_is_asked_once_then_skipped_then_probed_by_one(prom
         reaches(connections, 6)
 
 
-def test_many_chunks_cost_one_time_limit(prometheus_at, settings):
+def test_many_chunks_share_one_timeout(prometheus_at, settings):
     """Only 16 queries run at a time; the others do not wait for a timeout of their own."""
     with hanging() as (url, connections):
         prometheus_at(url)
@@ -105,7 +105,7 @@ def test_many_chunks_cost_one_time_limit(prometheus_at, settings):
         reaches(connections, 16)
 
 
-def test_an_answer_to_the_probe_ends_the_pause(prometheus_at):
+def test_a_response_to_the_probe_ends_the_pause(prometheus_at):
     with run_fake_prometheus() as server, time_machine.travel(datetime.now(UTC), tick=False) as clock:
         prometheus_at(server.url, ENOUGH)
         outages.note_outage(PrometheusSettings.from_settings(), "no response within 1 s")
@@ -116,7 +116,7 @@ def test_an_answer_to_the_probe_ends_the_pause(prometheus_at):
         assert len(server.asked) == 6
 
 
-def test_a_query_that_takes_too_long_beside_others_that_are_answered_pauses_nothing(prometheus_at):
+def test_one_slow_query_among_successful_ones_starts_no_pause(prometheus_at):
     release = threading.Event()
 
     def answer(asked):
@@ -132,7 +132,7 @@ def test_a_query_that_takes_too_long_beside_others_that_are_answered_pauses_noth
         assert kernel_live_stats([K3]).problems == ()
 
 
-def test_a_refused_connection_is_tried_again_at_once(prometheus_at):
+def test_a_refused_connection_is_retried_at_once(prometheus_at):
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     prometheus_at(url)
@@ -146,7 +146,7 @@ def test_a_refused_connection_is_tried_again_at_once(prometheus_at):
 @pytest.mark.parametrize(
     ("error", "is_skipped"), [(httpx.ReadTimeout, False), (httpx.ConnectTimeout, True)], ids=["slow", "away"]
 )
-def test_a_slow_history_pauses_nothing_unless_the_connection_hangs(prometheus_at, error, is_skipped):
+def test_a_slow_history_starts_no_pause_unless_the_connection_hangs(prometheus_at, error, is_skipped):
     def fail(request):
         raise error("", request=request)
 

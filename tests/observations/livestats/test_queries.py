@@ -23,23 +23,23 @@ def test_a_value_is_quoted(value, text):
     assert quoted(value) == text
 
 
-def test_only_the_texts_themselves_match():
+def test_special_characters_are_escaped():
     assert one_of(["a.b", "c|d", "e-f"]) == "a\\.b|c\\|d|e-f"
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(60, "60000ms"), (0.25, "250ms"), (0, "1ms")])
-def test_lengths_are_in_milliseconds(seconds, text):
+def test_durations_are_in_milliseconds(seconds, text):
     assert duration(seconds) == text
 
 
-def test_gauges_leave_counters_out():
+def test_gauge_queries_exclude_counters():
     query = Queries(window=60).gauges(["k"])
     assert 'metric=~"cpu_util|mem|disk"' in query
     assert "lcm_kernel_bytes_total" not in query
     assert not any(metric.name in query for metric in METRICS.values() if metric.kind is not MetricKind.GAUGE)
 
 
-def test_growth_and_speed_are_of_counters_alone():
+def test_growth_and_rate_queries_cover_counters_only():
     queries = Queries(window=60)
     assert queries.diffs(["k"]) == (
         "max by (kernel_id, metric, value_type, instance) (increase(lcm_kernel_bytes_total"

@@ -20,7 +20,7 @@ def at_once(count, call):
         return list(threads.map(lambda _: call(), range(count)))
 
 
-def test_fifty_who_look_at_the_same_cost_one_question(prometheus, settings):
+def test_fifty_viewers_of_the_same_kernels_cost_one_query(prometheus, settings):
     settings.CONFIG["LIVE_STATS_CACHE_SECONDS"] = 60.0
     prometheus.answer = lambda asked: FakeResponse(usual(asked).body, delay=0.1)
     found = at_once(50, lambda: kernel_live_stats([K1, K2]))
@@ -32,7 +32,7 @@ def test_fifty_who_look_at_the_same_cost_one_question(prometheus, settings):
     assert len(prometheus.asked) == 6
 
 
-def test_an_answer_is_good_for_a_while(prometheus, settings):
+def test_a_result_is_cached(prometheus, settings):
     settings.CONFIG["LIVE_STATS_CACHE_SECONDS"] = 5.0
     with time_machine.travel(datetime.now(UTC), tick=False) as clock:
         kernel_live_stats([K1])
@@ -51,7 +51,7 @@ def test_a_failure_is_shared_too(prometheus, settings):
     assert len(prometheus.asked) == 3
 
 
-def test_while_it_is_down_the_last_figures_stay_with_their_time(prometheus):
+def test_during_an_outage_the_last_figures_stay_with_their_time(prometheus):
     before = kernel_live_stats([K1, K2]).kernels[K1]
     prometheus.answer = always(FakeResponse(b"", 503))
     for _ in range(2):
@@ -64,7 +64,7 @@ def test_while_it_is_down_the_last_figures_stay_with_their_time(prometheus):
     assert kernel_live_stats([K1, K2]).kernels[K1].state == LiveState.OK
 
 
-def test_without_a_cache_everybody_asks(prometheus, settings, monkeypatch):
+def test_without_a_cache_every_caller_queries(prometheus, settings, monkeypatch):
     settings.CONFIG["LIVE_STATS_CACHE_SECONDS"] = 5.0
 
     class Away:
@@ -77,13 +77,13 @@ def test_without_a_cache_everybody_asks(prometheus, settings, monkeypatch):
         assert len(prometheus.asked) == asked
 
 
-def test_who_waits_in_vain_asks_themselves(settings):
+def test_a_caller_that_waits_in_vain_queries_itself(settings):
     key = single_flight.cache_key("kernels", ["x"])
     single_flight.cache.add(f"{key}:asking", "someone who died", timeout=60)
     assert single_flight.load_once(key, lambda _: "mine", fresh=5, patience=0.1) == "mine"
 
 
-def test_what_fails_lets_the_next_one_ask():
+def test_a_failed_load_releases_the_lock():
     def fail(_):
         raise ZeroDivisionError
 
@@ -101,7 +101,7 @@ def test_a_chart_has_no_more_points_than_it_can_show(hours, least):
     assert step % least == 0
 
 
-def test_history_is_asked_for_in_whole_steps_and_shared(prometheus):
+def test_history_is_queried_in_whole_steps_and_shared(prometheus):
     end = datetime(2026, 5, 4, 12, 0, 7, tzinfo=UTC)
     with time_machine.travel(end, tick=False):
         found = kernel_history([K1], start=end - timedelta(hours=1), end=end)
@@ -115,7 +115,7 @@ def test_history_is_asked_for_in_whole_steps_and_shared(prometheus):
     assert set(found.kernels[K1]) == {"cpu_util", "net_rx"}
 
 
-def test_history_says_what_is_missing(prometheus):
+def test_history_reports_missing_series(prometheus):
     end = datetime.now(UTC)
     span = {"start": end - timedelta(hours=1), "end": end}
     prometheus.answer = lambda asked: FakeResponse(b"", 500) if asked.kind == "rate" else usual(asked)
@@ -125,7 +125,7 @@ def test_history_says_what_is_missing(prometheus):
     assert (failed.state, failed.problems) == (LiveState.FAILED, ("HTTP 500",))
 
 
-def test_the_busiest_are_known_by_session(prometheus):
+def test_the_busiest_result_is_by_session(prometheus):
     prometheus.answer = always(
         FakeResponse(vector(({"session_id": K1}, 3.5), ({"session_id": "?"}, 2), ({}, 1)))
     )

@@ -76,14 +76,14 @@ def constraints_of(kind):
 
 
 @pytest.mark.parametrize(("model", "changes", "constraint"), CHANGES)
-def test_a_row_cannot_become_what_a_check_forbids(model, changes, constraint, a_row):
+def test_a_change_that_violates_a_check_is_rejected(model, changes, constraint, a_row):
     row = a_row(model, changes)
     with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
         row.save()
 
 
 @pytest.mark.parametrize(("model", "constraint", "fields"), TWINS)
-def test_a_twin_is_refused(model, constraint, fields, a_row):
+def test_a_duplicate_row_is_rejected(model, constraint, fields, a_row):
     twin = a_row(model, {})
     twin.pk = type(twin)._meta.pk.get_default()
     twin._state.adding = True

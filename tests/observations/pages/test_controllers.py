@@ -57,7 +57,7 @@ def states(now):
     return {each.name: (each.state, each.pools) for each in controller_statuses(served_pools(now), now)}
 
 
-def test_one_serves_another_stands_by_and_one_that_is_not_heard_of_is_silent(worker, now):
+def test_controllers_are_serving_on_standby_or_silent(worker, now):
     silent("gone", now)
     token = hold(HOLDER, now, "cml-eu")
     hold("spare", now, "cml-eu")
@@ -71,7 +71,7 @@ def test_one_serves_another_stands_by_and_one_that_is_not_heard_of_is_silent(wor
     assert "gone" not in states(now + timedelta(days=1))
 
 
-def test_a_controller_without_metrics_is_known_by_its_lease(worker, now):
+def test_a_controller_without_metrics_is_listed_by_its_lease(worker, now):
     hold(HOLDER, now, "cml-eu", metrics="")
     (found,) = controller_statuses(served_pools(now), now)
     assert (found.state, found.address, found.seen_at) == ("serving", "", now)
@@ -88,7 +88,7 @@ def test_a_controller_without_metrics_is_known_by_its_lease(worker, now):
     ],
 )
 @pytest.mark.parametrize("metrics", ["", "10.0.0.7:9108"])
-def test_a_clock_that_is_wrong_is_shown(page, worker, now, metrics, skew, words):
+def test_a_wrong_clock_is_shown(page, worker, now, metrics, skew, words):
     hold(HOLDER, now, "cml-eu", metrics=metrics, skew=skew and Decimal(skew))
     shown = unescape(page())
     assert words in shown
@@ -107,7 +107,7 @@ def test_a_controller_reports_its_clock_skew(api, controller, worker):
         assert refused.status_code == 400
 
 
-def test_a_pool_says_who_serves_it_and_what_was_heard_of_its_workers(worker, now):
+def test_a_pool_shows_its_controller_and_the_heartbeats_of_its_workers(worker, now):
     hold(HOLDER, now, "cml-eu")
     eu, us = heartbeats_by_pool(served_pools(now), now)
     assert (eu.state, eu.controller, eu.workers, eu.silent) == ("serving", HOLDER, 1, 0)
@@ -122,11 +122,11 @@ def test_a_pool_says_who_serves_it_and_what_was_heard_of_its_workers(worker, now
     ("serves", "is_gone", "sentence"),
     [
         (False, False, "No controller serves cml-eu."),
-        (True, False, "1 controller serves 1 pool with 1 ready worker, 0 silent."),
+        (True, False, "1 serving controller · 1 served pool · 1 ready worker · 0 silent"),
         (True, True, "No heartbeat for more than a minute: gone."),
     ],
 )
-def test_the_page_begins_with_what_matters(page, worker, now, serves, is_gone, sentence):
+def test_the_lead_names_the_most_important_problem(page, worker, now, serves, is_gone, sentence):
     if serves:
         hold(HOLDER, now, "cml-eu")
     if is_gone:
@@ -135,10 +135,10 @@ def test_the_page_begins_with_what_matters(page, worker, now, serves, is_gone, s
     assert sentence in page("/controllers/board")
 
 
-def test_a_pool_without_ready_workers_is_told(page, worker, now):
+def test_a_pool_without_ready_workers_is_shown(page, worker, now):
     hold(HOLDER, now, "cml-eu", "cml-us")
     Slot.objects.update(state=SlotState.EMPTY, lease_count=0)
-    assert "1 controller serves 2 pools; no worker is ready." in page()
+    assert "1 serving controller · 2 served pools · 0 ready workers · 0 silent" in page()
 
 
 def test_workers_without_heartbeats_are_counted(page, worker, now):
@@ -149,7 +149,7 @@ def test_workers_without_heartbeats_are_counted(page, worker, now):
     assert "1 worker is silent for more than 2 min." in page()
 
 
-def test_silent_workers_are_the_same_everywhere(page, worker, now):
+def test_pages_agree_on_silent_workers(page, worker, now):
     """The column links to the slots it counts, and the overview has the same count."""
     hold(HOLDER, now, "cml-eu")
     long_ago = now - timedelta(minutes=3)
@@ -175,7 +175,7 @@ def test_silent_workers_are_the_same_everywhere(page, worker, now):
     assert (line.silent, line.silent_since) == (2, long_ago)
 
 
-def test_without_any_controller_it_says_what_to_do(page, admin):
+def test_without_controllers_the_page_has_instructions(page, admin):
     assert "No controllers" in page()
     assert "An administrator can create a token" in page()
     client = Client()

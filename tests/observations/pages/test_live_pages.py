@@ -57,14 +57,14 @@ def panel(client, session, **query):
     return answer.content.decode()
 
 
-def test_a_session_page_has_the_panel_while_its_lab_is_there(viewer_client, session_in):
+def test_a_session_page_has_the_live_panel_while_the_lab_exists(viewer_client, session_in):
     for status, shown in ((SessionStatus.RUNNING, True), (SessionStatus.TERMINATED, False)):
         session = session_in(status)
         page = viewer_client.get(reverse("session_detail", args=[session.pk])).content.decode()
         assert (reverse("session_live", args=[session.pk]) in page) == shown
 
 
-def test_the_panel_shows_the_sum_and_each_node(viewer_client, running, prometheus):
+def test_the_panel_shows_the_total_and_each_node(viewer_client, running, prometheus):
     prometheus.answer = answers(running)
     text = panel(viewer_client, running)
     assert "3 nodes, usage of allocation" in text
@@ -75,7 +75,7 @@ def test_the_panel_shows_the_sum_and_each_node(viewer_client, running, prometheu
     assert "<html" not in text
 
 
-def test_without_javascript_it_is_a_page(viewer_client, running, prometheus):
+def test_without_javascript_the_panel_is_a_page(viewer_client, running, prometheus):
     prometheus.answer = answers(running)
     page = viewer_client.get(reverse("session_live", args=[running.pk])).content.decode()
     assert "<html" in page
@@ -83,13 +83,13 @@ def test_without_javascript_it_is_a_page(viewer_client, running, prometheus):
     assert "?range=24h" in page
 
 
-def test_the_range_is_kept_while_it_is_polled(viewer_client, running, prometheus):
+def test_polling_keeps_the_selected_range(viewer_client, running, prometheus):
     text = panel(viewer_client, running, range="24h")
     assert f'{reverse("session_live", args=[running.pk])}?range=24h" hx-trigger' in text
     assert "range=session" in panel(viewer_client, running, range="nonsense")
 
 
-def test_without_prometheus_the_panel_says_what_to_set(viewer_client, running):
+def test_without_prometheus_the_panel_names_the_setting(viewer_client, running):
     text = panel(viewer_client, running)
     assert "Not configured" in text
     assert "PROMETHEUS_URL" in text
@@ -107,7 +107,7 @@ def a_moment_later():
         yield lambda: clock.shift(0.01)
 
 
-def test_while_prometheus_is_down_the_last_figures_stay_with_their_age(
+def test_during_an_outage_the_last_figures_stay_with_their_age(
     viewer_client, running, prometheus, a_moment_later
 ):
     prometheus.answer = answers(running, age=90)
@@ -151,7 +151,7 @@ def test_a_session_that_has_ended_is_not_polled(viewer_client, session_in, prome
     )
 
 
-def test_a_slot_shows_its_sum_and_its_sessions(viewer_client, running, prometheus):
+def test_a_slot_shows_its_total_and_its_sessions(viewer_client, running, prometheus):
     Kernel.objects.filter(session=running).update(status="RUNNING")
     slot = on_slot(running)
     prometheus.answer = answers(running)
@@ -162,7 +162,7 @@ def test_a_slot_shows_its_sum_and_its_sessions(viewer_client, running, prometheu
     assert running.short_id in text
 
 
-def test_the_busiest_sessions_are_named(viewer_client, running, session_in, prometheus):
+def test_the_busiest_sessions_are_listed(viewer_client, running, session_in, prometheus):
     prometheus.answer = answers(running)
     text = viewer_client.get(reverse("busiest_sessions")).content.decode()
     assert running.short_id in text
@@ -175,13 +175,13 @@ def test_the_busiest_sessions_are_named(viewer_client, running, session_in, prom
     assert 'class="updated is-stale"' in down
 
 
-def test_without_prometheus_the_busiest_say_what_to_set(viewer_client):
+def test_without_prometheus_the_busiest_panel_names_the_setting(viewer_client):
     page = viewer_client.get(reverse("busiest_sessions")).content.decode()
     assert "PROMETHEUS_URL" in page
     assert "every 10s" not in page, "there is nothing to ask for again"
 
 
-def test_a_line_has_a_gap_where_nothing_was_measured():
+def test_a_sparkline_has_a_gap_without_measurements():
     start = timezone.now().replace(microsecond=0)
     history = History(LiveState.OK, start, start + timedelta(seconds=100), 10, {})
     begin = start.timestamp()
@@ -193,7 +193,7 @@ def test_a_line_has_a_gap_where_nothing_was_measured():
     assert spark_of("CPU", (), history, text=str) is None
 
 
-def test_a_line_of_cpu_has_its_unit():
+def test_a_sparkline_of_cpu_has_its_unit():
     start = timezone.now().replace(microsecond=0)
     history = History(LiveState.OK, start, start + timedelta(seconds=20), 10, {})
     points = tuple((start.timestamp() + at, value) for at, value in ((0, 0.5), (10, 1.0), (20, 1.25)))

@@ -59,7 +59,7 @@ def lines_of(definition):
     return {line.name: (line.in_template, line.observed, line.action, line.suggested) for line in lines}
 
 
-def test_template_and_observed_ports_stand_side_by_side(labs, active_definition):
+def test_template_and_observed_ports_are_compared(labs, active_definition):
     labs(AS_PLANNED, WITH_SSH, WITH_SSH)
     assert lines_of(active_definition) == {
         "r1_serial": (True, 3, "", False),
@@ -74,7 +74,7 @@ def test_at_exactly_half_nothing_is_suggested(labs, active_definition):
     assert lines_of(active_definition)["r1_ssh"] == (False, 1, "add", False)
 
 
-def test_a_suggested_port_gets_an_outside_port_that_is_free_in_the_template(labs, active_definition):
+def test_a_suggested_port_gets_a_free_outside_port(labs, active_definition):
     labs(WITH_SSH)
     suggested = port_review_of(active_definition).suggested_template
     assert [(entry.name, entry.outside, entry.inside) for entry in suggested] == [
@@ -83,7 +83,7 @@ def test_a_suggested_port_gets_an_outside_port_that_is_free_in_the_template(labs
     ]
 
 
-def test_a_port_is_the_same_by_what_it_leads_to_whatever_its_name(labs, active_definition):
+def test_ports_with_the_same_target_are_the_same_port(labs, active_definition):
     """A second pat port with a lower inside port changes the names of both."""
     labs({"r1": ["serial:5041"], "host": ["pat:2022:22", "pat:2021:21"]})
     review = port_review_of(active_definition)
@@ -94,7 +94,7 @@ def test_a_port_is_the_same_by_what_it_leads_to_whatever_its_name(labs, active_d
     assert [entry.name for entry in review.suggested_template] == ["r1_serial", "host_pat_22", "host_pat"]
 
 
-def test_a_port_that_cannot_be_in_the_template_says_why(labs, active_definition, as_, admin):
+def test_a_port_that_cannot_be_in_the_template_has_a_problem(labs, active_definition, as_, admin):
     labs({**AS_PLANNED, "r9": ["vnc:6001"]})
     untagged = labs(AS_PLANNED)[0]
     row = SessionObservation.objects.get(session=untagged)
@@ -113,7 +113,7 @@ def test_a_port_that_cannot_be_in_the_template_says_why(labs, active_definition,
     assert "Apply ports" not in shown
 
 
-def test_only_whole_observations_of_the_present_template_count(labs, active_definition, as_admin, now):
+def test_only_complete_observations_with_the_current_template_count(labs, active_definition, as_admin, now):
     labs(WITH_SSH, incomplete=("observed_ports",))
     excluded = labs(WITH_SSH)[0]
     SessionObservation.objects.filter(session=excluded).update(is_sample=False, not_counted_reason="excluded")
@@ -217,7 +217,7 @@ def page(name, definition, *more):
     return reverse(name, args=[definition.pk, *more])
 
 
-def test_the_review_page_applies_what_was_chosen(as_, admin, viewer, labs, active_definition):
+def test_the_review_page_applies_the_selected_changes(as_, admin, viewer, labs, active_definition):
     client, review = as_(viewer), page("definition_port_review", active_definition)
     assert review not in client.get(page("definition_detail", active_definition)).content.decode()
     assert "No session with this template has been observed." in client.get(review).content.decode()

@@ -170,7 +170,7 @@ def costs(client, lab: Lab) -> dict[tuple[str, str], int]:
     return found
 
 
-def test_the_lab_has_all_that_its_pages_can_show(lab, as_admin, now):
+def test_the_lab_of_the_query_tests_has_all_kinds_of_rows(lab, as_admin, now):
     lab.grow(FEW, as_admin)
     rows = not_counted_sessions(lab.definition)
     assert {row.not_counted_reason for row in rows} == {"", *NotCountedReason.values}
@@ -181,7 +181,7 @@ def test_the_lab_has_all_that_its_pages_can_show(lab, as_admin, now):
     assert {each.state for each in DriftReview.objects.all()} == {"open", "acknowledged"}
 
 
-def test_the_first_look_at_a_definition_nobody_observed_stays_within_the_limit(definition, client, viewer):
+def test_the_first_page_of_an_unobserved_definition_stays_within_the_limit(definition, client, viewer):
     client.force_login(viewer)
     with CaptureQueriesContext(connection) as captured:
         client.get(reverse("definition_review", args=[definition.pk]))
@@ -189,7 +189,7 @@ def test_the_first_look_at_a_definition_nobody_observed_stays_within_the_limit(d
 
 
 @pytest.mark.parametrize("role", ["viewer", "admin"])
-def test_pages_take_at_most_twenty_however_much_there_is_to_show(role, lab, as_admin, client, request):
+def test_pages_need_at_most_twenty_queries(role, lab, as_admin, client, request):
     client.force_login(request.getfixturevalue(role))
     lab.grow(FEW, as_admin)
     few = costs(client, lab)

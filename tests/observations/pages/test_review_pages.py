@@ -48,7 +48,7 @@ def page(name, definition):
     return reverse(name, args=[definition.pk])
 
 
-def test_the_review_says_what_is_wrong_and_shows_the_evidence(as_, viewer, known):
+def test_the_review_shows_wrong_requirements_with_evidence(as_, viewer, known):
     text = as_(viewer).get(page("definition_review", known)).content.decode()
     assert "CPU is set too high." in text
     assert f"10 sessions used at most 2 of 4{KEPT}cores." in text
@@ -70,9 +70,7 @@ def test_the_review_says_what_is_wrong_and_shows_the_evidence(as_, viewer, known
     ],
     ids=["recommended", "keep", "custom"],
 )
-def test_a_chart_has_a_dot_for_each_session_and_lines_for_what_is_chosen(
-    query, lines, as_, viewer, known, observed
-):
+def test_a_chart_has_a_dot_per_session_and_lines_for_the_proposal(query, lines, as_, viewer, known, observed):
     observed(known, 1, cpu="2.10", memory=3000, storage=6500)
     chart = as_(viewer).get(page("definition_review", known), query).context["charts"][0].chart
     assert {line.kind: line.label for line in chart.lines} == lines
@@ -90,20 +88,20 @@ def test_a_chart_has_a_dot_for_each_session_and_lines_for_what_is_chosen(
         ("4", "none above the current requirement"),
     ],
 )
-def test_a_chart_says_above_what_nothing_or_something_is(cores, note, as_, viewer, known, observed):
+def test_a_chart_names_the_line_that_sessions_exceed(cores, note, as_, viewer, known, observed):
     observed(known, 1, cpu="2.10", memory=3000, storage=6500)
     query = {"cpu_cores": "custom", "cpu_cores_custom": cores}
     answer = as_(viewer).get(page("definition_review", known), query)
     assert answer.context["charts"][0].note == note
 
 
-def test_a_chart_of_one_session_says_so(as_, viewer, active_definition, observed):
+def test_the_chart_of_one_session_has_a_singular_text(as_, viewer, active_definition, observed):
     observed(active_definition, 1, cpu="2.00", memory=3000, storage=6500)
     chart = as_(viewer).get(page("definition_review", active_definition)).context["charts"][0]
     assert chart.sentence.startswith("CPU used by one session, in cores: ")
 
 
-def test_the_lead_tells_of_all_that_is_set_wrong(as_, viewer, active_definition, observed):
+def test_the_lead_names_all_wrong_requirements(as_, viewer, active_definition, observed):
     observed(active_definition, 8, cpu="4.50", memory=5000, storage=6500)
     assert lead_in(as_(viewer), active_definition).startswith(
         "<strong>CPU and memory are set too low.</strong> "
@@ -123,13 +121,13 @@ def test_the_lead_tells_of_all_that_is_set_wrong(as_, viewer, active_definition,
         ({"cpu_cores": "keep"}, ("the same", "")),
     ],
 )
-def test_what_the_last_days_would_have_held_is_a_sentence(query, said, as_, viewer, known):
+def test_the_effect_over_the_last_days_is_shown_in_hours(query, said, as_, viewer, known):
     answers = as_(viewer).get(page("definition_review", known), query).context["answers"]
     held = next(each for each in answers if each.question == "Effect over the last 30 days")
     assert (held.answer, held.more) == said
 
 
-def test_figures_of_one_kind_are_no_choice(as_, viewer, known, definition, observed):
+def test_a_single_source_is_not_selectable(as_, viewer, known, definition, observed):
     text = as_(viewer).get(page("definition_review", known)).content.decode()
     assert '<option value="allocated">allocated (10)</option>' in text
     observed(definition, 5, cpu=None, memory=None, storage=None)
@@ -139,19 +137,19 @@ def test_figures_of_one_kind_are_no_choice(as_, viewer, known, definition, obser
     assert "allocated, 5 sessions" in text
 
 
-def test_what_is_left_of_the_nodes_that_drive_the_maximum_is_told(as_, viewer, active_definition, observed):
+def test_the_number_of_unlisted_nodes_is_shown(as_, viewer, active_definition, observed):
     observed(active_definition, 5, nodes=8)
     text = as_(viewer).get(page("definition_review", active_definition)).content.decode()
     assert "The 6 of 8 nodes with the most memory." in text
 
 
-def test_a_definition_nobody_observed_says_so(as_, viewer, definition):
+def test_the_review_of_an_unobserved_definition_is_empty(as_, viewer, definition):
     text = as_(viewer).get(page("definition_review", definition)).content.decode()
     assert "No completed session has been observed yet." in text
     assert "No session has been measured yet" in text
 
 
-def test_the_preview_answers_with_the_parts_a_choice_changes(as_, admin, known):
+def test_the_preview_returns_the_parts_that_depend_on_the_basis(as_, admin, known):
     query = {"cpu_cores": "custom", "cpu_cores_custom": "1.5", "memory_gb": "max"}
     text = as_(admin).get(page("definition_preview", known), query, headers=HTMX).content.decode()
     assert "10 of 10" in text
@@ -161,10 +159,10 @@ def test_the_preview_answers_with_the_parts_a_choice_changes(as_, admin, known):
     assert 'name="token"' in text
 
 
-def test_a_number_that_cannot_be_is_told_and_cannot_be_applied(as_, admin, known):
+def test_an_invalid_number_is_reported_and_cannot_be_applied(as_, admin, known):
     query = {"cpu_cores": "custom", "cpu_cores_custom": "-3"}
     text = as_(admin).get(page("definition_preview", known), query, headers=HTMX).content.decode()
-    assert "A number above 0" in text
+    assert "CPU must be between 0.01 and 999,999 cores, with at most two decimals; you entered" in text
     assert "disabled" in text
 
 
@@ -189,7 +187,7 @@ def lead_in(client, definition):
     return text.split('<p class="lead">')[1].split("</p>")[0]
 
 
-def test_the_lead_tells_how_many_had_the_present_revision(
+def test_the_lead_counts_sessions_with_the_current_revision(
     as_, viewer, known, observed, as_admin, now, django_capture_on_commit_callbacks
 ):
     client, fits = as_(viewer), "<strong>Right-sized</strong>"
@@ -226,7 +224,7 @@ def test_the_lead_of_a_first_revision_counts_its_sessions(as_, viewer, active_de
     assert lead_in(client, active_definition).endswith("</strong> according to 10 sessions.")
 
 
-def test_a_stale_page_is_told_what_changed_and_keeps_the_reason(as_, admin, known, observed):
+def test_a_stale_page_shows_what_changed_and_keeps_the_reason(as_, admin, known, observed):
     client = as_(admin)
     shown = client.get(page("definition_review", known), {"cpu_cores": "recommended"}).content.decode()
     observed(known, 1, cpu="3.00", memory=3000, storage=6500)
@@ -262,7 +260,7 @@ def regress(known, observed, as_admin, now, django_capture_on_commit_callbacks):
     return apply_and_exceed
 
 
-def test_a_revision_that_regressed_offers_the_way_back_to_administrators(as_, admin, viewer, regress):
+def test_administrators_can_revert_a_regressed_revision(as_, admin, viewer, regress):
     shown = page("definition_review", regress(2))
     text = as_(admin).get(shown).content.decode()
     assert "memory exceeded by 1 of 1 session." in text
@@ -274,7 +272,7 @@ def test_a_revision_that_regressed_offers_the_way_back_to_administrators(as_, ad
 
 
 @pytest.mark.parametrize("second", [None, 3], ids=["a revert", "after a revision that regressed"])
-def test_what_regressed_is_not_offered_again(second, as_, admin, regress):
+def test_a_revert_to_a_regressed_revision_is_not_offered(second, as_, admin, regress):
     regress(2)
     text = as_(admin).get(page("definition_review", regress(second))).content.decode()
     assert "Revision 3 has regressed:" in text
@@ -282,7 +280,7 @@ def test_what_regressed_is_not_offered_again(second, as_, admin, regress):
     assert '<a href="#review-form">Choose other values</a> below.' in text
 
 
-def test_a_regression_without_a_flag_can_be_put_off_from_the_page(as_, admin, viewer, regress):
+def test_a_regression_without_a_flag_can_be_snoozed_on_the_page(as_, admin, viewer, regress):
     definition = regress(2)
     DefinitionAssessment.objects.filter(definition=definition).update(flags={}, reasons=[])
     assert "Snooze…" in as_(admin).get(page("definition_review", definition)).content.decode()
@@ -300,13 +298,13 @@ def test_the_list_of_definitions_shows_class_and_waste(as_, viewer, known, defin
     assert ">campus<" not in rows
 
 
-def test_the_list_sorts_by_what_it_shows(as_, viewer, known, definition):
+def test_the_list_sorts_by_its_columns(as_, viewer, known, definition):
     client = as_(viewer)
     for sort in ("-assessment__waste_cpu", "assessment__n", "name"):
         assert client.get(reverse("definition_list"), {"sort": sort}).context["sort"] == sort
 
 
-def test_the_order_of_the_list_is_said_and_found_again(as_, viewer, known, definition):
+def test_the_order_of_the_list_is_shown_and_can_be_restored(as_, viewer, known, definition):
     client = as_(viewer)
     text = client.get(reverse("definition_list")).content.decode()
     assert (
@@ -351,7 +349,7 @@ def test_bulk_actions_understand_the_filters_of_the_list(as_, admin, known, defi
     assert (known.status, definition.status) == ("deprecated", "draft")
 
 
-def test_a_session_shows_planned_beside_observed_and_its_ports(as_, viewer, operator, running, now):
+def test_a_session_page_compares_planned_and_observed(as_, viewer, operator, running, now):
     on_slot(running, ports={"r1_serial": 5041, "host_pat": 2022})
     post(running, seen(now, cpu="1.00", ports={"r1_serial": 5041, "r9_vnc": 6001}), now)
     text = as_(viewer).get(reverse("session_observation", args=[running.pk])).content.decode()
@@ -369,7 +367,7 @@ def test_a_session_shows_planned_beside_observed_and_its_ports(as_, viewer, oper
     )
 
 
-def test_a_session_nobody_observed_says_so_and_when_it_will_be(as_, viewer, running, session_in):
+def test_an_unobserved_session_shows_when_it_will_be_observed(as_, viewer, running, session_in):
     on_slot(running, ports={"r1_serial": 5041})
     text = as_(viewer).get(reverse("session_observation", args=[running.pk])).content.decode()
     when = "LCM observes the lab before teardown and on request."
@@ -392,7 +390,7 @@ def test_a_session_nobody_observed_says_so_and_when_it_will_be(as_, viewer, runn
         (SessionStatus.TERMINATED, "The session has released its ports."),
     ],
 )
-def test_without_ports_a_session_says_why(status, said, as_, viewer, session_in):
+def test_a_session_without_ports_shows_the_reason(status, said, as_, viewer, session_in):
     session = session_in(status)
     here = reverse("session_observation", args=[session.pk])
     assert said in as_(viewer).get(here).content.decode()
@@ -400,7 +398,7 @@ def test_without_ports_a_session_says_why(status, said, as_, viewer, session_in)
     assert "The session has no ports." in as_(viewer).get(here).content.decode()
 
 
-def test_observe_now_shows_its_progress_and_its_end(as_, operator, running, as_operator, now, time_machine):
+def test_observe_now_shows_progress_and_completion(as_, operator, running, as_operator, now, time_machine):
     time_machine.move_to(now, tick=False)
     client, here = as_(operator), reverse("session_observation", args=[running.pk])
     answer = client.post(reverse("session_observe", args=[running.pk]), headers=HTMX).content.decode()
@@ -417,7 +415,7 @@ def test_observe_now_shows_its_progress_and_its_end(as_, operator, running, as_o
     assert "completed in 9 s" in client.get(here).content.decode()
 
 
-def test_a_refusal_to_observe_is_shown_in_the_panel_and_nowhere_later(as_, operator, collecting):
+def test_a_rejected_observation_request_is_shown_once_in_the_panel(as_, operator, collecting):
     client, address = as_(operator), reverse("session_observe", args=[collecting.pk])
     answer = client.post(address, headers=HTMX)
     text = answer.content.decode()
@@ -427,19 +425,19 @@ def test_a_refusal_to_observe_is_shown_in_the_panel_and_nowhere_later(as_, opera
     assert "only a running session" not in client.get(reverse("home")).content.decode()
 
 
-def test_without_htmx_a_refusal_to_observe_is_told_on_the_sessions_page(as_, operator, collecting):
+def test_without_htmx_a_rejected_observation_request_is_shown_on_the_session_page(as_, operator, collecting):
     address = reverse("session_observe", args=[collecting.pk])
     answer = as_(operator).post(address, follow=True)
     assert answer.redirect_chain[-1][0] == reverse("session_detail", args=[collecting.pk])
     assert "only a running session can be observed." in answer.content.decode()
 
 
-def test_only_a_running_session_offers_to_be_observed(as_, operator, collecting):
+def test_only_a_running_session_has_observe_now(as_, operator, collecting):
     text = as_(operator).get(reverse("session_observation", args=[collecting.pk])).content.decode()
     assert "Observe now" not in text
 
 
-def test_drift_is_acknowledged_and_opened_again_from_its_pages(as_, operator, running, now):
+def test_drift_is_acknowledged_and_reopened_on_its_pages(as_, operator, running, now):
     on_slot(running, ports={})
     post(running, seen(now, ports={"r9_vnc": 6001}), now)
     review, client = DriftReview.objects.get(), as_(operator)
@@ -456,7 +454,7 @@ def test_drift_is_acknowledged_and_opened_again_from_its_pages(as_, operator, ru
     assert ChangeLog.objects.get(event="drift_reopened").reason == "it grew"
 
 
-def test_the_drift_of_a_definition_says_what_was_seen(as_, viewer, active_definition, running, now):
+def test_the_drift_of_a_definition_describes_each_deviation(as_, viewer, active_definition, running, now):
     client, here = as_(viewer), page("definition_drift", active_definition)
     on_slot(running, ports={"r1_serial": 5041})
     assert "No ports observed yet." in client.get(here).content.decode()
@@ -470,9 +468,7 @@ def test_the_drift_of_a_definition_says_what_was_seen(as_, viewer, active_defini
     assert "Show all" not in text
 
 
-def test_all_drift_of_a_definition_is_a_click_away_where_more_is_than_is_shown(
-    as_, viewer, active_definition, now
-):
+def test_a_long_drift_panel_links_to_the_full_list(as_, viewer, active_definition, now):
     shown = {"definition": active_definition, "kind": "extra", "first_seen": now, "last_seen": now}
     for number in range(51):
         DriftReview.objects.create(fingerprint=str(number), name=f"r{number}", **shown)
@@ -481,7 +477,7 @@ def test_all_drift_of_a_definition_is_a_click_away_where_more_is_than_is_shown(
     assert ">Port drift</h2>" in panel
 
 
-def test_a_session_is_excluded_and_brought_back_from_the_page(as_, admin, known):
+def test_a_session_is_excluded_and_included_on_the_page(as_, admin, known):
     session = known.sessions.first()
     client = as_(admin)
     client.post(reverse("session_exclude", args=[session.pk]), {"reason": "a test"})
@@ -509,7 +505,7 @@ def test_excluded_sessions_stay_listed_before_newer_uncounted_ones(
     assert reverse("session_include", args=[odd.pk]) in text
 
 
-def test_admins_exclude_and_bring_back_from_the_list(as_, admin, operator, known):
+def test_admins_exclude_and_include_sessions_in_the_list(as_, admin, operator, known):
     session = known.sessions.first()
     there = {"session": session.pk}
     exclude, include = (reverse(f"session_{name}", args=[session.pk]) for name in ("exclude", "include"))
@@ -546,7 +542,7 @@ def test_pages_show_how_long_the_nodes_of_a_short_session_were_up(
         assert said in client.get(address).content.decode(), address
 
 
-def test_a_review_is_snoozed_from_the_page(as_, admin, known, now):
+def test_a_review_is_snoozed_on_the_page(as_, admin, known, now):
     until = (now + timedelta(days=10)).strftime("%Y-%m-%dT%H:%M")
     client = as_(admin)
     client.post(page("review_snooze", known), {"reason": "exams", "until": until})
@@ -555,7 +551,7 @@ def test_a_review_is_snoozed_from_the_page(as_, admin, known, now):
     assert "Dismissed by ada" in client.get(page("definition_review", known)).content.decode()
 
 
-def test_observed_sessions_are_listed_with_why_they_do_not_count(as_, viewer, known, running, now):
+def test_uncounted_sessions_are_listed_with_the_reason(as_, viewer, known, running, now):
     post(running, seen(now), now)
     text = as_(viewer).get(reverse("evidence_list")).content.decode()
     assert ">11 observed sessions<" in text
@@ -580,30 +576,30 @@ def test_observed_sessions_are_found_by_id_owner_and_definition(as_, viewer, ope
         assert count in client.get(here, {"q": text}).content.decode(), text
 
 
-def test_observed_sessions_belong_to_definitions(as_, viewer, known):
+def test_the_list_of_observed_sessions_is_below_definitions(as_, viewer, known):
     answer = as_(viewer).get(reverse("evidence_list"))
     assert answer.context["crumbs"] == [("Definitions", "/definitions/"), ("Observed sessions", "")]
     groups = answer.context["navigation"]()
     assert [entry.key for _, each in groups for entry, _, is_here in each if is_here] == ["definitions"]
 
 
-def test_observed_sessions_are_counted_in_words(as_, viewer, active_definition, observed, as_admin, now):
+def test_the_lead_counts_observed_sessions(as_, viewer, active_definition, observed, as_admin, now):
     lead = EVIDENCE.lead
     assert lead() == "**No sessions observed yet.**"
     first = observed(active_definition, 1)[0]
-    assert lead() == "**1 session was observed, it counts**; none used more than it was given."
+    assert lead() == "**1 observed session · 1 counted** · 0 above the allocation"
     exclude_session(session=first, reason="x", actor=as_admin, now=now)
-    assert lead() == "**1 session was observed, it does not count**; none used more than it was given."
+    assert lead() == "**1 observed session · 0 counted** · 0 above the allocation"
     observed(active_definition, 2, cpu="5.00", memory=9000)
-    assert lead() == "**3 sessions were observed, 2 count**; 2 used more than they were given."
+    assert lead() == "**3 observed sessions · 2 counted** · 2 above the allocation"
     include_session(session=first, reason="x", actor=as_admin, now=now)
-    assert lead() == "**3 sessions were observed, all count**; 2 used more than they were given."
+    assert lead() == "**3 observed sessions · 3 counted** · 2 above the allocation"
     text = as_(viewer).get(reverse("evidence_list")).content.decode()
     assert text.count("</svg>above</span>") == 4
     assert "Exclude…" not in text
 
 
-def test_many_sessions_are_excluded_and_brought_back_with_a_reason(as_, admin, known):
+def test_many_sessions_are_excluded_and_included_with_a_reason(as_, admin, known):
     client, keys = as_(admin), [str(each.pk) for each in known.sessions.all()[:3]]
     exclude, include = reverse("evidence_bulk_exclude"), reverse("evidence_bulk_include")
     assert "Exclude 3 observed sessions?" in client.post(exclude, {"pk": keys}).content.decode()

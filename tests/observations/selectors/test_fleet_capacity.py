@@ -47,14 +47,14 @@ def test_workers_without_the_labels_do_not_count(workers):
     assert fits(make_definition("any", pool="cml-eu"))[0] == (6, 12)
 
 
-def test_spot_workers_count_for_what_may_be_interrupted_only(workers):
+def test_spot_workers_count_for_preemptible_definitions_only(workers):
     workers(2, is_spot=True)
     workers(1)
     assert fits(make_definition("steady", pool="cml-eu"))[0] == (1, 2)
     assert fits(make_definition("brief", pool="cml-eu", preemptible=True))[0] == (3, 6)
 
 
-def test_a_pool_whose_scheduler_asks_for_neither_uses_them_all(workers, pool):
+def test_without_label_and_spot_plugins_all_workers_count(workers, pool):
     workers(2, is_spot=True, labels={"zone": "y"})
     Pool.objects.update(scheduler=NO_SPOT_OR_LABELS)
     assert fits(make_definition("picky", pool="cml-eu", slot_labels={"zone": "x"}))[0] == (2, 4)
@@ -85,7 +85,7 @@ def test_no_session_is_spread_over_two_pools(workers, pool):
     assert fits(make_definition("apart", version="2", placement=Placement.SPREAD))[0] == (3, 1)
 
 
-def test_the_page_and_the_api_say_that_it_is_a_bound(workers, client, api, viewer):
+def test_page_and_api_mark_an_upper_bound(workers, client, api, viewer):
     workers(2, cpu_cores=3)
     apart = make_definition("apart", pool="cml-eu", placement=Placement.SPREAD)
     client.force_login(viewer)

@@ -42,7 +42,7 @@ def test_the_table_of_waste(amounts, seconds, waste):
         (Decimal(0), None, None),
     ],
 )
-def test_nothing_wasted_is_said_only_where_use_is_known(waste, source, known):
+def test_zero_waste_is_known_only_with_measured_use(waste, source, known):
     sources = {} if source is None else {"memory_gb": source}
     assert DefinitionAssessment(waste_memory=waste, sources=sources).wasted("memory_gb") == known
 
@@ -68,7 +68,7 @@ def _plain(html):
         ({"cpu": "1.00", "memory": None}, 1536, ["6 core-h", "at least 4 GB-h"]),
     ],
 )
-def test_the_list_says_what_is_known_of_waste(
+def test_the_list_shows_known_waste(
     figures, total, shown, client, viewer, active_definition, project, operator, now
 ):
     from tests.support.observed_labs import HOUR, lived, post, seen
@@ -80,5 +80,5 @@ def test_the_list_says_what_is_known_of_waste(
     assert wastes(client, viewer) == shown
 
 
-def test_nobody_observed_is_not_known(client, viewer, active_definition):
+def test_waste_without_observations_is_unknown(client, viewer, active_definition):
     assert wastes(client, viewer) == ["unknown", "unknown"]

@@ -24,7 +24,7 @@ def posted(request, api, controller, collecting, now):
     return collecting
 
 
-def test_the_pages_say_that_the_nodes_could_not_be_read(posted, client, viewer):
+def test_pages_show_that_nodes_could_not_be_read(posted, client, viewer):
     client.force_login(viewer)
     session = client.get(reverse("session_observation", args=[posted.pk]))
     assert session.status_code == 200

@@ -27,11 +27,11 @@ def assessment_of(definition):
     return DefinitionAssessment.objects.get(definition=definition)
 
 
-def test_every_definition_has_an_assessment_from_the_start(definition):
+def test_every_new_definition_has_an_assessment(definition):
     assert assessment_of(definition).provisioning == "not_enough_data"
 
 
-def test_a_lab_that_asks_for_too_much_is_flagged_after_ten_sessions(active_definition, observed, now):
+def test_an_over_provisioned_definition_is_flagged_after_ten_sessions(active_definition, observed, now):
     observed(active_definition, 9, cpu="1.00", memory=1024)
     assert not active_definition.needs_review
     observed(active_definition, 1, cpu="1.00", memory=1024)
@@ -43,14 +43,14 @@ def test_a_lab_that_asks_for_too_much_is_flagged_after_ten_sessions(active_defin
     assert active_definition.review_reasons[0] == "CPU: 4 cores is too much, 1.5 cores recommended."
 
 
-def test_a_lab_that_asks_for_too_little_is_flagged_after_five(active_definition, observed):
+def test_an_under_provisioned_definition_is_flagged_after_five_sessions(active_definition, observed):
     observed(active_definition, 4, cpu="4.00")
     assert assessment_of(active_definition).provisioning == "not_enough_data"
     observed(active_definition, 1, cpu="4.00")
     assert assessment_of(active_definition).flags["cpu_cores"] == "under"
 
 
-def test_memory_that_was_exceeded_is_flagged_at_once(active_definition, observed):
+def test_exceeded_memory_is_flagged_at_once(active_definition, observed):
     observed(active_definition, 1, memory=4096)
     assert assessment_of(active_definition).provisioning == "under_provisioned"
     assert active_definition.review_reasons == ["Memory: 1 session exceeded 3.5 GB, up to 4."]
@@ -84,9 +84,7 @@ RAISED = ("review_raised", "campus v1.0 needs a review")
 CLEARED = ("review_cleared", "campus v1.0 no longer needs a review")
 
 
-def test_a_flag_is_raised_by_a_revision_and_cleared_by_one_that_puts_it_right(
-    active_definition, observed, revise
-):
+def test_a_wrong_revision_raises_a_flag_and_a_right_one_clears_it(active_definition, observed, revise):
     observed(active_definition, 10, cpu="3.40", memory=3000, storage=6500)
     assert assessment_of(active_definition).flags == {}
     assert reviews_told(active_definition) == []
@@ -100,7 +98,7 @@ def test_a_flag_is_raised_by_a_revision_and_cleared_by_one_that_puts_it_right(
     assert reviews_told(active_definition) == [RAISED, CLEARED]
 
 
-def test_a_flag_is_cleared_by_sessions_that_use_what_is_asked_for(active_definition, observed):
+def test_sessions_that_use_the_requirement_clear_a_flag(active_definition, observed):
     observed(active_definition, 10, cpu="2.00", memory=3000, storage=6500)
     assert reviews_told(active_definition) == [RAISED]
     observed(active_definition, 10, cpu="3.40", memory=3000, storage=6500)
@@ -108,7 +106,7 @@ def test_a_flag_is_cleared_by_sessions_that_use_what_is_asked_for(active_definit
     assert reviews_told(active_definition) == [RAISED, CLEARED]
 
 
-def test_what_is_flagged_stays_so_until_the_gap_is_half_as_large(active_definition, observed, revise):
+def test_a_flag_stays_until_the_gap_has_halved(active_definition, observed, revise):
     """3.91 used plus headroom is 4.5: raised half a core below, cleared less than a quarter below."""
     observed(active_definition, 5, cpu="3.91", memory=3000, storage=6500)
     flags = []
@@ -119,21 +117,21 @@ def test_what_is_flagged_stays_so_until_the_gap_is_half_as_large(active_definiti
     assert flags == ["under", "under", None, None, "under"]
 
 
-def test_another_reason_is_not_another_review(active_definition, observed, revise):
+def test_another_reason_does_not_start_another_review(active_definition, observed, revise):
     observed(active_definition, 10, cpu="2.00", memory=3000, storage=6500)
     revise(10)
     assert active_definition.review_reasons == ["CPU: 10 cores is too much, 2.5 cores recommended."]
     assert reviews_told(active_definition) == [RAISED]
 
 
-def test_waste_is_what_was_asked_for_above_the_peak_while_it_was_held(active_definition, observed):
+def test_waste_is_the_requirement_above_the_peak_times_the_time_held(active_definition, observed):
     observed(active_definition, 2, cpu="1.00", memory=1536)
     kept = assessment_of(active_definition)
     assert kept.held_seconds == 2 * 3600
     assert (kept.waste_cpu, kept.waste_memory) == (Decimal("6.00"), Decimal("4.00"))
 
 
-def test_waste_of_long_ago_is_forgotten(active_definition, observed, now):
+def test_old_waste_is_dropped(active_definition, observed, now):
     observed(active_definition, 2, cpu="1.00")
     later = now + timedelta(days=31)
     assert refresh_due_reviews(now=later) == 1
@@ -141,9 +139,7 @@ def test_waste_of_long_ago_is_forgotten(active_definition, observed, now):
     assert (kept.waste_cpu, kept.held_seconds, kept.n) == (Decimal(0), 0, 2)
 
 
-def test_what_fits_what_is_used_sorts_behind_waste_and_waste_behind_shortage(
-    active_definition, observed, now
-):
+def test_definitions_sort_by_shortage_then_waste(active_definition, observed, now):
     from tests.support.factories import make_definition
 
     short, wasteful = make_definition("short", pool="cml-eu"), make_definition("wasteful", pool="cml-eu")
@@ -153,9 +149,7 @@ def test_what_fits_what_is_used_sorts_behind_waste_and_waste_behind_shortage(
     assert list(rows) == ["short", "wasteful", "campus"]
 
 
-def test_an_excluded_session_does_not_count_and_can_be_brought_back(
-    active_definition, observed, as_admin, now
-):
+def test_an_excluded_session_does_not_count_until_it_is_included(active_definition, observed, as_admin, now):
     sessions = observed(active_definition, 5, memory=2048)
     [peak] = observed(active_definition, 1, memory=4096)
     assert assessment_of(active_definition).provisioning == "under_provisioned"
@@ -178,7 +172,7 @@ def test_outliers_are_suggested(active_definition, observed, now):
     assert [(each.session_id, each.resource) for each in found] == [(odd.pk, "memory_gb")]
 
 
-def test_an_outlier_just_below_the_usual_range_is_suggested(active_definition, observed, now):
+def test_an_outlier_just_below_the_normal_range_is_suggested(active_definition, observed, now):
     """Median 3, deviations 0, 0, 0.1, 0.1, 0.2, 0.2, 0.52: normal from 3 − 3.5 · 0.1 ÷ 0.6745 = 2.4811."""
     for cpu in ("2.80", "2.90", "3.00", "3.00", "3.10", "3.20"):
         observed(active_definition, 1, cpu=cpu)
@@ -187,7 +181,7 @@ def test_an_outlier_just_below_the_usual_range_is_suggested(active_definition, o
     assert [(each.session_id, each.value) for each in found] == [(odd.pk, 248)]
 
 
-def test_another_topology_is_another_epoch(active_definition, observed, now):
+def test_a_new_topology_starts_a_new_epoch(active_definition, observed, now):
     old = observed(active_definition, 5, cpu="1.00")
     LabletDefinition.objects.update(topology_hash="f" * 64)
     observed(active_definition, 1, cpu="3.00")
@@ -200,9 +194,7 @@ def test_another_topology_is_another_epoch(active_definition, observed, now):
     assert not rebuild_definition(definition=active_definition, now=now, check=True)
 
 
-def test_a_session_of_another_topology_changes_nothing_that_is_known_of_the_present_one(
-    active_definition, observed, now
-):
+def test_a_session_of_an_old_topology_does_not_change_the_assessment(active_definition, observed, now):
     [old] = observed(active_definition, 1, cpu="1.00")
     LabletDefinition.objects.update(topology_hash="f" * 64)
     observed(active_definition, 1, cpu="3.00")
@@ -213,7 +205,7 @@ def test_a_session_of_another_topology_changes_nothing_that_is_known_of_the_pres
     assert not rebuild_definition(definition=active_definition, now=now, check=True)
 
 
-def test_each_revision_has_an_aggregate_of_its_own(active_definition, observed, as_admin, now):
+def test_each_revision_has_its_own_aggregate(active_definition, observed, as_admin, now):
     observed(active_definition, 3, cpu="1.00")
     revise_definition(
         definition=active_definition,
@@ -236,9 +228,7 @@ def memory_source(definition, now):
     return evidence_of(definition, now=now).views["memory_gb"].source
 
 
-def test_the_source_becomes_used_when_four_fifths_have_it_and_can_be_switched(
-    active_definition, observed, now
-):
+def test_the_source_becomes_used_at_eighty_percent_and_can_be_switched(active_definition, observed, now):
     observed(active_definition, 1, memory=None)
     observed(active_definition, 3, memory=1024)
     assert memory_source(active_definition, now) == "allocated"
@@ -279,7 +269,7 @@ def flagged(active_definition, observed):
     return active_definition
 
 
-def test_a_snoozed_review_comes_back_after_its_date(flagged, as_admin, now):
+def test_a_snoozed_review_returns_at_its_date(flagged, as_admin, now):
     snooze_review(
         definition=flagged, until=now + timedelta(days=7), reason="term ends", actor=as_admin, now=now
     )
@@ -291,9 +281,7 @@ def test_a_snoozed_review_comes_back_after_its_date(flagged, as_admin, now):
     assert LabletDefinition.objects.get(pk=flagged.pk).needs_review
 
 
-def test_a_definition_says_since_when_it_waits_for_a_review(
-    flagged, observed, project, operator, as_admin, now
-):
+def test_a_definition_stores_when_its_review_was_raised(flagged, observed, project, operator, as_admin, now):
     assert flagged.review_since == now
     later = now + timedelta(days=1)
     post(lived(flagged, project, operator, ended=later), seen(later, memory=4096), later)
@@ -308,7 +296,7 @@ def test_a_definition_says_since_when_it_waits_for_a_review(
     assert LabletDefinition.objects.get(pk=flagged.pk).review_since == later + timedelta(days=7)
 
 
-def test_a_dismissed_review_comes_back_when_the_recommendation_moves(flagged, observed, as_admin, now):
+def test_a_dismissed_review_returns_when_the_recommendation_changes(flagged, observed, as_admin, now):
     dismiss_review(definition=flagged, reason="exam lab", actor=as_admin, now=now)
     observed(flagged, 1, cpu="2.10", memory=3000, storage=6500)
     assert not flagged.needs_review
@@ -319,7 +307,7 @@ def test_a_dismissed_review_comes_back_when_the_recommendation_moves(flagged, ob
 
 
 @pytest.mark.parametrize("days", [0, 181])
-def test_a_snooze_ends_within_half_a_year(days, flagged, as_admin, now):
+def test_a_snooze_lasts_at_most_half_a_year(days, flagged, as_admin, now):
     from lcm.domain.errors import InvalidInput
 
     with pytest.raises(InvalidInput, match="180 days"):
@@ -328,7 +316,7 @@ def test_a_snooze_ends_within_half_a_year(days, flagged, as_admin, now):
         )
 
 
-def test_what_needs_no_review_cannot_be_put_off(active_definition, as_admin, now):
+def test_a_definition_without_a_review_cannot_be_snoozed(active_definition, as_admin, now):
     from lcm.domain.errors import StateConflict
 
     with pytest.raises(StateConflict, match="needs no review"):
@@ -366,7 +354,7 @@ def ask_for(definition, cores, actor, now):
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=histories)
-def test_what_is_kept_is_what_the_rows_say(steps, active_definition, project, operator, as_admin, now):
+def test_stored_aggregates_equal_a_rebuild(steps, active_definition, project, operator, as_admin, now):
     from lcm.domain.errors import InvalidInput, StateConflict
 
     SessionObservation.objects.all().delete()
@@ -409,7 +397,7 @@ def test_what_is_kept_is_what_the_rows_say(steps, active_definition, project, op
     ],
     ids=lambda wrong: next(iter(wrong)),
 )
-def test_an_assessment_that_is_not_what_the_digest_says_is_put_right(wrong, active_definition, observed, now):
+def test_a_wrong_assessment_is_repaired(wrong, active_definition, observed, now):
     observed(active_definition, 10, cpu="1.00", memory=1024)
     before = DefinitionAssessment.objects.values().get(definition=active_definition)
     DefinitionAssessment.objects.filter(definition=active_definition).update(**wrong)
@@ -419,7 +407,7 @@ def test_an_assessment_that_is_not_what_the_digest_says_is_put_right(wrong, acti
     assert DefinitionAssessment.objects.values().get(definition=active_definition) == before
 
 
-def test_the_command_says_what_differs_and_puts_it_right(active_definition, observed, now):
+def test_the_command_reports_and_repairs_differences(active_definition, observed, now):
     observed(active_definition, 3)
     before = ResourceAggregate.objects.get().digest
     ResourceAggregate.objects.update(digest={"n": 7})

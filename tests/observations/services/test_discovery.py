@@ -42,7 +42,7 @@ def listed(client):
     return {group["labels"]["__meta_lcm_name"]: group for group in answer.json()}
 
 
-def test_it_is_one_of_the_observers_and_says_what_it_does(admin, api):
+def test_service_discovery_is_listed_with_its_description(admin, api):
     found = {each["name"]: each for each in api(admin).get("/api/observers/").json()["results"]}
     assert found["service-discovery"]["kind"] == "observer"
     assert ServiceDiscoveryObserver.__doc__.startswith("Updates the scrape targets")
@@ -79,7 +79,7 @@ def test_a_slot_is_listed_while_it_is_ready_and_alive(ready, now):
     assert not is_listed(later)
 
 
-def test_only_what_changes_on_the_list_is_counted(ready, now):
+def test_only_changes_of_the_target_list_are_counted(ready, now):
     assert [observe(now).success_count for _ in range(3)] == [1, 0, 0]
     Slot.objects.update(state=SlotState.DRAINING)
     assert [observe(now).success_count for _ in range(2)] == [1, 0]
@@ -95,7 +95,7 @@ def test_only_what_changes_on_the_list_is_counted(ready, now):
         ("http://host:nonsense", None),
     ],
 )
-def test_the_address_of_a_slot_is_that_of_its_worker(ready, now, endpoint, address):
+def test_a_slot_has_the_address_of_its_worker(ready, now, endpoint, address):
     Slot.objects.update(endpoint=endpoint)
     observe(now)
     assert ScrapeTarget.objects.values_list("address", flat=True).first() == address
@@ -126,7 +126,7 @@ def test_a_controller_is_not_scraped_when_its_token_has_ended(controller, ready,
     assert not ScrapeTarget.objects.filter(name="eu-1").exists()
 
 
-def test_a_controller_that_is_not_heard_of_disappears(controller, ready, now):
+def test_a_silent_controller_is_removed(controller, ready, now):
     acquire_leases(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
     acquire_leases(token=controller.token, holder="stand-by", metrics_address="10.0.0.8:9108", now=now)
     assert observe(now).success_count == 3
@@ -140,7 +140,7 @@ def test_a_controller_that_is_not_heard_of_disappears(controller, ready, now):
     assert set(ScrapeTarget.objects.filter(kind="controller").values_list("name", flat=True)) == {"stand-by"}
 
 
-def test_what_did_not_change_is_not_written(ready, now):
+def test_unchanged_targets_are_not_written(ready, now):
     observe(now)
     (before,) = ScrapeTarget.objects.all()
     observe(now + timedelta(seconds=30))
@@ -152,7 +152,7 @@ def test_what_did_not_change_is_not_written(ready, now):
     assert (moved.pk, moved.address) == (before.pk, "elsewhere.example.org:443")
 
 
-def test_a_kind_that_cannot_be_read_leaves_the_others(controller, ready, now, monkeypatch):
+def test_a_kind_that_cannot_be_read_keeps_the_others(controller, ready, now, monkeypatch):
     acquire_leases(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
     observe(now)
 
@@ -165,7 +165,7 @@ def test_a_kind_that_cannot_be_read_leaves_the_others(controller, ready, now, mo
     assert list(ScrapeTarget.objects.values_list("kind", flat=True)) == ["slot"]
 
 
-def test_it_changes_no_state(ready, session, now):
+def test_service_discovery_changes_no_other_state(ready, session, now):
     before = list(Slot.objects.values())
     kernels = list(Kernel.objects.order_by("pk").values())
     observe(now)
@@ -173,7 +173,7 @@ def test_it_changes_no_state(ready, session, now):
     assert list(Kernel.objects.order_by("pk").values()) == kernels
 
 
-def test_web_and_worker_processes_say_where_they_are(api, prometheus_token, db, now):
+def test_web_and_worker_processes_report_their_addresses(api, prometheus_token, db, now):
     send_heartbeat("web", "lcm-1:8000")
     send_heartbeat("worker", "lcm-2:9109")
     process_observer("service-discovery")
@@ -200,7 +200,7 @@ def test_a_process_is_reached_by_name(settings, monkeypatch, bind, host, address
     assert scrape_address(bind) == address
 
 
-def test_the_key_of_prometheus_opens_nothing_else(api, prometheus_token, controller, viewer, session):
+def test_the_prometheus_key_has_no_other_access(api, prometheus_token, controller, viewer, session):
     client = api(prometheus_token)
     for path in ("lablet-sessions/", "slots/", "internal/lablet-sessions", "internal/slots", "live-stats"):
         assert client.get(f"/api/{path}").status_code in (403, 405), path

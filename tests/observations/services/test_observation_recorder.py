@@ -58,20 +58,20 @@ def test_an_older_observation_is_counted_and_overwrites_nothing(running, now):
     assert (row.cpu_used, row.peak_cpu_used, row.observed_ports) == (Decimal("1.00"), Decimal("3.00"), {})
 
 
-def test_what_is_not_known_stays_not_known(collecting, now):
+def test_unknown_figures_stay_unknown(collecting, now):
     post(collecting, seen(now, memory=None, storage=None), now)
     row = SessionObservation.objects.get(session=collecting)
     assert row.memory_used is row.peak_memory_used is row.storage_used is None
     assert row.memory_allocated == Decimal("3.50")
 
 
-def test_a_total_that_is_incomplete_is_not_known(collecting, now):
+def test_an_incomplete_total_is_unknown(collecting, now):
     post(collecting, seen(now, cpu="0.10", incomplete=("used_cpu_cores",)), now)
     assert SessionObservation.objects.get(session=collecting).peak_cpu_used is None
 
 
 @pytest.mark.parametrize("status", sorted(set(SessionStatus) - {"RUNNING", "COLLECTING", "STOPPING"}))
-def test_other_statuses_are_refused(status, active_definition, project, operator, now):
+def test_observations_in_other_statuses_are_rejected(status, active_definition, project, operator, now):
     session = make_session(active_definition, project, operator, status=status, now=now)
     with pytest.raises(StateConflict) as refused:
         post(session, seen(now), now)
@@ -80,7 +80,7 @@ def test_other_statuses_are_refused(status, active_definition, project, operator
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "COLLECTING", "STOPPING"])
-def test_these_statuses_are_accepted(status, session_in, now):
+def test_observations_in_these_statuses_are_accepted(status, session_in, now):
     assert post(session_in(SessionStatus(status)), seen(now), now).was_new
 
 
@@ -110,7 +110,7 @@ NODE = {"node_id": "n0", "label": "r1", "node_definition": "iosv"}
         ({"nodes": [{"interfaces": [{}] * 20_001}]}, "nodes"),
     ],
 )
-def test_what_cannot_be_an_observation_is_refused_with_its_place(change, place, collecting, now):
+def test_an_invalid_observation_is_rejected_with_the_path(change, place, collecting, now):
     with pytest.raises(Unprocessable) as refused:
         post(collecting, {**seen(now), **change}, now)
     assert list(refused.value.details) == [place]
@@ -119,7 +119,7 @@ def test_what_cannot_be_an_observation_is_refused_with_its_place(change, place, 
 
 
 @pytest.mark.parametrize("body", [None, [], "observation", 7, {}])
-def test_what_is_no_object_of_the_right_form_is_refused(body, collecting, now):
+def test_a_body_of_the_wrong_type_is_rejected(body, collecting, now):
     with pytest.raises(Unprocessable):
         post(collecting, body, now)
 
@@ -133,7 +133,7 @@ def test_what_is_no_object_of_the_right_form_is_refused(body, collecting, now):
         (timedelta(days=31), False),
     ],
 )
-def test_times_have_to_be_sane(ago, fine, collecting, now):
+def test_implausible_times_are_rejected(ago, fine, collecting, now):
     if fine:
         assert post(collecting, seen(now - ago), now).was_new
     else:
@@ -190,7 +190,7 @@ def test_nodes_have_to_be_booted_for_ten_minutes(minutes, counts, active_definit
     assert not_counted_reason(session) == (("", True) if counts else ("too_short", False))
 
 
-def test_a_session_of_which_nothing_was_measured_does_not_count(collecting, now):
+def test_a_session_without_measurements_does_not_count(collecting, now):
     bare = {"observed_at": now.isoformat(), "observer": "lablet-controller", "errors": []}
     post(collecting, bare, now)
     assert not_counted_reason(collecting) == ("not_measured", False)

@@ -37,7 +37,7 @@ def outcome(definition):
     return definition.revisions.get(number=2).outcome
 
 
-def test_five_sessions_within_verify_a_revision(revised, observed):
+def test_five_sessions_within_limits_verify_a_revision(revised, observed):
     observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
     assert outcome(revised) == "watching"
     observed(revised, 1, cpu="2.00", memory=2500, storage=5000)
@@ -54,7 +54,7 @@ def test_sessions_of_the_old_revision_decide_nothing(known, as_admin, project, o
     assert outcome(known) == "watching"
 
 
-def test_running_out_of_memory_is_too_much_at_once(revised, observed, now):
+def test_one_session_out_of_memory_is_a_regression(revised, observed, now):
     observed(revised, 1, cpu="2.00", memory=4000, storage=5000)
     assert outcome(revised) == "regressed"
     assert revised.needs_review
@@ -64,7 +64,7 @@ def test_running_out_of_memory_is_too_much_at_once(revised, observed, now):
     ]
 
 
-def test_the_needs_say_since_when(revised, project, operator, as_admin, now):
+def test_review_items_have_the_start_of_the_review(revised, project, operator, as_admin, now):
     """Not when the revision was applied, nor when the definition was edited otherwise."""
     later = now + timedelta(hours=3)
     session = lived(revised, project, operator, ended=later)
@@ -78,7 +78,7 @@ def test_the_needs_say_since_when(revised, project, operator, as_admin, now):
     assert (need.text, need.since) == ("**1 definition** to review", now)
 
 
-def test_the_line_about_definitions_leads_to_what_it_counts(revised, observed, client, viewer, now):
+def test_the_item_about_definitions_links_to_the_counted_definitions(revised, observed, client, viewer, now):
     observed(revised, 1, cpu="2.00", memory=4000, storage=5000)
     waits = make_definition()
     LabletDefinition.objects.filter(pk=waits.pk).update(needs_review=True)
@@ -88,14 +88,14 @@ def test_the_line_about_definitions_leads_to_what_it_counts(revised, observed, c
     assert {row.pk for row in client.get(need.url).context["rows"].rows} == {revised.pk, waits.pk}
 
 
-def test_being_slowed_once_is_no_regression_and_twice_is(revised, observed):
+def test_two_slowed_sessions_are_a_regression(revised, observed):
     observed(revised, 1, cpu="3.60", memory=2500, storage=5000)
     assert outcome(revised) == "watching"
     observed(revised, 1, cpu="3.60", memory=2500, storage=5000)
     assert outcome(revised) == "regressed"
 
 
-def test_a_session_whose_use_was_not_read_counts_neither_for_nor_against(revised, observed):
+def test_a_session_without_measured_use_does_not_decide(revised, observed):
     """The revision was based on used figures; allocated ones are not comparable."""
     made = revised.revisions.get(number=2)
     assert (made.memory_gb, made.aggregate["resources"]["memory_gb"]["source"]) == (Decimal(3), "used")
@@ -106,7 +106,7 @@ def test_a_session_whose_use_was_not_read_counts_neither_for_nor_against(revised
     assert outcome(revised) == "verified"
 
 
-def test_a_revision_by_hand_is_judged_on_the_usual_source(known, observed, as_admin, now):
+def test_a_manual_revision_is_judged_with_the_default_source(known, observed, as_admin, now):
     revise_definition(
         definition=known,
         requirements={"memory_gb": Decimal(3)},
@@ -150,7 +150,7 @@ def test_an_outcome_is_decided_once(revised, observed):
     assert outcome(revised) == "verified"
 
 
-def test_a_revision_that_regressed_is_reverted(
+def test_a_regressed_revision_is_reverted(
     revised, observed, as_admin, now, django_capture_on_commit_callbacks
 ):
     observed(revised, 1, cpu="2.00", memory=4000, storage=5000)
@@ -164,7 +164,7 @@ def test_a_revision_that_regressed_is_reverted(
     assert "Revision 2 was exceeded by the sessions after it." not in revised.review_reasons
 
 
-def test_a_superseded_revision_is_not_judged_any_more(revised, regressed, project, operator, as_admin, now):
+def test_a_superseded_revision_is_no_longer_judged(revised, regressed, project, operator, as_admin, now):
     """Neither by its running sessions, nor when one of them is excluded or included again."""
     exclude_session(session=regressed, reason="a second manager", actor=as_admin, now=now)
     late = lived(revised, project, operator, ended=now)
@@ -175,7 +175,7 @@ def test_a_superseded_revision_is_not_judged_any_more(revised, regressed, projec
     assert outcome(revised) == "superseded"
 
 
-def test_a_revision_is_not_judged_by_what_it_keeps(known, observed, as_admin, now):
+def test_a_revision_is_not_judged_by_kept_resources(known, observed, as_admin, now):
     observed(known, 1, cpu="2.00", memory=4000, storage=5000)
     assert DefinitionAssessment.objects.get().flags == {"memory_gb": "under"}
     apply(known, CPU_RECOMMENDED, as_admin, now)
@@ -200,7 +200,7 @@ def test_a_kept_resource_is_stored_with_its_default_source(revised, observed, as
     assert (made.number, made.outcome) == (3, "verified")
 
 
-def test_a_revision_that_changes_nothing_measured_is_verified_by_any_five(known, observed, as_admin, now):
+def test_any_five_sessions_verify_a_revision_without_measured_changes(known, observed, as_admin, now):
     revise_definition(
         definition=known,
         requirements={"gpu": Decimal(1)},
@@ -215,7 +215,7 @@ def test_a_revision_that_changes_nothing_measured_is_verified_by_any_five(known,
     assert outcome(known) == "verified"
 
 
-def test_new_ports_are_judged_by_the_change_of_amounts_before_them(revised, observed, as_admin, now):
+def test_a_port_revision_is_judged_by_the_last_change_of_amounts(revised, observed, as_admin, now):
     for number in (2, 3):
         made = revise_definition(
             definition=revised,
@@ -233,7 +233,7 @@ def test_new_ports_are_judged_by_the_change_of_amounts_before_them(revised, obse
     assert (made.number, made.outcome, revert_target(made)) == (4, "regressed", None)
 
 
-def test_a_revision_by_hand_is_watched_as_well(active_definition, observed, as_admin, now):
+def test_a_manual_revision_is_watched(active_definition, observed, as_admin, now):
     revise_definition(
         definition=active_definition,
         requirements={"cpu_cores": Decimal(3)},
@@ -266,7 +266,7 @@ def events(definition):
     return list(rows.values_list("event", flat=True))
 
 
-def test_without_the_odd_session_a_revision_that_regressed_is_watched_again(
+def test_excluding_the_exceeding_session_watches_a_regressed_revision_again(
     revised, regressed, observed, as_admin, now
 ):
     exclude_session(session=regressed, reason="a second manager", actor=as_admin, now=now)
@@ -279,7 +279,7 @@ def test_without_the_odd_session_a_revision_that_regressed_is_watched_again(
     assert outcome(revised) == "verified"
 
 
-def test_with_the_session_brought_back_it_has_regressed_again(revised, regressed, as_admin, now):
+def test_including_the_exceeding_session_makes_the_revision_regress_again(revised, regressed, as_admin, now):
     exclude_session(session=regressed, reason="a second manager", actor=as_admin, now=now)
     include_session(session=regressed, reason="it was right", actor=as_admin, now=now)
     revised.refresh_from_db()
@@ -343,7 +343,7 @@ def test_a_regression_is_dismissed_until_something_is_flagged(slowed, observed, 
     assert [reason.split()[0] for reason in slowed.review_reasons] == ["Memory:", "Revision"]
 
 
-def test_a_regression_that_comes_after_a_snooze_asks_anyway(
+def test_a_regression_after_a_snooze_needs_review(
     known, observed, as_admin, now, django_capture_on_commit_callbacks
 ):
     with django_capture_on_commit_callbacks(execute=True):
@@ -356,7 +356,7 @@ def test_a_regression_that_comes_after_a_snooze_asks_anyway(
     assert known.review_reasons == REGRESSED
 
 
-def test_a_regression_that_comes_back_is_not_put_off_any_more(revised, regressed, as_admin, now):
+def test_a_repeated_regression_is_no_longer_snoozed(revised, regressed, as_admin, now):
     snooze(revised, as_admin, now)
     assert not revised.needs_review
     exclude_session(session=regressed, reason="a second manager", actor=as_admin, now=now)

@@ -31,7 +31,7 @@ def minutes(now, count):
 
 
 @pytest.mark.parametrize(("history", "total", "each"), HISTORIES)
-def test_the_nodes_are_those_of_the_peak(history, total, each, collecting, active_definition, now):
+def test_the_nodes_are_from_the_peak_observation(history, total, each, collecting, active_definition, now):
     for ago, memory in history:
         post(collecting, seen(minutes(now, ago), memory=memory), now)
     found = drivers_of(evidence_of(active_definition, now=now))
@@ -39,7 +39,7 @@ def test_the_nodes_are_those_of_the_peak(history, total, each, collecting, activ
     assert [(node.memory, node.percent) for node in found.nodes] == [(each, 33)] * 3
 
 
-def test_the_newest_observation_is_still_the_newest(collecting, now):
+def test_a_peak_does_not_replace_the_newest_observation(collecting, now):
     post(collecting, seen(minutes(now, 20), memory=3072), now)
     post(collecting, seen(now, memory=1024), now)
     row = SessionObservation.objects.get()
@@ -49,14 +49,14 @@ def test_the_newest_observation_is_still_the_newest(collecting, now):
     assert SessionObservation.objects.get().peak_resources is None
 
 
-def test_an_older_peak_is_kept_as_it_came(collecting, active_definition, now):
+def test_an_older_peak_is_stored_unchanged(collecting, active_definition, now):
     post(collecting, seen(now, memory=1024), now)
     body = seen(minutes(now, 20), memory=3072)
     record_observation(session_id=collecting.pk, body=body, actor=CONTROLLER, now=now, text=json.dumps(body))
     assert SessionObservation.objects.get().peak_resources == body
 
 
-def test_without_what_was_used_it_is_the_peak_of_what_was_allocated(collecting, active_definition, now):
+def test_without_measured_use_the_peak_is_of_the_allocation(collecting, active_definition, now):
     post(collecting, seen(minutes(now, 20), memory=None), now)
     smaller = {**seen(now, memory=None), "total_memory_mb": 1024}
     post(collecting, smaller, now)
@@ -65,14 +65,14 @@ def test_without_what_was_used_it_is_the_peak_of_what_was_allocated(collecting, 
     assert (found.value, found.nodes_total) == (350, 300)
 
 
-def test_the_largest_of_a_node_is_that_of_the_peak(collecting, active_definition, now):
+def test_the_maximum_of_a_node_is_from_the_peak(collecting, active_definition, now):
     post(collecting, seen(minutes(now, 20), memory=3072), now)
     post(collecting, seen(now, memory=1024), now)
     node = node_aggregates(evidence_of(active_definition, now=now))[0]
     assert (node.sessions, node.largest.memory, node.latest.memory) == (1, 100, 34)
 
 
-def test_nodes_of_another_moment_are_called_so(collecting, active_definition, client, viewer, now):
+def test_nodes_from_another_observation_are_marked(collecting, active_definition, client, viewer, now):
     post(collecting, seen(minutes(now, 20), memory=3072), now)
     post(collecting, seen(now, memory=1024), now)
     client.force_login(viewer)

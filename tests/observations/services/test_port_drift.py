@@ -68,13 +68,13 @@ def test_drift_is_recorded_on_the_session_and_in_the_change_log(lab, now):
     ("allocated", "observed", "kinds"),
     [({}, {"a": 5000}, ["extra"]), ({"a": 5000}, {}, ["missing"]), ({}, {}, [])],
 )
-def test_either_side_may_be_empty(allocated, observed, kinds, running, now):
+def test_allocated_or_observed_ports_may_be_empty(allocated, observed, kinds, running, now):
     on_slot(running, ports=allocated)
     post(running, seen(now, ports=observed), now)
     assert [kind for kind, _ in drift_of(running)] == kinds
 
 
-def test_ports_that_could_not_be_read_say_nothing(lab, now):
+def test_unreadable_ports_are_no_drift(lab, now):
     post(lab, seen(now - MINUTE, ports={**PLAN, "r9_vnc": 6001}), now)
     post(lab, seen(now, ports=None), now)
     assert lab.port_drift_detected
@@ -84,7 +84,7 @@ def test_ports_that_could_not_be_read_say_nothing(lab, now):
 PARTLY = ("observed_ports",)
 
 
-def test_ports_that_were_not_read_are_neither_missing_nor_free(lab, now):
+def test_unread_ports_are_neither_missing_nor_free(lab, now):
     post(lab, seen(now - MINUTE, ports={**PLAN, "r9_vnc": 6001}), now)
     post(lab, seen(now, ports={"r1_serial": 5999}, incomplete=PARTLY), now)
     assert drift_of(lab) == [("extra", "r9_vnc"), ("changed", "r1_serial")]
@@ -94,7 +94,7 @@ def test_ports_that_were_not_read_are_neither_missing_nor_free(lab, now):
     assert leaked() == {5999: "r1_serial", 6001: "r9_vnc"}
 
 
-def test_ports_that_were_not_read_do_not_resolve_a_review(lab, now):
+def test_unread_ports_do_not_resolve_a_review(lab, now):
     post(lab, seen(now - 3 * MINUTE, ports={**PLAN, "r9_vnc": 6001}), now)
     for ago in (2 * MINUTE, MINUTE):
         post(lab, seen(now - ago, ports=PLAN, incomplete=PARTLY), now)
@@ -103,7 +103,7 @@ def test_ports_that_were_not_read_do_not_resolve_a_review(lab, now):
     assert lab.port_drift_detected
 
 
-def test_a_leaked_port_is_not_given_out_until_it_is_seen_free(lab, now):
+def test_a_leaked_port_is_not_allocated_until_it_is_observed_free(lab, now):
     pool = Pool.objects.get(name=lab.pool)
     first = pool.first_port
     post(lab, seen(now - MINUTE, ports={**PLAN, "r9_vnc": first}), now)
@@ -115,13 +115,13 @@ def test_a_leaked_port_is_not_given_out_until_it_is_seen_free(lab, now):
     assert ChangeLog.objects.filter(event="port_drift_cleared").count() == 1
 
 
-def test_a_port_that_moved_is_held_at_its_new_place_as_well(lab, now):
+def test_a_changed_port_is_reserved_at_both_numbers(lab, now):
     post(lab, seen(now, ports={"r1_serial": 5999, "host_pat": 2022}), now)
     assert leaked() == {5999: "r1_serial"}
     assert PortAllocation.objects.filter(port=5041, leaked=False).exists()
 
 
-def test_with_the_lab_its_leaked_ports_are_gone(collecting, now):
+def test_removing_the_lab_deletes_its_leaked_ports(collecting, now):
     on_slot(collecting, ports=PLAN)
     post(collecting, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
     assert leaked()
@@ -142,13 +142,13 @@ def fail(session, now, *, lab_removed):
     report_failure(session=session, reason="no answer", lab_removed=lab_removed, actor=SYSTEM, now=now)
 
 
-def test_a_lab_that_may_still_be_there_keeps_all_its_ports(stuck, now):
+def test_a_lab_that_may_still_exist_keeps_all_its_ports(stuck, now):
     fail(stuck, now, lab_removed=False)
     assert leaked() == {name: port for port, name in [*PLAN.items(), ("r9_vnc", 6001)]}
     assert not PortAllocation.objects.exclude(session=None).exists()
 
 
-def test_the_next_look_at_the_worker_confirms_or_frees_them(stuck, now):
+def test_the_next_worker_survey_confirms_or_frees_the_ports(stuck, now):
     slot = Slot.objects.get()
     fail(stuck, now, lab_removed=False)
     still = [{"port": 5041, "name": "campus r1 serial:5041"}]
@@ -159,7 +159,7 @@ def test_the_next_look_at_the_worker_confirms_or_frees_them(stuck, now):
     assert not leaked()
 
 
-def test_a_lab_whose_end_nobody_reported_keeps_all_its_ports_too(stuck, now):
+def test_a_lab_without_a_reported_end_keeps_all_its_ports(stuck, now):
     later = now + timedelta(hours=1)
     coordinator.process_handler("finish-stopping", lambda: later)
     stuck.refresh_from_db()
@@ -167,12 +167,12 @@ def test_a_lab_whose_end_nobody_reported_keeps_all_its_ports_too(stuck, now):
     assert sorted(leaked()) == sorted([*PLAN.values(), 6001])
 
 
-def test_a_lab_that_failed_and_is_gone_leaves_no_port(stuck, now):
+def test_a_failed_and_removed_lab_keeps_no_port(stuck, now):
     fail(stuck, now, lab_removed=True)
     assert not PortAllocation.objects.exists()
 
 
-def test_a_port_of_a_neighbour_is_a_conflict(lab, neighbour, now):
+def test_a_port_of_another_session_is_a_conflict(lab, neighbour, now):
     recorded = post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
     assert [(item.kind, item.other) for item in recorded.drift] == [("conflict", str(neighbour.pk))]
     assert not leaked()
@@ -183,7 +183,7 @@ def end(session, now):
         transition_session(session=session, to=step, actor=SYSTEM, now=now)
 
 
-def test_a_port_in_conflict_is_not_given_out_when_the_session_it_was_given_to_ends(lab, neighbour, now):
+def test_a_conflicting_port_stays_reserved_when_its_owner_ends(lab, neighbour, now):
     pool, slot = Pool.objects.get(name=lab.pool), Slot.objects.get()
     first = pool.first_port
     PortAllocation.objects.filter(session=neighbour).update(port=first)
@@ -197,7 +197,7 @@ def test_a_port_in_conflict_is_not_given_out_when_the_session_it_was_given_to_en
     assert choose_ports(pool, taken_ports([slot.pk])[slot.pk], 1) == [first]
 
 
-def test_other_ports_of_a_session_that_ends_are_free(lab, neighbour, now):
+def test_other_ports_of_an_ended_session_are_free(lab, neighbour, now):
     PortAllocation.objects.create(slot=Slot.objects.get(), session=neighbour, name="host_pat", port=5048)
     post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
     end(neighbour, now)
@@ -206,7 +206,7 @@ def test_other_ports_of_a_session_that_ends_are_free(lab, neighbour, now):
     assert not PortAllocation.objects.exists()
 
 
-def test_with_both_sessions_a_port_in_conflict_is_free(lab, neighbour, now):
+def test_a_conflicting_port_is_free_after_both_sessions_end(lab, neighbour, now):
     post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
     sessions = [lab, neighbour]
     old = SessionStatus.RUNNING
@@ -234,11 +234,11 @@ def holder_of(port):
     return PortAllocation.objects.filter(port=port, leaked=True).values_list("session_id", flat=True).first()
 
 
-def test_a_leaked_port_that_two_labs_show_stays_held(both_leak):
+def test_a_leaked_port_of_two_labs_stays_reserved(both_leak):
     assert leaked() == {6001: "r9_vnc"}
 
 
-def test_a_leaked_port_is_held_for_the_other_lab_when_one_shows_it_no_more(both_leak, now):
+def test_a_leaked_port_stays_reserved_for_the_second_lab_after_the_first_frees_it(both_leak, now):
     lab, neighbour = both_leak
     post(lab, seen(now + HOUR, ports=PLAN), now + HOUR)
     assert holder_of(6001) == neighbour.pk
@@ -246,27 +246,27 @@ def test_a_leaked_port_is_held_for_the_other_lab_when_one_shows_it_no_more(both_
     assert not leaked()
 
 
-def test_a_leaked_port_is_held_for_the_other_lab_when_one_is_gone(both_leak, now):
+def test_a_leaked_port_stays_reserved_for_the_second_lab_after_the_first_is_removed(both_leak, now):
     lab, neighbour = both_leak
     transition_session(session=lab, to=SessionStatus.COLLECTING, actor=SYSTEM, now=now)
     finish(lab, now)
     assert holder_of(6001) == neighbour.pk
 
 
-def test_the_neighbour_learns_of_the_conflict_with_its_own_observation(lab, neighbour, now):
+def test_the_other_session_records_the_conflict_with_its_own_observation(lab, neighbour, now):
     post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
     recorded = post(neighbour, seen(now, ports={"r1_serial": 5047}), now)
     assert [(item.kind, item.other) for item in recorded.drift] == [("conflict", str(lab.pk))]
 
 
-def test_sessions_on_other_workers_or_of_other_times_do_not_conflict(lab, neighbour, collecting, now):
+def test_sessions_on_other_workers_or_at_other_times_do_not_conflict(lab, neighbour, collecting, now):
     on_slot(collecting, number=2, ports={})
     assert post(collecting, seen(now, ports={"r9_vnc": 5047}), now).drift[0].kind == "extra"
     end(neighbour, now)
     assert post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now).drift[0].kind == "extra"
 
 
-def test_what_a_lab_that_is_gone_had_leaked_is_no_conflict(lab, neighbour, now):
+def test_leaked_ports_of_a_removed_lab_are_no_conflict(lab, neighbour, now):
     post(neighbour, seen(now - MINUTE, ports={"r1_serial": 5047, "r8_vnc": 6001}), now)
     end(neighbour, now)
     assert LabletSession.objects.get(pk=neighbour.pk).port_drift_detected
@@ -274,7 +274,7 @@ def test_what_a_lab_that_is_gone_had_leaked_is_no_conflict(lab, neighbour, now):
     assert [(item.kind, item.observed) for item in shown.drift] == [("extra", 6001)]
 
 
-def test_a_conflict_needs_someone_and_cannot_be_acknowledged(lab, neighbour, as_admin, now):
+def test_a_conflict_needs_attention_and_cannot_be_acknowledged(lab, neighbour, as_admin, now):
     post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
     review = DriftReview.objects.get(kind="conflict")
     with pytest.raises(StateConflict, match="A port conflict cannot be acknowledged"):
@@ -283,7 +283,7 @@ def test_a_conflict_needs_someone_and_cannot_be_acknowledged(lab, neighbour, as_
     assert [(need.tone, need.text) for need in needs] == [("bad", "Port conflict: **r9_vnc** of campus")]
 
 
-def test_a_line_about_drift_leads_to_what_it_counts(lab, neighbour, client, viewer, now):
+def test_the_item_about_drift_links_to_the_counted_deviations(lab, neighbour, client, viewer, now):
 
     post(lab, seen(now, ports={"r1_serial": 5041, "r9_vnc": 5047, "r8_vnc": 6001}), now)
     client.force_login(viewer)
@@ -314,13 +314,13 @@ def apart(running):
 APART = {"r1_serial": 5041, "host_pat": 5047}
 
 
-def test_a_session_that_is_spread_has_its_ports_where_its_nodes_are(apart, neighbour, now):
+def test_a_spread_session_has_its_ports_on_the_workers_of_its_nodes(apart, neighbour, now):
     """The neighbour on the first worker has the same port number as host on the second."""
     assert not post(apart, seen(now, ports=APART), now).drift
     assert not post(neighbour, seen(now, ports={"r1_serial": 5047}), now).drift
 
 
-def test_what_it_leaks_is_held_where_the_node_is(apart, neighbour, now):
+def test_a_port_leaked_by_a_spread_session_is_reserved_on_its_worker(apart, neighbour, now):
     post(apart, seen(now, ports={**APART, "host_vnc": 6001}), now)
     held = PortAllocation.objects.get(leaked=True)
     assert (held.slot.number, held.port, drift_of(apart)) == (2, 6001, [("extra", "host_vnc")])
@@ -330,7 +330,7 @@ def test_what_it_leaks_is_held_where_the_node_is(apart, neighbour, now):
     assert PortAllocation.objects.get(leaked=True).slot.number == 1
 
 
-def test_what_it_shows_of_a_neighbour_that_ends_is_held_where_the_node_is(apart, neighbour, now):
+def test_a_conflicting_port_of_a_spread_session_stays_reserved_on_its_worker(apart, neighbour, now):
     """The neighbour's port number on the first worker is a different port on the second."""
     post(apart, seen(now, ports={**APART, "r1_vnc": 5047}), now)
     assert drift_of(apart) == [("conflict", "r1_vnc")]
@@ -364,7 +364,7 @@ def test_the_same_drift_in_more_sessions_is_one_review(review, active_definition
     assert (review.sessions, review.last_session_id) == (2, other.pk)
 
 
-def test_an_acknowledgement_holds_for_thirty_days_and_then_is_open_again(review, as_admin, now):
+def test_an_acknowledgement_lasts_thirty_days_by_default(review, as_admin, now):
     acknowledge(review, as_admin, now)
     assert review.state_at(now) == ReviewState.ACKNOWLEDGED
     assert review.acknowledged_until == now + timedelta(days=30)
@@ -375,7 +375,7 @@ def test_an_acknowledgement_holds_for_thirty_days_and_then_is_open_again(review,
 
 
 @pytest.mark.parametrize("days", [0, -1, 91])
-def test_an_acknowledgement_ends_within_ninety_days(days, review, as_admin, now):
+def test_an_acknowledgement_lasts_at_most_ninety_days(days, review, as_admin, now):
     with pytest.raises(InvalidInput, match="90 days"):
         acknowledge(review, as_admin, now, until=now + timedelta(days=days))
 
@@ -385,28 +385,28 @@ def test_an_acknowledgement_needs_a_reason(review, as_admin, now):
         acknowledge(review, as_admin, now, reason="  ")
 
 
-def test_drift_that_changed_is_open(review, lab, as_admin, now):
+def test_changed_drift_is_open(review, lab, as_admin, now):
     acknowledge(review, as_admin, now)
     post(lab, seen(now, ports={"r1_serial": 5041, "host_pat": 9999}), now)
     states = {row.name: row.state_at(now) for row in DriftReview.objects.all()}
     assert states == {"r9_vnc": ReviewState.ACKNOWLEDGED, "host_pat": ReviewState.OPEN}
 
 
-def test_an_acknowledgement_survives_being_seen_again(review, lab, as_admin, now):
+def test_an_acknowledgement_survives_another_observation(review, lab, as_admin, now):
     acknowledge(review, as_admin, now)
     post(lab, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
     review.refresh_from_db()
     assert review.state == ReviewState.ACKNOWLEDGED
 
 
-def test_it_can_be_opened_again_by_hand(review, as_admin, now):
+def test_an_acknowledged_deviation_can_be_reopened(review, as_admin, now):
     acknowledge(review, as_admin, now)
     assert reopen_drift(review=review, reason="mistake", actor=as_admin, now=now).state == ReviewState.OPEN
     with pytest.raises(StateConflict, match="not acknowledged"):
         reopen_drift(review=review, reason="mistake", actor=as_admin, now=now)
 
 
-def test_two_clean_observations_resolve_it(review, lab, now):
+def test_two_clean_observations_resolve_a_deviation(review, lab, now):
     post(lab, seen(now - 2 * MINUTE, ports=PLAN), now)
     review.refresh_from_db()
     assert review.state == ReviewState.OPEN
@@ -418,7 +418,7 @@ def test_two_clean_observations_resolve_it(review, lab, now):
     assert (review.state, review.clean_streak) == (ReviewState.OPEN, 0)
 
 
-def test_other_labs_do_not_resolve_what_a_running_one_still_shows(
+def test_clean_observations_of_other_labs_do_not_resolve_a_running_deviation(
     review, lab, active_definition, project, operator, now
 ):
     for number in (2, 3):
@@ -434,7 +434,7 @@ def test_other_labs_do_not_resolve_what_a_running_one_still_shows(
     assert review.state == ReviewState.RESOLVED
 
 
-def test_many_deviations_are_noted_in_as_many_queries_as_two(lab, now):
+def test_many_deviations_need_as_many_queries_as_two(lab, now):
     """Observed, observed with other numbers, observed clean, resolved."""
 
     def story(count, begin):
@@ -455,7 +455,7 @@ def test_many_deviations_are_noted_in_as_many_queries_as_two(lab, now):
     assert DriftReview.objects.get(name="p39").example["observed"] == 7040
 
 
-def test_what_is_resolved_cannot_be_acknowledged(review, as_admin, now):
+def test_a_resolved_deviation_cannot_be_acknowledged(review, as_admin, now):
     DriftReview.objects.update(state=ReviewState.RESOLVED)
     with pytest.raises(StateConflict, match="resolved"):
         acknowledge(review, as_admin, now)

@@ -73,7 +73,7 @@ def wait_until_someone_waits(count=1):
     raise AssertionError("nobody waits")
 
 
-def test_the_same_observation_sent_by_two_at_once_counts_once(collecting, now, at_once):
+def test_concurrent_posts_of_the_same_observation_count_once(collecting, now, at_once):
     body = seen(now)
     results = at_once(
         *(lambda: post(LabletSession.objects.get(pk=collecting.pk), body, now) for _ in range(4))
@@ -82,7 +82,7 @@ def test_the_same_observation_sent_by_two_at_once_counts_once(collecting, now, a
     assert LabletSession.objects.get(pk=collecting.pk).observation_count == 1
 
 
-def test_sessions_of_one_definition_are_all_counted(active_definition, project, operator, now, at_once):
+def test_concurrent_sessions_are_all_counted(active_definition, project, operator, now, at_once):
     sessions = [lived(active_definition, project, operator, ended=now) for _ in range(8)]
     work = [
         lambda session=session, index=index: post(session, seen(now, cpu=f"{1 + index / 10:.2f}"), now)
@@ -96,7 +96,7 @@ def test_sessions_of_one_definition_are_all_counted(active_definition, project, 
     assert rebuild_definition(definition=active_definition, now=now, check=True) == []
 
 
-def test_the_same_drift_seen_at_once_is_one_review_and_a_port_is_held_once(
+def test_concurrent_equal_drift_is_one_review_and_one_reserved_port(
     active_definition, project, operator, now, at_once
 ):
     sessions = [lived(active_definition, project, operator, ended=now) for _ in range(3)]
@@ -109,9 +109,7 @@ def test_the_same_drift_seen_at_once_is_one_review_and_a_port_is_held_once(
 
 
 @pytest.mark.parametrize("apart", [20, 0], ids=["ports of their own", "the same ports"])
-def test_labs_that_drift_at_once_do_not_wait_for_each_other_in_a_circle(
-    apart, active_definition, project, operator, now, at_once
-):
+def test_concurrent_drift_causes_no_deadlock(apart, active_definition, project, operator, now, at_once):
     """Eight labs on three workers, each observed twelve times: leaked, free, in conflict, clean."""
     labs = [
         lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING) for _ in range(8)
@@ -140,7 +138,7 @@ def test_labs_that_drift_at_once_do_not_wait_for_each_other_in_a_circle(
     assert shown == set(PortAllocation.objects.values_list("slot_id", "port"))
 
 
-def test_a_port_seen_in_use_while_its_session_ends_stays_taken(active_definition, project, operator, now):
+def test_a_port_in_use_while_its_session_ends_stays_reserved(active_definition, project, operator, now):
     lab, other = (lived(active_definition, project, operator, ended=now) for _ in range(2))
     slot = on_slot(lab, ports={})
     on_slot(other, ports={"r1_serial": 5047})
@@ -164,7 +162,7 @@ def events(name):
     return ChangeLog.objects.filter(event=name).count()
 
 
-def test_a_recording_that_waited_is_assessed_by_the_revision_applied_meanwhile(
+def test_a_delayed_recording_is_assessed_with_the_new_revision(
     active_definition, project, operator, observed, as_admin, now
 ):
     observed(active_definition, 12, **TOO_MUCH_CPU)
@@ -218,7 +216,7 @@ def test_the_last_two_sessions_of_a_revision_stop_at_once_and_verify_it(
     assert revision.outcome == "verified"
 
 
-def test_a_revision_that_is_replaced_while_a_session_decides_is_superseded(
+def test_a_revision_replaced_during_a_decision_is_superseded(
     active_definition, project, operator, observed, as_admin, now
 ):
     """Both change the definition and the revision without a deadlock."""
@@ -239,7 +237,7 @@ def test_a_revision_that_is_replaced_while_a_session_decides_is_superseded(
     assert active_definition.revisions.get(number=2).outcome == "superseded"
 
 
-def test_a_post_goes_to_the_database_three_times(active_definition, project, operator, observed, now):
+def test_a_post_needs_three_round_trips(active_definition, project, operator, observed, now):
     observed(active_definition, 1)
     session = lived(active_definition, project, operator, ended=now)
     body = seen(now)
@@ -248,7 +246,7 @@ def test_a_post_goes_to_the_database_three_times(active_definition, project, ope
     assert len([each for each in queries if each["sql"] not in ("BEGIN", "COMMIT")]) == 3
 
 
-def test_two_who_ask_at_once_share_a_request(running, as_operator, as_admin, now, at_once):
+def test_concurrent_requests_share_one_row(running, as_operator, as_admin, now, at_once):
     asked = at_once(
         *(
             lambda who=who: request_observation(session=running, actor=who, now=now)

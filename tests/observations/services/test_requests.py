@@ -21,7 +21,7 @@ def ask(session, actor, now):
     return request_observation(session=session, actor=actor, now=now)
 
 
-def test_a_request_is_open_until_its_answer_comes(running, as_operator, now):
+def test_a_request_is_open_until_an_observation_arrives(running, as_operator, now):
     made = ask(running, as_operator, now)
     assert (made.state_at(now), made.actor) == (RequestState.OPEN, "otto")
     assert open_requests([running.pk]) == {running.pk: now}
@@ -31,7 +31,7 @@ def test_a_request_is_open_until_its_answer_comes(running, as_operator, now):
     assert open_requests([running.pk]) == {}
 
 
-def test_an_observation_made_before_the_request_does_not_answer_it(running, as_operator, now):
+def test_an_earlier_observation_does_not_complete_a_request(running, as_operator, now):
     made = ask(running, as_operator, now)
     post(running, seen(now - timedelta(minutes=30)), now + timedelta(seconds=1))
     made.refresh_from_db()
@@ -42,7 +42,7 @@ def test_an_observation_made_before_the_request_does_not_answer_it(running, as_o
 
 
 @pytest.mark.parametrize(("behind", "state"), [(CLOCK_SKEW, "answered"), (CLOCK_SKEW + SECOND, "open")])
-def test_the_clock_of_a_controller_may_be_behind_a_little(behind, state, running, as_operator, now):
+def test_requests_tolerate_a_slightly_slow_controller_clock(behind, state, running, as_operator, now):
     made = ask(running, as_operator, now)
     post(running, seen(now - behind), now + SECOND)
     made.refresh_from_db()
@@ -54,7 +54,7 @@ def test_a_second_request_returns_the_open_one(running, as_operator, as_admin, n
     assert (first.pk, ObservationRequest.objects.count()) == (second.pk, 1)
 
 
-def test_it_times_out_and_can_be_asked_for_again(running, as_operator, now):
+def test_a_timed_out_request_can_be_repeated(running, as_operator, now):
     first = ask(running, as_operator, now)
     later = now + timedelta(seconds=120)
     assert first.state_at(later) == RequestState.TIMED_OUT
@@ -63,7 +63,7 @@ def test_it_times_out_and_can_be_asked_for_again(running, as_operator, now):
     assert (second.pk != first.pk, first.state) == (True, RequestState.TIMED_OUT)
 
 
-def test_controllers_are_not_told_of_a_request_that_timed_out(running, as_operator, now, time_machine):
+def test_controllers_do_not_get_timed_out_requests(running, as_operator, now, time_machine):
     made = ask(running, as_operator, now)
     time_machine.move_to(made.expires_at - SECOND, tick=False)
     assert open_requests([running.pk]) == {running.pk: now}
@@ -71,7 +71,7 @@ def test_controllers_are_not_told_of_a_request_that_timed_out(running, as_operat
     assert open_requests([running.pk]) == {}
 
 
-def test_controllers_and_the_log_hear_of_it(running, as_operator, now):
+def test_a_request_notifies_controllers_and_the_change_log(running, as_operator, now):
     heard = []
 
     def hear(sender, session, **kwargs):

@@ -34,7 +34,7 @@ def worker(active_definition):
     )
 
 
-def test_the_preview_tells_who_would_have_exceeded_it(known, now):
+def test_the_preview_lists_exceeding_sessions(known, now):
     cpu, memory, _ = preview(known, {"cpu_cores": RequirementChoice("avg")}, now).impacts
     assert (cpu.proposal.value, cpu.proposal.derivation) == (200, "average 1.83 used, rounded up to 2 cores")
     assert (cpu.risk.exceeding, cpu.risk.n, cpu.exceeding_recent, cpu.worst_excess) == (1, 10, 1, 100)
@@ -42,7 +42,7 @@ def test_the_preview_tells_who_would_have_exceeded_it(known, now):
     assert (cpu.percent, memory.changes) == (-50, False)
 
 
-def test_the_preview_tells_who_of_them_was_within_thirty_days(known, project, operator, now):
+def test_the_preview_counts_exceeding_sessions_of_thirty_days(known, project, operator, now):
     for days, cpu in ((31, "3.50"), (29, "2.50")):
         at = now - timedelta(days=days)
         post(lived(known, project, operator, ended=at), seen(at, cpu=cpu, memory=2500, storage=5000), at)
@@ -55,7 +55,7 @@ def test_the_preview_tells_who_of_them_was_within_thirty_days(known, project, op
     ]
 
 
-def test_the_preview_tells_what_fits_on_the_real_workers(known, worker, project, operator, now):
+def test_the_preview_counts_sessions_that_fit_on_the_workers(known, worker, project, operator, now):
     session = make_session(known, project, operator, now=now)
     on_slot(session, ports={"r1_serial": 5041})
     made = preview(known, {"cpu_cores": RequirementChoice("custom", Decimal("2"))}, now)
@@ -65,7 +65,7 @@ def test_the_preview_tells_what_fits_on_the_real_workers(known, worker, project,
     assert made.empty_after.by_limit["leases"] == 10
 
 
-def test_ports_bind_as_on_the_real_workers(known, worker, project, operator, now):
+def test_ports_limit_the_sessions_that_fit(known, worker, project, operator, now):
     needed = len(known.current_revision.port_template)
     Pool.objects.update(first_port=5041, last_port=5040 + 3 * needed)
     made = preview(known, CPU_RECOMMENDED, now)
@@ -79,7 +79,7 @@ def test_ports_bind_as_on_the_real_workers(known, worker, project, operator, now
     )
 
 
-def test_leases_bind_as_on_the_real_workers(known, worker, project, operator, now):
+def test_leases_limit_the_sessions_that_fit(known, worker, project, operator, now):
     Slot.objects.update(max_leases=3)
     on_slot(make_session(known, project, operator, now=now))
     made = preview(known, CPU_RECOMMENDED, now)
@@ -87,17 +87,17 @@ def test_leases_bind_as_on_the_real_workers(known, worker, project, operator, no
     assert (made.free_after.sessions, made.free_after.limit_label) == (2, "leases")
 
 
-def test_slots_that_get_no_sessions_do_not_count(known, worker, now):
+def test_slots_that_accept_no_sessions_do_not_count(known, worker, now):
     Slot.objects.update(cordoned=True)
     assert preview(known, CPU_RECOMMENDED, now).empty_before.workers == 0
 
 
-def test_the_preview_tells_what_is_saved(known, now):
+def test_the_preview_has_the_savings(known, now):
     saving = preview(known, {"cpu_cores": RequirementChoice("custom", Decimal("3"))}, now).saving
     assert (saving.cpu, saving.memory) == (10_00, 0)
 
 
-def test_applying_makes_a_revision_with_its_evidence(known, as_admin, now):
+def test_applying_creates_a_revision_with_its_evidence(known, as_admin, now):
     revision = apply(known, CPU_RECOMMENDED, as_admin, now)
     assert (revision.number, revision.cpu_cores, revision.memory_gb) == (2, Decimal("3.50"), Decimal("3.50"))
     assert (revision.basis, revision.reason, revision.outcome) == (
@@ -111,7 +111,7 @@ def test_applying_makes_a_revision_with_its_evidence(known, as_admin, now):
     assert ChangeLog.objects.filter(event="definition_revised", reason="ten sessions say so").exists()
 
 
-def test_new_sessions_pin_the_new_revision_and_others_keep_theirs(known, as_admin, project, operator, now):
+def test_new_sessions_use_the_new_revision_and_others_keep_theirs(known, as_admin, project, operator, now):
     before = make_session(known, project, operator, now=now)
     revision = apply(known, CPU_RECOMMENDED, as_admin, now)
     after = make_session(known, project, operator, now=now)
@@ -180,13 +180,13 @@ def test_a_revision_keeps_the_basis_of_each_resource(choices, basis, chosen, mix
         ({"cpu_cores": RequirementChoice("max", source="guessed")}, "cpu_cores"),
     ],
 )
-def test_what_cannot_be_chosen_is_refused(choices, field, known, now):
+def test_invalid_choices_are_rejected(choices, field, known, now):
     with pytest.raises(InvalidInput) as refused:
         preview(known, choices, now)
     assert list(refused.value.fields) == [field]
 
 
-def test_without_evidence_only_numbers_of_ones_own_can_be_chosen(active_definition, as_admin, now):
+def test_without_evidence_only_custom_numbers_are_possible(active_definition, as_admin, now):
     with pytest.raises(InvalidInput, match="No session has figures"):
         preview(active_definition, CPU_RECOMMENDED, now)
     revision = apply(active_definition, {"cpu_cores": RequirementChoice("custom", Decimal(3))}, as_admin, now)
@@ -222,7 +222,7 @@ def test_a_custom_number_is_part_of_what_was_previewed(known, as_admin, now):
     assert told[0] == "CPU: the proposal was 3 cores and is now 2 cores."
 
 
-def test_evidence_that_changed_meanwhile_is_told(known, observed, as_admin, now):
+def test_changed_evidence_is_reported(known, observed, as_admin, now):
     token = preview(known, CPU_RECOMMENDED, now).token
     observed(known, 1, cpu="3.90", memory=2500, storage=5000)
     assert refused(known, CPU_RECOMMENDED, as_admin, now, token=token) == [
@@ -232,7 +232,7 @@ def test_evidence_that_changed_meanwhile_is_told(known, observed, as_admin, now)
     ]
 
 
-def test_another_session_above_the_proposal_is_told(known, observed, as_admin, now):
+def test_another_session_above_the_proposal_is_reported(known, observed, as_admin, now):
     choices = {"cpu_cores": RequirementChoice("custom", Decimal(2))}
     token = preview(known, choices, now).token
     observed(known, 1, cpu="2.50", memory=2500, storage=5000)
@@ -242,7 +242,7 @@ def test_another_session_above_the_proposal_is_told(known, observed, as_admin, n
 
 
 @pytest.mark.parametrize("put_off", ["snoozed", "dismissed"])
-def test_what_is_applied_is_put_off_no_more(put_off, active_definition, observed, as_admin, now):
+def test_applying_ends_a_snooze(put_off, active_definition, observed, as_admin, now):
     observed(active_definition, 10, cpu="2.00")
     asked = {"definition": active_definition, "reason": "exams", "actor": as_admin, "now": now}
     if put_off == "snoozed":
@@ -254,20 +254,20 @@ def test_what_is_applied_is_put_off_no_more(put_off, active_definition, observed
     assert (kept.snoozed_until, kept.dismissed) == (None, None)
 
 
-def test_a_session_that_changes_no_number_does_not_refuse(known, observed, as_admin, now):
+def test_a_session_that_changes_no_figure_keeps_the_preview_valid(known, observed, as_admin, now):
     token = preview(known, CPU_RECOMMENDED, now).token
     observed(known, 1, cpu="1.70", memory=2500, storage=5000)
     assert apply(known, CPU_RECOMMENDED, as_admin, now, token=token).number == 2
 
 
-def test_whoever_comes_second_is_told_by_whom_and_what(known, as_admin, as_operator, now):
+def test_a_second_apply_reports_the_revision_and_its_author(known, as_admin, as_operator, now):
     token = preview(known, CPU_RECOMMENDED, now).token
     apply(known, {"memory_gb": RequirementChoice("custom", Decimal(3))}, as_operator, now)
     with pytest.raises(StalePreview, match="otto applied revision 2 after the preview"):
         apply(LabletDefinition.objects.get(pk=known.pk), CPU_RECOMMENDED, as_admin, now, token=token)
 
 
-def test_a_preview_of_another_definition_is_refused(known, as_admin, now):
+def test_a_preview_of_another_definition_is_rejected(known, as_admin, now):
     from tests.support.factories import make_definition
 
     other = make_definition("other", pool="cml-eu")
@@ -276,7 +276,7 @@ def test_a_preview_of_another_definition_is_refused(known, as_admin, now):
         apply(other, {"cpu_cores": RequirementChoice("custom", Decimal(3))}, as_admin, now, token=token)
 
 
-def test_a_reason_is_needed_and_something_has_to_change(known, as_admin, now):
+def test_applying_needs_a_reason_and_a_change(known, as_admin, now):
     with pytest.raises(InvalidInput, match="Enter a reason"):
         apply(known, CPU_RECOMMENDED, as_admin, now, reason=" ")
     with pytest.raises(InvalidInput, match="This change has no effect"):

@@ -32,7 +32,7 @@ TODAY = day(0).toordinal()
         ([], day(-61), None),  # already old
     ],
 )
-def test_the_table_of_when_time_changes_something(days, newest, due):
+def test_the_table_of_due_times(days, newest, due):
     kept = {str(TODAY + number): [1, 1, 1] for number in days}
     assert next_change(kept, newest, today=TODAY) == due
 
@@ -50,20 +50,20 @@ def kept_of(definition):
     return DefinitionAssessment.objects.get(definition=definition)
 
 
-def test_all_that_are_due_are_looked_at_however_small_the_pages(idle, now):
+def test_all_due_definitions_are_reassessed_with_small_pages(idle, now):
     later = now + 31 * DAY
     assert refresh_due_reviews(now=later, page=1) == 4
     assert {kept_of(each).waste_cpu for each in idle} == {0}
     assert refresh_due_reviews(now=later) == 0
 
 
-def test_nobody_is_looked_at_before_something_changes(idle, now):
+def test_no_definition_is_reassessed_before_it_is_due(idle, now):
     assert refresh_due_reviews(now=now + 2 * DAY) == 0
     assert refresh_due_reviews(now=now + 31 * DAY) == 4
     assert refresh_due_reviews(now=now + 45 * DAY) == 0
 
 
-def test_one_that_fails_does_not_keep_the_others_waiting(idle, now, monkeypatch):
+def test_a_failed_definition_does_not_stop_the_others(idle, now, monkeypatch):
     refresh = review_snooze.refresh_assessment
     broken = min(each.pk for each in idle)
 
@@ -79,7 +79,7 @@ def test_one_that_fails_does_not_keep_the_others_waiting(idle, now, monkeypatch)
     assert refresh_due_reviews(now=later) == 1
 
 
-def test_what_gets_old_is_trusted_less_in_the_list_as_on_the_page(active_definition, observed, now):
+def test_old_evidence_has_lower_confidence_in_list_and_page(active_definition, observed, now):
     observed(active_definition, 22, cpu="2.00", memory=3000, storage=6500)
     for days in range(1, 91):
         refresh_due_reviews(now=now + days * DAY)
