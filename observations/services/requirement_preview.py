@@ -213,7 +213,7 @@ def _proposal(view: ResourceView, choice: RequirementChoice, required: int) -> P
         allowed = ", ".join((KEEP, *BASES, CUSTOM))
         raise InvalidInput({name: f"{label}: “{choice.basis}” is not a basis; use one of {allowed}."})
     if view.summary is None or (choice.basis == "latest" and view.summary.latest is None):
-        missing = f"{label}: no session has figures for {choice.basis}. Keep the value or enter a number."
+        missing = f"No session has figures for {label}; “{choice.basis}” needs one. Enter a number instead."
         raise InvalidInput({name: missing})
     return propose(name, choice.basis, view.summary, view.source)
 
