@@ -108,7 +108,7 @@ def test_a_requeued_session_keeps_its_position(fleet, lab, lab_on, tuned):
 
 def test_a_session_with_more_ports_than_a_slot_has_is_not_made(fleet, tuned, lab):
     tuned(first_port=2000, last_port=2000)
-    with pytest.raises(InvalidInput, match="2 ports requested, a slot has 1") as error:
+    with pytest.raises(InvalidInput, match="ports requested: 2, per slot: 1") as error:
         lab()
     assert "pool" in error.value.fields
     assert not LabletSession.objects.exists()
