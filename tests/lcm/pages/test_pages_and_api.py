@@ -264,9 +264,9 @@ def test_responses_hide_emails_and_roles_below_admin_and_configurations_from_vie
 def test_operators_see_configurations_and_viewers_a_redaction_notice(api, viewer, operator, secrets):
     for name in ("definition_detail", "api:definition-detail"):
         address = address_of(name, secrets)
-        for who, shown in ((viewer, REDACTED), (operator, SECRET)):
-            response = api(who).get(address)
-            assert shown in body_of(response), (name, who)
+        for person, shown in ((viewer, REDACTED), (operator, SECRET)):
+            response = api(person).get(address)
+            assert shown in body_of(response), (name, person)
             # The response depends on the role, so no cache may share it.
             assert "private" in response["Cache-Control"], name
 

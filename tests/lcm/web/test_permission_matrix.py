@@ -297,25 +297,25 @@ def test_every_method_of_the_api_is_in_the_table():
 def address_of(name: str, places: dict[str, dict[str, Any]]) -> str:
     if name in places["special"]:
         return reverse(name, kwargs=places["special"][name])
-    plain = name.split(":")[-1]
-    takes_id = {given.split(":")[-1]: pattern for given, pattern in addresses(get_resolver().url_patterns)}
-    if "pk" not in str(takes_id[plain].pattern):
+    short_name = name.split(":")[-1]
+    patterns = {name.split(":")[-1]: pattern for name, pattern in addresses(get_resolver().url_patterns)}
+    if "pk" not in str(patterns[short_name].pattern):
         return reverse(name) + QUERIES.get(name, "")
-    prefix = max((each for each in places["by_prefix"] if plain.startswith(each)), key=len)
+    prefix = max((each for each in places["by_prefix"] if short_name.startswith(each)), key=len)
     return reverse(name, kwargs=places["by_prefix"][prefix])
 
 
-def may(who: str, rule: str) -> bool:
+def is_allowed(role: str, rule: str) -> bool:
     if rule == "public":
         return True
-    if who == "controller":
+    if role == "controller":
         return "controller" in rule
     if rule == "controller":
         return False
-    return RANK[who] >= RANK[rule.split(" + ")[0]]
+    return RANK[role] >= RANK[rule.split(" + ")[0]]
 
 
-def got_in(response: HttpResponse) -> bool:
+def is_admitted(response: HttpResponse) -> bool:
     to_login = response.status_code == 302 and response.headers["Location"].startswith("/login?next=")
     return response.status_code not in (401, 403) and not to_login
 
@@ -323,20 +323,20 @@ def got_in(response: HttpResponse) -> bool:
 @pytest.mark.parametrize("area", sorted(AREAS))
 def test_only_roles_in_the_table_have_access(area, places, stranger, viewer, operator, admin, controller):
     people = {"stranger": stranger, "viewer": viewer, "operator": operator, "admin": admin}
-    clients: dict[str, Client] = {who: APIClient() for who in CAST}
-    for who, person in people.items():
-        clients[who].force_login(person)
+    clients: dict[str, Client] = {role: APIClient() for role in CAST}
+    for role, person in people.items():
+        clients[role].force_login(person)
     clients["controller"].credentials(HTTP_AUTHORIZATION=f"Bearer {controller.key}")
     for name, method, rule in AREAS[area]:
         address = address_of(name, places)
-        for who, client in clients.items():
-            if who == "controller" and name in PAGES:
+        for role, client in clients.items():
+            if role == "controller" and name in PAGES:
                 continue
             with transaction.atomic():
                 response = client.generic(method, address, "{}", content_type="application/json")
                 # Roll back, because an admitted request may have changed something.
                 transaction.set_rollback(True)
-            assert got_in(response) == may(who, rule), (name, method, who)
+            assert is_admitted(response) == is_allowed(role, rule), (name, method, role)
 
 
 def test_a_persons_token_has_the_persons_role(api, viewer, session):
