@@ -26,7 +26,7 @@ from observations.models.drift import ReviewState
 from observations.services.session_exclusion import exclude_session
 from scheduling.models import Pool, SlotState
 from tests.support.capacity_setup import make_slot
-from tests.support.observed_labs import lived, post, seen
+from tests.support.observed_labs import make_past_session, post, seen
 
 RANKS = ("viewer", "operator", "admin")
 
@@ -223,7 +223,7 @@ def test_a_review(people, active_definition, state, now):
 @pytest.mark.parametrize("state", ["counts", "too_short", "excluded"])
 def test_an_observed_session(people, active_definition, project, operator, state, now):
     length = timedelta(minutes=5 if state == "too_short" else 60)
-    session = lived(active_definition, project, operator, ended=now, length=length)
+    session = make_past_session(active_definition, project, operator, ended=now, length=length)
     post(session, seen(now), now)
     if state == "excluded":
         exclude_session(session=session, reason="By hand", actor=SYSTEM, now=now)

@@ -71,29 +71,31 @@ def test_the_reason_is_in_the_change_log(event, client_of_admin, addresses):
     assert ChangeLog.objects.get(event=event).reason == "over"
 
 
-def test_every_form_with_a_reason_requires_it(client_of_admin, places):
+def test_every_form_with_a_reason_requires_it(client_of_admin, url_arguments):
     """All other fields keep their initial values."""
     checked = []
     for name, methods in PAGES.items():
-        shown = client_of_admin.get(address_of(name, places)) if set(methods) == {"GET", "POST"} else None
+        shown = (
+            client_of_admin.get(address_of(name, url_arguments)) if set(methods) == {"GET", "POST"} else None
+        )
         form = shown.context["form"] if shown and shown.context and "form" in shown.context else None
         if form is None or "reason" not in form.fields or not form.fields["reason"].required:
             continue
         before = ChangeLog.objects.count()
         form_values = {each.html_name: each.value() for each in form if each.value() is not None}
-        response = client_of_admin.post(address_of(name, places), {**form_values, "reason": " "})
+        response = client_of_admin.post(address_of(name, url_arguments), {**form_values, "reason": " "})
         assert (response.status_code, "reason" in response.context["form"].errors) == (422, True), name
         assert ChangeLog.objects.count() == before, name
         checked.append(name)
     assert len(checked) > 20, checked
 
 
-def test_bulk_actions_require_a_reason(client_of_admin, places):
+def test_bulk_actions_require_a_reason(client_of_admin, url_arguments):
     checked = []
     for name in (name for name, methods in PAGES.items() if "_bulk_" in name and "GET" not in methods):
         before = ChangeLog.objects.count()
         response = client_of_admin.post(
-            address_of(name, places), {"all": "1", "filter_query": "", "reason": " "}
+            address_of(name, url_arguments), {"all": "1", "filter_query": "", "reason": " "}
         )
         assert ChangeLog.objects.count() == before, name
         if response.status_code == 302:  # No row of this kind exists here.

@@ -294,15 +294,15 @@ def test_every_method_of_the_api_is_in_the_table():
     assert found == {name: set(methods) for name, methods in API.items()}
 
 
-def address_of(name: str, places: dict[str, dict[str, Any]]) -> str:
-    if name in places["special"]:
-        return reverse(name, kwargs=places["special"][name])
+def address_of(name: str, url_arguments: dict[str, dict[str, Any]]) -> str:
+    if name in url_arguments["special"]:
+        return reverse(name, kwargs=url_arguments["special"][name])
     short_name = name.split(":")[-1]
     patterns = {name.split(":")[-1]: pattern for name, pattern in addresses(get_resolver().url_patterns)}
     if "pk" not in str(patterns[short_name].pattern):
         return reverse(name) + QUERIES.get(name, "")
-    prefix = max((each for each in places["by_prefix"] if short_name.startswith(each)), key=len)
-    return reverse(name, kwargs=places["by_prefix"][prefix])
+    prefix = max((each for each in url_arguments["by_prefix"] if short_name.startswith(each)), key=len)
+    return reverse(name, kwargs=url_arguments["by_prefix"][prefix])
 
 
 def is_allowed(role: str, rule: str) -> bool:
@@ -321,14 +321,16 @@ def is_admitted(response: HttpResponse) -> bool:
 
 
 @pytest.mark.parametrize("area", sorted(AREAS))
-def test_only_roles_in_the_table_have_access(area, places, stranger, viewer, operator, admin, controller):
+def test_only_roles_in_the_table_have_access(
+    area, url_arguments, stranger, viewer, operator, admin, controller
+):
     people = {"stranger": stranger, "viewer": viewer, "operator": operator, "admin": admin}
     clients: dict[str, Client] = {role: APIClient() for role in CAST}
     for role, person in people.items():
         clients[role].force_login(person)
     clients["controller"].credentials(HTTP_AUTHORIZATION=f"Bearer {controller.key}")
     for name, method, rule in AREAS[area]:
-        address = address_of(name, places)
+        address = address_of(name, url_arguments)
         for role, client in clients.items():
             if role == "controller" and name in PAGES:
                 continue
@@ -346,12 +348,12 @@ def test_a_persons_token_has_the_persons_role(api, viewer, session):
     assert client.get("/api/tokens/").status_code == 403
 
 
-def test_pages_refuse_methods_they_do_not_have(client, admin, places):
+def test_pages_refuse_methods_they_do_not_have(client, admin, url_arguments):
     client.force_login(admin)
     for name, methods in PAGES.items():
         for method in {"GET", "POST", "PUT", "DELETE"} - set(methods):
             if name != "login" and name != "logout":
-                response = client.generic(method, address_of(name, places))
+                response = client.generic(method, address_of(name, url_arguments))
                 assert response.status_code == 405, (name, method)
 
 
