@@ -5,7 +5,7 @@ import pytest
 from lcm.domain.roles import Role
 from lcm.models import ChangeLog
 from scheduling.models import Phase, Pool, PortAllocation, Slot, SlotState
-from tests.lcm.admin.browsing import act, add_url, change_url, delete, edit, log_of, said
+from tests.lcm.admin.browsing import act, add_url, change_url, delete, edit, log_of, messages_of
 from tests.support.capacity_setup import make_slot, put_on, reserve
 from tests.support.factories import make_person
 
@@ -31,7 +31,7 @@ def fixer(client, db):
 def test_an_action_requires_a_reason_and_calls_the_service(fixer, pool, action, old, fields, new, told):
     slot = make_slot(pool, 1, old, **fields)
     assert 'name="reason"' in act(fixer, action, slot).content.decode()
-    assert said(act(fixer, action, slot, apply="yes", reason="bad fan")) == [told]
+    assert messages_of(act(fixer, action, slot, apply="yes", reason="bad fan")) == [told]
     slot.refresh_from_db()
     assert {name: getattr(slot, name) for name in new} == new
     assert (log_of(slot)[-1].actor, log_of(slot)[-1].reason) == ("fay", "bad fan")
@@ -40,7 +40,7 @@ def test_an_action_requires_a_reason_and_calls_the_service(fixer, pool, action, 
 def test_a_refusal_shows_the_services_message(fixer, pool):
     slot = make_slot(pool, 1, S.READY, lease_count=1)
     page = act(fixer, "terminate", slot, apply="yes", reason="bad fan")
-    assert said(page) == ["cml-eu-01 has 1 lease: drain it, or stop its sessions first."]
+    assert messages_of(page) == ["cml-eu-01 has 1 lease: drain it, or stop its sessions first."]
 
 
 def test_a_slots_state_and_labels_cannot_be_posted(fixer, pool):
@@ -57,7 +57,7 @@ def test_labels_are_given_by_the_service_with_a_reason(fixer, pool, text, labels
     slots = [make_slot(pool, number, labels={"rack": "a"}) for number in (1, 2)]
     assert '<textarea name="labels"' in act(fixer, "label", *slots).content.decode()
     page = act(fixer, "label", *slots, apply="yes", labels=text, reason="moved")
-    assert said(page) == ["2 slots labelled."]
+    assert messages_of(page) == ["2 slots labelled."]
     for slot in slots:
         slot.refresh_from_db()
         assert slot.labels == labels
@@ -74,7 +74,7 @@ def test_the_form_begins_with_the_labels_that_all_have(fixer, pool, second, begi
 def test_a_slot_without_a_worker_is_not_labelled(fixer, pool):
     slot = make_slot(pool, 1, S.EMPTY)
     page = act(fixer, "label", slot, apply="yes", labels='{"rack": "b"}', reason="moved")
-    assert said(page) == ["cml-eu-01 is empty and has no worker to label."]
+    assert messages_of(page) == ["cml-eu-01 is empty and has no worker to label."]
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_labels_that_are_none_are_refused_at_their_field(fixer, pool, wrong, tol
 def test_reservations_are_released_and_cancelled(fixer, pool, session, now):
     slot, held, waiting = make_slot(pool, 1), reserve(pool, now), reserve(pool, now)
     put_on(slot, held, now)
-    assert said(act(fixer, "release", held)) == ["1 reservation released."]
+    assert messages_of(act(fixer, "release", held)) == ["1 reservation released."]
     page = act(fixer, "cancel", waiting, session.reservations.get(), apply="yes", reason="forgotten")
-    assert "1 reservation cancelled." in said(page)
-    assert any("belongs to a session" in text for text in said(page))
+    assert "1 reservation cancelled." in messages_of(page)
+    assert any("belongs to a session" in text for text in messages_of(page))
     held.refresh_from_db()
     waiting.refresh_from_db()
     assert (held.phase, waiting.phase) == (Phase.RELEASED, Phase.CANCELLED)
@@ -132,7 +132,7 @@ def test_a_pool_that_cannot_be_is_refused(fixer, pool, change, told):
     page = edit(fixer, pool, **change)
     assert page.status_code == 200
     assert page.content.decode().count(told) == 1
-    assert said(page) == []
+    assert messages_of(page) == []
     assert not ChangeLog.objects.filter(event="pool_edited").exists()
 
 
