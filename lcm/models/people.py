@@ -10,13 +10,14 @@ from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role, role_of
 from lcm.models.base import DatedModel, IdModel
 
 slug_name = RegexValidator(
     r"^[a-z0-9]+(-[a-z0-9]+)*\Z",
-    "Use lowercase letters, digits and single hyphens between them, for example “network-academy”.",
+    _("Use lowercase letters, digits and single hyphens between them, for example “network-academy”."),
 )
 
 
@@ -32,9 +33,9 @@ def known_time_zone(name: str) -> None:
 
 
 class Theme(models.TextChoices):
-    SYSTEM = "system", "System"
-    LIGHT = "light", "Light"
-    DARK = "dark", "Dark"
+    SYSTEM = "system", _("System")
+    LIGHT = "light", _("Light")
+    DARK = "dark", _("Dark")
 
 
 class User(AbstractUser):

@@ -9,6 +9,8 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.access import ControllerScope
 from lcm.models.base import IdModel
@@ -50,8 +52,8 @@ class ChangeLog(models.Model):
 
     class Meta:
         ordering = ["-at", "-id"]
-        verbose_name = "change"
-        verbose_name_plural = "change log"
+        verbose_name = _("change")
+        verbose_name_plural = _("change log")
         indexes = [
             models.Index(fields=["at", "id"], name="change_newest"),
             models.Index(fields=["object_id", "at"], name="change_of_object"),
@@ -78,8 +80,8 @@ SLOT_SCOPE = "slot:"
 
 
 class TokenKind(models.TextChoices):
-    PERSON = "person", "Person"
-    CONTROLLER = "controller", "Controller"
+    PERSON = "person", _("Person")
+    CONTROLLER = "controller", _("Controller")
 
 
 class ApiToken(IdModel):
@@ -100,7 +102,7 @@ class ApiToken(IdModel):
 
     class Meta:
         ordering = ["-created_at", "-id"]
-        verbose_name = "token"
+        verbose_name = _("token")
         constraints = [
             models.UniqueConstraint(
                 fields=["name"],
@@ -133,7 +135,7 @@ class ApiToken(IdModel):
     def scope_labels(self) -> list[str]:
         """Return the scopes in words: names of pools, “one slot” and “Prometheus targets”."""
         others = [scope for scope in self.scopes if not scope.startswith((POOL_SCOPE, SLOT_SCOPE))]
-        slot = ["one slot"] if self.scope.slot_id else []
+        slot = [gettext("one slot")] if self.scope.slot_id else []
         return [*self.pools, *slot, *(scope.replace(":", " ").capitalize() for scope in others)]
 
     @property
