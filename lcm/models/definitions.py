@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ RESOURCE_WORDS: dict[str, StrOrPromise] = {
     "storage_gb": _("storage"),
     "gpu": "GPU",
 }
+SOURCE_WORDS: dict[str, StrOrPromise] = {"used": _("used"), "allocated": _("allocated")}
 KEEP = "keep"
 
 
@@ -78,6 +80,12 @@ def label_map(value: Any) -> None:
         )
 
 
+def _basis_words(chosen: Mapping[str, str | None]) -> tuple[str, StrOrPromise]:
+    basis, source = str(chosen["basis"]), chosen["source"] or ""
+    label = str(dict(RevisionBasis.choices).get(basis, basis))
+    return label.lower(), SOURCE_WORDS.get(source, source)
+
+
 class LabletDefinition(DatedModel):
     """A lab that people can request. Its current revision holds its requirements."""
 
@@ -126,7 +134,7 @@ class LabletDefinition(DatedModel):
             models.UniqueConstraint(
                 fields=["name", "version"],
                 name="definition_name_version",
-                violation_error_message="A definition with this name and version already exists.",
+                violation_error_message=_("A definition with this name and version already exists."),
             ),
             models.CheckConstraint(
                 name="definition_status_known", condition=Q(status__in=DefinitionStatus.values)
@@ -233,7 +241,7 @@ class DefinitionRevision(IdModel):
             return ""
         chosen = [(name, self.bases[name]) for name in RESOURCES if name in self.bases]
         return ", ".join(
-            " ".join(filter(None, (str(RESOURCE_WORDS[name]), each["basis"], each["source"])))
+            " ".join(str(word) for word in (RESOURCE_WORDS[name], *_basis_words(each)) if word)
             for name, each in chosen
             if each["basis"] != KEEP
         )

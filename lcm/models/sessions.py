@@ -81,7 +81,7 @@ class LabletSession(IdModel):
             models.CheckConstraint(
                 name="session_ends_after_start",
                 condition=Q(ends_at__gt=F("starts_at")),
-                violation_error_message="The timeslot must end after it starts.",
+                violation_error_message=_("The timeslot must end after it starts."),
             ),
             models.CheckConstraint(
                 name="session_priority_in_range", condition=Q(priority__in=Priority.values)

@@ -53,7 +53,10 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "hidden_items": max(len(found) - ATTENTION_ITEMS_SHOWN, 0),
         "active": sum(counts.values()),
         "sessions": share_bar(
-            [Share(str(STATUS_LABELS[status]), count, status) for status, count in counts.items()]
+            [
+                Share(str(STATUS_LABELS[SessionStatus(status)]), count, status)
+                for status, count in counts.items()
+            ]
         ),
         "wide": overview_panels(snapshot, "wide"),
         "side": overview_panels(snapshot, "side"),

@@ -12,7 +12,7 @@ from django import template
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 from heroicons.templatetags.heroicons import heroicon_outline
 
@@ -229,11 +229,16 @@ def timeslot(starts_at: datetime, ends_at: datetime) -> SafeString:
     begin, end = timezone.localtime(starts_at), timezone.localtime(ends_at)
     if begin.date() == end.date():
         last = _time(ends_at, f"{end:%H:%M}")
-        return format_html('<span class="nowrap">{} {} {}</span>', clock(starts_at), gettext("to"), last)
+        return format_html(
+            '<span class="nowrap">{} {} {}</span>',
+            clock(starts_at),
+            pgettext("between two times", "to"),
+            last,
+        )
     return format_html(
         '<span class="nowrap">{} {}</span> <span class="nowrap">{}</span>',
         clock(starts_at),
-        gettext("to"),
+        pgettext("between two times", "to"),
         clock(ends_at),
     )
 

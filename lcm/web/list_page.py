@@ -132,7 +132,7 @@ def resolve_list(page: ListPage) -> ListPage:
 
 
 def list_page(
-    request: HttpRequest, page: ListPage, *, crumbs: Sequence[tuple[str, str]] = ()
+    request: HttpRequest, page: ListPage, *, crumbs: Sequence[tuple[StrOrPromise, str]] = ()
 ) -> HttpResponseBase:
     """Return a list as a full page, as its results for htmx, or as an export."""
     page = resolve_list(page)

@@ -35,7 +35,7 @@ class Plural:
         number = f"{count:,}"
         shown = gettext("more than %(count)s") % {"count": number} if is_capped else number
         # The first % selects the form for the count; it fills only positional placeholders.
-        form: str = self.forms % count  # type: ignore[operator]
+        form: str = self.forms % count
         return form % {"count": shown, **values}
 
 
