@@ -210,8 +210,8 @@ def _locked(session_id: UUID, scope: ControllerScope | None) -> LockedSession:
     fresh: LabletSession = sessions[0]
     if fresh.status not in OBSERVABLE_STATUSES:
         text = _(
-            "%(session)s is %(status)s; observations are accepted only while a session is running, collecting "
-            "or stopping."
+            "%(session)s is %(status)s; observations are accepted only while a session is running, "
+            "collecting or stopping."
         )
         raise StateConflict(
             text % {"session": fresh, "status": fresh.get_status_display().lower()},
