@@ -25,7 +25,7 @@ from lcm.web.form_page import FormResult, actor_of, redirect_with_message
 from observations.arithmetic.measures import MEASURED, SOURCES
 from observations.pages.review_charts import chart_of
 from observations.pages.review_summary import review_summary
-from observations.pages.review_texts import answers_of, options_of
+from observations.pages.review_texts import answers_of, options_of, progress_text
 from observations.selectors.evidence import (
     Evidence,
     dots_of,
@@ -112,10 +112,10 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
     context = _context(definition, data, now)
     preview: RequirementPreview = context["preview"]
     evidence, revision = preview.evidence, context["revision"]
-    is_watched = revision.number > 1
-    progress = (
-        revision_progress(revision, evidence.assessment.sources_in(evidence.epoch)) if is_watched else None
-    )
+    progress = ""
+    if revision.number > 1:
+        sources = evidence.assessment.sources_in(evidence.epoch)
+        progress = progress_text(revision_progress(revision, sources))
     return {
         **context,
         "lead": review_summary(preview),
