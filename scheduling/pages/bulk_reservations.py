@@ -64,12 +64,12 @@ MOVE_WAITING = BulkOperation(
             "Move %(count)s waiting sessions to another pool?",
         ),
         result=Plural("%(count)s waiting session moved.", "%(count)s waiting sessions moved."),
-        effect="The sessions join the queue of the other pool and keep their age and priority.",
+        effect=_("The sessions join the queue of the other pool and keep their age and priority."),
         none_eligible=Plural(
             "This reservation cannot be moved", "None of the %(count)s reservations can be moved"
         ),
-        some_eligible="%(count)s of %(selected)s reservations in the queue can be moved.",
-        ineligible="Reservations without a session are not moved.",
+        some_eligible=_("%(count)s of %(selected)s reservations in the queue can be moved."),
+        ineligible=_("Reservations without a session are not moved."),
     ),
     eligible_rows=lambda rows: rows.filter(session__isnull=False),
     filter_by_form=_elsewhere,
@@ -90,8 +90,8 @@ CANCEL_WAITING = BulkOperation(
         result=Plural(
             "%(count)s reservation in the queue cancelled.", "%(count)s reservations in the queue cancelled."
         ),
-        effect="The reservations leave the queue, and their sessions are cancelled.",
-        dismiss="Keep reservations",
+        effect=_("The reservations leave the queue, and their sessions are cancelled."),
+        dismiss=_("Keep reservations"),
     ),
     eligible_rows=lambda rows: rows,
     run=_cancel,
@@ -105,13 +105,13 @@ CANCEL_BARE = BulkOperation(
         button=Plural("Cancel %(count)s reservation", "Cancel %(count)s reservations"),
         question=Plural("Cancel %(count)s reservation?", "Cancel %(count)s reservations?"),
         result=Plural("%(count)s reservation cancelled.", "%(count)s reservations cancelled."),
-        effect="The holders lose their reserved capacity.",
+        effect=_("The holders lose their reserved capacity."),
         none_eligible=Plural(
             "This reservation cannot be cancelled", "None of the %(count)s reservations can be cancelled"
         ),
-        some_eligible="%(count)s of %(selected)s reservations can be cancelled.",
-        ineligible="Reservations of sessions and ended reservations are skipped.",
-        dismiss="Keep reservations",
+        some_eligible=_("%(count)s of %(selected)s reservations can be cancelled."),
+        ineligible=_("Reservations of sessions and ended reservations are skipped."),
+        dismiss=_("Keep reservations"),
     ),
     eligible_rows=lambda rows: rows.filter(session=None, phase__in=ACTIVE_PHASES),
     run=for_each_row(_cancel_one),
