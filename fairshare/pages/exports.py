@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.utils.translation import ngettext_lazy
+
 from fairshare import filters
 from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES, hours
 from fairshare.models import FairShare, UsageBucket
@@ -24,7 +26,7 @@ def _shown(name: str) -> Callable[[FairShare], Any]:
 SHARES = ListPage(
     title="Shares",
     export_name="shares",
-    counted=Plural("%(count)s share", "%(count)s shares"),
+    counted=Plural(ngettext_lazy("%(count)s share", "%(count)s shares")),
     search_label="Search shares",
     no_match_title="No share matches",
     empty_title="No shares yet",
@@ -66,7 +68,7 @@ SHARES = ListPage(
 BUCKETS = ListPage(
     title="Usage",
     export_name="usage-buckets",
-    counted=Plural("%(count)s usage bucket", "%(count)s usage buckets"),
+    counted=Plural(ngettext_lazy("%(count)s usage bucket", "%(count)s usage buckets")),
     search_label="Search usage buckets",
     no_match_title="No usage bucket matches",
     empty_title="No usage buckets yet",

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.domain.roles import Role
@@ -18,18 +19,22 @@ from lcm.web.object_links import link_objects, object_name
 from lcm.web.wording import Plural, count_text
 
 NEEDS_REVIEW = Plural(
-    "**%(count)s of %(definitions)s needs review.**", "**%(count)s of %(definitions)s need review.**"
+    ngettext_lazy(
+        "**%(count)s of %(definitions)s needs review.**", "**%(count)s of %(definitions)s need review.**"
+    )
 )
-_DOMAINS = Plural("One domain uses the whole fleet.", "%(count)s domains share the fleet.")
+_DOMAINS = Plural(ngettext_lazy("One domain uses the whole fleet.", "%(count)s domains share the fleet."))
 _MEMBERS = Plural(
-    "**%(count)s person can request sessions in %(project)s.**",
-    "**%(count)s people can request sessions in %(project)s.**",
+    ngettext_lazy(
+        "**%(count)s person can request sessions in %(project)s.**",
+        "**%(count)s people can request sessions in %(project)s.**",
+    )
 )
 _ROLES = {
-    Role.ADMIN: Plural("%(count)s Admin", "%(count)s Admins"),
-    Role.OPERATOR: Plural("%(count)s Operator", "%(count)s Operators"),
-    Role.VIEWER: Plural("%(count)s Viewer", "%(count)s Viewers"),
-    Role.NONE: Plural("%(count)s without a role", "%(count)s without a role"),
+    Role.ADMIN: Plural(ngettext_lazy("%(count)s Admin", "%(count)s Admins")),
+    Role.OPERATOR: Plural(ngettext_lazy("%(count)s Operator", "%(count)s Operators")),
+    Role.VIEWER: Plural(ngettext_lazy("%(count)s Viewer", "%(count)s Viewers")),
+    Role.NONE: Plural(ngettext_lazy("%(count)s without a role", "%(count)s without a role")),
 }
 
 
@@ -64,7 +69,7 @@ _REQUESTED = Column("Requested", lambda row: row.created_at, sort="-created_at",
 SESSIONS = ListPage(
     title="Sessions",
     export_name="sessions",
-    counted=Plural("%(count)s session", "%(count)s sessions"),
+    counted=Plural(ngettext_lazy("%(count)s session", "%(count)s sessions")),
     search_label="Search sessions",
     no_match_title="No session matches",
     empty_title="No sessions yet",
@@ -97,7 +102,7 @@ def _requirement(name: str) -> Any:
 DEFINITIONS = ListPage(
     title="Definitions",
     export_name="definitions",
-    counted=Plural("%(count)s definition", "%(count)s definitions"),
+    counted=Plural(ngettext_lazy("%(count)s definition", "%(count)s definitions")),
     search_label="Search definitions",
     no_match_title="No definition matches",
     empty_title="No definitions yet",
@@ -163,7 +168,7 @@ def revisions_list(definition: LabletDefinition) -> ListPage:
     return ListPage(
         title=f"Revisions of {definition}",
         export_name="revisions",
-        counted=Plural("%(count)s revision", "%(count)s revisions"),
+        counted=Plural(ngettext_lazy("%(count)s revision", "%(count)s revisions")),
         search_label="Search revisions",
         no_match_title="No revision matches",
         empty_title="No revisions yet",
@@ -194,7 +199,7 @@ def _domains_lead() -> str:
 DOMAINS = ListPage(
     title="Domains",
     export_name="domains",
-    counted=Plural("%(count)s domain", "%(count)s domains"),
+    counted=Plural(ngettext_lazy("%(count)s domain", "%(count)s domains")),
     search_label="Search domains",
     no_match_title="No domain matches",
     empty_title="No domains yet",
@@ -227,7 +232,7 @@ def _projects_lead() -> str:
 PROJECTS = ListPage(
     title="Projects",
     export_name="projects",
-    counted=Plural("%(count)s project", "%(count)s projects"),
+    counted=Plural(ngettext_lazy("%(count)s project", "%(count)s projects")),
     search_label="Search projects",
     no_match_title="No project matches",
     empty_title="No projects yet",
@@ -264,7 +269,7 @@ def members_list(project: Any) -> ListPage:
     return ListPage(
         title=f"Members of {project.path}",
         export_name="members",
-        counted=Plural("%(count)s member", "%(count)s members"),
+        counted=Plural(ngettext_lazy("%(count)s member", "%(count)s members")),
         search_label="Search members",
         no_match_title="No member matches",
         empty_title="No members yet",
@@ -305,7 +310,7 @@ def _people_lead() -> str:
 PEOPLE = ListPage(
     title="People",
     export_name="people",
-    counted=Plural("%(count)s person", "%(count)s people"),
+    counted=Plural(ngettext_lazy("%(count)s person", "%(count)s people")),
     search_label="Search people",
     no_match_title="No person matches",
     empty_title="No people yet",
@@ -345,7 +350,7 @@ def _tokens_lead() -> str:
 TOKENS = ListPage(
     title="Tokens",
     export_name="tokens",
-    counted=Plural("%(count)s token", "%(count)s tokens"),
+    counted=Plural(ngettext_lazy("%(count)s token", "%(count)s tokens")),
     search_label="Search tokens",
     no_match_title="No token matches",
     empty_title="No tokens yet",
@@ -386,7 +391,7 @@ def _jobs_lead() -> str:
 JOBS = ListPage(
     title="Jobs",
     export_name="jobs",
-    counted=Plural("%(count)s job", "%(count)s jobs"),
+    counted=Plural(ngettext_lazy("%(count)s job", "%(count)s jobs")),
     search_label="Search jobs",
     no_match_title="No job matches",
     empty_title="No jobs yet",
@@ -410,7 +415,7 @@ JOBS = ListPage(
 CHANGES = ListPage(
     title="Change log",
     export_name="changes",
-    counted=Plural("%(count)s change", "%(count)s changes"),
+    counted=Plural(ngettext_lazy("%(count)s change", "%(count)s changes")),
     search_label="Search changes",
     no_match_title="No change matches",
     empty_title="No changes yet",

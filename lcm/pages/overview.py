@@ -8,6 +8,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 from django.views.decorators.http import require_GET
 
 from lcm.domain.lifecycle import SessionStatus
@@ -25,11 +26,15 @@ CHANGES_SHOWN = 6
 STARTING = (SessionStatus.SCHEDULED, SessionStatus.INSTANTIATING, SessionStatus.READY)
 ENDING = (SessionStatus.COLLECTING, SessionStatus.STOPPING)
 
-_ITEMS = Plural("%(count)s item needs attention.", "%(count)s items need attention.")
-_ALL_URGENT = Plural("%(count)s item needs attention now.", "%(count)s items need attention now.")
+_ITEMS = Plural(ngettext_lazy("%(count)s item needs attention.", "%(count)s items need attention."))
+_ALL_URGENT = Plural(
+    ngettext_lazy("%(count)s item needs attention now.", "%(count)s items need attention now.")
+)
 _SOME_URGENT = Plural(
-    "%(items)s items need attention, %(count)s is urgent.",
-    "%(items)s items need attention, %(count)s are urgent.",
+    ngettext_lazy(
+        "%(items)s items need attention, %(count)s is urgent.",
+        "%(items)s items need attention, %(count)s are urgent.",
+    )
 )
 
 

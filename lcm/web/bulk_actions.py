@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, LcmError
@@ -41,7 +42,9 @@ class BulkResult:
 Work: TypeAlias = Callable[[Sequence[Any], Mapping[str, Any], Actor, datetime], BulkResult]
 
 
-NONE_ELIGIBLE = Plural("The selected row is not eligible", "None of the %(count)s selected rows are eligible")
+NONE_ELIGIBLE = Plural(
+    ngettext_lazy("The selected row is not eligible", "None of the %(count)s selected rows are eligible")
+)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 from django_filters import ChoiceFilter, FilterSet, MultipleChoiceFilter
 
 from lcm.domain.errors import InvalidInput
@@ -22,7 +23,7 @@ from lcm.web.pagination import RowPage, capped_count, page_of, page_of_keys
 from lcm.web.wording import Plural
 
 PAGE_SIZES = (25, 50, 100, 200)
-ALL_MATCHES = Plural("All %(count)s match", "All %(count)s matches")
+ALL_MATCHES = Plural(ngettext_lazy("All %(count)s match", "All %(count)s matches"))
 _NOT_FILTERS = ("cursor", "sort", "size", "format")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from django import forms
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput
@@ -53,12 +54,19 @@ ACKNOWLEDGE = BulkOperation(
     page=DRIFT,
     list_url="drift_list",
     texts=BulkTexts(
-        button=Plural("Acknowledge %(count)s deviation", "Acknowledge %(count)s deviations"),
-        question=Plural("Acknowledge %(count)s deviation?", "Acknowledge %(count)s deviations?"),
-        result=Plural("%(count)s deviation acknowledged.", "%(count)s deviations acknowledged."),
+        button=Plural(ngettext_lazy("Acknowledge %(count)s deviation", "Acknowledge %(count)s deviations")),
+        question=Plural(
+            ngettext_lazy("Acknowledge %(count)s deviation?", "Acknowledge %(count)s deviations?")
+        ),
+        result=Plural(
+            ngettext_lazy("%(count)s deviation acknowledged.", "%(count)s deviations acknowledged.")
+        ),
         effect="No action is needed until the chosen time. Leaked ports stay reserved on their workers.",
         none_eligible=Plural(
-            "This deviation cannot be acknowledged", "None of the %(count)s deviations can be acknowledged"
+            ngettext_lazy(
+                "This deviation cannot be acknowledged",
+                "None of the %(count)s deviations can be acknowledged",
+            )
         ),
         some_eligible="%(count)s of %(selected)s deviations can be acknowledged.",
         ineligible="Port conflicts cannot be acknowledged, and resolved deviations need no action.",

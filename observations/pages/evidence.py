@@ -8,6 +8,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import ngettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.actors import Actor
@@ -56,14 +57,22 @@ EXCLUDE = BulkOperation(
     page=EVIDENCE,
     list_url="evidence_list",
     texts=BulkTexts(
-        button=Plural("Exclude %(count)s observed session", "Exclude %(count)s observed sessions"),
-        question=Plural("Exclude %(count)s observed session?", "Exclude %(count)s observed sessions?"),
-        result=Plural("%(count)s observed session excluded.", "%(count)s observed sessions excluded."),
+        button=Plural(
+            ngettext_lazy("Exclude %(count)s observed session", "Exclude %(count)s observed sessions")
+        ),
+        question=Plural(
+            ngettext_lazy("Exclude %(count)s observed session?", "Exclude %(count)s observed sessions?")
+        ),
+        result=Plural(
+            ngettext_lazy("%(count)s observed session excluded.", "%(count)s observed sessions excluded.")
+        ),
         effect="The usage of these sessions no longer counts for their definitions. "
         "You can include the sessions again.",
         none_eligible=Plural(
-            "This observed session cannot be excluded",
-            "None of the %(count)s observed sessions can be excluded",
+            ngettext_lazy(
+                "This observed session cannot be excluded",
+                "None of the %(count)s observed sessions can be excluded",
+            )
         ),
         some_eligible="%(count)s of %(selected)s observed sessions can be excluded.",
         ineligible="Sessions that are already excluded stay excluded.",
@@ -78,13 +87,21 @@ INCLUDE = BulkOperation(
     page=EVIDENCE,
     list_url="evidence_list",
     texts=BulkTexts(
-        button=Plural("Include %(count)s observed session", "Include %(count)s observed sessions"),
-        question=Plural("Include %(count)s observed session?", "Include %(count)s observed sessions?"),
-        result=Plural("%(count)s observed session included.", "%(count)s observed sessions included."),
+        button=Plural(
+            ngettext_lazy("Include %(count)s observed session", "Include %(count)s observed sessions")
+        ),
+        question=Plural(
+            ngettext_lazy("Include %(count)s observed session?", "Include %(count)s observed sessions?")
+        ),
+        result=Plural(
+            ngettext_lazy("%(count)s observed session included.", "%(count)s observed sessions included.")
+        ),
         effect="The usage of these sessions counts for their definitions again if the sessions are eligible.",
         none_eligible=Plural(
-            "This observed session cannot be included",
-            "None of the %(count)s observed sessions can be included",
+            ngettext_lazy(
+                "This observed session cannot be included",
+                "None of the %(count)s observed sessions can be included",
+            )
         ),
         some_eligible="%(count)s of %(selected)s observed sessions can be included.",
         ineligible="Sessions that are not excluded stay as they are.",

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 
 from lcm.domain.roles import Role
 from lcm.models import LabletDefinition
@@ -122,7 +123,7 @@ def _drift_lead() -> str:
 DRIFT = ListPage(
     title="Port drift",
     export_name="deviations",
-    counted=Plural("%(count)s deviation", "%(count)s deviations"),
+    counted=Plural(ngettext_lazy("%(count)s deviation", "%(count)s deviations")),
     search_label="Search deviations",
     no_match_title="No deviation matches",
     empty_title="No deviations yet",
@@ -172,7 +173,7 @@ def _evidence_lead() -> str:
 EVIDENCE = ListPage(
     title="Observed sessions",
     export_name="observed-sessions",
-    counted=Plural("%(count)s observed session", "%(count)s observed sessions"),
+    counted=Plural(ngettext_lazy("%(count)s observed session", "%(count)s observed sessions")),
     search_label="Search observed sessions",
     no_match_title="No observed session matches",
     empty_title="No observed sessions yet",

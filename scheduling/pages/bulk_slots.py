@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet, Sum
+from django.utils.translation import ngettext_lazy
 
 from lcm.domain.actors import Actor
 from lcm.web.bulk_actions import BulkOperation, BulkTexts, Work, for_each_row, register_bulk
@@ -40,11 +41,13 @@ CORDON = BulkOperation(
     page=SLOTS,
     list_url="slot_list",
     texts=BulkTexts(
-        button=Plural("Cordon %(count)s slot", "Cordon %(count)s slots"),
-        question=Plural("Cordon %(count)s slot?", "Cordon %(count)s slots?"),
-        result=Plural("%(count)s slot cordoned.", "%(count)s slots cordoned."),
+        button=Plural(ngettext_lazy("Cordon %(count)s slot", "Cordon %(count)s slots")),
+        question=Plural(ngettext_lazy("Cordon %(count)s slot?", "Cordon %(count)s slots?")),
+        result=Plural(ngettext_lazy("%(count)s slot cordoned.", "%(count)s slots cordoned.")),
         effect=_("The slots get no new sessions. Running sessions stay."),
-        none_eligible=Plural("This slot cannot be cordoned", "None of the %(count)s slots can be cordoned"),
+        none_eligible=Plural(
+            ngettext_lazy("This slot cannot be cordoned", "None of the %(count)s slots can be cordoned")
+        ),
         some_eligible=_("%(count)s of %(selected)s slots can be cordoned."),
         ineligible=_("Slots without a worker and cordoned slots are skipped."),
     ),
@@ -57,12 +60,12 @@ UNCORDON = BulkOperation(
     page=SLOTS,
     list_url="slot_list",
     texts=BulkTexts(
-        button=Plural("Uncordon %(count)s slot", "Uncordon %(count)s slots"),
-        question=Plural("Uncordon %(count)s slot?", "Uncordon %(count)s slots?"),
-        result=Plural("%(count)s slot uncordoned.", "%(count)s slots uncordoned."),
+        button=Plural(ngettext_lazy("Uncordon %(count)s slot", "Uncordon %(count)s slots")),
+        question=Plural(ngettext_lazy("Uncordon %(count)s slot?", "Uncordon %(count)s slots?")),
+        result=Plural(ngettext_lazy("%(count)s slot uncordoned.", "%(count)s slots uncordoned.")),
         effect=_("The slots can get sessions again."),
         none_eligible=Plural(
-            "This slot cannot be uncordoned", "None of the %(count)s slots can be uncordoned"
+            ngettext_lazy("This slot cannot be uncordoned", "None of the %(count)s slots can be uncordoned")
         ),
         some_eligible=_("%(count)s of %(selected)s slots can be uncordoned."),
         ineligible=_("Slots that are not cordoned are skipped."),
@@ -75,11 +78,13 @@ RETRY = BulkOperation(
     page=SLOTS,
     list_url="slot_list",
     texts=BulkTexts(
-        button=Plural("Retry %(count)s slot", "Retry %(count)s slots"),
-        question=Plural("Retry %(count)s slot?", "Retry %(count)s slots?"),
-        result=Plural("%(count)s slot made available.", "%(count)s slots made available."),
+        button=Plural(ngettext_lazy("Retry %(count)s slot", "Retry %(count)s slots")),
+        question=Plural(ngettext_lazy("Retry %(count)s slot?", "Retry %(count)s slots?")),
+        result=Plural(ngettext_lazy("%(count)s slot made available.", "%(count)s slots made available.")),
         effect=_("The slots are available at once, and the back-off of their pools ends."),
-        none_eligible=Plural("This slot cannot be retried", "None of the %(count)s slots can be retried"),
+        none_eligible=Plural(
+            ngettext_lazy("This slot cannot be retried", "None of the %(count)s slots can be retried")
+        ),
         some_eligible=_("%(count)s of %(selected)s slots can be retried."),
         ineligible=_("Only slots in error without sessions can be retried."),
     ),
@@ -91,11 +96,13 @@ DRAIN = BulkOperation(
     page=SLOTS,
     list_url="slot_list",
     texts=BulkTexts(
-        button=Plural("Drain %(count)s slot", "Drain %(count)s slots"),
-        question=Plural("Drain %(count)s slot?", "Drain %(count)s slots?"),
-        result=Plural("%(count)s slot set to drain.", "%(count)s slots set to drain."),
+        button=Plural(ngettext_lazy("Drain %(count)s slot", "Drain %(count)s slots")),
+        question=Plural(ngettext_lazy("Drain %(count)s slot?", "Drain %(count)s slots?")),
+        result=Plural(ngettext_lazy("%(count)s slot set to drain.", "%(count)s slots set to drain.")),
         effect=_("Running sessions continue to their end. Then the workers terminate."),
-        none_eligible=Plural("This slot cannot be drained", "None of the %(count)s slots can be drained"),
+        none_eligible=Plural(
+            ngettext_lazy("This slot cannot be drained", "None of the %(count)s slots can be drained")
+        ),
         some_eligible=_("%(count)s of %(selected)s slots can be drained."),
         ineligible=_("Only slots that are booting, binding or ready can be drained."),
     ),

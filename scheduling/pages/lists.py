@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 
 from lcm.domain.roles import Role
 from lcm.pages import lists
@@ -117,7 +118,7 @@ _POOL_COLUMNS = [
 POOLS = ListPage(
     title=_("Capacity"),
     export_name="pools",
-    counted=Plural("%(count)s pool", "%(count)s pools"),
+    counted=Plural(ngettext_lazy("%(count)s pool", "%(count)s pools")),
     search_label=_("Search pools"),
     no_match_title=_("No pool matches"),
     empty_title=_("No pools yet"),
@@ -156,7 +157,7 @@ _SLOT_COLUMNS = [
 SLOTS = ListPage(
     title=_("Slots"),
     export_name="slots",
-    counted=Plural("%(count)s slot", "%(count)s slots"),
+    counted=Plural(ngettext_lazy("%(count)s slot", "%(count)s slots")),
     search_label=_("Search slots"),
     no_match_title=_("No slot matches"),
     empty_title=_("No slots yet"),
@@ -186,7 +187,7 @@ SLOTS = ListPage(
 RESERVATIONS = ListPage(
     title=_("Reservations"),
     export_name="reservations",
-    counted=Plural("%(count)s reservation", "%(count)s reservations"),
+    counted=Plural(ngettext_lazy("%(count)s reservation", "%(count)s reservations")),
     search_label=_("Search reservations"),
     no_match_title=_("No reservation matches"),
     empty_title=_("No reservations yet"),

@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.errors import LcmError, NotFound
@@ -43,7 +44,7 @@ def _kept() -> str:
 RUNS = ListPage(
     title=_("Runs"),
     export_name="runs",
-    counted=Plural("%(count)s run", "%(count)s runs"),
+    counted=Plural(ngettext_lazy("%(count)s run", "%(count)s runs")),
     search_label=_("Search runs"),
     no_match_title=_("No run matches"),
     empty_title=_("No runs yet"),

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 
 from lcm.domain.roles import Role
 from lcm.templatetags.lcm import humanize_name
@@ -65,7 +66,9 @@ def reason_of(row: Any) -> str:
 QUEUE = ListPage(
     title=_("Queue"),
     export_name="reservations-in-the-queue",
-    counted=Plural("%(count)s reservation in the queue", "%(count)s reservations in the queue"),
+    counted=Plural(
+        ngettext_lazy("%(count)s reservation in the queue", "%(count)s reservations in the queue")
+    ),
     search_label=_("Search reservations in the queue"),
     no_match_title=_("No reservation in the queue matches"),
     empty_title=_("No sessions are waiting"),
@@ -110,7 +113,7 @@ QUEUE = ListPage(
 TICKS = ListPage(
     title=_("Ticks"),
     export_name="ticks",
-    counted=Plural("%(count)s tick", "%(count)s ticks"),
+    counted=Plural(ngettext_lazy("%(count)s tick", "%(count)s ticks")),
     search_label=_("Search ticks"),
     no_match_title=_("No tick matches"),
     empty_title=_("No ticks yet"),
@@ -145,7 +148,7 @@ TICKS = ListPage(
 DECISIONS = ListPage(
     title=_("Decisions"),
     export_name="decisions",
-    counted=Plural("%(count)s decision", "%(count)s decisions"),
+    counted=Plural(ngettext_lazy("%(count)s decision", "%(count)s decisions")),
     search_label=_("Search decisions"),
     no_match_title=_("No decision matches"),
     empty_title=_("No decisions yet"),
