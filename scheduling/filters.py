@@ -34,9 +34,7 @@ from scheduling.selectors.slots import search_slots
 
 class PoolFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("name", "description", "system", "runtime")
-    state = ChoicesFilter(
-        choices=list(POOL_STATE_NAMES.items()), label=_("State"), method="in_state"
-    )
+    state = ChoicesFilter(choices=list(POOL_STATE_NAMES.items()), label=_("State"), method="in_state")
     system = df.CharFilter(label=_("System"), max_length=30)
     runtime = df.CharFilter(label=_("Runtime"), max_length=30)
 

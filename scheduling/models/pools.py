@@ -104,7 +104,9 @@ class Pool(DatedModel):
             models.CheckConstraint(
                 name="pool_ports_in_order",
                 condition=Q(first_port__gte=1024, last_port__lte=65_535, first_port__lte=F("last_port")),
-                violation_error_message=_("Ports must be between 1024 and 65535, and the first below the last."),
+                violation_error_message=_(
+                    "Ports must be between 1024 and 65535, and the first below the last."
+                ),
             ),
             models.CheckConstraint(
                 name="pool_leases_positive", condition=Q(max_leases__gte=1, max_slots__gte=1)

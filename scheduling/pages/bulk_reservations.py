@@ -8,7 +8,8 @@ from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
-from django.utils.translation import ngettext_lazy
+from django.utils.translation import gettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.actors import Actor
 from lcm.services.sessions import cancel_sessions
@@ -27,7 +28,8 @@ class BulkMoveForm(ReasonForm):
     """Choose a pool; the service decides whether it suits each session."""
 
     pool = forms.ChoiceField(
-        choices=lambda: [("", "Choose a pool"), *((name, name) for name in enabled_pools())]
+        label=_("Pool"),
+        choices=lambda: [("", gettext("Choose a pool")), *((name, name) for name in enabled_pools())],
     )
     field_order = ("pool", "reason")
 

@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet, Sum
-from django.utils.translation import ngettext_lazy
+from django.utils.translation import gettext, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.actors import Actor
 from lcm.web.bulk_actions import BulkOperation, BulkTexts, Work, for_each_row, register_bulk
-from lcm.web.wording import Plural, count_text
+from lcm.web.wording import Plural
 from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
 from scheduling.pages.lists import SLOTS
 from scheduling.services import slots as services
@@ -32,8 +33,11 @@ def _leases_on(rows: QuerySet[Slot]) -> str:
     """Format the number of leases on the selected slots."""
     leases: int = rows.order_by().aggregate(sum=Sum("lease_count", default=0))["sum"]
     if not leases:
-        return "The slots have no leases."
-    return f"{count_text(leases, 'lease')} in use on these slots."
+        return gettext("The slots have no leases.")
+    text = ngettext(
+        "%(count)s lease in use on these slots.", "%(count)s leases in use on these slots.", leases
+    )
+    return text % {"count": f"{leases:,}"}
 
 
 CORDON = BulkOperation(

@@ -8,19 +8,20 @@ from typing import Any
 
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
-from django.utils.translation import ngettext_lazy
+from django.utils.translation import gettext, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role
 from lcm.pages import lists
 from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
-from lcm.web.wording import Plural, count_text, duration_text
+from lcm.web.wording import Plural, duration_text
 from scheduling import filters
 from scheduling.models import Slot, SlotState
 from scheduling.pages.pool_board import fullest, resource_meters
 from scheduling.pages.supply import supply_of, supply_text
-from scheduling.pages.texts import ready_text
+from scheduling.pages.texts import booked_text, ready_text, waiting_text
 from scheduling.selectors.lead_time import is_advance_booking
-from scheduling.selectors.pools import pool_allocations, pools
+from scheduling.selectors.pools import pool_allocations, pool_state_name, pools
 from scheduling.selectors.reservations import last_reservations, reservation_counts, reservations
 from scheduling.selectors.slots import slots
 
@@ -28,15 +29,18 @@ from scheduling.selectors.slots import slots
 def _pools_lead() -> str:
     rows = list(pools(timezone.now()))
     if not rows:
-        return "**No pools yet.** Sessions wait until there is a pool for their system."
+        return gettext("**No pools yet.** Sessions wait until there is a pool for their system.")
     waiting = sum(row.waiting for row in rows)
     halted = sum(row.state in ("stopped", "backing off") for row in rows)
     more = sum(max(row.max_slots - row.occupied, 0) for row in rows if row.state == "enabled")
     slots = ready_text(sum(row.ready for row in rows), more)
-    first = f"**{slots} · {waiting:,} waiting.**"
+    first = f"**{slots} · {waiting_text(waiting)}.**"
     if not halted:
         return first
-    return f"{first} **{count_text(halted, 'pool')} stopped or backing off.**"
+    text = ngettext(
+        "**%(count)s pool stopped or backing off.**", "**%(count)s pools stopped or backing off.**", halted
+    )
+    return f"{first} {text % {'count': f'{halted:,}'}}"
 
 
 def _slots_lead() -> str:
@@ -48,17 +52,21 @@ def _slots_lead() -> str:
         most=Sum("max_leases", filter=ready, default=0),
     )
     troubled, used = figures["troubled"], figures["leases"]
-    first = f"**{count_text(troubled, 'slot')} in error.**"
+    text = ngettext("**%(count)s slot in error.**", "**%(count)s slots in error.**", troubled)
+    first = text % {"count": f"{troubled:,}"}
     if not figures["ready"]:
         return first
-    leases = f"{used:,} of {count_text(figures['most'], 'lease')} in use"
+    leases = ngettext(
+        "%(used)s of %(count)s lease in use", "%(used)s of %(count)s leases in use", figures["most"]
+    ) % {"used": f"{used:,}", "count": f"{figures['most']:,}"}
     return f"{first} {ready_text(figures['ready'], 0)} · {leases}."
 
 
 def _reservations_lead() -> str:
     held, waiting, ahead = reservation_counts(timezone.now())
-    booked = f" · {ahead:,} booked" if ahead else ""
-    return f"**{held:,} placed · {waiting:,} waiting{booked}.** A reservation is a claim on capacity."
+    placed = ngettext("%(count)s placed", "%(count)s placed", held) % {"count": f"{held:,}"}
+    counts = [placed, waiting_text(waiting), *([booked_text(ahead)] if ahead else [])]
+    return f"**{' · '.join(counts)}.** {gettext('A reservation is a claim on capacity.')}"
 
 
 def _annotate_queue_entry(rows: Sequence[Any]) -> None:
@@ -105,7 +113,7 @@ SESSIONS = replace(
 
 _POOL_COLUMNS = [
     Column(_("Pool"), lambda row: row.name, sort="name"),
-    Column(_("State"), lambda row: row.state.capitalize()),
+    Column(_("State"), lambda row: pool_state_name(row.state)),
     Column(_("System"), lambda row: row.system, sort="system"),
     Column(_("Runtime"), lambda row: row.runtime, sort="runtime"),
     Column(_("Offerings"), lambda row: row.supply),

@@ -7,7 +7,8 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import ngettext_lazy
+from django.utils.translation import gettext, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.errors import LcmError, NotFound
@@ -16,7 +17,7 @@ from lcm.web.access import is_local_address, role_required
 from lcm.web.form_page import FormResult, redirect_with_message
 from lcm.web.list_page import Column, ListPage, list_page
 from lcm.web.pagination import capped_counts
-from lcm.web.wording import Plural, count_text, duration_text
+from lcm.web.wording import Plural, duration_text
 from scheduling.coordination.coordinator import coordinator
 from scheduling.filters import RunFilter
 from scheduling.models import ObserverRun, RunKind
@@ -36,9 +37,14 @@ def _kept() -> str:
     counts = capped_counts({"all": rows, "failed": rows.filter(has_failed())})
     (count, more), (failed, more_failed) = counts["all"], counts["failed"]
     if not count:
-        return "No runs yet."
-    runs = f"More than {count:,} runs" if more else count_text(count, "run")
-    return f"{runs} · more than {failed:,} failed." if more_failed else f"{runs} · {failed:,} failed."
+        return gettext("No runs yet.")
+    runs = gettext("More than %(count)s runs") if more else ngettext("%(count)s run", "%(count)s runs", count)
+    failures = (
+        gettext("more than %(count)s failed")
+        if more_failed
+        else ngettext("%(count)s failed", "%(count)s failed", failed)
+    )
+    return f"{runs % {'count': f'{count:,}'}} · {failures % {'count': f'{failed:,}'}}."
 
 
 RUNS = ListPage(
@@ -71,17 +77,17 @@ RUNS = ListPage(
     search_hint=_("Observer, error"),
     icon="eye",
     empty_hint=_("The beat starts each observer and handler at its interval."),
-    lead=lambda: f"**{_kept()}** Consecutive idle runs are merged into one.",
+    lead=lambda: f"**{_kept()}** {gettext('Consecutive idle runs are merged into one.')}",
 )
 
 
 RUNS_SHOWN = 20
 GROUPS = (
-    (RunKind.OBSERVER, "Observers", "Observers read and record. They change no state."),
+    (RunKind.OBSERVER, _("Observers"), _("Observers read and record. They change no state.")),
     (
         RunKind.HANDLER,
-        "Lifecycle handlers",
-        "Handlers move sessions that stay in a status for too long (stale).",
+        _("Lifecycle handlers"),
+        _("Handlers move sessions that stay in a status for too long (stale)."),
     ),
 )
 
@@ -89,7 +95,7 @@ GROUPS = (
 @require_GET
 @role_required(Role.VIEWER)
 def observer_list(request: HttpRequest) -> HttpResponseBase:
-    context = {**_live(), "crumbs": [("Observers", "")]}
+    context = {**_live(), "crumbs": [(gettext("Observers"), "")]}
     return render(request, "observers/list.html", context)
 
 
@@ -103,7 +109,9 @@ def observer_board(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def run_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, RUNS, crumbs=[("Observers", reverse("observer_list")), ("Runs", "")])
+    return list_page(
+        request, RUNS, crumbs=[(gettext("Observers"), reverse("observer_list")), (gettext("Runs"), "")]
+    )
 
 
 @require_GET
@@ -117,7 +125,7 @@ def observer_detail(request: HttpRequest, name: str) -> HttpResponseBase:
         "each": found,
         "sentence": _sentence_of(found),
         "runs": runs_of(name)[:RUNS_SHOWN],
-        "crumbs": [("Observers", reverse("observer_list")), (name, "")],
+        "crumbs": [(gettext("Observers"), reverse("observer_list")), (name, "")],
     }
     return render(request, "observers/detail.html", context)
 
@@ -136,19 +144,21 @@ def observer_run(request: HttpRequest, name: str) -> HttpResponseBase:
     except LcmError as error:
         messages.error(request, error.message)
         return redirect_with_message(request, FormResult("", back))
-    return redirect_with_message(
-        request, FormResult(f"{name} is enqueued and runs as soon as a worker is free.", back)
-    )
+    text = gettext("%(name)s is enqueued and runs as soon as a worker is free.") % {"name": name}
+    return redirect_with_message(request, FormResult(text, back))
 
 
 def _sentence_of(found: ObserverStatus) -> str:
     """Format the last run and the purpose of an observer."""
     if found.running:
-        first = "Running now."
+        first = gettext("Running now.")
     elif found.last is None:
-        first = "No runs yet."
+        first = gettext("No runs yet.")
     else:
-        first = f"Last run {duration_text(found.now - found.last.started_at)} ago, {found.state}."
+        first = gettext("Last run %(time)s ago, %(state)s.") % {
+            "time": duration_text(found.now - found.last.started_at),
+            "state": found.state_text.lower(),
+        }
     return f"**{first}** {found.text}"
 
 
@@ -170,10 +180,12 @@ def _sentence(rows: list[ObserverStatus]) -> str:
     failed = [row.name for row in rows if row.state == "failed"]
     late = [row.name for row in rows if row.state in ("late", "never ran")]
     if not failed and not late:
-        return f"**{len(rows)} healthy · 0 failing.**"
+        text = ngettext("**%(count)s healthy · 0 failing.**", "**%(count)s healthy · 0 failing.**", len(rows))
+        return text % {"count": len(rows)}
     parts = []
     if failed:
-        parts.append(f"**Failed in the last run: {', '.join(failed)}.**")
+        parts.append(gettext("**Failed in the last run: %(names)s.**") % {"names": ", ".join(failed)})
     if late:
-        parts.append(f"**Late: {', '.join(late)}.** Check that a worker is running.")
+        text = gettext("**Late: %(names)s.** Check that a worker is running.")
+        parts.append(text % {"names": ", ".join(late)})
     return " ".join(parts)

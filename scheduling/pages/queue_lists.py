@@ -6,14 +6,15 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
-from django.utils.translation import ngettext_lazy
+from django.utils.translation import gettext, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role
-from lcm.templatetags.lcm import humanize_name
 from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
-from lcm.web.wording import Plural, count_text
+from lcm.web.wording import Plural
 from scheduling import filters
-from scheduling.pages.ticks import annotate_ticks
+from scheduling.pages.texts import booked_text, waiting_text
+from scheduling.pages.ticks import annotate_ticks, step_name
 from scheduling.selectors import queue
 from scheduling.selectors.pools import tick_summary, ticks
 
@@ -24,30 +25,54 @@ LATELY = timedelta(hours=1)
 def _queue_lead() -> str:
     counts = queue.waiting_by_pool(timezone.now())
     total, ahead = (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0)
-    booked = f" {ahead:,} booked." if ahead else ""
+    booked = f"{booked_text(ahead)}." if ahead else ""
     if not total:
-        rest = booked or " The next tick of its pool places a new session."
-        return f"**0 waiting.**{rest}"
-    listed = ", ".join(f"{count:,} in {pool}" for pool, (count, _) in sorted(counts.items()) if count)
-    return f"**{total:,} waiting:** {listed}.{booked}"
+        rest = booked or gettext("The next tick of its pool places a new session.")
+        return f"**{waiting_text(0)}.** {rest}"
+    listed = [
+        gettext("%(count)s in %(pool)s") % {"count": f"{waiting:,}", "pool": pool}
+        for pool, (waiting, _ahead) in sorted(counts.items())
+        if waiting
+    ]
+    lead = ngettext("**%(count)s waiting:** %(pools)s.", "**%(count)s waiting:** %(pools)s.", total)
+    return f"{lead % {'count': f'{total:,}', 'pools': ', '.join(listed)}} {booked}".rstrip()
 
 
 def _ticks_lead() -> str:
     failed, slowest = tick_summary(timezone.now() - LATELY)
-    rest = "A tick places sessions, launches slots and drains idle ones. Consecutive idle ticks are merged."
+    rest = gettext(
+        "A tick places sessions, launches slots and drains idle ones. Consecutive idle ticks are merged."
+    )
     if slowest is None:
-        return f"**No tick has run in the last hour.** {rest}"
-    ticks = f"{count_text(failed, 'tick')} failed" if failed else "No tick failed"
-    return f"**{ticks} in the last hour; slowest: {slowest:,} ms.** {rest}"
+        return f"{gettext('**No tick has run in the last hour.**')} {rest}"
+    values = {"count": f"{failed:,}", "slowest": f"{slowest:,}"}
+    if not failed:
+        first = gettext("**No tick failed in the last hour; slowest: %(slowest)s ms.**")
+    else:
+        first = ngettext(
+            "**%(count)s tick failed in the last hour; slowest: %(slowest)s ms.**",
+            "**%(count)s ticks failed in the last hour; slowest: %(slowest)s ms.**",
+            failed,
+        )
+    return f"{first % values} {rest}"
 
 
 def _decisions_lead() -> str:
     placed, unplaced, more = queue.decided_since(timezone.now() - LATELY)
-    rest = "One row per new outcome."
+    rest = gettext("One row per new outcome.")
     if not placed + unplaced:
-        return f"**No decisions in the last hour.** {rest}"
-    counted = f" (newest {placed + unplaced:,} decisions)" if more else ""
-    return f"**Last hour: {placed:,} placed, {unplaced:,} not placed{counted}.** {rest}"
+        return f"{gettext('**No decisions in the last hour.**')} {rest}"
+    first = gettext("**Last hour: %(placed)s placed, %(unplaced)s not placed.**")
+    if more:
+        first = gettext(
+            "**Last hour: %(placed)s placed, %(unplaced)s not placed (newest %(count)s decisions).**"
+        )
+    values = {
+        "placed": f"{placed:,}",
+        "unplaced": f"{unplaced:,}",
+        "count": f"{placed + unplaced:,}",
+    }
+    return f"{first % values} {rest}"
 
 
 def factors_text(row: Any) -> str:
@@ -59,7 +84,7 @@ def factors_text(row: Any) -> str:
 
 def reason_of(row: Any) -> str:
     if row.decision is None:
-        return "Not evaluated by a tick yet."
+        return gettext("Not evaluated by a tick yet.")
     return str(row.decision.why) if row.decision.why else row.decision.get_outcome_display()
 
 
@@ -125,7 +150,7 @@ TICKS = ListPage(
         Column(_("Result"), lambda row: row.did),
         Column(
             _("Errors"),
-            lambda row: "; ".join(f"{humanize_name(step)}: {text}" for step, text in row.errors.items()),
+            lambda row: "; ".join(f"{step_name(step)}: {text}" for step, text in row.errors.items()),
         ),
         Column(_("Steps"), lambda row: row.step_ms),
         Column(
