@@ -21,7 +21,7 @@ from scheduling.pages.pool_board import fullest, resource_meters
 from scheduling.pages.supply import supply_of, supply_text
 from scheduling.pages.texts import booked_text, ready_text, waiting_text
 from scheduling.selectors.lead_time import is_advance_booking
-from scheduling.selectors.pools import pool_allocations, pool_state_name, pools
+from scheduling.selectors.pools import HALTED_STATES, pool_allocations, pool_state_name, pools
 from scheduling.selectors.reservations import last_reservations, reservation_counts, reservations
 from scheduling.selectors.slots import slots
 
@@ -31,7 +31,7 @@ def _pools_lead() -> str:
     if not rows:
         return gettext("**No pools yet.** Sessions wait until there is a pool for their system.")
     waiting = sum(row.waiting for row in rows)
-    halted = sum(row.state in ("stopped", "backing off") for row in rows)
+    halted = sum(row.state in HALTED_STATES for row in rows)
     more = sum(max(row.max_slots - row.occupied, 0) for row in rows if row.state == "enabled")
     slots = ready_text(sum(row.ready for row in rows), more)
     first = f"**{slots} · {waiting_text(waiting)}.**"

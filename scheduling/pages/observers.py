@@ -22,6 +22,7 @@ from scheduling.coordination.coordinator import coordinator
 from scheduling.filters import RunFilter
 from scheduling.models import ObserverRun, RunKind
 from scheduling.selectors.observers import (
+    NEVER_RAN,
     ObserverStatus,
     has_failed,
     observer_status,
@@ -178,7 +179,7 @@ def _live() -> dict[str, object]:
 def _sentence(rows: list[ObserverStatus]) -> str:
     """Format the number of healthy and failing observers."""
     failed = [row.name for row in rows if row.state == "failed"]
-    late = [row.name for row in rows if row.state in ("late", "never ran")]
+    late = [row.name for row in rows if row.state in ("late", NEVER_RAN)]
     if not failed and not late:
         text = ngettext("**%(count)s healthy · 0 failing.**", "**%(count)s healthy · 0 failing.**", len(rows))
         return text % {"count": len(rows)}

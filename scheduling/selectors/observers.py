@@ -25,13 +25,14 @@ logger = logging.getLogger(__name__)
 LATE_AFTER = 2
 SLACK = timedelta(seconds=30)
 BEFORE_ALL = datetime(1970, 1, 1, tzinfo=UTC)
-STATES = ("healthy", "running", "late", "failed", "never ran")
+NEVER_RAN = "never ran"
+STATES = ("healthy", "running", "late", "failed", NEVER_RAN)
 STATE_NAMES = {
     "healthy": _("Healthy"),
     "running": _("Running"),
     "late": _("Late"),
     "failed": _("Failed"),
-    "never ran": _("Never ran"),
+    NEVER_RAN: _("Never ran"),
 }
 
 
@@ -61,7 +62,7 @@ class ObserverStatus:
         if self.running:
             return "running"
         if self.last is None:
-            return "never ran"
+            return NEVER_RAN
         if self.last.error or self.last.failure_count:
             return "failed"
         return "late" if self.is_late else "healthy"

@@ -28,12 +28,15 @@ from scheduling.models import (
 )
 from scheduling.selectors.lead_time import QUEUED_SINCE, is_queued
 
-POOL_STATES = ("enabled", "off", "stopped", "backing off")
+BACKING_OFF = "backing off"
+POOL_STATES = ("enabled", "off", "stopped", BACKING_OFF)
+# States of enabled pools that launch nothing.
+HALTED_STATES = ("stopped", BACKING_OFF)
 POOL_STATE_NAMES = {
     "enabled": _("Enabled"),
     "off": _("Off"),
     "stopped": _("Stopped"),
-    "backing off": _("Backing off"),
+    BACKING_OFF: _("Backing off"),
 }
 
 
@@ -73,7 +76,7 @@ def pool_state(now: datetime) -> Case:
     return Case(
         When(enabled=False, then=Value("off")),
         When(~Q(stopped_reason=""), then=Value("stopped")),
-        When(backoff_until__gt=now, then=Value("backing off")),
+        When(backoff_until__gt=now, then=Value(BACKING_OFF)),
         default=Value("enabled"),
     )
 
