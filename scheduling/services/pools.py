@@ -289,7 +289,7 @@ def choose_pool(
     return min(able, key=lambda pool: (bool(pool.stopped_reason), pool.waiting / pool.max_slots, pool.name))
 
 
-def _no_pool_message(system: str, problems: Mapping[Pool, str]) -> str:
+def _no_pool_message(system: str, problems: Mapping[Any, str]) -> str:
     """Return the message if no pool fits; mentions if only spot capacity is the obstacle."""
     if not problems:
         return _("No pool for %(system)s is enabled.") % {"system": system}
