@@ -35,7 +35,7 @@ class Plural:
         number = f"{count:,}"
         shown = gettext("more than %(count)s") % {"count": number} if is_capped else number
         # The first % selects the form for the count; it fills only positional placeholders.
-        form: str = self.forms % count  # type: ignore[operator]
+        form: str = self.forms % count
         return form % {"count": shown, **values}
 
 
@@ -76,10 +76,13 @@ def count_text(count: int, one: str, many: str = "") -> str:
 
 def core_count_text(value: Decimal) -> str:
     """Return `1 core`, `2.5 cores`, with a non-breaking space."""
-    # Fractions have the plural.
-    count = int(value) if value == int(value) else 2
-    text = ngettext("%(count)s core", "%(count)s cores", count) % {"count": amount_text(value)}
+    text = ngettext("%(count)s core", "%(count)s cores", plural_number(value)) % {"count": amount_text(value)}
     return text.replace(" ", NBSP)
+
+
+def plural_number(value: Decimal) -> int:
+    """Return the number that selects the form for an amount; fractions have the plural."""
+    return int(value) if value == int(value) else 2
 
 
 def amount_text(value: Decimal) -> str:
