@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
-from django.utils.translation import gettext, ngettext_lazy
+from django.utils.translation import gettext, ngettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.lifecycle import SessionStatus
@@ -411,7 +411,9 @@ def _jobs_lead() -> str:
     counts = jobs.job_counts()
     figures = [_UNFINISHED_JOBS.text(counts.unfinished)]
     if counts.failed:
-        figures.append(gettext("%(count)s failed") % {"count": f"{counts.failed:,}"})
+        figures.append(
+            ngettext("%(count)s failed", "%(count)s failed", counts.failed) % {"count": f"{counts.failed:,}"}
+        )
     if counts.refusing:
         figures.append(gettext("%(count)s with rejected rows") % {"count": f"{counts.refusing:,}"})
     kept = _JOBS_KEPT.text(settings.CONFIG["JOB_DAYS"])
