@@ -53,22 +53,22 @@ class Fleet:
     clock: Clock
     runtime: FakeRuntime
 
-    def fresh(self) -> Pool:
+    def reload_pool(self) -> Pool:
         self.pool = Pool.objects.get(pk=self.pool.pk)
         return self.pool
 
     def tick(self) -> TickReport:
-        report = scheduling_tick(self.fresh(), self.runtime, self.clock, NoMetrics())
+        report = scheduling_tick(self.reload_pool(), self.runtime, self.clock, NoMetrics())
         assert report is not None
         return report
 
-    def clean_tick(self) -> TickReport:
+    def tick_without_errors(self) -> TickReport:
         report = self.tick()
         assert report.errors == {}
         return report
 
     def context(self) -> TickContext:
-        return TickContext(self.fresh(), self.runtime, self.clock(), is_lease_held=lambda: True)
+        return TickContext(self.reload_pool(), self.runtime, self.clock(), is_lease_held=lambda: True)
 
     def launch(self) -> None:
         """Run the open launch attempts, as the tasks do."""
@@ -76,7 +76,7 @@ class Fleet:
             perform_launch(attempt.pk, self.runtime, self.clock)
 
     def reconcile(self) -> ReconcilePass:
-        world = reconcile_pool(self.fresh(), self.runtime, self.clock)
+        world = reconcile_pool(self.reload_pool(), self.runtime, self.clock)
         assert world is not None
         return world
 
@@ -106,7 +106,7 @@ class Fleet:
     def slot(self, state: SlotState = S.READY, **fields: Any) -> Slot:
         """Create a slot in a state by its transitions; with an instance unless EMPTY or LAUNCHING."""
         numbers = Slot.objects.filter(pool=self.pool).count()
-        pool = self.fresh()
+        pool = self.reload_pool()
         slot = Slot.objects.create(
             pool=pool,
             number=numbers + 1,
@@ -131,10 +131,12 @@ class Fleet:
         values = {"holder": "a class", "resources": {"cpu_cores": Decimal(str(cpu))}, "pool": self.pool.name}
         return create_reservation(**{**values, **fields}, actor=SYSTEM, now=self.clock())
 
-    def put(self, held: Reservation | LabletSession, slot: Slot) -> Reservation:
+    def assign(self, held: Reservation | LabletSession, slot: Slot) -> Reservation:
         """Assign a reservation, or a session's reservation, to this slot."""
-        reservation = held if isinstance(held, Reservation) else active_of(held)
-        assert assign_slots(self.fresh(), [placing(self.fresh(), reservation, slot)], now=self.clock())
+        reservation = held if isinstance(held, Reservation) else active_reservation(held)
+        assert assign_slots(
+            self.reload_pool(), [placement_verdict(self.reload_pool(), reservation, slot)], now=self.clock()
+        )
         held.refresh_from_db()
         slot.refresh_from_db()
         reservation.refresh_from_db()
@@ -150,7 +152,7 @@ class Fleet:
         self.runtime.error = error
         slot = Slot.objects.select_related("pool").get(pk=slot.pk)
         if state != S.BOOTING:
-            self.runtime.turn(slot.instance_id, InstanceState.RUNNING)
+            self.runtime.set_state(slot.instance_id, InstanceState.RUNNING)
         for to in WAY_TO[state]:
             extra = {"idle_since": self.clock()} if to == S.READY else {}
             if to == S.ERROR:
@@ -158,11 +160,11 @@ class Fleet:
             assert move_slot(slot=slot, to=to, now=self.clock(), **extra)
 
 
-def active_of(session: LabletSession) -> Reservation:
+def active_reservation(session: LabletSession) -> Reservation:
     return Reservation.objects.get(session=session, phase__in=(Phase.PENDING, Phase.READY))
 
 
-def launches(fleet: Fleet) -> list[str]:
+def requested_offerings(fleet: Fleet) -> list[str]:
     """Return the offerings that were requested."""
     return [name for call, name in fleet.runtime.calls if call == "launch"]
 
@@ -173,7 +175,7 @@ def phases(rows: Iterable[Reservation]) -> list[str]:
     return [found[row.pk] for row in rows]
 
 
-def placing(pool: Pool, reservation: Reservation, slot: Slot) -> Verdict:
+def placement_verdict(pool: Pool, reservation: Reservation, slot: Slot) -> Verdict:
     """Return the decision of a cycle that places the reservation on this slot."""
     snapshot = snapshot_of(
         pool, read_configuration(""), now=reservation.created_at, limit=1, only=reservation.pk

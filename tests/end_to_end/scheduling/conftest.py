@@ -1,3 +1,14 @@
 """Fixtures of a pool that a test drives by hand."""
 
-from tests.support.capacity_fixtures import clock, fleet, lab, lab_on, loose, mixed, now, pool, runtime, tuned  # noqa: F401
+from tests.support.capacity_fixtures import (
+    clock,
+    fleet,
+    new_session,
+    session_on,
+    preemptible_requester,
+    mixed_fleet,
+    now,
+    pool,
+    runtime,
+    configure_pool,
+)  # noqa: F401

@@ -32,7 +32,7 @@ def drive(fleet, seconds: int, every: int = 5) -> list[float]:
     asked, start = [], fleet.clock()
     while (passed := (fleet.clock() - start).total_seconds()) < seconds:
         before = fleet.runtime.count("launch")
-        report = fleet.clean_tick()
+        report = fleet.tick_without_errors()
         for attempt in [*report.attempts, *attempts_to_redrive(fleet.pool, now=fleet.clock())]:
             perform_launch(attempt, fleet.runtime, fleet.clock)
         fleet.reconcile()
@@ -60,11 +60,11 @@ def test_a_provider_that_never_answers_is_given_up_with_a_growing_back_off(fleet
     fleet.runtime.error = None
     drive(fleet, 1900, every=30)
     assert phases([claim]) == [Phase.READY]
-    assert fleet.fresh().failures == 0
+    assert fleet.reload_pool().failures == 0
 
 
-def test_launches_that_fail_together_are_one_failure(tuned):
-    fleet = tuned(max_slots=6, min_slots=6)
+def test_launches_that_fail_together_are_one_failure(configure_pool):
+    fleet = configure_pool(max_slots=6, min_slots=6)
     fleet.runtime.error = RuntimeFailure("strange")
     attempts = fleet.tick().attempts
     # As if all were requested before the first had failed.
@@ -72,7 +72,7 @@ def test_launches_that_fail_together_are_one_failure(tuned):
     for attempt in attempts:
         perform_launch(attempt, fleet.runtime, fleet.clock)
     assert fleet.runtime.count("launch") == 6
-    assert fleet.fresh().failures == 1
+    assert fleet.reload_pool().failures == 1
     assert fleet.pool.backoff_until == fleet.clock() + timedelta(minutes=5)
     assert {slot.state_deadline for slot in fleet.slots(S.ERROR)} == {fleet.pool.backoff_until}
 
@@ -86,7 +86,7 @@ def test_a_wait_that_is_made_longer_began_before(fleet, error):
     fleet.runtime.error = error
     (attempt,) = LaunchAttempt.objects.all()
     perform_launch(attempt.pk, fleet.runtime, fleet.clock)
-    assert fleet.fresh().backoff_until > fleet.clock() + timedelta(seconds=1)
+    assert fleet.reload_pool().backoff_until > fleet.clock() + timedelta(seconds=1)
     assert fleet.pool.backoff_since == since
 
 
@@ -98,7 +98,7 @@ def test_a_short_wait_does_not_end_a_longer_one(fleet, error):
     Pool.objects.update(backoff_until=until, failures=3)
     fleet.runtime.error = error
     fleet.launch()
-    assert (fleet.fresh().backoff_until, len(slots)) == (until, 2)
+    assert (fleet.reload_pool().backoff_until, len(slots)) == (until, 2)
 
 
 @pytest.mark.parametrize(
@@ -109,29 +109,29 @@ def test_a_short_wait_does_not_end_a_longer_one(fleet, error):
         ({"backoff_until": "2026-03-02T08:05:00Z"}, "backing off"),
     ],
 )
-def test_a_launch_begun_before_the_pool_stopped_is_not_requested(tuned, change, said):
-    fleet = tuned(min_slots=3)
+def test_a_launch_begun_before_the_pool_stopped_is_not_requested(configure_pool, change, said):
+    fleet = configure_pool(min_slots=3)
     fleet.tick()
-    tuned(**change)
+    configure_pool(**change)
     fleet.launch()
     assert fleet.runtime.calls == []
     assert fleet.states() == [S.EMPTY] * 3
     assert all(said in attempt.error for attempt in LaunchAttempt.objects.all())
 
 
-def test_an_attempt_that_may_have_an_instance_is_requested_even_then(tuned):
-    fleet = tuned(min_slots=1)
+def test_an_attempt_that_may_have_an_instance_is_requested_even_then(configure_pool):
+    fleet = configure_pool(min_slots=1)
     fleet.tick()
-    fleet.runtime.loses_answers = True
+    fleet.runtime.loses_responses = True
     fleet.launch()
-    fleet.runtime.loses_answers = False
-    tuned(backoff_until=fleet.clock() + timedelta(minutes=5))
+    fleet.runtime.loses_responses = False
+    configure_pool(backoff_until=fleet.clock() + timedelta(minutes=5))
     fleet.launch()
     assert (fleet.states(), len(fleet.runtime.alive)) == ([S.BOOTING], 1)
 
 
-def test_two_hundred_launches_of_a_throttled_pool_are_few_calls(tuned):
-    fleet = tuned(max_slots=200, min_slots=200)
+def test_two_hundred_launches_of_a_throttled_pool_are_few_calls(configure_pool):
+    fleet = configure_pool(max_slots=200, min_slots=200)
     fleet.tick()
     fleet.runtime.error = Throttled("slow down")
     fleet.launch()
@@ -139,7 +139,7 @@ def test_two_hundred_launches_of_a_throttled_pool_are_few_calls(tuned):
 
 
 def test_a_launch_that_lost_its_lease_requests_nothing_more(fleet):
-    fleet.runtime.on_offer = [Offering("large-a"), Offering("large-b")]
+    fleet.runtime.available_offerings = [Offering("large-a"), Offering("large-b")]
     attempt = fleet.slot(S.LAUNCHING).attempts.get()
 
     def taken_over(request):
@@ -165,4 +165,4 @@ def test_giving_up_is_counted_once(fleet):
     before = lost()
     for _ in range(2):
         abandon_attempt(attempt, now=fleet.clock(), reason="no answer")
-    assert (lost() - before, fleet.fresh().failures) == (1, 1)
+    assert (lost() - before, fleet.reload_pool().failures) == (1, 1)

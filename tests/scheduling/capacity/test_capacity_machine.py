@@ -198,7 +198,7 @@ class CapacityMachine(RuleBasedStateMachine):
 
     @rule()
     def tick(self) -> None:
-        self.fleet.clean_tick()
+        self.fleet.tick_without_errors()
 
     @rule()
     def two_ticks_at_once(self) -> None:
@@ -208,7 +208,7 @@ class CapacityMachine(RuleBasedStateMachine):
         def after_the_other(*arguments: Any, **fields: Any) -> int:
             place.assign_slots = real
             expire_leases()
-            self.fleet.clean_tick()
+            self.fleet.tick_without_errors()
             return real(*arguments, **fields)
 
         place.assign_slots = after_the_other
@@ -239,9 +239,9 @@ class CapacityMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.fleet.open_attempts())
     @rule(number=which)
     def launch_and_lose_the_answer(self, number: int) -> None:
-        self.runtime.loses_answers = True
+        self.runtime.loses_responses = True
         perform_launch(pick(self.fleet.open_attempts(), number).pk, self.runtime, self.clock)
-        self.runtime.loses_answers = False
+        self.runtime.loses_responses = False
 
     @precondition(lambda self: self.fleet.open_attempts())
     @rule(number=which, called=st.booleans())
@@ -266,7 +266,7 @@ class CapacityMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.runtime.alive)
     @rule(number=which)
     def switched_off(self, number: int) -> None:
-        self.runtime.turn(pick(self.runtime.alive, number).id, InstanceState.STOPPED)
+        self.runtime.set_state(pick(self.runtime.alive, number).id, InstanceState.STOPPED)
 
     @precondition(lambda self: self.fleet.slots(*LIVE))
     @rule(number=which)
@@ -284,9 +284,9 @@ class CapacityMachine(RuleBasedStateMachine):
     @rule()
     def look_without_seeing(self) -> None:
         """Reconcile while the provider cannot list instances."""
-        self.runtime.blind = RuntimeFailure("no route to host")
+        self.runtime.describe_error = RuntimeFailure("no route to host")
         self.fleet.reconcile()
-        self.runtime.blind = None
+        self.runtime.describe_error = None
 
     @precondition(lambda self: self.fleet.slots())
     @rule(number=which, action=st.sampled_from(["drain", "terminate", "cordon", "uncordon", "retry"]))
@@ -313,7 +313,7 @@ class CapacityMachine(RuleBasedStateMachine):
     @invariant()
     def promises_are_kept(self) -> None:
         if hasattr(self, "fleet"):
-            check_rows(self.fleet.fresh())
+            check_rows(self.fleet.reload_pool())
             idle = Slot.objects.filter(state=SlotState.DRAINING, reason="idle", lease_count__gt=0)
             assert not idle.exists(), "a slot with a lease was drained by idleness"
             assert all(each.launched_at for each in self.unknown())
@@ -341,13 +341,13 @@ class CapacityMachine(RuleBasedStateMachine):
         for slot in self.fleet.slots(*LIVE):
             if slot.cordoned:
                 cordon_slot(slot=slot, cordoned=False, reason="over", actor=SYSTEM, now=self.clock())
-        if self.fleet.fresh().stopped_reason:
+        if self.fleet.reload_pool().stopped_reason:
             update_pool(pool=self.fleet.pool, actor=SYSTEM, description="mended")
 
     def settle(self) -> None:
         for _ in range(40):
             self.round(120)
-            check_rows(self.fleet.fresh())
+            check_rows(self.fleet.reload_pool())
             if self.is_settled():
                 return
         raise AssertionError(f"not settled: {self.fleet.states()}, alive {self.runtime.alive}")
@@ -365,7 +365,7 @@ class CapacityMachine(RuleBasedStateMachine):
         slots = self.fleet.slots()
         ready = [slot for slot in slots if slot.state == SlotState.READY]
         rest = {slot.state for slot in slots} - {SlotState.READY, SlotState.EMPTY}
-        return not rest and len(ready) == len(self.runtime.alive) == self.fleet.fresh().floor
+        return not rest and len(ready) == len(self.runtime.alive) == self.fleet.reload_pool().floor
 
     # --- queries --------------------------------------------------------------------------------------
 

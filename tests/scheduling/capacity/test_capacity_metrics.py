@@ -19,11 +19,11 @@ def figures() -> dict[str, dict[tuple[str, ...], float]]:
     }
 
 
-def test_slots_reservations_leases_and_the_queue_are_counted(tuned):
-    fleet = tuned(warm_slots=3)
+def test_slots_reservations_leases_and_the_queue_are_counted(configure_pool):
+    fleet = configure_pool(warm_slots=3)
     slot = fleet.slot()
     fleet.slot(), fleet.slot(SlotState.BOOTING)
-    fleet.put(fleet.reservation(), slot)
+    fleet.assign(fleet.reservation(), slot)
     fleet.reservation(), fleet.reservation()
     TickRun.objects.create(pool=fleet.pool, started_at=START, duration_ms=1, counts={"unmet": 2})
     seen = figures()
@@ -35,8 +35,8 @@ def test_slots_reservations_leases_and_the_queue_are_counted(tuned):
     assert seen["lcm_warm_slots_missing"] == {("cml-eu",): 2}
 
 
-def test_ticks_and_observers_have_their_times(tuned):
-    fleet = tuned()
+def test_ticks_and_observers_have_their_times(configure_pool):
+    fleet = configure_pool()
     TickRun.objects.create(pool=fleet.pool, started_at=START, duration_ms=1)
     ObserverRun.objects.create(observer="usage-record", started_at=START, duration_ms=1, failure_count=2)
     seen = figures()
@@ -58,11 +58,11 @@ def test_an_empty_pool_has_figures_too(pool, name):
 
 
 @pytest.mark.parametrize("change", [{"cordoned": True}, {"interruption_deadline": START}])
-def test_a_slot_that_accepts_no_sessions_is_not_warm(tuned, change):
-    fleet = tuned(warm_slots=1)
+def test_a_slot_that_accepts_no_sessions_is_not_warm(configure_pool, change):
+    fleet = configure_pool(warm_slots=1)
     fleet.slot(**change)
     assert figures()["lcm_warm_slots_missing"] == {("cml-eu",): 1}
-    tuned(enabled=False)
+    configure_pool(enabled=False)
     assert figures()["lcm_warm_slots_missing"] == {("cml-eu",): 0}
 
 
@@ -76,7 +76,7 @@ def test_a_tick_is_timed_by_step_and_its_placements_counted(fleet):
     names = [("lcm_tick_seconds_count", {}), ("lcm_tick_step_seconds_count", {"step": "place"})]
     before = [value(name, pool="cml-eu", **labels) for name, labels in names]
     placed = value("lcm_placements_total", pool="cml-eu")
-    scheduling_tick(fleet.fresh(), fleet.runtime, fleet.clock, TickMetrics())
+    scheduling_tick(fleet.reload_pool(), fleet.runtime, fleet.clock, TickMetrics())
     after = [value(name, pool="cml-eu", **labels) for name, labels in names]
     assert [new - old for new, old in zip(after, before, strict=True)] == [1, 1]
     assert value("lcm_placements_total", pool="cml-eu") == placed + 1

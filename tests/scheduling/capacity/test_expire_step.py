@@ -26,7 +26,7 @@ def test_a_waiting_claim_expires_at_the_end_of_its_time(fleet, seconds, phase):
 
 def test_a_claim_that_holds_a_slot_gives_its_lease_back_when_it_expires(fleet):
     slot = fleet.slot()
-    claim = fleet.put(fleet.reservation(ttl=60), slot)
+    claim = fleet.assign(fleet.reservation(ttl=60), slot)
     assert slot.lease_count == 1
     ended_at = fleet.clock.advance(seconds=60)
     expire(fleet.context())
@@ -39,7 +39,7 @@ def test_a_claim_that_holds_a_slot_gives_its_lease_back_when_it_expires(fleet):
 def test_many_on_several_slots_each_give_back_their_own(fleet):
     slots = [fleet.slot(), fleet.slot()]
     for ttl, slot in ((60, 0), (60, 0), (60, 1), (999, 1), (999, 0)):
-        fleet.put(fleet.reservation(ttl=ttl), slots[slot])
+        fleet.assign(fleet.reservation(ttl=ttl), slots[slot])
     fleet.clock.advance(seconds=60)
     expire(fleet.context())
     for slot in slots:
@@ -47,10 +47,10 @@ def test_many_on_several_slots_each_give_back_their_own(fleet):
     assert [slot.lease_count for slot in slots] == [1, 1]
 
 
-def test_a_session_has_no_time_in_which_to_renew(fleet, lab):
-    session = lab()
+def test_a_session_has_no_time_in_which_to_renew(fleet, new_session):
+    session = new_session()
     fleet.clock.advance(days=3)
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert phases(session.reservations.all()) == [Phase.PENDING]
 
 

@@ -29,7 +29,7 @@ def ends_by_itself(fleet):
 
     def launch_and_end(request):
         instance = launch(request)
-        fleet.runtime.turn(instance.id, InstanceState.GONE)
+        fleet.runtime.set_state(instance.id, InstanceState.GONE)
         return instance
 
     fleet.runtime.launch = launch_and_end
@@ -41,7 +41,7 @@ def test_launches_are_bounded_by_the_back_off_and_the_demand_stays(fleet, fail):
     fail(fleet)
     for _ in range(2 * 60):
         fleet.round(60)
-    failures = fleet.fresh().failures
+    failures = fleet.reload_pool().failures
     assert failures >= 3
     assert fleet.runtime.count("launch") in (failures, failures + 1)
     assert fleet.tick().counts["unmet"] == 1
@@ -56,7 +56,7 @@ def test_it_continues_when_workers_answer_again(fleet):
     for _ in range(40):
         fleet.round(60)
     claim.refresh_from_db()
-    assert (claim.phase, fleet.fresh().failures, fleet.pool.backoff_until) == ("READY", 0, None)
+    assert (claim.phase, fleet.reload_pool().failures, fleet.pool.backoff_until) == ("READY", 0, None)
 
 
 @pytest.mark.parametrize(("state", "seconds"), [(S.BOOTING, 300), (S.BINDING, 180)])
@@ -68,7 +68,10 @@ def test_slots_that_are_overdue_together_count_once(fleet, state, seconds):
     fleet.clock.advance(seconds=seconds)
     fleet.reconcile()
     assert fleet.states() == [S.TERMINATING] * 3
-    assert (fleet.fresh().failures, fleet.pool.backoff_until) == (1, fleet.clock() + timedelta(minutes=5))
+    assert (fleet.reload_pool().failures, fleet.pool.backoff_until) == (
+        1,
+        fleet.clock() + timedelta(minutes=5),
+    )
 
 
 def test_a_termination_by_a_user_during_boot_is_no_failure(fleet, as_operator):
@@ -76,7 +79,7 @@ def test_a_termination_by_a_user_during_boot_is_no_failure(fleet, as_operator):
     terminate_slot(slot=slot, reason="not now", actor=as_operator, now=fleet.clock())
     for _ in range(3):
         fleet.reconcile()
-    assert (fleet.states(), fleet.fresh().failures) == ([S.EMPTY], 0)
+    assert (fleet.states(), fleet.reload_pool().failures) == ([S.EMPTY], 0)
 
 
 def test_an_interruption_during_boot_is_no_failure(fleet):
@@ -84,14 +87,14 @@ def test_an_interruption_during_boot_is_no_failure(fleet):
     record_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
     fleet.runtime.vanish(slot.instance_id)
     fleet.reconcile()
-    assert (fleet.states(), fleet.fresh().failures) == ([S.EMPTY], 0)
+    assert (fleet.states(), fleet.reload_pool().failures) == ([S.EMPTY], 0)
 
 
-def test_a_listed_worker_that_does_not_answer_does_not_block_the_other_probes(tuned):
+def test_a_listed_worker_that_does_not_answer_does_not_block_the_other_probes(configure_pool):
     listed = [{"name": name, "endpoint": f"https://{name}.example.org"} for name in ("a", "b")]
-    fleet = tuned(runtime="static", runtime_settings={"workers": listed}, max_slots=2, min_slots=2)
+    fleet = configure_pool(runtime="static", runtime_settings={"workers": listed}, max_slots=2, min_slots=2)
     fleet.runtime = StaticRuntime("cml-eu", fleet.pool.runtime_settings)
     fleet.runtime.probe = lambda instance: Health(instance.id == "b", "off")
     for _ in range(30):
         fleet.round(60)
-    assert (fleet.slots()[1].state, fleet.fresh().failures) == (S.READY, 0)
+    assert (fleet.slots()[1].state, fleet.reload_pool().failures) == (S.READY, 0)

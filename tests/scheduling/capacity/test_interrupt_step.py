@@ -97,9 +97,11 @@ def test_a_second_notice_does_not_move_the_deadline(fleet):
     ],
 )
 @pytest.mark.parametrize("state", [S.READY, S.DRAINING])
-def test_its_sessions_stop_and_the_ones_not_started_are_requeued(fleet, lab_on, state, status, after, phase):
+def test_its_sessions_stop_and_the_ones_not_started_are_requeued(
+    fleet, session_on, state, status, after, phase
+):
     slot = fleet.slot()
-    session = lab_on(slot, status)
+    session = session_on(slot, status)
     type(slot).objects.filter(pk=slot.pk).update(state=state)
     slot.refresh_from_db()
     notice(fleet, slot)
@@ -116,7 +118,7 @@ def running(fleet, project, operator):
     def make(slot, *, preemptible=True, **fields):
         definition = make_definition(pool=fleet.pool.name, preemptible=preemptible)
         session = make_session(definition, project, operator, now=fleet.clock(), **fields)
-        fleet.put(session, slot)
+        fleet.assign(session, slot)
         for step in WAY_TO[SessionStatus.RUNNING][1:]:
             transition_session(session=session, to=step, actor=SYSTEM, now=fleet.clock())
         return session
@@ -129,7 +131,7 @@ def follow(fleet, session, *moments):
     begun, statuses = fleet.clock(), []
     for moment in moments:
         fleet.clock.now = begun + timedelta(seconds=moment)
-        fleet.clean_tick()
+        fleet.tick_without_errors()
         session.refresh_from_db()
         statuses.append(session.status)
     return statuses
@@ -185,10 +187,10 @@ def test_an_interrupted_session_is_not_requested_again_without_need_or_permissio
         status=DefinitionStatus.DEPRECATED
     )
     notice(fleet, slot)
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     cancel_session(session=ended, actor=SYSTEM, now=fleet.clock(), reason="done")
     fleet.clock.advance(seconds=80)
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert LabletSession.objects.count() == 4
     for session in (kept, inactive, short):
         session.refresh_from_db()
@@ -201,11 +203,11 @@ def test_a_session_that_is_extended_during_the_notice_is_requested_again_until_i
     slot = fleet.slot()
     session = running(slot, ends_at=fleet.clock() + timedelta(seconds=90))
     notice(fleet, slot)
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     later = fleet.clock() + timedelta(hours=1)
     extend_session(session=session, ends_at=later, actor=SYSTEM, now=fleet.clock())
     fleet.clock.advance(seconds=80)
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert [each.ends_at for each in others(session)] == [later]
 
 
@@ -255,7 +257,7 @@ def test_a_notice_that_is_withdrawn_leaves_a_running_session_alone(fleet, runnin
 
 def test_bare_holders_keep_their_claim_until_the_deadline_and_lose_it_then(fleet):
     slot = fleet.slot()
-    claim = fleet.put(fleet.reservation(ttl=9999), slot)
+    claim = fleet.assign(fleet.reservation(ttl=9999), slot)
     notice(fleet, slot)
     interrupt(fleet.context())
     assert phases([claim]) == [Phase.READY]

@@ -67,14 +67,14 @@ def test_launches_for_demand(fleet, claims, in_flight, expected):
 
 
 @pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
-def test_slots_beyond_a_smaller_maximum_take_its_places(tuned, step):
+def test_slots_beyond_a_smaller_maximum_take_its_places(configure_pool, step):
     """One is in use and one terminates, both with higher numbers: the lower ones stay empty."""
-    fleet = tuned(max_slots=4)
+    fleet = configure_pool(max_slots=4)
     for state in (S.EMPTY, S.EMPTY, S.READY, S.TERMINATING):
         slot = fleet.slot(state)
         if state == S.READY:
-            fleet.put(fleet.reservation(16, ttl=86_400), slot)
-    tuned(max_slots=2, warm_slots=2)
+            fleet.assign(fleet.reservation(16, ttl=86_400), slot)
+    configure_pool(max_slots=2, warm_slots=2)
     fleet.reservation(ttl=86_400)
     assert launched(fleet, step) == 0
 
@@ -95,9 +95,11 @@ def test_an_incoming_slot_that_is_cordoned_does_not_count(fleet, as_operator):
 
 @pytest.mark.parametrize(("state", "seconds"), [(S.LAUNCHING, 360), (S.BOOTING, 360), (S.BINDING, 240)])
 @pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
-def test_an_incoming_slot_counts_until_its_deadline_and_a_last_reconciliation(tuned, state, seconds, step):
+def test_an_incoming_slot_counts_until_its_deadline_and_a_last_reconciliation(
+    configure_pool, state, seconds, step
+):
     """It counts for one more minute, in which the reconciler ends it and counts the failure."""
-    fleet = tuned(min_slots=1) if step is keep_minimum else tuned()
+    fleet = configure_pool(min_slots=1) if step is keep_minimum else configure_pool()
     fleet.slot(state)
     fleet.reservation(ttl=86_400)
     fleet.clock.advance(seconds=seconds - 1)
@@ -112,9 +114,9 @@ def test_an_incoming_slot_counts_with_its_capacity(fleet):
     assert launched(fleet, launch_for_demand) == 1
 
 
-def test_a_claim_that_fits_no_slot_any_more_launches_nothing(tuned, fleet):
+def test_a_claim_that_fits_no_slot_any_more_launches_nothing(configure_pool, fleet):
     fleet.reservation(12)
-    tuned(cpu_cores=8)
+    configure_pool(cpu_cores=8)
     assert launched(fleet, launch_for_demand) == 0
 
 
@@ -127,18 +129,18 @@ def test_a_claim_that_fits_no_slot_any_more_launches_nothing(tuned, fleet):
     ],
     ids=["switched off", "stopped", "backing off"],
 )
-def test_a_pool_that_may_not_launch_does_not(tuned, policy):
-    fleet = tuned(min_slots=1)
+def test_a_pool_that_may_not_launch_does_not(configure_pool, policy):
+    fleet = configure_pool(min_slots=1)
     fleet.reservation()
     if "backoff_until" in policy:
         policy = {"backoff_until": fleet.clock() + timedelta(seconds=1)}
-    tuned(**policy)
+    configure_pool(**policy)
     assert launched(fleet, launch_for_demand, keep_minimum) == 0
     assert not fleet.slots()
 
 
-def test_a_back_off_that_is_over_is_over(tuned):
-    fleet = tuned(backoff_until="2026-03-02T08:00:00Z")
+def test_a_back_off_that_is_over_is_over(configure_pool):
+    fleet = configure_pool(backoff_until="2026-03-02T08:00:00Z")
     fleet.reservation()
     assert launched(fleet, launch_for_demand) == 1
 
@@ -160,21 +162,21 @@ def test_a_back_off_that_is_over_is_over(tuned):
         ({"min_slots": 3}, [S.ERROR, S.ERROR], 2),
     ],
 )
-def test_the_minimum_and_the_warm_slots_are_kept(tuned, policy, there, expected):
-    fleet = tuned(**policy)
+def test_the_minimum_and_the_warm_slots_are_kept(configure_pool, policy, there, expected):
+    fleet = configure_pool(**policy)
     for state in there:
         fleet.slot(state)
     assert launched(fleet, keep_minimum) == expected
 
 
-def test_a_slot_in_use_is_not_warm_but_counts_for_the_minimum(tuned):
-    fleet = tuned(min_slots=1, warm_slots=1)
-    fleet.put(fleet.reservation(), fleet.slot())
+def test_a_slot_in_use_is_not_warm_but_counts_for_the_minimum(configure_pool):
+    fleet = configure_pool(min_slots=1, warm_slots=1)
+    fleet.assign(fleet.reservation(), fleet.slot())
     assert launched(fleet, keep_minimum) == 1
 
 
-def test_cordoned_and_interrupted_slots_are_replaced(tuned, as_operator):
-    fleet = tuned(min_slots=2)
+def test_cordoned_and_interrupted_slots_are_replaced(configure_pool, as_operator):
+    fleet = configure_pool(min_slots=2)
     first, second = fleet.slot(), fleet.slot()
     cordon_slot(slot=first, cordoned=True, reason="disk", actor=as_operator, now=fleet.clock())
     record_interruption(slot=second, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
@@ -182,43 +184,43 @@ def test_cordoned_and_interrupted_slots_are_replaced(tuned, as_operator):
 
 
 @pytest.mark.parametrize(("warm", "expected"), [(0, 2), (1, 3), (2, 4), (3, 4)])
-def test_warm_slots_are_added_to_the_demand(tuned, warm, expected):
-    fleet = tuned(warm_slots=warm)
+def test_warm_slots_are_added_to_the_demand(configure_pool, warm, expected):
+    fleet = configure_pool(warm_slots=warm)
     fleet.reservation(9), fleet.reservation(9)
     assert launched(fleet, launch_for_demand, keep_minimum) == expected
 
 
-def test_demand_minimum_and_warm_share_one_maximum(tuned):
-    fleet = tuned(max_slots=3, min_slots=3, warm_slots=3)
+def test_demand_minimum_and_warm_share_one_maximum(configure_pool):
+    fleet = configure_pool(max_slots=3, min_slots=3, warm_slots=3)
     for _ in range(9):
         fleet.reservation(9)
     assert launched(fleet, launch_for_demand, keep_minimum) == 3
     assert launched(fleet, launch_for_demand, keep_minimum) == 0
 
 
-def test_places_get_the_lowest_free_numbers_and_are_used_again(tuned):
-    fleet = tuned(min_slots=3, max_slots=5)
-    fleet.clean_tick()
+def test_places_get_the_lowest_free_numbers_and_are_used_again(configure_pool):
+    fleet = configure_pool(min_slots=3, max_slots=5)
+    fleet.tick_without_errors()
     assert [slot.number for slot in fleet.slots()] == [1, 2, 3]
     Slot.objects.filter(number=2).update(state=S.EMPTY)
     LaunchAttempt.objects.filter(slot__number=2).delete()
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert [slot.number for slot in fleet.slots(*IN_FLIGHT)] == [1, 2, 3]
 
 
-def test_a_smaller_maximum_launches_nothing_above_it(tuned):
-    fleet = tuned(max_slots=4)
+def test_a_smaller_maximum_launches_nothing_above_it(configure_pool):
+    fleet = configure_pool(max_slots=4)
     for _ in range(4):
         fleet.slot(S.EMPTY)
-    tuned(max_slots=2, min_slots=2)
-    fleet.clean_tick()
+    configure_pool(max_slots=2, min_slots=2)
+    fleet.tick_without_errors()
     assert Counter(fleet.states()) == {S.LAUNCHING: 2, S.EMPTY: 2}
     assert [slot.number for slot in fleet.slots(S.LAUNCHING)] == [1, 2]
 
 
 def test_a_reused_slot_has_the_pools_current_capacity(fleet, as_admin):
     fleet.slot(S.EMPTY)
-    update_pool(pool=fleet.fresh(), actor=as_admin, cpu_cores=32, max_leases=3)
+    update_pool(pool=fleet.reload_pool(), actor=as_admin, cpu_cores=32, max_leases=3)
     fleet.reservation(20)
     for _ in range(4):
         fleet.round()
@@ -243,8 +245,8 @@ def test_two_that_begin_to_launch_one_slot_leave_one_attempt(fleet):
     assert slot.attempts.count() == 1
 
 
-def test_a_tick_that_lost_its_lease_begins_no_more_launches(tuned):
-    fleet = tuned(min_slots=3)
+def test_a_tick_that_lost_its_lease_begins_no_more_launches(configure_pool):
+    fleet = configure_pool(min_slots=3)
     tick = fleet.context()
     tick.is_lease_held = lambda: False
     keep_minimum(tick)

@@ -30,8 +30,8 @@ def state_of(slot):
     return slot.state
 
 
-def test_the_whole_way_of_a_slot(tuned):
-    fleet = tuned(min_slots=1)
+def test_the_whole_way_of_a_slot(configure_pool):
+    fleet = configure_pool(min_slots=1)
     fleet.tick()
     seen = fleet.states()
     fleet.launch()
@@ -39,7 +39,7 @@ def test_the_whole_way_of_a_slot(tuned):
     for _ in range(2):
         fleet.reconcile()
         seen += fleet.states()
-    tuned(min_slots=0)
+    configure_pool(min_slots=0)
     fleet.clock.advance(minutes=10)
     fleet.tick()
     seen += fleet.states()
@@ -80,7 +80,7 @@ def test_binding_waits_for_the_worker_to_answer(fleet):
 
 def test_draining_ends_when_the_last_lease_does(fleet, as_operator):
     slot = fleet.slot()
-    claim = fleet.put(fleet.reservation(ttl=9999), slot)
+    claim = fleet.assign(fleet.reservation(ttl=9999), slot)
     Slot.objects.filter(pk=slot.pk).update(state=S.DRAINING)
     fleet.reconcile()
     assert state_of(slot) == S.DRAINING
@@ -92,11 +92,11 @@ def test_draining_ends_when_the_last_lease_does(fleet, as_operator):
 
 def test_terminating_is_repeated_until_the_instance_is_gone(fleet):
     slot = fleet.slot(S.TERMINATING)
-    fleet.runtime.ends_at_once = False
+    fleet.runtime.terminates_at_once = False
     fleet.reconcile()
     fleet.reconcile()
     assert (state_of(slot), fleet.runtime.count("terminate")) == (S.TERMINATING, 1)
-    fleet.runtime.turn(slot.instance_id, InstanceState.GONE)
+    fleet.runtime.set_state(slot.instance_id, InstanceState.GONE)
     fleet.reconcile()
     assert (state_of(slot), slot.instance_id) == (S.EMPTY, "")
 
@@ -128,7 +128,7 @@ def test_an_error_is_over_when_its_time_is(fleet):
 
 def test_an_instance_of_a_lost_response_is_adopted_by_its_token(fleet):
     slot = fleet.slot(S.LAUNCHING)
-    fleet.runtime.loses_answers = True
+    fleet.runtime.loses_responses = True
     fleet.launch()
     fleet.reconcile()
     attempt = slot.attempts.get()
@@ -138,11 +138,11 @@ def test_an_instance_of_a_lost_response_is_adopted_by_its_token(fleet):
 
 def test_a_late_answer_after_the_adoption_changes_nothing(fleet):
     fleet.slot(S.LAUNCHING)
-    fleet.runtime.loses_answers = True
+    fleet.runtime.loses_responses = True
     fleet.launch()
     fleet.reconcile()
     before = Slot.objects.values().get()
-    fleet.runtime.loses_answers = False
+    fleet.runtime.loses_responses = False
     attempt = LaunchAttempt.objects.get()
     from scheduling.capacity.launcher import record_launch
 
@@ -206,9 +206,11 @@ def test_a_slot_whose_instance_vanished_is_empty(fleet, state):
     ("status", "after"),
     [(SessionStatus.SCHEDULED, SessionStatus.PENDING), (SessionStatus.RUNNING, SessionStatus.FAILED)],
 )
-def test_sessions_of_an_instance_that_vanished_wait_again_or_have_failed(fleet, lab_on, state, status, after):
+def test_sessions_of_an_instance_that_vanished_wait_again_or_have_failed(
+    fleet, session_on, state, status, after
+):
     slot = fleet.slot()
-    session, bare = lab_on(slot, status), fleet.put(fleet.reservation(), slot)
+    session, bare = session_on(slot, status), fleet.assign(fleet.reservation(), slot)
     Slot.objects.filter(pk=slot.pk).update(state=state)
     fleet.runtime.vanish(slot.instance_id)
     fleet.reconcile()
@@ -219,11 +221,11 @@ def test_sessions_of_an_instance_that_vanished_wait_again_or_have_failed(fleet, 
 
 @pytest.mark.parametrize("off", [InstanceState.STOPPED, InstanceState.STOPPING])
 @pytest.mark.parametrize("state", [S.BOOTING, S.BINDING, S.READY, S.DRAINING])
-def test_a_slot_whose_instance_was_stopped_is_ended_and_its_sessions_fail(fleet, lab_on, state, off):
+def test_a_slot_whose_instance_was_stopped_is_ended_and_its_sessions_fail(fleet, session_on, state, off):
     slot = fleet.slot(state if state in (S.BOOTING, S.BINDING) else S.READY)
-    session = lab_on(slot, SessionStatus.RUNNING) if slot.state == S.READY else None
+    session = session_on(slot, SessionStatus.RUNNING) if slot.state == S.READY else None
     Slot.objects.filter(pk=slot.pk).update(state=state)
-    fleet.runtime.turn(slot.instance_id, off)
+    fleet.runtime.set_state(slot.instance_id, off)
     fleet.reconcile()
     assert (state_of(slot), slot.lease_count) == (S.TERMINATING, 0)
     if session:
@@ -242,7 +244,7 @@ def test_a_slot_whose_instance_was_stopped_is_ended_and_its_sessions_fail(fleet,
 )
 def test_an_overdue_slot_is_ended_with_a_reason_and_not_a_second_before(fleet, state, seconds, after, reason):
     slot = fleet.slot(state)
-    fleet.runtime.boots, fleet.runtime.ends_at_once = False, False
+    fleet.runtime.boots, fleet.runtime.terminates_at_once = False, False
     fleet.runtime.health = Health(False, "not ready")
     fleet.clock.advance(seconds=seconds - 1)
     fleet.reconcile()
@@ -254,12 +256,12 @@ def test_an_overdue_slot_is_ended_with_a_reason_and_not_a_second_before(fleet, s
 
 def test_a_slot_that_did_not_end_in_time_is_tried_again_and_its_instance_collected(fleet):
     slot = fleet.slot(S.TERMINATING)
-    fleet.runtime.ends_at_once = False
+    fleet.runtime.terminates_at_once = False
     fleet.clock.advance(seconds=300)
     fleet.reconcile()
     assert state_of(slot) == S.ERROR
-    fleet.runtime.ends_at_once = True
-    fleet.runtime.turn(slot.instance_id, InstanceState.RUNNING)
+    fleet.runtime.terminates_at_once = True
+    fleet.runtime.set_state(slot.instance_id, InstanceState.RUNNING)
     fleet.clock.advance(seconds=300)
     for _ in range(3):
         fleet.round(60)
@@ -274,7 +276,7 @@ BLIND = [RuntimeFailure("no route to host"), ZeroDivisionError("no route to host
 @pytest.mark.parametrize("state", S)
 def test_a_describe_that_fails_changes_nothing_within_the_deadlines(fleet, state, error):
     slot = fleet.slot(state)
-    fleet.runtime.blind = error
+    fleet.runtime.describe_error = error
     fleet.clock.advance(seconds=119)
     before = Slot.objects.values().get(pk=slot.pk)
     assert fleet.reconcile().errors == ["no route to host"]
@@ -297,11 +299,11 @@ def test_a_describe_that_fails_changes_nothing_within_the_deadlines(fleet, state
 def test_deadlines_hold_when_nothing_can_be_described(fleet, state, after):
     """An instance that still runs is an orphan, collected once it is listed again."""
     slot = fleet.slot(state)
-    fleet.runtime.blind = RuntimeFailure("no route to host")
+    fleet.runtime.describe_error = RuntimeFailure("no route to host")
     fleet.clock.advance(seconds=301)
     fleet.reconcile()
     assert state_of(slot) == after
-    fleet.runtime.blind = None
+    fleet.runtime.describe_error = None
     for _ in range(8):
         fleet.round(120)
     assert len(fleet.runtime.alive) == len(fleet.slots(S.READY, S.DRAINING))
@@ -310,7 +312,7 @@ def test_deadlines_hold_when_nothing_can_be_described(fleet, state, after):
 def test_a_draining_slot_with_a_lease_waits_for_it_even_when_nothing_can_be_described(fleet):
     slot = fleet.slot(S.DRAINING)
     Slot.objects.filter(pk=slot.pk).update(lease_count=1)
-    fleet.runtime.blind = RuntimeFailure("no route to host")
+    fleet.runtime.describe_error = RuntimeFailure("no route to host")
     fleet.clock.advance(seconds=301)
     fleet.reconcile()
     assert state_of(slot) == S.DRAINING
@@ -327,7 +329,7 @@ def test_a_refused_termination_is_reported_and_a_permanent_failure_stops_the_poo
 
     monkeypatch.setattr(fleet.runtime, "terminate", refuse)
     assert fleet.reconcile().errors == [f"{slot.instance_id}: no"]
-    assert fleet.fresh().stopped_reason == stopped
+    assert fleet.reload_pool().stopped_reason == stopped
     fleet.clock.advance(seconds=301)
     fleet.reconcile()
     slot.refresh_from_db()
@@ -336,22 +338,22 @@ def test_a_refused_termination_is_reported_and_a_permanent_failure_stops_the_poo
 
 def test_a_listing_that_can_never_work_stops_the_pool(fleet):
     fleet.slot()
-    fleet.runtime.blind = Misconfigured("no such key")
+    fleet.runtime.describe_error = Misconfigured("no such key")
     fleet.reconcile()
-    assert fleet.fresh().stopped_reason == "no such key"
+    assert fleet.reload_pool().stopped_reason == "no such key"
 
 
 def test_capacity_in_flight_does_not_count_after_its_deadline_when_nothing_can_be_described(fleet):
     fleet.reservation(ttl=86_400)
     fleet.slot(S.BOOTING)
-    fleet.runtime.blind = RuntimeFailure("no route to host")
-    assert fleet.clean_tick().attempts == []
+    fleet.runtime.describe_error = RuntimeFailure("no route to host")
+    assert fleet.tick_without_errors().attempts == []
     fleet.clock.advance(seconds=300)
     fleet.reconcile()
-    report = fleet.clean_tick()
+    report = fleet.tick_without_errors()
     assert (report.counts, report.attempts) == ({"unmet": 1}, [])
-    fleet.clock.now = fleet.fresh().backoff_until
-    assert len(fleet.clean_tick().attempts) == 1
+    fleet.clock.now = fleet.reload_pool().backoff_until
+    assert len(fleet.tick_without_errors().attempts) == 1
 
 
 def test_a_slot_that_fails_at_every_reconciliation_still_has_its_deadline(fleet, monkeypatch):
@@ -403,9 +405,9 @@ def test_valid_parts_of_a_workers_report_are_stored(fleet):
     assert (state_of(silent), silent.reason) == (S.TERMINATING, "its worker did not respond in time: \ufffd")
 
 
-def test_a_slot_in_error_that_still_has_leases_loses_them_when_its_time_is_over(fleet, lab_on):
+def test_a_slot_in_error_that_still_has_leases_loses_them_when_its_time_is_over(fleet, session_on):
     slot = fleet.slot()
-    session = lab_on(slot, SessionStatus.RUNNING)
+    session = session_on(slot, SessionStatus.RUNNING)
     Slot.objects.filter(pk=slot.pk).update(state=S.ERROR, state_deadline=fleet.clock())
     fleet.reconcile()
     session.refresh_from_db()
@@ -428,10 +430,10 @@ def test_a_slot_that_fails_does_not_stop_the_others(fleet, monkeypatch):
     assert (state_of(first), state_of(second)) == (S.BOOTING, S.BINDING)
 
 
-def test_a_stuck_slot_never_blocks_others(tuned):
-    fleet = tuned(min_slots=2)
+def test_a_stuck_slot_never_blocks_others(configure_pool):
+    fleet = configure_pool(min_slots=2)
     stuck = fleet.slot(S.TERMINATING)
-    fleet.runtime.ends_at_once = False
+    fleet.runtime.terminates_at_once = False
     for _ in range(6):
         fleet.round(120)
     assert [slot.number for slot in fleet.slots(S.READY)] == [2, 3]

@@ -35,8 +35,8 @@ def drained(fleet, *, minutes=60) -> int:
         ({"min_slots": 4}, 3, 0),
     ],
 )
-def test_down_to_the_minimum_and_the_warm_slots(tuned, policy, ready, expected):
-    fleet = tuned(**policy)
+def test_down_to_the_minimum_and_the_warm_slots(configure_pool, policy, ready, expected):
+    fleet = configure_pool(**policy)
     for _ in range(ready):
         fleet.slot()
     assert drained(fleet) == expected
@@ -51,7 +51,7 @@ def test_only_slots_idle_for_long_enough_are_drained(fleet, seconds, expected):
 
 def test_idle_is_counted_from_the_last_release(fleet, as_admin):
     slot = fleet.slot()
-    claims = [fleet.put(fleet.reservation(ttl=9999), slot) for _ in range(2)]
+    claims = [fleet.assign(fleet.reservation(ttl=9999), slot) for _ in range(2)]
     for claim in claims:
         fleet.clock.advance(minutes=30)
         release_reservation(reservation=claim, actor=as_admin, now=fleet.clock())
@@ -61,8 +61,8 @@ def test_idle_is_counted_from_the_last_release(fleet, as_admin):
     assert drained(fleet, minutes=1) == 1
 
 
-def test_the_highest_numbers_go_first(tuned):
-    fleet = tuned(min_slots=1)
+def test_the_highest_numbers_go_first(configure_pool):
+    fleet = configure_pool(min_slots=1)
     for _ in range(3):
         fleet.slot()
     drained(fleet)
@@ -70,7 +70,7 @@ def test_the_highest_numbers_go_first(tuned):
 
 
 def test_a_slot_with_a_lease_stays(fleet):
-    fleet.put(fleet.reservation(ttl=9999), fleet.slot())
+    fleet.assign(fleet.reservation(ttl=9999), fleet.slot())
     assert drained(fleet) == 0
 
 
@@ -79,7 +79,7 @@ def test_a_slot_that_gets_a_lease_at_the_last_moment_stays(fleet, monkeypatch):
     real = scale_down.move_slot
 
     def placed_first(**fields):
-        fleet.put(fleet.reservation(ttl=9999), slot)
+        fleet.assign(fleet.reservation(ttl=9999), slot)
         return real(**fields)
 
     monkeypatch.setattr(scale_down, "move_slot", placed_first)
@@ -88,37 +88,37 @@ def test_a_slot_that_gets_a_lease_at_the_last_moment_stays(fleet, monkeypatch):
     assert (slot.state, slot.lease_count) == (S.READY, 1)
 
 
-def test_cordoned_slots_neither_count_nor_drain(tuned, as_operator):
-    fleet = tuned(min_slots=1)
+def test_cordoned_slots_neither_count_nor_drain(configure_pool, as_operator):
+    fleet = configure_pool(min_slots=1)
     slots = [fleet.slot(), fleet.slot()]
     cordon_slot(slot=slots[1], cordoned=True, reason="look", actor=as_operator, now=fleet.clock())
     assert drained(fleet) == 0
 
 
-def test_incoming_slots_do_not_replace_serving_ones(tuned):
-    fleet = tuned(min_slots=2)
+def test_incoming_slots_do_not_replace_serving_ones(configure_pool):
+    fleet = configure_pool(min_slots=2)
     for state in (S.READY, S.READY, S.BOOTING, S.LAUNCHING):
         fleet.slot(state)
     assert drained(fleet) == 0
 
 
-def test_busy_slots_count_for_the_minimum_but_not_as_warm(tuned):
-    fleet = tuned(min_slots=2, warm_slots=1)
+def test_busy_slots_count_for_the_minimum_but_not_as_warm(configure_pool):
+    fleet = configure_pool(min_slots=2, warm_slots=1)
     slots = [fleet.slot() for _ in range(4)]
     for slot in slots[:2]:
-        fleet.put(fleet.reservation(ttl=9999), slot)
+        fleet.assign(fleet.reservation(ttl=9999), slot)
     assert drained(fleet) == 1
     assert [slot.state for slot in fleet.slots()] == [S.READY, S.READY, S.READY, S.DRAINING]
 
 
-def test_a_claim_that_fits_nowhere_does_not_keep_idle_slots(tuned):
-    fleet = tuned(cpu_cores=16)
+def test_a_claim_that_fits_nowhere_does_not_keep_idle_slots(configure_pool):
+    fleet = configure_pool(cpu_cores=16)
     fleet.slot()
     claim = fleet.reservation(12, ttl=86_400)
-    tuned(cpu_cores=8)
+    configure_pool(cpu_cores=8)
     type(fleet.slots()[0]).objects.update(cpu_cores=8)
     fleet.clock.advance(hours=1)
-    report = fleet.clean_tick()
+    report = fleet.tick_without_errors()
     claim.refresh_from_db()
     assert (claim.phase, report.counts) == ("PENDING", {"new_wait_reasons": 1, "drained": 1})
 

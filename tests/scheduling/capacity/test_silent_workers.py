@@ -45,9 +45,9 @@ def heard_of(fleet, slot: Slot) -> None:
     record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock())
 
 
-def test_a_worker_that_is_unreachable_for_long_is_given_up(fleet, lab_on):
+def test_a_worker_that_is_unreachable_for_long_is_given_up(fleet, session_on):
     slot = fleet.slot()
-    waits, runs = lab_on(slot), lab_on(slot, SessionStatus.RUNNING)
+    waits, runs = session_on(slot), session_on(slot, SessionStatus.RUNNING)
     away(fleet, slot)
     pass_by(fleet, minutes=9.5)
     assert (state_of(slot), slot.unanswered_since is not None) == (S.READY, True)
@@ -56,9 +56,9 @@ def test_a_worker_that_is_unreachable_for_long_is_given_up(fleet, lab_on):
     assert (status_of(waits), status_of(runs)) == (SessionStatus.PENDING, SessionStatus.FAILED)
 
 
-def test_one_failed_probe_ends_nothing(fleet, lab_on):
+def test_one_failed_probe_ends_nothing(fleet, session_on):
     slot = fleet.slot()
-    session = lab_on(slot, SessionStatus.RUNNING)
+    session = session_on(slot, SessionStatus.RUNNING)
     fleet.clock.advance(minutes=5)
     away(fleet, slot)
     fleet.reconcile()
@@ -97,9 +97,9 @@ def test_a_sign_of_life_starts_the_time_again(fleet, sign):
     assert state_of(slot) == S.EMPTY
 
 
-def test_a_heartbeat_during_the_probe_keeps_the_worker_and_its_sessions(fleet, lab_on, monkeypatch):
+def test_a_heartbeat_during_the_probe_keeps_the_worker_and_its_sessions(fleet, session_on, monkeypatch):
     slot = fleet.slot()
-    session = lab_on(slot, SessionStatus.RUNNING)
+    session = session_on(slot, SessionStatus.RUNNING)
     away(fleet, slot)
     pass_by(fleet, minutes=9.5)
 
@@ -126,9 +126,9 @@ def test_a_worker_that_its_controller_or_we_can_reach_stays(fleet, heard, ready)
     assert state_of(slot) == S.READY
 
 
-def test_when_none_of_several_answers_it_is_our_network_and_their_labs_run_on(fleet, lab_on, caplog):
+def test_when_none_of_several_answers_it_is_our_network_and_their_labs_run_on(fleet, session_on, caplog):
     slots = [fleet.slot(), fleet.slot()]
-    sessions = [lab_on(slot, SessionStatus.RUNNING) for slot in slots]
+    sessions = [session_on(slot, SessionStatus.RUNNING) for slot in slots]
     fleet.runtime.health = AWAY
     pass_by(fleet, minutes=34.5)
     assert [state_of(slot) for slot in slots] == [S.READY] * 2
@@ -139,9 +139,9 @@ def test_when_none_of_several_answers_it_is_our_network_and_their_labs_run_on(fl
     assert [slot.unanswered_since for slot in fleet.slots()] == [None, None]
 
 
-def test_workers_that_never_come_back_are_given_up_in_the_end(fleet, lab_on):
+def test_workers_that_never_come_back_are_given_up_in_the_end(fleet, session_on):
     slots = [fleet.slot(), fleet.slot()]
-    session = lab_on(slots[0], SessionStatus.RUNNING)
+    session = session_on(slots[0], SessionStatus.RUNNING)
     fleet.runtime.health = AWAY
     pass_by(fleet, minutes=35)
     assert [state_of(slot) for slot in slots] == [S.TERMINATING] * 2

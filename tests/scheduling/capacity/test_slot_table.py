@@ -93,7 +93,7 @@ def test_a_slot_with_a_lease_does_not_become_empty_nor_move_if_unleased_is_requi
     fleet, to, unleased, moves
 ):
     slot = fleet.slot()
-    fleet.put(fleet.reservation(), slot)
+    fleet.assign(fleet.reservation(), slot)
     assert move_slot(slot=slot, to=to, now=fleet.clock(), unleased=unleased) == moves
 
 
@@ -143,7 +143,7 @@ def test_an_operator_gives_a_reason(fleet, as_operator, action):
 
 def test_a_slot_with_sessions_is_not_terminated(fleet, as_operator):
     slot = fleet.slot()
-    fleet.put(fleet.reservation(), slot)
+    fleet.assign(fleet.reservation(), slot)
     with pytest.raises(StateConflict, match="has 1 lease"):
         terminate_slot(slot=slot, reason="now", actor=as_operator, now=fleet.clock())
 
@@ -151,16 +151,22 @@ def test_a_slot_with_sessions_is_not_terminated(fleet, as_operator):
 def test_a_slot_that_got_a_session_a_moment_ago_is_not_terminated(fleet, as_operator):
     slot = fleet.slot()
     old_copy = Slot.objects.select_related("pool").get(pk=slot.pk)
-    fleet.put(fleet.reservation(), slot)
+    fleet.assign(fleet.reservation(), slot)
     with pytest.raises(StateConflict):
         terminate_slot(slot=old_copy, reason="now", actor=as_operator, now=fleet.clock())
 
 
-def test_retrying_ends_the_back_off_of_the_pool(tuned, as_operator):
-    slot = tuned().slot(S.ERROR)
-    fleet = tuned(backoff_since="2026-12-31T00:00:00Z", backoff_until="2027-01-01T00:00:00Z", failures=4)
+def test_retrying_ends_the_back_off_of_the_pool(configure_pool, as_operator):
+    slot = configure_pool().slot(S.ERROR)
+    fleet = configure_pool(
+        backoff_since="2026-12-31T00:00:00Z", backoff_until="2027-01-01T00:00:00Z", failures=4
+    )
     retry_slot(slot=slot, reason="mended", actor=as_operator, now=fleet.clock())
-    assert (fleet.fresh().backoff_until, fleet.pool.backoff_since, fleet.pool.failures) == (None, None, 0)
+    assert (fleet.reload_pool().backoff_until, fleet.pool.backoff_since, fleet.pool.failures) == (
+        None,
+        None,
+        0,
+    )
 
 
 def test_a_heartbeat_is_kept(fleet):

@@ -18,17 +18,17 @@ from scheduling.capacity.runtimes.static import StaticRuntime
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Slot, SlotState
 from scheduling.selectors.wait_reasons import explain_session
 from scheduling.services.slots import label_slot
-from tests.support.fleet import Fleet, active_of, phases
+from tests.support.fleet import Fleet, active_reservation, phases
 
 S = SlotState
 
 
 @pytest.fixture
-def static(tuned) -> Fleet:
+def static(configure_pool) -> Fleet:
     """Three listed workers that answer at once."""
     names = ("a", "b", "c")
     listed = [{"name": name, "endpoint": f"https://{name}.example.org"} for name in names]
-    fleet = tuned(runtime="static", runtime_settings={"workers": listed}, max_slots=3)
+    fleet = configure_pool(runtime="static", runtime_settings={"workers": listed}, max_slots=3)
     fleet.runtime = StaticRuntime("cml-eu", fleet.pool.runtime_settings)
     fleet.runtime.probe = lambda _: Health(True, version="2.9.1")
     return fleet
@@ -48,7 +48,7 @@ def test_a_worker_that_does_not_answer_lets_the_next_one_be_tried(static, dead):
         static.round()
     tried = LaunchAttempt.objects.order_by("requested_at").values_list("instance_id", flat=True)
     assert (phases([claim]), list(tried)) == ([Phase.READY], list("abc"[: dead + 1]))
-    assert sorted(static.fresh().failed_workers) == list("abc"[:dead])
+    assert sorted(static.reload_pool().failed_workers) == list("abc"[:dead])
 
 
 def test_workers_that_all_fail_are_tried_in_turn_and_one_that_answers_is_forgiven(static):
@@ -62,25 +62,25 @@ def test_workers_that_all_fail_are_tried_in_turn_and_one_that_answers_is_forgive
     answering(static, "b")
     for _ in range(16):
         static.round()
-    assert (phases([claim]), sorted(static.fresh().failed_workers)) == ([Phase.READY], ["a", "c"])
+    assert (phases([claim]), sorted(static.reload_pool().failed_workers)) == ([Phase.READY], ["a", "c"])
 
 
-def test_a_worker_that_falls_silent_comes_after_the_others_as_well(tuned, static):
-    tuned(min_slots=1)
+def test_a_worker_that_falls_silent_comes_after_the_others_as_well(configure_pool, static):
+    configure_pool(min_slots=1)
     for _ in range(3):
         static.round()
     assert [slot.instance_id for slot in static.slots(S.READY)] == ["a"]
     answering(static, "b", "c")
     for _ in range(20):
         static.round()
-    assert list(static.fresh().failed_workers) == ["a"]
+    assert list(static.reload_pool().failed_workers) == ["a"]
     assert [slot.instance_id for slot in static.slots(S.READY)] == ["b"]
 
 
 @pytest.fixture
 def shifted(static) -> Fleet:
     """The third slot has the first worker, so that both other slots choose the second."""
-    static.fresh()
+    static.reload_pool()
     size = {**vars(resources_of(static.pool)), "max_leases": static.pool.max_leases}
     Slot.objects.create(pool=static.pool, number=3, state=S.READY, instance_id="a", **size)
     return static
@@ -106,7 +106,7 @@ def test_two_launches_that_choose_the_same_worker_give_it_to_one_and_the_other_g
     outcomes = dict(LaunchAttempt.objects.values_list("pk", "outcome"))
     assert outcomes == {first: AttemptOutcome.REFUSED, second: AttemptOutcome.LAUNCHED}
     assert "b was given to another slot" in LaunchAttempt.objects.get(pk=first).error
-    assert shifted.fresh().backoff_until is None
+    assert shifted.reload_pool().backoff_until is None
     for _ in range(4):
         shifted.round(5)
     assert phases(claims) == [Phase.READY] * 3
@@ -144,29 +144,29 @@ def labelled(static) -> Fleet:
 
 
 @pytest.fixture
-def asks(labelled, lab, active_definition):
+def asks(labelled, new_session, active_definition):
     """`asks(rack)`: a session for slots with this label."""
 
     def ask(rack, **fields):
         update_definition(definition=active_definition, slot_labels={"rack": rack}, actor=SYSTEM)
-        return lab(**fields)
+        return new_session(**fields)
 
     return ask
 
 
 @pytest.mark.parametrize("minimum", [0, 2, 3])
 @pytest.mark.parametrize("most", [1, 2, 3])
-def test_a_worker_with_its_own_labels_is_launched_for_matching_sessions(tuned, asks, minimum, most):
+def test_a_worker_with_its_own_labels_is_launched_for_matching_sessions(configure_pool, asks, minimum, most):
     """Whatever slots are kept warm, and even with fewer slots than workers."""
-    fleet = tuned(min_slots=min(minimum, most - 1), max_slots=most)
+    fleet = configure_pool(min_slots=min(minimum, most - 1), max_slots=most)
     session = asks("c")
     for _ in range(10):
-        fleet.clean_tick()
+        fleet.tick_without_errors()
         session.refresh_from_db()
         if session.status != SessionStatus.PENDING:
             break
         found = explain_session(session, now=fleet.clock())
-        assert (found.outcome, active_of(session).verdict.split(":")[0]) == ("waiting", "waiting")
+        assert (found.outcome, active_reservation(session).verdict.split(":")[0]) == ("waiting", "waiting")
         fleet.launch()
         fleet.reconcile()
         fleet.clock.advance(seconds=5)
@@ -180,32 +180,35 @@ def test_no_more_is_launched_than_there_are_workers_with_the_labels(labelled, as
         labelled.round(5)
     assert labelled.states() == [S.READY]
     assert {session.status for session in LabletSession.objects.all()} == {"PENDING", "SCHEDULED"}
-    (waits,) = [each for each in sessions if active_of(each).phase == Phase.PENDING][:1]
+    (waits,) = [each for each in sessions if active_reservation(each).phase == Phase.PENDING][:1]
     found = explain_session(waits, now=labelled.clock())
     assert [step.text for step in found.steps] == ["Every worker of cml-eu that suits it is already in use."]
 
 
-def test_each_session_gets_a_matching_worker_in_any_order(labelled, asks, lab):
+def test_each_session_gets_a_matching_worker_in_any_order(labelled, asks, new_session):
     plain = labelled.reservation(16, ttl=9999)
     racks = {rack: asks(rack) for rack in ("c", "b")}
     labelled.tick()
     assert [slot.attempts.get().worker for slot in labelled.slots(S.LAUNCHING)] == ["a", "b", "c"]
     for _ in range(3):
         labelled.round(5)
-    assert {rack: active_of(each).slot.instance_id for rack, each in racks.items()} == {"b": "b", "c": "c"}
+    assert {rack: active_reservation(each).slot.instance_id for rack, each in racks.items()} == {
+        "b": "b",
+        "c": "c",
+    }
     plain.refresh_from_db()
     assert plain.slot.instance_id == "a"
 
 
-def test_a_label_given_by_hand_to_a_slot_that_boots_makes_it_possible(fleet, lab, active_definition):
+def test_a_label_given_by_hand_to_a_slot_that_boots_makes_it_possible(fleet, new_session, active_definition):
     slot = fleet.slot(S.BOOTING)
     update_definition(definition=active_definition, slot_labels={"rack": "b"}, actor=SYSTEM)
-    session = lab()
+    session = new_session()
     fleet.tick()
-    assert active_of(session).verdict.startswith("impossible")
+    assert active_reservation(session).verdict.startswith("impossible")
     label_slot(slot=slot, labels={"rack": "b"}, reason="moved", actor=SYSTEM, now=fleet.clock())
-    report = fleet.clean_tick()
-    assert active_of(session).verdict.startswith("waiting")
+    report = fleet.tick_without_errors()
+    assert active_reservation(session).verdict.startswith("waiting")
     assert "launched_for_demand" not in report.counts
 
 

@@ -42,11 +42,11 @@ def no_broker(monkeypatch):
 def overdue(transactional_db) -> LabletSession:
     """A session that `expire-pending` expires."""
     owner, before = make_person("otto"), timezone.now() - timedelta(hours=3)
-    lab, project = (
+    definition, project = (
         make_definition("campus", pool="cml-eu", now=before),
         make_project("academy", "ccna", owner),
     )
-    return make_session(lab, project, owner, now=before)
+    return make_session(definition, project, owner, now=before)
 
 
 class Holder:

@@ -31,8 +31,8 @@ def broken(*arguments, **fields):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_step_that_fails_is_reported_and_the_others_still_run(tuned, monkeypatch, name):
-    fleet = tuned(max_slots=9, min_slots=4, warm_slots=0)
+def test_a_step_that_fails_is_reported_and_the_others_still_run(configure_pool, monkeypatch, name):
+    fleet = configure_pool(max_slots=9, min_slots=4, warm_slots=0)
     ready = [fleet.slot(), fleet.slot()]
     expired = fleet.reservation(ttl=5)
     fleet.clock.advance(seconds=700)
@@ -76,8 +76,8 @@ def test_a_tick_of_the_dead_is_followed_by_the_next_after_its_lease(fleet):
     assert fleet.tick() is not None
 
 
-def test_a_tick_that_lost_its_lease_stops(tuned, monkeypatch):
-    fleet = tuned(min_slots=2)
+def test_a_tick_that_lost_its_lease_stops(configure_pool, monkeypatch):
+    fleet = configure_pool(min_slots=2)
 
     def taken_over(context):
         frozen = monotonic() + 60
@@ -92,10 +92,10 @@ def test_a_tick_that_lost_its_lease_stops(tuned, monkeypatch):
     assert ProcessLease.objects.get().holder == "someone else"
 
 
-def test_two_hundred_launches_of_50_ms_do_not_lengthen_the_tick_for_it_calls_nothing_outside(tuned):
+def test_two_hundred_launches_of_50_ms_do_not_lengthen_the_tick_for_it_calls_nothing_outside(configure_pool):
     """The duration of a provider call does not matter: the tick makes none."""
-    fleet = tuned(max_slots=200, min_slots=200)
-    report = fleet.clean_tick()
+    fleet = configure_pool(max_slots=200, min_slots=200)
+    report = fleet.tick_without_errors()
     assert len(report.attempts) == 200
     assert fleet.runtime.calls == []
     fleet.launch()
@@ -103,25 +103,25 @@ def test_two_hundred_launches_of_50_ms_do_not_lengthen_the_tick_for_it_calls_not
 
 
 @pytest.mark.parametrize("state", S)
-def test_a_tick_calls_nothing_outside_whatever_state_its_slots_are_in(tuned, state):
-    fleet = tuned(min_slots=1, warm_slots=1)
+def test_a_tick_calls_nothing_outside_whatever_state_its_slots_are_in(configure_pool, state):
+    fleet = configure_pool(min_slots=1, warm_slots=1)
     fleet.slot(state)
     fleet.reservation(), fleet.reservation(ttl=1)
     fleet.runtime.calls.clear()
     for minutes in (0, 1, 60):
         fleet.clock.advance(minutes=minutes)
-        fleet.clean_tick()
+        fleet.tick_without_errors()
     assert fleet.runtime.calls == []
 
 
 def test_quiet_ticks_leave_one_row_and_busy_ones_a_row_each(fleet):
     for _ in range(5):
-        fleet.clean_tick()
+        fleet.tick_without_errors()
         fleet.clock.advance(seconds=5)
     assert TickRun.objects.count() == 1
     assert TickRun.objects.get().started_at == fleet.clock() - timedelta(seconds=5)
     fleet.reservation()
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert TickRun.objects.count() == 2
     assert TickRun.objects.latest("started_at").counts == {
         "new_wait_reasons": 1,
@@ -130,12 +130,12 @@ def test_quiet_ticks_leave_one_row_and_busy_ones_a_row_each(fleet):
     }
 
 
-def test_a_tick_with_a_new_wait_reason_keeps_its_row_and_its_decisions(tuned):
-    fleet = tuned(max_slots=1)
+def test_a_tick_with_a_new_wait_reason_keeps_its_row_and_its_decisions(configure_pool):
+    fleet = configure_pool(max_slots=1)
     fleet.slot(cordoned=True)
     fleet.reservation(ttl=9999)
     for _ in range(4):
-        fleet.clean_tick()
+        fleet.tick_without_errors()
         fleet.clock.advance(seconds=5)
     told, quiet = TickRun.objects.order_by("started_at")
     assert (told.counts, quiet.counts) == ({"new_wait_reasons": 1, "unmet": 1}, {"unmet": 1})
@@ -147,21 +147,21 @@ def test_ticks_in_a_row_that_do_the_same_have_a_row_each(fleet):
     for _ in range(2):
         fleet.reservation(ttl=1)
         fleet.clock.advance(seconds=5)
-        fleet.clean_tick()
+        fleet.tick_without_errors()
     assert [run.counts for run in TickRun.objects.all()] == [{"expired": 1}] * 2
 
 
-def test_placing_again_without_outside_change_changes_nothing(fleet, lab):
+def test_placing_again_without_outside_change_changes_nothing(fleet, new_session):
     fleet.slot()
-    lab(), fleet.reservation(ttl=9999)
-    fleet.clean_tick()
+    new_session(), fleet.reservation(ttl=9999)
+    fleet.tick_without_errors()
     before = list(Reservation.objects.order_by("pk").values())
     for _ in range(5):
-        fleet.clean_tick()
+        fleet.tick_without_errors()
     assert list(Reservation.objects.order_by("pk").values()) == before
 
 
-def test_placing_follows_priority_then_age(fleet, lab):
+def test_placing_follows_priority_then_age(fleet, new_session):
     low, old, young, high = (
         fleet.reservation(16, priority=10, ttl=9999),
         fleet.reservation(16, ttl=9999),
@@ -172,12 +172,12 @@ def test_placing_follows_priority_then_age(fleet, lab):
     young, high = fleet.reservation(16, ttl=9999), fleet.reservation(16, priority=90, ttl=9999)
     for expected in (high, old, young, low):
         fleet.slot()
-        fleet.clean_tick()
+        fleet.tick_without_errors()
         assert phases([expected]) == [Phase.READY]
 
 
-def test_the_tick_task_enqueues_new_and_lost_launches(tuned, monkeypatch):
-    fleet = tuned(min_slots=2)
+def test_the_tick_task_enqueues_new_and_lost_launches(configure_pool, monkeypatch):
+    fleet = configure_pool(min_slots=2)
     sent = []
     monkeypatch.setattr(tasks.launch_slot, "apply_async", lambda arguments, **_: sent.append(arguments[0]))
     tasks.tick_pool(str(fleet.pool.pk))
@@ -210,8 +210,8 @@ def test_a_task_for_each_pool(fleet, monkeypatch):
     assert sent == [(str(fleet.pool.pk),)] * 2
 
 
-def test_launches_and_reconciling_by_their_tasks_fill_a_simulated_pool(tuned, monkeypatch):
-    fleet = tuned(min_slots=1, runtime_settings={"launch_seconds": 0, "boot_seconds": 0})
+def test_launches_and_reconciling_by_their_tasks_fill_a_simulated_pool(configure_pool, monkeypatch):
+    fleet = configure_pool(min_slots=1, runtime_settings={"launch_seconds": 0, "boot_seconds": 0})
     monkeypatch.setattr(
         tasks.launch_slot, "apply_async", lambda arguments, **_: tasks.launch_slot(*arguments)
     )
@@ -222,7 +222,7 @@ def test_launches_and_reconciling_by_their_tasks_fill_a_simulated_pool(tuned, mo
 
 
 def test_old_ticks_are_forgotten(fleet, time_machine):
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     time_machine.move_to(fleet.clock() + timedelta(days=2, seconds=1))
     tasks.delete_old_records()
     assert not TickRun.objects.exists()
@@ -250,25 +250,25 @@ class BrokenMetrics:
         raise ZeroDivisionError("oh")
 
 
-def test_metrics_that_fail_do_not_lose_the_launches(tuned):
-    fleet = tuned(min_slots=2)
+def test_metrics_that_fail_do_not_lose_the_launches(configure_pool):
+    fleet = configure_pool(min_slots=2)
     report = scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, BrokenMetrics())
     assert (len(report.attempts), report.errors) == (2, {"metrics": "ZeroDivisionError: oh"})
 
 
-def test_a_tick_that_cannot_be_recorded_does_not_lose_the_launches(tuned, monkeypatch):
-    fleet = tuned(min_slots=2)
+def test_a_tick_that_cannot_be_recorded_does_not_lose_the_launches(configure_pool, monkeypatch):
+    fleet = configure_pool(min_slots=2)
     monkeypatch.setattr(tick, "_record", broken)
     report = fleet.tick()
     assert (len(report.attempts), list(report.errors)) == (2, ["record"])
     assert not ProcessLease.objects.exists()
 
 
-def test_a_session_requested_after_the_tick_began_is_placed_when_it_was_requested(fleet, lab):
+def test_a_session_requested_after_the_tick_began_is_placed_when_it_was_requested(fleet, new_session):
     fleet.slot()
     begun = fleet.clock()
     requested = fleet.clock.advance(milliseconds=67)
-    session = lab()
+    session = new_session()
     fleet.clock.now = begun
-    assert fleet.clean_tick().counts["placed"] == 1
+    assert fleet.tick_without_errors().counts["placed"] == 1
     assert set(session.transitions.values_list("at", flat=True)) == {requested}

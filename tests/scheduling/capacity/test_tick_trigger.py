@@ -40,41 +40,41 @@ def sent(monkeypatch):
     return calls
 
 
-def claim(fleet, lab):
+def claim(fleet, new_session):
     fleet.reservation()
 
 
-def session(fleet, lab):
-    lab()
+def session(fleet, new_session):
+    new_session()
 
 
-def release(fleet, lab):
+def release(fleet, new_session):
     release_reservation(reservation=fleet.reservation(), actor=SYSTEM, now=fleet.clock())
 
 
-def interruption(fleet, lab):
+def interruption(fleet, new_session):
     slot = fleet.slot()
     record_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
 
 
-def heartbeat(fleet, lab):
+def heartbeat(fleet, new_session):
     record_heartbeat(slot=fleet.slot(), actor=SYSTEM, now=fleet.clock())
 
 
-def uncordon(fleet, lab):
+def uncordon(fleet, new_session):
     slot = fleet.slot(cordoned=True)
     cordon_slot(slot=slot, cordoned=False, reason="fine again", actor=SYSTEM, now=fleet.clock())
 
 
-def ready(fleet, lab):
+def ready(fleet, new_session):
     fleet.slot(SlotState.BINDING)
     fleet.reconcile()
 
 
 @pytest.mark.parametrize("event", [claim, session, release, heartbeat, interruption, uncordon, ready])
-def test_relevant_events_trigger_a_tick(fleet, lab, sent, event, django_capture_on_commit_callbacks):
+def test_relevant_events_trigger_a_tick(fleet, new_session, sent, event, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        event(fleet, lab)
+        event(fleet, new_session)
     assert sent == [str(fleet.pool.pk)]
 
 
@@ -85,12 +85,12 @@ def test_many_events_within_a_second_trigger_one_tick(fleet, sent, django_captur
     assert len(sent) == 1
 
 
-def test_a_tick_does_not_trigger_itself(tuned, sent, django_capture_on_commit_callbacks):
-    fleet = tuned(min_slots=1)
+def test_a_tick_does_not_trigger_itself(configure_pool, sent, django_capture_on_commit_callbacks):
+    fleet = configure_pool(min_slots=1)
     fleet.reservation(ttl=1)
     fleet.clock.advance(seconds=1)
     with django_capture_on_commit_callbacks(execute=True):
-        fleet.clean_tick()
+        fleet.tick_without_errors()
     assert sent == []
 
 
@@ -100,7 +100,7 @@ def test_without_a_broker_the_claim_is_made_all_the_same(
     monkeypatch.setattr(tasks.tick_pool, "apply_async", unreachable)
     with django_capture_on_commit_callbacks(execute=True):
         fleet.reservation()
-    assert fleet.clean_tick().counts["unmet"] == 1
+    assert fleet.tick_without_errors().counts["unmet"] == 1
 
 
 def unreachable(*arguments, **options):

@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from scheduling.placement.framework.plugin import BUILT_IN, plugins
 from scheduling.placement.framework.snapshot_fields import JobRow, NodeRow, QueueRow, TaskRow
 from scheduling.placement.framework.snapshot_json import write_snapshot
-from tests.scheduling.placement.plugged import job, node, snapshot
+from tests.scheduling.placement.inline_plugins import job, node, snapshot
 
 ROOT = Path(__file__).parents[3]
 

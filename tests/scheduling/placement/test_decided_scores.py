@@ -8,7 +8,7 @@ from dataclasses import replace
 from scheduling.placement.framework.configuration import read_configuration
 from scheduling.placement.framework.cycle import VerdictOutcome, run_cycle
 from scheduling.placement.framework.model import Gang, Job, Task
-from tests.scheduling.placement.plugged import Inline, job, node, run_with, snapshot
+from tests.scheduling.placement.inline_plugins import Inline, job, node, run_with, snapshot
 
 
 def half_for_all(ssn):

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from scheduling.placement.framework.snapshot_json import write_snapshot
-from tests.scheduling.placement.plugged import job, node, run_with, snapshot
+from tests.scheduling.placement.inline_plugins import job, node, run_with, snapshot
 from tests.support.packages import install_package
 
 ROOT = Path(__file__).parents[3]

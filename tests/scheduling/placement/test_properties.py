@@ -14,7 +14,7 @@ from scheduling.placement.framework.model import Gang, Job, JobPart, Node, Snaps
 from scheduling.placement.framework.results import as_result
 from scheduling.placement.framework.snapshot_json import read_snapshot, write_snapshot
 from tests.scheduling.placement.scenario import applied, copied
-from tests.scheduling.placement.worlds import (
+from tests.scheduling.placement.random_snapshots import (
     CONFIGURATIONS,
     PACKED,
     RUTHLESS,

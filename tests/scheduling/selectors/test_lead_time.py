@@ -17,7 +17,7 @@ from scheduling.selectors.pools import figures_of, pools
 from scheduling.services.lost_slots import fail_sessions_on_slot
 from scheduling.services.pool_transfer import move_to_pool
 from scheduling.services.pools import create_pool, update_pool, update_queue_entry_times
-from tests.support.fleet import active_of
+from tests.support.fleet import active_reservation
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 EARLIER = """
@@ -30,11 +30,11 @@ AT_ONCE = "actions: [allocate]\nplugins: [priority]\n"
 
 
 @pytest.fixture
-def booked(lab, clock):
+def booked(new_session, clock):
     """`booked(later)`: a session requested now, with a timeslot that much later."""
 
     def ask(later=DAY, **fields):
-        return lab(starts_at=clock() + later, ends_at=clock() + later + HOUR, **fields)
+        return new_session(starts_at=clock() + later, ends_at=clock() + later + HOUR, **fields)
 
     return ask
 
@@ -49,14 +49,14 @@ def waits(now):
     [(timedelta(0), None), (15 * MINUTE, None), (16 * MINUTE, MINUTE), (DAY, DAY - 15 * MINUTE)],
 )
 def test_the_turn_comes_a_lead_before_the_timeslot(fleet, booked, later, turn):
-    claim = active_of(booked(later))
+    claim = active_reservation(booked(later))
     assert claim.joins_queue_at == (fleet.clock() + turn if turn else None)
 
 
 @pytest.mark.parametrize(("scheduler", "before"), [(EARLIER, 2 * HOUR), (AT_ONCE, None), ("{", 15 * MINUTE)])
-def test_the_lead_is_that_of_the_pool_s_scheduler(tuned, booked, scheduler, before):
-    fleet = tuned(scheduler=scheduler)
-    assert active_of(booked()).joins_queue_at == (fleet.clock() + DAY - before if before else None)
+def test_the_lead_is_that_of_the_pool_s_scheduler(configure_pool, booked, scheduler, before):
+    fleet = configure_pool(scheduler=scheduler)
+    assert active_reservation(booked()).joins_queue_at == (fleet.clock() + DAY - before if before else None)
 
 
 def test_one_that_is_booked_ahead_waits_from_its_turn_on(fleet, booked):
@@ -71,9 +71,9 @@ def test_one_that_is_booked_ahead_waits_from_its_turn_on(fleet, booked):
     assert (figures.waiting, figures.ahead, figures.oldest_waiting_since) == (1, 0, turn)
 
 
-def test_an_immediate_session_and_a_bare_reservation_wait_from_their_request(fleet, lab, booked):
+def test_an_immediate_session_and_a_bare_reservation_wait_from_their_request(fleet, new_session, booked):
     start = fleet.clock()
-    lab(), fleet.reservation(ttl=86_400), booked()
+    new_session(), fleet.reservation(ttl=86_400), booked()
     assert waits(start + MINUTE) == (2, start)
 
 
@@ -95,10 +95,10 @@ def test_the_overview_names_a_pool_only_if_a_queued_session_exceeds_the_wait_tar
 
 
 def test_the_page_of_a_pool_counts_advance_bookings_separately(
-    fleet, lab, booked, client, viewer, time_machine
+    fleet, new_session, booked, client, viewer, time_machine
 ):
     time_machine.move_to(fleet.clock(), tick=False)
-    lab(), booked(), booked()
+    new_session(), booked(), booked()
     figures = figures_of(fleet.pool, fleet.clock())
     pool = pools(fleet.clock()).get(name="cml-eu")
     assert "1 session waiting, for 0 s · 2 booked" in pool_sentence(pool, figures, now=fleet.clock())
@@ -108,9 +108,9 @@ def test_the_page_of_a_pool_counts_advance_bookings_separately(
 
 
 def test_the_page_of_a_session_distinguishes_waiting_from_booked(
-    fleet, lab, booked, client, viewer, time_machine
+    fleet, new_session, booked, client, viewer, time_machine
 ):
-    start, now, later = fleet.clock(), lab(), booked()
+    start, now, later = fleet.clock(), new_session(), booked()
     client.force_login(viewer)
 
     def said(session, at):
@@ -123,14 +123,14 @@ def test_the_page_of_a_session_distinguishes_waiting_from_booked(
     assert "Waiting for a slot. The timeslot started" in said(later, start + DAY + MINUTE)
 
 
-def test_the_queue_shows_when_a_turn_comes(fleet, booked, lab, client, viewer, time_machine):
+def test_the_queue_shows_when_a_turn_comes(fleet, booked, new_session, client, viewer, time_machine):
     time_machine.move_to(fleet.clock(), tick=False)
     booked(3 * HOUR), booked(3 * HOUR)
     client.force_login(viewer)
     page = client.get("/queue/").content.decode()
     assert "0 waiting.</strong> 2 booked." in page
     assert page.count(">in 2 h</time>") == 2
-    lab()
+    new_session()
     assert "1 waiting:</strong> 1 in cml-eu. 2 booked." in client.get("/queue/").content.decode()
 
 
@@ -139,13 +139,13 @@ def figure(name):
     return next(sample.value for sample in found.samples if sample.labels == {"pool": "cml-eu"})
 
 
-def test_prometheus_exports_waiting_and_unplaced_reservations(fleet, booked, lab, time_machine):
+def test_prometheus_exports_waiting_and_unplaced_reservations(fleet, booked, new_session, time_machine):
     time_machine.move_to(fleet.clock(), tick=False)
     booked(), booked()
     fleet.tick()
     time_machine.move_to(fleet.clock.advance(hours=2), tick=False)
     assert (figure("oldest_pending_seconds"), figure("unmet_demand")) == (0, 0)
-    lab()
+    new_session()
     fleet.tick()
     time_machine.move_to(fleet.clock.advance(minutes=2), tick=False)
     assert (figure("oldest_pending_seconds"), figure("unmet_demand")) == (120, 1)
@@ -174,32 +174,32 @@ def test_in_another_pool_its_turn_is_that_pool_s(fleet, booked, as_operator):
     create_pool(name="cml-other", actor=SYSTEM, scheduler=EARLIER)
     session = booked()
     move_to_pool(session=session, pool="cml-other", reason="x", actor=as_operator, now=fleet.clock())
-    assert active_of(session).joins_queue_at == session.starts_at - 2 * HOUR
+    assert active_reservation(session).joins_queue_at == session.starts_at - 2 * HOUR
 
 
 def test_back_in_the_queue_its_turn_is_the_same(fleet, booked):
     slot, session = fleet.slot(), booked()
-    turn = active_of(session).joins_queue_at
-    fleet.put(session, slot)
+    turn = active_reservation(session).joins_queue_at
+    fleet.assign(session, slot)
     fail_sessions_on_slot(slot=slot, reason="gone", now=fleet.clock.advance(minutes=1))
-    assert active_of(session).joins_queue_at == turn
+    assert active_reservation(session).joins_queue_at == turn
 
 
-def test_another_scheduler_recomputes_the_queue_entries(fleet, booked, lab, as_admin):
-    ahead, soon, bare = booked(), lab(), fleet.reservation()
+def test_another_scheduler_recomputes_the_queue_entries(fleet, booked, new_session, as_admin):
+    ahead, soon, bare = booked(), new_session(), fleet.reservation()
     turns = []
     for scheduler in (EARLIER, AT_ONCE, ""):
-        update_pool(pool=fleet.fresh(), actor=as_admin, scheduler=scheduler, reason="a try")
-        turns.append(active_of(ahead).joins_queue_at)
+        update_pool(pool=fleet.reload_pool(), actor=as_admin, scheduler=scheduler, reason="a try")
+        turns.append(active_reservation(ahead).joins_queue_at)
     assert turns == [ahead.starts_at - 2 * HOUR, None, ahead.starts_at - 15 * MINUTE]
     bare.refresh_from_db()
-    assert (active_of(soon).joins_queue_at, bare.joins_queue_at) == (None, None)
+    assert (active_reservation(soon).joins_queue_at, bare.joins_queue_at) == (None, None)
 
 
 def test_turns_of_claims_that_ended_stay(fleet, booked, as_admin):
     slot, session = fleet.slot(), booked()
-    fleet.put(session, slot)
-    told = active_of(session).joins_queue_at
+    fleet.assign(session, slot)
+    told = active_reservation(session).joins_queue_at
     Pool.objects.update(scheduler=EARLIER)
-    update_queue_entry_times(fleet.fresh())
-    assert (session.status, active_of(session).joins_queue_at) == (SessionStatus.SCHEDULED, told)
+    update_queue_entry_times(fleet.reload_pool())
+    assert (session.status, active_reservation(session).joins_queue_at) == (SessionStatus.SCHEDULED, told)

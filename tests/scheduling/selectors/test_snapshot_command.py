@@ -39,18 +39,18 @@ def test_there_is_no_such_pool():
 
 
 @pytest.mark.parametrize("config", ["", RECLAIMING], ids=["default", "with running jobs"])
-def test_a_replay_gives_the_same_result_as_the_tick(tuned, config, tmp_path):
-    fleet = tuned(scheduler=config, max_slots=2)
+def test_a_replay_gives_the_same_result_as_the_tick(configure_pool, config, tmp_path):
+    fleet = configure_pool(scheduler=config, max_slots=2)
     fleet.slot()
     fleet.slot(cordoned=True)
     running = fleet.reservation(10)
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     waiting = [fleet.reservation(cores) for cores in (4, 8, 2, 16)]
     text = written(fleet.pool.name)
     assert write_snapshot(read_snapshot(text)) == text
     verdicts = replayed(text, config, tmp_path)
     assert running.pk not in verdicts
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     decisions = {row.reservation_id: row for row in Decision.objects.order_by("at", "pk")}
     for reservation in waiting:
         row = Reservation.objects.select_related("slot").get(pk=reservation.pk)

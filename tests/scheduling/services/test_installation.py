@@ -80,7 +80,7 @@ def test_an_older_orphan_is_identified_by_its_attempt_and_collected(fleet):
     fleet.runtime.add("i-late", token=token, claimed=False)
     fleet.clock.advance(hours=1)
     fleet.reconcile()
-    assert fleet.runtime.made["i-late"].claimed
+    assert fleet.runtime.instances["i-late"].claimed
     assert fleet.runtime.count("terminate") == 0
     fleet.reconcile()
     assert fleet.runtime.alive == []
@@ -91,4 +91,4 @@ def test_a_claim_that_is_refused_stops_nothing(fleet):
     fleet.runtime.add(slot.instance_id, claimed=False)
     fleet.runtime.error = Misconfigured("not allowed to tag")
     assert fleet.reconcile().errors == ["not allowed to tag"]
-    assert (fleet.states(), fleet.fresh().stopped_reason) == ([S.READY], "")
+    assert (fleet.states(), fleet.reload_pool().stopped_reason) == ([S.READY], "")

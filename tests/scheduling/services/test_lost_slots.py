@@ -9,7 +9,7 @@ import pytest
 from lcm.domain.lifecycle import SessionStatus
 from scheduling.models import Phase, PortAllocation
 from scheduling.services.lost_slots import fail_sessions_on_slot, stop_sessions_on_slot
-from tests.support.fleet import active_of, phases
+from tests.support.fleet import active_reservation, phases
 
 S = SessionStatus
 ON_A_SLOT = [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING]
@@ -17,9 +17,11 @@ ON_A_SLOT = [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.S
 
 @pytest.mark.parametrize("status", ON_A_SLOT)
 @pytest.mark.parametrize("left", [44, 46])
-def test_a_notice_requeues_sessions_that_have_not_started_and_lets_the_rest_end(fleet, lab_on, status, left):
+def test_a_notice_requeues_sessions_that_have_not_started_and_lets_the_rest_end(
+    fleet, session_on, status, left
+):
     slot = fleet.slot()
-    session = lab_on(slot, status)
+    session = session_on(slot, status)
     deadline = fleet.clock() + timedelta(seconds=left)
     told = stop_sessions_on_slot(slot=slot, deadline=deadline, reason="spot is gone soon", now=fleet.clock())
     session.refresh_from_db()
@@ -33,9 +35,9 @@ def test_a_notice_requeues_sessions_that_have_not_started_and_lets_the_rest_end(
 
 
 @pytest.mark.parametrize("status", ON_A_SLOT)
-def test_a_loss_requeues_sessions_that_have_not_started_and_fails_the_rest(fleet, lab_on, status):
+def test_a_loss_requeues_sessions_that_have_not_started_and_fails_the_rest(fleet, session_on, status):
     slot = fleet.slot()
-    session = lab_on(slot, status)
+    session = session_on(slot, status)
     fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=fleet.clock.advance(minutes=1))
     session.refresh_from_db()
     slot.refresh_from_db()
@@ -46,19 +48,19 @@ def test_a_loss_requeues_sessions_that_have_not_started_and_fails_the_rest(fleet
     assert session.transitions.last().reason == "its worker vanished"
 
 
-def test_a_session_that_waits_again_has_a_claim_of_its_next_attempt(fleet, lab_on):
+def test_a_session_that_waits_again_has_a_claim_of_its_next_attempt(fleet, session_on):
     slot = fleet.slot()
-    session = lab_on(slot)
+    session = session_on(slot)
     fail_sessions_on_slot(slot=slot, reason="gone", now=fleet.clock.advance(minutes=1))
     old, new = session.reservations.order_by("attempt")
     assert (old.attempt, old.phase, old.slot_id) == (1, Phase.RELEASED, slot.pk)
     assert (new.attempt, new.phase, new.slot_id) == (2, Phase.PENDING, None)
-    assert active_of(session) == new
+    assert active_reservation(session) == new
 
 
-def test_only_this_slot_is_concerned(fleet, lab_on):
+def test_only_this_slot_is_concerned(fleet, session_on):
     first, second = fleet.slot(), fleet.slot()
-    lost, kept = lab_on(first, S.RUNNING), lab_on(second, S.RUNNING)
+    lost, kept = session_on(first, S.RUNNING), session_on(second, S.RUNNING)
     fail_sessions_on_slot(slot=first, reason="gone", now=fleet.clock())
     lost.refresh_from_db(), kept.refresh_from_db()
     assert (lost.status, kept.status) == (S.FAILED, S.RUNNING)
@@ -66,7 +68,7 @@ def test_only_this_slot_is_concerned(fleet, lab_on):
 
 def test_reservations_without_a_session_fail_with_the_slot_and_record_the_reason(fleet):
     slot = fleet.slot()
-    claims = [fleet.put(fleet.reservation(), slot) for _ in range(3)]
+    claims = [fleet.assign(fleet.reservation(), slot) for _ in range(3)]
     fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=fleet.clock())
     assert phases(claims) == [Phase.FAILED] * 3
     claims[0].refresh_from_db()
@@ -74,9 +76,9 @@ def test_reservations_without_a_session_fail_with_the_slot_and_record_the_reason
     assert (claims[0].reason, slot.lease_count) == ("its worker vanished", 0)
 
 
-def test_losing_a_slot_twice_changes_nothing_more(fleet, lab_on):
+def test_losing_a_slot_twice_changes_nothing_more(fleet, session_on):
     slot = fleet.slot()
-    session = lab_on(slot, S.RUNNING)
+    session = session_on(slot, S.RUNNING)
     for _ in range(2):
         fail_sessions_on_slot(slot=slot, reason="gone", now=fleet.clock())
     assert session.transitions.filter(to_status=S.FAILED).count() == 1

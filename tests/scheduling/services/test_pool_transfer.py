@@ -41,8 +41,10 @@ def claims(session) -> list[tuple[str, str, str]]:
     return list(rows.values_list("pool__name", "phase", "reason"))
 
 
-def test_the_old_claim_ends_and_a_new_one_keeps_age_and_priority(lab, there, move, clock, as_operator):
-    session = lab(priority=Priority.HIGH)
+def test_the_old_claim_ends_and_a_new_one_keeps_age_and_priority(
+    new_session, there, move, clock, as_operator
+):
+    session = new_session(priority=Priority.HIGH)
     old = session.reservations.get()
     clock.advance(minutes=5)
     assert move(session).pool == "cml-us"
@@ -60,30 +62,30 @@ def test_the_old_claim_ends_and_a_new_one_keeps_age_and_priority(lab, there, mov
     assert (entry.before, entry.after) == ({"pool": "cml-eu"}, {"pool": "cml-us"})
 
 
-def test_it_is_placed_by_its_new_pool_and_not_by_its_old(fleet, lab, there, move, clock, runtime):
+def test_it_is_placed_by_its_new_pool_and_not_by_its_old(fleet, new_session, there, move, clock, runtime):
     other = Fleet(there, clock, runtime)
     fleet.slot()
     slot = other.slot()
-    session = lab()
+    session = new_session()
     move(session)
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     session.refresh_from_db()
     assert session.status == S.PENDING
-    other.clean_tick()
+    other.tick_without_errors()
     session.refresh_from_db()
     assert (session.status, session.reservations.get(phase=Phase.READY).slot) == (S.SCHEDULED, slot)
 
 
-def test_it_can_be_moved_back(lab, there, move):
-    session = lab()
+def test_it_can_be_moved_back(new_session, there, move):
+    session = new_session()
     move(session)
     move(session, pool="cml-eu")
     assert session.reservations.filter(phase=Phase.PENDING).get().pool.name == "cml-eu"
     assert session.reservations.count() == 3
 
 
-def test_it_is_no_step_in_its_life_and_no_news_for_controllers(lab, there, move):
-    session = lab()
+def test_it_is_no_step_in_its_life_and_no_news_for_controllers(new_session, there, move):
+    session = new_session()
     before = FeedEntry.objects.count(), SessionTransition.objects.count()
     move(session)
     assert (FeedEntry.objects.count(), SessionTransition.objects.count()) == before
@@ -100,14 +102,14 @@ def test_it_is_no_step_in_its_life_and_no_news_for_controllers(lab, there, move)
         ("tiny", "pool", "No slot of tiny can ever hold this: too little CPU."),
     ],
 )
-def test_an_unsuitable_pool_is_rejected_and_nothing_changes(lab, move, pool, field, said):
+def test_an_unsuitable_pool_is_rejected_and_nothing_changes(new_session, move, pool, field, said):
     for name, fields in (
         ("closed", {"enabled": False}),
         ("eve", {"system": "eve-ng"}),
         ("tiny", {"cpu_cores": 1}),
     ):
         create_pool(name=name, actor=SYSTEM, **fields)
-    session = lab()
+    session = new_session()
     with pytest.raises(InvalidInput) as caught:
         move(session, pool=pool)
     ((where, texts),) = caught.value.fields.items()
@@ -118,8 +120,8 @@ def test_an_unsuitable_pool_is_rejected_and_nothing_changes(lab, move, pool, fie
     assert not ChangeLog.objects.filter(event="session_moved_to_pool").exists()
 
 
-def test_a_reason_is_required(lab, there, move):
-    session = lab()
+def test_a_reason_is_required(new_session, there, move):
+    session = new_session()
     with pytest.raises(InvalidInput) as caught:
         move(session, reason=" ")
     assert list(caught.value.fields) == ["reason"]
@@ -127,17 +129,17 @@ def test_a_reason_is_required(lab, there, move):
 
 
 @pytest.mark.parametrize("status", [S.SCHEDULED, S.INSTANTIATING, S.RUNNING, S.STOPPING])
-def test_a_placed_session_is_not_moved(fleet, lab_on, there, move, status):
-    session = lab_on(fleet.slot(), status)
+def test_a_placed_session_is_not_moved(fleet, session_on, there, move, status):
+    session = session_on(fleet.slot(), status)
     with pytest.raises(StateConflict, match=f"is {status.label.lower()}; only pending sessions"):
         move(session)
     assert [claim[:2] for claim in claims(session)] == [("cml-eu", Phase.READY)]
 
 
-def test_whoever_comes_second_changes_nothing(fleet, lab, there, move):
-    session = lab()
+def test_whoever_comes_second_changes_nothing(fleet, new_session, there, move):
+    session = new_session()
     mine, theirs = (LabletSession.objects.get(pk=session.pk) for _ in range(2))
-    fleet.put(session, fleet.slot())
+    fleet.assign(session, fleet.slot())
     with pytest.raises(StateConflict, match="is scheduled"):
         move(mine)
     assert mine.pool == "cml-eu"
@@ -146,9 +148,9 @@ def test_whoever_comes_second_changes_nothing(fleet, lab, there, move):
         move(theirs)
 
 
-def test_two_moves_of_one_copy_move_it_once(lab, there, move):
+def test_two_moves_of_one_copy_move_it_once(new_session, there, move):
     create_pool(name="cml-asia", actor=SYSTEM)
-    session = lab()
+    session = new_session()
     stale = LabletSession.objects.get(pk=session.pk)
     move(session)
     with pytest.raises(StateConflict, match="changed a moment ago"):
@@ -160,19 +162,19 @@ def test_two_moves_of_one_copy_move_it_once(lab, there, move):
 
 
 def test_the_new_pools_tick_is_triggered(
-    lab, pool, there, move, monkeypatch, django_capture_on_commit_callbacks
+    new_session, pool, there, move, monkeypatch, django_capture_on_commit_callbacks
 ):
     sent = []
     monkeypatch.setattr(tasks.tick_pool, "apply_async", lambda arguments, **_: sent.append(arguments[0]))
-    session = lab()
+    session = new_session()
     cache.clear()
     with django_capture_on_commit_callbacks(execute=True):
         move(session)
     assert str(there.pk) in sent
 
 
-def test_the_session_is_locked_before_its_claim(lab, there, move):
-    session = lab()
+def test_the_session_is_locked_before_its_claim(new_session, there, move):
+    session = new_session()
     with CaptureQueriesContext(connection) as queries:
         move(session)
     tables = [LabletSession._meta.db_table, Reservation._meta.db_table]
@@ -187,10 +189,12 @@ def test_the_session_is_locked_before_its_claim(lab, there, move):
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_a_move_and_a_placement_at_once_leave_one_claim(fleet, lab, there, clock, as_operator, at_once):
+def test_a_move_and_a_placement_at_once_leave_one_claim(
+    fleet, new_session, there, clock, as_operator, at_once
+):
     slot = fleet.slot()
     for _ in range(5):
-        session = lab()
+        session = new_session()
         stale = LabletSession.objects.get(pk=session.pk)
         asked = {"pool": "cml-us", "reason": "nearer", "actor": as_operator, "now": clock()}
         at_once(partial(move_to_pool, session=stale, **asked), fleet.tick)

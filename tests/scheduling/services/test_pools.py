@@ -108,8 +108,8 @@ def test_a_change_is_logged_with_before_and_after(pool, as_admin):
     assert (entry.before, entry.after, entry.reason) == ({"max_slots": 4}, {"max_slots": 9}, "new course")
 
 
-def test_correcting_a_pool_resets_its_stop_its_back_off_and_its_refusals(tuned, as_admin):
-    fleet = tuned(
+def test_correcting_a_pool_resets_its_stop_its_back_off_and_its_refusals(configure_pool, as_admin):
+    fleet = configure_pool(
         stopped_reason="wrong image",
         stopped_at="2026-12-31T00:00:00Z",
         backoff_until="2027-01-01T00:00:00Z",
@@ -120,21 +120,21 @@ def test_correcting_a_pool_resets_its_stop_its_back_off_and_its_refusals(tuned, 
     )
     mended = {"runtime_settings": {"launch_seconds": 1}}
     update_pool(pool=fleet.pool, actor=as_admin, reason="the right image", **mended)
-    pool = fleet.fresh()
+    pool = fleet.reload_pool()
     assert (pool.stopped_reason, pool.backoff_until, pool.failures) == ("", None, 0)
     assert (pool.stopped_at, pool.backoff_since, pool.refused_offerings) == (None, None, {})
     assert pool.failed_workers == {}
 
 
-def test_saving_a_stopped_pool_as_it_is_starts_it_again(tuned, as_admin):
+def test_saving_a_stopped_pool_as_it_is_starts_it_again(configure_pool, as_admin):
     """The cause may have been fixed outside LCM."""
-    fleet = tuned(stopped_reason="wrong image")
+    fleet = configure_pool(stopped_reason="wrong image")
     update_pool(pool=fleet.pool, actor=as_admin, max_slots=4)
-    assert fleet.fresh().stopped_reason == ""
+    assert fleet.reload_pool().stopped_reason == ""
 
 
-def test_a_change_of_nothing_changes_nothing(tuned, as_admin):
-    fleet = tuned()
+def test_a_change_of_nothing_changes_nothing(configure_pool, as_admin):
+    fleet = configure_pool()
     update_pool(pool=fleet.pool, actor=as_admin, max_slots=4)
     assert not ChangeLog.objects.filter(event="pool_edited").exists()
 
@@ -149,19 +149,19 @@ def test_a_change_of_nothing_changes_nothing(tuned, as_admin):
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_far_reaching_changes_need_a_reason(tuned, as_admin, change):
-    fleet = tuned()
+def test_far_reaching_changes_need_a_reason(configure_pool, as_admin, change):
+    fleet = configure_pool()
     with pytest.raises(InvalidInput) as error:
-        update_pool(pool=fleet.fresh(), actor=as_admin, description="Changed", **change)
+        update_pool(pool=fleet.reload_pool(), actor=as_admin, description="Changed", **change)
     assert list(error.value.fields) == ["reason"]
-    assert fleet.fresh().description != "Changed"
-    update_pool(pool=fleet.fresh(), actor=as_admin, reason="exams", **change)
+    assert fleet.reload_pool().description != "Changed"
+    update_pool(pool=fleet.reload_pool(), actor=as_admin, reason="exams", **change)
     assert ChangeLog.objects.get(event="pool_edited").reason == "exams"
 
 
 @pytest.mark.parametrize("change", [{"max_slots": 9}, {"description": "Courses"}, {"idle_seconds": 60}])
-def test_other_changes_of_a_pool_need_none(tuned, as_admin, change):
-    update_pool(pool=tuned().fresh(), actor=as_admin, **change)
+def test_other_changes_of_a_pool_need_none(configure_pool, as_admin, change):
+    update_pool(pool=configure_pool().reload_pool(), actor=as_admin, **change)
     assert ChangeLog.objects.get(event="pool_edited").reason == ""
 
 

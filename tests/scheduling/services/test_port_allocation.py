@@ -39,46 +39,46 @@ def ports(slot, **fields):
     return list(PortAllocation.objects.filter(slot=slot, **fields).values_list("port", flat=True))
 
 
-def test_a_session_gets_its_ports_with_its_slot_by_the_names_of_its_template(fleet, lab_on):
+def test_a_session_gets_its_ports_with_its_slot_by_the_names_of_its_template(fleet, session_on):
     slot = fleet.slot()
-    session = lab_on(slot)
+    session = session_on(slot)
     rows = PortAllocation.objects.filter(session=session).values_list("slot", "port", "name")
     assert list(rows) == [(slot.pk, 2000, "r1_serial"), (slot.pk, 2001, "host_pat")]
 
 
-def test_ports_that_leaked_are_skipped_and_stay_taken_when_the_lab_is_gone(fleet, lab_on):
+def test_ports_that_leaked_are_skipped_and_stay_taken_when_the_lab_is_gone(fleet, session_on):
     slot = fleet.slot()
     PortAllocation.objects.create(slot=slot, port=2000, name="found", leaked=True)
-    session = lab_on(slot)
+    session = session_on(slot)
     assert ports(slot, session=session) == [2001, 2002]
     PortAllocation.objects.filter(session=session, port=2001).update(leaked=True)
     release_ports([session.pk])
     assert ports(slot) == [2000, 2001]
 
 
-def test_each_slot_has_its_own_ports(fleet, lab_on):
+def test_each_slot_has_its_own_ports(fleet, session_on):
     first, second = fleet.slot(), fleet.slot()
-    lab_on(first)
-    lab_on(second)
+    session_on(first)
+    session_on(second)
     assert ports(first) == ports(second) == [2000, 2001]
     assert taken_ports([first.pk]) == {first.pk: {2000, 2001}}
 
 
-def test_a_slot_without_enough_ports_gets_no_session(tuned, lab):
-    fleet = tuned(first_port=2000, last_port=2002)
+def test_a_slot_without_enough_ports_gets_no_session(configure_pool, new_session):
+    fleet = configure_pool(first_port=2000, last_port=2002)
     slot = fleet.slot()
-    first, second = lab(), lab()
-    report = fleet.clean_tick()
+    first, second = new_session(), new_session()
+    report = fleet.tick_without_errors()
     assert report.counts["placed"] == 1
     assert ports(slot) == [2000, 2001]
     assert {first.port_allocations.count(), second.port_allocations.count()} == {0, 2}
 
 
-def test_two_slots_serve_sessions_that_exceed_the_ports_of_one(tuned, lab):
-    fleet = tuned(first_port=2000, last_port=2002)
+def test_two_slots_serve_sessions_that_exceed_the_ports_of_one(configure_pool, new_session):
+    fleet = configure_pool(first_port=2000, last_port=2002)
     slots = [fleet.slot(), fleet.slot()]
-    lab(), lab()
-    assert fleet.clean_tick().counts["placed"] == 2
+    new_session(), new_session()
+    assert fleet.tick_without_errors().counts["placed"] == 2
     assert [ports(slot) for slot in slots] == [[2000, 2001]] * 2
 
 
@@ -92,7 +92,7 @@ def vanish(fleet, slot):
 
 def drain(fleet, slot):
     fleet.clock.advance(hours=1)
-    fleet.clean_tick()
+    fleet.tick_without_errors()
 
 
 @pytest.mark.parametrize("end", [vanish, drain])
@@ -106,16 +106,16 @@ def test_a_leaked_port_goes_with_its_instance(fleet, end):
     assert (slot.state, ports(slot), ports(other)) == (SlotState.EMPTY, [], [2100])
 
 
-def test_a_leaked_port_of_a_vanished_worker_with_a_session_goes_too(fleet, lab_on):
+def test_a_leaked_port_of_a_vanished_worker_with_a_session_goes_too(fleet, session_on):
     slot = fleet.slot()
-    session = lab_on(slot)
+    session = session_on(slot)
     PortAllocation.objects.filter(session=session, port=2000).update(leaked=True)
     vanish(fleet, slot)
     fleet.reconcile()
     assert ports(slot) == []
 
 
-def test_a_leaked_port_stays_while_its_instance_does(fleet, lab_on):
+def test_a_leaked_port_stays_while_its_instance_does(fleet, session_on):
     slot = fleet.slot()
     leak(slot)
     for _ in range(3):

@@ -74,8 +74,8 @@ def test_a_reservation_larger_than_any_slot_names_the_scarce_resources(fleet):
         fleet.reservation(resources={"cpu_cores": Decimal(17), "memory_gb": Decimal(65)})
 
 
-def test_a_disabled_pool_accepts_no_reservations(tuned):
-    fleet = tuned(enabled=False)
+def test_a_disabled_pool_accepts_no_reservations(configure_pool):
+    fleet = configure_pool(enabled=False)
     with pytest.raises(InvalidInput, match="is disabled"):
         fleet.reservation()
     with pytest.raises(InvalidInput, match="No pool for cml is enabled"):
@@ -107,7 +107,7 @@ def test_renewing_restarts_the_ttl(fleet):
     for _ in range(5):
         fleet.clock.advance(seconds=59)
         renew_reservation(reservation=claim, now=fleet.clock())
-        fleet.clean_tick()
+        fleet.tick_without_errors()
     claim.refresh_from_db()
     assert (claim.phase, claim.expires_at) == (Phase.PENDING, fleet.clock() + timedelta(seconds=60))
 
@@ -117,11 +117,11 @@ def test_renewing_after_expiry_is_a_conflict_and_stays_one(fleet, ticked):
     claim = fleet.reservation(ttl=60)
     fleet.clock.advance(seconds=60)
     if ticked:
-        fleet.clean_tick()
+        fleet.tick_without_errors()
     with pytest.raises(StateConflict, match="expired") as error:
         renew_reservation(reservation=claim, now=fleet.clock())
     assert error.value.status == 409
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert phases([claim]) == [Phase.EXPIRED]
 
 
@@ -129,9 +129,9 @@ def test_renewing_after_expiry_is_a_conflict_and_stays_one(fleet, ticked):
 def test_releasing_twice_is_fine_and_counts_once(fleet, as_operator, placed, phase):
     slot = fleet.slot()
     claim, other = fleet.reservation(), fleet.reservation()
-    fleet.put(other, slot)
+    fleet.assign(other, slot)
     if placed:
-        fleet.put(claim, slot)
+        fleet.assign(claim, slot)
     first = fleet.clock.advance(seconds=5)
     for _ in range(2):
         release_reservation(reservation=claim, actor=as_operator, now=fleet.clock())
@@ -146,7 +146,7 @@ def test_an_operator_takes_a_claim_away_once(fleet, as_operator, placed):
     slot = fleet.slot()
     claim = fleet.reservation()
     if placed:
-        fleet.put(claim, slot)
+        fleet.assign(claim, slot)
     ask = {"reservation": claim, "actor": as_operator, "now": fleet.clock(), "reason": "class is over"}
     assert cancel_reservation(**ask).phase == Phase.CANCELLED
     with pytest.raises(StateConflict, match="cancelled already"):
@@ -164,8 +164,8 @@ def test_ended_claims_cannot_be_renewed(fleet, as_operator, end):
         renew_reservation(reservation=claim, now=fleet.clock())
 
 
-def test_a_sessions_claim_is_not_ended_behind_its_back(fleet, lab, as_operator):
-    claim = lab().reservations.get()
+def test_a_sessions_claim_is_not_ended_behind_its_back(fleet, new_session, as_operator):
+    claim = new_session().reservations.get()
     with pytest.raises(StateConflict, match="cancel the session instead"):
         release_reservation(reservation=claim, actor=as_operator, now=fleet.clock())
     with pytest.raises(StateConflict, match="cancel the session instead"):
@@ -175,10 +175,10 @@ def test_a_sessions_claim_is_not_ended_behind_its_back(fleet, lab, as_operator):
     assert phases([claim]) == [Phase.PENDING]
 
 
-def test_one_active_claim_a_session(fleet, lab):
+def test_one_active_claim_a_session(fleet, new_session):
     from django.db import IntegrityError, transaction
 
-    session = lab()
+    session = new_session()
     with pytest.raises(IntegrityError), transaction.atomic():
         reserve_for_session(session=session, now=fleet.clock())
     assert session.reservations.count() == 1
@@ -193,8 +193,8 @@ def test_taking_a_claim_away_needs_a_reason(fleet, as_operator, reason):
     assert phases([claim]) == [Phase.PENDING]
 
 
-def test_a_claim_finds_a_pool_with_enough_ports(fleet, tuned):
-    tuned(first_port=2000, last_port=2001)
+def test_a_claim_finds_a_pool_with_enough_ports(fleet, configure_pool):
+    configure_pool(first_port=2000, last_port=2001)
     roomy = create_pool(name="cml-roomy", actor=SYSTEM)
     usual = {"name": "", "system": "cml", "requested": Resources(), "now": fleet.clock()}
     few, many = ({**usual, "ports": count} for count in (2, 3))

@@ -18,7 +18,7 @@ from scheduling.services.heartbeats import record_heartbeat
 from scheduling.services.lost_slots import fail_sessions_on_slot, stop_sessions_on_slot
 from scheduling.services.port_allocation import LEAK_HOLD
 from tests.support.factories import make_definition
-from tests.support.scheduler_setup import Party
+from tests.support.scheduler_setup import SessionRequester
 
 HAD_A_LAB = [S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING]
 
@@ -50,9 +50,9 @@ def surveyed(fleet, slot, *, ago: float | None = 0, **later: float):
         ("requeue-instantiating", S.INSTANTIATING, 30, S.PENDING),
     ],
 )
-def test_a_lab_whose_end_was_not_reported_keeps_its_ports(fleet, lab_on, handler, status, minutes, after):
+def test_a_lab_whose_end_was_not_reported_keeps_its_ports(fleet, session_on, handler, status, minutes, after):
     slot = fleet.slot()
-    session = lab_on(slot, status)
+    session = session_on(slot, status)
     given = taken(slot)
     fleet.clock.advance(minutes=minutes)
     coordinator.process_handler(handler, fleet.clock)
@@ -66,9 +66,9 @@ def test_the_controller_gives_up_before_we_do(settings):
     assert settings.CONFIG["STOPPING_TIMEOUT"] > Config().stop_timeout_seconds + 60
 
 
-def test_a_session_that_no_controller_took_up_gives_its_ports_back_at_once(fleet, lab_on):
+def test_a_session_that_no_controller_took_up_gives_its_ports_back_at_once(fleet, session_on):
     slot = fleet.slot()
-    session = lab_on(slot)
+    session = session_on(slot)
     fleet.clock.advance(minutes=15)
     coordinator.process_handler("requeue-scheduled", fleet.clock)
     assert (status_of(session), taken(slot)) == (S.PENDING, [])
@@ -76,25 +76,25 @@ def test_a_session_that_no_controller_took_up_gives_its_ports_back_at_once(fleet
 
 @pytest.mark.parametrize("is_gone", [True, False])
 @pytest.mark.parametrize("status", [S.INSTANTIATING, S.STOPPING])
-def test_the_controllers_report_decides(fleet, lab_on, status, is_gone):
+def test_the_controllers_report_decides(fleet, session_on, status, is_gone):
     slot = fleet.slot()
-    session = lab_on(slot, status)
+    session = session_on(slot, status)
     given = taken(slot)
     report_failure(session=session, reason="no", lab_removed=is_gone, actor=SYSTEM, now=fleet.clock())
     assert status_of(session) == (S.PENDING if status == S.INSTANTIATING else S.FAILED)
     assert (held(slot), taken(slot)) == (([], []) if is_gone else (given, given))
 
 
-def test_a_lab_that_was_taken_down_gives_its_ports_back_at_once(fleet, lab_on):
+def test_a_lab_that_was_taken_down_gives_its_ports_back_at_once(fleet, session_on):
     slot = fleet.slot()
-    session = lab_on(slot, S.STOPPING)
+    session = session_on(slot, S.STOPPING)
     transition_session(session=session, to=S.TERMINATED, actor=SYSTEM, now=fleet.clock())
     assert taken(slot) == []
 
 
-def test_an_interruption_keeps_the_ports_of_a_lab_that_was_being_made(fleet, lab_on):
+def test_an_interruption_keeps_the_ports_of_a_lab_that_was_being_made(fleet, session_on):
     slot = fleet.slot()
-    made, waited = lab_on(slot, S.INSTANTIATING), lab_on(slot, S.SCHEDULED)
+    made, waited = session_on(slot, S.INSTANTIATING), session_on(slot, S.SCHEDULED)
     given = list(made.port_allocations.values_list("port", flat=True))
     stop_sessions_on_slot(
         slot=slot,
@@ -106,20 +106,20 @@ def test_an_interruption_keeps_the_ports_of_a_lab_that_was_being_made(fleet, lab
 
 
 @pytest.mark.parametrize("status", HAD_A_LAB)
-def test_ports_go_with_the_instance(fleet, lab_on, status):
+def test_ports_go_with_the_instance(fleet, session_on, status):
     slot = fleet.slot()
-    lab_on(slot, status)
+    session_on(slot, status)
     fleet.runtime.vanish(slot.instance_id)
     fleet.reconcile()
     slot.refresh_from_db()
     assert (slot.state, taken(slot)) == (SlotState.EMPTY, [])
 
 
-def test_a_session_that_is_spread_leaves_its_ports_where_the_worker_lives_on(tuned):
-    fleet = tuned(cpu_cores=3, max_slots=2)
+def test_a_session_that_is_spread_leaves_its_ports_where_the_worker_lives_on(configure_pool):
+    fleet = configure_pool(cpu_cores=3, max_slots=2)
     first, second = fleet.slot(), fleet.slot()
-    session = Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks()
-    fleet.clean_tick()
+    session = SessionRequester(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).request()
+    fleet.tick_without_errors()
     session.refresh_from_db()
     transition_session(session=session, to=S.INSTANTIATING, actor=SYSTEM, now=fleet.clock())
     there = taken(second)
@@ -129,21 +129,21 @@ def test_a_session_that_is_spread_leaves_its_ports_where_the_worker_lives_on(tun
     assert (status_of(session), taken(first), held(second)) == (S.PENDING, [], there)
 
 
-def test_the_next_session_there_gets_other_ports(fleet, lab_on):
+def test_the_next_session_there_gets_other_ports(fleet, session_on):
     slot = fleet.slot()
-    first = lab_on(slot, S.INSTANTIATING)
+    first = session_on(slot, S.INSTANTIATING)
     given = taken(slot)
     report_failure(session=first, reason="no", lab_removed=False, actor=SYSTEM, now=fleet.clock())
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert status_of(first) == S.SCHEDULED
     assert not set(given) & set(first.port_allocations.values_list("port", flat=True))
 
 
 @pytest.fixture
-def abandoned(fleet, lab_on):
+def abandoned(fleet, session_on):
     """A slot with the ports of a lab whose teardown just failed."""
     slot = fleet.slot()
-    session = lab_on(slot, S.STOPPING)
+    session = session_on(slot, S.STOPPING)
     report_failure(session=session, reason="stuck", lab_removed=False, actor=SYSTEM, now=fleet.clock())
     return slot
 
@@ -215,10 +215,10 @@ def test_they_are_held_for_longer_than_a_controller_takes_to_remove_an_orphan():
     assert timedelta(seconds=config.import_settle_seconds + config.orphan_grace_seconds) < LEAK_HOLD
 
 
-def test_losing_a_listed_worker_keeps_the_ports_of_its_sessions(fleet, lab_on):
+def test_losing_a_listed_worker_keeps_the_ports_of_its_sessions(fleet, session_on):
     """As in the `static` runtime, where the worker does not terminate with its slot."""
     slot = fleet.slot()
-    lab_on(slot, S.INSTANTIATING), lab_on(slot, S.RUNNING)
+    session_on(slot, S.INSTANTIATING), session_on(slot, S.RUNNING)
     given = taken(slot)
     fail_sessions_on_slot(slot=slot, reason="it does not answer", now=fleet.clock())
     assert held(slot) == given

@@ -5,7 +5,7 @@ import pytest
 from lcm.models import ChangeLog
 from scheduling.models import Pool
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
-from tests.support.fleet import active_of
+from tests.support.fleet import active_reservation
 from tests.support.scheduler_setup import FAILING
 
 LIMITED = DEFAULT_CONFIGURATION.replace(
@@ -75,11 +75,11 @@ def test_limits_of_people_are_known(change, project, operator):
     assert change(scheduler=text, reason="exams").json()["warnings"] == []
 
 
-def test_a_tick_shows_its_plugins_and_its_decisions(tuned, lab, api, viewer):
-    fleet = tuned(scheduler=FAILING)
+def test_a_tick_shows_its_plugins_and_its_decisions(configure_pool, new_session, api, viewer):
+    fleet = configure_pool(scheduler=FAILING)
     fleet.slot()
-    claim = active_of(lab())
-    fleet.clean_tick()
+    claim = active_reservation(new_session())
+    fleet.tick_without_errors()
     client = api(viewer)
     (tick,) = client.get("/api/ticks/").json()["results"]
     assert "RuntimeError" in tick["plugins"]["failing_in_tests"]["error"]
@@ -90,11 +90,11 @@ def test_a_tick_shows_its_plugins_and_its_decisions(tuned, lab, api, viewer):
     assert decision["scores"]["spot"] > 0
 
 
-def test_decisions_of_a_reservation(tuned, lab, api, viewer):
-    fleet = tuned(max_slots=1)
+def test_decisions_of_a_reservation(configure_pool, new_session, api, viewer):
+    fleet = configure_pool(max_slots=1)
     fleet.slot(cordoned=True)
-    one, other = active_of(lab()), active_of(lab())
-    fleet.clean_tick()
+    one, other = active_reservation(new_session()), active_reservation(new_session())
+    fleet.tick_without_errors()
     (found,) = api(viewer).get(f"/api/decisions/?reservation={one.pk}").json()["results"]
     assert (found["reservation"], found["message"]) == (
         str(one.pk),

@@ -62,7 +62,7 @@ def test_an_exhausted_spot_quota_falls_back_to_on_demand(fleet, refusing):
     assert (slot.state, slot.offering, slot.is_spot) == (
         SlotState.BOOTING, "m5.large/eu-central-1a", False,
     )  # fmt: skip
-    assert (fleet.fresh().backoff_until, fleet.pool.failures) == (None, 0)
+    assert (fleet.reload_pool().backoff_until, fleet.pool.failures) == (None, 0)
 
 
 def test_a_quota_of_both_markets_backs_off(fleet, refusing):
@@ -71,7 +71,7 @@ def test_a_quota_of_both_markets_backs_off(fleet, refusing):
     fleet.launch()
     slot.refresh_from_db()
     assert asked == ["spot", "on-demand"]
-    assert (slot.state, fleet.fresh().failures) == (SlotState.ERROR, 1)
+    assert (slot.state, fleet.reload_pool().failures) == (SlotState.ERROR, 1)
 
 
 def test_non_preemptible_work_requests_on_demand_only(fleet, refusing):

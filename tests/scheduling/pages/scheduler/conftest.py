@@ -7,10 +7,10 @@ from datetime import datetime
 import pytest
 
 from tests.scheduling.pages.capacity.conftest import by, words
-from tests.support.capacity_fixtures import fleet, lab, pool, runtime, tuned
+from tests.support.capacity_fixtures import fleet, new_session, pool, runtime, configure_pool
 from tests.support.fake_runtime import Clock
 
-__all__ = ["by", "fleet", "lab", "pool", "runtime", "tuned", "words"]
+__all__ = ["by", "fleet", "new_session", "pool", "runtime", "configure_pool", "words"]
 
 
 @pytest.fixture

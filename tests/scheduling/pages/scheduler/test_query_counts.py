@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from scheduling.models import Pool, TickRun
 from tests.support.factories import UserFactory, make_session
-from tests.support.fleet import active_of
+from tests.support.fleet import active_reservation
 
 LIMIT = 12
 
@@ -19,8 +19,8 @@ def cost(client, address):
 
 
 @pytest.fixture
-def fill(tuned, session):
-    fleet = tuned(max_slots=1)
+def fill(configure_pool, session):
+    fleet = configure_pool(max_slots=1)
     fleet.slot(cordoned=True)
 
     def add(count):
@@ -29,7 +29,7 @@ def fill(tuned, session):
             session.project.memberships.create(user=owner)
             make_session(session.definition, session.project, owner, now=fleet.clock())
             fleet.clock.advance(seconds=1)
-            fleet.clean_tick()
+            fleet.tick_without_errors()
         return fleet
 
     return add
@@ -44,7 +44,7 @@ def test_pages_need_the_same_queries_for_few_and_many_rows(by, admin, fill, sess
     addresses = [
         *(reverse(name) for name in PAGES),
         reverse("tick_detail", args=[TickRun.objects.latest("started_at").pk]),
-        reverse("reservation_detail", args=[active_of(session).pk]),
+        reverse("reservation_detail", args=[active_reservation(session).pk]),
     ]
     few = {address: cost(client, address) for address in addresses}
     fill(8)
@@ -70,6 +70,6 @@ def test_the_panel_needs_the_same_queries_for_few_and_many_rows(by, admin, fill,
     assert cost(client, address) == few <= LIMIT
     Pool.objects.update(max_slots=2)
     other = make_session(session.definition, session.project, session.owner, now=fleet.clock())
-    fleet.put(other, fleet.slot(cpu_cores=4))
+    fleet.assign(other, fleet.slot(cpu_cores=4))
     # Reservations on busy slots need two more queries: whole ones, and parts.
     assert cost(client, address) <= LIMIT + 2

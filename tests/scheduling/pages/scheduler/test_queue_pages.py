@@ -14,14 +14,14 @@ from scheduling.pages.texts import place_text
 from scheduling.selectors.fair_share import LevelFactors
 from tests.scheduling.pages.capacity.test_pool_pages import exported
 from tests.support.factories import make_definition
-from tests.support.fleet import active_of
-from tests.support.scheduler_setup import FAILING, Party
+from tests.support.fleet import active_reservation
+from tests.support.scheduler_setup import FAILING, SessionRequester
 
 
 @pytest.fixture
-def standing_still(tuned):
+def standing_still(configure_pool):
     """A pool whose only slot is cordoned: every session waits."""
-    fleet = tuned(max_slots=1)
+    fleet = configure_pool(max_slots=1)
     fleet.slot(cordoned=True)
     return fleet
 
@@ -30,12 +30,12 @@ def rows(page):
     return [row.pk for row in page.context["rows"].rows]
 
 
-def test_waiting_sessions_are_listed_in_scheduler_order(standing_still, lab, by, viewer, words):
-    low, high = lab(priority=10), lab(priority=90)
-    standing_still.clean_tick()
-    new = lab(priority=90)
+def test_waiting_sessions_are_listed_in_scheduler_order(standing_still, new_session, by, viewer, words):
+    low, high = new_session(priority=10), new_session(priority=90)
+    standing_still.tick_without_errors()
+    new = new_session(priority=90)
     page = by(viewer).get(reverse("queue_list"))
-    assert rows(page) == [active_of(session).pk for session in (high, low, new)]
+    assert rows(page) == [active_reservation(session).pk for session in (high, low, new)]
     said = words(page)
     assert "3 waiting: 3 in cml-eu." in said
     assert "The only ready slot does not fit: cordoned." in said
@@ -44,13 +44,13 @@ def test_waiting_sessions_are_listed_in_scheduler_order(standing_still, lab, by,
 
 
 @pytest.fixture
-def booked(lab, now):
+def booked(new_session, now):
     """A session that is requested now and begins in three hours."""
-    return lab(starts_at=now + timedelta(hours=3), ends_at=now + timedelta(hours=4))
+    return new_session(starts_at=now + timedelta(hours=3), ends_at=now + timedelta(hours=4))
 
 
 def test_an_advance_booking_does_not_wait(standing_still, booked, by, viewer, words):
-    standing_still.clean_tick()
+    standing_still.tick_without_errors()
     client = by(viewer)
     page = client.get(reverse("queue_list"))
     said = words(page)
@@ -60,7 +60,7 @@ def test_an_advance_booking_does_not_wait(standing_still, booked, by, viewer, wo
     assert "Advance booking. It joins the queue 15 minutes before its timeslot." in said
     assert "decided just now" in said
     assert status("waiting", "Not yet") in page.content.decode()
-    claim = active_of(booked)
+    claim = active_reservation(booked)
     assert "Advance booking. It joins the queue in 2 h ." in words(
         client.get(reverse("reservation_detail", args=[claim.pk]))
     )
@@ -70,7 +70,7 @@ def test_an_advance_booking_does_not_wait(standing_still, booked, by, viewer, wo
 def test_a_session_that_may_be_placed_nowhere_yet_is_held_against_no_slot(
     standing_still, booked, by, viewer, words
 ):
-    standing_still.clean_tick()
+    standing_still.tick_without_errors()
     said = words(by(viewer).get(reverse("session_wait_reasons", args=[booked.pk])))
     assert f"{booked.definition.name} for {booked.owner.username} in {booked.project.path}." in said
     assert "Next steps It is placed as soon as it has joined the queue and a slot has space. in 2 h" in said
@@ -78,12 +78,12 @@ def test_a_session_that_may_be_placed_nowhere_yet_is_held_against_no_slot(
     assert "All reasons by slot" not in said
 
 
-def test_sessions_that_exceed_the_wait_target_are_marked(tuned, lab, by, viewer, words):
-    tuned(target_wait_seconds=60)
-    late = lab()
+def test_sessions_that_exceed_the_wait_target_are_marked(configure_pool, new_session, by, viewer, words):
+    configure_pool(target_wait_seconds=60)
+    late = new_session()
     created = timezone.now() - timedelta(minutes=5)
     Reservation.objects.filter(session=late).update(created_at=created)
-    lab()
+    new_session()
     page = by(viewer).get(reverse("queue_list"))
     marks = {row.session_id: row.exceeds_target_wait for row in page.context["rows"].rows}
     assert list(marks.values()).count(True) == 1
@@ -91,8 +91,8 @@ def test_sessions_that_exceed_the_wait_target_are_marked(tuned, lab, by, viewer,
     assert "over target 5 min" in words(page)
 
 
-def test_the_queue_reloads_with_its_filters_and_its_lead(standing_still, lab, by, viewer, words):
-    lab()
+def test_the_queue_reloads_with_its_filters_and_its_lead(standing_still, new_session, by, viewer, words):
+    new_session()
     client = by(viewer)
     address = f"{reverse('queue_list')}?pool=cml-eu&size=50"
     assert 'hx-get="?pool=cml-eu&amp;size=50" hx-trigger="every 10s"' in client.get(address).content.decode()
@@ -106,7 +106,7 @@ def test_the_queue_reloads_with_its_filters_and_its_lead(standing_still, lab, by
 def test_ended_reservations_show_time_and_reason(standing_still, by, viewer, words):
     claim = standing_still.reservation(ttl=1)
     standing_still.clock.advance(seconds=5)
-    standing_still.clean_tick()
+    standing_still.tick_without_errors()
     ended = timezone.now() - timedelta(hours=6)
     Reservation.objects.filter(pk=claim.pk).update(released_at=ended, reason="not renewed")
     said = words(by(viewer).get(reverse("reservation_list")))
@@ -128,25 +128,27 @@ def test_a_place_in_the_queue_in_words(position, waiting, said):
     assert place_text(position, waiting, "cml-eu") == said
 
 
-def test_an_empty_queue_has_an_empty_state_and_one_primary_button(tuned, by, admin, words):
-    tuned()
+def test_an_empty_queue_has_an_empty_state_and_one_primary_button(configure_pool, by, admin, words):
+    configure_pool()
     page = by(admin).get(reverse("queue_list"))
     assert "No sessions are waiting New sessions appear here" in words(page)
     assert page.content.decode().count("button-primary") == 1
 
 
-def test_the_factor_is_that_of_the_registered_rule(standing_still, lab, by, viewer, words, monkeypatch):
-    lab()
+def test_the_factor_is_that_of_the_registered_rule(
+    standing_still, new_session, by, viewer, words, monkeypatch
+):
+    new_session()
     stands = LevelFactors(0.5, 0.25, 0.125)
     readers = (lambda _: {}, lambda subjects: dict.fromkeys(subjects, stands))
     monkeypatch.setattr("scheduling.selectors.fair_share._readers", [readers])
     assert "0.500 · 0.250 · 0.125" in words(by(viewer).get(reverse("queue_list")))
 
 
-def test_pages_of_the_queue(standing_still, lab, by, viewer):
+def test_pages_of_the_queue(standing_still, new_session, by, viewer):
     for _ in range(30):
-        lab()
-    standing_still.clean_tick()
+        new_session()
+    standing_still.tick_without_errors()
     client = by(viewer)
     first = client.get(reverse("queue_list"))
     second = client.get(f"{reverse('queue_list')}?{first.context['next_query']}")
@@ -166,25 +168,25 @@ def test_pages_of_the_queue(standing_still, lab, by, viewer):
         ("outcome=impossible", 0), ("pool=cml-eu", 3), ("outcome=placed", 0),
     ],
 )  # fmt: skip
-def test_the_queue_can_be_searched_and_filtered(query, count, standing_still, lab, by, viewer):
-    lab(), lab(priority=90)
+def test_the_queue_can_be_searched_and_filtered(query, count, standing_still, new_session, by, viewer):
+    new_session(), new_session(priority=90)
     standing_still.reservation()
-    standing_still.clean_tick()
+    standing_still.tick_without_errors()
     assert len(rows(by(viewer).get(f"{reverse('queue_list')}?{query}"))) == count
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_queue_as_a_file_is_in_its_order(standing_still, lab, by, viewer):
-    low, high = lab(priority=10), lab(priority=90)
-    standing_still.clean_tick()
+def test_the_queue_as_a_file_is_in_its_order(standing_still, new_session, by, viewer):
+    low, high = new_session(priority=10), new_session(priority=90)
+    standing_still.tick_without_errors()
     answer = by(viewer).get(f"{reverse('queue_list')}?format=csv")
     lines = exported(answer).splitlines()
     assert [line.split(",")[:2] for line in lines[1:]] == [["1", str(high.pk)], ["2", str(low.pk)]]
 
 
-def test_ticks_with_their_steps(standing_still, lab, by, viewer, words):
-    lab()
-    standing_still.clean_tick()
+def test_ticks_with_their_steps(standing_still, new_session, by, viewer, words):
+    new_session()
+    standing_still.tick_without_errors()
     client = by(viewer)
     for name in ("tick_list", "queue_ticks"):
         answer = client.get(reverse(name))
@@ -194,11 +196,11 @@ def test_ticks_with_their_steps(standing_still, lab, by, viewer, words):
         assert ("Queue", reverse("queue_list")) in answer.context["crumbs"]
 
 
-def test_one_tick_with_its_decisions_and_scores(tuned, lab, by, viewer, words):
-    fleet = tuned(scheduler=FAILING)
+def test_one_tick_with_its_decisions_and_scores(configure_pool, new_session, by, viewer, words):
+    fleet = configure_pool(scheduler=FAILING)
     fleet.slot()
-    lab()
-    fleet.clean_tick()
+    new_session()
+    fleet.tick_without_errors()
     said = words(by(viewer).get(reverse("tick_detail", args=[TickRun.objects.get().pk])))
     assert "1 placed , in " in said
     assert "binpack" in said
@@ -256,20 +258,20 @@ def test_the_list_of_ticks_starts_with_the_last_hour(past_tick, pool, now, by, v
     assert [row.duration_ms for row in page.context["rows"].rows] == [900, 185, 46]
 
 
-def test_the_list_of_decisions_starts_with_the_last_hour(tuned, lab, by, viewer, words):
-    fleet = tuned(max_slots=1)
+def test_the_list_of_decisions_starts_with_the_last_hour(configure_pool, new_session, by, viewer, words):
+    fleet = configure_pool(max_slots=1)
     client = by(viewer)
     assert "No decisions in the last hour." in words(client.get(reverse("decision_list")))
     fleet.slot()
-    lab(), fleet.reservation(14)
-    fleet.clean_tick()
+    new_session(), fleet.reservation(14)
+    fleet.tick_without_errors()
     said = words(client.get(reverse("decision_list")))
     assert "Last hour: 1 placed, 1 not placed." in said
 
 
-def test_decisions_of_one_reservation(standing_still, lab, by, viewer, words):
-    one, other = active_of(lab()), active_of(lab())
-    standing_still.clean_tick()
+def test_decisions_of_one_reservation(standing_still, new_session, by, viewer, words):
+    one, other = active_reservation(new_session()), active_reservation(new_session())
+    standing_still.tick_without_errors()
     page = by(viewer).get(f"{reverse('decision_list')}?reservation={one.pk}")
     assert [row.reservation_id for row in page.context["rows"].rows] == [one.pk]
     assert "Cordoned: cml-eu-01" in words(page)
@@ -277,19 +279,19 @@ def test_decisions_of_one_reservation(standing_still, lab, by, viewer, words):
 
 
 @pytest.mark.parametrize("by_what", ["session", "reservation", "holder"])
-def test_decisions_are_searched_by_session_and_holder(standing_still, lab, by, viewer, by_what):
-    session = lab()
+def test_decisions_are_searched_by_session_and_holder(standing_still, new_session, by, viewer, by_what):
+    session = new_session()
     bare = standing_still.reservation(holder="a class of 12")
-    standing_still.clean_tick()
-    claim = bare if by_what == "holder" else active_of(session)
+    standing_still.tick_without_errors()
+    claim = bare if by_what == "holder" else active_reservation(session)
     text = {"session": str(session.pk)[:12], "reservation": str(claim.pk)[:12], "holder": "class of"}[by_what]
     page = by(viewer).get(reverse("decision_list"), {"q": text})
     assert [row.reservation_id for row in page.context["rows"].rows] == [claim.pk]
 
 
-def test_a_decision_of_a_deleted_tick_is_still_shown(standing_still, lab, by, viewer):
-    lab()
-    standing_still.clean_tick()
+def test_a_decision_of_a_deleted_tick_is_still_shown(standing_still, new_session, by, viewer):
+    new_session()
+    standing_still.tick_without_errors()
     TickRun.objects.all().delete()
     client = by(viewer)
     assert client.get(reverse("decision_list")).status_code == 200
@@ -297,21 +299,21 @@ def test_a_decision_of_a_deleted_tick_is_still_shown(standing_still, lab, by, vi
     assert gone.status_code == 404
 
 
-def test_a_reservation_with_its_verdict_and_decisions(standing_still, lab, by, viewer, words):
-    claim = active_of(lab())
-    standing_still.clean_tick()
+def test_a_reservation_with_its_verdict_and_decisions(standing_still, new_session, by, viewer, words):
+    claim = active_reservation(new_session())
+    standing_still.tick_without_errors()
     said = words(by(viewer).get(reverse("reservation_detail", args=[claim.pk])))
     assert "Only session in the queue of cml-eu." in said
     assert "The only ready slot does not fit: cordoned." in said
 
 
-def test_a_spread_reservation_shows_its_parts(tuned, by, viewer, words):
-    fleet = tuned(cpu_cores=3, max_slots=2)
+def test_a_spread_reservation_shows_its_parts(configure_pool, by, viewer, words):
+    fleet = configure_pool(cpu_cores=3, max_slots=2)
     first, _ = fleet.slot(), fleet.slot()
-    session = Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks()
-    fleet.clean_tick()
+    session = SessionRequester(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).request()
+    fleet.tick_without_errors()
     client = by(viewer)
-    said = words(client.get(reverse("reservation_detail", args=[active_of(session).pk])))
+    said = words(client.get(reverse("reservation_detail", args=[active_reservation(session).pk])))
     assert "It has leases on 2 slots of cml-eu." in said
     assert "cml-eu-01" in said
     assert "cml-eu-02" in said
@@ -326,9 +328,9 @@ def test_a_spread_reservation_shows_its_parts(tuned, by, viewer, words):
     assert sorted(tile.meters[0].taken for tile in board.tiles) == [1, 3]
 
 
-def test_the_panel_of_a_waiting_session(standing_still, lab, by, viewer, words):
-    session = lab()
-    standing_still.clean_tick()
+def test_the_panel_of_a_waiting_session(standing_still, new_session, by, viewer, words):
+    session = new_session()
+    standing_still.tick_without_errors()
     client = by(viewer)
     address = reverse("session_wait_reasons", args=[session.pk])
     assert address in client.get(reverse("session_detail", args=[session.pk])).content.decode()

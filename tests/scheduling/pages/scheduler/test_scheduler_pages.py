@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from scheduling.models import Pool, Reservation, Slot
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
-from tests.support.fleet import active_of
+from tests.support.fleet import active_reservation
 from tests.support.scheduler_setup import FAILING
 
 TEXT = DEFAULT_CONFIGURATION.replace("[allocate]", "[allocate, reclaim]")
@@ -89,11 +89,11 @@ def test_limits_of_unknown_queues_are_warned_of(by, admin, address, pool, words)
     assert "There is no queue “nowhere”" in words(by(admin).get(reverse("pool_detail", args=[pool.pk])))
 
 
-def test_the_pool_shows_plugins_with_durations_and_failures(tuned, lab, by, viewer, words):
-    fleet = tuned(scheduler=FAILING)
+def test_the_pool_shows_plugins_with_durations_and_failures(configure_pool, new_session, by, viewer, words):
+    fleet = configure_pool(scheduler=FAILING)
     fleet.slot()
-    lab()
-    fleet.clean_tick()
+    new_session()
+    fleet.tick_without_errors()
     page = by(viewer).get(reverse("pool_detail", args=[fleet.pool.pk]))
     shown = {plugin.name: plugin for plugin in page.context["scheduler"].plugins}
     assert shown["resources"].ms >= 0
@@ -103,8 +103,8 @@ def test_the_pool_shows_plugins_with_durations_and_failures(tuned, lab, by, view
     assert "Edit scheduler" not in words(page)
 
 
-def test_the_pool_page_reports_an_invalid_scheduler(tuned, by, viewer, words):
-    fleet = tuned(scheduler="actions: [allocate]\nplugins: [gone]\n")
+def test_the_pool_page_reports_an_invalid_scheduler(configure_pool, by, viewer, words):
+    fleet = configure_pool(scheduler="actions: [allocate]\nplugins: [gone]\n")
     said = words(by(viewer).get(reverse("pool_detail", args=[fleet.pool.pk])))
     assert (
         "The scheduler document is invalid, so nothing is placed. Line 2: There is no plugin “gone”" in said
@@ -137,8 +137,8 @@ def test_labels_of_a_slot(fleet, by, operator, words):
     assert Slot.objects.get(pk=slot.pk).labels == {}
 
 
-def test_a_dry_run_shows_the_placements(fleet, lab, by, operator, words):
-    session = lab()
+def test_a_dry_run_shows_the_placements(fleet, new_session, by, operator, words):
+    session = new_session()
     page = by(operator).post(
         reverse("dry_run"), {"pool": "cml-eu", "add_slots": "1", "scheduler": DEFAULT_CONFIGURATION}
     )
@@ -151,11 +151,11 @@ def test_a_dry_run_shows_the_placements(fleet, lab, by, operator, words):
 
 
 def test_a_dry_run_of_a_drained_slot_and_another_requirement(
-    fleet, lab, by, operator, words, active_definition
+    fleet, new_session, by, operator, words, active_definition
 ):
     slot = fleet.slot()
     fleet.slot(cpu_cores=2)
-    lab()
+    new_session()
     client = by(operator)
     gone = client.post(reverse("dry_run"), {"pool": "cml-eu", "drain": [str(slot.pk)]})
     assert "No longer placed" in words(gone)
@@ -182,16 +182,18 @@ def test_a_dry_run_reports_invalid_input(data, said, fleet, by, operator, words)
     assert said in words(page)
 
 
-def test_a_dry_run_of_a_definition_requires_amounts(fleet, lab, by, operator, active_definition, words):
-    lab()
+def test_a_dry_run_of_a_definition_requires_amounts(
+    fleet, new_session, by, operator, active_definition, words
+):
+    new_session()
     page = by(operator).post(reverse("dry_run"), {"pool": "cml-eu", "definition": str(active_definition.pk)})
     assert page.status_code == 422
     assert page.context["form"].errors == {"definition": ["Enter at least one amount."]}
 
 
-def test_a_dry_run_takes_the_short_id_of_a_session(fleet, lab, by, operator, words):
+def test_a_dry_run_takes_the_short_id_of_a_session(fleet, new_session, by, operator, words):
     fleet.slot(cpu_cores=2)
-    session = lab()
+    session = new_session()
     asked = {"pool": "cml-eu", "session": session.short_id, "cpu_cores": "2"}
     page = by(operator).post(reverse("dry_run"), asked)
     assert "1 of 1 would be placed , instead of 0." in words(page)
@@ -199,16 +201,16 @@ def test_a_dry_run_takes_the_short_id_of_a_session(fleet, lab, by, operator, wor
 
 
 def test_a_dry_run_with_an_ambiguous_session_id_requires_more_characters(
-    fleet, lab, by, operator, words, monkeypatch
+    fleet, new_session, by, operator, words, monkeypatch
 ):
     monkeypatch.setattr("scheduling.pages.dry_run.by_id", lambda *_: Q())
-    lab(), lab()
+    new_session(), new_session()
     page = by(operator).post(reverse("dry_run"), {"pool": "cml-eu", "session": "aaaa", "cpu_cores": "2"})
     assert "More than one id begins with “aaaa”: enter more characters." in words(page)
 
 
-def test_the_dry_run_begins_with_the_pool_and_session_of_the_link(fleet, lab, by, operator):
-    session = lab()
+def test_the_dry_run_begins_with_the_pool_and_session_of_the_link(fleet, new_session, by, operator):
+    session = new_session()
     page = by(operator).get(f"{reverse('dry_run')}?pool=cml-eu&session={session.pk}")
     assert page.context["form"]["session"].value() == str(session.pk)
     # Without amounts it is unchanged.
@@ -216,7 +218,7 @@ def test_the_dry_run_begins_with_the_pool_and_session_of_the_link(fleet, lab, by
         reverse("dry_run"), {"pool": "cml-eu", "session": str(session.pk), "add_slots": 1}
     )
     assert ran.context["found"].placed_after == 1
-    assert active_of(session).phase == "PENDING"
+    assert active_reservation(session).phase == "PENDING"
 
 
 def test_without_a_pool_there_is_nothing_to_rehearse(db, by, operator, words):

@@ -14,7 +14,7 @@ from scheduling.placement.framework.configuration import (
 )
 from scheduling.placement.framework.cycle import VerdictOutcome, run_cycle
 from scheduling.placement.framework.plugin import BUILT_IN, Plugin, plugins, register_plugin
-from tests.scheduling.placement.plugged import job, node, snapshot
+from tests.scheduling.placement.inline_plugins import job, node, snapshot
 
 ALLOCATE = "actions: [allocate]\n"
 

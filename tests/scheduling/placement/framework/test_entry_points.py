@@ -13,7 +13,7 @@ from scheduling.placement.framework.configuration import InvalidConfiguration, r
 from scheduling.placement.framework.cycle import VerdictOutcome, run_cycle
 from scheduling.placement.framework.entry_points import load_entry_points
 from scheduling.placement.framework.plugin import ENTRY_POINTS, plugins, refused_plugins
-from tests.scheduling.placement.plugged import job, node, snapshot
+from tests.scheduling.placement.inline_plugins import job, node, snapshot
 from tests.support.packages import install_package
 
 MODULE = '''

@@ -10,7 +10,7 @@ from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.cycle import Verdict, VerdictOutcome, run_cycle
 from scheduling.placement.framework.explanation import PlacementExplanation, ReasonCount, reasons_on
 from scheduling.placement.framework.model import Gang, Job, Node, Task
-from tests.scheduling.placement.plugged import Inline, job, node, run_with, snapshot
+from tests.scheduling.placement.inline_plugins import Inline, job, node, run_with, snapshot
 from tests.scheduling.placement.scenario import configuration_of
 
 

@@ -14,7 +14,7 @@ from scheduling.placement.framework.explanation import FAILED
 from scheduling.placement.framework.model import Gang, Job, Queue, Task
 from scheduling.placement.framework.results import as_lines, as_result
 from scheduling.placement.framework.session import SchedulingSession
-from tests.scheduling.placement.plugged import Inline, job, node, on, run_with, snapshot
+from tests.scheduling.placement.inline_plugins import Inline, job, node, on, run_with, snapshot
 
 
 def broken(*_, **__):

@@ -7,7 +7,7 @@ import pytest
 from scheduling.placement.framework.job_order import jobs_in_order
 from scheduling.placement.framework.model import Job, Queue, Task
 from scheduling.placement.framework.session import SchedulingSession
-from tests.scheduling.placement.plugged import Inline, node, run_with, snapshot
+from tests.scheduling.placement.inline_plugins import Inline, node, run_with, snapshot
 
 DEEP = (
     Queue("uni"),

@@ -16,9 +16,9 @@ from scheduling.placement.framework.cycle import Cycle, run_cycle
 from scheduling.placement.framework.model import Node, Snapshot
 from scheduling.placement.framework.results import as_result
 from scheduling.placement.framework.session import SchedulingSession
-from tests.scheduling.placement.plugged import Inline, Mixed, job, node, run_with, snapshot
+from tests.scheduling.placement.inline_plugins import Inline, Mixed, job, node, run_with, snapshot
 from tests.scheduling.placement.scenario import copied
-from tests.scheduling.placement.worlds import (
+from tests.scheduling.placement.random_snapshots import (
     CONFIGURATIONS,
     EVENLY,
     PACKED,

@@ -17,7 +17,7 @@ from scheduling.placement.framework.nodes import Nodes
 from scheduling.placement.framework.plugin import BUILT_IN
 from scheduling.placement.framework.plugin_calls import call_predicate, call_score, states
 from scheduling.placement.framework.session import SchedulingSession
-from tests.scheduling.placement.worlds import (
+from tests.scheduling.placement.random_snapshots import (
     PACKED,
     RUTHLESS,
     busy_snapshots,
