@@ -11,7 +11,7 @@ from lcm.models import Priority
 from lcm.services.sessions import cancel_session
 from scheduling.models import Phase, Pool, SlotState
 from scheduling.services.slots import cordon_slot
-from tests.support.fleet import Fleet, requested_offerings, phases
+from tests.support.fleet import Fleet, phases, requested_offerings
 
 S = SlotState
 

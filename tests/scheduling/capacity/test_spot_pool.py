@@ -10,7 +10,7 @@ from scheduling.capacity.runtimes.base import Category, Market, QuotaExceeded
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, SlotState, SpotPolicy
 from scheduling.selectors.wait_reasons import explain_session
 from scheduling.services.slots import record_interruption
-from tests.support.fleet import requested_offerings, phases
+from tests.support.fleet import phases, requested_offerings
 
 S = SlotState
 

@@ -13,7 +13,6 @@ from scheduling.placement.framework.cycle import Cycle, VerdictOutcome, run_cycl
 from scheduling.placement.framework.model import Gang, Job, JobPart, Node, Snapshot, Task
 from scheduling.placement.framework.results import as_result
 from scheduling.placement.framework.snapshot_json import read_snapshot, write_snapshot
-from tests.scheduling.placement.scenario import applied, copied
 from tests.scheduling.placement.random_snapshots import (
     CONFIGURATIONS,
     PACKED,
@@ -23,6 +22,7 @@ from tests.scheduling.placement.random_snapshots import (
     requests,
     snapshots,
 )
+from tests.scheduling.placement.scenario import applied, copied
 
 many = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

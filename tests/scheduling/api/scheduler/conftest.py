@@ -1,5 +1,5 @@
 """Fixtures of the scheduler's pages."""
 
-from tests.scheduling.pages.scheduler.conftest import clock, fleet, new_session, pool, runtime, configure_pool
+from tests.scheduling.pages.scheduler.conftest import clock, configure_pool, fleet, new_session, pool, runtime
 
-__all__ = ["clock", "fleet", "new_session", "pool", "runtime", "configure_pool"]
+__all__ = ["clock", "configure_pool", "fleet", "new_session", "pool", "runtime"]

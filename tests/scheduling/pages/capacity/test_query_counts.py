@@ -51,8 +51,8 @@ LISTS = ["pool_list", "slot_list", "reservation_list"]
 DETAILS = ["pool_detail", "pool_board", "slot_detail", "session_capacity", "session_pool"]
 
 
-def test_pages_need_the_same_queries_for_few_and_many_rows(by, admin, fill, session):
-    client, slot = by(admin), fill(3)
+def test_pages_need_the_same_queries_for_few_and_many_rows(login_as, admin, fill, session):
+    client, slot = login_as(admin), fill(3)
     keys = {"slot_detail": slot.pk, "session_capacity": session.pk, "session_pool": session.pk}
     limits = {reverse(name): LIST_LIMIT for name in LISTS}
     limits |= {f"{reverse(name)}?pool=cml-eu&q=cml": LIST_LIMIT for name in LISTS if name != "pool_list"}

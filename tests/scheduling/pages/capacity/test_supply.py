@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from scheduling.models import Pool
 from scheduling.pages.supply import settings_shown, supply_of, supply_text
-from tests.scheduling.pages.capacity.test_pool_forms import GOOD
+from tests.scheduling.pages.capacity.test_pool_forms import VALID_FORM
 from tests.support.capacity_setup import pool_named
 
 EC2 = {
@@ -47,9 +47,9 @@ def static(db):
 
 
 @pytest.fixture
-def shown(by, viewer, words):
+def shown(login_as, viewer, page_text):
     def page(pool):
-        return words(by(viewer).get(reverse("pool_detail", args=[pool.pk])))
+        return page_text(login_as(viewer).get(reverse("pool_detail", args=[pool.pk])))
 
     return page
 
@@ -112,20 +112,25 @@ def test_a_runtime_that_cannot_be_created_reports_the_reason(ec2, shown):
 
 @pytest.mark.parametrize("door", ["page", "api", "admin"])
 def test_an_ec2_pool_is_refused_while_public_url_is_a_loopback_address(
-    by, api, admin, ec2, settings, words, door
+    login_as, api, admin, ec2, settings, page_text, door
 ):
     settings.CONFIG["PUBLIC_URL"] = "http://127.0.0.1:8000"
     admin.is_staff = admin.is_superuser = True
     admin.save()
     if door == "api":
-        answer = api(admin).patch(f"/api/pools/{ec2.pk}/", {"warm_slots": 1})
-        assert answer.status_code == 400
-        said = answer.json()["details"]["runtime"][0]
+        response = api(admin).patch(f"/api/pools/{ec2.pk}/", {"warm_slots": 1})
+        assert response.status_code == 400
+        said = response.json()["details"]["runtime"][0]
     else:
         name = {"page": "pool_edit", "admin": "admin:scheduling_pool_change"}[door]
-        fields = {**GOOD, "spot_policy": "fallback", "max_slots": 4, "runtime_settings": json.dumps(EC2)}
-        page = by(admin).post(reverse(name, args=[ec2.pk]), {**fields, "reason": "exams"})
-        said = words(page)
+        fields = {
+            **VALID_FORM,
+            "spot_policy": "fallback",
+            "max_slots": 4,
+            "runtime_settings": json.dumps(EC2),
+        }
+        page = login_as(admin).post(reverse(name, args=[ec2.pk]), {**fields, "reason": "exams"})
+        said = page_text(page)
     assert "PUBLIC_URL is “http://127.0.0.1:8000”. Workers of the runtime ec2 cannot reach LCM there." in said
     assert Pool.objects.get(pk=ec2.pk).warm_slots == 0
 
@@ -184,11 +189,11 @@ def test_of_many_workers_the_first_are_shown(static, now):
     assert supply_text(supply) == "2 workers listed"
 
 
-def test_the_list_of_pools_shows_the_offerings_of_each(by, viewer, pool, ec2, static, now, words):
+def test_the_list_of_pools_shows_the_offerings_of_each(login_as, viewer, pool, ec2, static, now, page_text):
     refuse(ec2, now, **{"m5.metal/spot": 3})
     broken = pool_named("cml-broken")
     Pool.objects.filter(pk=broken.pk).update(runtime="gone")
-    page = words(by(viewer).get("/pools/"))
+    page = page_text(login_as(viewer).get("/pools/"))
     for said in (
         "Simulated 1 offering",
         "EC2 3 offerings, 1 refused",
@@ -198,6 +203,6 @@ def test_the_list_of_pools_shows_the_offerings_of_each(by, viewer, pool, ec2, st
         assert said in page
 
 
-def test_the_reloaded_board_has_the_offerings(by, viewer, ec2, words):
-    page = by(viewer).get(reverse("pool_board", args=[ec2.pk]), headers={"HX-Request": "true"})
-    assert "m5zn.metal eu-central-1b Spot On offer" in words(page)
+def test_the_reloaded_board_has_the_offerings(login_as, viewer, ec2, page_text):
+    page = login_as(viewer).get(reverse("pool_board", args=[ec2.pk]), headers={"HX-Request": "true"})
+    assert "m5zn.metal eu-central-1b Spot On offer" in page_text(page)

@@ -38,8 +38,8 @@ def fill(configure_pool, session):
 PAGES = ["queue_list", "queue_ticks", "tick_list", "decision_list", "dry_run"]
 
 
-def test_pages_need_the_same_queries_for_few_and_many_rows(by, admin, fill, session):
-    client = by(admin)
+def test_pages_need_the_same_queries_for_few_and_many_rows(login_as, admin, fill, session):
+    client = login_as(admin)
     fill(3)
     addresses = [
         *(reverse(name) for name in PAGES),
@@ -52,16 +52,16 @@ def test_pages_need_the_same_queries_for_few_and_many_rows(by, admin, fill, sess
     assert {address: count for address, count in few.items() if count > LIMIT} == {}
 
 
-def test_a_search_of_the_queue_needs_three_more_queries_for_names_and_one_for_the_pool(by, admin, fill):
-    client = by(admin)
+def test_a_search_of_the_queue_needs_three_more_queries_for_names_and_one_for_the_pool(login_as, admin, fill):
+    client = login_as(admin)
     fill(3)
     plain, filters = cost(client, reverse("queue_list")), "?q=campus&pool=cml-eu&outcome=waiting"
     assert cost(client, reverse("queue_list") + filters) == plain + 4 <= LIMIT + 4
 
 
 @pytest.mark.parametrize("by_slot", ["", "?by=slot"])
-def test_the_panel_needs_the_same_queries_for_few_and_many_rows(by, admin, fill, session, by_slot):
-    client = by(admin)
+def test_the_panel_needs_the_same_queries_for_few_and_many_rows(login_as, admin, fill, session, by_slot):
+    client = login_as(admin)
     client.defaults["HTTP_HX_REQUEST"] = "true"
     fleet = fill(3)
     address = reverse("session_wait_reasons", args=[session.pk]) + by_slot

@@ -17,7 +17,6 @@ from scheduling.placement.framework.model import Node, Snapshot
 from scheduling.placement.framework.results import as_result
 from scheduling.placement.framework.session import SchedulingSession
 from tests.scheduling.placement.inline_plugins import Inline, Mixed, job, node, run_with, snapshot
-from tests.scheduling.placement.scenario import copied
 from tests.scheduling.placement.random_snapshots import (
     CONFIGURATIONS,
     EVENLY,
@@ -25,6 +24,7 @@ from tests.scheduling.placement.random_snapshots import (
     busy_snapshots,
     nodes_of_one_size,
 )
+from tests.scheduling.placement.scenario import copied
 
 # Powers of two, so that sums of shares are exact.
 SIZE = (512, 1024, 0, 0)
