@@ -11,12 +11,12 @@ from tests.support.scheduler_setup import FAILING, status_of
 ERROR = "RuntimeError: the licence server does not answer"
 
 
-def counted(pool) -> float:
+def plugin_failures(pool) -> float:
     labels = {"pool": pool.name, "plugin": "failing_in_tests"}
     return REGISTRY.get_sample_value("lcm_scheduler_plugin_failures_total", labels) or 0.0
 
 
-def test_the_cycle_continues_without_it(configure_pool, new_session):
+def test_the_cycle_continues_without_the_failing_plugin(configure_pool, new_session):
     fleet = configure_pool(scheduler=FAILING)
     fleet.slot()
     session = new_session()
@@ -25,7 +25,7 @@ def test_the_cycle_continues_without_it(configure_pool, new_session):
     assert TickRun.objects.get().plugins["failing_in_tests"]["error"] == ERROR
 
 
-def test_its_error_is_a_reason_of_the_decision(configure_pool, new_session):
+def test_the_error_of_a_plugin_is_a_reason_of_the_decision(configure_pool, new_session):
     fleet = configure_pool(scheduler=FAILING, max_slots=1)
     fleet.slot(cordoned=True)
     new_session()
@@ -36,7 +36,7 @@ def test_its_error_is_a_reason_of_the_decision(configure_pool, new_session):
     assert failure["text"] == f"The plugin failing_in_tests failed and was ignored: {ERROR}"
 
 
-def test_that_it_works_again_is_news(configure_pool, new_session):
+def test_a_recovered_plugin_causes_a_new_decision(configure_pool, new_session):
     fleet = configure_pool(scheduler=FAILING, max_slots=1)
     fleet.slot(cordoned=True)
     new_session()
@@ -50,12 +50,12 @@ def test_that_it_works_again_is_news(configure_pool, new_session):
     assert "plugin-failed" not in [reason["code"] for reason in after.why.reasons]
 
 
-def test_a_metric_counts_its_failures(configure_pool, new_session):
+def test_a_metric_counts_plugin_failures(configure_pool, new_session):
     fleet = configure_pool(scheduler=FAILING)
     fleet.slot()
     new_session()
-    before = counted(fleet.pool)
+    before = plugin_failures(fleet.pool)
     assert scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, TickMetrics())
-    assert counted(fleet.pool) > before
+    assert plugin_failures(fleet.pool) > before
     seconds = {"pool": fleet.pool.name, "plugin": "resources"}
     assert REGISTRY.get_sample_value("lcm_scheduler_plugin_seconds_total", seconds) > 0

@@ -30,13 +30,13 @@ def test_capacity_in_flight_counts_against_demand_per_pool_until_its_deadline(fl
     for _ in range(5):
         fleet.clock.advance(seconds=60)
         assert fleet.tick().attempts == []
-    # The reconciler had a minute to check it; without a reconciler, it no longer counts.
+    # The reconciler has one more minute to end the slot; after that the slot no longer counts.
     fleet.clock.advance(seconds=60)
     assert len(fleet.tick().attempts) == 1
     assert fleet.states() == [S.BOOTING, S.LAUNCHING]
 
 
-def test_one_cap_for_demand_minimum_and_warm_together(configure_pool):
+def test_demand_minimum_and_warm_slots_share_one_maximum(configure_pool):
     fleet = configure_pool(max_slots=3, min_slots=3, warm_slots=2)
     for _ in range(9):
         fleet.reservation(16, ttl=86_400)
@@ -46,7 +46,7 @@ def test_one_cap_for_demand_minimum_and_warm_together(configure_pool):
     assert fleet.runtime.count("launch") == 3
 
 
-def test_slots_that_drain_without_leases_do_not_count_as_serving(configure_pool):
+def test_draining_slots_without_leases_do_not_count_for_the_minimum(configure_pool):
     fleet = configure_pool(min_slots=1)
     fleet.slot(S.DRAINING)
     assert fleet.tick().counts == {"launched_for_minimum": 1}
@@ -63,7 +63,7 @@ def test_scale_down_never_goes_below_the_larger_of_minimum_and_warm(configure_po
     assert len(fleet.slots(S.READY)) == max(minimum, warm)
 
 
-def test_scale_down_never_takes_a_slot_with_a_lease(fleet):
+def test_scale_down_never_drains_a_slot_with_a_lease(fleet):
     slot = fleet.slot()
     claim = fleet.assign(fleet.reservation(ttl=86_400), slot)
     for _ in range(12):
@@ -102,17 +102,17 @@ def test_an_interruption_notice_in_any_live_state_drains_the_slot_by_its_deadlin
 
 def test_an_interruption_stops_sessions_and_requeues_the_ones_not_started(fleet, session_on):
     slot = fleet.slot()
-    runs, waits = session_on(slot, SessionStatus.RUNNING), session_on(slot, SessionStatus.INSTANTIATING)
+    running, waiting = session_on(slot, SessionStatus.RUNNING), session_on(slot, SessionStatus.INSTANTIATING)
     record_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
     fleet.clock.advance(seconds=1)
     fleet.tick()
-    runs.refresh_from_db(), waits.refresh_from_db()
-    assert (runs.status, waits.status) == (SessionStatus.RUNNING, SessionStatus.PENDING)
+    running.refresh_from_db(), waiting.refresh_from_db()
+    assert (running.status, waiting.status) == (SessionStatus.RUNNING, SessionStatus.PENDING)
     fleet.clock.advance(seconds=75)
     fleet.tick()
-    runs.refresh_from_db()
-    assert runs.status == SessionStatus.COLLECTING
-    assert "is interrupted at" in runs.transitions.last().reason
+    running.refresh_from_db()
+    assert running.status == SessionStatus.COLLECTING
+    assert "is interrupted at" in running.transitions.last().reason
 
 
 def test_an_interruption_does_not_wait_for_the_next_tick_to_count_as_unmet_demand(fleet, session_on):
@@ -125,13 +125,13 @@ def test_an_interruption_does_not_wait_for_the_next_tick_to_count_as_unmet_deman
 
 
 @pytest.mark.parametrize("state", [S.LAUNCHING, S.BOOTING, S.BINDING, S.DRAINING, S.TERMINATING])
-def test_every_state_on_the_way_has_a_deadline(fleet, state):
+def test_every_transitional_state_has_a_deadline(fleet, state):
     assert fleet.slot(state).state_deadline is not None
 
 
 @pytest.mark.parametrize("state", [S.LAUNCHING, S.BOOTING, S.BINDING, S.DRAINING, S.TERMINATING, S.ERROR])
-def test_an_overdue_slot_is_always_ended(fleet, state):
-    """Whatever the provider does, the place is free an hour later."""
+def test_an_overdue_slot_always_becomes_empty(fleet, state):
+    """Even if the provider does not respond, the slot is empty an hour later."""
     slot = fleet.slot(state)
     fleet.runtime.boots, fleet.runtime.terminates_at_once = False, False
     fleet.runtime.health = Health(False, "not ready")
@@ -142,7 +142,7 @@ def test_an_overdue_slot_is_always_ended(fleet, state):
     assert slot.state == S.EMPTY
 
 
-def test_a_refused_offering_is_remembered_and_the_demand_stays(fleet):
+def test_a_refused_offering_is_not_retried_at_once_and_the_demand_stays(fleet):
     claim = fleet.reservation(ttl=86_400)
     fleet.runtime.error = CapacityRefused("none left")
     for _ in range(60):
@@ -169,7 +169,7 @@ def test_every_launch_refused_for_an_hour_is_bounded_in_calls_and_recovers(confi
     assert phases(claims) == [Phase.READY] * 5
 
 
-def test_throttled_keeps_the_demand_and_counts_no_failure(fleet):
+def test_throttling_keeps_the_demand_and_counts_no_failure(fleet):
     claim = fleet.reservation(ttl=86_400)
     fleet.runtime.error = Throttled("slow down")
     for _ in range(20):

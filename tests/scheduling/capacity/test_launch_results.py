@@ -93,15 +93,15 @@ def test_a_refused_offering_is_remembered_for_three_minutes(fleet):
         [ON_DEMAND, Offering("large-b")],
         {"large-a"},
     )
-    for seconds, asked in ((0, ["large-a", "large-b"]), (179, ["large-b"]), (1, ["large-a", "large-b"])):
+    for seconds, expected in ((0, ["large-a", "large-b"]), (179, ["large-b"]), (1, ["large-a", "large-b"])):
         fleet.clock.advance(seconds=seconds)
         fleet.runtime.calls.clear()
         fleet.slot(S.LAUNCHING)
         fleet.launch()
-        assert [name for _, name in fleet.runtime.calls] == asked
+        assert [name for _, name in fleet.runtime.calls] == expected
 
 
-def test_every_offering_refused_leaves_the_demand_and_recovers(fleet):
+def test_demand_stays_while_every_offering_is_refused_and_is_then_satisfied(fleet):
     claim = fleet.reservation(ttl=86_400)
     fleet.runtime.refused_offerings = {"large"}
     fleet.tick()
@@ -117,7 +117,7 @@ def test_every_offering_refused_leaves_the_demand_and_recovers(fleet):
     assert phases([claim]) == [Phase.READY]
 
 
-def test_throttled_counts_no_failure_and_is_tried_again_soon(fleet):
+def test_throttling_counts_no_failure_and_is_retried_soon(fleet):
     claim = fleet.reservation(ttl=86_400)
     fleet.runtime.error = Throttled("slow down")
     fleet.tick()
@@ -140,22 +140,22 @@ def test_throttled_counts_no_failure_and_is_tried_again_soon(fleet):
 def test_quota_and_unknown_errors_back_off_from_five_to_thirty_minutes(fleet, error, category):
     fleet.reservation(ttl=86_400)
     fleet.runtime.error = error
-    waited = []
+    back_offs = []
     for _ in range(5):
         assert len(fleet.tick().attempts) == 1
         fleet.launch()
-        assert fleet.reload_pool().backoff_since == fleet.clock(), "each wait has its own beginning"
-        waited.append((fleet.reload_pool().backoff_until - fleet.clock()).total_seconds() / 60)
+        assert fleet.reload_pool().backoff_since == fleet.clock(), "each back-off has its own start"
+        back_offs.append((fleet.reload_pool().backoff_until - fleet.clock()).total_seconds() / 60)
         slot = fleet.slots(S.ERROR)[-1]
         assert slot.state_deadline == fleet.pool.backoff_until
         fleet.clock.now = fleet.pool.backoff_until
         fleet.reconcile()
-    assert waited == [5, 10, 20, 30, 30]
-    assert {found for _, found in fleet.attempts()} == {category}
+    assert back_offs == [5, 10, 20, 30, 30]
+    assert {each_category for _, each_category in fleet.attempts()} == {category}
     assert fleet.runtime.count("launch") == 5
 
 
-def test_a_launch_that_works_ends_the_back_off_once_its_worker_is_ready(fleet):
+def test_a_successful_launch_ends_the_back_off_once_its_worker_is_ready(fleet):
     fleet.reservation(ttl=86_400)
     fleet.runtime.error = RuntimeFailure("strange")
     fleet.tick()
@@ -198,8 +198,8 @@ def test_an_invalid_configuration_stops_the_pool_until_it_is_corrected(fleet, as
     fleet.clock.advance(hours=12)
     assert fleet.tick().attempts == []
     fleet.runtime.error = None
-    mended = {"runtime_settings": {"launch_seconds": 1}}
-    update_pool(pool=fleet.reload_pool(), actor=as_admin, reason="mended", **mended)
+    corrected = {"runtime_settings": {"launch_seconds": 1}}
+    update_pool(pool=fleet.reload_pool(), actor=as_admin, reason="mended", **corrected)
     for _ in range(4):
         fleet.round()
     assert phases([claim]) == [Phase.READY]
@@ -218,7 +218,7 @@ def test_a_lost_response_is_requested_again_without_a_second_instance(fleet):
     assert len(fleet.runtime.alive) == 1
 
 
-def test_an_attempt_without_an_answer_requests_the_same_offering_again(fleet):
+def test_an_attempt_without_a_response_requests_the_same_offering_again(fleet):
     fleet.runtime.available_offerings, fleet.runtime.refused_offerings = (
         [ON_DEMAND, Offering("large-b")],
         {"large-a"},
@@ -246,7 +246,7 @@ def test_a_lost_response_is_requested_again_even_if_the_offering_was_refused_to_
     assert (slot.state, slot.offering, len(fleet.runtime.alive)) == (S.BOOTING, "large-a", 1)
 
 
-def test_an_attempt_that_was_called_off_is_not_launched(fleet, as_operator):
+def test_a_cancelled_attempt_is_not_launched(fleet, as_operator):
     slot = fleet.slot(S.LAUNCHING)
     attempt = fleet.open_attempts()[0]
     terminate_slot(slot=slot, reason="not now", actor=as_operator, now=fleet.clock())
@@ -254,7 +254,7 @@ def test_an_attempt_that_was_called_off_is_not_launched(fleet, as_operator):
     assert fleet.runtime.calls == []
 
 
-def test_an_answer_after_the_slot_was_given_up_changes_nothing(fleet, as_operator):
+def test_a_late_response_for_an_abandoned_slot_changes_nothing(fleet, as_operator):
     slot = fleet.slot(S.LAUNCHING)
     attempt = fleet.open_attempts()[0]
     late = fleet.runtime.add("i-late", token=attempt.token)
@@ -267,22 +267,22 @@ def test_an_answer_after_the_slot_was_given_up_changes_nothing(fleet, as_operato
 @pytest.mark.parametrize(
     "error", [RuntimeFailure("x" * 900), Misconfigured("x" * 900), ResponseLost("x" * 900)]
 )
-def test_long_errors_are_kept_as_far_as_they_fit(fleet, error):
+def test_long_errors_are_truncated(fleet, error):
     fleet.slot(S.LAUNCHING)
     fleet.runtime.error = error
     fleet.launch()
     assert len(fleet.reload_pool().stopped_reason) in (0, 500)
 
 
-def test_a_long_refusal_is_kept_as_far_as_it_fits(fleet):
+def test_a_long_refusal_is_truncated(fleet):
     fleet.runtime.available_offerings, fleet.runtime.refused_offerings = [Offering("x" * 100)], {"x" * 100}
     slot = fleet.slot(S.LAUNCHING)
-    fleet.runtime.launch = _refuse_at_length  # type: ignore[method-assign]
+    fleet.runtime.launch = _refuse_with_long_message  # type: ignore[method-assign]
     fleet.launch()
     assert len(slot.attempts.get().error) == 500
 
 
-def _refuse_at_length(request):
+def _refuse_with_long_message(request):
     from scheduling.capacity.runtimes.base import CapacityRefused
 
     raise CapacityRefused("x" * 900)

@@ -17,7 +17,7 @@ from scheduling.services import lost_slots
 from scheduling.services.lost_slots import fail_sessions_on_slot
 
 
-def test_sessions_that_move_together_are_locked_in_the_order_of_their_ids(fleet, new_session):
+def test_sessions_of_one_transition_are_locked_in_the_order_of_their_ids(fleet, new_session):
     sessions = sorted((new_session() for _ in range(3)), key=lambda each: each.pk, reverse=True)
     with CaptureQueriesContext(connection) as queries:
         cancel_sessions(sessions=sessions, actor=SYSTEM, now=fleet.clock(), reason="no more")
@@ -56,15 +56,15 @@ def test_losing_a_slot_does_not_lock_it_while_locking_more_sessions(fleet, sessi
         finally:
             connections.close_all()
 
-    def move(**asked):
-        moved = real(**asked)
+    def transition_and_report(**arguments):
+        transitioned = real(**arguments)
         if not reported:
             with ThreadPoolExecutor(1) as thread:
                 reported.append(thread.submit(report).result(20))
-        return moved
+        return transitioned
 
     real = lost_slots.transition_sessions
-    monkeypatch.setattr(lost_slots, "transition_sessions", move)
+    monkeypatch.setattr(lost_slots, "transition_sessions", transition_and_report)
     fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=fleet.clock())
     slot.refresh_from_db()
     assert (reported[0].status, slot.lease_count) == (S.FAILED, 0)

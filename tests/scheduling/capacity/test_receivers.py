@@ -25,14 +25,14 @@ def test_a_requested_session_reserves_the_requirement_of_its_revision(fleet, new
     assert (claim.expires_at, claim.created_at) == (None, session.created_at)
 
 
-def test_a_session_without_a_requested_pool_shows_where_it_waits(fleet, project, operator):
+def test_a_session_without_a_requested_pool_shows_its_chosen_pool(fleet, project, operator):
     session = make_session(make_definition(now=fleet.clock()), project, operator, now=fleet.clock())
     session.refresh_from_db()
     assert session.pool == session.reservations.get().pool.name != ""
 
 
-@pytest.mark.parametrize("change", [{"enabled": False}, {"cpu_cores": 1}], ids=["switched off", "too small"])
-def test_a_session_that_no_pool_can_hold_is_not_made(fleet, configure_pool, new_session, change):
+@pytest.mark.parametrize("change", [{"enabled": False}, {"cpu_cores": 1}], ids=["disabled", "too small"])
+def test_a_session_that_no_pool_can_hold_is_rejected(fleet, configure_pool, new_session, change):
     configure_pool(**change)
     with pytest.raises(InvalidInput) as error:
         new_session()
@@ -41,7 +41,7 @@ def test_a_session_that_no_pool_can_hold_is_not_made(fleet, configure_pool, new_
 
 
 @pytest.mark.parametrize("status", sorted(FINAL - {S.CANCELLED, S.EXPIRED}))
-def test_a_session_that_ends_gives_back_its_lease_and_its_ports(fleet, session_on, status):
+def test_an_ended_session_releases_its_lease_and_ports(fleet, session_on, status):
     slot = fleet.slot()
     session = session_on(slot)
     assert PortAllocation.objects.filter(session=session).count() == 2
@@ -55,13 +55,13 @@ def test_a_session_that_ends_gives_back_its_lease_and_its_ports(fleet, session_o
 
 
 @pytest.mark.parametrize(("to", "phase"), [(S.CANCELLED, Phase.CANCELLED), (S.EXPIRED, Phase.EXPIRED)])
-def test_a_session_that_never_got_a_slot_ends_with_its_claim(fleet, new_session, to, phase):
+def test_the_reservation_of_an_unplaced_session_ends_with_it(fleet, new_session, to, phase):
     session = new_session()
     transition_session(session=session, to=to, actor=SYSTEM, now=fleet.clock())
     assert session.reservations.get().phase == phase
 
 
-def test_a_scheduled_session_that_is_cancelled_gives_back_its_slot(fleet, session_on):
+def test_a_cancelled_scheduled_session_releases_its_slot(fleet, session_on):
     slot = fleet.slot()
     session = session_on(slot)
     cancel_session(session=session, actor=SYSTEM, now=fleet.clock(), reason="no more")
@@ -106,7 +106,7 @@ def test_a_requeued_session_keeps_its_position(fleet, new_session, session_on, c
     assert (first.status, second.status) == (S.SCHEDULED, S.PENDING)
 
 
-def test_a_session_with_more_ports_than_a_slot_has_is_not_made(fleet, configure_pool, new_session):
+def test_a_session_with_more_ports_than_a_slot_has_is_rejected(fleet, configure_pool, new_session):
     configure_pool(first_port=2000, last_port=2000)
     with pytest.raises(InvalidInput, match="2 ports requested, a slot has 1") as error:
         new_session()
@@ -114,30 +114,32 @@ def test_a_session_with_more_ports_than_a_slot_has_is_not_made(fleet, configure_
     assert not LabletSession.objects.exists()
 
 
-def test_a_session_does_not_wait_in_a_pool_of_another_system(fleet, configure_pool, new_session):
+def test_a_session_is_rejected_by_a_pool_of_another_system(fleet, configure_pool, new_session):
     configure_pool(system="gpu")
     with pytest.raises(InvalidInput, match="The pool cml-eu is for gpu, not for cml"):
         new_session()
     assert not LabletSession.objects.exists()
 
 
-def test_many_that_are_cancelled_together_give_back_each_their_own(fleet, new_session, session_on):
+def test_sessions_cancelled_together_release_their_own_leases(fleet, new_session, session_on):
     slots = [fleet.slot(), fleet.slot()]
     sessions = [session_on(slots[0]), session_on(slots[0]), session_on(slots[1]), new_session()]
-    done, _ = cancel_sessions(sessions=sessions, actor=SYSTEM, now=fleet.clock(), reason="course is over")
+    cancelled, _ = cancel_sessions(
+        sessions=sessions, actor=SYSTEM, now=fleet.clock(), reason="course is over"
+    )
     for slot in slots:
         slot.refresh_from_db()
-    assert (done, [slot.lease_count for slot in slots]) == (4, [0, 0])
+    assert (cancelled, [slot.lease_count for slot in slots]) == (4, [0, 0])
 
 
-def test_other_steps_leave_the_claim_alone(fleet, session_on):
+def test_other_transitions_do_not_change_the_reservation(fleet, session_on):
     slot = fleet.slot()
     session = session_on(slot, S.COLLECTING)
     claim = session.reservations.get()
     assert (claim.phase, claim.attempt, claim.slot) == (Phase.READY, 1, slot)
 
 
-def test_a_pool_with_claims_cannot_disappear_under_them(fleet, new_session):
+def test_a_pool_with_reservations_cannot_be_deleted(fleet, new_session):
     from django.db.models import ProtectedError
 
     new_session()

@@ -15,7 +15,7 @@ from tests.support.fleet import phases, requested_offerings
 S = SlotState
 
 
-def test_a_session_that_cannot_be_interrupted_is_placed_with_one_launch(mixed_fleet, new_session):
+def test_a_non_preemptible_session_is_placed_with_one_launch(mixed_fleet, new_session):
     session = new_session()
     for _ in range(90):
         mixed_fleet.round()
@@ -24,14 +24,14 @@ def test_a_session_that_cannot_be_interrupted_is_placed_with_one_launch(mixed_fl
     assert requested_offerings(mixed_fleet) == ["sim-large"]
 
 
-def test_so_is_a_claim_without_a_session(mixed_fleet):
+def test_a_reservation_without_a_session_is_placed_with_one_launch(mixed_fleet):
     claim = mixed_fleet.reservation(ttl=86_400)
     for _ in range(12):
         mixed_fleet.round()
     assert (phases([claim]), requested_offerings(mixed_fleet)) == ([Phase.READY], ["sim-large"])
 
 
-def test_preemptible_work_still_gets_spot(mixed_fleet, preemptible_requester):
+def test_preemptible_work_gets_a_spot_slot(mixed_fleet, preemptible_requester):
     session = preemptible_requester.request()
     for _ in range(12):
         mixed_fleet.round()
@@ -39,9 +39,9 @@ def test_preemptible_work_still_gets_spot(mixed_fleet, preemptible_requester):
     assert (session.status, requested_offerings(mixed_fleet)) == (SessionStatus.SCHEDULED, ["sim-large-spot"])
 
 
-def test_each_gets_its_own_and_nothing_is_launched_twice(mixed_fleet, preemptible_requester):
+def test_each_market_launches_exactly_the_slots_it_needs(mixed_fleet, preemptible_requester):
     claims = [mixed_fleet.reservation(16, ttl=86_400, priority=Priority.HIGH) for _ in range(2)]
-    mine = [preemptible_requester.request() for _ in range(2)]
+    sessions = [preemptible_requester.request() for _ in range(2)]
     for _ in range(12):
         mixed_fleet.round()
     assert sorted(requested_offerings(mixed_fleet)) == [
@@ -50,13 +50,13 @@ def test_each_gets_its_own_and_nothing_is_launched_twice(mixed_fleet, preemptibl
         "sim-large-spot",
         "sim-large-spot",
     ]
-    assert phases([*claims, *(each.reservations.get() for each in mine)]) == [Phase.READY] * 4
+    assert phases([*claims, *(each.reservations.get() for each in sessions)]) == [Phase.READY] * 4
 
 
 def test_a_slot_taken_by_another_session_is_launched_again(
     configure_pool, mixed_fleet, preemptible_requester
 ):
-    """Preemptible work takes other slots first; then its own slot is idle, drained, and makes room."""
+    """The preemptible session takes the other slot; its own slot is then drained as idle."""
     configure_pool(max_slots=2)
     session = preemptible_requester.request(priority=Priority.HIGH)
     claim = mixed_fleet.reservation(16, ttl=86_400)
@@ -75,7 +75,7 @@ def test_a_launch_that_may_become_spot_does_not_count_for_non_preemptible_work(m
     assert mixed_fleet.tick().attempts == []
 
 
-def test_slots_that_are_kept_come_from_the_first_choice(configure_pool, mixed_fleet):
+def test_warm_slots_use_the_preferred_market(configure_pool, mixed_fleet):
     configure_pool(warm_slots=2)
     for _ in range(3):
         mixed_fleet.round()
@@ -86,8 +86,8 @@ def test_without_on_demand_offerings_nothing_is_launched_and_the_reason_is_shown
     configure_pool, mixed_fleet, new_session
 ):
     session = new_session()
-    only = {"offerings": [{"name": "sim-large-spot", "market": "spot"}]}
-    fleet = configure_pool(runtime_settings=only)
+    spot_offering_only = {"offerings": [{"name": "sim-large-spot", "market": "spot"}]}
+    fleet = configure_pool(runtime_settings=spot_offering_only)
     fleet.runtime.available_offerings = fleet.runtime.available_offerings[:1]
     for _ in range(5):
         assert fleet.round().errors == {}
@@ -122,8 +122,8 @@ def test_refused_on_demand_capacity_does_not_block_spot(mixed_fleet, preemptible
     assert session.status == SessionStatus.SCHEDULED
 
 
-def over_quota(fleet, *markets):
-    """The account's quota for these is exhausted."""
+def exhaust_quota(fleet, *markets):
+    """Let launches in these markets exceed the account's quota."""
     real = fleet.runtime.launch
 
     def launch(request):
@@ -136,7 +136,7 @@ def over_quota(fleet, *markets):
 
 
 def test_an_exhausted_spot_quota_falls_back_to_on_demand(mixed_fleet):
-    over_quota(mixed_fleet, Market.SPOT)
+    exhaust_quota(mixed_fleet, Market.SPOT)
     slot = mixed_fleet.slot(S.LAUNCHING)
     mixed_fleet.launch()
     slot.refresh_from_db()
@@ -150,9 +150,9 @@ def test_an_exhausted_spot_quota_falls_back_to_on_demand(mixed_fleet):
 
 
 @pytest.mark.parametrize("policy", [SpotPolicy.FALLBACK, SpotPolicy.ONLY, SpotPolicy.NEVER])
-def test_a_quota_that_leaves_nothing_backs_off(configure_pool, mixed_fleet, policy):
+def test_an_exhausted_quota_of_every_market_starts_a_back_off(configure_pool, mixed_fleet, policy):
     configure_pool(spot_policy=policy)
-    over_quota(mixed_fleet, Market.SPOT, Market.ON_DEMAND)
+    exhaust_quota(mixed_fleet, Market.SPOT, Market.ON_DEMAND)
     slot = mixed_fleet.slot(S.LAUNCHING)
     mixed_fleet.launch()
     slot.refresh_from_db()
@@ -160,8 +160,8 @@ def test_a_quota_that_leaves_nothing_backs_off(configure_pool, mixed_fleet, poli
     assert mixed_fleet.attempts() == [(AttemptOutcome.FAILED, Category.QUOTA)]
 
 
-def test_a_spot_quota_and_on_demand_refused_leave_the_demand(mixed_fleet):
-    over_quota(mixed_fleet, Market.SPOT)
+def test_demand_stays_if_the_spot_quota_is_exhausted_and_on_demand_is_refused(mixed_fleet):
+    exhaust_quota(mixed_fleet, Market.SPOT)
     mixed_fleet.runtime.refused_offerings = {"sim-large"}
     slot = mixed_fleet.slot(S.LAUNCHING)
     mixed_fleet.launch()
@@ -171,7 +171,7 @@ def test_a_spot_quota_and_on_demand_refused_leave_the_demand(mixed_fleet):
 
 
 def test_an_exhausted_on_demand_quota_does_not_block_spot(mixed_fleet, preemptible_requester):
-    over_quota(mixed_fleet, Market.ON_DEMAND)
+    exhaust_quota(mixed_fleet, Market.ON_DEMAND)
     mixed_fleet.reservation(ttl=86_400)
     session = preemptible_requester.request()
     for _ in range(7):
@@ -185,12 +185,12 @@ def test_an_interruption_does_not_affect_non_preemptible_sessions(
     mixed_fleet, preemptible_requester, new_session
 ):
     """The spot slot terminates; the session on the other slot is not affected."""
-    firm, other = new_session(), preemptible_requester.request()
+    on_demand_session, other = new_session(), preemptible_requester.request()
     for _ in range(4):
         mixed_fleet.round()
     spot = next(slot for slot in mixed_fleet.slots(S.READY) if slot.is_spot)
     record_interruption(slot=spot, deadline=mixed_fleet.clock.advance(seconds=1), now=mixed_fleet.clock())
     for _ in range(6):
         mixed_fleet.round()
-    firm.refresh_from_db(), other.refresh_from_db()
-    assert (firm.status, other.status) == (SessionStatus.SCHEDULED,) * 2
+    on_demand_session.refresh_from_db(), other.refresh_from_db()
+    assert (on_demand_session.status, other.status) == (SessionStatus.SCHEDULED,) * 2

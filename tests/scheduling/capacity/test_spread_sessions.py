@@ -1,4 +1,4 @@
-"""A spread session: placed on two slots as a whole, or not at all."""
+"""A spread session: all of its kernels are placed on several slots, or none."""
 
 from decimal import Decimal
 from uuid import UUID
@@ -20,26 +20,26 @@ from tests.support.scheduler_setup import RECLAIM, SessionRequester, check_lease
 
 
 @pytest.fixture
-def apart(configure_pool):
+def spread_fleet(configure_pool):
     """Two slots of three cores: r1 (2 cores), r2 and host (1 each) need both."""
     fleet = configure_pool(cpu_cores=3, max_slots=2)
     slots = [fleet.slot(), fleet.slot()]
-    party = SessionRequester(fleet, "apart", make_definition(pool="cml-eu", placement="spread"))
-    return fleet, slots, party
+    requester = SessionRequester(fleet, "apart", make_definition(pool="cml-eu", placement="spread"))
+    return fleet, slots, requester
 
 
-def parts(session):
+def parts_of(session):
     rows = ReservationPart.objects.filter(reservation__session=session).order_by("slot__number")
     return [(part.slot_id, part.kernels) for part in rows]
 
 
-def test_it_gets_both_slots_with_a_lease_and_its_ports_on_each(apart):
-    fleet, (first, second), party = apart
-    session = party.request()
+def test_a_spread_session_gets_a_lease_and_its_ports_on_each_slot(spread_fleet):
+    fleet, (first, second), requester = spread_fleet
+    session = requester.request()
     fleet.tick_without_errors()
     assert status_of(session) == S.SCHEDULED
-    assert [slot_id for slot_id, _ in parts(session)] == [first.pk, second.pk]
-    where = {kernel: slot_id for slot_id, kernels in parts(session) for kernel in kernels}
+    assert [slot_id for slot_id, _ in parts_of(session)] == [first.pk, second.pk]
+    where = {kernel: slot_id for slot_id, kernels in parts_of(session) for kernel in kernels}
     ports = {port.name: port.slot_id for port in PortAllocation.objects.filter(session=session)}
     assert {name: ports[name] for name in ports if name.startswith("r1")} == {"r1_serial": where["r1"]}
     assert all(where[name.split("_")[0]] == slot_id for name, slot_id in ports.items())
@@ -50,28 +50,28 @@ def test_it_gets_both_slots_with_a_lease_and_its_ports_on_each(apart):
     check_leases()
 
 
-def test_its_parts_are_allocated_on_each_slot(apart):
-    fleet, slots, party = apart
-    party.request()
+def test_the_parts_of_a_spread_session_are_allocated_on_each_slot(spread_fleet):
+    fleet, slots, requester = spread_fleet
+    requester.request()
     fleet.tick_without_errors()
     used = slot_allocations(fleet.pool, slots)
     assert sorted(use.taken.cpu_cores for use in used.values()) == [1, 3]
     assert figures_of(fleet.pool, fleet.clock()).taken.cpu_cores == 4
 
 
-def test_a_second_one_waits_as_a_whole(apart):
-    fleet, _, party = apart
-    first, second = party.request(), party.request()
+def test_a_second_spread_session_is_not_partially_placed(spread_fleet):
+    fleet, _, requester = spread_fleet
+    first, second = requester.request(), requester.request()
     fleet.tick_without_errors()
     assert sorted((status_of(first), status_of(second))) == [S.PENDING, S.SCHEDULED]
     assert ReservationPart.objects.count() == 2
     check_leases()
 
 
-def test_a_running_spread_session_is_in_the_snapshot_for_evictions(apart, configure_pool):
+def test_a_running_spread_session_is_in_the_snapshot_for_evictions(spread_fleet, configure_pool):
     """Its parts and ports are subtracted from the slots in the snapshot with running jobs."""
-    fleet, _, party = apart
-    party.request()
+    fleet, _, requester = spread_fleet
+    requester.request()
     fleet.tick_without_errors()
     configure_pool(scheduler=RECLAIM, first_port=2000, last_port=2001)
     other = SessionRequester(fleet, "other", make_definition(pool="cml-eu", placement="spread"))
@@ -80,17 +80,17 @@ def test_a_running_spread_session_is_in_the_snapshot_for_evictions(apart, config
     assert status_of(waiting) == S.PENDING
 
 
-def test_every_task_of_a_live_cycle_has_a_name(apart, configure_pool):
+def test_every_task_of_a_live_cycle_has_a_name(spread_fleet, configure_pool):
     """Kernels of a spread session have their labels; a task for a whole reservation has its id."""
-    fleet, _, party = apart
-    running = party.request()
+    fleet, _, requester = spread_fleet
+    running = requester.request()
     fleet.tick_without_errors()
     configure_pool(scheduler=RECLAIM, max_slots=3, cpu_cores=4)
     fleet.slot()
-    beside = SessionRequester(fleet, "beside", make_definition(pool="cml-eu"))
-    whole = beside.request()
+    other_requester = SessionRequester(fleet, "beside", make_definition(pool="cml-eu"))
+    packed = other_requester.request()
     fleet.tick_without_errors()
-    waiting, waiting_whole = party.request(), beside.request()
+    waiting, waiting_packed = requester.request(), other_requester.request()
     snapshot = snapshot_of(fleet.pool, read_configuration(RECLAIM), now=fleet.clock(), limit=10)
     named = {UUID(job.id): {task.name for task in job.tasks} for job in snapshot.waiting}
     named |= {
@@ -102,18 +102,18 @@ def test_every_task_of_a_live_cycle_has_a_name(apart, configure_pool):
         "r1",
         "r2",
     }
-    for session in (whole, waiting_whole):
+    for session in (packed, waiting_packed):
         key = active_reservation(session).pk
         assert [UUID(name) for name in named[key]] == [key]
 
 
-@pytest.mark.parametrize("how", ["cancelled", "terminated"])
-def test_both_leases_and_all_ports_come_back(apart, how):
-    fleet, _, party = apart
-    session = party.request()
+@pytest.mark.parametrize("end", ["cancelled", "terminated"])
+def test_an_ended_spread_session_releases_all_leases_and_ports(spread_fleet, end):
+    fleet, _, requester = spread_fleet
+    session = requester.request()
     fleet.tick_without_errors()
     session.refresh_from_db()
-    if how == "cancelled":
+    if end == "cancelled":
         cancel_session(session=session, reason="enough", actor=SYSTEM, now=fleet.clock())
     else:
         for step in (S.INSTANTIATING, S.STOPPING, S.TERMINATED):
@@ -122,22 +122,22 @@ def test_both_leases_and_all_ports_come_back(apart, how):
     assert (ReservationPart.objects.count(), PortAllocation.objects.count()) == (0, 0)
 
 
-def test_losing_one_of_its_slots_sends_it_back_to_the_queue(apart):
-    fleet, (_, second), party = apart
-    session = party.request()
+def test_a_spread_session_that_loses_a_slot_is_requeued(spread_fleet):
+    fleet, (_, second), requester = spread_fleet
+    session = requester.request()
     fleet.tick_without_errors()
     second = Slot.objects.select_related("pool").get(pk=second.pk)
     assert fail_sessions_on_slot(slot=second, reason="it vanished", now=fleet.clock()) == 1
     assert status_of(session) == S.PENDING
     assert [slot.lease_count for slot in Slot.objects.all()] == [0, 0]
-    fresh = Reservation.objects.get(session=session, phase=Phase.PENDING)
-    assert (fresh.attempt, fresh.spread) == (2, True)
+    requeued = Reservation.objects.get(session=session, phase=Phase.PENDING)
+    assert (requeued.attempt, requeued.spread) == (2, True)
 
 
-def test_the_reason_names_the_node_that_finds_no_place(configure_pool):
+def test_the_wait_reason_of_a_spread_session_shows_the_missing_resource(configure_pool):
     fleet = configure_pool(cpu_cores=3, max_slots=1)
     fleet.slot(cpu_cores=1)
-    party = SessionRequester(fleet, "apart", make_definition(pool="cml-eu", placement="spread"))
-    party.request()
+    requester = SessionRequester(fleet, "apart", make_definition(pool="cml-eu", placement="spread"))
+    requester.request()
     fleet.tick_without_errors()
     assert "insufficient CPU (2 cores requested, at most 1 core free)" in Decision.objects.get().why.message

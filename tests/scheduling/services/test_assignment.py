@@ -15,7 +15,7 @@ from tests.support.fleet import active_reservation, phases, placement_verdict
 S = SlotState
 
 
-def put_late(fleet, reservation, slot) -> int:
+def assign_late(fleet, reservation, slot) -> int:
     """Return how many reservations get the planned slot in its current state."""
     return len(
         assign_slots(
@@ -25,16 +25,19 @@ def put_late(fleet, reservation, slot) -> int:
 
 
 @pytest.mark.parametrize(("cpu", "placed"), [(10, 1), (10.01, 0)])
-def test_no_slot_gets_more_than_it_has(fleet, cpu, placed):
+def test_no_slot_exceeds_its_capacity(fleet, cpu, placed):
     slot = fleet.slot()
     fleet.assign(fleet.reservation(6), slot)
-    late = fleet.reservation(cpu)
-    assert put_late(fleet, late, slot) == placed
+    late_reservation = fleet.reservation(cpu)
+    assert assign_late(fleet, late_reservation, slot) == placed
     slot.refresh_from_db()
-    assert (phases([late]), slot.lease_count) == ([(Phase.PENDING, Phase.READY)[placed]], 1 + placed)
+    assert (phases([late_reservation]), slot.lease_count) == (
+        [(Phase.PENDING, Phase.READY)[placed]],
+        1 + placed,
+    )
 
 
-def test_of_two_planned_for_the_same_room_one_gets_it(fleet):
+def test_only_one_of_two_plans_for_the_same_space_is_applied(fleet):
     slot = fleet.slot()
     both = [fleet.reservation(9), fleet.reservation(9)]
     plans = [placement_verdict(fleet.pool, each, slot) for each in both]
@@ -42,21 +45,21 @@ def test_of_two_planned_for_the_same_room_one_gets_it(fleet):
     assert sorted(phases(both)) == [Phase.PENDING, Phase.READY]
 
 
-def test_no_slot_gets_more_leases_than_it_may_have(configure_pool):
+def test_no_slot_exceeds_its_lease_limit(configure_pool):
     fleet = configure_pool(max_leases=1)
     slot = fleet.slot()
     fleet.assign(fleet.reservation(1), slot)
-    late = fleet.reservation(1)
-    assert (put_late(fleet, late, slot), phases([late])) == (0, [Phase.PENDING])
+    late_reservation = fleet.reservation(1)
+    assert (assign_late(fleet, late_reservation, slot), phases([late_reservation])) == (0, [Phase.PENDING])
 
 
-def test_no_session_gets_a_part_of_its_ports(configure_pool, new_session):
+def test_a_session_gets_all_of_its_ports_or_none(configure_pool, new_session):
     fleet = configure_pool(first_port=2000, last_port=2002)
     slot = fleet.slot()
     for port in (2000, 2002):
         PortAllocation.objects.create(slot=slot, port=port, name="?", leaked=True)
     session = new_session()
-    assert put_late(fleet, active_reservation(session), slot) == 0
+    assert assign_late(fleet, active_reservation(session), slot) == 0
     session.refresh_from_db()
     assert (session.status, slot.ports.count()) == (SessionStatus.PENDING, 2)
 
@@ -66,12 +69,12 @@ def test_no_session_gets_a_part_of_its_ports(configure_pool, new_session):
 )
 def test_nothing_is_placed_on_a_slot_that_accepts_no_sessions(fleet, change):
     slot = fleet.slot()
-    late = fleet.reservation(1)
+    late_reservation = fleet.reservation(1)
     fields = {
         name: fleet.clock() if name == "interruption_deadline" else value for name, value in change.items()
     }
     Slot.objects.filter(pk=slot.pk).update(**fields)
-    assert (put_late(fleet, late, slot), phases([late])) == (0, [Phase.PENDING])
+    assert (assign_late(fleet, late_reservation, slot), phases([late_reservation])) == (0, [Phase.PENDING])
 
 
 def test_a_reservation_ended_meanwhile_gets_no_slot(fleet, new_session):

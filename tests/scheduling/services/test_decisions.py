@@ -17,7 +17,7 @@ from tests.support.fleet import active_reservation
 from tests.support.scheduler_setup import FAILING, WORDY, check_leases, status_of
 
 
-def test_a_placement_is_decided_once_with_its_scores(fleet, new_session):
+def test_a_placement_is_recorded_once_with_its_scores(fleet, new_session):
     slot, session = fleet.slot(), new_session()
     fleet.tick_without_errors()
     (decision,) = Decision.objects.all()
@@ -77,7 +77,7 @@ def test_a_recently_used_explanation_is_kept_without_references(fleet, now):
     assert list(Explanation.objects.values_list("digest", flat=True)) == ["new"]
 
 
-def test_using_an_explanation_again_keeps_it_young(configure_pool, new_session):
+def test_reusing_an_explanation_updates_its_time(configure_pool, new_session):
     fleet = configure_pool(max_slots=1)
     fleet.slot(cordoned=True)
     new_session()
@@ -107,7 +107,7 @@ def test_batches_committed_concurrently_place_every_session_once(configure_pool,
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_piece_that_fails_is_reported_and_the_others_count(configure_pool, new_session, monkeypatch):
+def test_a_failed_batch_is_reported_and_the_others_are_committed(configure_pool, new_session, monkeypatch):
     monkeypatch.setattr(place, "COMMIT", 1)
     fleet = configure_pool(max_slots=4)
     for _ in range(3):
@@ -129,7 +129,7 @@ def test_a_piece_that_fails_is_reported_and_the_others_count(configure_pool, new
     check_leases()
 
 
-def test_a_tick_that_lost_its_lease_records_and_stops_nothing(fleet, new_session):
+def test_a_tick_that_lost_its_lease_records_nothing(fleet, new_session):
     fleet.slot(cordoned=True)
     new_session()
     tick = replace(fleet.context(), is_lease_held=lambda: False)
@@ -141,8 +141,8 @@ def test_advance_bookings_never_precede_queued_sessions(fleet, new_session, monk
     monkeypatch.setattr(place, "QUEUE_HEAD", 2)
     fleet.slot()
     for _ in range(2):
-        early = new_session()
-        type(early).objects.filter(pk=early.pk).update(
+        booking = new_session()
+        type(booking).objects.filter(pk=booking.pk).update(
             starts_at=fleet.clock() + timedelta(days=7), ends_at=fleet.clock() + timedelta(days=8)
         )
     Reservation.objects.update(priority=90)
@@ -164,7 +164,7 @@ def test_the_last_decision_of_a_waiting_session_is_kept(configure_pool, new_sess
     assert Decision.objects.get().why.main_reason == "too-late"
 
 
-def test_decisions_go_by_age(fleet, new_session, settings):
+def test_old_decisions_are_deleted(fleet, new_session, settings):
     settings.CONFIG["DECISION_DAYS"] = 7
     fleet.slot(cordoned=True)
     session = new_session()
@@ -175,7 +175,7 @@ def test_decisions_go_by_age(fleet, new_session, settings):
     assert (Decision.objects.count(), Explanation.objects.count()) == (0, 0)
 
 
-def test_the_oldest_go_when_a_pool_has_too_many(fleet, new_session, settings):
+def test_the_oldest_decisions_above_the_limit_of_a_pool_are_deleted(fleet, new_session, settings):
     settings.CONFIG["DECISIONS_PER_POOL"] = 2
     claim = active_reservation(new_session())
     for number in range(5):
@@ -210,7 +210,7 @@ def test_an_empty_queue_has_an_empty_order(fleet, new_session):
     assert QueueOrder.objects.count() == 1
 
 
-def test_an_id_is_found_only_where_one_begins():
+def test_an_id_is_found_only_at_its_own_offset():
     one, two = uuid4(), uuid4()
     between = (one.bytes + two.bytes)[8:24]
     order = QueueSnapshot(None, one.bytes + two.bytes)

@@ -1,4 +1,4 @@
-"""Reclaim and preempt through ticks: victims stop, the space is held, and then nothing changes."""
+"""Reclaim and preempt through ticks: victims stop, their space is held, and further ticks change nothing."""
 
 import pytest
 
@@ -21,7 +21,7 @@ from tests.support.scheduler_setup import (
 
 
 @pytest.fixture
-def full(configure_pool):
+def full_slot(configure_pool):
     """One slot that four preemptible sessions of one project fill, and a second project."""
 
     def make(scheduler, **fields):
@@ -39,23 +39,23 @@ def stopping(sessions):
     return [session for session in sessions if status_of(session) == S.STOPPING]
 
 
-def test_a_project_within_its_share_gets_room_from_one_over_its_own(full):
-    fleet, slot, _, few, running = full(RECLAIM)
+def test_reclaim_gives_space_to_a_project_within_its_share(full_slot):
+    fleet, slot, _, few, running = full_slot(RECLAIM)
     waiting = few.request()
     report = fleet.tick_without_errors()
     (victim,) = stopping(running)
     assert report.counts["evicted"] == 1
-    told = SessionTransition.objects.get(session=victim, to_status=S.STOPPING)
-    assert told.reason.startswith("makes room for a project within its share:")
+    transition = SessionTransition.objects.get(session=victim, to_status=S.STOPPING)
+    assert transition.reason.startswith("makes room for a project within its share:")
     claim = active_reservation(waiting)
     assert (claim.held_slot_id, claim.held_until) == (slot.pk, fleet.clock() + HOLD)
     assert claim.verdict == "held"
 
-    decided = Decision.objects.count()
+    decision_count = Decision.objects.count()
     for _ in range(5):
         fleet.clock.advance(seconds=10)
         assert fleet.tick_without_errors().counts == {}
-    assert (stopping(running), Decision.objects.count()) == ([victim], decided)
+    assert (stopping(running), Decision.objects.count()) == ([victim], decision_count)
 
     report_termination(victim, fleet)
     fleet.tick_without_errors()
@@ -64,58 +64,61 @@ def test_a_project_within_its_share_gets_room_from_one_over_its_own(full):
     check_leases()
 
 
-def test_no_session_is_stopped_while_reclaim_is_off(full):
-    fleet, _, _, few, running = full("")
+def test_no_session_is_stopped_while_reclaim_is_off(full_slot):
+    fleet, _, _, few, running = full_slot("")
     waiting = few.request()
     fleet.tick_without_errors()
     assert (stopping(running), status_of(waiting)) == ([], S.PENDING)
 
 
-def test_room_that_is_held_is_not_given_to_others(full):
-    fleet, _, many, few, running = full(RECLAIM)
+def test_held_space_is_not_given_to_other_sessions(full_slot):
+    fleet, _, many, few, running = full_slot(RECLAIM)
     waiting = few.request()
     fleet.tick_without_errors()
-    sooner = many.request(priority=Priority.HIGH)
+    urgent = many.request(priority=Priority.HIGH)
     report_termination(stopping(running)[0], fleet)
     fleet.tick_without_errors()
-    assert (status_of(waiting), status_of(sooner)) == (S.SCHEDULED, S.PENDING)
+    assert (status_of(waiting), status_of(urgent)) == (S.SCHEDULED, S.PENDING)
 
 
-def test_a_hold_ends_by_itself(full):
-    fleet, _, many, few, running = full(RECLAIM)
+def test_a_hold_expires(full_slot):
+    fleet, _, many, few, running = full_slot(RECLAIM)
     waiting = few.request()
     fleet.tick_without_errors()
-    sooner = many.request(priority=Priority.HIGH)
+    urgent = many.request(priority=Priority.HIGH)
     report_termination(stopping(running)[0], fleet)
     fleet.clock.advance(seconds=HOLD.total_seconds() + 1)
     fleet.tick_without_errors()
-    assert (status_of(waiting), status_of(sooner)) == (S.PENDING, S.SCHEDULED)
+    assert (status_of(waiting), status_of(urgent)) == (S.PENDING, S.SCHEDULED)
 
 
-def test_a_more_important_session_displaces_one_of_its_own_project(full):
-    fleet, slot, many, few, running = full(PREEMPT, priority=Priority.LOW)
-    other, mine = few.request(priority=Priority.HIGH), many.request(priority=Priority.HIGH)
+def test_a_session_preempts_a_lower_priority_session_of_its_own_project(full_slot):
+    fleet, slot, many, few, running = full_slot(PREEMPT, priority=Priority.LOW)
+    other, own_session = few.request(priority=Priority.HIGH), many.request(priority=Priority.HIGH)
     fleet.tick_without_errors()
     assert len(stopping(running)) == 1
-    assert (active_reservation(mine).held_slot_id, active_reservation(other).held_slot_id) == (slot.pk, None)
+    assert (active_reservation(own_session).held_slot_id, active_reservation(other).held_slot_id) == (
+        slot.pk,
+        None,
+    )
 
 
 def test_a_victim_that_has_not_started_returns_to_the_queue(configure_pool):
     fleet = configure_pool(max_slots=1, scheduler=PREEMPT)
     slot = fleet.slot()
-    party = SessionRequester(fleet, "one", make_definition(pool="cml-eu", preemptible=True))
-    scheduled = [party.request(priority=Priority.LOW) for _ in range(4)]
+    requester = SessionRequester(fleet, "one", make_definition(pool="cml-eu", preemptible=True))
+    scheduled = [requester.request(priority=Priority.LOW) for _ in range(4)]
     for session in scheduled:
         fleet.assign(session, slot)
-    party.request(priority=Priority.HIGH)
+    requester.request(priority=Priority.HIGH)
     fleet.tick_without_errors()
     assert sorted(status_of(session) for session in scheduled) == [S.PENDING, *[S.SCHEDULED] * 3]
     check_leases()
 
 
-def test_a_session_cancelled_meanwhile_evicts_no_other(full, monkeypatch):
+def test_a_session_cancelled_meanwhile_evicts_no_session(full_slot, monkeypatch):
     """The hold is a compare-and-set: without it no session is stopped."""
-    fleet, _, _, few, running = full(RECLAIM)
+    fleet, _, _, few, running = full_slot(RECLAIM)
     waiting = few.request()
     real = place.evict_victims
 

@@ -54,8 +54,8 @@ def test_an_instance_launched_before_installation_ids_stays_with_its_slot(
     known, untracked = (runtime.launch(request_for(on_demand, name)) for name in ("known", "nobodys"))
     ec2.delete_tags(Resources=[known.id, untracked.id], Tags=[{"Key": "lcm:installation"}])
     slot = Slot.objects.create(
-        pool=pool, number=1, state=SlotState.READY, instance_id=known.id, last_heartbeat=after_grace_period(), max_leases=1,
-        cpu_cores=1, memory_gb=1, storage_gb=1,
+        pool=pool, number=1, state=SlotState.READY, instance_id=known.id, last_heartbeat=after_grace_period(),
+        max_leases=1, cpu_cores=1, memory_gb=1, storage_gb=1,
     )  # fmt: skip
     for _ in range(2):
         reconcile_pool(pool, runtime, after_grace_period)
