@@ -50,19 +50,19 @@ def fleet(pool: Pool, clock: Clock, runtime: FakeRuntime) -> Fleet:
 
 @pytest.fixture
 def configure_pool(fleet: Fleet) -> Callable[..., Fleet]:
-    """`tuned(max_slots=2, …)`: the fleet with these fields of the policy changed."""
+    """`configure_pool(max_slots=2, …)`: change these fields of the pool and return the fleet."""
 
-    def tune(**fields: Any) -> Fleet:
+    def configure(**fields: Any) -> Fleet:
         Pool.objects.filter(pk=fleet.pool.pk).update(**fields)
         fleet.reload_pool()
         return fleet
 
-    return tune
+    return configure
 
 
 @pytest.fixture
 def mixed_fleet(configure_pool: Callable[..., Fleet]) -> Fleet:
-    """Spot with on-demand fallback; both are available."""
+    """A pool that uses spot slots with on-demand fallback; both offerings are available."""
     fleet = configure_pool(spot_policy=SpotPolicy.FALLBACK, runtime_settings={"spot": True})
     fleet.runtime.available_offerings = [Offering("sim-large-spot", Market.SPOT), Offering("sim-large")]
     return fleet
@@ -70,7 +70,7 @@ def mixed_fleet(configure_pool: Callable[..., Fleet]) -> Fleet:
 
 @pytest.fixture
 def preemptible_requester(mixed_fleet: Fleet) -> SessionRequester:
-    """Requests preemptible sessions; each fills a slot."""
+    """A requester of preemptible sessions that fill a slot each."""
     size = {"cpu_cores": Decimal(16), "memory_gb": Decimal(4), "storage_gb": Decimal(8), "gpu": Decimal(0)}
     definition = make_definition("loose", pool="cml-eu", preemptible=True, requirements=size)
     return SessionRequester(mixed_fleet, "loose", definition)
@@ -80,7 +80,7 @@ def preemptible_requester(mixed_fleet: Fleet) -> SessionRequester:
 def new_session(
     pool: Pool, active_definition: LabletDefinition, project: Project, operator: User, clock: Clock
 ):
-    """`lab()`: create a session that waits in cml-eu: 4 cores, 3.5 GB, 7 GB, two ports."""
+    """`new_session()`: create a session that waits in cml-eu: 4 cores, 3.5 GB, 7 GB, two ports."""
 
     def make(**fields: Any) -> LabletSession:
         return make_session(active_definition, project, operator, now=clock(), **fields)
@@ -90,7 +90,7 @@ def new_session(
 
 @pytest.fixture
 def session_on(fleet: Fleet, new_session: Callable[..., LabletSession]) -> Callable[..., LabletSession]:
-    """`lab_on(slot, status)`: create a session on a READY slot in this status."""
+    """`session_on(slot, status)`: create a session on a READY slot in this status."""
 
     def make(slot: Slot, status: SessionStatus = SessionStatus.SCHEDULED, **fields: Any) -> LabletSession:
         session = new_session(**fields)

@@ -124,7 +124,7 @@ class FakeRuntime(RuntimeAdapter):
         del self.instances[instance_id]
 
     def add(self, instance_id: str, **fields: Any) -> Instance:
-        """Add an instance that was launched outside of LCM."""
+        """Add an instance."""
         values = {"state": InstanceState.RUNNING, "slot_id": "", "token": "", "launched_at": self.clock()}
         self.instances[instance_id] = Instance(id=instance_id, **{**values, **fields})
         return self.instances[instance_id]

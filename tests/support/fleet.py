@@ -28,7 +28,7 @@ from tests.support.fake_runtime import Clock, FakeRuntime, NoMetrics
 
 S = SlotState
 # Transitions after BOOTING that lead to each state.
-WAY_TO: dict[SlotState, tuple[SlotState, ...]] = {
+TRANSITIONS_TO: dict[SlotState, tuple[SlotState, ...]] = {
     S.EMPTY: (),
     S.LAUNCHING: (),
     S.BOOTING: (),
@@ -54,6 +54,7 @@ class Fleet:
     runtime: FakeRuntime
 
     def reload_pool(self) -> Pool:
+        """Read the pool from the database again."""
         self.pool = Pool.objects.get(pk=self.pool.pk)
         return self.pool
 
@@ -63,6 +64,7 @@ class Fleet:
         return report
 
     def tick_without_errors(self) -> TickReport:
+        """Run a tick and check that no step failed."""
         report = self.tick()
         assert report.errors == {}
         return report
@@ -76,9 +78,9 @@ class Fleet:
             perform_launch(attempt.pk, self.runtime, self.clock)
 
     def reconcile(self) -> ReconcilePass:
-        world = reconcile_pool(self.reload_pool(), self.runtime, self.clock)
-        assert world is not None
-        return world
+        result = reconcile_pool(self.reload_pool(), self.runtime, self.clock)
+        assert result is not None
+        return result
 
     def round(self, seconds: float = 60) -> TickReport:
         """Run a tick, its launches and the reconciler, then advance the clock."""
@@ -100,6 +102,7 @@ class Fleet:
         return [slot.state for slot in self.slots()]
 
     def attempts(self) -> list[tuple[str, str]]:
+        """Return the outcome and category of every launch attempt, oldest first."""
         rows = LaunchAttempt.objects.filter(slot__pool=self.pool).order_by("requested_at", "slot__number")
         return list(rows.values_list("outcome", "category"))
 
@@ -120,7 +123,7 @@ class Fleet:
         if state == S.LAUNCHING:
             assert begin_launch(slot, now=self.clock())
         elif state != S.EMPTY:
-            self._fill(slot, state)
+            self._move_to(slot, state)
         if fields:
             Slot.objects.filter(pk=slot.pk).update(**fields)
         slot.refresh_from_db()
@@ -131,18 +134,18 @@ class Fleet:
         values = {"holder": "a class", "resources": {"cpu_cores": Decimal(str(cpu))}, "pool": self.pool.name}
         return create_reservation(**{**values, **fields}, actor=SYSTEM, now=self.clock())
 
-    def assign(self, held: Reservation | LabletSession, slot: Slot) -> Reservation:
+    def assign(self, holder: Reservation | LabletSession, slot: Slot) -> Reservation:
         """Assign a reservation, or a session's reservation, to this slot."""
-        reservation = held if isinstance(held, Reservation) else active_reservation(held)
+        reservation = holder if isinstance(holder, Reservation) else active_reservation(holder)
         assert assign_slots(
             self.reload_pool(), [placement_verdict(self.reload_pool(), reservation, slot)], now=self.clock()
         )
-        held.refresh_from_db()
+        holder.refresh_from_db()
         slot.refresh_from_db()
         reservation.refresh_from_db()
         return reservation
 
-    def _fill(self, slot: Slot, state: SlotState) -> None:
+    def _move_to(self, slot: Slot, state: SlotState) -> None:
         from scheduling.services.slots import move_slot
 
         attempt = begin_launch(slot, now=self.clock())
@@ -153,7 +156,7 @@ class Fleet:
         slot = Slot.objects.select_related("pool").get(pk=slot.pk)
         if state != S.BOOTING:
             self.runtime.set_state(slot.instance_id, InstanceState.RUNNING)
-        for to in WAY_TO[state]:
+        for to in TRANSITIONS_TO[state]:
             extra = {"idle_since": self.clock()} if to == S.READY else {}
             if to == S.ERROR:
                 extra = {"state_deadline": self.clock() + timedelta(minutes=5)}
@@ -161,6 +164,7 @@ class Fleet:
 
 
 def active_reservation(session: LabletSession) -> Reservation:
+    """Return the PENDING or READY reservation of a session."""
     return Reservation.objects.get(session=session, phase__in=(Phase.PENDING, Phase.READY))
 
 
@@ -170,7 +174,7 @@ def requested_offerings(fleet: Fleet) -> list[str]:
 
 
 def phases(rows: Iterable[Reservation]) -> list[str]:
-    """Return the current phases from the database, in the given order."""
+    """Return the current phases of these reservations from the database, in the same order."""
     found = dict(Reservation.objects.filter(pk__in=[row.pk for row in rows]).values_list("pk", "phase"))
     return [found[row.pk] for row in rows]
 

@@ -49,17 +49,17 @@ def test_a_launch_without_a_response_is_retried_at_growing_intervals(fleet):
 
 @pytest.mark.slow
 def test_a_provider_that_never_responds_causes_a_growing_back_off(fleet):
-    claim = fleet.reservation(ttl=86_400)
+    reservation = fleet.reservation(ttl=86_400)
     fleet.runtime.error = ResponseLost("timed out")
     start = fleet.clock()
     assert len(launch_request_times(fleet, 3600, every=30)) == 4 * 4
     requested_at = LaunchAttempt.objects.order_by("requested_at").values_list("requested_at", flat=True)
     assert [(moment - start).total_seconds() for moment in requested_at] == [0, 600, 1500, 3000]
     assert {outcome for outcome, _ in fleet.attempts()} == {"lost"}
-    assert phases([claim]) == [Phase.PENDING]
+    assert phases([reservation]) == [Phase.PENDING]
     fleet.runtime.error = None
     launch_request_times(fleet, 1900, every=30)
-    assert phases([claim]) == [Phase.READY]
+    assert phases([reservation]) == [Phase.READY]
     assert fleet.reload_pool().failures == 0
 
 

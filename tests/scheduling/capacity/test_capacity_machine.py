@@ -338,8 +338,8 @@ class CapacityMachine(RuleBasedStateMachine):
             if session.status != SessionStatus.STOPPING:
                 self.end_session(session)
             transition_session(session=session, to=SessionStatus.TERMINATED, actor=SYSTEM, now=self.clock())
-        for claim in self.bare_reservations():
-            release_reservation(reservation=claim, actor=SYSTEM, now=self.clock())
+        for reservation in self.bare_reservations():
+            release_reservation(reservation=reservation, actor=SYSTEM, now=self.clock())
         for slot in self.fleet.slots(*LIVE):
             if slot.cordoned:
                 cordon_slot(slot=slot, cordoned=False, reason="over", actor=SYSTEM, now=self.clock())

@@ -27,20 +27,20 @@ def full_spot_fleet(request, configure_pool, mixed_fleet) -> Fleet:
 
 
 def test_an_idle_spot_slot_is_drained_if_warm_slots_fill_the_pool(full_spot_fleet):
-    claim = full_spot_fleet.reservation(16, ttl=86_400)
+    reservation = full_spot_fleet.reservation(16, ttl=86_400)
     assert full_spot_fleet.round().counts["drained_for_on_demand"] == 1
     for _ in range(5):
         full_spot_fleet.round()
-    assert (phases([claim]), requested_offerings(full_spot_fleet)[2:]) == ([Phase.READY], ["sim-large"])
+    assert (phases([reservation]), requested_offerings(full_spot_fleet)[2:]) == ([Phase.READY], ["sim-large"])
     assert sorted(slot.is_spot for slot in full_spot_fleet.slots(S.READY)) == [False, True]
 
 
 def test_only_as_many_slots_as_needed_are_drained(full_spot_fleet):
-    claims = [full_spot_fleet.reservation(8, ttl=86_400) for _ in range(2)]
+    reservations = [full_spot_fleet.reservation(8, ttl=86_400) for _ in range(2)]
     before = [slot.pk for slot in full_spot_fleet.slots(S.READY)]
     for _ in range(6):
         full_spot_fleet.round(20)
-    assert phases(claims) == [Phase.READY] * 2
+    assert phases(reservations) == [Phase.READY] * 2
     settled = (full_spot_fleet.states(), requested_offerings(full_spot_fleet))
     assert settled == ([S.READY] * 2, ["sim-large-spot"] * 2 + ["sim-large"])
     for _ in range(30):
@@ -67,7 +67,7 @@ def test_no_second_slot_is_drained_while_one_is_draining(full_spot_fleet):
 def test_refused_on_demand_capacity_does_not_drain_spot_slots_repeatedly(full_spot_fleet):
     """The drained slot stays empty for the reservation, and the other slot stays ready."""
     full_spot_fleet.runtime.refused_offerings = {"sim-large"}
-    claim = full_spot_fleet.reservation(16, ttl=86_400)
+    reservation = full_spot_fleet.reservation(16, ttl=86_400)
     for _ in range(40):
         full_spot_fleet.round()
     assert (
@@ -81,7 +81,7 @@ def test_refused_on_demand_capacity_does_not_drain_spot_slots_repeatedly(full_sp
     full_spot_fleet.runtime.refused_offerings = set()
     for _ in range(8):
         full_spot_fleet.round()
-    assert phases([claim]) == [Phase.READY]
+    assert phases([reservation]) == [Phase.READY]
 
 
 @pytest.fixture
@@ -111,20 +111,24 @@ def test_all_slots_are_replaced_once_on_demand_capacity_is_granted(mixed_fleet, 
 
 def test_without_waiting_work_a_spot_slot_is_launched_again(full_spot_fleet):
     full_spot_fleet.runtime.refused_offerings = {"sim-large"}
-    claim = full_spot_fleet.reservation(16, ttl=120)
+    reservation = full_spot_fleet.reservation(16, ttl=120)
     for _ in range(10):
         full_spot_fleet.round()
-    assert phases([claim]) == [Phase.EXPIRED]
+    assert phases([reservation]) == [Phase.EXPIRED]
     assert [slot.is_spot for slot in full_spot_fleet.slots(S.READY)] == [True, True]
 
 
 def test_preemptible_work_can_use_the_free_place_meanwhile(full_spot_fleet, preemptible_requester):
     full_spot_fleet.runtime.refused_offerings = {"sim-large"}
-    claim = full_spot_fleet.reservation(16, ttl=86_400)
+    reservation = full_spot_fleet.reservation(16, ttl=86_400)
     sessions = [preemptible_requester.request() for _ in range(2)]
     for _ in range(8):
         full_spot_fleet.round()
-    assert phases([claim, *(each.reservations.get() for each in sessions)]) == ["PENDING", "READY", "READY"]
+    assert phases([reservation, *(each.reservations.get() for each in sessions)]) == [
+        "PENDING",
+        "READY",
+        "READY",
+    ]
 
 
 @pytest.mark.parametrize("stopped", [{"enabled": False}, {"stopped_reason": "no such image"}])
@@ -148,7 +152,7 @@ def test_no_slot_with_a_lease_a_cordon_or_held_space_is_drained(
         actor=as_operator,
         now=full_spot_fleet.clock(),
     )
-    claim = full_spot_fleet.reservation(16, ttl=86_400)
+    reservation = full_spot_fleet.reservation(16, ttl=86_400)
     full_spot_fleet.round()
     assert full_spot_fleet.states() == [S.READY] * 2
     cordon_slot(
@@ -166,7 +170,7 @@ def test_no_slot_with_a_lease_a_cordon_or_held_space_is_drained(
     type(held).objects.filter(pk=held.pk).update(held_slot=None)
     for _ in range(6):
         full_spot_fleet.round()
-    assert phases([claim, session.reservations.get()]) == [Phase.READY] * 2
+    assert phases([reservation, session.reservations.get()]) == [Phase.READY] * 2
 
 
 def test_no_slot_is_drained_if_there_is_space_or_an_incoming_slot(configure_pool, full_spot_fleet):
@@ -191,10 +195,10 @@ def test_a_smaller_maximum_drains_slots_as_well(configure_pool, mixed_fleet):
     for _ in range(4):
         mixed_fleet.round()
     configure_pool(max_slots=1, min_slots=1)
-    claim = mixed_fleet.reservation(16, ttl=86_400)
+    reservation = mixed_fleet.reservation(16, ttl=86_400)
     for _ in range(6):
         mixed_fleet.round()
-    assert (phases([claim]), [slot.is_spot for slot in mixed_fleet.slots(S.READY)]) == (
+    assert (phases([reservation]), [slot.is_spot for slot in mixed_fleet.slots(S.READY)]) == (
         [Phase.READY],
         [False],
     )

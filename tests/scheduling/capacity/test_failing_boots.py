@@ -50,15 +50,15 @@ def test_launches_are_bounded_by_the_back_off_and_the_demand_stays(fleet, fail):
 
 
 def test_launches_continue_when_workers_respond_again(fleet):
-    claim = fleet.reservation(1, ttl=86_400)
+    reservation = fleet.reservation(1, ttl=86_400)
     worker_never_responds(fleet)
     for _ in range(60):
         fleet.round(60)
     fleet.runtime.health = Health(True)
     for _ in range(40):
         fleet.round(60)
-    claim.refresh_from_db()
-    assert (claim.phase, fleet.reload_pool().failures, fleet.pool.backoff_until) == ("READY", 0, None)
+    reservation.refresh_from_db()
+    assert (reservation.phase, fleet.reload_pool().failures, fleet.pool.backoff_until) == ("READY", 0, None)
 
 
 @pytest.mark.parametrize(("state", "seconds"), [(S.BOOTING, 300), (S.BINDING, 180)])

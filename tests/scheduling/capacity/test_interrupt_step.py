@@ -172,8 +172,8 @@ def test_a_running_session_uses_the_remaining_time_and_is_requested_again(
     assert again.transitions.first().reason == (
         f"for the rest of the timeslot of {session}, which was interrupted"
     )
-    claim = again.reservations.get()
-    assert (claim.phase, claim.created_at) == (Phase.PENDING, requested)
+    reservation = again.reservations.get()
+    assert (reservation.phase, reservation.created_at) == (Phase.PENDING, requested)
     entry = ChangeLog.objects.get(event="session_interrupted")
     assert entry.message == f"{session} was interrupted and is requested again as {again}"
 
@@ -266,14 +266,14 @@ def test_a_notice_that_is_withdrawn_leaves_a_running_session_alone(fleet, runnin
 
 def test_reservations_without_a_session_fail_at_the_deadline(fleet):
     slot = fleet.slot()
-    claim = fleet.assign(fleet.reservation(ttl=9999), slot)
+    reservation = fleet.assign(fleet.reservation(ttl=9999), slot)
     give_notice(fleet, slot)
     interrupt(fleet.context())
-    assert phases([claim]) == [Phase.READY]
+    assert phases([reservation]) == [Phase.READY]
     fleet.clock.advance(minutes=2)
     interrupt(fleet.context())
     slot.refresh_from_db()
-    assert phases([claim]) == [Phase.FAILED]
+    assert phases([reservation]) == [Phase.FAILED]
     assert slot.lease_count == 0
 
 

@@ -65,10 +65,10 @@ def test_scale_down_never_goes_below_the_larger_of_minimum_and_warm(configure_po
 
 def test_scale_down_never_drains_a_slot_with_a_lease(fleet):
     slot = fleet.slot()
-    claim = fleet.assign(fleet.reservation(ttl=86_400), slot)
+    reservation = fleet.assign(fleet.reservation(ttl=86_400), slot)
     for _ in range(12):
         fleet.round(300)
-    assert (fleet.states(), phases([claim])) == ([S.READY], [Phase.READY])
+    assert (fleet.states(), phases([reservation])) == ([S.READY], [Phase.READY])
 
 
 @pytest.mark.slow
@@ -143,43 +143,43 @@ def test_an_overdue_slot_always_becomes_empty(fleet, state):
 
 
 def test_a_refused_offering_is_not_retried_at_once_and_the_demand_stays(fleet):
-    claim = fleet.reservation(ttl=86_400)
+    reservation = fleet.reservation(ttl=86_400)
     fleet.runtime.error = CapacityRefused("none left")
     for _ in range(60):
         fleet.round(60)
     assert fleet.runtime.count("launch") <= 60 / 3 + 1
-    assert phases([claim]) == [Phase.PENDING]
+    assert phases([reservation]) == [Phase.PENDING]
 
 
 @pytest.mark.slow
 @pytest.mark.once
 def test_every_launch_refused_for_an_hour_is_bounded_in_calls_and_recovers(configure_pool):
     fleet = configure_pool(max_slots=5)
-    claims = [fleet.reservation(16, ttl=86_400) for _ in range(5)]
+    reservations = [fleet.reservation(16, ttl=86_400) for _ in range(5)]
     fleet.runtime.error = CapacityRefused("none left")
     for _ in range(60 * 4):
         fleet.tick()
         fleet.launch()
         fleet.clock.advance(seconds=15)
     assert fleet.runtime.count("launch") <= 60 / 3 + 1
-    assert phases(claims) == [Phase.PENDING] * 5
+    assert phases(reservations) == [Phase.PENDING] * 5
     fleet.runtime.error = None
     for _ in range(8):
         fleet.round(60)
-    assert phases(claims) == [Phase.READY] * 5
+    assert phases(reservations) == [Phase.READY] * 5
 
 
 def test_throttling_keeps_the_demand_and_counts_no_failure(fleet):
-    claim = fleet.reservation(ttl=86_400)
+    reservation = fleet.reservation(ttl=86_400)
     fleet.runtime.error = Throttled("slow down")
     for _ in range(20):
         fleet.round(5)
-    assert (phases([claim]), fleet.reload_pool().failures) == ([Phase.PENDING], 0)
+    assert (phases([reservation]), fleet.reload_pool().failures) == ([Phase.PENDING], 0)
     assert fleet.runtime.count("launch") <= 100 / 15 + 1
     fleet.runtime.error = None
     for _ in range(5):
         fleet.round(15)
-    assert phases([claim]) == [Phase.READY]
+    assert phases([reservation]) == [Phase.READY]
 
 
 def test_a_configuration_error_stops_the_pool_with_a_reason(fleet):

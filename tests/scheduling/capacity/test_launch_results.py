@@ -102,28 +102,28 @@ def test_a_refused_offering_is_remembered_for_three_minutes(fleet):
 
 
 def test_demand_stays_while_every_offering_is_refused_and_is_then_satisfied(fleet):
-    claim = fleet.reservation(ttl=86_400)
+    reservation = fleet.reservation(ttl=86_400)
     fleet.runtime.refused_offerings = {"large"}
     fleet.tick()
     fleet.launch()
     assert (fleet.attempts(), fleet.states()) == ([("refused", "capacity")], [S.EMPTY])
-    assert (phases([claim]), fleet.reload_pool().failures) == ([Phase.PENDING], 0)
+    assert (phases([reservation]), fleet.reload_pool().failures) == ([Phase.PENDING], 0)
     fleet.clock.advance(seconds=179)
     assert fleet.tick().attempts == []
     fleet.runtime.refused_offerings = set()
     fleet.clock.advance(seconds=1)
     for _ in range(4):
         fleet.round()
-    assert phases([claim]) == [Phase.READY]
+    assert phases([reservation]) == [Phase.READY]
 
 
 def test_throttling_counts_no_failure_and_is_retried_soon(fleet):
-    claim = fleet.reservation(ttl=86_400)
+    reservation = fleet.reservation(ttl=86_400)
     fleet.runtime.error = Throttled("slow down")
     fleet.tick()
     fleet.launch()
     assert (fleet.attempts(), fleet.states()) == ([("failed", "throttled")], [S.EMPTY])
-    assert (fleet.reload_pool().failures, phases([claim])) == (0, [Phase.PENDING])
+    assert (fleet.reload_pool().failures, phases([reservation])) == (0, [Phase.PENDING])
     assert fleet.pool.backoff_since == fleet.clock()
     fleet.clock.advance(seconds=15)
     assert len(fleet.tick().attempts) == 1
@@ -188,7 +188,7 @@ def test_a_worker_that_was_launched_before_the_failure_does_not_end_the_back_off
 
 
 def test_an_invalid_configuration_stops_the_pool_until_it_is_corrected(fleet, as_admin):
-    claim = fleet.reservation(ttl=86_400)
+    reservation = fleet.reservation(ttl=86_400)
     fleet.runtime.error = Misconfigured("There is no launch template “cml”.")
     fleet.tick()
     fleet.launch()
@@ -202,7 +202,7 @@ def test_an_invalid_configuration_stops_the_pool_until_it_is_corrected(fleet, as
     update_pool(pool=fleet.reload_pool(), actor=as_admin, reason="mended", **corrected)
     for _ in range(4):
         fleet.round()
-    assert phases([claim]) == [Phase.READY]
+    assert phases([reservation]) == [Phase.READY]
 
 
 def test_a_lost_response_is_requested_again_without_a_second_instance(fleet):

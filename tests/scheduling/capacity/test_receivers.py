@@ -18,11 +18,11 @@ S = SessionStatus
 
 def test_a_requested_session_reserves_the_requirement_of_its_revision(fleet, new_session):
     session = new_session(priority=Priority.HIGH)
-    claim = session.reservations.get()
-    assert (claim.phase, claim.pool, claim.attempt) == (Phase.PENDING, fleet.pool, 1)
-    assert (claim.cpu_cores, claim.priority) == (session.revision.cpu_cores, Priority.HIGH)
-    assert claim.port_names == ["r1_serial", "host_pat"]
-    assert (claim.expires_at, claim.created_at) == (None, session.created_at)
+    reservation = session.reservations.get()
+    assert (reservation.phase, reservation.pool, reservation.attempt) == (Phase.PENDING, fleet.pool, 1)
+    assert (reservation.cpu_cores, reservation.priority) == (session.revision.cpu_cores, Priority.HIGH)
+    assert reservation.port_names == ["r1_serial", "host_pat"]
+    assert (reservation.expires_at, reservation.created_at) == (None, session.created_at)
 
 
 def test_a_session_without_a_requested_pool_shows_its_chosen_pool(fleet, project, operator):
@@ -48,9 +48,13 @@ def test_an_ended_session_releases_its_lease_and_ports(fleet, session_on, status
     for step in WAY_TO[status][1:]:
         transition_session(session=session, to=step, actor=SYSTEM, now=fleet.clock())
     slot.refresh_from_db()
-    claim = session.reservations.get()
-    assert (slot.lease_count, claim.phase, claim.released_at) == (0, Phase.RELEASED, fleet.clock())
-    assert claim.reason == f"session {status.label.lower()}"
+    reservation = session.reservations.get()
+    assert (slot.lease_count, reservation.phase, reservation.released_at) == (
+        0,
+        Phase.RELEASED,
+        fleet.clock(),
+    )
+    assert reservation.reason == f"session {status.label.lower()}"
     assert not PortAllocation.objects.filter(session=session).exists()
 
 
@@ -83,13 +87,17 @@ def test_a_requeued_session_gets_a_new_reservation_with_the_next_attempt(fleet, 
     session = session_on(slot, status)
     transition_session(session=session, to=S.PENDING, actor=SYSTEM, now=fleet.clock.advance(minutes=1))
     slot.refresh_from_db()
-    claim = active_reservation(session)
-    assert (claim.phase, claim.attempt, claim.slot) == (Phase.PENDING, 2, None)
+    reservation = active_reservation(session)
+    assert (reservation.phase, reservation.attempt, reservation.slot) == (Phase.PENDING, 2, None)
     assert (slot.lease_count, session.port_allocations.count()) == (0, 0)
     fleet.tick_without_errors()
     session.refresh_from_db()
-    claim.refresh_from_db()
-    assert (session.status, claim.phase, session.port_allocations.count()) == (S.SCHEDULED, Phase.READY, 2)
+    reservation.refresh_from_db()
+    assert (session.status, reservation.phase, session.port_allocations.count()) == (
+        S.SCHEDULED,
+        Phase.READY,
+        2,
+    )
 
 
 def test_a_requeued_session_keeps_its_position(fleet, new_session, session_on, configure_pool):
@@ -135,8 +143,8 @@ def test_sessions_cancelled_together_release_their_own_leases(fleet, new_session
 def test_other_transitions_do_not_change_the_reservation(fleet, session_on):
     slot = fleet.slot()
     session = session_on(slot, S.COLLECTING)
-    claim = session.reservations.get()
-    assert (claim.phase, claim.attempt, claim.slot) == (Phase.READY, 1, slot)
+    reservation = session.reservations.get()
+    assert (reservation.phase, reservation.attempt, reservation.slot) == (Phase.READY, 1, slot)
 
 
 def test_a_pool_with_reservations_cannot_be_deleted(fleet, new_session):

@@ -80,11 +80,11 @@ def test_binding_waits_for_the_worker_to_respond(fleet):
 
 def test_draining_ends_with_the_last_lease(fleet, as_operator):
     slot = fleet.slot()
-    claim = fleet.assign(fleet.reservation(ttl=9999), slot)
+    reservation = fleet.assign(fleet.reservation(ttl=9999), slot)
     Slot.objects.filter(pk=slot.pk).update(state=S.DRAINING)
     fleet.reconcile()
     assert state_of(slot) == S.DRAINING
-    type(claim).objects.filter(pk=claim.pk).update(expires_at=fleet.clock())
+    type(reservation).objects.filter(pk=reservation.pk).update(expires_at=fleet.clock())
     fleet.tick()
     fleet.reconcile()
     assert state_of(slot) == S.TERMINATING

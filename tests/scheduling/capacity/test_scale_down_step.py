@@ -51,10 +51,10 @@ def test_only_slots_idle_for_long_enough_are_drained(fleet, seconds, expected):
 
 def test_idle_time_starts_at_the_last_release(fleet, as_admin):
     slot = fleet.slot()
-    claims = [fleet.assign(fleet.reservation(ttl=9999), slot) for _ in range(2)]
-    for claim in claims:
+    reservations = [fleet.assign(fleet.reservation(ttl=9999), slot) for _ in range(2)]
+    for reservation in reservations:
         fleet.clock.advance(minutes=30)
-        release_reservation(reservation=claim, actor=as_admin, now=fleet.clock())
+        release_reservation(reservation=reservation, actor=as_admin, now=fleet.clock())
     slot.refresh_from_db()
     assert slot.idle_since == fleet.clock()
     assert count_drained(fleet, minutes=9) == 0
@@ -114,13 +114,13 @@ def test_busy_slots_count_for_the_minimum_but_not_as_warm(configure_pool):
 def test_a_reservation_that_fits_no_slot_does_not_prevent_scale_down(configure_pool):
     fleet = configure_pool(cpu_cores=16)
     fleet.slot()
-    claim = fleet.reservation(12, ttl=86_400)
+    reservation = fleet.reservation(12, ttl=86_400)
     configure_pool(cpu_cores=8)
     type(fleet.slots()[0]).objects.update(cpu_cores=8)
     fleet.clock.advance(hours=1)
     report = fleet.tick_without_errors()
-    claim.refresh_from_db()
-    assert (claim.phase, report.counts) == ("PENDING", {"new_wait_reasons": 1, "drained": 1})
+    reservation.refresh_from_db()
+    assert (reservation.phase, report.counts) == ("PENDING", {"new_wait_reasons": 1, "drained": 1})
 
 
 def test_a_drained_slot_shows_its_reason_and_deadline(fleet):

@@ -118,12 +118,12 @@ def test_the_next_worker_of_a_slot_starts_without_labels(fleet, as_operator):
 def test_a_job_that_no_slot_can_hold_is_impossible_in_the_first_cycle(configure_pool):
     fleet = configure_pool(cpu_cores=16)
     fleet.slot()
-    claim = fleet.reservation(cpu=12)
+    reservation = fleet.reservation(cpu=12)
     configure_pool(cpu_cores=8)
     Slot.objects.update(cpu_cores=8)
     fleet.tick_without_errors()
-    claim.refresh_from_db()
-    assert claim.verdict == "impossible:cpu_cores"
+    reservation.refresh_from_db()
+    assert reservation.verdict == "impossible:cpu_cores"
 
 
 def test_a_spot_only_pool_can_never_hold_non_preemptible_work(configure_pool, new_session):

@@ -25,10 +25,10 @@ def test_a_non_preemptible_session_is_placed_with_one_launch(mixed_fleet, new_se
 
 
 def test_a_reservation_without_a_session_is_placed_with_one_launch(mixed_fleet):
-    claim = mixed_fleet.reservation(ttl=86_400)
+    reservation = mixed_fleet.reservation(ttl=86_400)
     for _ in range(12):
         mixed_fleet.round()
-    assert (phases([claim]), requested_offerings(mixed_fleet)) == ([Phase.READY], ["sim-large"])
+    assert (phases([reservation]), requested_offerings(mixed_fleet)) == ([Phase.READY], ["sim-large"])
 
 
 def test_preemptible_work_gets_a_spot_slot(mixed_fleet, preemptible_requester):
@@ -40,7 +40,7 @@ def test_preemptible_work_gets_a_spot_slot(mixed_fleet, preemptible_requester):
 
 
 def test_each_market_launches_exactly_the_slots_it_needs(mixed_fleet, preemptible_requester):
-    claims = [mixed_fleet.reservation(16, ttl=86_400, priority=Priority.HIGH) for _ in range(2)]
+    reservations = [mixed_fleet.reservation(16, ttl=86_400, priority=Priority.HIGH) for _ in range(2)]
     sessions = [preemptible_requester.request() for _ in range(2)]
     for _ in range(12):
         mixed_fleet.round()
@@ -50,7 +50,7 @@ def test_each_market_launches_exactly_the_slots_it_needs(mixed_fleet, preemptibl
         "sim-large-spot",
         "sim-large-spot",
     ]
-    assert phases([*claims, *(each.reservations.get() for each in sessions)]) == [Phase.READY] * 4
+    assert phases([*reservations, *(each.reservations.get() for each in sessions)]) == [Phase.READY] * 4
 
 
 def test_a_slot_taken_by_another_session_is_launched_again(
@@ -59,10 +59,10 @@ def test_a_slot_taken_by_another_session_is_launched_again(
     """The preemptible session takes the other slot; its own slot is then drained as idle."""
     configure_pool(max_slots=2)
     session = preemptible_requester.request(priority=Priority.HIGH)
-    claim = mixed_fleet.reservation(16, ttl=86_400)
+    reservation = mixed_fleet.reservation(16, ttl=86_400)
     for _ in range(20):
         mixed_fleet.round()
-    assert phases([claim, session.reservations.get()]) == [Phase.READY] * 2
+    assert phases([reservation, session.reservations.get()]) == [Phase.READY] * 2
     assert sorted(requested_offerings(mixed_fleet)) == ["sim-large", "sim-large", "sim-large-spot"]
 
 

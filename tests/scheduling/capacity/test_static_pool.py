@@ -43,17 +43,17 @@ def let_only_respond(fleet, *names):
 def test_the_next_worker_is_tried_if_one_does_not_respond(static_fleet, silent_count):
     """Workers are tried one after the other; failed workers come last."""
     let_only_respond(static_fleet, *"abc"[silent_count:])
-    claim = static_fleet.reservation(16, ttl=86_400)
+    reservation = static_fleet.reservation(16, ttl=86_400)
     for _ in range(5 * (silent_count + 1)):
         static_fleet.round()
     tried = LaunchAttempt.objects.order_by("requested_at").values_list("instance_id", flat=True)
-    assert (phases([claim]), list(tried)) == ([Phase.READY], list("abc"[: silent_count + 1]))
+    assert (phases([reservation]), list(tried)) == ([Phase.READY], list("abc"[: silent_count + 1]))
     assert sorted(static_fleet.reload_pool().failed_workers) == list("abc"[:silent_count])
 
 
 def test_failed_workers_are_tried_in_turn_until_one_responds(static_fleet):
     let_only_respond(static_fleet)
-    claim = static_fleet.reservation(16, ttl=86_400)
+    reservation = static_fleet.reservation(16, ttl=86_400)
     for _ in range(25):
         static_fleet.round()
     tried = list(LaunchAttempt.objects.order_by("requested_at").values_list("instance_id", flat=True))
@@ -62,7 +62,10 @@ def test_failed_workers_are_tried_in_turn_until_one_responds(static_fleet):
     let_only_respond(static_fleet, "b")
     for _ in range(16):
         static_fleet.round()
-    assert (phases([claim]), sorted(static_fleet.reload_pool().failed_workers)) == ([Phase.READY], ["a", "c"])
+    assert (phases([reservation]), sorted(static_fleet.reload_pool().failed_workers)) == (
+        [Phase.READY],
+        ["a", "c"],
+    )
 
 
 def test_a_worker_that_stops_responding_is_tried_last(configure_pool, static_fleet):
@@ -88,7 +91,7 @@ def shifted_fleet(static_fleet) -> Fleet:
 
 def test_two_launches_that_choose_the_same_worker_get_different_workers(shifted_fleet, monkeypatch):
     """The second chooses before the first has recorded its choice."""
-    claims = [shifted_fleet.reservation(16, ttl=9999) for _ in range(3)]
+    reservations = [shifted_fleet.reservation(16, ttl=9999) for _ in range(3)]
     first, second = shifted_fleet.tick().attempts
     LaunchAttempt.objects.update(worker="b")
     real = launcher._request
@@ -107,15 +110,15 @@ def test_two_launches_that_choose_the_same_worker_get_different_workers(shifted_
     assert shifted_fleet.reload_pool().backoff_until is None
     for _ in range(4):
         shifted_fleet.round(5)
-    assert phases(claims) == [Phase.READY] * 3
+    assert phases(reservations) == [Phase.READY] * 3
     assert sorted(slot.instance_id for slot in shifted_fleet.slots(S.READY)) == ["a", "b", "c"]
 
 
 def test_each_worker_is_used_once(static_fleet):
-    claims = [static_fleet.reservation(16, ttl=9999) for _ in range(3)]
+    reservations = [static_fleet.reservation(16, ttl=9999) for _ in range(3)]
     for _ in range(4):
         static_fleet.round(5)
-    assert phases(claims) == [Phase.READY] * 3
+    assert phases(reservations) == [Phase.READY] * 3
     assert sorted(slot.instance_id for slot in static_fleet.slots(S.READY)) == ["a", "b", "c"]
 
 

@@ -49,8 +49,8 @@ def waiting_in_pool(now):
     [(timedelta(0), None), (15 * MINUTE, None), (16 * MINUTE, MINUTE), (DAY, DAY - 15 * MINUTE)],
 )
 def test_a_booking_joins_the_queue_its_lead_time_before_the_timeslot(fleet, book_session, later, joins_at):
-    claim = active_reservation(book_session(later))
-    assert claim.joins_queue_at == (fleet.clock() + joins_at if joins_at else None)
+    reservation = active_reservation(book_session(later))
+    assert reservation.joins_queue_at == (fleet.clock() + joins_at if joins_at else None)
 
 
 @pytest.mark.parametrize(("scheduler", "before"), [(EARLIER, 2 * HOUR), (AT_ONCE, None), ("{", 15 * MINUTE)])

@@ -78,9 +78,9 @@ def test_nothing_is_placed_on_a_slot_that_accepts_no_sessions(fleet, change):
 
 
 def test_a_reservation_ended_meanwhile_gets_no_slot(fleet, new_session):
-    slot, claim, session = fleet.slot(), fleet.reservation(1), new_session()
-    plans = [placement_verdict(fleet.pool, each, slot) for each in (claim, active_reservation(session))]
-    release_reservation(reservation=claim, actor=SYSTEM, now=fleet.clock())
+    slot, reservation, session = fleet.slot(), fleet.reservation(1), new_session()
+    plans = [placement_verdict(fleet.pool, each, slot) for each in (reservation, active_reservation(session))]
+    release_reservation(reservation=reservation, actor=SYSTEM, now=fleet.clock())
     cancel_session(session=session, reason="no more", actor=SYSTEM, now=fleet.clock())
     assert assign_slots(fleet.reload_pool(), plans, now=fleet.clock()) == []
     slot.refresh_from_db()

@@ -177,11 +177,16 @@ def test_old_decisions_are_deleted(fleet, new_session, settings):
 
 def test_the_oldest_decisions_above_the_limit_of_a_pool_are_deleted(fleet, new_session, settings):
     settings.CONFIG["DECISIONS_PER_POOL"] = 2
-    claim = active_reservation(new_session())
+    reservation = active_reservation(new_session())
     for number in range(5):
         at = fleet.clock() + timedelta(seconds=number)
         Decision.objects.create(
-            reservation=claim, tick_id=uuid4(), pool=fleet.pool, at=at, outcome="waiting", position=number
+            reservation=reservation,
+            tick_id=uuid4(),
+            pool=fleet.pool,
+            at=at,
+            outcome="waiting",
+            position=number,
         )
     delete_old_decisions(now=fleet.clock())
     kept = Decision.objects.order_by("position").values_list("position", flat=True)
@@ -193,13 +198,13 @@ def test_the_queue_order_is_saved(configure_pool, new_session):
     fleet.slot(cordoned=True)
     low, high, first = new_session(priority=10), new_session(priority=90), new_session()
     fleet.tick_without_errors()
-    claims = [active_reservation(session).pk for session in (high, first, low)]
+    reservations = [active_reservation(session).pk for session in (high, first, low)]
     order = queue_snapshot(fleet.pool)
-    assert list(order.keys()) == claims == in_scheduler_order(waiting())
-    assert [order.position_of(key) for key in claims] == [1, 2, 3]
+    assert list(order.keys()) == reservations == in_scheduler_order(waiting())
+    assert [order.position_of(key) for key in reservations] == [1, 2, 3]
     assert order.position_of(uuid4()) is None
     new = new_session(priority=90)
-    assert in_scheduler_order(waiting()) == [*claims, active_reservation(new).pk]
+    assert in_scheduler_order(waiting()) == [*reservations, active_reservation(new).pk]
 
 
 def test_an_empty_queue_has_an_empty_order(fleet, new_session):

@@ -47,9 +47,9 @@ def test_reclaim_gives_space_to_a_project_within_its_share(full_slot):
     assert report.counts["evicted"] == 1
     transition = SessionTransition.objects.get(session=victim, to_status=S.STOPPING)
     assert transition.reason.startswith("makes room for a project within its share:")
-    claim = active_reservation(waiting)
-    assert (claim.held_slot_id, claim.held_until) == (slot.pk, fleet.clock() + HOLD)
-    assert claim.verdict == "held"
+    reservation = active_reservation(waiting)
+    assert (reservation.held_slot_id, reservation.held_until) == (slot.pk, fleet.clock() + HOLD)
+    assert reservation.verdict == "held"
 
     decision_count = Decision.objects.count()
     for _ in range(5):

@@ -70,12 +70,12 @@ def test_sessions_on_other_slots_do_not_change(fleet, session_on):
 
 def test_reservations_without_a_session_fail_with_the_slot_and_record_the_reason(fleet):
     slot = fleet.slot()
-    claims = [fleet.assign(fleet.reservation(), slot) for _ in range(3)]
+    reservations = [fleet.assign(fleet.reservation(), slot) for _ in range(3)]
     fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=fleet.clock())
-    assert phases(claims) == [Phase.FAILED] * 3
-    claims[0].refresh_from_db()
+    assert phases(reservations) == [Phase.FAILED] * 3
+    reservations[0].refresh_from_db()
     slot.refresh_from_db()
-    assert (claims[0].reason, slot.lease_count) == ("its worker vanished", 0)
+    assert (reservations[0].reason, slot.lease_count) == ("its worker vanished", 0)
 
 
 def test_losing_a_slot_twice_has_no_further_effect(fleet, session_on):

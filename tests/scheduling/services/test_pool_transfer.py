@@ -133,7 +133,7 @@ def test_a_placed_session_is_not_moved(fleet, session_on, other_pool, move, stat
     session = session_on(fleet.slot(), status)
     with pytest.raises(StateConflict, match=f"is {status.label.lower()}; only pending sessions"):
         move(session)
-    assert [claim[:2] for claim in reservation_rows(session)] == [("cml-eu", Phase.READY)]
+    assert [reservation[:2] for reservation in reservation_rows(session)] == [("cml-eu", Phase.READY)]
 
 
 def test_a_move_of_a_stale_copy_is_rejected(fleet, new_session, other_pool, move):
@@ -155,7 +155,7 @@ def test_a_second_move_of_a_stale_copy_is_rejected(new_session, other_pool, move
     move(session)
     with pytest.raises(StateConflict, match="changed a moment ago"):
         move(stale, pool="cml-asia")
-    assert [claim[:2] for claim in reservation_rows(session)] == [
+    assert [reservation[:2] for reservation in reservation_rows(session)] == [
         ("cml-eu", Phase.CANCELLED),
         ("cml-us", Phase.PENDING),
     ]

@@ -26,13 +26,18 @@ CPU = {"cpu_cores": Decimal(1)}
 
 
 def test_a_reservation_waits_with_a_ttl_of_twenty_minutes(fleet, as_operator):
-    claim = create_reservation(
+    reservation = create_reservation(
         holder="ci", resources=CPU, pool="cml-eu", actor=as_operator, now=fleet.clock()
     )
-    claim.refresh_from_db()
-    assert (claim.phase, claim.slot, claim.ttl_seconds) == (Phase.PENDING, None, 1200)
-    assert claim.expires_at == fleet.clock() + timedelta(seconds=1200)
-    assert (claim.cpu_cores, claim.memory_gb, claim.gpu, claim.attempt) == (1, 0, 0, 1)
+    reservation.refresh_from_db()
+    assert (reservation.phase, reservation.slot, reservation.ttl_seconds) == (Phase.PENDING, None, 1200)
+    assert reservation.expires_at == fleet.clock() + timedelta(seconds=1200)
+    assert (reservation.cpu_cores, reservation.memory_gb, reservation.gpu, reservation.attempt) == (
+        1,
+        0,
+        0,
+        1,
+    )
     assert ChangeLog.objects.get(event="reservation_created").actor == "otto"
 
 
@@ -109,76 +114,84 @@ def test_a_reservation_by_system_uses_the_pool_with_the_shortest_queue(fleet, wa
 
 
 def test_renewing_restarts_the_ttl(fleet):
-    claim = fleet.reservation(ttl=60)
+    reservation = fleet.reservation(ttl=60)
     for _ in range(5):
         fleet.clock.advance(seconds=59)
-        renew_reservation(reservation=claim, now=fleet.clock())
+        renew_reservation(reservation=reservation, now=fleet.clock())
         fleet.tick_without_errors()
-    claim.refresh_from_db()
-    assert (claim.phase, claim.expires_at) == (Phase.PENDING, fleet.clock() + timedelta(seconds=60))
+    reservation.refresh_from_db()
+    assert (reservation.phase, reservation.expires_at) == (
+        Phase.PENDING,
+        fleet.clock() + timedelta(seconds=60),
+    )
 
 
 @pytest.mark.parametrize("has_ticked", [False, True], ids=["before the tick", "after the tick"])
 def test_renewing_after_expiry_is_a_conflict_and_stays_one(fleet, has_ticked):
-    claim = fleet.reservation(ttl=60)
+    reservation = fleet.reservation(ttl=60)
     fleet.clock.advance(seconds=60)
     if has_ticked:
         fleet.tick_without_errors()
     with pytest.raises(StateConflict, match="expired") as error:
-        renew_reservation(reservation=claim, now=fleet.clock())
+        renew_reservation(reservation=reservation, now=fleet.clock())
     assert error.value.status == 409
     fleet.tick_without_errors()
-    assert phases([claim]) == [Phase.EXPIRED]
+    assert phases([reservation]) == [Phase.EXPIRED]
 
 
 @pytest.mark.parametrize(("placed", "phase"), [(False, Phase.CANCELLED), (True, Phase.RELEASED)])
 def test_release_is_idempotent(fleet, as_operator, placed, phase):
     slot = fleet.slot()
-    claim, other = fleet.reservation(), fleet.reservation()
+    reservation, other = fleet.reservation(), fleet.reservation()
     fleet.assign(other, slot)
     if placed:
-        fleet.assign(claim, slot)
+        fleet.assign(reservation, slot)
     first = fleet.clock.advance(seconds=5)
     for _ in range(2):
-        release_reservation(reservation=claim, actor=as_operator, now=fleet.clock())
+        release_reservation(reservation=reservation, actor=as_operator, now=fleet.clock())
         fleet.clock.advance(seconds=5)
     slot.refresh_from_db()
-    assert (claim.phase, claim.released_at, slot.lease_count) == (phase, first, 1)
+    assert (reservation.phase, reservation.released_at, slot.lease_count) == (phase, first, 1)
     assert ChangeLog.objects.filter(event="reservation_released").count() == 1
 
 
 @pytest.mark.parametrize("placed", [False, True])
 def test_an_operator_cancels_a_reservation_once(fleet, as_operator, placed):
     slot = fleet.slot()
-    claim = fleet.reservation()
+    reservation = fleet.reservation()
     if placed:
-        fleet.assign(claim, slot)
-    arguments = {"reservation": claim, "actor": as_operator, "now": fleet.clock(), "reason": "class is over"}
+        fleet.assign(reservation, slot)
+    arguments = {
+        "reservation": reservation,
+        "actor": as_operator,
+        "now": fleet.clock(),
+        "reason": "class is over",
+    }
     assert cancel_reservation(**arguments).phase == Phase.CANCELLED
     with pytest.raises(StateConflict, match="cancelled already"):
         cancel_reservation(**arguments)
     slot.refresh_from_db()
-    assert (slot.lease_count, claim.reason) == (0, "class is over")
+    assert (slot.lease_count, reservation.reason) == (0, "class is over")
 
 
 @pytest.mark.parametrize("end_reservation", [release_reservation, cancel_reservation])
 def test_ended_reservations_cannot_be_renewed(fleet, as_operator, end_reservation):
-    claim = fleet.reservation()
+    reservation = fleet.reservation()
     reason = {"reason": "over"} if end_reservation is cancel_reservation else {}
-    end_reservation(reservation=claim, actor=as_operator, now=fleet.clock(), **reason)
+    end_reservation(reservation=reservation, actor=as_operator, now=fleet.clock(), **reason)
     with pytest.raises(StateConflict, match="is cancelled and cannot be renewed"):
-        renew_reservation(reservation=claim, now=fleet.clock())
+        renew_reservation(reservation=reservation, now=fleet.clock())
 
 
 def test_the_reservation_of_a_session_cannot_be_ended_directly(fleet, new_session, as_operator):
-    claim = new_session().reservations.get()
+    reservation = new_session().reservations.get()
     with pytest.raises(StateConflict, match="cancel the session instead"):
-        release_reservation(reservation=claim, actor=as_operator, now=fleet.clock())
+        release_reservation(reservation=reservation, actor=as_operator, now=fleet.clock())
     with pytest.raises(StateConflict, match="cancel the session instead"):
-        cancel_reservation(reservation=claim, actor=as_operator, now=fleet.clock(), reason="no")
+        cancel_reservation(reservation=reservation, actor=as_operator, now=fleet.clock(), reason="no")
     with pytest.raises(StateConflict, match="needs no renewal"):
-        renew_reservation(reservation=claim, now=fleet.clock())
-    assert phases([claim]) == [Phase.PENDING]
+        renew_reservation(reservation=reservation, now=fleet.clock())
+    assert phases([reservation]) == [Phase.PENDING]
 
 
 def test_a_session_has_at_most_one_active_reservation(fleet, new_session):
@@ -192,11 +205,11 @@ def test_a_session_has_at_most_one_active_reservation(fleet, new_session):
 
 @pytest.mark.parametrize("reason", ["", "  \n"])
 def test_cancelling_a_reservation_requires_a_reason(fleet, as_operator, reason):
-    claim = fleet.reservation()
+    reservation = fleet.reservation()
     with pytest.raises(InvalidInput) as error:
-        cancel_reservation(reservation=claim, actor=as_operator, now=fleet.clock(), reason=reason)
+        cancel_reservation(reservation=reservation, actor=as_operator, now=fleet.clock(), reason=reason)
     assert "reason" in error.value.fields
-    assert phases([claim]) == [Phase.PENDING]
+    assert phases([reservation]) == [Phase.PENDING]
 
 
 def test_a_pool_with_enough_ports_is_chosen(fleet, configure_pool):

@@ -35,11 +35,11 @@ def test_a_dry_run_without_changes_reports_no_moves(fleet, new_session, dry_run)
 
 def test_draining_a_slot_shows_the_sessions_that_lose_their_place(fleet, new_session, dry_run):
     first, second = fleet.slot(), fleet.slot(cpu_cores=4)
-    claims = [str(active_reservation(new_session()).pk) for _ in range(2)]
+    reservations = [str(active_reservation(new_session()).pk) for _ in range(2)]
     result = dry_run(drain=[str(first.pk)])
     assert (result["placed_before"], result["placed_after"]) == (2, 1)
     displaced = [each for each in result["no_longer_placed"] if each["before"]]
-    assert {each["reservation"] for each in displaced} < set(claims)
+    assert {each["reservation"] for each in displaced} < set(reservations)
     assert all("CPU" in each["reason"] for each in displaced)
     second.refresh_from_db()
     assert second.state == "READY"
@@ -48,15 +48,17 @@ def test_draining_a_slot_shows_the_sessions_that_lose_their_place(fleet, new_ses
 def test_draining_a_slot_shows_the_new_slot_of_moved_sessions(fleet, new_session, dry_run):
     first = fleet.slot()
     fleet.slot()
-    claim = str(active_reservation(new_session()).pk)
-    assert moved_reservations(dry_run(drain=[str(first.pk)]), "moved") == {(claim, "cml-eu-01", "cml-eu-02")}
+    reservation = str(active_reservation(new_session()).pk)
+    assert moved_reservations(dry_run(drain=[str(first.pk)]), "moved") == {
+        (reservation, "cml-eu-01", "cml-eu-02")
+    }
 
 
 def test_added_slots_hold_more_sessions(fleet, new_session, dry_run):
-    claims = {str(active_reservation(new_session()).pk) for _ in range(5)}
+    reservations = {str(active_reservation(new_session()).pk) for _ in range(5)}
     result = dry_run(add_slots=2)
     assert (result["placed_before"], result["placed_after"]) == (0, 5)
-    assert {each["reservation"] for each in result["newly_placed"]} == claims
+    assert {each["reservation"] for each in result["newly_placed"]} == reservations
     assert {each["after"] for each in result["newly_placed"]} == {"new slot 1", "new slot 2"}
 
 
@@ -91,9 +93,9 @@ def test_a_spread_session_divides_a_new_requirement(configure_pool, dry_run):
 
 
 def test_another_scheduler_moves_sessions(fleet, new_session, session_on_first_slot, dry_run):
-    claim = str(active_reservation(new_session()).pk)
+    reservation = str(active_reservation(new_session()).pk)
     spread = DEFAULT_CONFIGURATION.replace("- name: binpack", "- name: spread")
-    assert moved_reservations(dry_run(scheduler=spread), "moved") == {(claim, "cml-eu-01", "cml-eu-02")}
+    assert moved_reservations(dry_run(scheduler=spread), "moved") == {(reservation, "cml-eu-01", "cml-eu-02")}
 
 
 @pytest.fixture
@@ -104,9 +106,9 @@ def session_on_first_slot(fleet, new_session):
 
 def test_another_plugin_weight_moves_sessions(fleet, new_session, session_on_first_slot, dry_run):
     configuration = DEFAULT_CONFIGURATION + "  - name: spread\n    arguments: {weight: 10}\n"
-    claim = str(active_reservation(new_session()).pk)
+    reservation = str(active_reservation(new_session()).pk)
     assert moved_reservations(dry_run(scheduler=configuration), "moved") == {
-        (claim, "cml-eu-01", "cml-eu-02")
+        (reservation, "cml-eu-01", "cml-eu-02")
     }
 
 

@@ -82,14 +82,14 @@ def test_limits_of_people_return_no_warning(change, project, operator):
 def test_a_tick_shows_its_plugins_and_its_decisions(configure_pool, new_session, api, viewer):
     fleet = configure_pool(scheduler=FAILING)
     fleet.slot()
-    claim = active_reservation(new_session())
+    reservation = active_reservation(new_session())
     fleet.tick_without_errors()
     client = api(viewer)
     (tick,) = client.get("/api/ticks/").json()["results"]
     assert "RuntimeError" in tick["plugins"]["failing_in_tests"]["error"]
     assert client.get(f"/api/ticks/{tick['id']}/").json() == tick
     (decision,) = client.get(f"/api/ticks/{tick['id']}/decisions").json()["results"]
-    assert (decision["reservation"], decision["outcome"]) == (str(claim.pk), "placed")
+    assert (decision["reservation"], decision["outcome"]) == (str(reservation.pk), "placed")
     assert decision["slot_name"] == "cml-eu-01"
     assert decision["scores"]["spot"] > 0
 

@@ -67,7 +67,7 @@ def edit_url(pool):
     return reverse("pool_edit", args=[pool.pk])
 
 
-def test_a_pool_is_made(login_as, admin, db):
+def test_a_pool_is_created(login_as, admin, db):
     page = login_as(admin).post("/pools/new", VALID_FORM)
     pool = Pool.objects.get(name="cml-new")
     assert page.status_code == 302
@@ -77,19 +77,19 @@ def test_a_pool_is_made(login_as, admin, db):
     assert (entry.actor, entry.object_id) == ("ada", str(pool.pk))
 
 
-def test_settings_of_the_runtime_may_be_left_empty(login_as, admin, db):
+def test_runtime_settings_may_be_empty(login_as, admin, db):
     login_as(admin).post("/pools/new", {**VALID_FORM, "runtime_settings": ""})
     assert Pool.objects.get(name="cml-new").runtime_settings == {}
 
 
-@pytest.mark.parametrize(("change", "field", "said"), WRONG, ids=[str(row[0]) for row in WRONG])
-def test_bad_input_is_explained_at_its_field_and_nothing_is_stored(
-    login_as, admin, pool, change, field, said
+@pytest.mark.parametrize(("change", "field", "message"), WRONG, ids=[str(row[0]) for row in WRONG])
+def test_invalid_input_is_explained_at_its_field_and_nothing_is_stored(
+    login_as, admin, pool, change, field, message
 ):
     page = login_as(admin).post("/pools/new", {**VALID_FORM, **change})
     assert page.status_code == 422
     errors = page.context["form"].errors[field]
-    assert any(said in error for error in errors), errors
+    assert any(message in error for error in errors), errors
     assert list(Pool.objects.values_list("name", flat=True)) == ["cml-eu"]
     for value in change.values():
         assert page.context["form"].data["name"] == {**VALID_FORM, **change}["name"]
@@ -109,19 +109,19 @@ def test_the_example_of_settings_can_be_pasted(login_as, admin, db):
     assert Pool.objects.get(name="cml-new").runtime_settings == {"boot_seconds": 20}
 
 
-def test_no_settings_are_an_empty_box(login_as, admin, pool, edit_url):
+def test_empty_settings_are_shown_as_an_empty_field(login_as, admin, pool, edit_url):
     for address in ("/pools/new", edit_url):
         assert login_as(admin).get(address).context["form"]["runtime_settings"].value() == ""
 
 
-def test_a_reason_is_not_called_optional_where_some_changes_need_it(login_as, admin, edit_url):
+def test_the_reason_is_labelled_as_required_for_some_changes(login_as, admin, edit_url):
     form = login_as(admin).get(edit_url).context["form"]
     assert form["reason"].field.optional_word == "required for some changes"
 
 
 def test_the_edit_form_explains_the_effect_of_saving(login_as, admin, edit_url, page_text):
-    said = "Saving ends a stop or back-off: the pool can launch at once. Running slots keep their size."
-    assert said in page_text(login_as(admin).get(edit_url))
+    message = "Saving ends a stop or back-off: the pool can launch at once. Running slots keep their size."
+    assert message in page_text(login_as(admin).get(edit_url))
 
 
 def test_a_pool_is_edited_with_a_reason(login_as, admin, pool, edit_url):
@@ -134,22 +134,22 @@ def test_a_pool_is_edited_with_a_reason(login_as, admin, pool, edit_url):
     assert (entry.reason, entry.before["max_slots"], entry.after["max_slots"]) == ("More courses", 6, 9)
 
 
-def test_a_pool_is_switched_off_with_a_reason(login_as, admin, pool, edit_url):
+def test_a_pool_is_disabled_with_a_reason(login_as, admin, pool, edit_url):
     client = login_as(admin)
     form = {**VALID_FORM, "max_slots": "6", "runtime_settings": ""}
-    off = {name: value for name, value in form.items() if name != "enabled"}
-    page = client.post(edit_url, off)
+    disabled_form = {name: value for name, value in form.items() if name != "enabled"}
+    page = client.post(edit_url, disabled_form)
     assert page.status_code == 422
     assert page.context["form"].errors == {"reason": ["Enter a reason. It is recorded in the change log."]}
     pool.refresh_from_db()
     assert pool.enabled
     assert client.post(edit_url, {**form, "enabled": "on"}).status_code == 302
-    assert client.post(edit_url, {**off, "reason": "Moved"}).status_code == 302
+    assert client.post(edit_url, {**disabled_form, "reason": "Moved"}).status_code == 302
     pool.refresh_from_db()
     assert not pool.enabled
 
 
-def test_a_bad_edit_changes_nothing(login_as, admin, pool, edit_url, page_text):
+def test_an_invalid_edit_changes_nothing(login_as, admin, pool, edit_url, page_text):
     page = login_as(admin).post(edit_url, {**VALID_FORM, "min_slots": "99", "description": "Changed"})
     assert page.status_code == 422
     assert "The minimum cannot exceed the maximum of slots." in page_text(page)

@@ -10,7 +10,7 @@ from tests.support.capacity_setup import make_slot, pool_named, put_on, put_sess
 HTMX = {"HX-Request": "true"}
 
 
-def listed(client, query):
+def listed_names(client, query):
     return {
         str(row.session_id or row.holder)
         for row in client.get(f"/reservations/?{query}").context["rows"].rows
@@ -21,15 +21,15 @@ def test_reservations_are_listed_and_filtered(login_as, viewer, pool, session, n
     held, waiting = reserve(pool, now, "build-1"), reserve(pool_named("cml-us"), now, "build-2")
     slot = make_slot(pool, 3)
     put_on(slot, held, now)
-    client, mine = login_as(viewer), str(session.pk)
-    assert listed(client, "") == {"build-1", "build-2", mine}
-    assert listed(client, "pool=cml-us") == {"build-2"}
-    assert listed(client, "phase=READY") == {"build-1"}
-    assert listed(client, f"slot={slot.pk}") == {"build-1"}
-    assert listed(client, f"session={mine}") == {mine}
-    assert listed(client, f"q={session.pk.hex[:8]}") == {mine}
-    assert listed(client, f"q={waiting.pk}") == {"build-2"}
-    assert listed(client, "q=BUILD") == {"build-1", "build-2"}
+    client, session_id = login_as(viewer), str(session.pk)
+    assert listed_names(client, "") == {"build-1", "build-2", session_id}
+    assert listed_names(client, "pool=cml-us") == {"build-2"}
+    assert listed_names(client, "phase=READY") == {"build-1"}
+    assert listed_names(client, f"slot={slot.pk}") == {"build-1"}
+    assert listed_names(client, f"session={session_id}") == {session_id}
+    assert listed_names(client, f"q={session.pk.hex[:8]}") == {session_id}
+    assert listed_names(client, f"q={waiting.pk}") == {"build-2"}
+    assert listed_names(client, "q=BUILD") == {"build-1", "build-2"}
     text = page_text(client.get("/reservations/"))
     assert "2 waiting" in text
     assert "cml-eu-03" in text
@@ -40,8 +40,8 @@ def test_ended_reservations_are_distinguished_from_active_ones(login_as, viewer,
     Reservation.objects.filter(pk=reserve(pool, now, "build-2").pk).update(
         phase=Phase.EXPIRED, released_at=now
     )
-    assert listed(login_as(viewer), "active=true") == {"build-1"}
-    assert listed(login_as(viewer), "active=false") == {"build-2"}
+    assert listed_names(login_as(viewer), "active=true") == {"build-1"}
+    assert listed_names(login_as(viewer), "active=false") == {"build-2"}
 
 
 def test_a_reservation_without_a_session_is_cancelled_with_a_reason(login_as, operator, pool, now, page_text):

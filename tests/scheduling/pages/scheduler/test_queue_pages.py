@@ -19,65 +19,66 @@ from tests.support.scheduler_setup import FAILING, SessionRequester
 
 
 @pytest.fixture
-def standing_still(configure_pool):
+def blocked_fleet(configure_pool):
     """A pool whose only slot is cordoned: every session waits."""
     fleet = configure_pool(max_slots=1)
     fleet.slot(cordoned=True)
     return fleet
 
 
-def rows(page):
+def row_ids(page):
     return [row.pk for row in page.context["rows"].rows]
 
 
 def test_waiting_sessions_are_listed_in_scheduler_order(
-    standing_still, new_session, login_as, viewer, page_text
+    blocked_fleet, new_session, login_as, viewer, page_text
 ):
     low, high = new_session(priority=10), new_session(priority=90)
-    standing_still.tick_without_errors()
+    blocked_fleet.tick_without_errors()
     new = new_session(priority=90)
     page = login_as(viewer).get(reverse("queue_list"))
-    assert rows(page) == [active_reservation(session).pk for session in (high, low, new)]
-    said = page_text(page)
-    assert "3 waiting: 3 in cml-eu." in said
-    assert "The only ready slot does not fit: cordoned." in said
-    assert "1.000 · 1.000 · 1.000" in said
-    assert "Not evaluated by a tick yet." in said
+    assert row_ids(page) == [active_reservation(session).pk for session in (high, low, new)]
+    text = page_text(page)
+    assert "3 waiting: 3 in cml-eu." in text
+    assert "The only ready slot does not fit: cordoned." in text
+    assert "1.000 · 1.000 · 1.000" in text
+    assert "Not evaluated by a tick yet." in text
 
 
 @pytest.fixture
-def booked(new_session, now):
-    """A session that is requested now and begins in three hours."""
+def booked_session(new_session, now):
+    """A session that is requested now and starts in three hours."""
     return new_session(starts_at=now + timedelta(hours=3), ends_at=now + timedelta(hours=4))
 
 
-def test_an_advance_booking_does_not_wait(standing_still, booked, login_as, viewer, page_text):
-    standing_still.tick_without_errors()
+def test_an_advance_booking_does_not_wait(blocked_fleet, booked_session, login_as, viewer, page_text):
+    blocked_fleet.tick_without_errors()
     client = login_as(viewer)
     page = client.get(reverse("queue_list"))
-    said = page_text(page)
-    assert "0 waiting. 1 booked." in said
-    assert "1 reservation in the queue" in said
-    assert "booked joins the queue in 2 h" in said
-    assert "Advance booking. It joins the queue 15 minutes before its timeslot." in said
-    assert "decided just now" in said
+    text = page_text(page)
+    assert "0 waiting. 1 booked." in text
+    assert "1 reservation in the queue" in text
+    assert "booked joins the queue in 2 h" in text
+    assert "Advance booking. It joins the queue 15 minutes before its timeslot." in text
+    assert "decided just now" in text
     assert status("waiting", "Not yet") in page.content.decode()
-    claim = active_reservation(booked)
+    reservation = active_reservation(booked_session)
     assert "Advance booking. It joins the queue in 2 h ." in page_text(
-        client.get(reverse("reservation_detail", args=[claim.pk]))
+        client.get(reverse("reservation_detail", args=[reservation.pk]))
     )
     assert "Pending booked" in page_text(client.get(reverse("reservation_list")))
 
 
-def test_a_session_that_may_be_placed_nowhere_yet_is_held_against_no_slot(
-    standing_still, booked, login_as, viewer, page_text
+def test_the_wait_reasons_of_an_advance_booking_evaluate_no_slots(
+    blocked_fleet, booked_session, login_as, viewer, page_text
 ):
-    standing_still.tick_without_errors()
-    said = page_text(login_as(viewer).get(reverse("session_wait_reasons", args=[booked.pk])))
-    assert f"{booked.definition.name} for {booked.owner.username} in {booked.project.path}." in said
-    assert "Next steps It is placed as soon as it has joined the queue and a slot has space. in 2 h" in said
-    assert "evaluated" not in said
-    assert "All reasons by slot" not in said
+    blocked_fleet.tick_without_errors()
+    text = page_text(login_as(viewer).get(reverse("session_wait_reasons", args=[booked_session.pk])))
+    definition, owner, project = booked_session.definition, booked_session.owner, booked_session.project
+    assert f"{definition.name} for {owner.username} in {project.path}." in text
+    assert "Next steps It is placed as soon as it has joined the queue and a slot has space. in 2 h" in text
+    assert "evaluated" not in text
+    assert "All reasons by slot" not in text
 
 
 def test_sessions_that_exceed_the_wait_target_are_marked(
@@ -95,8 +96,8 @@ def test_sessions_that_exceed_the_wait_target_are_marked(
     assert "over target 5 min" in page_text(page)
 
 
-def test_the_queue_reloads_with_its_filters_and_its_lead(
-    standing_still, new_session, login_as, viewer, page_text
+def test_the_queue_reloads_with_its_filters_and_its_status_line(
+    blocked_fleet, new_session, login_as, viewer, page_text
 ):
     new_session()
     client = login_as(viewer)
@@ -105,24 +106,24 @@ def test_the_queue_reloads_with_its_filters_and_its_lead(
     again = client.get(address, headers={"HX-Request": "true"})
     assert 'id="lead" hx-swap-oob="true"' in again.content.decode()
     assert "1 waiting: 1 in cml-eu. as of " in page_text(again)
-    # Other lists stay as they are.
+    # Other lists do not reload.
     assert "every 10s" not in client.get(reverse("decision_list")).content.decode()
 
 
-def test_ended_reservations_show_time_and_reason(standing_still, login_as, viewer, page_text):
-    claim = standing_still.reservation(ttl=1)
-    standing_still.clock.advance(seconds=5)
-    standing_still.tick_without_errors()
+def test_ended_reservations_show_time_and_reason(blocked_fleet, login_as, viewer, page_text):
+    reservation = blocked_fleet.reservation(ttl=1)
+    blocked_fleet.clock.advance(seconds=5)
+    blocked_fleet.tick_without_errors()
     ended = timezone.now() - timedelta(hours=6)
-    Reservation.objects.filter(pk=claim.pk).update(released_at=ended, reason="not renewed")
-    said = page_text(login_as(viewer).get(reverse("reservation_list")))
-    assert "Expired not renewed" in said
-    assert "ended 6 h ago" in said
-    assert "0 placed · 0 waiting." in said
+    Reservation.objects.filter(pk=reservation.pk).update(released_at=ended, reason="not renewed")
+    text = page_text(login_as(viewer).get(reverse("reservation_list")))
+    assert "Expired not renewed" in text
+    assert "ended 6 h ago" in text
+    assert "0 placed · 0 waiting." in text
 
 
 @pytest.mark.parametrize(
-    ("position", "waiting", "said"),
+    ("position", "waiting", "text"),
     [
         (None, 3, "Waiting in cml-eu; not evaluated by a tick yet."),
         (1, 1, "Only session in the queue of cml-eu."),
@@ -130,8 +131,8 @@ def test_ended_reservations_show_time_and_reason(standing_still, login_as, viewe
         (2, 3, "Position 2 of 3 in the queue of cml-eu."),
     ],
 )
-def test_a_place_in_the_queue_in_words(position, waiting, said):
-    assert place_text(position, waiting, "cml-eu") == said
+def test_the_queue_position_is_written_as_text(position, waiting, text):
+    assert place_text(position, waiting, "cml-eu") == text
 
 
 def test_an_empty_queue_has_an_empty_state_and_one_primary_button(configure_pool, login_as, admin, page_text):
@@ -141,29 +142,29 @@ def test_an_empty_queue_has_an_empty_state_and_one_primary_button(configure_pool
     assert page.content.decode().count("button-primary") == 1
 
 
-def test_the_factor_is_that_of_the_registered_rule(
-    standing_still, new_session, login_as, viewer, page_text, monkeypatch
+def test_the_queue_shows_the_registered_fair_share_factors(
+    blocked_fleet, new_session, login_as, viewer, page_text, monkeypatch
 ):
     new_session()
-    stands = LevelFactors(0.5, 0.25, 0.125)
-    readers = (lambda _: {}, lambda subjects: dict.fromkeys(subjects, stands))
+    factors = LevelFactors(0.5, 0.25, 0.125)
+    readers = (lambda _: {}, lambda subjects: dict.fromkeys(subjects, factors))
     monkeypatch.setattr("scheduling.selectors.fair_share._readers", [readers])
     assert "0.500 · 0.250 · 0.125" in page_text(login_as(viewer).get(reverse("queue_list")))
 
 
-def test_pages_of_the_queue(standing_still, new_session, login_as, viewer):
+def test_the_queue_is_divided_into_pages(blocked_fleet, new_session, login_as, viewer):
     for _ in range(30):
         new_session()
-    standing_still.tick_without_errors()
+    blocked_fleet.tick_without_errors()
     client = login_as(viewer)
     first = client.get(reverse("queue_list"))
     second = client.get(f"{reverse('queue_list')}?{first.context['next_query']}")
-    assert (len(rows(first)), len(rows(second))) == (25, 5)
+    assert (len(row_ids(first)), len(row_ids(second))) == (25, 5)
     assert [row.position for row in (*first.context["rows"].rows, *second.context["rows"].rows)] == [
         *range(1, 31)
     ]
     back = client.get(f"{reverse('queue_list')}?{second.context['previous_query']}")
-    assert rows(back) == rows(first)
+    assert row_ids(back) == row_ids(first)
     assert client.get(f"{reverse('queue_list')}?cursor=nonsense").context["problem"]
 
 
@@ -174,45 +175,45 @@ def test_pages_of_the_queue(standing_still, new_session, login_as, viewer):
         ("outcome=impossible", 0), ("pool=cml-eu", 3), ("outcome=placed", 0),
     ],
 )  # fmt: skip
-def test_the_queue_can_be_searched_and_filtered(query, count, standing_still, new_session, login_as, viewer):
+def test_the_queue_can_be_searched_and_filtered(query, count, blocked_fleet, new_session, login_as, viewer):
     new_session(), new_session(priority=90)
-    standing_still.reservation()
-    standing_still.tick_without_errors()
-    assert len(rows(login_as(viewer).get(f"{reverse('queue_list')}?{query}"))) == count
+    blocked_fleet.reservation()
+    blocked_fleet.tick_without_errors()
+    assert len(row_ids(login_as(viewer).get(f"{reverse('queue_list')}?{query}"))) == count
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_queue_as_a_file_is_in_its_order(standing_still, new_session, login_as, viewer):
+def test_the_exported_queue_keeps_its_order(blocked_fleet, new_session, login_as, viewer):
     low, high = new_session(priority=10), new_session(priority=90)
-    standing_still.tick_without_errors()
+    blocked_fleet.tick_without_errors()
     response = login_as(viewer).get(f"{reverse('queue_list')}?format=csv")
     lines = exported(response).splitlines()
     assert [line.split(",")[:2] for line in lines[1:]] == [["1", str(high.pk)], ["2", str(low.pk)]]
 
 
-def test_ticks_with_their_steps(standing_still, new_session, login_as, viewer, page_text):
+def test_the_list_of_ticks_shows_their_steps(blocked_fleet, new_session, login_as, viewer, page_text):
     new_session()
-    standing_still.tick_without_errors()
+    blocked_fleet.tick_without_errors()
     client = login_as(viewer)
     for name in ("tick_list", "queue_ticks"):
         response = client.get(reverse(name))
-        said = page_text(response)
-        assert "1 new wait reason, 1 without a slot" in said
-        assert re.search(r"place \d+\.\d", said)
+        text = page_text(response)
+        assert "1 new wait reason, 1 without a slot" in text
+        assert re.search(r"place \d+\.\d", text)
         assert ("Queue", reverse("queue_list")) in response.context["crumbs"]
 
 
-def test_one_tick_with_its_decisions_and_scores(configure_pool, new_session, login_as, viewer, page_text):
+def test_a_tick_page_shows_decisions_and_scores(configure_pool, new_session, login_as, viewer, page_text):
     fleet = configure_pool(scheduler=FAILING)
     fleet.slot()
     new_session()
     fleet.tick_without_errors()
-    said = page_text(login_as(viewer).get(reverse("tick_detail", args=[TickRun.objects.get().pk])))
-    assert "1 placed , in " in said
-    assert "binpack" in said
-    assert "Reading and saving" in said
-    assert "cml-eu-01" in said
-    assert "RuntimeError: the licence server does not answer" in said
+    text = page_text(login_as(viewer).get(reverse("tick_detail", args=[TickRun.objects.get().pk])))
+    assert "1 placed , in " in text
+    assert "binpack" in text
+    assert "Reading and saving" in text
+    assert "cml-eu-01" in text
+    assert "RuntimeError: the licence server does not answer" in text
 
 
 @pytest.fixture
@@ -231,17 +232,17 @@ def test_a_tick_shows_its_steps_and_plugins_in_order(past_tick, login_as, viewer
     figures = {"binpack": {"ms": 0.03}, "cordon": {"ms": 0.01}, "ports": {"ms": 0.0}, "spot": {"ms": 0.02}}
     tick = past_tick(plugins=figures | {"leases": {"ms": 0.0}})
     page = login_as(viewer).get(reverse("tick_detail", args=[tick.pk]))
-    said = page_text(page)
+    text = page_text(page)
     at = f"{timezone.localtime(tick.started_at):%H:%M:%S}"
-    assert f"Tick of cml-eu at {at}" in said
+    assert f"Tick of cml-eu at {at}" in text
     assert page.context["crumbs"][-1] == (f"cml-eu, {at}", "")
-    assert "Expire 1.13 ms Place 41.94 ms Keep minimum under 0.01 ms Scale down 2.96 ms" in said
-    assert "Cordon 0.01 ms Spot 0.02 ms Binpack 0.03 ms" in said
-    assert "Leases, ports under 0.01 ms each Reading and saving 41.88 ms" in said
-    assert "Show all" not in said
+    assert "Expire 1.13 ms Place 41.94 ms Keep minimum under 0.01 ms Scale down 2.96 ms" in text
+    assert "Cordon 0.01 ms Spot 0.02 ms Binpack 0.03 ms" in text
+    assert "Leases, ports under 0.01 ms each Reading and saving 41.88 ms" in text
+    assert "Show all" not in text
 
 
-def test_steps_of_ticks_are_drawn_as_long_as_they_took(past_tick, login_as, viewer, page_text):
+def test_tick_steps_are_drawn_to_scale(past_tick, login_as, viewer, page_text):
     past_tick(), past_tick(step_ms={"place": 92.06}, duration_ms=92)
     page = login_as(viewer).get(reverse("queue_ticks"))
     assert "expire 1.1 · place 41.9 · scale down 3.0 ms" in page_text(page)
@@ -273,33 +274,35 @@ def test_the_list_of_decisions_starts_with_the_last_hour(
     fleet.slot()
     new_session(), fleet.reservation(14)
     fleet.tick_without_errors()
-    said = page_text(client.get(reverse("decision_list")))
-    assert "Last hour: 1 placed, 1 not placed." in said
+    text = page_text(client.get(reverse("decision_list")))
+    assert "Last hour: 1 placed, 1 not placed." in text
 
 
-def test_decisions_of_one_reservation(standing_still, new_session, login_as, viewer, page_text):
+def test_decisions_are_filtered_by_reservation(blocked_fleet, new_session, login_as, viewer, page_text):
     one, other = active_reservation(new_session()), active_reservation(new_session())
-    standing_still.tick_without_errors()
+    blocked_fleet.tick_without_errors()
     page = login_as(viewer).get(f"{reverse('decision_list')}?reservation={one.pk}")
     assert [row.reservation_id for row in page.context["rows"].rows] == [one.pk]
     assert "Cordoned: cml-eu-01" in page_text(page)
     assert Decision.objects.filter(reservation=other).exists()
 
 
-@pytest.mark.parametrize("by_what", ["session", "reservation", "holder"])
-def test_decisions_are_searched_by_session_and_holder(standing_still, new_session, login_as, viewer, by_what):
+@pytest.mark.parametrize("field", ["session", "reservation", "holder"])
+def test_decisions_are_searched_by_session_and_holder(blocked_fleet, new_session, login_as, viewer, field):
     session = new_session()
-    bare = standing_still.reservation(holder="a class of 12")
-    standing_still.tick_without_errors()
-    claim = bare if by_what == "holder" else active_reservation(session)
-    text = {"session": str(session.pk)[:12], "reservation": str(claim.pk)[:12], "holder": "class of"}[by_what]
+    bare_reservation = blocked_fleet.reservation(holder="a class of 12")
+    blocked_fleet.tick_without_errors()
+    reservation = bare_reservation if field == "holder" else active_reservation(session)
+    text = {"session": str(session.pk)[:12], "reservation": str(reservation.pk)[:12], "holder": "class of"}[
+        field
+    ]
     page = login_as(viewer).get(reverse("decision_list"), {"q": text})
-    assert [row.reservation_id for row in page.context["rows"].rows] == [claim.pk]
+    assert [row.reservation_id for row in page.context["rows"].rows] == [reservation.pk]
 
 
-def test_a_decision_of_a_deleted_tick_is_still_shown(standing_still, new_session, login_as, viewer):
+def test_a_decision_of_a_deleted_tick_is_still_shown(blocked_fleet, new_session, login_as, viewer):
     new_session()
-    standing_still.tick_without_errors()
+    blocked_fleet.tick_without_errors()
     TickRun.objects.all().delete()
     client = login_as(viewer)
     assert client.get(reverse("decision_list")).status_code == 200
@@ -307,14 +310,14 @@ def test_a_decision_of_a_deleted_tick_is_still_shown(standing_still, new_session
     assert gone.status_code == 404
 
 
-def test_a_reservation_with_its_verdict_and_decisions(
-    standing_still, new_session, login_as, viewer, page_text
+def test_a_reservation_page_shows_its_position_and_wait_reason(
+    blocked_fleet, new_session, login_as, viewer, page_text
 ):
-    claim = active_reservation(new_session())
-    standing_still.tick_without_errors()
-    said = page_text(login_as(viewer).get(reverse("reservation_detail", args=[claim.pk])))
-    assert "Only session in the queue of cml-eu." in said
-    assert "The only ready slot does not fit: cordoned." in said
+    reservation = active_reservation(new_session())
+    blocked_fleet.tick_without_errors()
+    text = page_text(login_as(viewer).get(reverse("reservation_detail", args=[reservation.pk])))
+    assert "Only session in the queue of cml-eu." in text
+    assert "The only ready slot does not fit: cordoned." in text
 
 
 def test_a_spread_reservation_shows_its_parts(configure_pool, login_as, viewer, page_text):
@@ -323,38 +326,40 @@ def test_a_spread_reservation_shows_its_parts(configure_pool, login_as, viewer, 
     session = SessionRequester(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).request()
     fleet.tick_without_errors()
     client = login_as(viewer)
-    said = page_text(client.get(reverse("reservation_detail", args=[active_reservation(session).pk])))
-    assert "It has leases on 2 slots of cml-eu." in said
-    assert "cml-eu-01" in said
-    assert "cml-eu-02" in said
+    text = page_text(client.get(reverse("reservation_detail", args=[active_reservation(session).pk])))
+    assert "It has leases on 2 slots of cml-eu." in text
+    assert "cml-eu-01" in text
+    assert "cml-eu-02" in text
     panel = page_text(client.get(reverse("session_capacity", args=[session.pk])))
     assert "cml-eu-01" in panel
     assert "cml-eu-02" in panel
     page = client.get(reverse("slot_detail", args=[first.pk]))
-    (claim,) = page.context["claims"]
-    assert (claim.held.cpu_cores, claim.others) == (3, 1)
+    (reservation,) = page.context["claims"]
+    assert (reservation.held.cpu_cores, reservation.others) == (3, 1)
     assert "· also on 1 other slot" in page_text(page)
     board = client.get(reverse("pool_detail", args=[fleet.pool.pk])).context["board"]
     assert sorted(tile.meters[0].taken for tile in board.tiles) == [1, 3]
 
 
-def test_the_panel_of_a_waiting_session(standing_still, new_session, login_as, viewer, page_text):
+def test_the_panel_of_a_waiting_session_shows_its_wait_reasons(
+    blocked_fleet, new_session, login_as, viewer, page_text
+):
     session = new_session()
-    standing_still.tick_without_errors()
+    blocked_fleet.tick_without_errors()
     client = login_as(viewer)
     address = reverse("session_wait_reasons", args=[session.pk])
     assert address in client.get(reverse("session_detail", args=[session.pk])).content.decode()
-    said = page_text(client.get(address, headers={"HX-Request": "true"}))
-    assert "1 of 1 in cml-eu" in said
-    assert "The only ready slot does not fit: cordoned." in said
-    assert "Cordoned 1 slot: cordoned" in said
-    assert "Next steps and suggestions" in said
-    assert "1 ready slot evaluated" in said
-    assert "Slot Wait reason" not in said
+    text = page_text(client.get(address, headers={"HX-Request": "true"}))
+    assert "1 of 1 in cml-eu" in text
+    assert "The only ready slot does not fit: cordoned." in text
+    assert "Cordoned 1 slot: cordoned" in text
+    assert "Next steps and suggestions" in text
+    assert "1 ready slot evaluated" in text
+    assert "Slot Wait reason" not in text
     assert "Slot Wait reason" in page_text(client.get(f"{address}?by=slot"))
 
 
-def test_no_panel_for_a_session_that_does_not_wait(session_in, login_as, viewer, page_text):
+def test_a_session_that_is_not_waiting_has_no_panel(session_in, login_as, viewer, page_text):
     session = session_in(SessionStatus.RUNNING)
     client = login_as(viewer)
     address = reverse("session_wait_reasons", args=[session.pk])

@@ -26,9 +26,9 @@ def test_an_observers_page_leads_to_all_its_runs(login_as, viewer, runs):
     client = login_as(viewer)
     body = client.get("/observers/usage-record/").content.decode()
     assert body.count('data-label="Duration"') == RUNS_SHOWN
-    here = f"{reverse('run_list')}?observer=usage-record"
-    assert f'href="{here}"' in body
-    page = client.get(here)
+    run_list_url = f"{reverse('run_list')}?observer=usage-record"
+    assert f'href="{run_list_url}"' in body
+    page = client.get(run_list_url)
     assert page.context["total"] == RUNS_SHOWN + 5
     assert {row.observer for row in page.context["rows"].rows} == {"usage-record"}
     assert reverse("run_list") in client.get("/observers/").content.decode()
