@@ -86,19 +86,19 @@ def report_termination(session: LabletSession, fleet: Fleet) -> None:
     transition_session(session=session, to=SessionStatus.TERMINATED, actor=SYSTEM, now=fleet.clock())
 
 
-def _counted_leases(slot_ids: Iterable[UUID]) -> dict[UUID, int]:
+def _lease_counts(slot_ids: Iterable[UUID]) -> dict[UUID, int]:
     """Return the number of active reservations by slot, the expected lease counts."""
     keys = list(slot_ids)
-    counted: Counter[UUID] = Counter()
-    whole = Reservation.objects.filter(slot_id__in=keys, phase=Phase.READY, spread=False)
-    for held in (whole, ReservationPart.objects.filter(slot_id__in=keys)):
-        rows: Any = held.order_by().values_list("slot_id").annotate(Count("pk"))
-        counted.update(dict(rows))
-    return dict(counted)
+    lease_counts: Counter[UUID] = Counter()
+    undivided = Reservation.objects.filter(slot_id__in=keys, phase=Phase.READY, spread=False)
+    for rows_with_lease in (undivided, ReservationPart.objects.filter(slot_id__in=keys)):
+        rows: Any = rows_with_lease.order_by().values_list("slot_id").annotate(Count("pk"))
+        lease_counts.update(dict(rows))
+    return dict(lease_counts)
 
 
 def check_leases() -> None:
     """Check that every slot counts its leases; spread sessions count once per slot."""
     slots = Slot.objects.all()
-    counted = _counted_leases(slot.pk for slot in slots)
-    assert {slot.pk: slot.lease_count for slot in slots if slot.lease_count} == counted
+    lease_counts = _lease_counts(slot.pk for slot in slots)
+    assert {slot.pk: slot.lease_count for slot in slots if slot.lease_count} == lease_counts

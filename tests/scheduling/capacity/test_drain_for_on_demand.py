@@ -1,4 +1,4 @@
-"""A pool with warm spot slots up to its maximum: idle ones are drained for non-preemptible work."""
+"""A pool with warm spot slots up to its maximum: idle slots are drained for non-preemptible work."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_an_interruption_notice_in_any_live_state_drains_the_slot_by_its_deadlin
     assert slot.state == S.TERMINATING
 
 
-def test_an_interruption_stops_sessions_and_requeues_the_ones_not_started(fleet, session_on):
+def test_an_interruption_stops_sessions_and_requeues_those_that_have_not_started(fleet, session_on):
     slot = fleet.slot()
     running, waiting = session_on(slot, SessionStatus.RUNNING), session_on(slot, SessionStatus.INSTANTIATING)
     record_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())

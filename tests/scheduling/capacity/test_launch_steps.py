@@ -57,7 +57,7 @@ def count_launches(fleet, *steps):
         "an empty slot is reused",
     ],
 )
-def test_launches_for_demand(fleet, cpu_requests, in_flight, expected):
+def test_slots_are_launched_for_demand(fleet, cpu_requests, in_flight, expected):
     for state in in_flight:
         fleet.slot(state)
     for cpu in cpu_requests:
@@ -68,7 +68,7 @@ def test_launches_for_demand(fleet, cpu_requests, in_flight, expected):
 
 @pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
 def test_slots_above_a_lowered_maximum_count_against_it(configure_pool, step):
-    """One slot is in use and one terminates, both above the maximum: the lower ones stay empty."""
+    """One slot is in use and one terminates, both above the maximum: the lower slots stay empty."""
     fleet = configure_pool(max_slots=4)
     for state in (S.EMPTY, S.EMPTY, S.READY, S.TERMINATING):
         slot = fleet.slot(state)

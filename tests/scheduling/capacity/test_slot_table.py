@@ -106,7 +106,7 @@ def test_a_slot_with_a_lease_does_not_become_empty_nor_move_if_unleased_is_requi
     ],
 )
 @pytest.mark.parametrize("state", S)
-def test_operator_actions_by_state(fleet, as_operator, action, states, state):
+def test_operator_actions_are_allowed_only_in_their_states(fleet, as_operator, action, states, state):
     slot = fleet.slot(state)
     arguments = {"slot": slot, "reason": "maintenance", "actor": as_operator, "now": fleet.clock()}
     if state in states:

@@ -81,7 +81,7 @@ def test_a_running_spread_session_is_in_the_snapshot_for_evictions(spread_fleet,
 
 
 def test_every_task_of_a_live_cycle_has_a_name(spread_fleet, configure_pool):
-    """Kernels of a spread session have their labels; a task for a whole reservation has its id."""
+    """Kernels of a spread session have their labels; a task for an undivided reservation has its id."""
     fleet, _, requester = spread_fleet
     running = requester.request()
     fleet.tick_without_errors()

@@ -173,7 +173,7 @@ def test_an_observer_name_is_registered_once(empty_coordinator):
         empty_coordinator.register_observer(Other())
 
 
-def test_handlers_and_observers_registered_at_start():
+def test_handlers_and_observers_are_registered_at_start():
     assert set(coordinator.observers) == {
         "usage-record",
         "usage-aggregation",

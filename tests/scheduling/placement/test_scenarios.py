@@ -22,12 +22,12 @@ SCENARIOS = sorted(FOLDER.glob("*.yaml"))
 LATER_CYCLES = 5
 
 
-def test_there_are_scenarios():
+def test_scenarios_are_found():
     assert len(SCENARIOS) >= 40
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_scenario(path: Path):
+def test_a_scenario_has_its_expected_result(path: Path):
     scenario = read_scenario(path)
     after = _check_cycles(scenario, scenario.snapshot, scenario.expect, scenario.expect_later)
     if scenario.ended_jobs:

@@ -127,7 +127,7 @@ def test_renewing_restarts_the_ttl(fleet):
 
 
 @pytest.mark.parametrize("has_ticked", [False, True], ids=["before the tick", "after the tick"])
-def test_renewing_after_expiry_is_a_conflict_and_stays_one(fleet, has_ticked):
+def test_renewing_an_expired_reservation_is_always_a_conflict(fleet, has_ticked):
     reservation = fleet.reservation(ttl=60)
     fleet.clock.advance(seconds=60)
     if has_ticked:

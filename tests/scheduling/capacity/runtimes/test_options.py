@@ -23,15 +23,15 @@ def test_runtime_names_are_listed():
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "runtime_class"),
+    ("name", "values", "runtime_class"),
     [
         ("simulated", {}, SimulatedRuntime),
         ("static", {"workers": [WORKER]}, StaticRuntime),
         ("ec2", EC2, Ec2Runtime),
     ],
 )
-def test_a_pool_uses_its_configured_runtime(name, settings, runtime_class):
-    runtime = runtime_for(Pool(name="cml-eu", runtime=name, runtime_settings=settings))
+def test_a_pool_uses_its_configured_runtime(name, values, runtime_class):
+    runtime = runtime_for(Pool(name="cml-eu", runtime=name, runtime_settings=values))
     assert type(runtime) is runtime_class
     assert runtime.pool == "cml-eu"
 
@@ -60,7 +60,7 @@ def test_a_runtime_name_is_registered_once():
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "key", "message"),
+    ("name", "values", "key", "message"),
     [
         (
             "simulated",
@@ -134,15 +134,15 @@ def test_a_runtime_name_is_registered_once():
         ("ec2", {**EC2, "tags": {f"tag-{n}": "x" for n in range(41)}}, "tags", "at most 40"),
     ],
 )
-def test_an_invalid_setting_is_reported_with_its_path(name, settings, key, message):
-    problems = runtime_problems(name, settings)
+def test_an_invalid_setting_is_reported_with_its_path(name, values, key, message):
+    problems = runtime_problems(name, values)
     assert list(problems) == [key]
     assert message in problems[key]
 
 
 def test_all_problems_are_reported_at_once():
-    settings = {"boot_second": 5, "broken": "yes", "offerings": [{"nme": "a"}]}
-    assert set(runtime_problems("simulated", settings)) == {
+    values = {"boot_second": 5, "broken": "yes", "offerings": [{"nme": "a"}]}
+    assert set(runtime_problems("simulated", values)) == {
         "boot_second",
         "broken",
         "offerings[0].nme",
@@ -156,7 +156,7 @@ def test_a_long_value_is_shortened():
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"),
+    ("name", "values"),
     [
         ("simulated", {"vanish_after_seconds": None, "refuse_offerings": ["sim-large"], "boot_seconds": 0.5}),
         ("simulated", {"spot": True, "refuse_offerings": ["sim-large-spot"]}),
@@ -168,8 +168,8 @@ def test_a_long_value_is_shortened():
         ("ec2", {**EC2, "endpoint_template": "https://{instance_id}.{{x}}.example.org:443"}),
     ],
 )
-def test_valid_settings_are_accepted(name, settings):
-    assert runtime_problems(name, settings) == {}
+def test_valid_settings_are_accepted(name, values):
+    assert runtime_problems(name, values) == {}
 
 
 def test_settings_have_defaults_and_types():

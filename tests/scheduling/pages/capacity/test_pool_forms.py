@@ -1,4 +1,4 @@
-"""Creating and editing pools: invalid input is explained at its field and saves nothing."""
+"""Creating and editing pools: invalid input is explained at its field and is not saved."""
 
 import pytest
 from django.urls import reverse

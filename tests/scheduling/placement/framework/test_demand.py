@@ -16,12 +16,12 @@ from scheduling.placement.framework.model import Gang, Job, Node, Task
 numbers = count()
 
 
-def job(cpu=1, *, ports=0, gang=Gang.TOGETHER, tasks=1, **more) -> Job:
+def job(cpu=1, *, ports=0, gang=Gang.TOGETHER, tasks=1, **fields) -> Job:
     each = amounts_of(
-        {"cpu_cores": cpu, **{key: more.pop(key) for key in ("memory_gb", "gpu") if key in more}}
+        {"cpu_cores": cpu, **{key: fields.pop(key) for key in ("memory_gb", "gpu") if key in fields}}
     )
     kernels = tuple(Task(f"k{place}", each, ports) for place in range(tasks))
-    return Job(f"j{next(numbers)}", "lab", kernels, gang=gang, **more)
+    return Job(f"j{next(numbers)}", "lab", kernels, gang=gang, **fields)
 
 
 SLOT = Node(
@@ -70,7 +70,7 @@ SLOT = Node(
         "labels a new slot does not have",
     ],
 )
-def test_the_number_of_slots_needed(jobs, limit, needed):
+def test_the_number_of_needed_slots_is_computed(jobs, limit, needed):
     assert slots_needed(jobs, (), [SlotSupply(SLOT, 99)], limit) == (0, [SLOT] * needed)
 
 
@@ -123,7 +123,7 @@ IN_RACK = job(4, labels=(("rack", "b"),))
         "no suitable slot",
     ],
 )
-def test_the_kinds_of_slots_needed(jobs, incoming, new, limit, claimed, expected):
+def test_the_kinds_of_needed_slots_are_computed(jobs, incoming, new, limit, claimed, expected):
     incoming, new = ([SlotSupply(*each) for each in supplies] for supplies in (incoming, new))
     demand = slots_needed(jobs, incoming, new, limit)
     assert (demand.claimed, [node.name for node in demand.new]) == (claimed, expected)

@@ -25,7 +25,7 @@ def nodes_with_little_memory(count: int, **fields) -> list[Node]:
     return [node(f"s-{number:02}", memory=6 - number % 3, **fields) for number in range(count)]
 
 
-def test_the_example_sentence_of_the_handbook():
+def test_the_handbook_example_has_its_sentence():
     cordoned = [node(f"x-{number}", cordoned=True, memory=16) for number in range(2)]
     verdict = verdict_of([*nodes_with_little_memory(12), *cordoned], job("j", memory=8))
     assert verdict.why.message == (
@@ -121,7 +121,7 @@ def test_the_example_sentence_of_the_handbook():
         ([], job("j"), "No slot is ready."),
     ],
 )
-def test_the_sentence_of_each_wait_reason(nodes, waiting, sentence):
+def test_each_wait_reason_has_its_sentence(nodes, waiting, sentence):
     assert verdict_of(nodes, waiting).why.message == sentence
 
 

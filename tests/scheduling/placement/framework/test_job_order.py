@@ -67,7 +67,7 @@ def ordered_ids(jobs: list[Job], *on_open, queues: tuple[Queue, ...] = ()) -> li
     ],
     ids=["no jobs", "age, then id", "a key", "a comparison", "first non-zero wins", "in the plugins' order"],
 )
-def test_the_order_of_jobs_in_one_queue(jobs, on_open, expected):
+def test_jobs_of_one_queue_follow_the_job_orders(jobs, on_open, expected):
     assert ordered_ids(jobs, *on_open) == expected
 
 

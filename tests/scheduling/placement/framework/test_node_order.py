@@ -98,9 +98,9 @@ def test_a_shared_order_gives_the_same_result_with_many_candidates(configuration
         assert result["clipped_scores"] == {}
 
 
-def candidate_types(cluster: Snapshot, *more: InlinePlugin) -> set[type]:
+def candidate_types(cluster: Snapshot, *inline_plugins: InlinePlugin) -> set[type]:
     ssn = SchedulingSession(cluster)
-    ssn.open([*BINPACKING.plugins(), *more])
+    ssn.open([*BINPACKING.plugins(), *inline_plugins])
     return {type(ssn.candidates(each.whole, each)) for each in cluster.jobs}
 
 
