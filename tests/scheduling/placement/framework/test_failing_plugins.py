@@ -53,22 +53,22 @@ FAILURES = {
     "predicate, fixed": lambda ssn: ssn.add_predicate_fn(raise_error, fixed=True),
     "predicate, when": lambda ssn: ssn.add_predicate_fn(refuse, when=raise_error),
     "predicate, need": lambda ssn: ssn.add_predicate_fn(refuse, need=(0, raise_error)),
-    "predicate, needthat is a text": lambda ssn: ssn.add_predicate_fn(refuse, need=(0, lambda _: "lots")),
-    "predicate, needthat is not a number": lambda ssn: ssn.add_predicate_fn(
+    "predicate, need that is a text": lambda ssn: ssn.add_predicate_fn(refuse, need=(0, lambda _: "lots")),
+    "predicate, need that is not a number": lambda ssn: ssn.add_predicate_fn(
         refuse, need=(0, lambda _: math.nan)
     ),
-    "predicate, needof an unknown column": lambda ssn: ssn.add_predicate_fn(refuse, need=(99, lambda _: 1)),
+    "predicate, need of an unknown column": lambda ssn: ssn.add_predicate_fn(refuse, need=(99, lambda _: 1)),
     "predicate, need that is not a pair": lambda ssn: ssn.add_predicate_fn(refuse, need=7),
     "pre-predicate": lambda ssn: ssn.add_pre_predicate_fn(raise_error),
     "score": lambda ssn: ssn.add_node_order_fn(raise_error),
     "score, batch": lambda ssn: ssn.add_node_order_fn(raise_error, batch=raise_error),
     "score, fixed": lambda ssn: ssn.add_node_order_fn(raise_error, fixed=True),
-    "scorethat is a text": lambda ssn: ssn.add_node_order_fn(lambda *_: "good"),
+    "score that is a text": lambda ssn: ssn.add_node_order_fn(lambda *_: "good"),
     "score, batch of a wrong length": lambda ssn: ssn.add_node_order_fn(
         raise_error, batch=lambda *_: np.ones(7)
     ),
-    "scorethat is not a number": lambda ssn: ssn.add_node_order_fn(lambda *_: math.nan),
-    "scorethat is not a number, fixed": lambda ssn: ssn.add_node_order_fn(lambda *_: math.nan, fixed=True),
+    "score that is not a number": lambda ssn: ssn.add_node_order_fn(lambda *_: math.nan),
+    "score that is not a number, fixed": lambda ssn: ssn.add_node_order_fn(lambda *_: math.nan, fixed=True),
     "infinite score": lambda ssn: ssn.add_node_order_fn(lambda *_: math.inf),
     "infinite score, fixed": lambda ssn: ssn.add_node_order_fn(lambda *_: math.inf, fixed=True),
     "infinite score, ranked": lambda ssn: ssn.add_node_order_fn(lambda *_: math.inf, ranks_by=lambda _: None),
@@ -83,7 +83,7 @@ FAILURES = {
     ],
     "score, infinite weight": lambda ssn: ssn.add_node_order_fn(lambda *_: 0.0, weight=math.inf),
     "score, ranked": lambda ssn: ssn.add_node_order_fn(raise_error, ranks_by=lambda _: None),
-    "scorethat is not a number, ranked": lambda ssn: ssn.add_node_order_fn(
+    "score that is not a number, ranked": lambda ssn: ssn.add_node_order_fn(
         lambda *_: math.nan, ranks_by=lambda _: None
     ),
     "score, ranks by": lambda ssn: ssn.add_node_order_fn(lambda *_: 1.0, ranks_by=raise_error),
@@ -92,14 +92,14 @@ FAILURES = {
     ),
     "GPU order": lambda ssn: ssn.add_gpu_order_fn(raise_error),
     "GPU order returning None": lambda ssn: ssn.add_gpu_order_fn(lambda *_: None),
-    "GPU orderthat is not a number": lambda ssn: ssn.add_gpu_order_fn(lambda *_: math.nan),
+    "GPU order that is not a number": lambda ssn: ssn.add_gpu_order_fn(lambda *_: math.nan),
     "infinite GPU order": lambda ssn: ssn.add_gpu_order_fn(
         lambda _, __, device: math.inf if device else -math.inf
     ),
     "queue order": lambda ssn: ssn.add_queue_order_fn(raise_error),
     "queue order, key": lambda ssn: ssn.add_queue_order_fn(key=raise_error),
     "queue order returning None": lambda ssn: ssn.add_queue_order_fn(lambda *_: None),
-    "queue orderthat is a text": lambda ssn: ssn.add_queue_order_fn(lambda *_: "first"),
+    "queue order that is a text": lambda ssn: ssn.add_queue_order_fn(lambda *_: "first"),
     "queue order, keys that do not compare": lambda ssn: ssn.add_queue_order_fn(
         key=lambda queue: 1 if queue.name == "lab" else "one"
     ),
