@@ -36,8 +36,8 @@ def lint(*options: str, data: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_quick_checks_find_nothing(tmp_path):
-    done = lint(data=tmp_path)
-    assert done.returncode == 0, done.stdout
+    result = lint(data=tmp_path)
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.benchmarks.measuring import measure_page, print_table, start_django
-from tests.support.page_list import LISTS, PANELS, filled
+from tests.support.page_list import LISTS, PANELS, filled_paths
 
 LIST_QUERIES, DETAIL_QUERIES, P95_MS = 12, 20, 150
 TIMES = 20
@@ -106,7 +106,7 @@ def _paths() -> list[str]:
     }
     assert set(places) == set(LISTS)
     places["shared"] = str(Project.objects.get(pk=places["project"]).domain_id)
-    return [*filled(places), *(panel.format(**places) for panel in (*PANELS, *SHARES))]
+    return [*filled_paths(places), *(panel.format(**places) for panel in (*PANELS, *SHARES))]
 
 
 if __name__ == "__main__":

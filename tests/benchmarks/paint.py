@@ -22,7 +22,7 @@ from tests.benchmarks.measuring import Timing, print_table
 from tests.benchmarks.planes import cpu_seconds_of, running_plane
 from tests.support.chromium import chromium, driver_environment
 from tests.support.control_plane import ControlPlane, wait_until
-from tests.support.page_list import FLAGS, log_in, places
+from tests.support.page_list import FLAGS, example_ids, log_in
 
 AIM_MS = 300
 FIRST_VISITS, NEXT_VISITS = 7, 30
@@ -57,8 +57,8 @@ def main() -> None:
         settings: dict[str, Any] = {"base_url": f"http://{plane.address}"}
         page = browser.new_context(**settings).new_page()
         log_in(page, "admin")
-        wait_until(lambda: "session" in places(page), "a session of the demo runs")
-        known = places(page)
+        wait_until(lambda: "session" in example_ids(page), "a session of the demo runs")
+        known = example_ids(page)
         _settle(plane)
         settings["storage_state"] = page.context.storage_state()
         rows = [_row(browser, settings, path, path.format(**known)) for path in PAGES]

@@ -17,6 +17,6 @@ def commands_of(page: str, section: str) -> list[str]:
 
 def run(commands: str, folder: Path, env: dict[str, str]) -> str:
     """Run the commands and return their output; fail at the first error."""
-    done = subprocess.run(["sh", "-ec", commands], cwd=folder, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    result = subprocess.run(["sh", "-ec", commands], cwd=folder, env=env, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout

@@ -15,7 +15,7 @@ HEAD = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def build_site(target: Path, docs: Path = ROOT / "docs", **changes: object) -> Path:
-    """Raises mkdocs.exceptions.Abort on any warning: a link, a picture or an anchor that is not there."""
+    """Build the site; raise mkdocs.exceptions.Abort on any warning, such as a broken link."""
     config = load_config(
         str(ROOT / "mkdocs.yml"), docs_dir=str(docs), site_dir=str(target), strict=True, **changes
     )
@@ -24,7 +24,7 @@ def build_site(target: Path, docs: Path = ROOT / "docs", **changes: object) -> P
 
 
 def links_of(page: Path) -> list[str]:
-    """Where a page of Markdown points to, on this machine."""
+    """Return the relative links of a Markdown page."""
     found = LINK.findall(CODE.sub("", page.read_text()))
     return [link for link in found if not link.startswith(("http:", "https:"))]
 

@@ -9,8 +9,8 @@ from scheduling.api import urls as capacity
 from tests.support.control_plane import ROOT
 
 
-def documented():
-    """By list: its filters and its sorts."""
+def documented_lists():
+    """Return the filters and sorts of each list in the table."""
     lists = (ROOT / "docs" / "api.md").read_text().partition("\n## Lists\n")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split("|") for line in lists.splitlines() if line.startswith("| `")]
     return {
@@ -19,7 +19,7 @@ def documented():
     }
 
 
-def real():
+def actual_lists():
     registered = [each for app in (core, capacity, fairshare, observations) for each in app.router.registry]
     lists = {name: view for name, view, _ in registered if hasattr(view, "list")}
     return {
@@ -30,4 +30,4 @@ def real():
 
 
 def test_the_guide_shows_every_list_with_its_filters_and_sorts():
-    assert documented() == real()
+    assert documented_lists() == actual_lists()

@@ -18,7 +18,7 @@ SESSION_COUNT = 2
 
 
 @pytest.fixture
-def python_alone(tmp_path):
+def path_without_sqlite3(tmp_path):
     """A PATH with Python and a few common tools, without the program `sqlite3`."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -28,9 +28,9 @@ def python_alone(tmp_path):
     return str(folder)
 
 
-def test_a_sqlite_backup_contains_the_write_ahead_log(tmp_path, python_alone):
+def test_a_sqlite_backup_contains_the_write_ahead_log(tmp_path, path_without_sqlite3):
     """A row that is only in the write-ahead log is in the backup; a later row is not."""
-    env = {**os.environ, "DATA_DIR": str(tmp_path), "PATH": python_alone}
+    env = {**os.environ, "DATA_DIR": str(tmp_path), "PATH": path_without_sqlite3}
     back_up, restore = commands_of("backup.md", "SQLite")
     live = sqlite3.connect(tmp_path / "lcm.sqlite3", isolation_level=None)
     live.execute("PRAGMA journal_mode=WAL")

@@ -19,8 +19,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_page_is_built(site):
     pages = {page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")}
-    made = {page.relative_to(site).with_suffix(".md") for page in site.rglob("*.html")}
-    assert {page.with_stem("index") if page.stem == "README" else page for page in pages} <= made
+    built = {page.relative_to(site).with_suffix(".md") for page in site.rglob("*.html")}
+    assert {page.with_stem("index") if page.stem == "README" else page for page in pages} <= built
 
 
 def test_nothing_is_loaded_from_another_origin(site):

@@ -1,4 +1,4 @@
-"""No page is forgotten by the browser: axe, phones and pictures walk tests/support/page_list.py."""
+"""Every page is in tests/support/page_list.py, which browser tests and screenshots visit, or has a reason."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tests.lcm.web.test_permission_matrix import PAGES
 from tests.support.page_list import LISTS, PANELS
 from tests.support.page_list import PAGES as VISITED
 
-# Loaded into a page that is visited.
+# Parts of visited pages.
 PART_OF = {"suggest": "session_create", "definition_preview": "definition_review"}
-# Forms of the same template with the same kinds of field as one that is visited.
+# Forms with the same template and the same kinds of fields as a visited form.
 SAME_TEMPLATE_AS = {
     "definition_status": "person_role",
     "definition_delete": "session_cancel",
@@ -47,7 +47,7 @@ NOT_A_PAGE = {
 
 
 def name_of(path: str) -> str:
-    """The name of an address whose ids are still to be filled in."""
+    """Return the name of a URL whose ids are placeholders."""
     plain = path.partition("?")[0]
     for key in (str(UUID(int=1)), "1"):
         try:

@@ -13,7 +13,7 @@ from scheduling.models import Pool, Slot, SlotState, TickRun
 
 
 @pytest.fixture
-def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
+def url_arguments(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
     """URL arguments: ids of existing objects, by prefix of the URL name and for special URLs."""
     definition = session.definition
     change = ChangeLog.objects.first()

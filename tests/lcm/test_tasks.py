@@ -60,15 +60,15 @@ def test_a_worker_process_exempts_its_loaded_code_from_the_garbage_collector():
         gc.unfreeze()
 
 
-@pytest.mark.parametrize("closed", [True, False])
-def test_a_message_is_acknowledged_only_on_an_open_channel(closed):
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_message_is_acknowledged_only_on_an_open_channel(is_closed):
     acknowledged = []
 
     class Message:
         """A kombu message after a broker restart: its channel is closed and has no connection."""
 
         delivery_tag = "1"
-        channel = SimpleNamespace(closed=closed)
+        channel = SimpleNamespace(closed=is_closed)
 
         def ack_log_error(self, *errors):
             if self.channel.closed:
@@ -78,7 +78,7 @@ def test_a_message_is_acknowledged_only_on_an_open_channel(closed):
     consumer = ReconnectingConsumer.__new__(ReconnectingConsumer)
     consumer.hub = SimpleNamespace(call_soon=lambda call: call())
     consumer.call_soon_ack(Message().ack_log_error, OSError)
-    assert acknowledged == ([] if closed else [(OSError,)])
+    assert acknowledged == ([] if is_closed else [(OSError,)])
 
 
 def test_the_heartbeat_is_one_row_with_the_latest_time(db, time_machine, now):

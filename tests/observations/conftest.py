@@ -11,19 +11,19 @@ import pytest
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession
 from tests.support.fake_prometheus import ENOUGH, FakePrometheus, run_fake_prometheus
-from tests.support.observed_labs import lived, post, seen
+from tests.support.observed_labs import make_past_session, post, seen
 
 
 @pytest.fixture
 def running(active_definition, project, operator, now) -> LabletSession:
     """A session that has been running for an hour."""
-    return lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+    return make_past_session(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
 
 
 @pytest.fixture
 def collecting(active_definition, project, operator, now) -> LabletSession:
     """A session whose lab is about to be torn down."""
-    return lived(active_definition, project, operator, ended=now)
+    return make_past_session(active_definition, project, operator, ended=now)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def observed(project, operator, now: datetime) -> Callable[..., list[LabletSessi
         sessions = []
         for index in range(count):
             at = now - timedelta(hours=count - index)
-            session = lived(definition, project, operator, ended=at)
+            session = make_past_session(definition, project, operator, ended=at)
             post(session, seen(at, **figures), now)
             sessions.append(session)
         definition.refresh_from_db()

@@ -31,14 +31,14 @@ class Bench:
     def get(self, name: str, make: Callable[[], T], version: Callable[[T], str], mark: str) -> T | None:
         """Find or download a program and print it; return None if it is missing."""
         try:
-            made = make()
+            found = make()
         except Missing as error:
             self.missing.append(str(error))
             self.lacking.append(mark)
             print(f"  missing: {error}", flush=True)
             return None
-        print(f"  {name}: {version(made)}", flush=True)
-        return made
+        print(f"  {name}: {version(found)}", flush=True)
+        return found
 
     def serve(self, server: AbstractContextManager[str]) -> Callable[[], str]:
         """Return a function that starts a server for the duration of the run."""
@@ -79,7 +79,7 @@ def main(arguments: list[str], environ: Mapping[str, str]) -> int:
         parts = plan(base=base, postgres=postgres, lacking=bench.lacking, fast=fast)
         outcomes = [part.run(extra) for part in parts]
     print("\nSummary")
-    for line in [*outcomes, *(f"missing: {what}" for what in bench.missing)]:
+    for line in [*outcomes, *(f"missing: {name}" for name in bench.missing)]:
         print(f"  {line}")
     return 1 if any(outcome.code for outcome in outcomes) else 0
 

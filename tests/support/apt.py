@@ -12,8 +12,8 @@ def apt_install(package: str) -> bool:
     print(f"{package} is missing: installing it with apt-get", flush=True)
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for arguments in (["update"], ["install", "-y", "--no-install-recommends", package]):
-        done = subprocess.run(["apt-get", "-qq", *arguments], env=env, capture_output=True, text=True)
-        if done.returncode:
-            print(f"apt-get {arguments[0]} failed: {done.stderr.strip()}", flush=True)
+        result = subprocess.run(["apt-get", "-qq", *arguments], env=env, capture_output=True, text=True)
+        if result.returncode:
+            print(f"apt-get {arguments[0]} failed: {result.stderr.strip()}", flush=True)
             return False
     return True

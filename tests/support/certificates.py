@@ -17,7 +17,7 @@ def make_certificate(folder: Path) -> tuple[str, str]:
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "worker")])
     now = dt.datetime.now(dt.UTC)
     alternative = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = (
+    certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(hours=1))
         .not_valid_after(now + dt.timedelta(hours=1))
@@ -26,6 +26,6 @@ def make_certificate(folder: Path) -> tuple[str, str]:
     )
     pem = serialization.Encoding.PEM
     secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (folder / "server.pem").write_bytes(secret + made.public_bytes(pem))
-    (folder / "ca.pem").write_bytes(made.public_bytes(pem))
+    (folder / "server.pem").write_bytes(secret + certificate.public_bytes(pem))
+    (folder / "ca.pem").write_bytes(certificate.public_bytes(pem))
     return str(folder / "server.pem"), str(folder / "ca.pem")

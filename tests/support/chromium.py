@@ -27,25 +27,25 @@ def chromium() -> str:
 
 def driver_environment() -> dict[str, str]:
     """Return the environment variables that Playwright's driver needs; raise Missing if it does not start."""
-    why = _driver_fails({})
-    if not why:
+    failure = driver_failure({})
+    if not failure:
         return {}
     try:
         library = LIBATOMIC.download(ROOT / "var" / "programs", say=print)
     except DownloadError as error:
-        raise Missing(f"Playwright: its driver does not start: {why} ({error})") from error
+        raise Missing(f"Playwright: its driver does not start: {failure} ({error})") from error
     path = os.environ.get("LD_LIBRARY_PATH")
     variables = {"LD_LIBRARY_PATH": f"{library.parent}:{path}" if path else str(library.parent)}
-    if why := _driver_fails(variables):
-        raise Missing(f"Playwright: its driver does not start: {why}")
+    if failure := driver_failure(variables):
+        raise Missing(f"Playwright: its driver does not start: {failure}")
     return variables
 
 
-def _driver_fails(variables: dict[str, str]) -> str:
+def driver_failure(variables: dict[str, str]) -> str:
     """Return why the driver does not start; empty if it starts."""
     command = [sys.executable, "-m", "playwright", "--version"]
-    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True)
-    return (done.stderr.strip() or f"exit code {done.returncode}") if done.returncode else ""
+    result = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True)
+    return (result.stderr.strip() or f"exit code {result.returncode}") if result.returncode else ""
 
 
 def _require(path: str | None, otherwise: str) -> str:

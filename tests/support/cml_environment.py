@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 AT_ONCE = dict.fromkeys(("queue_seconds", "starting_seconds", "boot_seconds", "stop_seconds"), 0)
 QUICK = {"token_seconds": 1e9, **AT_ONCE}
-HASTY = RetryPolicy(
+QUICK_RETRIES = RetryPolicy(
     exchange_seconds=5, call_seconds=10, first_pause=0.001, longest_pause=0.01, draw=lambda: 0.5
 )
 
@@ -53,7 +53,7 @@ links:
 
 
 class Clock:
-    """A clock that moves only through `pass_seconds`."""
+    """A clock that moves only through `advance`."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -61,7 +61,7 @@ class Clock:
     def __call__(self) -> float:
         return self.seconds
 
-    def pass_seconds(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         self.seconds += seconds
 
 
@@ -85,17 +85,21 @@ def many_nodes(count: int) -> str:
     return f"lab: {{title: Many, version: 0.2.2}}\nnodes:\n{nodes}\nlinks: []\n"
 
 
-def simulated(clock: Clock | None = None, **options: Any) -> SimulatedController:
+def make_simulator(clock: Clock | None = None, **options: Any) -> SimulatedController:
     """Return an in-process simulator that boots at once."""
-    chosen = ControllerOptions(**{**QUICK, **options})
-    return SimulatedController("", chosen, **({"clock": clock} if clock else {}))
+    controller_options = ControllerOptions(**{**QUICK, **options})
+    return SimulatedController("", controller_options, **({"clock": clock} if clock else {}))
 
 
-class Worked(CmlClient):
+class RecordingClient(CmlClient):
     """A client of an in-process simulator that records its exchanges."""
 
     def __init__(
-        self, controller: SimulatedController, *, patience: RetryPolicy = HASTY, password: str = "simulated"
+        self,
+        controller: SimulatedController,
+        *,
+        patience: RetryPolicy = QUICK_RETRIES,
+        password: str = "simulated",
     ):
         self.records: list[CallRecord] = []
         super().__init__(
@@ -110,7 +114,7 @@ class Worked(CmlClient):
         return [(record.call, record.result) for record in self.records]
 
 
-async def started(client: CmlClient, topology: str = TWO_ROUTERS, title: str = "a lab") -> str:
+async def import_and_start(client: CmlClient, topology: str = TWO_ROUTERS, title: str = "a lab") -> str:
     """Start a lab and return its id."""
     lab_id = await client.import_lab(topology, title=title)
     await client.start_lab(lab_id)

@@ -13,7 +13,7 @@ from lcm.cml.client.client import CmlClient
 from lcm.cml.client.endpoint import CmlEndpoint
 from lcm.cml.observation.model import ResourceObservation
 from lcm.cml.observation.observer import observe_lab
-from tests.support.cml_environment import HASTY, run
+from tests.support.cml_environment import QUICK_RETRIES, run
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 PARTS = (
@@ -63,7 +63,7 @@ CONNECTOR = {
     "state": "BOOTED",
     "operational": {"cpus": 0, "cpu_limit": 100, "ram": 0, "boot_disk_size": 0, "data_volume": 0},
 }
-ANSWERS: dict[str, Any] = {
+LAB_RESPONSES: dict[str, Any] = {
     "authenticate": "token",
     "system_information": {"version": "2.10.0+build.3", "ready": True},
     "nodes": [ROUTER, SERVER, CONNECTOR],
@@ -106,23 +106,23 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-def answers(**changed: Any) -> dict[str, Any]:
+def lab_responses(**replaced: Any) -> dict[str, Any]:
     """Return the responses with some replaced."""
-    return {**copy.deepcopy(ANSWERS), **changed}
+    return {**copy.deepcopy(LAB_RESPONSES), **replaced}
 
 
-def observed(given: dict[str, Any], *, deadline: float = 10.0) -> ResourceObservation:
+def observation_from(responses: dict[str, Any], *, deadline: float = 10.0) -> ResourceObservation:
     """Return the observation of a worker with these responses; bytes are sent unchanged."""
 
-    def answer(request: httpx.Request) -> httpx.Response:
-        value = given[request.url.path.rpartition("/")[2]]
+    def respond(request: httpx.Request) -> httpx.Response:
+        value = responses[request.url.path.rpartition("/")[2]]
         if isinstance(value, httpx.Response):
             return value
         return httpx.Response(200, content=value if isinstance(value, bytes) else json.dumps(value).encode())
 
-    async def go() -> ResourceObservation:
+    async def observe() -> ResourceObservation:
         worker = CmlEndpoint("w1", "https://cml.test", "admin", "secret")
-        async with CmlClient(worker, patience=HASTY, transport=httpx.MockTransport(answer)) as cml:
+        async with CmlClient(worker, patience=QUICK_RETRIES, transport=httpx.MockTransport(respond)) as cml:
             return await observe_lab(cml, "lab-1", controller="test", deadline=deadline, now=lambda: NOW)
 
-    return run(go())
+    return run(observe())

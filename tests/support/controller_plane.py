@@ -251,7 +251,7 @@ class Plane:
         return [port["port"] for slot in details for port in slot["ports"] if port["session"] in session_ids]
 
     def _bootstrap(self) -> dict[str, Any]:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "manage.py", "shell", "--no-imports", "-c", BOOTSTRAP],
             cwd=ROOT,
             env=self.lcm._environment(),
@@ -259,7 +259,7 @@ class Plane:
             text=True,
             timeout=60,
         )
-        line = next((line for line in done.stdout.splitlines() if line.startswith("READ ")), None)
-        assert line, done.stdout + done.stderr
+        line = next((line for line in result.stdout.splitlines() if line.startswith("READ ")), None)
+        assert line, result.stdout + result.stderr
         found: dict[str, Any] = json.loads(line.removeprefix("READ "))
         return found

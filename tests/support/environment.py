@@ -9,6 +9,6 @@ SETTINGS = frozenset(setting.name for group in GROUPS.values() for setting in gr
 
 def clean_environment(**settings: str | None) -> dict[str, str]:
     """Return the current environment with only these LCM settings."""
-    kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    given = {name: value for name, value in settings.items() if value is not None}
-    return {**kept, "SECRET_KEY": "test-" + "x" * 60, **given}
+    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    overrides = {name: value for name, value in settings.items() if value is not None}
+    return {**environment, "SECRET_KEY": "test-" + "x" * 60, **overrides}

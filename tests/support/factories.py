@@ -106,8 +106,8 @@ def make_person(username: str, role: Role = Role.NONE, **fields: Any) -> User:
 
 
 def make_project(domain: str, name: str, *members: User) -> Project:
-    found, _ = Domain.objects.get_or_create(name=domain)
-    project = ProjectFactory(domain=found, name=name)
+    domain_row, _ = Domain.objects.get_or_create(name=domain)
+    project = ProjectFactory(domain=domain_row, name=name)
     for member in members:
         Membership.objects.create(project=project, user=member)
     return project

@@ -9,41 +9,43 @@ import httpx
 
 from lcm.cml.client.client import CmlClient
 from lcm.cml.client.endpoint import CmlEndpoint
-from tests.support.cml_environment import HASTY
+from tests.support.cml_environment import QUICK_RETRIES
 
-Answer = httpx.Response | Exception
+ScriptedResponse = httpx.Response | Exception
 
 
-class Scripted:
+class ScriptedWorker:
     """Returns the responses of a path in order and repeats the last one; accepts every sign-in."""
 
-    def __init__(self, **answers: list[Answer]) -> None:
-        self.answers = answers
-        self.seen: list[tuple[str, str]] = []
+    def __init__(self, **responses: list[ScriptedResponse]) -> None:
+        self.responses = responses
+        self.requests: list[tuple[str, str]] = []
         self.tokens: list[str] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         name = request.url.path.rpartition("/")[2]
-        self.seen.append((request.method, name))
+        self.requests.append((request.method, name))
         self.tokens.append(request.headers.get("Authorization", "").removeprefix("Bearer "))
-        waiting = self.answers.get(name)
-        if waiting is None:
+        remaining = self.responses.get(name)
+        if remaining is None:
             return (
-                ok(f"token-{len(self.seen)}")
+                ok(f"token-{len(self.requests)}")
                 if name == "authenticate"
                 else ok({"version": "2.10.0", "ready": True})
             )
-        answer = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+        response = remaining.pop(0) if len(remaining) > 1 else remaining[0]
+        if isinstance(response, Exception):
+            raise response
+        return httpx.Response(response.status_code, headers=response.headers, content=response.content)
 
     def count(self, name: str) -> int:
-        return sum(call == name for _, call in self.seen)
+        return sum(call == name for _, call in self.requests)
 
-    def client(self, **more: Any) -> CmlClient:
+    def client(self, **options: Any) -> CmlClient:
         worker = CmlEndpoint("w1", "https://cml.test", "admin", "secret")
-        return CmlClient(worker, transport=httpx.MockTransport(self), **{"patience": HASTY, **more})
+        return CmlClient(
+            worker, transport=httpx.MockTransport(self), **{"patience": QUICK_RETRIES, **options}
+        )
 
 
 def ok(value: Any) -> httpx.Response:

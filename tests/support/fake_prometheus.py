@@ -30,8 +30,8 @@ class ReceivedQuery:
 
     @property
     def kind(self) -> str:
-        for kind, word in (("rate", "rate("), ("diff", "increase("), ("busiest", "topk(")):
-            if word in self.query:
+        for kind, function in (("rate", "rate("), ("diff", "increase("), ("busiest", "topk(")):
+            if function in self.query:
                 return kind
         return "gauge"
 
@@ -49,9 +49,9 @@ class FakeResponse:
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
 
-def vector(*samples: tuple[dict[str, str], Any], **more: Any) -> dict[str, Any]:
+def vector(*samples: tuple[dict[str, str], Any], **fields: Any) -> dict[str, Any]:
     result = [{"metric": labels, "value": [time.time(), str(value)]} for labels, value in samples]
-    return {"status": "success", "data": {"resultType": "vector", "result": result}, **more}
+    return {"status": "success", "data": {"resultType": "vector", "result": result}, **fields}
 
 
 def matrix(*lines: tuple[dict[str, str], list[tuple[float, float]]]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def matrix(*lines: tuple[dict[str, str], list[tuple[float, float]]]) -> dict[str
     return {"status": "success", "data": {"resultType": "matrix", "result": result}}
 
 
-def refused(kind: str, error: str) -> dict[str, Any]:
+def error_body(kind: str, error: str) -> dict[str, Any]:
     return {"status": "error", "errorType": kind, "error": error}
 
 
@@ -69,28 +69,28 @@ def gauge(kernel: str, metric: str, value: float, value_type: str = "current", *
     return {"kernel_id": kernel, "metric": metric, "value_type": value_type, "stat": "now", **labels}, value
 
 
-def read_at(kernel: str, moment: float, **labels: str) -> Any:
+def last_read(kernel: str, moment: float, **labels: str) -> Any:
     return {"kernel_id": kernel, "stat": "seen", **labels}, moment
 
 
-def grown(kernel: str, metric: str, value: float, **labels: str) -> Any:
+def increase(kernel: str, metric: str, value: float, **labels: str) -> Any:
     return {"kernel_id": kernel, "metric": metric, **labels}, value
 
 
 @dataclass
 class FakePrometheus:
-    """`answer` returns the response to each query; queries may be concurrent."""
+    """`respond` returns the response to each query; queries may be concurrent."""
 
     url: str
-    answer: Callable[[ReceivedQuery], FakeResponse]
-    asked: list[ReceivedQuery] = field(default_factory=list)
+    respond: Callable[[ReceivedQuery], FakeResponse]
+    queries: list[ReceivedQuery] = field(default_factory=list)
 
 
 def always(response: FakeResponse) -> Callable[[ReceivedQuery], FakeResponse]:
     return lambda _: response
 
 
-def usual(query: ReceivedQuery) -> FakeResponse:
+def healthy_response(query: ReceivedQuery) -> FakeResponse:
     """Return responses for one healthy kernel."""
     if query.path.endswith("query_range"):
         start, step = float(query.form["start"]), float(query.form["step"])
@@ -98,9 +98,9 @@ def usual(query: ReceivedQuery) -> FakeResponse:
         points = [(start + step * index, 0.5 + index / 10) for index in range(5)]
         return FakeResponse(matrix(({"kernel_id": K1, "metric": metric}, points)))
     if query.kind == "rate":
-        return FakeResponse(vector(grown(K1, "net_rx", 2048.0), grown(K1, "net_tx", 1024.0)))
+        return FakeResponse(vector(increase(K1, "net_rx", 2048.0), increase(K1, "net_tx", 1024.0)))
     if query.kind == "diff":
-        return FakeResponse(vector(grown(K1, "disk_read", 6000.0)))
+        return FakeResponse(vector(increase(K1, "disk_read", 6000.0)))
     return FakeResponse(
         vector(
             gauge(K1, "cpu_util", 1.5),
@@ -110,14 +110,14 @@ def usual(query: ReceivedQuery) -> FakeResponse:
             gauge(K1, "cpu_util", 1.2, stat="avg"),
             gauge(K1, "mem", 512.0),
             gauge(K1, "mem", 1024.0, "capacity"),
-            read_at(K1, time.time() - 1),
+            last_read(K1, time.time() - 1),
         )
     )
 
 
 @contextmanager
 def run_fake_prometheus(
-    answer: Callable[[ReceivedQuery], FakeResponse] = usual, certificate: str = ""
+    respond: Callable[[ReceivedQuery], FakeResponse] = healthy_response, certificate: str = ""
 ) -> Iterator[FakePrometheus]:
     """Run the fake server; with a certificate it uses TLS."""
 
@@ -131,8 +131,8 @@ def run_fake_prometheus(
                 {name: values[0] for name, values in parse_qs(body).items()},
                 {name.lower(): value for name, value in self.headers.items()},
             )
-            made.asked.append(query)
-            response = made.answer(query)
+            fake.queries.append(query)
+            response = fake.respond(query)
             time.sleep(response.delay)
             content = response.content()
             self.send_response(response.status)
@@ -140,10 +140,10 @@ def run_fake_prometheus(
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             try:
-                for piece in (
+                for chunk in (
                     [content[at : at + 1] for at in range(len(content))] if response.drip else [content]
                 ):
-                    self.wfile.write(piece)
+                    self.wfile.write(chunk)
                     time.sleep(response.drip)
             except OSError:
                 self.close_connection = True
@@ -157,11 +157,11 @@ def run_fake_prometheus(
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    made = FakePrometheus(f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", answer)
+    fake = FakePrometheus(f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", respond)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
-        yield made
+        yield fake
     finally:
         server.shutdown()
         server.server_close()

@@ -20,7 +20,7 @@ from scheduling.models import Phase, Pool, PortAllocation, Reservation, Slot, Sl
 
 CONTROLLER = Actor("controller eu-1")
 HOUR = timedelta(hours=1)
-WAY = (
+STATUSES = (
     SessionStatus.SCHEDULED,
     SessionStatus.INSTANTIATING,
     SessionStatus.READY,
@@ -37,7 +37,7 @@ def seen(
     storage: int | None = 4096,
     ports: Mapping[str, int] | None = None,
     nodes: int = 3,
-    **more: Any,
+    **fields: Any,
 ) -> dict[str, Any]:
     """Return the JSON of an observation; the small lab holds 4 cores, 3.5 GB and 7 GB."""
     observation = ResourceObservation(
@@ -56,12 +56,12 @@ def seen(
         actual_node_count=nodes,
         node_definitions_used=("iosv",),
         observed_ports=None if ports is None else dict(ports),
-        **more,
+        **fields,
     )
     return observation.to_dict()  # type: ignore[return-value]
 
 
-def node(index: int, cpu: str | None, memory: int | None, of: int) -> NodeObservation:
+def node(index: int, cpu: str | None, memory: int | None, node_count: int) -> NodeObservation:
     return NodeObservation(
         node_id=f"n{index}",
         label=f"r{index + 1}",
@@ -71,8 +71,8 @@ def node(index: int, cpu: str | None, memory: int | None, of: int) -> NodeObserv
         cpu_cores=Decimal(1),
         ram_mb=1024,
         storage_mb=2048,
-        used_cpu_cores=None if cpu is None else (Decimal(cpu) / of).quantize(Decimal("0.01")),
-        used_memory_mb=None if memory is None else memory // of,
+        used_cpu_cores=None if cpu is None else (Decimal(cpu) / node_count).quantize(Decimal("0.01")),
+        used_memory_mb=None if memory is None else memory // node_count,
         interfaces=(
             InterfaceObservation(interface_id="i0", label="Gi0/0", state="STARTED", ip4=("10.0.0.1",)),
         ),
@@ -93,11 +93,11 @@ def on_slot(session: LabletSession, *, number: int = 1, ports: Mapping[str, int]
             "storage_gb": 500,
         },
     )
-    held = {"phase": Phase.READY, "slot": slot}
-    if not Reservation.objects.filter(session=session).update(**held):
+    assignment = {"phase": Phase.READY, "slot": slot}
+    if not Reservation.objects.filter(session=session).update(**assignment):
         amounts = vars(resources_of(session.revision))
         Reservation.objects.create(
-            session=session, pool=pool, created_at=session.created_at, **amounts, **held
+            session=session, pool=pool, created_at=session.created_at, **amounts, **assignment
         )
     Slot.objects.filter(pk=slot.pk).update(lease_count=slot.lease_count + 1)
     slot.refresh_from_db()
@@ -110,7 +110,7 @@ def on_slot(session: LabletSession, *, number: int = 1, ports: Mapping[str, int]
     return slot
 
 
-def lived(
+def make_past_session(
     definition: LabletDefinition,
     project: Project,
     owner: User,
@@ -120,26 +120,26 @@ def lived(
     until: SessionStatus = SessionStatus.COLLECTING,
 ) -> LabletSession:
     """Create a session that ran for a while and has this status; written without the services."""
-    begun = ended - length
+    started_at = ended - length
     session = LabletSession.objects.create(
         definition=definition,
         revision=definition.current_revision,
         owner=owner,
         project=project,
-        starts_at=begun,
-        ends_at=begun + 2 * HOUR,
+        starts_at=started_at,
+        ends_at=started_at + 2 * HOUR,
         status=until,
         status_since=ended,
         pool=definition.pool,
-        created_at=begun,
+        created_at=started_at,
     )
-    steps = WAY[: WAY.index(until) + 1]
+    steps = STATUSES[: STATUSES.index(until) + 1]
     SessionTransition.objects.bulk_create(
         [
             SessionTransition(
                 session=session,
                 to_status=step,
-                at=ended if step == SessionStatus.COLLECTING else begun,
+                at=ended if step == SessionStatus.COLLECTING else started_at,
                 actor="LCM",
                 attempt=1,
             )

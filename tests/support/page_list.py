@@ -128,20 +128,22 @@ def log_in(page: Page, person: str, password: str = "") -> None:
 
 def real_paths(page: Page) -> list[str]:
     """Return the pages with ids of existing objects; create missing objects or leave their pages out."""
-    request_session(page, far_off=True)
-    making = {"job": _start_a_job, "token": _make_a_token}
-    for kind in set(making) - set(places(page)):
-        making[kind](page)
-    return filled(places(page))
+    request_session(page, is_advance_booking=True)
+    creators = {"job": _start_a_job, "token": _make_a_token}
+    for kind in set(creators) - set(example_ids(page)):
+        creators[kind](page)
+    return filled_paths(example_ids(page))
 
 
-def request_session(page: Page, definition: str = "ccna-ospf-basics v1.0", *, far_off: bool = False) -> None:
+def request_session(
+    page: Page, definition: str = "ccna-ospf-basics v1.0", *, is_advance_booking: bool = False
+) -> None:
     """Request a session and end on its page; an advance booking stays pending."""
     page.goto("/sessions/new")
     page.get_by_label("Definition").fill(definition)
     page.get_by_label("Project").fill("academy / ccna-spring")
     page.get_by_label("Owner").fill("ccna-spring-01")
-    if far_off:
+    if is_advance_booking:
         page.get_by_label(re.compile("^Starts")).fill("2035-01-02T08:00")
         page.get_by_label(re.compile("^Ends")).fill("2035-01-02T09:00")
     page.get_by_role("button", name="Request session").click()
@@ -171,11 +173,11 @@ def show(page: Page, path: str) -> None:
     page.wait_for_function("() => !document.querySelector('[hx-trigger=load], .htmx-request')")
 
 
-def filled(known: dict[str, str], addresses: Sequence[str] = PAGES) -> list[str]:
-    return [path.format(**known) for path in addresses if set(re.findall(r"{(\w+)}", path)) <= set(known)]
+def filled_paths(ids: dict[str, str], addresses: Sequence[str] = PAGES) -> list[str]:
+    return [path.format(**ids) for path in addresses if set(re.findall(r"{(\w+)}", path)) <= set(ids)]
 
 
-def places(page: Page) -> dict[str, str]:
+def example_ids(page: Page) -> dict[str, str]:
     """Return the id of one existing object of each kind."""
     first = {kind: _first(page, path) for kind, path in LISTS.items()}
     return {kind: key for kind, key in first.items() if key}

@@ -29,11 +29,11 @@ class Part:
         return ["-n", str(self.workers), "--dist", "loadgroup"]
 
     def run(self, extra: Sequence[str]) -> "Outcome":
-        left_out = f" without {', '.join(self.without)}" if self.without else ""
-        print(f"\n=== {self.name}{left_out} ===", flush=True)
-        begun = time.monotonic()
+        suffix = f" without {', '.join(self.without)}" if self.without else ""
+        print(f"\n=== {self.name}{suffix} ===", flush=True)
+        start = time.monotonic()
         code = subprocess.run(self.command(extra), env=dict(self.env)).returncode
-        return Outcome(f"{self.name}{left_out}", code, time.monotonic() - begun)
+        return Outcome(f"{self.name}{suffix}", code, time.monotonic() - start)
 
 
 @dataclass(frozen=True)

@@ -97,14 +97,14 @@ class PrivateServer:
             "--no-locale",
             "--no-sync",
         ]
-        done = subprocess.run(
+        result = subprocess.run(
             [programs / "initdb", "-D", self.folder / "data", "-U", "lcm", *options],
             **as_user,
             capture_output=True,
             text=True,
         )
-        if done.returncode != 0:
-            raise Missing(f"PostgreSQL: {programs / 'initdb'} failed: {done.stderr.strip()}")
+        if result.returncode != 0:
+            raise Missing(f"PostgreSQL: {programs / 'initdb'} failed: {result.stderr.strip()}")
 
     def _launch(self, programs: Path, settings: dict[str, str], as_user: dict[str, Any]) -> None:
         options = [f"--{name}={value}" for name, value in settings.items()]

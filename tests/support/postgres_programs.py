@@ -38,10 +38,10 @@ def _copy(wheel: Path, scratch: Path) -> Path:
 
 def _may_run(folder: Path, as_user: dict[str, Any]) -> bool:
     try:
-        done = subprocess.run([folder / "initdb", "--version"], **as_user, capture_output=True)
+        result = subprocess.run([folder / "initdb", "--version"], **as_user, capture_output=True)
     except OSError:
         return False
-    return done.returncode == 0
+    return result.returncode == 0
 
 
 def _installed() -> Iterator[Path]:

@@ -26,7 +26,7 @@ class SimulatorClient:
         assert reply.status == 200, reply
         return json.loads(reply.body)
 
-    def imported(self, topology: str, title: str = "a lab") -> str:
+    def import_lab(self, topology: str, title: str = "a lab") -> str:
         return json.loads(self("POST", "/import", topology, title=title).body)["id"]
 
 

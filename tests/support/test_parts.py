@@ -37,9 +37,9 @@ def test_marks_become_a_pytest_expression() -> None:
     assert "-m" not in Part("PostgreSQL", {}).command([])[3:]
 
 
-@pytest.mark.parametrize(("code", "words"), [(0, "passed in 3 s"), (1, "FAILED (pytest exit code 1) in 3 s")])
-def test_an_outcome_shows_result_and_duration(code: int, words: str) -> None:
-    assert str(Outcome("SQLite", code, 3.2)) == f"SQLite: {words}"
+@pytest.mark.parametrize(("code", "text"), [(0, "passed in 3 s"), (1, "FAILED (pytest exit code 1) in 3 s")])
+def test_an_outcome_shows_result_and_duration(code: int, text: str) -> None:
+    assert str(Outcome("SQLite", code, 3.2)) == f"SQLite: {text}"
 
 
 @pytest.mark.xdist_group("together")

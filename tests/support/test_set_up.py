@@ -15,7 +15,7 @@ from tests.support.parts import Outcome, Part
 
 
 @contextmanager
-def a_server() -> Iterator[str]:
+def fake_server() -> Iterator[str]:
     yield "somewhere"
 
 
@@ -24,7 +24,7 @@ def no_browser() -> NoReturn:
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def started_parts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the parts that were run, on a machine without a browser."""
     names: list[str] = []
 
@@ -33,7 +33,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return Outcome(part.name, 0, 1)
 
     for name in ("valkey_server", "postgres_server"):
-        monkeypatch.setattr(module, name, a_server)
+        monkeypatch.setattr(module, name, fake_server)
     for name in ("valkey_version", "postgres_version", "program_version", "playwright_version"):
         monkeypatch.setattr(module, name, Mock(return_value="1.0, here"))
     monkeypatch.setattr(module, "prometheus", lambda: "/programs")
@@ -50,11 +50,11 @@ def test_missing_programs_are_listed_first_and_fail_a_run_in_ci(
     environ: dict[str, str],
     code: int,
     parts: list[str],
-    ran: list[str],
+    started_parts: list[str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert module.main([], environ) == code
-    assert ran == parts
+    assert started_parts == parts
     begun = capsys.readouterr().out.partition("Summary")[0]
     assert begun.splitlines()[:6] == [
         "The tests run on",
@@ -67,19 +67,19 @@ def test_missing_programs_are_listed_first_and_fail_a_run_in_ci(
 
 
 @pytest.mark.parametrize(
-    ("answers", "found"), [([""], {}), (["libatomic.so.1: cannot open", ""], {"LD_LIBRARY_PATH": "/lib/a"})]
+    ("failures", "found"), [([""], {}), (["libatomic.so.1: cannot open", ""], {"LD_LIBRARY_PATH": "/lib/a"})]
 )
 def test_the_driver_gets_the_library_that_a_minimal_machine_lacks(
-    answers: list[str], found: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    failures: list[str], found: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
-    monkeypatch.setattr(chromium, "_driver_fails", Mock(side_effect=answers))
+    monkeypatch.setattr(chromium, "driver_failure", Mock(side_effect=failures))
     monkeypatch.setattr(type(LIBATOMIC), "download", Mock(return_value=Path("/lib/a/libatomic.so.1")))
     assert driver_environment() == found
 
 
 def test_a_driver_that_does_not_start_is_reported_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chromium, "_driver_fails", Mock(return_value="no libatomic.so.1"))
+    monkeypatch.setattr(chromium, "driver_failure", Mock(return_value="no libatomic.so.1"))
     monkeypatch.setattr(type(LIBATOMIC), "download", Mock(return_value=Path("/lib/a/libatomic.so.1")))
     with pytest.raises(Missing, match=r"^Playwright: its driver does not start: no libatomic.so.1$"):
         driver_environment()

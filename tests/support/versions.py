@@ -35,5 +35,5 @@ def playwright_version(variables: Mapping[str, str]) -> str:
 
 
 def _first_line(argv: list[str], env: Mapping[str, str]) -> str:
-    done = subprocess.run(argv, env=env, capture_output=True, text=True)
-    return next(iter((done.stdout or done.stderr).strip().splitlines()), "version unknown")
+    result = subprocess.run(argv, env=env, capture_output=True, text=True)
+    return next(iter((result.stdout or result.stderr).strip().splitlines()), "version unknown")

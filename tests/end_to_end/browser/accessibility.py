@@ -68,13 +68,13 @@ def repeated_ids(page: Page) -> list[str]:
 
 def serious(page: Page, *, around: bool = True) -> list[str]:
     """Return serious violations of all rules; `around` includes the navigation and the top bar."""
-    return _found(Axe().run(page, None if around else AROUND, ALL_RULES).response)
+    return _violations(Axe().run(page, None if around else AROUND, ALL_RULES).response)
 
 
 def low_contrast(page: Page, *, around: bool = False) -> list[str]:
     """Return contrast violations in the main content, after `serious`; `around` as there."""
-    return _found(STILL_THERE.run(page, None if around else "main", CONTRAST).response)
+    return _violations(STILL_THERE.run(page, None if around else "main", CONTRAST).response)
 
 
-def _found(response: dict[str, Any]) -> list[str]:
+def _violations(response: dict[str, Any]) -> list[str]:
     return [each["id"] for each in response["violations"] if each["impact"] in ("serious", "critical")]

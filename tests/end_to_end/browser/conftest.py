@@ -36,10 +36,10 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """LCM as in production (no DEBUG), with the demo fleet."""
     folder: Path = tmp_path_factory.mktemp("plane")
     settings = {"DEMO_LIVE": "false", "API_RATE": "10000/min"}
-    with control_plane(folder / "data", free_address(), **settings) as made:
-        made.load_demo()
-        made.start_and_wait()
-        yield made
+    with control_plane(folder / "data", free_address(), **settings) as plane:
+        plane.load_demo()
+        plane.start_and_wait()
+        yield plane
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def complaints() -> list[str]:
+def console_errors() -> list[str]:
     """Console messages of the browser: errors and violations of the content security policy."""
     return []
 
@@ -64,7 +64,7 @@ def logged_in() -> dict[str | None, list[Any]]:
 
 
 @pytest.fixture(scope="module")
-def spare() -> dict[str, list[BrowserContext]]:
+def spare_contexts() -> dict[str, list[BrowserContext]]:
     """Unused browser contexts by their settings; creating one takes longer than most tests."""
     return defaultdict(list)
 
@@ -73,21 +73,26 @@ def spare() -> dict[str, list[BrowserContext]]:
 def open_page(
     plane: ControlPlane,
     chromium: Browser,
-    complaints: list[str],
+    console_errors: list[str],
     logged_in: dict[str | None, list[Any]],
-    spare: dict[str, list[BrowserContext]],
+    spare_contexts: dict[str, list[BrowserContext]],
 ) -> Iterator[Callable[..., Page]]:
     """`open_page("admin", "/sessions/")`: a new, logged-in page; fails on console errors."""
     used: list[tuple[str, BrowserContext]] = []
 
     def make(person: str | None, path: str = "/", **options: Any) -> Page:
         settings: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, **options}
-        context = spare[repr(settings)].pop() if spare[repr(settings)] else new_context(settings)
+        context = (
+            spare_contexts[repr(settings)].pop() if spare_contexts[repr(settings)] else new_context(settings)
+        )
         used.append((repr(settings), context))
         context.add_cookies(logged_in.get(person, []))
         page = context.new_page()
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda message: console_errors.append(message.text) if message.type == "error" else None,
+        )
+        page.on("pageerror", lambda error: console_errors.append(str(error)))
         page.goto(path)
         if person and "/login" in page.url:
             log_in(page, person)
@@ -109,5 +114,5 @@ def open_page(
             page.wait_for_load_state()
             page.close()
         context.clear_cookies()
-        spare[settings].append(context)
-    assert complaints == []
+        spare_contexts[settings].append(context)
+    assert console_errors == []

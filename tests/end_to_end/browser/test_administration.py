@@ -41,7 +41,7 @@ def confirm(page: Page, reason: str, button: str) -> None:
 
 
 @WITH_AND_WITHOUT
-def test_a_pool_is_created_edited_and_disabled(script, open_page, complaints):
+def test_a_pool_is_created_edited_and_disabled(script, open_page, console_errors):
     page = open_page("admin", java_script_enabled=script)
     name = make_pool(page)
     page.get_by_role("link", name="Edit", exact=True).click()
@@ -71,7 +71,7 @@ def test_a_pool_is_created_edited_and_disabled(script, open_page, complaints):
     expect(
         page.locator(".badge", has_text="Off").or_(page.locator(".badge", has_text="Disabled"))
     ).to_be_visible()
-    complaints.clear()  # Chromium reports the 422 of a form as a failed resource
+    console_errors.clear()  # Chromium reports the 422 of a form as a failed resource
 
 
 def test_slots_are_cordoned_together_and_drained(open_page):
@@ -165,7 +165,7 @@ def test_a_token_is_rotated(open_page):
     new = page.get_by_label("Key").input_value()
     assert new != old
     for key, status in ((old, 401), (new, 200)):
-        answer = page.request.get("/api/lablet-sessions/", headers={"Authorization": f"Bearer {key}"})
-        assert answer.status == status
+        response = page.request.get("/api/lablet-sessions/", headers={"Authorization": f"Bearer {key}"})
+        assert response.status == status
     page.goto(f"/changes/?q={name}")
     expect(page.locator("tbody")).to_contain_text("It was in a mail")

@@ -16,7 +16,16 @@ from tests.end_to_end.browser.accessibility import (
     serious,
 )
 from tests.end_to_end.browser.weight import too_heavy
-from tests.support.page_list import PAGES, PANELS, filled, log_in, places, real_paths, request_session, show
+from tests.support.page_list import (
+    PAGES,
+    PANELS,
+    example_ids,
+    filled_paths,
+    log_in,
+    real_paths,
+    request_session,
+    show,
+)
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -32,10 +41,12 @@ def paths(plane, chromium) -> list[str]:
     log_in(page, "admin")
     found = real_paths(page)
     assert len(found) == len(PAGES)
-    alone = [path for path in filled(places(page), PANELS) if "<main" in page.request.get(path).text()]
-    assert alone
+    standalone = [
+        path for path in filled_paths(example_ids(page), PANELS) if "<main" in page.request.get(path).text()
+    ]
+    assert standalone
     context.close()
-    return [*found, *alone]
+    return [*found, *standalone]
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -45,23 +56,23 @@ def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(part, paths, o
     found = {}
     for path in paths[part::PARTS]:
         show(page, path)
-        wrong = [*(f"{each} twice" for each in repeated_ids(page)), *too_heavy(page)]
+        problems = [*(f"{each} twice" for each in repeated_ids(page)), *too_heavy(page)]
         is_first = path == paths[part]
         page.set_viewport_size({"width": 390, "height": 844})
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > 390:
-            wrong.append(f"{width} px wide")
+            problems.append(f"{width} px wide")
         if is_first:
-            wrong += [f"{each} on a phone" for each in serious(page)]
+            problems += [f"{each} on a phone" for each in serious(page)]
         page.set_viewport_size({"width": 1280, "height": 900})
-        wrong += [f"cut off: {each}" for each in cut_off(page)]
+        problems += [f"cut off: {each}" for each in cut_off(page)]
         keep_one_of_each_kind(page)
-        wrong += serious(page, around=is_first)
+        problems += serious(page, around=is_first)
         page.emulate_media(color_scheme="dark")
-        wrong += [f"{each} in dark" for each in low_contrast(page, around=is_first)]
+        problems += [f"{each} in dark" for each in low_contrast(page, around=is_first)]
         page.emulate_media(color_scheme="light")
-        if wrong:
-            found[path] = wrong
+        if problems:
+            found[path] = problems
     assert found == {}
 
 
@@ -77,7 +88,7 @@ def test_axe_finds_nothing_serious_before_logging_in(open_page):
     assert in_both_themes(open_page(None, "/login", reduced_motion="reduce")) == []
 
 
-def test_axe_finds_nothing_serious_in_menus_dialogs_and_refusals(open_page, complaints):
+def test_axe_finds_nothing_serious_in_menus_dialogs_and_refusals(open_page, console_errors):
     page = open_page("operator", "/sessions/?status=PENDING", reduced_motion="reduce")
     page.locator("summary", has_text="Status").click()
     expect(page.get_by_role("checkbox", name="Scheduled")).to_be_visible()
@@ -92,8 +103,8 @@ def test_axe_finds_nothing_serious_in_menus_dialogs_and_refusals(open_page, comp
     dialog.get_by_role("button", name="Cancel 1 session").click()
     expect(dialog.locator(".field-error")).to_be_visible()
     assert in_both_themes(page) == []
-    assert all("422" in text for text in complaints)
-    complaints.clear()
+    assert all("422" in text for text in console_errors)
+    console_errors.clear()
 
 
 def test_the_keyboard_stays_in_a_dialog(open_page):
@@ -177,47 +188,47 @@ def test_everything_works_without_javascript(open_page):
     expect(page.locator(".toast")).to_contain_text("1 session cancelled")
     page.get_by_role("button", name="Dark").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    request_session(page, far_off=True)
+    request_session(page, is_advance_booking=True)
     page.get_by_role("link", name="Cancel…").click()
     page.get_by_label("Reason").fill("No longer needed")
     page.get_by_role("button", name="Cancel session").click()
     expect(page.locator(".badge", has_text="Cancelled")).to_be_visible()
 
 
-def kind_of(path: str) -> str:
+def path_kind(path: str) -> str:
     """Return a URL without ids and query."""
     return re.sub(r"[0-9a-f-]{36}|\d+|[?].*", "*", path)
 
 
-def is_whole(text: str) -> bool:
+def is_complete(text: str) -> bool:
     """The page has a title, and lazy panels are links to pages of their own."""
     later = re.findall(r'hx-get="([^"]+)" hx-trigger="load"', text)
     return "<h1" in text and set(later) <= set(re.findall(r'href="([^"]+)"', text))
 
 
 def test_every_link_leads_to_a_page_that_works_without_javascript_and_complies_with_the_content_policy(
-    paths, open_page, complaints
+    paths, open_page, console_errors
 ):
     """Follow every link that the highest role can reach; visit each kind of page once."""
     page = open_page("admin", "/")
-    page.context.on("weberror", lambda error: complaints.append(str(error.error)))
-    walked = {kind_of(path) for path in paths}
-    waiting, kinds, wrong = ["/", *paths], set(), []
+    page.context.on("weberror", lambda error: console_errors.append(str(error.error)))
+    walked = {path_kind(path) for path in paths}
+    waiting, kinds, problems = ["/", *paths], set(), []
     while waiting:
         path = waiting.pop()
-        if kind_of(path) in kinds:
+        if path_kind(path) in kinds:
             continue
-        kinds.add(kind_of(path))
-        answer = page.request.get(path)
-        text = answer.text()
-        if not answer.ok or not is_whole(text):
-            wrong.append(path)
-        if kind_of(path) not in walked:
+        kinds.add(path_kind(path))
+        response = page.request.get(path)
+        text = response.text()
+        if not response.ok or not is_complete(text):
+            problems.append(path)
+        if path_kind(path) not in walked:
             page.goto(path)
         links = [unescape(href) for href in re.findall(r'href="(/[^"#]*)', text)]
         outside = ("/api", "/admin", "/logout", "/static")
         waiting += [href for href in links if not href.startswith(outside) and "format=" not in href]
-    assert wrong == []
+    assert problems == []
     assert len(kinds) > 40
 
 
@@ -236,7 +247,7 @@ def test_the_api_documentation_works_under_its_content_policy(open_page):
     expect(page.get_by_text("/api/lablet-sessions/", exact=True).first).to_be_visible()
 
 
-def test_errors_have_pages(open_page, complaints):
+def test_errors_have_pages(open_page, console_errors):
     page = open_page("viewer", "/no/such/page")
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     page.goto("/tokens/")
@@ -245,8 +256,8 @@ def test_errors_have_pages(open_page, complaints):
     page.context.clear_cookies(name="lcm_csrf")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
-    assert all("Failed to load resource" in text for text in complaints)
-    complaints.clear()
+    assert all("Failed to load resource" in text for text in console_errors)
+    console_errors.clear()
 
 
 def test_a_list_is_sorted_and_selected_on_a_phone_too(open_page):

@@ -34,7 +34,7 @@ def import_definition(page: Page, name: str) -> None:
     expect(page.get_by_role("heading", name=name)).to_be_visible()
 
 
-def test_a_wrong_password_is_reported_in_the_form(open_page, complaints):
+def test_a_wrong_password_is_reported_in_the_form(open_page, console_errors):
     page = open_page(None, "/sessions/")
     expect(page).to_have_url(re.compile(r"/login\?next=/sessions/"))
     page.get_by_label("Name").fill("admin")
@@ -60,20 +60,20 @@ def test_import_a_definition(open_page):
     expect(page.get_by_text(f"{name} v1.0 imported.")).to_be_visible()
     expect(page.get_by_role("img", name="Topology: 5 nodes, 5 links")).to_be_visible()
     expect(page.get_by_role("cell", name="R1_serial")).to_be_visible()
-    needs = parse_topology(TOPOLOGY).requirements
+    requirements = parse_topology(TOPOLOGY).requirements
     lead = page.locator(".page-head .lead").first
-    expect(lead).to_contain_text(f"Requires {needs.cpu_cores.normalize()} cores")
+    expect(lead).to_contain_text(f"Requires {requirements.cpu_cores.normalize()} cores")
 
 
-def test_an_invalid_topology_is_rejected_with_the_locations(open_page, complaints):
+def test_an_invalid_topology_is_rejected_with_the_locations(open_page, console_errors):
     page = open_page("admin", "/definitions/import")
     page.get_by_label("Or paste the topology").fill(
         "nodes:\n- {id: a, label: R1}\n- {id: a, label: R1, node_definition: iosv}"
     )
     page.get_by_role("button", name="Read topology").click()
-    for words in ("nodes[0].node_definition", "nodes[1].label"):
-        expect(page.locator(".field-error", has_text=words)).to_be_visible()
-    complaints.clear()  # Chromium reports the 422 of the form as a failed resource
+    for location in ("nodes[0].node_definition", "nodes[1].label"):
+        expect(page.locator(".field-error", has_text=location)).to_be_visible()
+    console_errors.clear()  # Chromium reports the 422 of the form as a failed resource
 
 
 def wait_until_stable(page: Page) -> None:
@@ -111,7 +111,7 @@ def test_a_closed_dialog_restores_the_focus(open_page):
     expect(button).to_be_focused()
 
 
-def test_an_error_of_a_service_is_shown_in_the_dialog(open_page, complaints):
+def test_an_error_of_a_service_is_shown_in_the_dialog(open_page, console_errors):
     page = open_page("operator")
     request_session(page)
     page.get_by_role("link", name="Extend…").click()
@@ -119,7 +119,7 @@ def test_an_error_of_a_service_is_shown_in_the_dialog(open_page, complaints):
     dialog.get_by_label("New end").fill("2020-01-01T00:00")
     dialog.get_by_role("button", name="Extend session").click()
     expect(dialog.locator(".field-error")).to_contain_text("must be later")
-    complaints.clear()  # Chromium reports the 422 of the form as a failed resource
+    console_errors.clear()  # Chromium reports the 422 of the form as a failed resource
 
 
 def test_suggestions_appear_while_typing(open_page):
@@ -263,17 +263,17 @@ def test_a_token_is_shown_once(open_page):
     page.get_by_role("button", name="Create token").click()
     key = page.get_by_label("Key").input_value()
     assert key.startswith("lcm_")
-    answer = page.request.get("/api/lablet-sessions/", headers={"Authorization": f"Bearer {key}"})
-    assert answer.ok
-    assert {row["pool"] for row in answer.json()["results"]} == {"cml-eu"}
+    response = page.request.get("/api/lablet-sessions/", headers={"Authorization": f"Bearer {key}"})
+    assert response.ok
+    assert {row["pool"] for row in response.json()["results"]} == {"cml-eu"}
     page.get_by_role("link", name="Done").click()
     assert key not in page.content()
     page.get_by_role("row", name=name).get_by_role("link", name="Revoke…").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("Not needed")
     page.get_by_role("button", name="Revoke token").click()
     expect(page.get_by_role("row", name=name)).to_contain_text("Revoked")
-    answer = page.request.get("/api/lablet-sessions/", headers={"Authorization": f"Bearer {key}"})
-    assert answer.status == 401
+    response = page.request.get("/api/lablet-sessions/", headers={"Authorization": f"Bearer {key}"})
+    assert response.status == 401
 
 
 def test_a_row_stays_selected_after_a_search(open_page):

@@ -27,11 +27,11 @@ def live(plane: ControlPlane):
 
     def run(*arguments: object) -> list[list[str]]:
         command = [sys.executable, "-m", "tests.support.observation_seed", *map(str, arguments)]
-        done = subprocess.run(
+        result = subprocess.run(
             command, cwd=ROOT, env=plane._environment(), capture_output=True, text=True, timeout=100
         )
-        assert done.returncode == 0, done.stderr[-2000:]
-        return [line.split() for line in done.stdout.splitlines() if line]
+        assert result.returncode == 0, result.stderr[-2000:]
+        return [line.split() for line in result.stdout.splitlines() if line]
 
     return run
 
@@ -50,8 +50,8 @@ def test_an_over_provisioned_lab_is_reviewed_applied_and_verified(open_page, liv
     definition_page(page, OVER)
     expect(page.get_by_text("CPU, memory and storage are set too high.")).to_be_visible()
     impact, derivation = page.locator("#review-impact"), page.locator("#review-derivation")
-    answer = impact.locator(".impact-value").first
-    expect(answer).to_contain_text("none of 12")
+    impact_text = impact.locator(".impact-value").first
+    expect(impact_text).to_contain_text("none of 12")
 
     # The preview and the chart change with the choice, and typing keeps the focus.
     page.get_by_label("CPU: Avg").check()
@@ -59,7 +59,7 @@ def test_an_over_provisioned_lab_is_reviewed_applied_and_verified(open_page, liv
     value = page.get_by_label("CPU, custom value in cores")
     value.press_sequentially("2")
     expect(page.get_by_label("CPU: custom", exact=True)).to_be_checked()
-    expect(answer).to_contain_text("12 of 12")
+    expect(impact_text).to_contain_text("12 of 12")
     expect(value).to_be_focused()
     expect(page.locator("#chart-cpu_cores .label-proposal")).to_have_text("proposal 2")
     expect(page.locator("#chart-cpu_cores").get_by_role("link").first).to_be_visible()
@@ -68,7 +68,7 @@ def test_an_over_provisioned_lab_is_reviewed_applied_and_verified(open_page, liv
     expect(impact.get_by_role("link").first).to_be_visible()
 
     page.get_by_label("CPU: Recommended").check()
-    expect(answer).to_contain_text("none of 12")
+    expect(impact_text).to_contain_text("none of 12")
     page.get_by_label("Reason").fill("Twelve sessions never came near")
     page.get_by_role("button", name="Apply as revision 2").click()
     expect(page.get_by_text("Revision 2 applied.")).to_be_visible()
@@ -105,7 +105,7 @@ def test_a_reduced_lab_regresses_and_is_reverted(open_page, live):
     expect(page).to_have_url(re.compile("#review-form$"))
 
 
-def test_two_administrators_apply_at_once_and_one_gets_a_conflict(open_page, complaints):
+def test_two_administrators_apply_at_once_and_one_gets_a_conflict(open_page, console_errors):
     first, second = open_page("admin"), open_page("admin")
     for page in (first, second):
         definition_page(page, "ccna-ospf-basics")
@@ -115,7 +115,7 @@ def test_two_administrators_apply_at_once_and_one_gets_a_conflict(open_page, com
     second.get_by_role("button", name="Apply as revision 2").click()
     expect(second.get_by_text("admin applied revision 2 after the preview; review it first.")).to_be_visible()
     expect(second.get_by_label("Reason")).to_have_value("Both of us")
-    complaints.clear()  # Chromium reports the 422 of the form as a failed resource
+    console_errors.clear()  # Chromium reports the 422 of the form as a failed resource
 
 
 def test_a_viewer_sees_the_preview_and_cannot_apply(open_page):
@@ -157,8 +157,8 @@ def observe_as_the_controller(
         json.dumps(body).encode(),
         {"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        return json.load(answer)
+    with urllib.request.urlopen(request, timeout=20) as response:
+        return json.load(response)
 
 
 def test_a_lab_edited_by_hand_is_observed_drifts_and_is_acknowledged(open_page, live, plane):
@@ -169,17 +169,17 @@ def test_a_lab_edited_by_hand_is_observed_drifts_and_is_acknowledged(open_page, 
     page.goto(f"/sessions/{session}/")
     page.get_by_role("button", name="Observe now").click()
     expect(page.get_by_text("Observing…")).to_be_visible()
-    answer = observe_as_the_controller(plane, key, session, {**ports, "by-hand_vnc": 7990})
-    assert answer["port_drift_detected"]
+    response = observe_as_the_controller(plane, key, session, {**ports, "by-hand_vnc": 7990})
+    assert response["port_drift_detected"]
     expect(page.get_by_text(re.compile("completed in"))).to_be_visible()
     line = page.get_by_role("row").filter(has_text="by-hand_vnc")
     expect(line.get_by_text("Leaked")).to_be_visible()
 
     # The port stays reserved on its worker.
-    here = page.url
+    url = page.url
     page.locator("#panel-capacity").get_by_role("link", name=re.compile("^cml-")).click()
     expect(page.locator(".port.is-leaked, .port-swatch.is-leaked").first).to_be_visible()
-    page.goto(here)
+    page.goto(url)
 
     line.get_by_role("link", name="Acknowledge…").click()
     dialog = page.locator("dialog")
@@ -190,7 +190,9 @@ def test_a_lab_edited_by_hand_is_observed_drifts_and_is_acknowledged(open_page, 
     expect(page.get_by_text("“A helper of the teacher”")).to_be_visible()
 
 
-def test_an_observed_port_is_added_to_the_template_and_removed_by_hand(open_page, live, plane, complaints):
+def test_an_observed_port_is_added_to_the_template_and_removed_by_hand(
+    open_page, live, plane, console_errors
+):
     name = "ccna-vlan-trunking"
     [[session, *pairs]] = live("running", name)
     ports = {each: int(port) for each, port in (pair.split("=") for pair in pairs)}
@@ -219,4 +221,4 @@ def test_an_observed_port_is_added_to_the_template_and_removed_by_hand(open_page
     lines.fill(lines.input_value().replace("SW9 https:7443:443", ""))
     dialog.get_by_role("button", name="Apply revision").click()
     expect(page.get_by_text("Ports: removed SW1_https")).to_be_visible()
-    complaints.clear()  # Chromium reports the 422 of the form as a failed resource
+    console_errors.clear()  # Chromium reports the 422 of the form as a failed resource

@@ -14,10 +14,10 @@ pytestmark = pytest.mark.xdist_group("browser")
 README = " ".join((ROOT / "README.md").read_text().split())
 
 
-def in_readme(words: str) -> str:
+def mentioned_in_readme(text: str) -> str:
     """Return a page text after checking that README mentions it in italics."""
-    assert f"*{words}*" in README, words
-    return words
+    assert f"*{text}*" in README, text
+    return text
 
 
 def log_in_as_in_readme(page: Page, output: str) -> None:
@@ -40,24 +40,24 @@ def choose(page: Page, choice: Locator) -> None:
 def test_a_newcomer_finds_a_flagged_definition_and_corrects_it(open_page, plane: ControlPlane):
     page = open_page(None)
     log_in_as_in_readme(page, plane.output)
-    needs = page.get_by_role("region", name=in_readme("Needs attention"))
-    needs.get_by_role("link").filter(has_text=in_readme("to review")).click()
+    attention_panel = page.get_by_role("region", name=mentioned_in_readme("Needs attention"))
+    attention_panel.get_by_role("link").filter(has_text=mentioned_in_readme("to review")).click()
     page.locator("tbody").get_by_role("link").first.click()
     expect(page.locator(".badge", has_text="Needs review")).to_be_visible()
 
-    review = page.get_by_role("form", name=in_readme("Review"))
-    recommended = review.get_by_role("radio", name=f": {in_readme('Recommended')} ", disabled=False)
+    review = page.get_by_role("form", name=mentioned_in_readme("Review"))
+    recommended = review.get_by_role("radio", name=f": {mentioned_in_readme('Recommended')} ", disabled=False)
     expect(recommended).not_to_have_count(0)
     for choice in recommended.all():
         choose(page, choice)
     expect(page.locator("#review-impact")).to_contain_text("Sessions that would exceed it")
-    review.get_by_label(in_readme("Reason")).fill("Past sessions say so")
+    review.get_by_label(mentioned_in_readme("Reason")).fill("Past sessions say so")
     # The first revision in a fresh demo; other tests may have applied some here.
-    in_readme("Apply as revision 2")
+    mentioned_in_readme("Apply as revision 2")
     review.get_by_role("button", name="Apply as revision").click()
     expect(page.get_by_text(re.compile(r"Revision \d+ applied\."))).to_be_visible()
 
-    revisions = page.get_by_role("region", name=in_readme("Revisions"))
+    revisions = page.get_by_role("region", name=mentioned_in_readme("Revisions"))
     expect(revisions.get_by_role("row").filter(has_text="Past sessions say so")).to_be_visible()
-    page.get_by_role("link", name=in_readme("Change log")).click()
+    page.get_by_role("link", name=mentioned_in_readme("Change log")).click()
     expect(page.locator("tbody tr").filter(has_text="Past sessions say so").first).to_be_visible()

@@ -34,25 +34,25 @@ def is_from_htmx(request: Request) -> bool:
 
 def htmx_requests(page: Page) -> list[str]:
     """Record htmx requests from now on; the list grows."""
-    asked: list[str] = []
+    requests: list[str] = []
     page.on(
         "request",
-        lambda request: asked.append(urlsplit(request.url).path) if is_from_htmx(request) else None,
+        lambda request: requests.append(urlsplit(request.url).path) if is_from_htmx(request) else None,
     )
-    return asked
+    return requests
 
 
 def wait_for_reload(page: Page, panel: Locator, path: str, seconds: int) -> None:
     """Advance the clock until the panel has been replaced."""
     panel.evaluate("panel => panel.classList.add('old')")
-    with page.expect_response(lambda answer: has_requested(answer.request, path)):
+    with page.expect_response(lambda response: has_requested(response.request, path)):
         page.clock.fast_forward(seconds * 1000)
     expect(panel).not_to_contain_class("old")
 
 
 @pytest.fixture
-def timed(plane, chromium, open_page):
-    """`timed(person)`: a page with a controllable clock; its browser context is not reused."""
+def page_with_clock(plane, chromium, open_page):
+    """`page_with_clock(person)`: a page with a controllable clock; its browser context is not reused."""
     contexts = []
 
     def make(person: str) -> Page:
@@ -69,8 +69,8 @@ def timed(plane, chromium, open_page):
 
 
 @pytest.fixture
-def timed_page(timed) -> Page:
-    return timed("viewer")
+def viewer_page_with_clock(page_with_clock) -> Page:
+    return page_with_clock("viewer")
 
 
 def test_the_overview_lists_items_that_need_attention_with_links(open_page):
@@ -89,7 +89,7 @@ def test_the_overview_updates_itself(open_page):
     before = updated.get_attribute("datetime")
     line = page.locator(".row-link").first
     line.focus()
-    with page.expect_response(lambda answer: has_requested(answer.request, "/")):
+    with page.expect_response(lambda response: has_requested(response.request, "/")):
         pass
     expect(updated).not_to_have_attribute("datetime", before)
     expect(updated).to_have_text("Updated just now")
@@ -97,28 +97,28 @@ def test_the_overview_updates_itself(open_page):
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("ticks", 10), ("usage", 60)])
-def test_lazy_panels_update_too(timed_page, name, seconds):
-    timed_page.goto("/")
-    panel = timed_page.locator(f"#panel-{name}")
+def test_lazy_panels_update_too(viewer_page_with_clock, name, seconds):
+    viewer_page_with_clock.goto("/")
+    panel = viewer_page_with_clock.locator(f"#panel-{name}")
     expect(panel.locator(".updated")).to_contain_text("Updated")
-    wait_for_reload(timed_page, panel, f"/overview/{name}", seconds)
+    wait_for_reload(viewer_page_with_clock, panel, f"/overview/{name}", seconds)
     expect(panel.locator(".updated")).to_have_text("Updated just now")
 
 
-def test_a_part_that_fails_to_reload_is_marked_as_stale_without_a_toast(timed_page):
-    timed_page.goto("/")
-    updated = timed_page.locator("#live > header .updated")
-    timed_page.route("**/*", lambda route: route.abort())
-    timed_page.clock.run_for(8_000)
+def test_a_part_that_fails_to_reload_is_marked_as_stale_without_a_toast(viewer_page_with_clock):
+    viewer_page_with_clock.goto("/")
+    updated = viewer_page_with_clock.locator("#live > header .updated")
+    viewer_page_with_clock.route("**/*", lambda route: route.abort())
+    viewer_page_with_clock.clock.run_for(8_000)
     expect(updated).to_have_text("Updated 8 s ago")
-    timed_page.clock.run_for(90_000)
+    viewer_page_with_clock.clock.run_for(90_000)
     expect(updated).to_have_text("Stale, updated 1 min ago")
     expect(updated).to_contain_class("is-stale")
-    expect(timed_page.locator(".toast")).to_have_count(0)
+    expect(viewer_page_with_clock.locator(".toast")).to_have_count(0)
 
 
-def test_a_button_keeps_the_focus_when_its_part_reloads(timed):
-    page = timed("operator")
+def test_a_button_keeps_the_focus_when_its_part_reloads(page_with_clock):
+    page = page_with_clock("operator")
     page.goto("/observers/")
     button = page.locator("button", has_text="Run now").nth(2)
     action = button.evaluate("each => each.form.action")
@@ -127,66 +127,66 @@ def test_a_button_keeps_the_focus_when_its_part_reloads(timed):
     assert page.evaluate("document.activeElement.form.action") == action
 
 
-def test_nothing_reloads_behind_a_dialog(timed_page):
-    timed_page.goto("/")
-    asked = htmx_requests(timed_page)
-    timed_page.evaluate("document.getElementById('dialog').showModal()")
-    timed_page.clock.fast_forward(20_000)
-    assert asked == []
-    timed_page.evaluate("document.getElementById('dialog').close()")
-    with timed_page.expect_response(lambda answer: has_requested(answer.request, "/")):
-        timed_page.clock.fast_forward(20_000)
+def test_nothing_reloads_behind_a_dialog(viewer_page_with_clock):
+    viewer_page_with_clock.goto("/")
+    requests = htmx_requests(viewer_page_with_clock)
+    viewer_page_with_clock.evaluate("document.getElementById('dialog').showModal()")
+    viewer_page_with_clock.clock.fast_forward(20_000)
+    assert requests == []
+    viewer_page_with_clock.evaluate("document.getElementById('dialog').close()")
+    with viewer_page_with_clock.expect_response(lambda response: has_requested(response.request, "/")):
+        viewer_page_with_clock.clock.fast_forward(20_000)
 
 
-def test_lazy_panels_stay_when_the_live_part_reloads(timed_page):
-    timed_page.goto("/")
-    panel = timed_page.locator("#panel-ticks")
+def test_lazy_panels_stay_when_the_live_part_reloads(viewer_page_with_clock):
+    viewer_page_with_clock.goto("/")
+    panel = viewer_page_with_clock.locator("#panel-ticks")
     expect(panel.locator(".updated")).to_contain_text("Updated")
     panel.evaluate("panel => panel.classList.add('old')")
-    asked = htmx_requests(timed_page)
-    wait_for_reload(timed_page, timed_page.locator("#live"), "/", 7)
+    requests = htmx_requests(viewer_page_with_clock)
+    wait_for_reload(viewer_page_with_clock, viewer_page_with_clock.locator("#live"), "/", 7)
     expect(panel).to_contain_class("old")
-    wait_for_reload(timed_page, panel, "/overview/ticks", 10)
-    assert asked.count("/overview/ticks") == 1
+    wait_for_reload(viewer_page_with_clock, panel, "/overview/ticks", 10)
+    assert requests.count("/overview/ticks") == 1
 
 
-def test_open_details_stay_open_when_their_panel_reloads(timed_page):
-    timed_page.goto("/")
-    panel = timed_page.locator("#panel-ticks")
+def test_open_details_stay_open_when_their_panel_reloads(viewer_page_with_clock):
+    viewer_page_with_clock.goto("/")
+    panel = viewer_page_with_clock.locator("#panel-ticks")
     panel.locator("summary").click()
-    wait_for_reload(timed_page, panel, "/overview/ticks", 10)
+    wait_for_reload(viewer_page_with_clock, panel, "/overview/ticks", 10)
     expect(panel.locator("details")).to_have_attribute("open", "")
 
 
-def test_panels_load_in_a_hidden_tab_and_polling_pauses(timed_page):
-    timed_page.add_init_script(UNSEEN)
-    timed_page.goto("/")
-    expect(timed_page.locator("#panel-ticks .updated")).to_be_visible()
-    expect(timed_page.locator("#panel-usage .updated")).to_be_visible()
-    asked = htmx_requests(timed_page)
+def test_panels_load_in_a_hidden_tab_and_polling_pauses(viewer_page_with_clock):
+    viewer_page_with_clock.add_init_script(UNSEEN)
+    viewer_page_with_clock.goto("/")
+    expect(viewer_page_with_clock.locator("#panel-ticks .updated")).to_be_visible()
+    expect(viewer_page_with_clock.locator("#panel-usage .updated")).to_be_visible()
+    requests = htmx_requests(viewer_page_with_clock)
     for _ in range(3):
-        timed_page.clock.fast_forward(61_000)
-    assert asked == []
-    timed_page.evaluate("window.unseen = false")
+        viewer_page_with_clock.clock.fast_forward(61_000)
+    assert requests == []
+    viewer_page_with_clock.evaluate("window.unseen = false")
     for _ in range(100):
-        timed_page.clock.fast_forward(61_000)
-        timed_page.wait_for_timeout(100)
-        if set(asked) >= POLLED:
+        viewer_page_with_clock.clock.fast_forward(61_000)
+        viewer_page_with_clock.wait_for_timeout(100)
+        if set(requests) >= POLLED:
             break
-    assert set(asked) >= POLLED
+    assert set(requests) >= POLLED
 
 
-def test_a_polled_panel_loads_once_in_a_hidden_tab(timed_page):
-    timed_page.add_init_script(UNSEEN)
-    timed_page.goto("/profile")
-    asked = htmx_requests(timed_page)
-    timed_page.evaluate(LOADED_AND_POLLED)
-    expect(timed_page.locator("#both")).to_contain_text("Tick duration")
-    timed_page.clock.fast_forward(11_000)
-    assert asked == ["/overview/ticks"]
-    timed_page.evaluate("window.unseen = false")
-    with timed_page.expect_response("**/overview/ticks"):
-        timed_page.clock.fast_forward(11_000)
+def test_a_polled_panel_loads_once_in_a_hidden_tab(viewer_page_with_clock):
+    viewer_page_with_clock.add_init_script(UNSEEN)
+    viewer_page_with_clock.goto("/profile")
+    requests = htmx_requests(viewer_page_with_clock)
+    viewer_page_with_clock.evaluate(LOADED_AND_POLLED)
+    expect(viewer_page_with_clock.locator("#both")).to_contain_text("Tick duration")
+    viewer_page_with_clock.clock.fast_forward(11_000)
+    assert requests == ["/overview/ticks"]
+    viewer_page_with_clock.evaluate("window.unseen = false")
+    with viewer_page_with_clock.expect_response("**/overview/ticks"):
+        viewer_page_with_clock.clock.fast_forward(11_000)
 
 
 def test_the_global_search_finds_a_lab_from_any_page(open_page):
@@ -220,7 +220,7 @@ def test_times_are_shown_in_the_time_zone_of_the_profile(open_page):
 
 def test_an_admin_assigns_and_removes_a_role_in_a_dialog(open_page):
     page = open_page("admin", "/people/?q=ccnp-core-01")
-    for role, role_text, word in (("Viewer", "the role Viewer", "Viewer"), ("None", "no role", "none")):
+    for role, role_text, label in (("Viewer", "the role Viewer", "Viewer"), ("None", "no role", "none")):
         page.get_by_role("link", name="Role…").click()
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Role").select_option(label=role)
@@ -228,7 +228,7 @@ def test_an_admin_assigns_and_removes_a_role_in_a_dialog(open_page):
         dialog.get_by_role("button", name="Save role").click()
         expect(page.locator(".toast")).to_contain_text(f"now has {role_text}")
         page.goto("/people/?q=ccnp-core-01")
-        expect(page.locator("td[data-label=Role]")).to_have_text(word)
+        expect(page.locator("td[data-label=Role]")).to_have_text(label)
 
 
 def test_usage_is_rebuilt_by_a_job_that_shows_its_progress(open_page):

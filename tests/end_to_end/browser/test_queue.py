@@ -14,7 +14,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 def test_a_session_shows_its_wait_reason_and_can_be_simulated(open_page):
     page = open_page("operator", "/sessions/")
-    request_session(page, far_off=True)
+    request_session(page, is_advance_booking=True)
     panel = page.locator("#panel-why")
     expect(panel).to_contain_text("Advance booking. It joins the queue")
     expect(panel).to_contain_text("It is placed as soon as it has joined the queue")
@@ -27,7 +27,7 @@ def test_a_session_shows_its_wait_reason_and_can_be_simulated(open_page):
 
 def test_the_queue_is_filtered_in_place_and_shows_the_last_ticks(open_page):
     page = open_page("operator", "/sessions/")
-    request_session(page, far_off=True)
+    request_session(page, is_advance_booking=True)
     page.get_by_role("link", name="Queue", exact=True).click()
     expect(page.locator("#results")).to_contain_text("in the queue")
     expect(page.get_by_role("heading", name="Last ticks")).to_be_visible()
@@ -38,7 +38,7 @@ def test_the_queue_is_filtered_in_place_and_shows_the_last_ticks(open_page):
 
 def test_on_a_phone_the_queue_position_is_beside_the_check_box(open_page):
     page = open_page("operator", "/sessions/")
-    request_session(page, far_off=True)
+    request_session(page, is_advance_booking=True)
     page.goto("/queue/")
     page.set_viewport_size({"width": 390, "height": 844})
     corners = page.locator("tbody tr").first.locator(".card-corner")
@@ -50,15 +50,15 @@ def test_on_a_phone_the_queue_position_is_beside_the_check_box(open_page):
 
 def test_the_queue_reloads_unless_a_row_is_selected(open_page):
     page = open_page("operator", "/sessions/")
-    request_session(page, far_off=True)
+    request_session(page, is_advance_booking=True)
     page.clock.install()
     page.goto("/queue/")
-    asked = []
-    page.on("request", lambda request: asked.append(request) if request.url.endswith("/queue/?") else None)
+    requests = []
+    page.on("request", lambda request: requests.append(request) if request.url.endswith("/queue/?") else None)
     box = page.locator("tbody .select").first
     box.check()
     page.clock.run_for(11_000)
-    assert asked == []
+    assert requests == []
     box.uncheck()
     page.get_by_role("heading", name="Queue", exact=True).click()
     with page.expect_response(lambda response: response.url.endswith("/queue/?")):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.page_list import places, request_session
+from tests.support.page_list import example_ids, request_session
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -15,7 +15,7 @@ ROLES = ["admin", "operator", "viewer"]
 
 
 @dataclass(frozen=True)
-class Stop:
+class RolePage:
     """A page, a heading that every role sees, and the actions it offers by role."""
 
     path: str
@@ -32,40 +32,40 @@ class Stop:
         return ROLES[ROLES.index("admin" if self.admin else "operator" if self.operator else "viewer") :]
 
 
-STOPS = (
-    Stop("/", "Needs attention", admin=("People", "Tokens")),
-    Stop("/definitions/", "Definitions", admin=("Import", "Activate…", "Deprecate…")),
-    Stop(
+ROLE_PAGES = (
+    RolePage("/", "Needs attention", admin=("People", "Tokens")),
+    RolePage("/definitions/", "Definitions", admin=("Import", "Activate…", "Deprecate…")),
+    RolePage(
         "/definitions/{definition}/",
         "Revisions",
         operator=("New session",),
         admin=("Edit", "Status…", "Delete…", "Revise…"),
     ),
-    Stop("/definitions/{definition}/review", "Review", admin=("Apply as revision", "Exclude…")),
-    Stop("/sessions/", "Sessions", operator=("New session", "Cancel…")),
-    Stop("/sessions/{session}/", "Lifecycle", operator=("Extend…", "Stop…")),
-    Stop("/sessions/{session}/observation", "Planned and observed", operator=("Observe now",)),
-    Stop("/sessions/{waiting}/wait-reasons", "Wait reasons", operator=("Open dry run",)),
-    Stop("/port-drift/", "Port drift", operator=("Acknowledge…",)),
-    Stop("/pools/", "Capacity", admin=("New pool",)),
-    Stop("/pools/{pool}/", "Slots", admin=("Edit", "Edit scheduler")),
-    Stop("/slots/", "Slots", operator=("Cordon…", "Uncordon…", "Drain…")),
-    Stop("/slots/{slot}/", "Port map", operator=("Cordon…", "Labels…", "Drain…")),
-    Stop("/queue/", "Queue", operator=("Dry run",)),
-    Stop("/ticks/{tick}/", "Steps"),
-    Stop(
+    RolePage("/definitions/{definition}/review", "Review", admin=("Apply as revision", "Exclude…")),
+    RolePage("/sessions/", "Sessions", operator=("New session", "Cancel…")),
+    RolePage("/sessions/{session}/", "Lifecycle", operator=("Extend…", "Stop…")),
+    RolePage("/sessions/{session}/observation", "Planned and observed", operator=("Observe now",)),
+    RolePage("/sessions/{waiting}/wait-reasons", "Wait reasons", operator=("Open dry run",)),
+    RolePage("/port-drift/", "Port drift", operator=("Acknowledge…",)),
+    RolePage("/pools/", "Capacity", admin=("New pool",)),
+    RolePage("/pools/{pool}/", "Slots", admin=("Edit", "Edit scheduler")),
+    RolePage("/slots/", "Slots", operator=("Cordon…", "Uncordon…", "Drain…")),
+    RolePage("/slots/{slot}/", "Port map", operator=("Cordon…", "Labels…", "Drain…")),
+    RolePage("/queue/", "Queue", operator=("Dry run",)),
+    RolePage("/ticks/{tick}/", "Steps"),
+    RolePage(
         "/fair-share/",
         "Shares",
         operator=("Calculate now", "Check again"),
         admin=("Policy", "Preview and save…"),
     ),
-    Stop("/observers/", "Lifecycle handlers", operator=("Run now",)),
-    Stop("/controllers/", "Heartbeats", admin=("Tokens",)),
-    Stop("/projects/{project}/", "Members", admin=("Edit…", "Delete…", "Add")),
-    Stop("/changes/", "Change log"),
+    RolePage("/observers/", "Lifecycle handlers", operator=("Run now",)),
+    RolePage("/controllers/", "Heartbeats", admin=("Tokens",)),
+    RolePage("/projects/{project}/", "Members", admin=("Edit…", "Delete…", "Add")),
+    RolePage("/changes/", "Change log"),
 )
 # Button → method and URL of its request.
-Offered = dict[str, tuple[str, str]]
+Actions = dict[str, tuple[str, str]]
 READ = """() => ({
     headings: [...document.querySelectorAll("h1, h2")].map(each => each.textContent.trim()),
     controls: [...document.querySelectorAll("a, button[type=submit]")].map(each => [
@@ -76,49 +76,49 @@ READ = """() => ({
 })"""
 
 
-def offered(page: Page, stop: Stop, path: str) -> Offered:
+def read_actions(page: Page, role_page: RolePage, path: str) -> Actions:
     """Return the labels of all buttons and links on a page."""
     page.goto(path)
     found = page.evaluate(READ)
-    assert stop.heading in found["headings"], path
+    assert role_page.heading in found["headings"], path
     return {name: (method, address) for name, method, address in found["controls"]}
 
 
 def is_refused(page: Page, method: str, address: str) -> bool:
     """Submit as an open form would: with a valid CSRF token, but without the role."""
     token = next(each["value"] for each in page.context.cookies() if each["name"] == "lcm_csrf")
-    answer = page.request.fetch(address, method=method, headers={"X-CSRFToken": token, "Referer": page.url})
-    return answer.status == 403 and "Access denied" in answer.text()
+    response = page.request.fetch(address, method=method, headers={"X-CSRFToken": token, "Referer": page.url})
+    return response.status == 403 and "Access denied" in response.text()
 
 
 def test_each_role_is_offered_what_it_may_do_and_refused_the_rest(open_page):
     """Without JavaScript, so that panels are pages that load immediately."""
     people = {role: open_page(role, java_script_enabled=False) for role in ROLES}
-    request_session(people["operator"], far_off=True)
-    known = places(people["viewer"])
-    wrong = []
-    for stop in STOPS:
-        path = stop.path.format(**known)
-        highest, *lower = stop.roles
-        everything = offered(people[highest], stop, path)
-        asked = stop.offers(highest)
-        assert asked <= set(everything), (path, sorted(everything))
+    request_session(people["operator"], is_advance_booking=True)
+    ids = example_ids(people["viewer"])
+    problems = []
+    for role_page in ROLE_PAGES:
+        path = role_page.path.format(**ids)
+        highest, *lower = role_page.roles
+        actions = read_actions(people[highest], role_page, path)
+        all_actions = role_page.offers(highest)
+        assert all_actions <= set(actions), (path, sorted(actions))
         for role in lower:
-            shown = asked & set(offered(people[role], stop, path))
-            if shown != stop.offers(role):
-                wrong.append(f"{role} on {stop.path} is offered {sorted(shown)}")
-            wrong += [
-                f"{role} on {stop.path} is not refused {name}"
-                for name in sorted(asked - stop.offers(role))
-                if not is_refused(people[role], *everything[name])
+            shown = all_actions & set(read_actions(people[role], role_page, path))
+            if shown != role_page.offers(role):
+                problems.append(f"{role} on {role_page.path} is offered {sorted(shown)}")
+            problems += [
+                f"{role} on {role_page.path} is not refused {name}"
+                for name in sorted(all_actions - role_page.offers(role))
+                if not is_refused(people[role], *actions[name])
             ]
-    assert wrong == []
+    assert problems == []
 
 
 def test_an_operator_manages_workers_and_observers(open_page):
     page = open_page("operator", "/pools/")
-    known = places(page)
-    page.goto(f"/slots/{known['slot']}/")
+    ids = example_ids(page)
+    page.goto(f"/slots/{ids['slot']}/")
     for action, badges in (("Cordon", 1), ("Uncordon", 0)):
         page.get_by_role("link", name=f"{action}…", exact=True).click()
         dialog = page.get_by_role("dialog")

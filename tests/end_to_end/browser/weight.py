@@ -6,7 +6,7 @@ from playwright.sync_api import Page
 
 MOST_BYTES, MOST_FILES = 150_000, 12
 
-ASKED = """() => [
+LOADED_FILES = """() => [
     ...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource"),
 ].map(each => ({name: each.name, size: each.encodedBodySize, origin: new URL(each.name).origin}))"""
 
@@ -16,14 +16,14 @@ def too_heavy(page: Page) -> list[str]:
 
     One bundled style sheet; other files are scripts or lazy panels.
     """
-    asked: list[dict[str, Any]] = page.evaluate(ASKED)
-    size = sum(each["size"] for each in asked)
-    sheets = sum(each["name"].endswith(".css") for each in asked)
-    origins = {each["origin"] for each in asked} - {page.evaluate("location.origin")}
+    files: list[dict[str, Any]] = page.evaluate(LOADED_FILES)
+    size = sum(each["size"] for each in files)
+    sheets = sum(each["name"].endswith(".css") for each in files)
+    origins = {each["origin"] for each in files} - {page.evaluate("location.origin")}
     found = {
         f"{size:,} bytes": not 10_000 < size < MOST_BYTES,
-        f"{len(asked)} files": len(asked) >= MOST_FILES,
+        f"{len(files)} files": len(files) >= MOST_FILES,
         f"{sheets} style sheets": sheets != 1,
         f"fetches from {', '.join(sorted(origins))}": bool(origins),
     }
-    return [text for text, wrong in found.items() if wrong]
+    return [text for text, is_problem in found.items() if is_problem]

@@ -13,8 +13,8 @@ from tests.support.controller_plane import Plane
 @pytest.fixture(scope="package")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     folder = Path(tmp_path_factory.mktemp("plane"))
-    made = Plane(folder)
+    plane = Plane(folder)
     try:
-        yield made
+        yield plane
     finally:
-        made.close()
+        plane.close()

@@ -53,10 +53,10 @@ class Crowd:
     def until_faults_occurred(self) -> None:
         """Wait until each fault has occurred."""
 
-        def all_occurred() -> bool:
+        def have_all_occurred() -> bool:
             return not any(each["faults"] for each in self.plane.workers(POOL).values())
 
-        wait_until(all_occurred, "each fault has all_occurred someone", LONGEST, self.details, PAUSE)
+        wait_until(have_all_occurred, "each fault has occurred", LONGEST, self.details, PAUSE)
 
     def statuses(self) -> dict[str, str]:
         rows = self.plane.call("GET", f"lablet-sessions/?pool={POOL}&page_size=100").json()["results"]
@@ -71,7 +71,7 @@ class Crowd:
         for worker in self.plane.workers(POOL):
             self.plane.simulator.admin.clear_faults(worker)
 
-    def all_end_well(self) -> dict[str, dict[str, Any]]:
+    def check_all_end_well(self) -> dict[str, dict[str, Any]]:
         """Check that all sessions end and leave nothing behind. Return the ended sessions."""
         self.until(self.sessions, *FINAL)
         self.heal()
@@ -110,7 +110,7 @@ class Crowd:
 
 
 @contextmanager
-def alone(plane: Plane, size: int) -> Iterator[None]:
+def one_session_per_worker(plane: Plane, size: int) -> Iterator[None]:
     """Provide this many workers, each for one session."""
     pools = plane.call("GET", "pools/?page_size=50").json()["results"]
     (key,) = [pool["id"] for pool in pools if pool["name"] == POOL]
@@ -132,7 +132,7 @@ def slots_of(plane: Plane) -> dict[str, str]:
     return {row["id"]: row["instance_id"] for row in rows}
 
 
-def steps_of(session: dict[str, Any]) -> list[str]:
+def statuses_of(session: dict[str, Any]) -> list[str]:
     return [step["to_status"] for step in session["transitions"]]
 
 
@@ -141,4 +141,4 @@ def is_observed_once(session: dict[str, Any]) -> bool:
     is_explained = any("not observed" in step["reason"] for step in session["transitions"])
     if session["observation_count"]:
         return session["observation_count"] == 1 and not is_explained
-    return is_explained or "RUNNING" not in steps_of(session)
+    return is_explained or "RUNNING" not in statuses_of(session)

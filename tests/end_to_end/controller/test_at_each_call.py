@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lcm.cml.simulator.faults import Fault, FaultKind
-from tests.end_to_end.controller.crowd import POOL, Crowd, alone
+from tests.end_to_end.controller.crowd import POOL, Crowd, one_session_per_worker
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("controller")]
 
@@ -73,56 +73,56 @@ CALM = {
 
 @pytest.fixture(scope="module")
 def workers(plane):
-    with alone(plane, WORKERS):
+    with one_session_per_worker(plane, WORKERS):
         yield
 
 
 @pytest.fixture
 def crowd(plane, workers):
-    made = Crowd(plane)
-    yield made
+    crowd = Crowd(plane)
+    yield crowd
     plane.end_controllers()
-    made.heal()
+    crowd.heal()
 
 
-def failing(calls, **how):
-    return [Fault(method=method, path=path, **how) for method, path in calls.values()]
+def faults_at(calls, **effect):
+    return [Fault(method=method, path=path, **effect) for method, path in calls.values()]
 
 
 def test_each_call_fails_once_and_permanently(plane, crowd):
     """A session with one failure of each call takes longer and ends; so does one with a permanent failure."""
-    for name, how in ONCE.items():
-        crowd.request(name, *failing(CALLS, **how), seconds=300)
-    crowd.request("nameless", *failing(TO_FIND, **NAMES), seconds=300)
+    for name, effect in ONCE.items():
+        crowd.request(name, *faults_at(CALLS, **effect), seconds=300)
+    crowd.request("nameless", *faults_at(TO_FIND, **NAMES), seconds=300)
     # The lab is looked up only if the import returned no id.
-    unanswered = failing({"import": CALLS["import"]}, **ONCE["lost"])
-    for how, fault in FOR_GOOD.items():
-        crowd.request(f"blind, {how}", *failing(TO_SEE, **fault), seconds=300)
-        crowd.request(f"lab, {how}", *unanswered, *failing({"lab": CALLS["lab"]}, **fault), seconds=40)
+    lost_import = faults_at({"import": CALLS["import"]}, **ONCE["lost"])
+    for effect, fault in FOR_GOOD.items():
+        crowd.request(f"blind, {effect}", *faults_at(TO_SEE, **fault), seconds=300)
+        crowd.request(f"lab, {effect}", *lost_import, *faults_at({"lab": CALLS["lab"]}, **fault), seconds=40)
         for name, call in (TO_READY | TO_THE_END).items():
-            if how != "truncated" or name not in EMPTY:
+            if effect != "truncated" or name not in EMPTY:
                 seconds = 300 if name in TO_THE_END else 40
-                crowd.request(f"{name}, {how}", *failing({name: call}, **fault), seconds=seconds)
+                crowd.request(f"{name}, {effect}", *faults_at({name: call}, **fault), seconds=seconds)
     once = [*ONCE, "nameless"]
-    blind = [f"blind, {how}" for how in FOR_GOOD]
-    stuck = [f"{name}, {how}" for name in TO_THE_END for how in ("500", "dropped")]
+    unobservable = [f"blind, {effect}" for effect in FOR_GOOD]
+    unstoppable = [f"{name}, {effect}" for name in TO_THE_END for effect in ("500", "dropped")]
     crowd.place()
     settings = {"BOOT_TIMEOUT_SECONDS": "40", "STOP_TIMEOUT_SECONDS": "30", "OBSERVE_SECONDS": "3"}
     controller = plane.controller("patient", POOL, **CALM, **settings)
-    crowd.until([*once, *blind, *stuck], "RUNNING")
-    crowd.cancel([*once, *blind, *stuck])
-    ended = crowd.all_end_well()
+    crowd.until([*once, *unobservable, *unstoppable], "RUNNING")
+    crowd.cancel([*once, *unobservable, *unstoppable])
+    ended = crowd.check_all_end_well()
     for name in once:
         assert (ended[name]["status"], ended[name]["attempt"]) == ("TERMINATED", 1), name
-    assert {ended[name]["status"] for name in blind} == {"TERMINATED"}
-    assert {ended[name]["status"] for name in stuck} == {"FAILED"}
+    assert {ended[name]["status"] for name in unobservable} == {"TERMINATED"}
+    assert {ended[name]["status"] for name in unstoppable} == {"FAILED"}
     assert controller.stop() == 0
 
 
-def held_in(call, *, done):
+def hold(call, *, executed):
     """Return a fault that holds a call before or after it is executed."""
     method, path = CALLS[call]
-    return Fault(FaultKind.LATENCY, path, method, times=1, seconds=HELD, executed=done)
+    return Fault(FaultKind.LATENCY, path, method, times=1, seconds=HELD, executed=executed)
 
 
 def kill_controller(plane, controller):
@@ -135,41 +135,44 @@ def restart_lcm(plane, controller):
 
 
 @pytest.mark.parametrize(
-    ("disturb", "held"),
+    ("disturb", "held_calls"),
     [
         (kill_controller, DEADLY),
         (restart_lcm, [("import", True), ("converged", False), ("stop", True), ("delete", False)]),
     ],
 )
-def test_sessions_survive_a_disturbance_at_each_stage(plane, crowd, disturb, held):
+def test_sessions_survive_a_disturbance_at_each_stage(plane, crowd, disturb, held_calls):
     """Hold a session in each stage and in each call that changes something, then disturb all sessions."""
-    soon = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
-    crowd.request("SCHEDULED", starts_at=soon, seconds=300)
+    starts_at = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
+    crowd.request("SCHEDULED", starts_at=starts_at, seconds=300)
     crowd.request("READY", definition=plane.known["waiting"], seconds=300)
     crowd.request("RUNNING", seconds=300)
     for name in ("COLLECTING", "STOPPING"):
-        crowd.request(name, held_in("addresses", done=False), seconds=300)
-    for call, done in held:
-        crowd.request(f"{call} {done}", held_in(call, done=done), seconds=300)
-    ending = ["STOPPING", *(f"{call} {done}" for call, done in held if call in TO_THE_END)]
+        crowd.request(name, hold("addresses", executed=False), seconds=300)
+    for call, executed in held_calls:
+        crowd.request(f"{call} {executed}", hold(call, executed=executed), seconds=300)
+    ending_names = [
+        "STOPPING",
+        *(f"{call} {executed}" for call, executed in held_calls if call in TO_THE_END),
+    ]
     crowd.place()
     controller = plane.controller("unlucky", POOL, **CALM, START_LEAD_SECONDS="0.1")
-    crowd.until(["RUNNING", "COLLECTING", *ending], "RUNNING")
+    crowd.until(["RUNNING", "COLLECTING", *ending_names], "RUNNING")
     crowd.until(["READY"], "READY")
-    crowd.cancel(ending)
-    collecting(plane, crowd.sessions["COLLECTING"])
+    crowd.cancel(ending_names)
+    begin_collecting(plane, crowd.sessions["COLLECTING"])
     crowd.until_faults_occurred()
     disturb(plane, controller)
     plane.call("POST", f"lablet-sessions/{crowd.sessions['READY']}/arrive")
     crowd.until(["SCHEDULED", "READY"], "RUNNING")
-    crowd.cancel(name for name in crowd.sessions if name not in ending)
-    for name, session in crowd.all_end_well().items():
+    crowd.cancel(name for name in crowd.sessions if name not in ending_names)
+    for name, session in crowd.check_all_end_well().items():
         assert (session["status"], session["attempt"]) == ("TERMINATED", 1), name
     assert controller.stop() == 0
     assert controller.spooled() == 0
 
 
-def collecting(plane, session):
+def begin_collecting(plane, session):
     """Move to COLLECTING like a controller that ends before it posts its observation."""
     body = {
         "from_status": "RUNNING",
@@ -178,5 +181,5 @@ def collecting(plane, session):
         "reason": "the timeslot ended",
     }
     key = plane.known["controllers"][POOL]
-    answer = plane.call("POST", f"internal/lablet-sessions/{session}/transitions", body, key)
-    assert answer.status_code == 200, answer.text
+    response = plane.call("POST", f"internal/lablet-sessions/{session}/transitions", body, key)
+    assert response.status_code == 200, response.text

@@ -22,15 +22,15 @@ def example(plane, tmp_path) -> Iterator[subprocess.Popen[bytes]]:
     plane.worker(POOL)
     env = {**os.environ, "LCM_URL": plane.url, "LCM_TOKEN": plane.known["controllers"][POOL]}
     with (tmp_path / "log").open("wb") as log:
-        made = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, EXAMPLE], env=env, stdout=log, stderr=log, preexec_fn=die_with_parent
         )
     try:
-        yield made
-        assert made.poll() is None, (tmp_path / "log").read_text()
+        yield process
+        assert process.poll() is None, (tmp_path / "log").read_text()
     finally:
-        made.kill()
-        made.wait()
+        process.kill()
+        process.wait()
 
 
 def test_the_example_has_at_most_sixty_lines():

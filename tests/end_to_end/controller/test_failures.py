@@ -20,7 +20,7 @@ def worker(plane):
     plane.simulator.admin.clear_faults(name)
 
 
-def ended_well(plane, session):
+def check_cleaned_up(plane, session):
     wait_until(lambda: plane.labs(session) == [], "the lab is gone", 60, plane.logs)
     assert plane.ports_of(session) == []
 
@@ -38,14 +38,14 @@ def test_a_rejected_import_is_retried_and_then_fails(plane, worker):
     assert (found["attempt"], found["transitions"][-1]["reason"].count("no such image")) == (3, 1)
     for name in plane.workers():
         plane.simulator.admin.clear_faults(name)
-    ended_well(plane, session)
+    check_cleaned_up(plane, session)
     assert controller.stop() == 0
 
 
 def test_a_lab_that_does_not_converge_fails(plane, worker):
-    never = Fault(FaultKind.REPLACE, "check_if_converged", body="false")
+    never_converged = Fault(FaultKind.REPLACE, "check_if_converged", body="false")
     for name in plane.workers():
-        plane.simulator.admin.fail(name, never)
+        plane.simulator.admin.fail(name, never_converged)
     controller = plane.controller("impatient", BOOT_TIMEOUT_SECONDS="2")
     session = plane.request_session()
     plane.until(session, "INSTANTIATING")
@@ -57,7 +57,7 @@ def test_a_lab_that_does_not_converge_fails(plane, worker):
     assert any("did not converge within 2 s" in reason for reason in reasons)
     plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "test done"})
     plane.until(session, "TERMINATED", "FAILED")
-    ended_well(plane, session)
+    check_cleaned_up(plane, session)
     assert controller.stop() == 0
 
 
@@ -69,7 +69,7 @@ def test_a_lab_that_disappears_fails_its_session(plane):
     plane.simulator.admin.remove(name)
     assert plane.until(session, "FAILED", "TERMINATED") == "FAILED"
     assert "disappeared" in plane.session(session)["transitions"][-1]["reason"]
-    ended_well(plane, session)
+    check_cleaned_up(plane, session)
     assert controller.stop() == 0
 
 
@@ -90,6 +90,6 @@ def test_posts_during_an_lcm_outage_are_kept_on_disk(plane, worker):
         for pid in web:
             os.kill(pid, signal.SIGCONT)
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
-    ended_well(plane, session)
+    check_cleaned_up(plane, session)
     wait_until(lambda: controller.spooled() == 0, "everything was sent", 60, plane.logs)
     assert controller.stop() == 0

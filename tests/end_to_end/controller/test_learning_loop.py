@@ -25,7 +25,7 @@ links: []
 """
 ROOMY, TIGHT, CUT = "asks-too-much", "asks-too-little", "will-be-cut"
 TOPOLOGIES = {ROOMY: LAB, TIGHT: BUSY_LAB, CUT: LAB}
-ASKED = {
+REQUIREMENTS = {
     ROOMY: {"cpu_cores": "4", "memory_gb": "8", "storage_gb": "40"},
     TIGHT: {"cpu_cores": "1", "memory_gb": "6", "storage_gb": "20"},
     CUT: {"cpu_cores": "2", "memory_gb": "4", "storage_gb": "10"},
@@ -38,34 +38,34 @@ class Learning:
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
-        self._ids = {name: self._import(name) for name in ASKED}
+        self._ids = {name: self._import(name) for name in REQUIREMENTS}
 
     def _import(self, name: str) -> str:
-        body = {"name": name, "topology": TOPOLOGIES[name], "requirements": ASKED[name]}
-        answer = self._plane.call(
+        body = {"name": name, "topology": TOPOLOGIES[name], "requirements": REQUIREMENTS[name]}
+        response = self._plane.call(
             "POST", "lablet-definitions/import", body | {"pool": "cml-eu", "status": "active"}
         )
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["definition"]["id"])
+        assert response.status_code == 201, response.text
+        return str(response.json()["definition"]["id"])
 
-    def live(self, lacking: dict[str, int], seconds: int = SECONDS) -> list[dict[str, Any]]:
+    def live(self, counts: dict[str, int], seconds: int = SECONDS) -> list[dict[str, Any]]:
         """Run this many sessions of each definition to their end, longer if the machine is slow."""
         assert seconds < 300, self._plane.logs()
         requested = [
             (name, self._plane.request_session(seconds, definition=self._ids[name]))
-            for name, count in lacking.items()
+            for name, count in counts.items()
             for _ in range(count)
         ]
         for _, session in requested:
             self._plane.until(session, *FINAL, seconds=seconds + 150)
         counted = [(name, session) for name, session in requested if self._counts(session)]
-        lived = [self._plane.session(session) for _, session in counted]
-        short = {name: count - [each for each, _ in counted].count(name) for name, count in lacking.items()}
-        return lived + (self.live(short, seconds * 2) if any(short.values()) else [])
+        sessions = [self._plane.session(session) for _, session in counted]
+        missing = {name: count - [each for each, _ in counted].count(name) for name, count in counts.items()}
+        return sessions + (self.live(missing, seconds * 2) if any(missing.values()) else [])
 
     def _counts(self, session: str) -> bool:
-        answer = self._plane.call("GET", f"lablet-sessions/{session}/resource-observations")
-        return bool(answer.json()["counted"])
+        response = self._plane.call("GET", f"lablet-sessions/{session}/resource-observations")
+        return bool(response.json()["counted"])
 
 
 @pytest.fixture(scope="module")
@@ -78,38 +78,41 @@ def learning(plane: Plane) -> Iterator[Learning]:
 @pytest.fixture
 def page(plane: Plane) -> Iterator[Page]:
     """A page of an administrator."""
-    complaints: list[str] = []
+    console_errors: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=FLAGS)
         page = browser.new_page(base_url=plane.url)
         page.set_default_timeout(30_000)
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda message: console_errors.append(message.text) if message.type == "error" else None,
+        )
+        page.on("pageerror", lambda error: console_errors.append(str(error)))
         log_in(page, "boss", PASSWORD)
         yield page
         browser.close()
-    assert complaints == []
+    assert console_errors == []
 
 
 def open_definition(page: Page, name: str) -> None:
     page.goto(f"/definitions/?q={name}")
     page.get_by_role("link", name=name).first.click()
-    shown(page.locator("#review-form"))
+    expect_visible(page.locator("#review-form"))
 
 
-def shown(what: Locator) -> None:
-    expect(what).to_be_visible(timeout=30_000)
+def expect_visible(locator: Locator) -> None:
+    expect(locator).to_be_visible(timeout=30_000)
 
 
-def says(what: Locator, text: str) -> None:
-    expect(what).to_contain_text(text, timeout=30_000)
+def expect_text(locator: Locator, text: str) -> None:
+    expect(locator).to_contain_text(text, timeout=30_000)
 
 
 def apply(page: Page, reason: str) -> None:
     page.get_by_label("Reason").fill(reason)
     page.get_by_role("button", name="Apply as revision 2").click()
-    shown(page.get_by_text("Revision 2 applied."))
-    shown(page.get_by_text("Watching revision 2: 0 of 5 sessions stayed within limits."))
+    expect_visible(page.get_by_text("Revision 2 applied."))
+    expect_visible(page.get_by_text("Watching revision 2: 0 of 5 sessions stayed within limits."))
 
 
 def test_live_usage_is_flagged_reviewed_applied_verified_and_reverted(learning: Learning, page: Page) -> None:
@@ -117,45 +120,45 @@ def test_live_usage_is_flagged_reviewed_applied_verified_and_reverted(learning: 
     page.goto("/definitions/")
     for name, judgement in ((ROOMY, "Over-provisioned"), (TIGHT, "Under-provisioned")):
         row = page.get_by_role("row").filter(has_text=name)
-        shown(row.get_by_text(judgement, exact=True))
+        expect_visible(row.get_by_text(judgement, exact=True))
 
     # Over-provisioned: the preview changes with the choice.
     open_definition(page, ROOMY)
-    answer = page.locator("#review-impact .answer").first
-    says(answer, "none of 10")
+    impact = page.locator("#review-impact .answer").first
+    expect_text(impact, "none of 10")
     memory = page.get_by_label("Memory, custom value in GB")
     memory.fill("0.5")
-    says(answer, "10 of 10")
+    expect_text(impact, "10 of 10")
     # Enough for a lab that warmed up longer than these did.
     memory.fill("3")
-    says(answer, "none of 10")
+    expect_text(impact, "none of 10")
     apply(page, "Ten labs never came near")
 
     open_definition(page, TIGHT)
-    shown(page.get_by_text("CPU is set too low."))
+    expect_visible(page.get_by_text("CPU is set too low."))
     apply(page, "It has been busy with all it had")
 
     # This value is not recommended, and the preview warns.
     open_definition(page, CUT)
     page.get_by_label("Memory, custom value in GB").fill("0.5")
-    shown(page.locator("#review-impact").get_by_text("High", exact=True))
+    expect_visible(page.locator("#review-impact").get_by_text("High", exact=True))
     apply(page, "Let us see")
 
     # The next sessions are placed by the new requirements and decide the outcome.
-    lived = learning.live({ROOMY: 5, TIGHT: 5, CUT: 1})
-    assert {each["revision"] for each in lived} == {2}
-    by_name = {each["definition_name"]: each["requirements"] for each in lived}
+    sessions = learning.live({ROOMY: 5, TIGHT: 5, CUT: 1})
+    assert {each["revision"] for each in sessions} == {2}
+    by_name = {each["definition_name"]: each["requirements"] for each in sessions}
     assert float(by_name[ROOMY]["memory_gb"]) == 3
     assert float(by_name[TIGHT]["cpu_cores"]) > 4
     assert float(by_name[CUT]["memory_gb"]) == 0.5
     for name in (ROOMY, TIGHT):
         open_definition(page, name)
-        shown(page.get_by_text("Verified revision 2: 5 of 5 sessions stayed within limits."))
+        expect_visible(page.get_by_text("Verified revision 2: 5 of 5 sessions stayed within limits."))
     page.goto("/")
-    says(page.locator("section", has=page.locator("#attention")), "regressed")
+    expect_text(page.locator("section", has=page.locator("#attention")), "regressed")
     open_definition(page, CUT)
-    shown(page.get_by_text("Revision 2 has regressed:"))
+    expect_visible(page.get_by_text("Revision 2 has regressed:"))
     page.get_by_role("link", name="Revert to revision 1…").click()
     page.locator("dialog").get_by_label("Reason").fill("It ran out of memory")
     page.get_by_role("button", name="Revert to revision 1").click()
-    shown(page.get_by_text("Reverted to revision 1 as revision 3."))
+    expect_visible(page.get_by_text("Reverted to revision 1 as revision 3."))

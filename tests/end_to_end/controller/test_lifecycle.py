@@ -29,14 +29,14 @@ WHOLE_LIFE = [
 
 @pytest.fixture(scope="module")
 def controller(plane):
-    made = plane.controller("steady")
-    yield made
-    if made.is_running:
-        assert made.stop() == 0
-    assert made.spooled() == 0
+    process = plane.controller("steady")
+    yield process
+    if process.is_running:
+        assert process.stop() == 0
+    assert process.spooled() == 0
 
 
-def nothing_left(plane, session):
+def check_cleaned_up(plane, session):
     assert plane.labs(session) == []
     assert plane.ports_of(session) == []
 
@@ -46,7 +46,7 @@ def collected_at(plane, session):
     return datetime.fromisoformat(steps["COLLECTING"])
 
 
-def place_of(plane, session):
+def lab_of(plane, session):
     """Return the worker of the session's lab, and the lab."""
     (found,) = [
         (worker, lab_id)
@@ -68,13 +68,13 @@ def ports_from(plane, first):
     """Sessions of the pool get ports from this number on."""
     pools = plane.call("GET", "pools/?page_size=50").json()["results"]
     (pool,) = [pool for pool in pools if pool["name"] == "cml-eu"]
-    usual = {"first_port": pool["first_port"], "last_port": pool["last_port"]}
-    for_now = {"first_port": first, "last_port": 65_535}
-    plane.call("PATCH", f"pools/{pool['id']}", for_now).raise_for_status()
+    previous_ports = {"first_port": pool["first_port"], "last_port": pool["last_port"]}
+    temporary_ports = {"first_port": first, "last_port": 65_535}
+    plane.call("PATCH", f"pools/{pool['id']}", temporary_ports).raise_for_status()
     try:
         yield
     finally:
-        plane.call("PATCH", f"pools/{pool['id']}", usual).raise_for_status()
+        plane.call("PATCH", f"pools/{pool['id']}", previous_ports).raise_for_status()
 
 
 def series(controller, session):
@@ -91,14 +91,14 @@ def test_a_session_completes(plane, controller):
     assert {'metric="cpu_util"', 'metric="mem"'} <= set(re.findall(r'metric="\w+"', found))
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     assert plane.steps(session) == WHOLE_LIFE
-    nothing_left(plane, session)
+    check_cleaned_up(plane, session)
     wait_until(lambda: not series(controller, session), "its series are gone", 60)
 
 
 def test_ports_are_in_the_tags_before_the_lab_starts(plane, controller):
     session = plane.request_session()
     plane.until(session, "RUNNING")
-    worker, lab_id = place_of(plane, session)
+    worker, lab_id = lab_of(plane, session)
     address = plane.simulator.admin.address_of(worker)
     token = httpx.post(
         f"{address}/api/v0/authenticate", json={"username": "admin", "password": "simulated"}
@@ -114,7 +114,7 @@ def test_ports_are_in_the_tags_before_the_lab_starts(plane, controller):
     assert {int(tag.split(":")[1]) for tag in tags} == set(ports)
     plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "test done"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
-    nothing_left(plane, session)
+    check_cleaned_up(plane, session)
 
 
 def test_an_edited_lab_drifts_and_its_port_is_not_allocated(plane, controller):
@@ -122,7 +122,7 @@ def test_an_edited_lab_drifts_and_its_port_is_not_allocated(plane, controller):
     with ports_from(plane, HIGHEST - 2):
         session = plane.request_session()
         plane.until(session, "RUNNING")
-        worker, lab_id = place_of(plane, session)
+        worker, lab_id = lab_of(plane, session)
         assert sorted(plane.ports_of(session)) == [HIGHEST - 2, HIGHEST - 1]
         plane.simulator.admin.edit_lab(worker, lab_id, "add_node")
         assert plane.call("POST", f"lablet-sessions/{session}/observe-resources").status_code == 202
@@ -131,12 +131,12 @@ def test_an_edited_lab_drifts_and_its_port_is_not_allocated(plane, controller):
         assert (HIGHEST, session) in leaked
         following = plane.request_session()
         plane.until(following, "RUNNING")
-        assert place_of(plane, following)[0] == worker
+        assert lab_of(plane, following)[0] == worker
         assert sorted(plane.ports_of(following)) == [HIGHEST + 1, HIGHEST + 2]
     for each in (session, following):
         plane.call("POST", f"lablet-sessions/{each}/cancel", {"reason": "test done"})
         assert plane.until(each, "TERMINATED", "FAILED") == "TERMINATED"
-        nothing_left(plane, each)
+        check_cleaned_up(plane, each)
 
 
 def test_a_session_that_waits_for_its_user_runs_on_arrival(plane, controller):
@@ -160,7 +160,7 @@ def test_a_spread_session_has_a_lab_on_each_worker(plane):
     assert len(plane.ports_of(session)) == 2
     plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "test done"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
-    nothing_left(plane, session)
+    check_cleaned_up(plane, session)
     observation = plane.call("GET", f"lablet-sessions/{session}/resource-observations").json()
     assert {node["label"] for node in observation["observed_resources"]["nodes"]} == names
     assert any(
@@ -173,13 +173,13 @@ def test_a_spread_session_has_a_lab_on_each_worker(plane):
 def test_an_extension_during_the_final_observation_is_honoured(plane, controller):
     """LCM has confirmed the end of the timeslot to the controller when the extension is requested."""
     session = plane.run(seconds=7, left=2)
-    worker, _ = place_of(plane, session)
+    worker, _ = lab_of(plane, session)
     slow = Fault(FaultKind.LATENCY, "layer3_addresses", "GET", times=1, seconds=6)
     plane.simulator.admin.fail(worker, slow)
     wait_until(lambda: not plane.workers()[worker]["faults"], "it is being observed", 60, plane.logs)
     new_end = datetime.now(UTC) + timedelta(seconds=10)
-    answer = plane.call("POST", f"lablet-sessions/{session}/extend", {"ends_at": new_end.isoformat()})
-    assert answer.status_code == 200, answer.text
+    response = plane.call("POST", f"lablet-sessions/{session}/extend", {"ends_at": new_end.isoformat()})
+    assert response.status_code == 200, response.text
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     assert f"LCM rejected lablet-sessions/{session}/transitions: 409" in controller.log
     assert plane.steps(session) == WHOLE_LIFE
@@ -203,8 +203,10 @@ def test_a_foreign_lab_is_never_changed_and_its_ports_are_reserved(plane, contro
         f"{address}/api/v0/authenticate", json={"username": "admin", "password": "simulated"}
     ).json()
     headers = {"Authorization": f"Bearer {token}"}
-    mine = LAB.replace("serial:5041", "serial:7777")
-    httpx.post(f"{address}/api/v0/import?title=somebody's", content=mine, headers=headers).raise_for_status()
+    foreign_lab = LAB.replace("serial:5041", "serial:7777")
+    httpx.post(
+        f"{address}/api/v0/import?title=somebody's", content=foreign_lab, headers=headers
+    ).raise_for_status()
     orphan = "lcm:00000000-0000-4000-8000-000000000000:1 gone"
     httpx.post(f"{address}/api/v0/import?title={orphan}", content=LAB, headers=headers).raise_for_status()
 

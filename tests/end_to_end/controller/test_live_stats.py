@@ -60,17 +60,17 @@ def prometheus(plane):
 
 @pytest.fixture(scope="module")
 def controller(plane):
-    made = plane.controller("watched", STATS_SECONDS="0.1")
-    yield made
-    if made.is_running:
-        made.stop()
+    process = plane.controller("watched", STATS_SECONDS="0.1")
+    yield process
+    if process.is_running:
+        process.stop()
 
 
 @pytest.fixture(scope="module")
 def session(plane, controller, prometheus):
-    made = plane.request_session(seconds=600)
-    plane.until(made, "RUNNING")
-    return made
+    session_id = plane.request_session(seconds=600)
+    plane.until(session_id, "RUNNING")
+    return session_id
 
 
 @pytest.fixture(scope="module")

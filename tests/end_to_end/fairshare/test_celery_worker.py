@@ -92,8 +92,8 @@ def order_of_the_queue(stage: Stage) -> list[str]:
 def used_most(level: str) -> str | None:
     """Return the top user from the cached sum; enqueue a task while there is none."""
     today = timezone.now().date()
-    asked = usage_totals.UsageQuery(Period(today - timedelta(days=1), today), level, "cpu_cores")
-    found = usage_totals.usage_totals(asked, now=timezone.now()).found
+    query = usage_totals.UsageQuery(Period(today - timedelta(days=1), today), level, "cpu_cores")
+    found = usage_totals.usage_totals(query, now=timezone.now()).found
     return found.subjects[0].name if found else None
 
 

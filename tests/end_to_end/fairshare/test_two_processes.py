@@ -72,18 +72,18 @@ def finish(process: subprocess.Popen[str]) -> dict[str, int]:
 def test_two_workers_that_overlap_count_nothing_twice(busy, start):
     """Both record and aggregate concurrently without leases, while sessions end and start."""
     workers = [start("work", 6, busy.clock().isoformat()) for _ in range(2)]
-    turn = 0
+    round_number = 0
     while any(worker.poll() is None for worker in workers):
-        turn += 1
+        round_number += 1
         busy.clock.advance(seconds=13)
         session = LabletSession.objects.filter(status=S.SCHEDULED).order_by("?").first()
-        if turn % 3 and session:
-            busy.step(session, S.CANCELLED if turn % 2 else S.PENDING)
-        elif turn < 60:
+        if round_number % 3 and session:
+            busy.step(session, S.CANCELLED if round_number % 2 else S.PENDING)
+        elif round_number < 60:
             busy.start("ann", "ccnp")
-    done = [finish(worker) for worker in workers]
-    assert sum(each.get("records", 0) for each in done) == UsageRecord.objects.count()
-    assert any(each.get("records") for each in done), done
+    results = [finish(worker) for worker in workers]
+    assert sum(each.get("records", 0) for each in results) == UsageRecord.objects.count()
+    assert any(each.get("records") for each in results), results
     check_conserved()
     for row in UsageBatch.objects.all():
         assert row.records.count() == row.record_count

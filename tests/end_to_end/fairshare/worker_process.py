@@ -33,26 +33,26 @@ def main(mode: str, *arguments: str) -> None:
     else:
         hang_at(arguments[0], Path(arguments[1]))
         while True:
-            one_round(datetime.fromisoformat(arguments[2]), Counter())
+            run_round(datetime.fromisoformat(arguments[2]), Counter())
 
 
 def work(seconds: float, now: datetime) -> dict[str, int]:
-    done: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        one_round(now, done)
+        run_round(now, counts)
         now += timedelta(minutes=3)
-    return dict(done)
+    return dict(counts)
 
 
-def one_round(now: datetime, done: Counter[str]) -> None:
+def run_round(now: datetime, counts: Counter[str]) -> None:
     from fairshare.services.usage_buckets import aggregate_batches, pending_batches
     from fairshare.services.usage_records import pages, record_page
 
     for page in pages(50):
-        done["records"] += record_page(page, now=now).records
+        counts["records"] += record_page(page, now=now).records
     for group in pending_batches():
-        done["batches"] += aggregate_batches(group, now=now)
+        counts["batches"] += aggregate_batches(group, now=now)
 
 
 def hang_at(point: str, file: Path) -> None:

@@ -79,21 +79,21 @@ class FaultRun:
     async def _disturb(self) -> None:
         pace = QUICK if self.options.quick else FULL
         clients = Clients(self.stage.web_ports, self.stage.known, self.ledger, pace, self._workload, self.say)
-        working = asyncio.create_task(clients.run())
+        client_task = asyncio.create_task(clients.run())
         until = time.monotonic() + self.options.minutes * 60
         await self.injector.run(until)
         self.say("no further faults; waiting for the sessions to end")
         clients.stop()
-        await working
+        await client_task
 
     async def _supervise(self) -> None:
         """Restart killed processes, and record processes that ended by themselves."""
         while True:
             for process in self.stage.processes.values():
-                how = process.supervise()
-                if how is not None:
-                    self.own_exits.append(f"{process.name} {how}")
-                    self.say(f"{process.name} {how} by itself")
+                exit_text = process.supervise()
+                if exit_text is not None:
+                    self.own_exits.append(f"{process.name} {exit_text}")
+                    self.say(f"{process.name} {exit_text} by itself")
             await asyncio.sleep(0.2)
 
     async def _monitor(self) -> None:
@@ -126,7 +126,7 @@ class FaultRun:
         """Run the checks of the whole history."""
         entries, monitor = list(self.ledger.entries.values()), self.monitor
         steps, statuses, runs = monitor.steps(), monitor.statuses(), monitor.runs()
-        mine = {key: steps[key] for key in statuses}
+        run_steps = {key: steps[key] for key in statuses}
         extensions = sum(len(entry.extensions) for entry in entries)
         cancels = sum(entry.cancelled_at is not None for entry in entries)
         self._add(
@@ -136,11 +136,11 @@ class FaultRun:
                   invariants.ended_early(entries, steps))  # fmt: skip
         self._add("acknowledged cancels end the session", cancels, invariants.ignored_cancels(entries, steps))
         self._add("each session ends in a final status", len(statuses), invariants.unfinished(statuses))
-        self._add("no session fails", len(statuses), invariants.failed(mine))
+        self._add("no session fails", len(statuses), invariants.failed(run_steps))
         self._add("no lab is left on a worker", 1, [f"a lab of {lab.session_id}" for lab in monitor.labs()])
         self._add("no port stays allocated to an ended session", 1, monitor.ended_ports())
-        self._add("no history step before creation", sum(map(len, mine.values())),
-                  invariants.steps_before_creation(monitor.created(), mine))  # fmt: skip
+        self._add("no history step before creation", sum(map(len, run_steps.values())),
+                  invariants.steps_before_creation(monitor.created(), run_steps))  # fmt: skip
         self._add("never two runs of one handler at once", len(runs), invariants.overlapping_runs(runs))
         checks, late = invariants.late_runs(
             runs, self.injector.windows, RUN_INTERVALS, observed_until=observed_until
@@ -151,7 +151,7 @@ class FaultRun:
         self._add("no lease is taken before its end", monitor.leases_taken(), stolen)
         self._check_usage()
         self._add("no process ends by itself", len(self.stage.processes), self.own_exits)
-        self._add("no 5xx except 503", sum(self.ledger.answers.values()),
+        self._add("no 5xx except 503", sum(self.ledger.responses.values()),
                   invariants.errors_by_kind(self.ledger.server_errors))  # fmt: skip
         self.gaps = invariants.longest_gaps(runs, observed_until=observed_until)
         self.statuses = statuses
@@ -161,11 +161,11 @@ class FaultRun:
         usage = self.monitor.usage()
         self._add("usage records = user = project = domain buckets", len(usage),
                   [*complete, *invariants.unequal_usage(usage)])  # fmt: skip
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "manage.py", "rebuild_usage", "--check"],
             cwd=ROOT, env=self.stage.env, capture_output=True, text=True,
         )  # fmt: skip
-        problem = [] if done.returncode == 0 else [(done.stdout + done.stderr).strip()]
+        problem = [] if result.returncode == 0 else [(result.stdout + result.stderr).strip()]
         self._add("manage.py rebuild_usage --check finds no difference", 1, problem)
 
     def _add(self, name: str, checks: int, violations: Sequence[str]) -> None:
@@ -184,7 +184,7 @@ class FaultRun:
         ]
         for name, tally in tallies.items():
             lines += _listed(name, tally)
-        lines += ["", "Answers to the clients: " + _counted(self.ledger.answers)]
+        lines += ["", "Answers to the clients: " + _counted(self.ledger.responses)]
         slowest = [f"{status} {seconds:.1f} s" for status, seconds in sorted(self.ledger.slowest.items())]
         lines += ["Slowest answer by status: " + ", ".join(slowest)]
         ended: dict[str, int] = {}
@@ -195,18 +195,21 @@ class FaultRun:
             "Longest time between two runs: "
             + ", ".join(f"{n} {s:.1f} s" for n, s in sorted(self.gaps.items()))
         ]
-        bad = sum(len(tally.violations) for tally in tallies.values())
-        lines += ["", f"{bad} violations. Logs are in {self.logs}. Repeat with --seed {self.options.seed}."]
+        violation_count = sum(len(tally.violations) for tally in tallies.values())
+        lines += [
+            "",
+            f"{violation_count} violations. Logs are in {self.logs}. Repeat with --seed {self.options.seed}.",
+        ]
         (self.logs / "summary.txt").write_text("\n".join(lines) + "\n")
         print("\n".join(lines), flush=True)
-        return 1 if bad else 0
+        return 1 if violation_count else 0
 
 
 def _listed(name: str, tally: Tally) -> list[str]:
     if not tally.violations:
         return []
-    more = [f"  … and {len(tally.violations) - SHOWN} more"] if len(tally.violations) > SHOWN else []
-    return ["", f"{name}:", *(f"  {each}" for each in tally.violations[:SHOWN]), *more]
+    rest = [f"  … and {len(tally.violations) - SHOWN} more"] if len(tally.violations) > SHOWN else []
+    return ["", f"{name}:", *(f"  {each}" for each in tally.violations[:SHOWN]), *rest]
 
 
 def _counted(counts: dict[str, int]) -> str:

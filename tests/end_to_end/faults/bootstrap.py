@@ -67,7 +67,7 @@ class Known:
 
 def bootstrap(env: Mapping[str, str]) -> Known:
     """Run the script in `manage.py shell` on the database of `env`."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "manage.py", "shell", "--no-imports", "-c", SCRIPT],
         cwd=ROOT,
         env=dict(env),
@@ -75,6 +75,6 @@ def bootstrap(env: Mapping[str, str]) -> Known:
         text=True,
         timeout=120,
     )
-    line = next((line for line in done.stdout.splitlines() if line.startswith("READ ")), None)
-    assert line, done.stdout + done.stderr
+    line = next((line for line in result.stdout.splitlines() if line.startswith("READ ")), None)
+    assert line, result.stdout + result.stderr
     return Known(**json.loads(line.removeprefix("READ ")))

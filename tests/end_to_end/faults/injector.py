@@ -176,18 +176,18 @@ class Injector:
                 await asyncio.to_thread(self.stage.database.terminate_backends, chosen)
 
     async def _cut_network(self) -> None:
-        which = self.rng.choice(([0], [1], [0, 1]))
+        targets = self.rng.choice(([0], [1], [0, 1]))
         mode = self.rng.choice(BROKEN)
         seconds = self.rng.uniform(5, 40)
-        names = " and ".join(f"controller-{index + 1}" for index in which)
+        names = " and ".join(f"controller-{index + 1}" for index in targets)
         name = f"network of {names}: {mode} for {seconds:.0f} s"
         async with self._window(name, "network", control_plane=False) as free:
             if not free:
                 return
-            for index in which:
+            for index in targets:
                 self.stage.proxies[index].set_mode(mode)
             await asyncio.sleep(seconds)
-            for index in which:
+            for index in targets:
                 self.stage.proxies[index].set_mode("open")
 
     async def _wrong_clock(self) -> None:

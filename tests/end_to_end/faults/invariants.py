@@ -142,9 +142,9 @@ def overlapping_runs(runs: Iterable[Run]) -> list[str]:
     A run that reports the loss of its lease did not work on: a frozen process finds that when it continues.
     """
     found = []
-    for name, own in _by_name(run for run in runs if "lease" not in run.error).items():
+    for name, runs_of_name in _by_name(run for run in runs if "lease" not in run.error).items():
         latest = None
-        for run in sorted(own, key=lambda run: run.started_at):
+        for run in sorted(runs_of_name, key=lambda run: run.started_at):
             if latest is not None and run.started_at < latest.recorded_at - CLOCK_TOLERANCE:
                 both = latest.recorded_at - run.started_at
                 found.append(f"{name}: two runs at once for {both:.2f} s")
@@ -165,7 +165,9 @@ def late_runs(
     `intervals`: how often each name runs. If another fault of the control plane overlaps the time that is
     allowed, the time counts from the end of that one.
     """
-    starts = {name: sorted(run.started_at for run in own) for name, own in _by_name(runs).items()}
+    starts = {
+        name: sorted(run.started_at for run in runs_of_name) for name, runs_of_name in _by_name(runs).items()
+    }
     checks, found = 0, []
     for fault in sorted(faults, key=lambda fault: fault.start):
         for name, interval in intervals.items():
@@ -175,9 +177,9 @@ def late_runs(
             checks += 1
             after = next((start for start in starts.get(name, ()) if start >= fault.end), None)
             if after is None or after > deadline:
-                took = "not again" if after is None else f"{after - fault.end:.1f} s"
+                duration = "not again" if after is None else f"{after - fault.end:.1f} s"
                 found.append(
-                    f"{name} ran {took} after “{fault.name}”, allowed are {deadline - fault.end:.1f} s"
+                    f"{name} ran {duration} after “{fault.name}”, allowed are {deadline - fault.end:.1f} s"
                 )
     return checks, found
 
@@ -197,8 +199,8 @@ def _recovery(fault: Window, name: str) -> float:
 def longest_gaps(runs: Iterable[Run], *, observed_until: float) -> dict[str, float]:
     """Return the longest time from the start of a run to the next or to the end, by name."""
     gaps = {}
-    for name, own in _by_name(runs).items():
-        starts = sorted({run.started_at for run in own} | {observed_until})
+    for name, runs_of_name in _by_name(runs).items():
+        starts = sorted({run.started_at for run in runs_of_name} | {observed_until})
         gaps[name] = max((after - before for before, after in pairwise(starts)), default=0.0)
     return gaps
 

@@ -29,12 +29,12 @@ class Ledger:
     """Entries by session id, and the response to each request."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
-    answers: dict[str, int] = field(default_factory=dict)
+    responses: dict[str, int] = field(default_factory=dict)
     server_errors: list[str] = field(default_factory=list)
     slowest: dict[int, float] = field(default_factory=dict)
 
-    def count(self, what: str) -> None:
-        self.answers[what] = self.answers.get(what, 0) + 1
+    def count(self, kind: str) -> None:
+        self.responses[kind] = self.responses.get(kind, 0) + 1
 
     def time(self, status: int, seconds: float) -> None:
         """Record the duration of a response with this status."""

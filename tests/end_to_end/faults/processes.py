@@ -83,19 +83,19 @@ class ManagedProcess:
         """Detect the end once; return how it ended unless a fault caused it."""
         if self.process is None or self.process.poll() is None:
             return None
-        how = describe_exit(self.process.returncode)
+        exit_text = describe_exit(self.process.returncode)
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process = None
         self.restart_at = time.monotonic() + RESTART_SECONDS
-        return None if self.expected_end else how
+        return None if self.expected_end else exit_text
 
     def supervise(self) -> str | None:
         """Restart the process when due; return how it ended if it ended by itself."""
-        how = self.reap()
+        exit_text = self.reap()
         if self.process is None and not self.held and time.monotonic() >= (self.restart_at or 0):
             self.start()
-        return how
+        return exit_text
 
     def stop(self) -> None:
         """Stop the process and its descendants."""

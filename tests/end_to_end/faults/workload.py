@@ -75,10 +75,10 @@ class Clients:
             "project": self._known.project,
             "ends_at": _moment(ends_at),
         }
-        made = await self._post("request", "lablet-sessions/", body)
-        if made is None:
+        created = await self._post("request", "lablet-sessions/", body)
+        if created is None:
             return
-        entry = Entry(str(made["id"]), time.time(), ends_at)
+        entry = Entry(str(created["id"]), time.time(), ends_at)
         self._ledger.entries[entry.session_id] = entry
         plan = self._rng.choices(("leave", "extend", "cancel", "observe"), (3, 4, 2, 1))[0]
         if arrives:
@@ -117,38 +117,38 @@ class Clients:
     async def _sleep_until(self, moment: float) -> None:
         await asyncio.sleep(max(0.0, moment - time.time()))
 
-    async def _post(self, what: str, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
+    async def _post(self, kind: str, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
         """Send with the same key until LCM accepts or rejects; None if it was not accepted."""
         key = str(uuid.UUID(int=self._rng.getrandbits(128)))
         deadline = time.monotonic() + RETRY_SECONDS
         while time.monotonic() < deadline:
-            answer = await self._try(what, path, body, key)
-            if answer is not None and answer.is_success:
-                found: dict[str, Any] = answer.json()
-                return found
-            if answer is not None and answer.status_code < 500 and answer.status_code != 429:
+            response = await self._try(kind, path, body, key)
+            if response is not None and response.is_success:
+                created: dict[str, Any] = response.json()
+                return created
+            if response is not None and response.status_code < 500 and response.status_code != 429:
                 return None
             await asyncio.sleep(self._rng.uniform(0.3, 1.5))
-        self._ledger.count(f"{what} given up")
+        self._ledger.count(f"{kind} given up")
         return None
 
-    async def _try(self, what: str, path: str, body: dict[str, Any], key: str) -> httpx.Response | None:
+    async def _try(self, kind: str, path: str, body: dict[str, Any], key: str) -> httpx.Response | None:
         port = self._rng.choice(self._ports())
-        begun = time.monotonic()
+        start = time.monotonic()
         try:
-            answer = await self._http.post(
+            response = await self._http.post(
                 f"http://127.0.0.1:{port}/api/{path}", json=body, headers={"Idempotency-Key": key}
             )
         except httpx.HTTPError as error:
-            self._ledger.count(f"{what} {type(error).__name__}")
+            self._ledger.count(f"{kind} {type(error).__name__}")
             return None
-        self._ledger.count(f"{what} {answer.status_code}")
-        self._ledger.time(answer.status_code, time.monotonic() - begun)
-        if answer.status_code >= 500 and answer.status_code != 503:
-            self._ledger.server_errors.append(f"{what} answered {answer.status_code}")
-            request_id = answer.headers.get("X-Request-ID", "unknown")
-            self._say(f"{what} answered {answer.status_code}, request id {request_id}")
-        return answer
+        self._ledger.count(f"{kind} {response.status_code}")
+        self._ledger.time(response.status_code, time.monotonic() - start)
+        if response.status_code >= 500 and response.status_code != 503:
+            self._ledger.server_errors.append(f"{kind} answered {response.status_code}")
+            request_id = response.headers.get("X-Request-ID", "unknown")
+            self._say(f"{kind} answered {response.status_code}, request id {request_id}")
+        return response
 
 
 def _moment(seconds: float) -> str:

@@ -136,9 +136,9 @@ def finish(process: subprocess.Popen[str]) -> Counter[str]:
     """Return the report of a worker; fail if it had an error."""
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    done: Counter[str] = Counter(json.loads(out.splitlines()[-1]))
-    assert not [name for name in done if name.startswith("error")], done
-    return done
+    counts: Counter[str] = Counter(json.loads(out.splitlines()[-1]))
+    assert not [name for name in counts if name.startswith("error")], counts
+    return counts
 
 
 def settle(fleet: Fleet) -> None:
@@ -161,30 +161,30 @@ def test_two_workers_on_one_pool_place_nothing_twice_and_launch_nothing_twice(si
     """Sessions and reservations start and end meanwhile; the invariants hold at every check."""
     load = Load(sim)
     workers = [start(sim.pool, "work", seconds, lease_ms) for _ in range(2)]
-    looks = 0
+    checks = 0
     while any(worker.poll() is None for worker in workers):
         for _ in range(5):
             load.one_event()
         check(sim)
-        looks += 1
+        checks += 1
         time.sleep(0.05)
-    done = finish(workers[0]) + finish(workers[1])
-    assert looks > 5
-    assert done["ticks"] > 10
-    assert done["left to the other"] + done["lease lost"] > 0
-    check_nothing_twice(done)
+    counts = finish(workers[0]) + finish(workers[1])
+    assert checks > 5
+    assert counts["ticks"] > 10
+    assert counts["left to the other"] + counts["lease lost"] > 0
+    check_nothing_twice(counts)
     assert min(load.events.values()) > 0, load.events
     load.end_all()
     settle(sim)
 
 
-def check_nothing_twice(done: Counter[str]) -> None:
+def check_nothing_twice(counts: Counter[str]) -> None:
     """Compare the workers' reports with the database: one placement per reservation, one instance per
     attempt."""
     placed = Reservation.objects.filter(assigned_at__isnull=False).count()
-    assert done["placed"] == placed > 5
+    assert counts["placed"] == placed > 5
     attempts = LaunchAttempt.objects.all()
-    assert done["launched_for_demand"] + done["launched_for_minimum"] == attempts.count() > 0
+    assert counts["launched_for_demand"] + counts["launched_for_minimum"] == attempts.count() > 0
     launched = attempts.filter(outcome=AttemptOutcome.LAUNCHED)
     assert SimulatedInstance.objects.count() == launched.count()
     assert set(launched.values_list("instance_id", flat=True)) == set(
@@ -205,8 +205,8 @@ class Load:
 
     def one_event(self) -> None:
         crowded = active_claims().count() >= 60
-        more = () if crowded else ("session", "claim", "step")
-        event = self.chance.choice(["step", "end", *more])
+        extra_events = () if crowded else ("session", "claim", "step")
+        event = self.chance.choice(["step", "end", *extra_events])
         match event:
             case "session":
                 make_session(self.lab, self.project, self.owner, now=timezone.now())
@@ -224,9 +224,9 @@ class Load:
         sessions = list(running)
         if sessions:
             session = self.chance.choice(sessions)
-            to = HAPPY_PATH[HAPPY_PATH.index(SessionStatus(session.status)) + 1]
+            next_status = HAPPY_PATH[HAPPY_PATH.index(SessionStatus(session.status)) + 1]
             with suppress(StateConflict):
-                transition_session(session=session, to=to, actor=SYSTEM, now=timezone.now())
+                transition_session(session=session, to=next_status, actor=SYSTEM, now=timezone.now())
 
     def end_one(self) -> None:
         claims = list(active_claims().select_related("session"))
@@ -255,8 +255,8 @@ def end_claim(claim: Reservation) -> None:
         stopping = session.status == SessionStatus.STOPPING
         with suppress(StateConflict):
             if stopping:
-                to = SessionStatus.TERMINATED
-                transition_session(session=session, to=to, actor=SYSTEM, now=timezone.now())
+                next_status = SessionStatus.TERMINATED
+                transition_session(session=session, to=next_status, actor=SYSTEM, now=timezone.now())
             else:
                 cancel_session(session=session, actor=SYSTEM, now=timezone.now(), reason="no more")
 

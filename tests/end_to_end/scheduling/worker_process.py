@@ -38,7 +38,7 @@ def main(pool_id: str, mode: str, *arguments: str) -> None:
     else:
         hang_at(arguments[0], Path(arguments[1]))
         while True:
-            one_round(pool_id, Counter())
+            run_round(pool_id, Counter())
 
 
 def work(pool_id: str, seconds: float, lease_ms: float) -> dict[str, int]:
@@ -50,20 +50,20 @@ def work(pool_id: str, seconds: float, lease_ms: float) -> dict[str, int]:
     from scheduling.coordination import leases
 
     leases._renewed = nullcontext
-    done: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     chance = random.Random()
     end = time.monotonic() + seconds
     for turn in count():
         if time.monotonic() >= end:
             break
         tick.LEASE = timedelta(milliseconds=lease_ms if turn % 3 else 60_000)
-        one_round(pool_id, done)
+        run_round(pool_id, counts)
         # Random pauses, so that the two processes interleave differently each time.
         time.sleep(chance.uniform(0, 0.03))
-    return dict(done)
+    return dict(counts)
 
 
-def one_round(pool_id: str, done: Counter[str]) -> None:
+def run_round(pool_id: str, counts: Counter[str]) -> None:
     from django.utils import timezone
 
     from scheduling.capacity.reconciler import reconcile_pool
@@ -75,15 +75,15 @@ def one_round(pool_id: str, done: Counter[str]) -> None:
     pool = Pool.objects.get(pk=pool_id)
     runtime = runtime_for(pool)
     report = scheduling_tick(pool, runtime, timezone.now, TickMetrics())
-    done["ticks" if report else "left to the other"] += 1
+    counts["ticks" if report else "left to the other"] += 1
     if report:
-        done.update(report.counts)
+        counts.update(report.counts)
         for step, error in report.errors.items():
-            done["lease lost" if error == "the lease was lost" else f"error in {step}: {error}"] += 1
+            counts["lease lost" if error == "the lease was lost" else f"error in {step}: {error}"] += 1
     sys.modules["tests.end_to_end.scheduling.worker_process"].launch_open(pool, runtime)
-    world = reconcile_pool(pool, runtime, timezone.now)
-    for error in world.errors if world else []:
-        done[f"error in reconciling: {error}"] += 1
+    reconciled = reconcile_pool(pool, runtime, timezone.now)
+    for error in reconciled.errors if reconciled else []:
+        counts[f"error in reconciling: {error}"] += 1
 
 
 def launch_open(pool: Any, runtime: Any) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import FloatRect, Page
 
 from tests.end_to_end.screenshots.stage import demo, page_on
 from tests.support.control_plane import ROOT, wait_until
-from tests.support.page_list import PAGES, log_in, places, real_paths, show
+from tests.support.page_list import PAGES, example_ids, log_in, real_paths, show
 
 WIDTHS = {"wide": 1920, "middle": 1280, "phone": 390}
 THEMES = ("light", "dark")
@@ -17,29 +17,29 @@ REPAINTED = "() => new Promise(done => requestAnimationFrame(() => requestAnimat
 
 
 def name_of(path: str) -> str:
-    """`/sessions/…id…/cancel` → `session-cancel`: the same for whatever it shows."""
+    """Return a file name without ids: `/sessions/<id>/cancel` → `sessions-one-cancel`."""
     plain = re.sub(r"/[0-9a-f-]{36}/|/\d+/", "/one/", path).strip("/")
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "overview"
 
 
-def take(page: Page, folder: Path, wanted: str) -> int:
-    """Each page is loaded once and shown in every theme and width; returns how many pictures were taken."""
+def take(page: Page, folder: Path, url: str) -> int:
+    """Load each page once and take it in every theme and width; return the number of screenshots."""
     page.goto("/login")
-    taken = _all_looks(page, folder, "login")
+    count = _take_all_variants(page, folder, "login")
     log_in(page, "admin")
-    wait_until(lambda: "session" in places(page), "a session of the demo runs", pause=1)
+    wait_until(lambda: "session" in example_ids(page), "a session of the demo runs", pause=1)
     paths = real_paths(page)
     missing = len(PAGES) - len(paths)
     if missing:
-        print(f"{missing} of {len(PAGES)} pages have nothing to show and are left out")
+        print(f"{missing} of {len(PAGES)} pages have no example object and are left out")
     for number, path in enumerate(paths):
-        if re.search(wanted, path):
+        if re.search(url, path):
             show(page, path)
-            taken += _all_looks(page, folder, f"{number:02}-{name_of(path)}")
-    return taken
+            count += _take_all_variants(page, folder, f"{number:02}-{name_of(path)}")
+    return count
 
 
-def _all_looks(page: Page, folder: Path, name: str) -> int:
+def _take_all_variants(page: Page, folder: Path, name: str) -> int:
     for theme in THEMES:
         page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
         for size, width in WIDTHS.items():
@@ -60,8 +60,8 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
     with demo(arguments.address) as address, page_on(address) as page:
-        taken = take(page, arguments.to, arguments.pages)
-    print(f"{taken} pictures in {arguments.to}")
+        count = take(page, arguments.to, arguments.pages)
+    print(f"{count} screenshots in {arguments.to}")
 
 
 if __name__ == "__main__":

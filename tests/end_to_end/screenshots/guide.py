@@ -1,4 +1,4 @@
-"""`make docs-images`: the pictures of docs/guide.md, from a demo that has lived for a while."""
+"""`make docs-images`: the images of docs/guide.md, from a demo that has run for a while."""
 
 import argparse
 import re
@@ -14,20 +14,20 @@ from tests.support.page_list import log_in
 
 FOLDER = ROOT / "docs" / "images" / "guide"
 TOPOLOGIES = ROOT / "lcm" / "demo" / "topologies"
-LIVES_SECONDS = 60
+WARM_UP_SECONDS = 60
 BIG_LAB = "soc-range-firewall v1.0"
 CROWDED = "cml-us"
-# Their titles are not the names of definitions that the demo has.
+# Their titles differ from the definitions of the demo.
 NEW_LABS = ("ccna-vlan-trunking.yaml", "dc-vxlan-fabric.yaml", "sdwan-edge-lab.yaml")
 MORE_THAN_FIT = 16
 SIZE: ViewportSize = {"width": 1280, "height": 900}
 SETTLE_MS = 3000
 DRIFT_SECONDS = 600
-A_ROW = re.compile(r"^/\w[\w-]*/[0-9a-f]{8}-[0-9a-f-]{27}/$")
+FIRST_ROW = re.compile(r"^/\w[\w-]*/[0-9a-f]{8}-[0-9a-f-]{27}/$")
 
 
 def at(path: str) -> Callable[[Page], None]:
-    """A page that has an address."""
+    """Return a function that opens this URL."""
 
     def go(page: Page) -> None:
         page.goto(path)
@@ -36,7 +36,7 @@ def at(path: str) -> Callable[[Page], None]:
 
 
 def first_of(path: str) -> Callable[[Page], None]:
-    """The page of the first row of a list."""
+    """Return a function that opens the page of a list's first row."""
 
     def go(page: Page) -> None:
         rows = rows_of(page, path)
@@ -47,15 +47,15 @@ def first_of(path: str) -> Callable[[Page], None]:
 
 
 def rows_of(page: Page, path: str) -> list[str]:
-    """The addresses that the rows of a list lead to."""
+    """Return the URLs of the rows of a list."""
     page.goto(path)
     links = page.locator(f"main a[href^='{path.split('?')[0]}']")
-    found = [href for link in links.all() if (href := link.get_attribute("href")) and A_ROW.match(href)]
+    found = [href for link in links.all() if (href := link.get_attribute("href")) and FIRST_ROW.match(href)]
     return list(dict.fromkeys(found))
 
 
 def review(page: Page) -> None:
-    """The review of a definition, from its head on."""
+    """Open the review of a definition, scrolled to its heading."""
     first_of("/definitions/?needs_review=true")(page)
     form = page.locator("#review-form")
     form.wait_for()
@@ -64,7 +64,7 @@ def review(page: Page) -> None:
 
 
 def topology_read(page: Page) -> None:
-    """Open the check of an imported topology."""
+    """Open the preview of an imported topology."""
     page.goto("/definitions/import")
     page.locator("main input[type=file]").set_input_files(TOPOLOGIES / "devnet-netconf-intro.yaml")
     page.get_by_role("button", name="Read topology").click()
@@ -72,7 +72,7 @@ def topology_read(page: Page) -> None:
 
 
 def dry_run(page: Page) -> None:
-    """Two more slots for the pool where sessions wait."""
+    """Open a dry run with two more slots in the pool of the waiting sessions."""
     page.goto(f"/queue/dry-run?pool={CROWDED}")
     page.locator("main input[name=add_slots]").fill("2")
     page.locator("main input[name=add_slots]").press("Enter")
@@ -80,7 +80,7 @@ def dry_run(page: Page) -> None:
 
 
 def drift(page: Page) -> None:
-    """Ports that are not as planned: some labs of the demo are edited, which shows when they are observed."""
+    """Open the port drift; the demo edits some labs, which LCM detects when it observes them."""
     deadline = time.monotonic() + DRIFT_SECONDS
     while True:
         page.goto("/port-drift/")
@@ -93,7 +93,7 @@ def drift(page: Page) -> None:
         page.wait_for_timeout(20_000)
 
 
-PICTURES: dict[str, Callable[[Page], None]] = {
+IMAGES: dict[str, Callable[[Page], None]] = {
     "overview": at("/"),
     "definitions": at("/definitions/"),
     "definition": first_of("/definitions/?needs_review=true"),
@@ -114,13 +114,13 @@ PICTURES: dict[str, Callable[[Page], None]] = {
     "tokens": at("/tokens/"),
     "controllers": at("/controllers/"),
     "changes": at("/changes/"),
-    # Last, so that there is something to see by then.
+    # Last, because the demo needs time until deviations appear.
     "session": first_of("/sessions/?status=RUNNING&sort=starts_at"),
     "drift": drift,
 }
 
 
-def crowd(page: Page) -> None:
+def fill_queue(page: Page) -> None:
     """Request more sessions than the pool can hold, so that some wait."""
     for _ in range(MORE_THAN_FIT):
         page.goto("/sessions/new")
@@ -131,7 +131,7 @@ def crowd(page: Page) -> None:
 
 
 def bulk_import(page: Page) -> None:
-    """A job, for the list of jobs."""
+    """Start a bulk import, so that the list of jobs is not empty."""
     page.goto("/definitions/bulk-import")
     page.locator("main input[type=file]").set_input_files([TOPOLOGIES / name for name in NEW_LABS])
     page.get_by_role("button", name="Import files").click()
@@ -142,10 +142,10 @@ def take(page: Page, folder: Path, names: list[str]) -> None:
     """Take each image: the window in the light theme, after lazy panels have loaded."""
     folder.mkdir(parents=True, exist_ok=True)
     log_in(page, "admin")
-    crowd(page)
+    fill_queue(page)
     bulk_import(page)
     for name in names:
-        PICTURES[name](page)
+        IMAGES[name](page)
         page.wait_for_timeout(SETTLE_MS)
         path = folder / f"{name}.png"
         page.screenshot(path=path, animations="disabled")
@@ -156,13 +156,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--address", default="", help="a control plane that runs already, with the demo")
     parser.add_argument("--to", type=Path, default=FOLDER, help="the folder they are written to")
-    parser.add_argument("names", nargs="*", help="only these pictures", metavar="name")
+    parser.add_argument("names", nargs="*", help="only these images", metavar="name")
     arguments = parser.parse_args()
     with (
-        demo(arguments.address, lives_seconds=LIVES_SECONDS) as address,
+        demo(arguments.address, warm_up_seconds=WARM_UP_SECONDS) as address,
         page_on(address, viewport=SIZE, color_scheme="light") as page,
     ):
-        take(page, arguments.to, arguments.names or list(PICTURES))
+        take(page, arguments.to, arguments.names or list(IMAGES))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where pictures are taken: a demo, and a page of a browser on it."""
+"""A control plane with the demo, and a browser page on it, for screenshots."""
 
 import os
 import tempfile
@@ -16,8 +16,8 @@ from tests.support.page_list import FLAGS
 
 
 @contextmanager
-def demo(address: str, *, lives_seconds: float = 0) -> Iterator[str]:
-    """The control plane at this address, or one of our own with the demo that has lived for a while."""
+def demo(address: str, *, warm_up_seconds: float = 0) -> Iterator[str]:
+    """Yield the address of a control plane: the given one, or a new one whose demo has run for a while."""
     if address:
         yield address
         return
@@ -26,13 +26,13 @@ def demo(address: str, *, lives_seconds: float = 0) -> Iterator[str]:
         control_plane(Path(folder) / "data", free_address(), DEBUG="true", DEMO="true") as plane,
     ):
         plane.start_and_wait()
-        time.sleep(lives_seconds)
+        time.sleep(warm_up_seconds)
         yield str(plane.address)
 
 
 @contextmanager
 def page_on(address: str, **settings: Any) -> Iterator[Page]:
-    """A page in a browser without motion."""
+    """Yield a browser page with reduced motion."""
     os.environ.update(driver_environment())
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)

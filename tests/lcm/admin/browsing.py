@@ -50,10 +50,10 @@ def form_values(page: Any) -> dict[str, Any]:
     forms = [page.context["adminform"].form]
     for formset in page.context["inline_admin_formsets"]:
         forms += [formset.formset.management_form]
-    return {name: value for form in forms for name, value in _sent(form)}
+    return {name: value for form in forms for name, value in submitted_values(form)}
 
 
-def _sent(form: Any) -> list[tuple[str, Any]]:
+def submitted_values(form: Any) -> list[tuple[str, Any]]:
     sent: list[tuple[str, Any]] = []
     for field in form:
         value = field.value()
@@ -67,7 +67,7 @@ def _sent(form: Any) -> list[tuple[str, Any]]:
     return sent
 
 
-def said(page: Any) -> list[str]:
+def messages_of(page: Any) -> list[str]:
     return [str(message) for message in page.context["messages"]]
 
 

@@ -53,15 +53,15 @@ from tests.support.factories import make_person, make_person_token
 
 
 @pytest.fixture
-def fixer(db: None) -> User:
+def staff_admin(db: None) -> User:
     """A staff member with the Admin role, not a superuser."""
     return make_person("fay", Role.ADMIN, is_staff=True)
 
 
 @pytest.fixture
-def client_of_fixer(fixer: User) -> Client:
+def staff_client(staff_admin: User) -> Client:
     client = Client()
-    client.force_login(fixer)
+    client.force_login(staff_admin)
     return client
 
 
@@ -105,10 +105,12 @@ def make_decision(pool: Pool, slot: Slot, reservation: Reservation, now: datetim
     ReservationPart.objects.create(reservation=reservation, slot=slot, kernels=["r1"], **amounts)
     QueueOrder.objects.create(pool=pool, at=now, ids=reservation.pk.bytes)
     LastVerdict.objects.create(reservation=reservation, summary="waiting:memory_gb")
-    why = Explanation.objects.create(digest="d1", main_reason="memory_gb", message="No room.", slots=1)
+    explanation = Explanation.objects.create(
+        digest="d1", main_reason="memory_gb", message="No room.", slots=1
+    )
     Decision.objects.create(
         reservation=reservation, pool=pool, tick=TickRun.objects.get(pool=pool), at=now, outcome="waiting",
-        position=1, why=why,
+        position=1, why=explanation,
     )  # fmt: skip
 
 
@@ -137,12 +139,12 @@ def make_usage(session: LabletSession, now: datetime) -> None:
 
 def make_observations(session: LabletSession, now: datetime) -> None:
     """One row of every observation model."""
-    seen = {"definition": session.definition, "revision": session.revision, "epoch": "e1"}
-    moments = {"observed_at": now, "recorded_at": now}
+    definition_fields = {"definition": session.definition, "revision": session.revision, "epoch": "e1"}
+    times = {"observed_at": now, "recorded_at": now}
     SessionObservation.objects.create(
-        session=session, is_sample=True, observed_resources={}, **moments, **seen
+        session=session, is_sample=True, observed_resources={}, **times, **definition_fields
     )
-    ResourceAggregate.objects.create(**seen)
+    ResourceAggregate.objects.create(**definition_fields)
     DriftReview.objects.create(
         definition=session.definition, fingerprint="f1", kind="extra", name="r1_serial", first_seen=now,
         last_seen=now,

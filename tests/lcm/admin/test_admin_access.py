@@ -22,12 +22,12 @@ def logged_in(person):
 
 
 def test_every_model_of_lcm_is_registered():
-    ours = {
+    lcm_models = {
         model
         for app in ("lcm", "scheduling", "fairshare", "observations")
         for model in apps.get_app_config(app).get_models()
     }
-    assert ours | {Group} == set(MODELS)
+    assert lcm_models | {Group} == set(MODELS)
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_a_closed_account_has_no_access(db):
     assert client.get(reverse("admin:index")).status_code == 302
 
 
-def test_the_redirect_after_login_stays_on_this_site(client_of_fixer):
+def test_the_redirect_after_login_stays_on_this_site(staff_client):
     login = reverse("admin:login")
-    assert client_of_fixer.get(f"{login}?next=/admin/lcm/").url == "/admin/lcm/"
-    assert client_of_fixer.get(f"{login}?next=https://evil.example/").url == "/admin/"
+    assert staff_client.get(f"{login}?next=/admin/lcm/").url == "/admin/lcm/"
+    assert staff_client.get(f"{login}?next=https://evil.example/").url == "/admin/"
 
 
-@pytest.mark.parametrize("kind", ["fixer", "superuser"])
+@pytest.mark.parametrize("kind", ["admin", "superuser"])
 def test_admins_on_the_staff_and_superusers_see_the_start_page(db, kind):
     is_super = kind == "superuser"
     person = make_person(kind, Role.NONE if is_super else Role.ADMIN, is_staff=True, is_superuser=is_super)
@@ -79,34 +79,34 @@ def test_admins_on_the_staff_and_superusers_see_the_start_page(db, kind):
     assert all(list_url(model) in text for model in MODELS)
 
 
-def test_only_superusers_can_create_superusers(client_of_fixer, fixer):
-    edit(client_of_fixer, fixer, is_superuser="on")
-    fixer.refresh_from_db()
-    assert not fixer.is_superuser
+def test_only_superusers_can_create_superusers(staff_client, staff_admin):
+    edit(staff_client, staff_admin, is_superuser="on")
+    staff_admin.refresh_from_db()
+    assert not staff_admin.is_superuser
 
 
-def test_only_superusers_can_change_a_superuser(client_of_fixer):
-    boss = make_person("boss", is_superuser=True, is_staff=True)
-    password = reverse("admin:auth_user_password_change", args=[boss.pk])
-    assert client_of_fixer.get(password).status_code == 403
-    assert client_of_fixer.post(change_url(boss), {"username": "x"}).status_code == 403
-    assert client_of_fixer.get(delete_url(boss)).status_code == 403
+def test_only_superusers_can_change_a_superuser(staff_client):
+    superuser = make_person("boss", is_superuser=True, is_staff=True)
+    password = reverse("admin:auth_user_password_change", args=[superuser.pk])
+    assert staff_client.get(password).status_code == 403
+    assert staff_client.post(change_url(superuser), {"username": "x"}).status_code == 403
+    assert staff_client.get(delete_url(superuser)).status_code == 403
 
 
-def test_people_cannot_delete_their_own_account(client_of_fixer, fixer):
-    assert client_of_fixer.get(delete_url(fixer)).status_code == 403
+def test_people_cannot_delete_their_own_account(staff_client, staff_admin):
+    assert staff_client.get(delete_url(staff_admin)).status_code == 403
 
 
-def test_role_groups_cannot_be_changed(client_of_fixer):
+def test_role_groups_cannot_be_changed(staff_client):
     role = Group.objects.get(name="Viewer")
-    assert client_of_fixer.post(change_url(role), {"name": "Guests"}).status_code == 403
-    assert client_of_fixer.get(delete_url(role)).status_code == 403
+    assert staff_client.post(change_url(role), {"name": "Guests"}).status_code == 403
+    assert staff_client.get(delete_url(role)).status_code == 403
 
 
-def test_changing_ones_own_password_is_logged(client_of_fixer, fixer):
-    new = "another long passphrase"
-    sent = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
-    client_of_fixer.post(reverse("admin:password_change"), sent)
-    assert [entry.event for entry in log_of(fixer)] == ["password_changed"]
-    client_of_fixer.post(reverse("admin:password_change"), {**sent, "old_password": "wrong"})
+def test_changing_ones_own_password_is_logged(staff_client, staff_admin):
+    new_password = "another long passphrase"
+    sent = {"old_password": PASSWORD, "new_password1": new_password, "new_password2": new_password}
+    staff_client.post(reverse("admin:password_change"), sent)
+    assert [entry.event for entry in log_of(staff_admin)] == ["password_changed"]
+    staff_client.post(reverse("admin:password_change"), {**sent, "old_password": "wrong"})
     assert ChangeLog.objects.count() == 1

@@ -20,62 +20,62 @@ from tests.lcm.admin.browsing import (
     form_values,
     list_url,
     log_of,
-    said,
+    messages_of,
 )
 from tests.support.factories import make_person, make_person_token, make_project
 
 
-def test_a_save_is_logged_with_who_and_only_what_changed(client_of_fixer, fixer, project):
-    answer = edit(client_of_fixer, project.domain, description="The academy")
+def test_a_save_is_logged_with_who_and_only_what_changed(staff_client, staff_admin, project):
+    answer = edit(staff_client, project.domain, description="The academy")
     assert answer.status_code == 302
     (entry,) = log_of(project.domain)
-    assert (entry.event, entry.actor, entry.user_id) == ("admin_edited", "fay", fixer.pk)
+    assert (entry.event, entry.actor, entry.user_id) == ("admin_edited", "fay", staff_admin.pk)
     assert (entry.before, entry.after) == ({"description": ""}, {"description": "The academy"})
     assert entry.message == "domain academy edited as a data fix: description"
     assert entry.reason == "put right"
     assert entry.request_id
 
 
-def test_a_save_that_changes_nothing_is_not_logged(client_of_fixer, project):
-    assert edit(client_of_fixer, project.domain).status_code == 302
+def test_a_save_that_changes_nothing_is_not_logged(staff_client, project):
+    assert edit(staff_client, project.domain).status_code == 302
     assert not log_of(project.domain)
 
 
-def test_an_addition_is_logged_with_what_was_added(client_of_fixer):
-    client_of_fixer.post(add_url(Domain), {"name": "partners", "description": "Others"})
+def test_an_addition_is_logged_with_what_was_added(staff_client):
+    staff_client.post(add_url(Domain), {"name": "partners", "description": "Others"})
     (entry,) = log_of(Domain.objects.get(name="partners"))
     assert entry.event == "admin_added"
     assert entry.after == {"name": "partners", "description": "Others"}
 
 
-def test_a_refused_save_is_not_logged(client_of_fixer, project):
-    page = edit(client_of_fixer, project.domain, name="Not A Name")
+def test_a_refused_save_is_not_logged(staff_client, project):
+    page = edit(staff_client, project.domain, name="Not A Name")
     assert page.status_code == 200
     assert "Use lowercase letters" in page.content.decode()
     assert not log_of(project.domain)
 
 
-def test_a_deletion_is_logged_with_what_was_there(client_of_fixer, db):
+def test_a_deletion_is_logged_with_what_was_there(staff_client, db):
     domain = Domain.objects.create(name="empty")
-    delete(client_of_fixer, domain)
+    delete(staff_client, domain)
     (entry,) = log_of(domain)
     assert (entry.event, entry.before) == ("admin_deleted", {"name": "empty", "description": ""})
     assert entry.reason == "not needed"
 
 
-def test_deleting_selected_objects_logs_each(client_of_fixer, db):
+def test_deleting_selected_objects_logs_each(staff_client, db):
     domains = [Domain.objects.create(name=name) for name in ("one", "two")]
-    act(client_of_fixer, "delete_selected", *domains, post="yes", reason="both are empty")
+    act(staff_client, "delete_selected", *domains, post="yes", reason="both are empty")
     assert not Domain.objects.exists()
     for domain in domains:
         assert (log_of(domain)[-1].event, log_of(domain)[-1].reason) == ("admin_deleted", "both are empty")
 
 
 @pytest.mark.parametrize("sent", [{}, {"post": "yes"}, {"post": "yes", "reason": " \n"}])
-def test_a_deletion_without_a_reason_shows_the_form_again(client_of_fixer, db, sent):
+def test_a_deletion_without_a_reason_shows_the_form_again(staff_client, db, sent):
     domain = Domain.objects.create(name="empty")
     sent = {"csrfmiddlewaretoken": "x", **sent}
-    page = client_of_fixer.post(delete_url(domain), sent)
+    page = staff_client.post(delete_url(domain), sent)
     assert page.status_code == 200
     assert "This field is required." in page.content.decode()
     assert Domain.objects.filter(pk=domain.pk).exists()
@@ -83,9 +83,9 @@ def test_a_deletion_without_a_reason_shows_the_form_again(client_of_fixer, db, s
 
 
 @pytest.mark.parametrize("reason", ["", " "])
-def test_deleting_selected_objects_without_a_reason_shows_the_form_again(client_of_fixer, db, reason):
+def test_deleting_selected_objects_without_a_reason_shows_the_form_again(staff_client, db, reason):
     domains = [Domain.objects.create(name=name) for name in ("one", "two")]
-    page = act(client_of_fixer, "delete_selected", *domains, post="yes", reason=reason)
+    page = act(staff_client, "delete_selected", *domains, post="yes", reason=reason)
     text = page.content.decode()
     assert "This field is required." in text
     assert all(f'name="_selected_action" value="{domain.pk}"' in text for domain in domains)
@@ -93,9 +93,9 @@ def test_deleting_selected_objects_without_a_reason_shows_the_form_again(client_
     assert not ChangeLog.objects.filter(event="admin_deleted").exists()
 
 
-def test_confirmation_pages_have_a_reason_field_without_an_error(client_of_fixer, db):
+def test_confirmation_pages_have_a_reason_field_without_an_error(staff_client, db):
     domain = Domain.objects.create(name="empty")
-    for page in (client_of_fixer.get(delete_url(domain)), act(client_of_fixer, "delete_selected", domain)):
+    for page in (staff_client.get(delete_url(domain)), act(staff_client, "delete_selected", domain)):
         text = page.content.decode()
         assert '<textarea name="reason"' in text
         assert "required" in text.split('<textarea name="reason"')[1].split(">")[0]
@@ -104,67 +104,67 @@ def test_confirmation_pages_have_a_reason_field_without_an_error(client_of_fixer
 
 
 @pytest.mark.parametrize("reason", ["", " "])
-def test_an_edit_without_a_reason_is_rejected_at_its_field(client_of_fixer, project, reason):
-    page = edit(client_of_fixer, project.domain, description="The academy", reason=reason)
+def test_an_edit_without_a_reason_is_rejected_at_its_field(staff_client, project, reason):
+    page = edit(staff_client, project.domain, description="The academy", reason=reason)
     assert page.status_code == 200
     assert page.context["adminform"].form.errors == {"reason": ["This field is required."]}
     project.domain.refresh_from_db()
     assert project.domain.description == ""
 
 
-def test_viewing_and_adding_require_no_reason(client_of_fixer, session):
-    looked_at = change_url(session.transitions.get())
-    for url in (looked_at, add_url(Domain)):
-        assert 'name="reason"' not in client_of_fixer.get(url).content.decode()
+def test_viewing_and_adding_require_no_reason(staff_client, session):
+    change_page = change_url(session.transitions.get())
+    for url in (change_page, add_url(Domain)):
+        assert 'name="reason"' not in staff_client.get(url).content.decode()
 
 
-def test_dependents_of_a_deleted_object_are_logged_too(client_of_fixer, viewer, project):
+def test_dependents_of_a_deleted_object_are_logged_too(staff_client, viewer, project):
     holder = make_person_token(viewer, "laptop")
     membership = Membership.objects.get(user=viewer)
-    delete(client_of_fixer, viewer)
+    delete(staff_client, viewer)
     assert not User.objects.filter(pk=viewer.pk).exists()
-    for gone in (viewer, membership, holder.token):
-        assert log_of(gone)[-1].event == "admin_deleted"
-        assert not {"hash", "password"} & set(log_of(gone)[-1].before)
+    for deleted in (viewer, membership, holder.token):
+        assert log_of(deleted)[-1].event == "admin_deleted"
+        assert not {"hash", "password"} & set(log_of(deleted)[-1].before)
     assert log_of(viewer)[-1].before["groups"] == ["Viewer"]
 
 
-def test_a_protected_object_is_not_deleted_and_the_page_lists_its_references(client_of_fixer, session):
+def test_a_protected_object_is_not_deleted_and_the_page_lists_its_references(staff_client, session):
     for obj in (session.project.domain, session.project, session.owner):
-        page = delete(client_of_fixer, obj)
+        page = delete(staff_client, obj)
         assert "would require deleting the following protected related objects" in page.content.decode()
-        page = act(client_of_fixer, "delete_selected", obj, post="yes", reason="not needed")
+        page = act(staff_client, "delete_selected", obj, post="yes", reason="not needed")
         assert "would require deleting the following protected related objects" in page.content.decode()
         assert type(obj).objects.filter(pk=obj.pk).exists()
         assert not ChangeLog.objects.filter(event="admin_deleted").exists()
     assert str(session) in page.content.decode()
 
 
-def test_the_page_lists_only_a_few_of_many_references(client_of_fixer, session_in):
+def test_the_page_lists_only_a_few_of_many_references(staff_client, session_in):
     sessions = [session_in(SessionStatus.CANCELLED) for _ in range(7)]
-    page = client_of_fixer.get(delete_url(sessions[0].project))
+    page = staff_client.get(delete_url(sessions[0].project))
     assert page.content.decode().count("Session: <a href") == 5
     assert "and 2 other sessions" in page.content.decode()
 
 
 @pytest.mark.parametrize("status", [SessionStatus.PENDING, SessionStatus.CANCELLED])
-def test_members_with_active_sessions_cannot_be_removed(client_of_fixer, session_in, status):
+def test_members_with_active_sessions_cannot_be_removed(staff_client, session_in, status):
     session = session_in(status)
     membership = Membership.objects.get(user=session.owner)
-    page = delete(client_of_fixer, membership)
+    page = delete(staff_client, membership)
     assert Membership.objects.filter(pk=membership.pk).exists() is not session.is_final
     assert (page.status_code == 200 and str(session) in page.content.decode()) is not session.is_final
 
 
-def test_a_member_added_on_the_projects_page_is_logged(client_of_fixer, project, stranger):
-    sent = form_values(client_of_fixer.get(change_url(project)))
+def test_a_member_added_on_the_projects_page_is_logged(staff_client, project, stranger):
+    sent = form_values(staff_client.get(change_url(project)))
     total = int(sent["memberships-TOTAL_FORMS"])
     row = {"memberships-TOTAL_FORMS": total + 1, f"memberships-{total}-user": stranger.pk}
     existing = Membership.objects.filter(project=project).order_by("user__username")
     ids = {f"memberships-{index}-id": each.pk for index, each in enumerate(existing)}
     links = {f"memberships-{index}-project": project.pk for index in range(total + 1)}
     sent |= {"reason": "joined late", **row, **ids, **links}
-    answer = client_of_fixer.post(change_url(project), sent)
+    answer = staff_client.post(change_url(project), sent)
     assert answer.status_code == 302
     membership = Membership.objects.get(user=stranger)
     (entry,) = log_of(membership)
@@ -173,71 +173,71 @@ def test_a_member_added_on_the_projects_page_is_logged(client_of_fixer, project,
     assert not log_of(project)
 
 
-def test_a_new_role_is_logged_by_the_names_of_the_groups(client_of_fixer, viewer):
+def test_a_new_role_is_logged_by_the_names_of_the_groups(staff_client, viewer):
     operators = Group.objects.get_or_create(name="Operator")[0]
-    edit(client_of_fixer, viewer, groups=[operators.pk], time_zone="Europe/Rome")
+    edit(staff_client, viewer, groups=[operators.pk], time_zone="Europe/Rome")
     assert viewer.groups.get() == operators
     (entry,) = log_of(viewer)
     assert entry.before == {"time_zone": "", "groups": ["Viewer"]}
     assert entry.after == {"time_zone": "Europe/Rome", "groups": ["Operator"]}
 
 
-def test_a_new_person_is_logged_without_the_password(client_of_fixer):
-    word = "a long enough passphrase"
-    sent = {"username": "nina", "usable_password": "true", "password1": word, "password2": word}
-    client_of_fixer.post(add_url(User), sent)
+def test_a_new_person_is_logged_without_the_password(staff_client):
+    password = "a long enough passphrase"
+    sent = {"username": "nina", "usable_password": "true", "password1": password, "password2": password}
+    staff_client.post(add_url(User), sent)
     person = User.objects.get(username="nina")
-    assert person.check_password(word)
+    assert person.check_password(password)
     (entry,) = log_of(person)
     assert entry.event == "admin_added"
     assert "password" not in entry.after
     assert person.password not in str(entry.after)
 
 
-def test_a_password_set_for_someone_is_logged_without_it(client_of_fixer, viewer):
-    word = "a long enough passphrase"
-    sent = {"usable_password": "true", "password1": word, "password2": word}
-    client_of_fixer.post(reverse("admin:auth_user_password_change", args=[viewer.pk]), sent)
+def test_a_password_set_for_someone_is_logged_without_it(staff_client, viewer):
+    password = "a long enough passphrase"
+    sent = {"usable_password": "true", "password1": password, "password2": password}
+    staff_client.post(reverse("admin:auth_user_password_change", args=[viewer.pk]), sent)
     viewer.refresh_from_db()
-    assert viewer.check_password(word)
+    assert viewer.check_password(password)
     (entry,) = log_of(viewer)
     assert (entry.event, entry.actor, entry.before, entry.after) == ("password_changed", "fay", None, None)
 
 
-def test_saving_a_form_keeps_concurrent_changes(client_of_fixer, session, viewer, monkeypatch):
+def test_saving_a_form_keeps_concurrent_changes(staff_client, session, viewer, monkeypatch):
     """The form was loaded while the session was pending; only the edited column is saved."""
     save = SessionAdmin.save_model
 
-    def moved_first(self, request, obj, form, change):
+    def transition_before_save(self, request, obj, form, change):
         LabletSession.objects.filter(pk=obj.pk).update(status=SessionStatus.SCHEDULED)
         save(self, request, obj, form, change)
 
-    monkeypatch.setattr(SessionAdmin, "save_model", moved_first)
-    edit(client_of_fixer, session, owner=viewer.pk)
+    monkeypatch.setattr(SessionAdmin, "save_model", transition_before_save)
+    edit(staff_client, session, owner=viewer.pk)
     session.refresh_from_db()
     assert (session.status, session.owner) == (SessionStatus.SCHEDULED, viewer)
     assert log_of(session)[-1].event == "admin_edited"
     assert list(log_of(session)[-1].after) == ["owner"]
 
 
-def test_pool_and_priority_of_a_session_cannot_be_edited(client_of_fixer, session):
+def test_pool_and_priority_of_a_session_cannot_be_edited(staff_client, session):
     before = (session.pool, session.priority)
-    edit(client_of_fixer, session, pool="cml-us", priority="90")
+    edit(staff_client, session, pool="cml-us", priority="90")
     session.refresh_from_db()
     assert (session.pool, session.priority) == before
     assert not [entry for entry in log_of(session) if entry.event == "admin_edited"]
 
 
-def test_the_domain_of_a_project_cannot_be_changed(client_of_fixer, project):
+def test_the_domain_of_a_project_cannot_be_changed(staff_client, project):
     other = Domain.objects.create(name="other")
-    edit(client_of_fixer, project, domain=other.pk, description="New")
+    edit(staff_client, project, domain=other.pk, description="New")
     project.refresh_from_db()
     assert (project.domain.name, project.description) == ("academy", "New")
-    client_of_fixer.post(add_url(Project), {"name": "ccie", "domain": other.pk, **_no_members()})
+    staff_client.post(add_url(Project), {"name": "ccie", "domain": other.pk, **_no_members()})
     assert Project.objects.get(name="ccie").domain == other
 
 
-def test_a_definition_is_edited_but_its_numbers_and_status_are_not(client_of_fixer, definition):
+def test_a_definition_is_edited_but_its_numbers_and_status_are_not(staff_client, definition):
     forged = {
         "status": "active",
         "node_count": 99,
@@ -245,7 +245,7 @@ def test_a_definition_is_edited_but_its_numbers_and_status_are_not(client_of_fix
         "current_revision": "",
         "nodes": "[]",
     }
-    edit(client_of_fixer, definition, pool="cml-us", **forged)
+    edit(staff_client, definition, pool="cml-us", **forged)
     fresh = LabletDefinition.objects.get(pk=definition.pk)
     assert fresh.pool == "cml-us"
     assert (fresh.status, fresh.node_count, fresh.topology_hash, fresh.nodes, fresh.current_revision_id) == (
@@ -258,18 +258,18 @@ def test_a_definition_is_edited_but_its_numbers_and_status_are_not(client_of_fix
     assert log_of(definition)[-1].after == {"pool": "cml-us"}
 
 
-def test_a_token_is_renamed_but_not_extended(client_of_fixer, viewer):
+def test_a_token_is_renamed_but_not_extended(staff_client, viewer):
     token = make_person_token(viewer, "laptop").token
-    edit(client_of_fixer, token, name="desk", expires_at_0="2099-01-01", expires_at_1="00:00", hash="x")
+    edit(staff_client, token, name="desk", expires_at_0="2099-01-01", expires_at_1="00:00", hash="x")
     fresh = type(token).objects.get(pk=token.pk)
     assert (fresh.name, fresh.hash, fresh.expires_at) == ("desk", token.hash, token.expires_at)
     assert log_of(token)[-1].after == {"name": "desk"}
 
 
-def test_the_page_says_what_was_saved(client_of_fixer, db):
+def test_the_page_says_what_was_saved(staff_client, db):
     make_project("academy", "ccna", make_person("mia", Role.VIEWER))
-    client_of_fixer.post(add_url(Domain), {"name": "partners"})
-    assert any("partners" in text for text in said(client_of_fixer.get(list_url(Domain))))
+    staff_client.post(add_url(Domain), {"name": "partners"})
+    assert any("partners" in text for text in messages_of(staff_client.get(list_url(Domain))))
 
 
 def _no_members():

@@ -22,34 +22,36 @@ by_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model._met
 
 
 @by_model
-def test_lists_forms_and_histories_load(client_of_fixer, everything, model):
+def test_lists_forms_and_histories_load(staff_client, everything, model):
     obj = everything[model._meta.model_name]
     for url in (list_url(model), f"{list_url(model)}?q=abcd", change_url(obj)):
-        page = client_of_fixer.get(url)
+        page = staff_client.get(url)
         assert page.status_code == 200
         assert not re.search(r"<script>|<style|\sstyle=|\son[a-z]+=", page.content.decode())
-    check_history(client_of_fixer, model, obj)
+    check_history(staff_client, model, obj)
 
 
 @by_model
-def test_every_search_filter_and_order_of_a_list_works(fixer, everything, rf, model):
+def test_every_search_filter_and_order_of_a_list_works(staff_admin, everything, rf, model):
     """The page around the rows is always the same, so only the rows are requested."""
-    shown = django_admin.site._registry[model]
+    model_admin = django_admin.site._registry[model]
 
-    def listed(query=""):
+    def change_list(query=""):
         request = rf.get(list_url(model) + query)
-        request.user = fixer
-        found = shown.get_changelist_instance(request)
-        assert len(found.result_list) <= shown.list_per_page
-        return found
+        request.user = staff_admin
+        changes = model_admin.get_changelist_instance(request)
+        assert len(changes.result_list) <= model_admin.list_per_page
+        return changes
 
-    whole = listed()
-    links = {choice["query_string"] for spec in whole.filter_specs for choice in spec.choices(whole)}
+    unfiltered = change_list()
+    links = {
+        choice["query_string"] for spec in unfiltered.filter_specs for choice in spec.choices(unfiltered)
+    }
     links |= {f"?o={number}" for number in range(1, 9)}
     for link in links:
-        listed(link)
+        change_list(link)
     for text in ("a", "abcd", "ccna campus", str(everything[model._meta.model_name].pk), "“'%"):
-        assert listed(f"?{urlencode({'q': text})}").query == text
+        assert change_list(f"?{urlencode({'q': text})}").query == text
 
 
 def check_history(client, model, obj):
@@ -63,73 +65,73 @@ def check_history(client, model, obj):
 
 @by_model
 def test_lists_are_searchable_and_do_not_count_everything(model):
-    shown = django_admin.site._registry[model]
-    assert shown.search_fields
-    assert shown.list_per_page == 50
-    assert not shown.show_full_result_count
-    assert not shown.list_editable
-    assert not shown.date_hierarchy
+    model_admin = django_admin.site._registry[model]
+    assert model_admin.search_fields
+    assert model_admin.list_per_page == 50
+    assert not model_admin.show_full_result_count
+    assert not model_admin.list_editable
+    assert not model_admin.date_hierarchy
 
 
 @pytest.mark.parametrize("name", WRITTEN_ONCE)
-def test_records_are_read_only(client_of_fixer, everything, name):
+def test_records_are_read_only(staff_client, everything, name):
     obj = everything[name]
-    assert client_of_fixer.post(change_url(obj), {"actor": "someone else"}).status_code == 403
-    assert client_of_fixer.post(delete_url(obj), {"post": "yes"}).status_code == 403
+    assert staff_client.post(change_url(obj), {"actor": "someone else"}).status_code == 403
+    assert staff_client.post(delete_url(obj), {"post": "yes"}).status_code == 403
     chosen = {"action": "delete_selected", "_selected_action": [obj.pk], "post": "yes"}
-    client_of_fixer.post(list_url(obj), chosen)
+    staff_client.post(list_url(obj), chosen)
     assert type(obj)._default_manager.filter(pk=obj.pk).exists()
 
 
 @pytest.mark.parametrize("name", MADE_ELSEWHERE)
-def test_objects_created_elsewhere_cannot_be_added(client_of_fixer, everything, name):
-    assert client_of_fixer.get(add_url(type(everything[name]))).status_code == 403
+def test_objects_created_elsewhere_cannot_be_added(staff_client, everything, name):
+    assert staff_client.get(add_url(type(everything[name]))).status_code == 403
 
 
 @pytest.mark.parametrize(
     ("name", "page"),
     [("apitoken", "/tokens/"), ("labletdefinition", "/definitions/"), ("labletsession", "/sessions/")],
 )
-def test_the_list_links_to_the_page_that_creates_its_objects(client_of_fixer, everything, name, page):
-    text = client_of_fixer.get(list_url(everything[name])).content.decode()
+def test_the_list_links_to_the_page_that_creates_its_objects(staff_client, everything, name, page):
+    text = staff_client.get(list_url(everything[name])).content.decode()
     assert f'<a href="{page}">Open page</a>' in text
 
 
-def test_a_tokens_hash_is_not_shown(client_of_fixer, everything):
+def test_a_tokens_hash_is_not_shown(staff_client, everything):
     token = everything["apitoken"]
     for url in (change_url(token), list_url(token)):
-        assert token.hash not in client_of_fixer.get(url).content.decode()
+        assert token.hash not in staff_client.get(url).content.decode()
 
 
-def test_people_are_found_while_typing(client_of_fixer, everything):
-    asked = {"app_label": "lcm", "model_name": "labletsession", "field_name": "owner", "term": "ott"}
-    found = client_of_fixer.get(reverse("admin:autocomplete"), asked).json()["results"]
+def test_people_are_found_while_typing(staff_client, everything):
+    query = {"app_label": "lcm", "model_name": "labletsession", "field_name": "owner", "term": "ott"}
+    found = staff_client.get(reverse("admin:autocomplete"), query).json()["results"]
     assert [each["text"] for each in found] == ["otto"]
 
 
 @pytest.mark.parametrize("text", ["id", "campus", "otto", "ccna", "academy"])
-def test_sessions_and_their_rows_are_found_by_id_and_names(client_of_fixer, session, session_in, text):
+def test_sessions_and_their_rows_are_found_by_id_and_names(staff_client, session, session_in, text):
     text = session.id.hex[:12] if text == "id" else text
     for model in (LabletSession, SessionTransition, Kernel):
-        found = client_of_fixer.get(list_url(model), {"q": text}).context["cl"].result_list
+        found = staff_client.get(list_url(model), {"q": text}).context["cl"].result_list
         assert {getattr(each, "session", each) for each in found} == {session}
-        assert not client_of_fixer.get(list_url(model), {"q": "nothing like it"}).context["cl"].result_list
+        assert not staff_client.get(list_url(model), {"q": "nothing like it"}).context["cl"].result_list
 
 
-def test_the_change_log_is_found_by_object_and_by_person(client_of_fixer, session, fixer):
+def test_the_change_log_is_found_by_object_and_by_person(staff_client, session, staff_admin):
     def found(text):
-        return list(client_of_fixer.get(list_url(ChangeLog), {"q": text}).context["cl"].result_list)
+        return list(staff_client.get(list_url(ChangeLog), {"q": text}).context["cl"].result_list)
 
     assert [entry.event for entry in found(session.id.hex)] == ["session_created"]
-    assert not found(fixer.username)
+    assert not found(staff_admin.username)
 
 
-def test_a_list_needs_the_same_number_of_queries_for_any_length(client_of_fixer, session_in):
+def test_a_list_needs_the_same_number_of_queries_for_any_length(staff_client, session_in):
     def queries():
         counts = {}
         for model in (LabletSession, SessionTransition, Kernel, ChangeLog):
             with CaptureQueriesContext(connection) as seen:
-                assert client_of_fixer.get(list_url(model)).status_code == 200
+                assert staff_client.get(list_url(model)).status_code == 200
             counts[model] = len(seen)
         return counts
 
@@ -142,16 +144,14 @@ def test_a_list_needs_the_same_number_of_queries_for_any_length(client_of_fixer,
     assert max(few.values()) <= 8
 
 
-def test_a_project_with_very_many_members_does_not_list_them_on_its_page(
-    client_of_fixer, project, monkeypatch
-):
-    assert len(client_of_fixer.get(change_url(project)).context["inline_admin_formsets"]) == 1
+def test_a_project_with_very_many_members_does_not_list_them_on_its_page(staff_client, project, monkeypatch):
+    assert len(staff_client.get(change_url(project)).context["inline_admin_formsets"]) == 1
     monkeypatch.setattr("lcm.admin.organisation.MEMBERS_ON_PAGE", 1)
-    assert not client_of_fixer.get(change_url(project)).context["inline_admin_formsets"]
+    assert not staff_client.get(change_url(project)).context["inline_admin_formsets"]
 
 
-def test_long_lists_are_counted_up_to_the_cap(client_of_fixer, monkeypatch):
+def test_long_lists_are_counted_up_to_the_cap(staff_client, monkeypatch):
     for number in range(4):
         make_person(f"person{number}")
     monkeypatch.setattr("lcm.admin.base.capped_count", lambda rows: (min(rows.count(), 3), True))
-    assert client_of_fixer.get(list_url(type(make_person("last")))).context["cl"].result_count == 3
+    assert staff_client.get(list_url(type(make_person("last")))).context["cl"].result_count == 3

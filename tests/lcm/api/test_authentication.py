@@ -42,10 +42,10 @@ def cancel(client, session, **headers):
 
 
 def test_a_change_by_login_needs_the_csrf_token(browser, session):
-    answer = cancel(browser, session)
-    assert answer.status_code == 403
-    assert answer.json()["code"] == "permission_denied"
-    assert "CSRF" in answer.json()["message"]
+    response = cancel(browser, session)
+    assert response.status_code == 403
+    assert response.json()["code"] == "permission_denied"
+    assert "CSRF" in response.json()["message"]
     session.refresh_from_db()
     assert session.status == "PENDING"
 
@@ -57,14 +57,14 @@ def test_a_change_by_login_with_the_csrf_token_works(browser, session):
 
 def test_a_change_by_token_needs_no_csrf_token(operator, session):
     holder = make_person_token(operator)
-    answer = cancel(Client(enforce_csrf_checks=True), session, **bearer(f"Bearer {holder.key}"))
-    assert answer.status_code == 200
+    response = cancel(Client(enforce_csrf_checks=True), session, **bearer(f"Bearer {holder.key}"))
+    assert response.status_code == 200
 
 
 def test_a_person_s_token_has_the_person_s_role(api, viewer, operator, session):
     for person, status in ((viewer, 403), (operator, 200)):
-        answer = api(make_person_token(person)).post(f"{SESSIONS}{session.pk}/cancel/", {"reason": "done"})
-        assert answer.status_code == status
+        response = api(make_person_token(person)).post(f"{SESSIONS}{session.pk}/cancel/", {"reason": "done"})
+        assert response.status_code == status
 
 
 def test_the_change_log_names_the_person_and_the_token(api, operator, session):
@@ -86,9 +86,9 @@ def test_the_bearer_keyword_is_case_insensitive(word, client, controller):
 def test_an_expired_token_is_rejected(api, viewer, now):
     holder = make_person_token(viewer)
     ApiToken.objects.update(expires_at=now - timedelta(seconds=1))
-    answer = api(holder).get(SESSIONS)
-    assert answer.status_code == 401
-    assert answer.json()["message"] == "This token is unknown, expired or revoked."
+    response = api(holder).get(SESSIONS)
+    assert response.status_code == 401
+    assert response.json()["message"] == "This token is unknown, expired or revoked."
 
 
 def test_a_revoked_token_is_rejected(api, controller, now):
@@ -125,10 +125,10 @@ def test_a_person_without_a_role_is_authenticated_but_has_no_permissions(api, st
     ],
 )
 def test_a_malformed_header_returns_401(header, client, controller):
-    answer = client.get(SESSIONS, **bearer(header))
-    assert answer.status_code == 401
-    assert answer.json()["code"] in ("not_authenticated", "authentication_failed")
-    assert answer["WWW-Authenticate"] == 'Bearer realm="lcm"'
+    response = client.get(SESSIONS, **bearer(header))
+    assert response.status_code == 401
+    assert response.json()["code"] in ("not_authenticated", "authentication_failed")
+    assert response["WWW-Authenticate"] == 'Bearer realm="lcm"'
 
 
 def test_a_wrong_token_with_a_valid_login_is_rejected(logged_in):
@@ -144,9 +144,9 @@ def test_guessing_tokens_is_rate_limited(client, controller, settings):
     settings.CONFIG["LOGIN_FAILURE_RATE"] = "3/min"
     for _ in range(3):
         assert client.get(SESSIONS, **bearer("Bearer lcm_wrong")).status_code == 401
-    answer = client.get(SESSIONS, **bearer("Bearer lcm_wrong"))
-    assert answer.status_code == 429
-    assert int(answer["Retry-After"]) >= 1
+    response = client.get(SESSIONS, **bearer("Bearer lcm_wrong"))
+    assert response.status_code == 429
+    assert int(response["Retry-After"]) >= 1
 
 
 @pytest.mark.usefixtures("one_window")

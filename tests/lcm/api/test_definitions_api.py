@@ -37,10 +37,10 @@ def nothing_is_saved():
 
 
 def test_a_dry_run_returns_the_imported_values_and_saves_nothing(api, admin):
-    answer = api(admin).post(IMPORT, {"topology": LAB, "dry_run": True})
-    assert answer.status_code == 200
-    assert answer.json()["definition"] is None
-    topology = answer.json()["topology"]
+    response = api(admin).post(IMPORT, {"topology": LAB, "dry_run": True})
+    assert response.status_code == 200
+    assert response.json()["definition"] is None
+    topology = response.json()["topology"]
     assert (topology["title"], topology["node_count"]) == ("Branch office", 3)
     assert [node["label"] for node in topology["nodes"]] == ["r1", "r2", "host"]
     assert [port["name"] for port in topology["ports"]] == ["r1_serial", "host_pat"]
@@ -57,18 +57,18 @@ def test_a_dry_run_lists_assumptions(api, admin):
 
 
 def test_a_valid_topology_is_saved(api, admin):
-    answer = api(admin).post(IMPORT, {"topology": LAB, "name": "branch-office", "max_duration": "04:00:00"})
-    assert answer.status_code == 201
-    made = answer.json()["definition"]
-    assert (made["name"], made["status"], made["revision"]) == ("branch-office", "draft", 1)
-    assert (made["max_duration"], made["requirements"]["cpu_cores"]) == ("04:00:00", "4.00")
-    assert LabletDefinition.objects.get().pk.hex == made["id"].replace("-", "")
+    response = api(admin).post(IMPORT, {"topology": LAB, "name": "branch-office", "max_duration": "04:00:00"})
+    assert response.status_code == 201
+    created = response.json()["definition"]
+    assert (created["name"], created["status"], created["revision"]) == ("branch-office", "draft", 1)
+    assert (created["max_duration"], created["requirements"]["cpu_cores"]) == ("04:00:00", "4.00")
+    assert LabletDefinition.objects.get().pk.hex == created["id"].replace("-", "")
     assert ChangeLog.objects.get().actor == "ada"
 
 
 def test_requirements_may_be_given(api, admin):
-    asked = {"topology": LAB, "name": "branch-office", "requirements": {"gpu": "1.5"}}
-    assert api(admin).post(IMPORT, asked).json()["definition"]["requirements"] == {
+    body = {"topology": LAB, "name": "branch-office", "requirements": {"gpu": "1.5"}}
+    assert api(admin).post(IMPORT, body).json()["definition"]["requirements"] == {
         "cpu_cores": "4.00",
         "memory_gb": "3.50",
         "storage_gb": "7.00",
@@ -92,9 +92,9 @@ def test_requirements_may_be_given(api, admin):
 )
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_an_invalid_topology_is_rejected_with_the_location(text, field, dry_run, api, admin):
-    answer = api(admin).post(IMPORT, {"topology": text, "name": "bad", "dry_run": dry_run})
-    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
-    assert field in answer.json()["details"]
+    response = api(admin).post(IMPORT, {"topology": text, "name": "bad", "dry_run": dry_run})
+    assert (response.status_code, response.json()["code"]) == (400, "invalid")
+    assert field in response.json()["details"]
     assert nothing_is_saved()
 
 
@@ -114,15 +114,15 @@ def test_an_invalid_topology_is_rejected_with_the_location(text, field, dry_run,
 )
 def test_an_invalid_field_is_rejected_and_nothing_is_saved(change, field, api, admin):
     client = api(admin, raise_request_exception=False)
-    answer = client.post(IMPORT, {"topology": LAB, "name": "branch-office"} | change)
-    assert answer.status_code == 400
-    assert list(answer.json()["details"]) == [field]
+    response = client.post(IMPORT, {"topology": LAB, "name": "branch-office"} | change)
+    assert response.status_code == 400
+    assert list(response.json()["details"]) == [field]
     assert nothing_is_saved()
 
 
 def test_a_name_is_required_to_save(api, admin):
-    answer = api(admin).post(IMPORT, {"topology": LAB})
-    assert (answer.status_code, list(answer.json()["details"])) == (400, ["name"])
+    response = api(admin).post(IMPORT, {"topology": LAB})
+    assert (response.status_code, list(response.json()["details"])) == (400, ["name"])
 
 
 def test_the_detail_has_everything(api, operator, path):
@@ -139,8 +139,8 @@ def test_the_list_omits_long_fields(api, viewer, definition):
 
 
 def test_an_edit_changes_only_the_given_fields(api, admin, definition, path):
-    answer = api(admin).patch(path, {"pool": "cml-us", "preemptible": True})
-    assert (answer.status_code, answer.json()["pool"]) == (200, "cml-us")
+    response = api(admin).patch(path, {"pool": "cml-us", "preemptible": True})
+    assert (response.status_code, response.json()["pool"]) == (200, "cml-us")
     definition.refresh_from_db()
     assert (definition.pool, definition.preemptible, definition.system) == ("cml-us", True, "cml")
 
@@ -152,13 +152,13 @@ def test_the_reason_of_an_edit_is_recorded_if_given(api, admin, path):
 
 @pytest.mark.parametrize(("field", "value"), [("max_duration", "0"), ("placement", "x"), ("pool", "p" * 64)])
 def test_an_invalid_edit_is_rejected(field, value, api, admin, path):
-    answer = api(admin).patch(path, {field: value})
-    assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
+    response = api(admin).patch(path, {field: value})
+    assert (response.status_code, list(response.json()["details"])) == (400, [field])
 
 
 def test_the_status_is_changed_with_a_reason(api, admin, definition, path):
-    answer = api(admin).post(f"{path}status/", {"status": "active", "reason": "tested"})
-    assert (answer.status_code, answer.json()["status"]) == (200, "active")
+    response = api(admin).post(f"{path}status/", {"status": "active", "reason": "tested"})
+    assert (response.status_code, response.json()["status"]) == (200, "active")
     assert ChangeLog.objects.get(event="definition_status").reason == "tested"
     assert api(admin).post(f"{path}status/", {"status": "active"}).status_code == 409
     assert api(admin).post(f"{path}status/", {"status": "secret"}).status_code == 400
@@ -167,10 +167,10 @@ def test_the_status_is_changed_with_a_reason(api, admin, definition, path):
 
 
 def test_a_change_of_requirements_is_applied(api, admin, path):
-    asked = {"requirements": {"cpu_cores": "8"}, "based_on": 1, "reason": "labs were slow"}
-    answer = api(admin).post(f"{path}revise/", asked)
-    assert answer.status_code == 201
-    body = answer.json()
+    body = {"requirements": {"cpu_cores": "8"}, "based_on": 1, "reason": "labs were slow"}
+    response = api(admin).post(f"{path}revise/", body)
+    assert response.status_code == 201
+    body = response.json()
     assert (body["number"], body["basis"], body["actor"], body["reverts"]) == (2, "custom", "ada", None)
     assert body["requirements"]["cpu_cores"] == "8.00"
     assert body["before"]["requirements"]["cpu_cores"] == "4.00"
@@ -178,25 +178,25 @@ def test_a_change_of_requirements_is_applied(api, admin, path):
 
 
 def test_a_change_based_on_an_older_revision_is_a_conflict(api, admin, path, second_revision):
-    asked = {"requirements": {"cpu_cores": "6"}, "based_on": 1, "reason": "labs were slow"}
-    answer = api(admin).post(f"{path}revise/", asked)
-    assert answer.status_code == 409
-    assert answer.json()["details"] == {"current": 2, "based_on": 1}
+    body = {"requirements": {"cpu_cores": "6"}, "based_on": 1, "reason": "labs were slow"}
+    response = api(admin).post(f"{path}revise/", body)
+    assert response.status_code == 409
+    assert response.json()["details"] == {"current": 2, "based_on": 1}
 
 
 @pytest.mark.parametrize("missing", ["requirements", "based_on", "reason"])
 def test_a_change_requires_all_fields(missing, api, admin, path):
-    asked = {"requirements": {"cpu_cores": "8"}, "based_on": 1, "reason": "labs were slow"}
-    del asked[missing]
-    answer = api(admin).post(f"{path}revise/", asked)
-    assert (answer.status_code, list(answer.json()["details"])) == (400, [missing])
+    body = {"requirements": {"cpu_cores": "8"}, "based_on": 1, "reason": "labs were slow"}
+    del body[missing]
+    response = api(admin).post(f"{path}revise/", body)
+    assert (response.status_code, list(response.json()["details"])) == (400, [missing])
     assert DefinitionRevision.objects.count() == 1
 
 
 def test_a_change_without_a_difference_is_rejected(api, admin, path):
-    asked = {"requirements": {"cpu_cores": "4"}, "based_on": 1, "reason": "labs were slow"}
-    answer = api(admin).post(f"{path}revise/", asked)
-    assert (answer.status_code, list(answer.json()["details"])) == (400, ["requirements"])
+    body = {"requirements": {"cpu_cores": "4"}, "based_on": 1, "reason": "labs were slow"}
+    response = api(admin).post(f"{path}revise/", body)
+    assert (response.status_code, list(response.json()["details"])) == (400, ["requirements"])
 
 
 def test_revisions_are_listed_newest_first(api, viewer, path, second_revision):
@@ -208,16 +208,16 @@ def test_revisions_are_listed_newest_first(api, viewer, path, second_revision):
 
 
 def test_a_revision_is_reverted_by_a_new_one(api, admin, path, second_revision):
-    answer = api(admin).post(f"{path}revisions/1/revert/", {"based_on": 2, "reason": "too much"})
-    assert answer.status_code == 201
-    assert (answer.json()["number"], answer.json()["reverts"]) == (3, 2)
-    assert answer.json()["requirements"]["cpu_cores"] == "4.00"
+    response = api(admin).post(f"{path}revisions/1/revert/", {"based_on": 2, "reason": "too much"})
+    assert response.status_code == 201
+    assert (response.json()["number"], response.json()["reverts"]) == (3, 2)
+    assert response.json()["requirements"]["cpu_cores"] == "4.00"
 
 
 @pytest.mark.parametrize(("number", "based_on", "status"), [(7, 2, 404), (1, 1, 409), (2, 2, 400)])
 def test_an_invalid_revert_is_rejected(number, based_on, status, api, admin, path, second_revision):
-    answer = api(admin).post(f"{path}revisions/{number}/revert/", {"based_on": based_on, "reason": "x"})
-    assert answer.status_code == status
+    response = api(admin).post(f"{path}revisions/{number}/revert/", {"based_on": based_on, "reason": "x"})
+    assert response.status_code == status
     assert DefinitionRevision.objects.count() == 2
 
 
@@ -239,16 +239,16 @@ def test_a_definition_without_sessions_is_deleted(api, admin, path):
 
 
 def test_a_definition_with_sessions_is_not_deleted(api, admin, session):
-    answer = api(admin).delete(f"{DEFINITIONS}{session.definition.pk}/?reason=old")
-    assert answer.status_code == 409
-    assert "1 session" in answer.json()["message"]
+    response = api(admin).delete(f"{DEFINITIONS}{session.definition.pk}/?reason=old")
+    assert response.status_code == 409
+    assert "1 session" in response.json()["message"]
     assert api(admin).get(f"{DEFINITIONS}{session.definition.pk}/").json()["revision"] == 1
 
 
-@pytest.mark.parametrize("who", ["viewer", "operator", "stranger"])
-def test_changes_are_for_admins(who, api, definition, path, request):
-    client = api(request.getfixturevalue(who))
-    answers = [
+@pytest.mark.parametrize("role", ["viewer", "operator", "stranger"])
+def test_changes_are_for_admins(role, api, definition, path, request):
+    client = api(request.getfixturevalue(role))
+    responses = [
         client.post(IMPORT, {"topology": LAB, "name": "x"}),
         client.patch(path, {"pool": "x"}),
         client.delete(path),
@@ -256,7 +256,7 @@ def test_changes_are_for_admins(who, api, definition, path, request):
         client.post(f"{path}revise/", {}),
         client.post(f"{path}revisions/1/revert/", {}),
     ]
-    assert {answer.status_code for answer in answers} == {403}
+    assert {response.status_code for response in responses} == {403}
 
 
 NEW = {"name": "web-shop", "requirements": {"cpu_cores": "3", "memory_gb": "4"}}
@@ -268,23 +268,30 @@ def test_a_definition_is_created_without_a_topology(api, admin):
     database = {"label": "db", "cpu_cores": "2"}
     nodes = [{**WEB, "cpu_cores": "1"}, database]
     body = {**NEW, "nodes": nodes, "port_template": [PORT], "status": "active", "system": "containers"}
-    answer = api(admin).post(DEFINITIONS, body)
-    assert answer.status_code == 201, answer.json()
-    made = answer.json()
-    assert (made["topology_yaml"], made["node_count"], made["revision"], made["links"]) == ("", 2, 1, [])
-    assert [port["name"] for port in made["port_template"]] == ["web_http"]
-    shown = [(node["label"], node["node_definition"], node["memory_mb"]) for node in made["nodes"]]
+    response = api(admin).post(DEFINITIONS, body)
+    assert response.status_code == 201, response.json()
+    created = response.json()
+    assert (created["topology_yaml"], created["node_count"], created["revision"], created["links"]) == (
+        "",
+        2,
+        1,
+        [],
+    )
+    assert [port["name"] for port in created["port_template"]] == ["web_http"]
+    shown = [(node["label"], node["node_definition"], node["memory_mb"]) for node in created["nodes"]]
     assert shown == [("web", "nginx", 2048), ("db", "containers", 2048)]
-    assert [Decimal(node["cpu_cores"]) for node in made["nodes"]] == [1, 2]
-    assert ChangeLog.objects.get(event="definition_created").object_id == made["id"]
-    for path in (f"{DEFINITIONS}{made['id']}/", f"/definitions/{made['id']}/"):
+    assert [Decimal(node["cpu_cores"]) for node in created["nodes"]] == [1, 2]
+    assert ChangeLog.objects.get(event="definition_created").object_id == created["id"]
+    for path in (f"{DEFINITIONS}{created['id']}/", f"/definitions/{created['id']}/"):
         assert api(admin).get(path).status_code == 200
 
 
 def test_a_definition_without_nodes_has_one_with_its_name(api, admin):
-    made = api(admin).post(DEFINITIONS, {**NEW, "port_template": [{**PORT, "node_label": "web-shop"}]}).json()
-    assert [(node["label"], node["node_definition"]) for node in made["nodes"]] == [("web-shop", "cml")]
-    assert made["requirements"] == {
+    created = (
+        api(admin).post(DEFINITIONS, {**NEW, "port_template": [{**PORT, "node_label": "web-shop"}]}).json()
+    )
+    assert [(node["label"], node["node_definition"]) for node in created["nodes"]] == [("web-shop", "cml")]
+    assert created["requirements"] == {
         "cpu_cores": "3.00",
         "memory_gb": "4.00",
         "storage_gb": "0.00",
@@ -310,7 +317,7 @@ def test_a_definition_without_nodes_has_one_with_its_name(api, admin):
     ],
 )
 def test_an_invalid_definition_without_a_topology_is_rejected_by_field(change, field, text, api, admin):
-    answer = api(admin).post(DEFINITIONS, {**NEW, **change})
-    assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
-    assert text in str(answer.json()["details"])
+    response = api(admin).post(DEFINITIONS, {**NEW, **change})
+    assert (response.status_code, list(response.json()["details"])) == (400, [field])
+    assert text in str(response.json()["details"])
     assert nothing_is_saved()

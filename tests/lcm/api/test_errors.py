@@ -9,10 +9,10 @@ SESSIONS = "/api/lablet-sessions/"
 SESSION = "django.contrib.sessions.backends.db.SessionStore.load"
 
 
-def assert_error(answer, status, code):
-    assert answer.status_code == status
-    assert answer["Content-Type"].startswith("application/json")
-    body = answer.json()
+def assert_error(response, status, code):
+    assert response.status_code == status
+    assert response["Content-Type"].startswith("application/json")
+    body = response.json()
     assert set(body) == {"code", "message", "details"}
     assert body["code"] == code
     assert isinstance(body["message"], str)
@@ -28,8 +28,12 @@ def test_400_for_a_field(api, operator):
 
 
 def test_400_for_a_rule_of_a_service(api, operator, definition, project, now):
-    asked = {"definition": definition.pk, "project": project.pk, "ends_at": now.replace(year=now.year + 1)}
-    body = assert_error(api(operator).post(SESSIONS, asked), 400, "invalid")
+    request_body = {
+        "definition": definition.pk,
+        "project": project.pk,
+        "ends_at": now.replace(year=now.year + 1),
+    }
+    body = assert_error(api(operator).post(SESSIONS, request_body), 400, "invalid")
     assert body["details"] == {
         "definition": ["branch-office v1.0 is draft; only active definitions can be requested."]
     }
@@ -37,18 +41,18 @@ def test_400_for_a_rule_of_a_service(api, operator, definition, project, now):
 
 @pytest.mark.parametrize("text", ["{", "", "nonsense", '{"reason": NaN}', "\x00"])
 def test_400_for_a_body_that_is_not_json(text, api, operator, session):
-    answer = api(operator).generic(
+    response = api(operator).generic(
         "POST", f"{SESSIONS}{session.pk}/cancel/", text, content_type="application/json"
     )
-    assert_error(answer, 400, "parse_error" if text else "invalid")
+    assert_error(response, 400, "parse_error" if text else "invalid")
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "3", '"text"', "[{}]"])
 def test_400_for_json_that_is_not_an_object(text, api, operator, session):
-    answer = api(operator).generic(
+    response = api(operator).generic(
         "POST", f"{SESSIONS}{session.pk}/cancel/", text, content_type="application/json"
     )
-    body = assert_error(answer, 400, "invalid")
+    body = assert_error(response, 400, "invalid")
     assert list(body["details"]) == ["__all__"]
 
 
@@ -66,9 +70,9 @@ def test_404_for_36_characters_that_are_not_a_uuid(path, api, admin):
 
 
 def test_401_states_how_to_authenticate(api, db):
-    answer = api().get(SESSIONS)
-    assert_error(answer, 401, "not_authenticated")
-    assert answer["WWW-Authenticate"] == 'Bearer realm="lcm"'
+    response = api().get(SESSIONS)
+    assert_error(response, 401, "not_authenticated")
+    assert response["WWW-Authenticate"] == 'Bearer realm="lcm"'
 
 
 def test_403_for_a_role(api, viewer):
@@ -90,39 +94,41 @@ def test_404_for_a_missing_object(path, api, viewer):
 
 
 def test_405_lists_allowed_methods(api, admin):
-    answer = api(admin).delete("/api/users/")
-    assert_error(answer, 405, "method_not_allowed")
-    assert "GET" in answer["Allow"]
+    response = api(admin).delete("/api/users/")
+    assert_error(response, 405, "method_not_allowed")
+    assert "GET" in response["Allow"]
 
 
 def test_405_with_an_idempotency_key(api, admin):
-    answer = api(admin, raise_request_exception=False).post("/api/users/", {}, HTTP_IDEMPOTENCY_KEY="k1")
-    assert_error(answer, 405, "method_not_allowed")
+    response = api(admin, raise_request_exception=False).post("/api/users/", {}, HTTP_IDEMPOTENCY_KEY="k1")
+    assert_error(response, 405, "method_not_allowed")
 
 
 def test_409_lists_allowed_transitions(api, operator, session_in):
     session = session_in(SessionStatus.STOPPING)
-    answer = api(operator).post(f"{SESSIONS}{session.pk}/cancel/", {"reason": "late"})
-    body = assert_error(answer, 409, "state_conflict")
+    response = api(operator).post(f"{SESSIONS}{session.pk}/cancel/", {"reason": "late"})
+    body = assert_error(response, 409, "state_conflict")
     assert body["details"] == {"status": "STOPPING", "allowed": ["TERMINATED", "FAILED"]}
 
 
 def test_409_for_an_object_in_use(api, admin, session):
-    answer = api(admin).delete(f"/api/lablet-definitions/{session.definition.pk}/?reason=old")
-    assert_error(answer, 409, "in_use")
+    response = api(admin).delete(f"/api/lablet-definitions/{session.definition.pk}/?reason=old")
+    assert_error(response, 409, "in_use")
 
 
 def test_415_for_a_form(api, operator):
-    answer = api(operator).generic("POST", SESSIONS, "a=1", content_type="application/x-www-form-urlencoded")
-    assert_error(answer, 415, "unsupported_media_type")
+    response = api(operator).generic(
+        "POST", SESSIONS, "a=1", content_type="application/x-www-form-urlencoded"
+    )
+    assert_error(response, 415, "unsupported_media_type")
 
 
 def test_422_for_a_key_used_for_something_else(api, operator, session_in):
     first, second = session_in(SessionStatus.PENDING), session_in(SessionStatus.PENDING)
     client = api(operator)
     client.post(f"{SESSIONS}{first.pk}/cancel/", {"reason": "x"}, HTTP_IDEMPOTENCY_KEY="k1")
-    answer = client.post(f"{SESSIONS}{second.pk}/cancel/", {"reason": "x"}, HTTP_IDEMPOTENCY_KEY="k1")
-    assert_error(answer, 422, "idempotency_key_reused")
+    response = client.post(f"{SESSIONS}{second.pk}/cancel/", {"reason": "x"}, HTTP_IDEMPOTENCY_KEY="k1")
+    assert_error(response, 422, "idempotency_key_reused")
 
 
 @pytest.mark.usefixtures("one_window")
@@ -130,9 +136,9 @@ def test_429_states_when_to_retry(api, viewer, settings):
     settings.CONFIG["API_RATE"] = "1/min"
     client = api(viewer)
     assert client.get(SESSIONS).status_code == 200
-    answer = client.get(SESSIONS)
-    assert_error(answer, 429, "throttled")
-    assert 1 <= int(answer["Retry-After"]) <= 60
+    response = client.get(SESSIONS)
+    assert_error(response, 429, "throttled")
+    assert 1 <= int(response["Retry-After"]) <= 60
 
 
 @pytest.mark.parametrize("debug", [False, True])
@@ -144,17 +150,17 @@ def test_500_contains_only_the_request_id(debug, api, viewer, monkeypatch, setti
         raise RuntimeError("the secret of the house")
 
     monkeypatch.setattr("lcm.selectors.sessions.sessions", fail)
-    answer = api(viewer, raise_request_exception=False).get(SESSIONS)
-    body = assert_error(answer, 500, "server_error")
-    assert "secret" not in answer.content.decode()
-    assert body["details"] == {"id": answer["X-Request-ID"]}
+    response = api(viewer, raise_request_exception=False).get(SESSIONS)
+    body = assert_error(response, 500, "server_error")
+    assert "secret" not in response.content.decode()
+    assert body["details"] == {"id": response["X-Request-ID"]}
     assert "the secret of the house" in caplog.text
 
 
 def test_a_body_larger_than_five_megabytes_is_rejected(api, admin):
-    huge = {"topology": "x" * (6 * 1024 * 1024), "name": "huge"}
-    answer = api(admin).post("/api/lablet-definitions/import/", huge)
-    assert_error(answer, 413, "too_large")
+    oversized = {"topology": "x" * (6 * 1024 * 1024), "name": "huge"}
+    response = api(admin).post("/api/lablet-definitions/import/", oversized)
+    assert_error(response, 413, "too_large")
 
 
 @pytest.mark.parametrize("error", [OperationalError("database is locked"), InterfaceError("closed")])
@@ -168,10 +174,10 @@ def test_an_unavailable_database_returns_503(part, error, api, viewer, monkeypat
     client = api(viewer, raise_request_exception=False)
     monkeypatch.setattr(part, fail)
     if part == SESSION:
-        answer = client.get("/sessions/")
-        assert "The database does not answer." in answer.content.decode()
+        response = client.get("/sessions/")
+        assert "The database does not answer." in response.content.decode()
     else:
-        answer = client.get("/api/users/")
+        response = client.get("/api/users/")
         text = "The database does not answer. Try again in a few seconds."
-        assert answer.json() == {"code": "unavailable", "message": text, "details": {}}
-    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+        assert response.json() == {"code": "unavailable", "message": text, "details": {}}
+    assert (response.status_code, response["Retry-After"]) == (503, "5")

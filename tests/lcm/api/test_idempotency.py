@@ -13,7 +13,7 @@ SESSIONS = "/api/lablet-sessions/"
 
 
 @pytest.fixture
-def asked(active_definition, project, operator, now):
+def request_body(active_definition, project, operator, now):
     """Request a session for the operator, as any caller."""
     return {
         "definition": str(active_definition.pk),
@@ -27,55 +27,55 @@ def post(client, path, body, key="key-1"):
     return client.post(path, body, HTTP_IDEMPOTENCY_KEY=key)
 
 
-def test_the_same_request_twice_creates_one_session_and_the_same_response(api, operator, asked):
+def test_the_same_request_twice_creates_one_session_and_the_same_response(api, operator, request_body):
     client = api(operator)
-    first, second = post(client, SESSIONS, asked), post(client, SESSIONS, asked)
+    first, second = post(client, SESSIONS, request_body), post(client, SESSIONS, request_body)
     assert (first.status_code, second.status_code) == (201, 201)
     assert second.json() == first.json()
     assert LabletSession.objects.count() == 1
 
 
-def test_only_a_replay_is_marked_as_replayed(api, operator, asked):
+def test_only_a_replay_is_marked_as_replayed(api, operator, request_body):
     client = api(operator)
-    assert "Idempotency-Replayed" not in post(client, SESSIONS, asked)
-    assert post(client, SESSIONS, asked)["Idempotency-Replayed"] == "true"
+    assert "Idempotency-Replayed" not in post(client, SESSIONS, request_body)
+    assert post(client, SESSIONS, request_body)["Idempotency-Replayed"] == "true"
 
 
-def test_a_replay_returns_the_original_response_not_the_current_state(api, operator, asked):
+def test_a_replay_returns_the_original_response_not_the_current_state(api, operator, request_body):
     client = api(operator)
-    post(client, SESSIONS, asked)
+    post(client, SESSIONS, request_body)
     LabletSession.objects.update(status=SessionStatus.EXPIRED)
-    assert post(client, SESSIONS, asked).json()["status"] == "PENDING"
+    assert post(client, SESSIONS, request_body).json()["status"] == "PENDING"
 
 
-def test_the_order_of_the_fields_does_not_matter(api, operator, asked):
+def test_the_order_of_the_fields_does_not_matter(api, operator, request_body):
     client = api(operator)
-    post(client, SESSIONS, asked)
-    assert post(client, SESSIONS, dict(reversed(asked.items()))).status_code == 201
+    post(client, SESSIONS, request_body)
+    assert post(client, SESSIONS, dict(reversed(request_body.items()))).status_code == 201
     assert LabletSession.objects.count() == 1
 
 
-def test_without_a_key_the_same_request_creates_two_sessions(api, operator, asked):
+def test_without_a_key_the_same_request_creates_two_sessions(api, operator, request_body):
     client = api(operator)
     for _ in range(2):
-        assert client.post(SESSIONS, asked).status_code == 201
+        assert client.post(SESSIONS, request_body).status_code == 201
     assert LabletSession.objects.count() == 2
     assert not IdempotentResponse.objects.exists()
 
 
-def test_another_key_creates_another_session(api, operator, asked):
+def test_another_key_creates_another_session(api, operator, request_body):
     client = api(operator)
-    post(client, SESSIONS, asked, "key-1")
-    post(client, SESSIONS, asked, "key-2")
+    post(client, SESSIONS, request_body, "key-1")
+    post(client, SESSIONS, request_body, "key-2")
     assert LabletSession.objects.count() == 2
 
 
 @pytest.mark.parametrize("change", [{"priority": 90}, {"pool": "cml-us"}, {"unknown": 1}])
-def test_the_same_key_with_another_body_is_rejected(change, api, operator, asked):
+def test_the_same_key_with_another_body_is_rejected(change, api, operator, request_body):
     client = api(operator)
-    post(client, SESSIONS, asked)
-    answer = post(client, SESSIONS, asked | change)
-    assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
+    post(client, SESSIONS, request_body)
+    response = post(client, SESSIONS, request_body | change)
+    assert (response.status_code, response.json()["code"]) == (422, "idempotency_key_reused")
     assert LabletSession.objects.count() == 1
 
 
@@ -88,16 +88,16 @@ def test_the_same_key_for_another_url_is_rejected(api, operator, session_in):
     assert two.status == SessionStatus.PENDING
 
 
-def test_another_caller_with_the_same_key_is_independent(api, operator, admin, asked):
-    first, second = post(api(operator), SESSIONS, asked), post(api(admin), SESSIONS, asked)
+def test_another_caller_with_the_same_key_is_independent(api, operator, admin, request_body):
+    first, second = post(api(operator), SESSIONS, request_body), post(api(admin), SESSIONS, request_body)
     assert first.json()["id"] != second.json()["id"]
     assert "Idempotency-Replayed" not in second
-    assert post(api(admin), SESSIONS, asked | {"priority": 90}).status_code == 422
+    assert post(api(admin), SESSIONS, request_body | {"priority": 90}).status_code == 422
 
 
-def test_login_and_token_of_a_person_share_keys(api, operator, asked):
-    first = post(api(operator), SESSIONS, asked)
-    second = post(api(make_person_token(operator)), SESSIONS, asked)
+def test_login_and_token_of_a_person_share_keys(api, operator, request_body):
+    first = post(api(operator), SESSIONS, request_body)
+    second = post(api(make_person_token(operator)), SESSIONS, request_body)
     assert first.json() == second.json()
 
 
@@ -117,33 +117,33 @@ def test_a_controller_s_repeated_transition_is_not_a_conflict(api, controller, s
 
 
 def test_an_error_is_not_stored_and_the_same_request_may_succeed_later(
-    api, operator, asked, active_definition
+    api, operator, request_body, active_definition
 ):
     client = api(operator)
     type(active_definition).objects.update(status="draft")
-    assert post(client, SESSIONS, asked).status_code == 400
+    assert post(client, SESSIONS, request_body).status_code == 400
     assert not IdempotentResponse.objects.exists()
     type(active_definition).objects.update(status="active")
-    assert post(client, SESSIONS, asked).status_code == 201
+    assert post(client, SESSIONS, request_body).status_code == 201
 
 
-def test_a_forbidden_request_stores_nothing(api, viewer, asked):
-    assert post(api(viewer), SESSIONS, asked).status_code == 403
+def test_a_forbidden_request_stores_nothing(api, viewer, request_body):
+    assert post(api(viewer), SESSIONS, request_body).status_code == 403
     assert not IdempotentResponse.objects.exists()
 
 
 def test_a_response_without_a_body_is_replayed_too(api, admin, project, stranger):
     path = f"/api/projects/{project.pk}/members/"
-    answers = [post(api(admin), path, {"user": str(stranger.pk)}) for _ in range(2)]
-    assert [answer.status_code for answer in answers] == [204, 204]
-    assert answers[1]["Idempotency-Replayed"] == "true"
+    responses = [post(api(admin), path, {"user": str(stranger.pk)}) for _ in range(2)]
+    assert [response.status_code for response in responses] == [204, 204]
+    assert responses[1]["Idempotency-Replayed"] == "true"
 
 
-def test_a_too_long_key_is_rejected_and_nothing_is_executed(api, operator, asked):
-    answer = post(api(operator), SESSIONS, asked, "k" * 201)
-    assert (answer.status_code, list(answer.json()["details"])) == (400, ["Idempotency-Key"])
+def test_a_too_long_key_is_rejected_and_nothing_is_executed(api, operator, request_body):
+    response = post(api(operator), SESSIONS, request_body, "k" * 201)
+    assert (response.status_code, list(response.json()["details"])) == (400, ["Idempotency-Key"])
     assert not LabletSession.objects.exists()
-    assert post(api(operator), SESSIONS, asked, "k" * 200).status_code == 201
+    assert post(api(operator), SESSIONS, request_body, "k" * 200).status_code == 201
 
 
 def test_a_get_ignores_a_key(api, viewer):
@@ -154,9 +154,9 @@ def test_a_get_ignores_a_key(api, viewer):
 
 
 def test_the_key_of_a_new_token_is_not_stored_for_a_replay(api, admin):
-    asked = {"name": "worker-1", "kind": "controller", "scopes": ["pool:cml-eu"]}
+    request_body = {"name": "worker-1", "kind": "controller", "scopes": ["pool:cml-eu"]}
     client = api(admin)
-    first, second = post(client, "/api/tokens/", asked), post(client, "/api/tokens/", asked)
+    first, second = post(client, "/api/tokens/", request_body), post(client, "/api/tokens/", request_body)
     key = first.json()["key"]
     assert (first.status_code, second.status_code) == (201, 201)
     assert second.json() == first.json() | {"key": None}
@@ -176,10 +176,12 @@ def test_a_repeated_revocation_has_the_same_response(api, admin, controller):
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("again", range(3))
-def test_two_concurrent_requests_with_the_same_key_create_one_session(again, api, operator, asked, at_once):
+def test_two_concurrent_requests_with_the_same_key_create_one_session(
+    again, api, operator, request_body, at_once
+):
     clients = [api(operator), api(operator)]
-    work = [lambda client=client: post(client, SESSIONS, asked) for client in clients]
-    first, second = at_once(*work)
+    requests = [lambda client=client: post(client, SESSIONS, request_body) for client in clients]
+    first, second = at_once(*requests)
     assert (first.status_code, second.status_code) == (201, 201)
     assert first.json() == second.json()
     assert LabletSession.objects.count() == 1
@@ -187,12 +189,12 @@ def test_two_concurrent_requests_with_the_same_key_create_one_session(again, api
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_of_two_concurrent_bodies_with_the_same_key_one_is_rejected(api, operator, asked, at_once):
-    bodies = [asked, asked | {"priority": 90}]
+def test_of_two_concurrent_bodies_with_the_same_key_one_is_rejected(api, operator, request_body, at_once):
+    bodies = [request_body, request_body | {"priority": 90}]
     clients = [api(operator), api(operator)]
-    work = [
+    requests = [
         lambda client=client, body=body: post(client, SESSIONS, body)
         for client, body in zip(clients, bodies, strict=True)
     ]
-    assert sorted(answer.status_code for answer in at_once(*work)) == [201, 422]
+    assert sorted(response.status_code for response in at_once(*requests)) == [201, 422]
     assert LabletSession.objects.count() == 1

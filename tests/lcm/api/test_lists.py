@@ -28,15 +28,15 @@ def seven_domains(db):
     return [domain.name for domain in DomainFactory.create_batch(7)]
 
 
-def names(answer):
-    assert answer.status_code == 200, answer.json()
-    return [row["name"] for row in answer.json()["results"]]
+def names(response):
+    assert response.status_code == 200, response.json()
+    return [row["name"] for row in response.json()["results"]]
 
 
 def ids(client, **filters):
-    answer = client.get(SESSIONS, filters)
-    assert answer.status_code == 200, answer.json()
-    return {row["id"] for row in answer.json()["results"]}
+    response = client.get(SESSIONS, filters)
+    assert response.status_code == 200, response.json()
+    return {row["id"] for row in response.json()["results"]}
 
 
 def follow(client, link):
@@ -64,17 +64,17 @@ def test_a_link_keeps_filters_sort_and_size(api, viewer, seven_domains):
 
 def test_a_page_has_fifty_rows_by_default(api, viewer, db):
     DomainFactory.create_batch(51)
-    answer = api(viewer).get(DOMAINS)
-    assert len(names(answer)) == 50
-    assert answer.json()["next"]
+    response = api(viewer).get(DOMAINS)
+    assert len(names(response)) == 50
+    assert response.json()["next"]
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "501", "ten", "1.5", "²", "9" * 5000])
 @pytest.mark.parametrize("path", [DOMAINS])
 def test_an_invalid_page_size_is_rejected(size, path, api, viewer):
-    answer = api(viewer, raise_request_exception=False).get(path, {"page_size": size})
-    assert answer.status_code == 400
-    assert answer.json()["details"] == {"page_size": ["Must be between 1 and 500."]}
+    response = api(viewer, raise_request_exception=False).get(path, {"page_size": size})
+    assert response.status_code == 400
+    assert response.json()["details"] == {"page_size": ["Must be between 1 and 500."]}
 
 
 @pytest.mark.parametrize("size", ["1", "500", ""])
@@ -91,23 +91,23 @@ def test_a_list_is_sorted_both_ways(api, viewer, seven_domains):
 @pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize("sort", ["colour", "--name", "password", "name,id", "?"])
 def test_an_unknown_sort_is_rejected(path, sort, api, admin):
-    answer = api(admin).get(path, {"sort": sort})
-    assert answer.status_code == 400
-    assert list(answer.json()["details"]) == ["sort"]
+    response = api(admin).get(path, {"sort": sort})
+    assert response.status_code == 400
+    assert list(response.json()["details"]) == ["sort"]
 
 
 @pytest.mark.parametrize("path", LISTS)
 def test_an_unknown_filter_is_rejected(path, api, admin):
-    answer = api(admin).get(path, {"colour": "red"})
-    assert answer.status_code == 400
-    assert answer.json()["details"] == {"colour": ["Unknown filter."]}
+    response = api(admin).get(path, {"colour": "red"})
+    assert response.status_code == 400
+    assert response.json()["details"] == {"colour": ["Unknown filter."]}
 
 
 @pytest.mark.parametrize("path", LISTS)
 def test_an_invalid_cursor_is_rejected_in_every_list(path, api, admin):
-    answer = api(admin).get(path, {"cursor": "nonsense"})
-    assert answer.status_code == 400
-    assert list(answer.json()["details"]) == ["cursor"]
+    response = api(admin).get(path, {"cursor": "nonsense"})
+    assert response.status_code == 400
+    assert list(response.json()["details"]) == ["cursor"]
 
 
 @pytest.mark.parametrize(
@@ -129,15 +129,15 @@ def test_every_sort_pages_through_all_rows_once(path, sorts, api, admin, session
         make_project("academy", f"p-{_}")
     client = api(admin)
     for sort in [*sorts, *(f"-{each}" for each in sorts)]:
-        seen, answer = [], client.get(path, {"sort": sort, "page_size": 2})
+        seen, response = [], client.get(path, {"sort": sort, "page_size": 2})
         while len(seen) < 100:
-            assert answer.status_code == 200, answer.json()
-            seen += [row["id"] for row in answer.json()["results"]]
-            if not answer.json()["next"]:
+            assert response.status_code == 200, response.json()
+            seen += [row["id"] for row in response.json()["results"]]
+            if not response.json()["next"]:
                 break
-            answer = follow(client, answer.json()["next"])
-        whole = client.get(path, {"sort": sort, "page_size": 500}).json()["results"]
-        assert seen == [row["id"] for row in whole]
+            response = follow(client, response.json()["next"])
+        all_rows = client.get(path, {"sort": sort, "page_size": 500}).json()["results"]
+        assert seen == [row["id"] for row in all_rows]
         assert len(set(seen)) == len(seen)
 
 
@@ -160,9 +160,9 @@ def test_every_sort_pages_through_all_rows_once(path, sorts, api, admin, session
     ],
 )
 def test_an_invalid_filter_value_is_rejected(name, value, api, viewer):
-    answer = api(viewer, raise_request_exception=False).get(SESSIONS, {name: value})
-    assert answer.status_code == 400
-    assert list(answer.json()["details"]) == [name]
+    response = api(viewer, raise_request_exception=False).get(SESSIONS, {name: value})
+    assert response.status_code == 400
+    assert list(response.json()["details"]) == [name]
 
 
 def test_several_statuses_match_any_of_them(api, viewer, session_in):

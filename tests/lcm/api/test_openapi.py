@@ -42,9 +42,9 @@ def test_the_document_has_no_warnings():
 
 def test_every_url_of_the_api_is_in_the_document(document):
     routes = {shape(route) for route in addresses(get_resolver().url_patterns, "/")}
-    ours = {route for route in routes if route.startswith("/api/")} - ABOUT_ITSELF
-    assert len(ours) > 20
-    assert ours == {shape(path) for path in document["paths"]}
+    api_routes = {route for route in routes if route.startswith("/api/")} - ABOUT_ITSELF
+    assert len(api_routes) > 20
+    assert api_routes == {shape(path) for path in document["paths"]}
 
 
 def test_every_path_ends_with_a_slash(document):
@@ -112,7 +112,7 @@ def test_explain_may_return_409(document):
 
 
 @pytest.mark.parametrize(
-    ("path", "answer"),
+    ("path", "schema"),
     [
         (
             "/api/internal/leases/hold/",
@@ -122,10 +122,10 @@ def test_explain_may_return_409(document):
         ("/api/live-stats/", {"$ref": "#/components/schemas/BatchLive"}),
     ],
 )
-def test_a_post_that_creates_nothing_returns_200(path, answer, document):
+def test_a_post_that_creates_nothing_returns_200(path, schema, document):
     responses = document["paths"][path]["post"]["responses"]
     assert [code for code in responses if code.startswith("2")] == ["200"]
-    assert responses["200"]["content"]["application/json"]["schema"] == answer
+    assert responses["200"]["content"]["application/json"]["schema"] == schema
 
 
 def test_both_authentication_schemes_are_documented(document):
@@ -133,10 +133,10 @@ def test_both_authentication_schemes_are_documented(document):
 
 
 @pytest.mark.parametrize(
-    ("who", "schema", "docs"), [("viewer", 200, 200), ("stranger", 403, 403), (None, 401, 302)]
+    ("role", "schema", "docs"), [("viewer", 200, 200), ("stranger", 403, 403), (None, 401, 302)]
 )
-def test_the_document_is_for_people_with_a_role(who, schema, docs, api, db, request):
-    caller = request.getfixturevalue(who) if who else None
+def test_the_document_is_for_people_with_a_role(role, schema, docs, api, db, request):
+    caller = request.getfixturevalue(role) if role else None
     assert api(caller).get("/api/schema").status_code == schema
     assert api(caller).get("/api/docs").status_code == docs
 
@@ -145,8 +145,8 @@ def test_concurrent_threads_generate_the_document_independently():
     view = SchemaView.as_view(authentication_classes=[], permission_classes=[], throttle_classes=[])
     request = RequestFactory().get("/api/schema?format=json")
     with ThreadPoolExecutor(4) as threads:
-        made = list(threads.map(lambda _: view(request).data, range(4)))
-    assert all(document["paths"].keys() == made[0]["paths"].keys() for document in made)
+        documents = list(threads.map(lambda _: view(request).data, range(4)))
+    assert all(document["paths"].keys() == documents[0]["paths"].keys() for document in documents)
 
 
 def test_the_docs_load_nothing_from_other_hosts(api, viewer):

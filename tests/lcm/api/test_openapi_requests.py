@@ -158,7 +158,7 @@ def stored(admin_key: str) -> dict[str, Any]:
     }
 
 
-def aim(case: schemathesis.Case, stored: dict[str, Any]) -> None:
+def use_stored_objects(case: schemathesis.Case, stored: dict[str, Any]) -> None:
     """Replace generated ids and values by stored ones."""
     parts = case.path.removeprefix("/api/").removeprefix("internal/").strip("/").split("/")
     known = stored.get(parts[-1], stored.get(parts[0]))
@@ -168,23 +168,23 @@ def aim(case: schemathesis.Case, stored: dict[str, Any]) -> None:
         case.body = case.body | {name: stored[name] for name in case.body if name in stored}
 
 
-def excused(case: schemathesis.Case, response: schemathesis.Response) -> list[Any]:
+def inapplicable_checks(case: schemathesis.Case, response: schemathesis.Response) -> list[Any]:
     """Return the checks that do not apply to this response although the document is accurate."""
     if response.status_code == 400:
-        refused = {name.partition(".")[0] for name in response.json()["details"]}
+        rejected_fields = {name.partition(".")[0] for name in response.json()["details"]}
         rules = RULES | RULES_OF.get(case.operation.label, set())
-        return [positive_data_acceptance] if refused <= rules else []
-    made = case.meta.phase.data
-    if made.scenario == "incorrect_type" and made.parameter_location == "body":
+        return [positive_data_acceptance] if rejected_fields <= rules else []
+    phase_data = case.meta.phase.data
+    if phase_data.scenario == "incorrect_type" and phase_data.parameter_location == "body":
         # DRF reads the number 0 as the text "0", and false as the number 0.
         return [negative_data_rejection]
     return []
 
 
 def check(case: schemathesis.Case, stored: dict[str, Any]) -> None:
-    aim(case, stored)
+    use_stored_objects(case, stored)
     response = case.call()
-    case.validate_response(response, excluded_checks=excused(case, response))
+    case.validate_response(response, excluded_checks=inapplicable_checks(case, response))
 
 
 @schemathesis.pytest.from_fixture("for_admin").exclude(path_regex="^/api/internal/").parametrize()

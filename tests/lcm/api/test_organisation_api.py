@@ -13,9 +13,9 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 
 def test_the_lifecycle_of_a_domain(api, admin):
     client = api(admin)
-    made = client.post("/api/domains/", {"name": "academy", "description": "Students"})
-    assert made.status_code == 201
-    path = f"/api/domains/{made.json()['id']}/"
+    created = client.post("/api/domains/", {"name": "academy", "description": "Students"})
+    assert created.status_code == 201
+    path = f"/api/domains/{created.json()['id']}/"
     assert client.patch(path, {"name": "school"}).json()["name"] == "school"
     assert client.get(path).json()["description"] == "Students"
     assert client.delete(path, {"reason": "merged"}).status_code == 204
@@ -30,9 +30,9 @@ def test_the_lifecycle_of_a_domain(api, admin):
 
 def test_the_lifecycle_of_a_project(api, admin):
     client, domain = api(admin), DomainFactory(name="academy")
-    made = client.post("/api/projects/", {"domain": str(domain.pk), "name": "ccna"})
-    assert (made.status_code, made.json()["domain_name"]) == (201, "academy")
-    path = f"/api/projects/{made.json()['id']}/"
+    created = client.post("/api/projects/", {"domain": str(domain.pk), "name": "ccna"})
+    assert (created.status_code, created.json()["domain_name"]) == (201, "academy")
+    path = f"/api/projects/{created.json()['id']}/"
     assert client.patch(path, {"description": "2026"}).json()["description"] == "2026"
     assert client.delete(f"{path}?reason=over").status_code == 204
     assert ChangeLog.objects.get(event="project_deleted").reason == "over"
@@ -59,20 +59,20 @@ def test_lists_count_related_objects(api, viewer, project):
     ],
 )
 def test_invalid_objects_are_rejected(path, body, field, api, admin, project):
-    answer = api(admin).post(path, body)
-    assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
+    response = api(admin).post(path, body)
+    assert (response.status_code, list(response.json()["details"])) == (400, [field])
 
 
 def test_a_project_s_name_is_unique_in_a_domain(api, admin, project):
-    answer = api(admin).post("/api/projects/", {"domain": str(project.domain.pk), "name": "ccna"})
-    assert answer.status_code == 400
-    assert answer.json()["message"] == "This domain already has a project with this name."
+    response = api(admin).post("/api/projects/", {"domain": str(project.domain.pk), "name": "ccna"})
+    assert response.status_code == 400
+    assert response.json()["message"] == "This domain already has a project with this name."
 
 
 def test_objects_in_use_are_not_deleted(api, admin, session):
     for path in (f"/api/domains/{session.project.domain.pk}/", f"/api/projects/{session.project.pk}/"):
-        answer = api(admin).delete(path, {"reason": "over"})
-        assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
+        response = api(admin).delete(path, {"reason": "over"})
+        assert (response.status_code, response.json()["code"]) == (409, "in_use")
     assert Domain.objects.count() == Project.objects.count() == 1
 
 
@@ -97,8 +97,8 @@ def test_members_are_paged_by_name(api, viewer):
 
 def test_a_member_with_a_session_cannot_be_removed(api, admin, session):
     path = f"/api/projects/{session.project.pk}/members/remove/"
-    answer = api(admin).post(path, {"user": str(session.owner.pk), "reason": "left"})
-    assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
+    response = api(admin).post(path, {"user": str(session.owner.pk), "reason": "left"})
+    assert (response.status_code, response.json()["code"]) == (409, "in_use")
 
 
 def test_people_are_listed_with_their_role_for_admins(api, viewer, operator, admin, stranger):
@@ -125,21 +125,21 @@ def test_an_operator_finds_the_owner_of_a_session_among_the_members(api, operato
 
 
 def test_a_controller_s_token_is_created_and_works(api, admin, now):
-    asked = {"name": "worker-1", "kind": "controller", "scopes": ["pool:cml-eu"]}
-    answer = api(admin).post("/api/tokens/", asked)
-    body = answer.json()
-    assert (answer.status_code, body["state"], body["scopes"]) == (201, "valid", ["pool:cml-eu"])
+    body = {"name": "worker-1", "kind": "controller", "scopes": ["pool:cml-eu"]}
+    response = api(admin).post("/api/tokens/", body)
+    body = response.json()
+    assert (response.status_code, body["state"], body["scopes"]) == (201, "valid", ["pool:cml-eu"])
     token = find_token(key=body["key"], now=now)
     assert str(token.pk) == body["id"]
     assert token.expires_at - token.created_at == timedelta(days=90)
 
 
 def test_the_key_is_shown_once(api, admin, viewer):
-    asked = {"name": "mine", "kind": "person", "user": str(viewer.pk)}
-    made = api(admin).post("/api/tokens/", asked).json()
-    again = api(admin).get(f"/api/tokens/{made['id']}/").json()
-    assert "key" in made
-    assert again == {name: value for name, value in made.items() if name != "key"}
+    body = {"name": "mine", "kind": "person", "user": str(viewer.pk)}
+    created = api(admin).post("/api/tokens/", body).json()
+    again = api(admin).get(f"/api/tokens/{created['id']}/").json()
+    assert "key" in created
+    assert again == {name: value for name, value in created.items() if name != "key"}
 
 
 @pytest.mark.parametrize(
@@ -155,18 +155,18 @@ def test_the_key_is_shown_once(api, admin, viewer):
     ],
 )
 def test_an_invalid_token_is_rejected(change, field, api, admin):
-    asked = {"name": "worker-1", "kind": "controller", "scopes": ["pool:cml-eu"]}
-    answer = api(admin).post("/api/tokens/", asked | change)
-    assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
+    body = {"name": "worker-1", "kind": "controller", "scopes": ["pool:cml-eu"]}
+    response = api(admin).post("/api/tokens/", body | change)
+    assert (response.status_code, list(response.json()["details"])) == (400, [field])
     assert not ApiToken.objects.exists()
 
 
 def test_a_token_is_rotated(api, admin, controller):
-    answer = api(admin).post(f"/api/tokens/{controller.token.pk}/rotate/", {"reason": "yearly"})
-    assert answer.status_code == 201
-    assert answer.json()["name"] == "controller-eu"
+    response = api(admin).post(f"/api/tokens/{controller.token.pk}/rotate/", {"reason": "yearly"})
+    assert response.status_code == 201
+    assert response.json()["name"] == "controller-eu"
     assert api(controller).get("/api/lablet-sessions/").status_code == 401
-    new = answer.json()["key"]
+    new = response.json()["key"]
     assert api().get("/api/lablet-sessions/", HTTP_AUTHORIZATION=f"Bearer {new}").status_code == 200
 
 
@@ -195,8 +195,8 @@ def test_the_change_log_is_read_and_filtered(api, viewer, session, project):
     client = api(viewer)
     rows = client.get("/api/changes/", {"object_id": session.pk}).json()["results"]
     assert [row["event"] for row in rows] == ["session_created"]
-    one = client.get(f"/api/changes/{rows[0]['id']}/").json()
-    assert (one["object_type"], one["after"]["owner"]) == ("labletsession", "otto")
+    entry = client.get(f"/api/changes/{rows[0]['id']}/").json()
+    assert (entry["object_type"], entry["after"]["owner"]) == ("labletsession", "otto")
     assert client.get("/api/changes/", {"object_type": "domain"}).json()["results"] == []
     assert len(client.get("/api/changes/", {"q": "campus"}).json()["results"]) == 2
 
@@ -232,8 +232,8 @@ def test_destructive_requests_require_a_reason(
     )
     member = {"user": str(viewer.pk)} if "members" in path else {}
     before = ChangeLog.objects.count()
-    answer = getattr(api(admin), method)(path, body | member)
-    assert (answer.status_code, list(answer.json()["details"])) == (400, ["reason"])
+    response = getattr(api(admin), method)(path, body | member)
+    assert (response.status_code, list(response.json()["details"])) == (400, ["reason"])
     assert ChangeLog.objects.count() == before
 
 
@@ -255,7 +255,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("method", "path"), CHANGES)
-@pytest.mark.parametrize("who", ["viewer", "operator", "stranger"])
-def test_changes_and_tokens_are_for_admins(method, path, who, api, project, controller, request):
+@pytest.mark.parametrize("role", ["viewer", "operator", "stranger"])
+def test_changes_and_tokens_are_for_admins(method, path, role, api, project, controller, request):
     path = path.format(domain=project.domain.pk, project=project.pk, token=controller.token.pk)
-    assert getattr(api(request.getfixturevalue(who)), method)(path).status_code == 403
+    assert getattr(api(request.getfixturevalue(role)), method)(path).status_code == 403

@@ -25,42 +25,42 @@ LISTS = {
 @pytest.fixture
 def add_rows(project):
     """`add_rows(n)`: n more objects of every kind, each with relations of its own."""
-    made = 0
+    row_count = 0
 
     def add(count):
-        nonlocal made
-        for index in range(made, made + count):
+        nonlocal row_count
+        for index in range(row_count, row_count + count):
             person = make_person(f"member-{index}", Role.VIEWER)
             project.memberships.create(user=person)
-            other = make_project(f"domain-{index}", f"project-{index}", person)
+            other_project = make_project(f"domain-{index}", f"project-{index}", person)
             definition = make_definition(f"definition-{index}", pool="cml-eu")
-            make_session(definition, other, person, status=SessionStatus.SCHEDULED)
+            make_session(definition, other_project, person, status=SessionStatus.SCHEDULED)
             make_controller(f"token-{index}", "pool:cml-eu")
-        made += count
+        row_count += count
 
     return add
 
 
-def cost(client, path):
+def query_and_row_counts(client, path):
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        answer = client.get(path)
-    assert answer.status_code == 200
-    body = answer.json()
+        response = client.get(path)
+    assert response.status_code == 200
+    body = response.json()
     return len(queries), len(body["results"] if isinstance(body, dict) else body)
 
 
-@pytest.mark.parametrize(("path", "who"), LISTS.items(), ids=list(LISTS))
+@pytest.mark.parametrize(("path", "caller"), LISTS.items(), ids=list(LISTS))
 def test_a_list_of_thirty_needs_as_many_queries_as_a_list_of_three(
-    path, who, api, add_rows, project, request
+    path, caller, api, add_rows, project, request
 ):
-    client, path = api(request.getfixturevalue(who)), path.format(project=project.pk)
+    client, path = api(request.getfixturevalue(caller)), path.format(project=project.pk)
     add_rows(3)
-    cost(client, path)  # the first use of a token is recorded once
-    few, rows = cost(client, path)
+    query_and_row_counts(client, path)  # the first use of a token is recorded once
+    few, rows = query_and_row_counts(client, path)
     add_rows(27)
-    many, more_rows = cost(client, path)
+    many, more_rows = query_and_row_counts(client, path)
     assert more_rows >= rows + 20
     assert many == few
     assert many <= MOST

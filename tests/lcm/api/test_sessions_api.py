@@ -14,7 +14,7 @@ INTERNAL = "/api/internal/lablet-sessions/"
 
 
 @pytest.fixture
-def asked(active_definition, project, now):
+def request_body(active_definition, project, now):
     return {
         "definition": str(active_definition.pk),
         "project": str(project.pk),
@@ -22,10 +22,10 @@ def asked(active_definition, project, now):
     }
 
 
-def test_a_session_defaults_to_the_caller_and_to_now(api, operator, asked, now):
-    answer = api(operator).post(SESSIONS, asked)
-    assert answer.status_code == 201
-    body = answer.json()
+def test_a_session_defaults_to_the_caller_and_to_now(api, operator, request_body, now):
+    response = api(operator).post(SESSIONS, request_body)
+    assert response.status_code == 201
+    body = response.json()
     assert (body["owner_name"], body["status"], body["priority"]) == ("otto", "PENDING", 50)
     assert (body["definition_name"], body["domain_name"], body["project_name"]) == (
         "campus",
@@ -37,8 +37,8 @@ def test_a_session_defaults_to_the_caller_and_to_now(api, operator, asked, now):
     assert abs(session.starts_at - now) < timedelta(minutes=1)
 
 
-def test_the_response_has_kernels_requirements_and_history(api, operator, asked):
-    body = api(operator).post(SESSIONS, asked).json()
+def test_the_response_has_kernels_requirements_and_history(api, operator, request_body):
+    body = api(operator).post(SESSIONS, request_body).json()
     assert body["requirements"]["cpu_cores"] == "4.00"
     assert {kernel["node_label"]: kernel["cpu_cores"] for kernel in body["kernels"]} == {
         "host": "1.00",
@@ -51,11 +51,15 @@ def test_the_response_has_kernels_requirements_and_history(api, operator, asked)
 
 
 def test_a_session_is_requested_for_another_person_with_a_later_start_and_a_priority(
-    api, operator, viewer, asked, now
+    api, operator, viewer, request_body, now
 ):
     later = now + timedelta(days=1)
     timeslot = {"starts_at": later.isoformat(), "ends_at": (later + timedelta(hours=1)).isoformat()}
-    body = api(operator).post(SESSIONS, asked | timeslot | {"owner": str(viewer.pk), "priority": 90}).json()
+    body = (
+        api(operator)
+        .post(SESSIONS, request_body | timeslot | {"owner": str(viewer.pk), "priority": 90})
+        .json()
+    )
     assert (body["owner_name"], body["priority"]) == ("vera", 90)
 
 
@@ -75,22 +79,24 @@ def test_a_session_is_requested_for_another_person_with_a_later_start_and_a_prio
         ({"pool": "a\x00b"}, "pool"),
     ],
 )
-def test_an_invalid_request_is_rejected(change, field, api, operator, asked):
-    answer = api(operator).post(SESSIONS, asked | change)
-    assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
+def test_an_invalid_request_is_rejected(change, field, api, operator, request_body):
+    response = api(operator).post(SESSIONS, request_body | change)
+    assert (response.status_code, list(response.json()["details"])) == (400, [field])
     assert not LabletSession.objects.exists()
 
 
-def test_the_owner_must_be_a_member(api, operator, asked):
-    answer = api(operator).post(SESSIONS, asked | {"project": str(make_project("academy", "ccnp").pk)})
-    assert answer.json()["details"] == {"owner": ["otto is not a member of academy / ccnp."]}
+def test_the_owner_must_be_a_member(api, operator, request_body):
+    response = api(operator).post(
+        SESSIONS, request_body | {"project": str(make_project("academy", "ccnp").pk)}
+    )
+    assert response.json()["details"] == {"owner": ["otto is not a member of academy / ccnp."]}
 
 
 @pytest.mark.parametrize(
-    ("who", "status"), [("viewer", 403), ("stranger", 403), ("operator", 201), ("admin", 400)]
+    ("role", "status"), [("viewer", 403), ("stranger", 403), ("operator", 201), ("admin", 400)]
 )
-def test_requesting_requires_an_operator(who, status, api, asked, request):
-    assert api(request.getfixturevalue(who)).post(SESSIONS, asked).status_code == status
+def test_requesting_requires_an_operator(role, status, api, request_body, request):
+    assert api(request.getfixturevalue(role)).post(SESSIONS, request_body).status_code == status
 
 
 def test_a_viewer_can_read(api, viewer, session):
@@ -100,16 +106,16 @@ def test_a_viewer_can_read(api, viewer, session):
 
 
 def test_a_session_is_cancelled_with_a_reason(api, operator, session):
-    answer = api(operator).post(f"{SESSIONS}{session.pk}/cancel/", {"reason": "course moved"})
-    assert (answer.status_code, answer.json()["status"]) == (200, "CANCELLED")
-    assert answer.json()["transitions"][-1]["reason"] == "course moved"
-    assert {kernel["status"] for kernel in answer.json()["kernels"]} == {"TERMINATED"}
+    response = api(operator).post(f"{SESSIONS}{session.pk}/cancel/", {"reason": "course moved"})
+    assert (response.status_code, response.json()["status"]) == (200, "CANCELLED")
+    assert response.json()["transitions"][-1]["reason"] == "course moved"
+    assert {kernel["status"] for kernel in response.json()["kernels"]} == {"TERMINATED"}
 
 
 @pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": "  "}, {"reason": "x" * 501}])
 def test_cancelling_requires_a_reason(body, api, operator, session):
-    answer = api(operator).post(f"{SESSIONS}{session.pk}/cancel/", body)
-    assert (answer.status_code, list(answer.json()["details"])) == (400, ["reason"])
+    response = api(operator).post(f"{SESSIONS}{session.pk}/cancel/", body)
+    assert (response.status_code, list(response.json()["details"])) == (400, ["reason"])
 
 
 def test_a_session_is_cancelled_once(api, operator, session):
@@ -120,8 +126,8 @@ def test_a_session_is_cancelled_once(api, operator, session):
 
 def test_a_session_is_extended(api, operator, session, now):
     later = now + timedelta(hours=5)
-    answer = api(operator).post(f"{SESSIONS}{session.pk}/extend/", {"ends_at": later.isoformat()})
-    assert answer.status_code == 200
+    response = api(operator).post(f"{SESSIONS}{session.pk}/extend/", {"ends_at": later.isoformat()})
+    assert response.status_code == 200
     session.refresh_from_db()
     assert session.ends_at == later
 
@@ -139,9 +145,9 @@ def test_an_ended_session_is_not_extended(api, operator, session_in, now):
 
 
 @pytest.mark.parametrize("step", ["cancel", "extend"])
-@pytest.mark.parametrize("who", ["viewer", "stranger"])
-def test_changes_require_an_operator(step, who, api, session, request):
-    client = api(request.getfixturevalue(who))
+@pytest.mark.parametrize("role", ["viewer", "stranger"])
+def test_changes_require_an_operator(step, role, api, session, request):
+    client = api(request.getfixturevalue(role))
     assert client.post(f"{SESSIONS}{session.pk}/{step}/", {"reason": "x"}).status_code == 403
 
 
@@ -162,8 +168,8 @@ def step(client, session, to, **more):
 def test_a_controller_takes_a_session_through_its_lifecycle(api, controller, session):
     client = api(controller)
     for status in ("SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING", "TERMINATED"):
-        answer = step(client, session, status)
-        assert (answer.status_code, answer.json()["status"]) == (200, status)
+        response = step(client, session, status)
+        assert (response.status_code, response.json()["status"]) == (200, status)
     assert session.transitions.count() == 8
 
 
@@ -173,19 +179,19 @@ def test_a_transition_outside_the_table_is_a_conflict_that_lists_allowed_ones(
 ):
     session = session_in(status)
     steps = SessionTransition.objects.count()
-    refused = [to for to in S if to not in TRANSITIONS[status]]
-    for to in refused:
-        answer = step(api(controller), session, to)
-        assert answer.status_code == 409
-        assert answer.json()["details"] == {"status": status, "allowed": list(TRANSITIONS[status])}
+    rejected_statuses = [to for to in S if to not in TRANSITIONS[status]]
+    for to in rejected_statuses:
+        response = step(api(controller), session, to)
+        assert response.status_code == 409
+        assert response.json()["details"] == {"status": status, "allowed": list(TRANSITIONS[status])}
     assert SessionTransition.objects.count() == steps
 
 
 def test_a_transition_from_an_outdated_status_is_a_conflict(api, controller, session_in):
     session = session_in(S.COLLECTING)
-    answer = step(api(controller), session, "STOPPING", from_status="RUNNING")
-    assert answer.status_code == 409
-    assert answer.json()["details"] == {"status": "COLLECTING", "allowed": ["STOPPING"]}
+    response = step(api(controller), session, "STOPPING", from_status="RUNNING")
+    assert response.status_code == 409
+    assert response.json()["details"] == {"status": "COLLECTING", "allowed": ["STOPPING"]}
     session.refresh_from_db()
     assert session.status == S.COLLECTING
 
@@ -194,10 +200,10 @@ def test_a_transition_based_on_an_extended_end_is_a_conflict(api, controller, se
     session = session_in(S.RUNNING)
     end, client = session.ends_at, api(controller)
     LabletSession.objects.filter(pk=session.pk).update(ends_at=end + timedelta(minutes=5))
-    answer = step(client, session, "COLLECTING", ends_at=end.isoformat())
+    response = step(client, session, "COLLECTING", ends_at=end.isoformat())
     new_end = (end + timedelta(minutes=5)).isoformat()
-    assert (answer.status_code, answer.json()["details"]["ends_at"]) == (409, new_end)
-    assert f"Its timeslot now ends at {new_end}" in answer.json()["message"]
+    assert (response.status_code, response.json()["details"]["ends_at"]) == (409, new_end)
+    assert f"Its timeslot now ends at {new_end}" in response.json()["message"]
     shown = client.get(f"/api/internal/lablet-sessions/{session.pk}").json()
     assert shown["status"] == "RUNNING"
     assert step(client, session, "COLLECTING", ends_at=shown["ends_at"]).status_code == 200
@@ -216,14 +222,14 @@ def test_a_repeated_transition_has_the_end_to_the_microsecond(api, controller, s
 
 
 def test_a_conflict_does_not_list_the_rejected_transition_as_allowed(api, controller, session_in):
-    answer = step(api(controller), session_in(S.COLLECTING), "STOPPING", from_status="RUNNING")
-    assert "Allowed: stopping" not in answer.json()["message"]
+    response = step(api(controller), session_in(S.COLLECTING), "STOPPING", from_status="RUNNING")
+    assert "Allowed: stopping" not in response.json()["message"]
 
 
 def test_a_conflict_reports_the_actual_status_not_the_expected_one(api, controller, session_in):
-    answer = step(api(controller), session_in(S.READY), "RUNNING", from_status="PENDING")
-    assert answer.status_code == 409
-    assert answer.json()["details"] == {"status": "READY", "allowed": ["RUNNING", "STOPPING"]}
+    response = step(api(controller), session_in(S.READY), "RUNNING", from_status="PENDING")
+    assert response.status_code == 409
+    assert response.json()["details"] == {"status": "READY", "allowed": ["RUNNING", "STOPPING"]}
 
 
 def test_a_transition_from_the_current_status_succeeds(api, controller, session_in):
@@ -242,5 +248,5 @@ def test_a_transition_from_the_current_status_succeeds(api, controller, session_
     ],
 )
 def test_an_invalid_transition_is_rejected(body, field, api, controller, session):
-    answer = api(controller).post(f"{INTERNAL}{session.pk}/transitions/", body)
-    assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
+    response = api(controller).post(f"{INTERNAL}{session.pk}/transitions/", body)
+    assert (response.status_code, list(response.json()["details"])) == (400, [field])

@@ -51,9 +51,9 @@ def test_after_retry_after_the_caller_is_admitted(second, three_a_minute, api, c
     time_machine.move_to(minute + timedelta(seconds=second), tick=False)
     client = api(controller)
     statuses(client, 3)
-    answer = client.get(SESSIONS)
-    assert answer.status_code == 429
-    time_machine.shift(timedelta(seconds=int(answer["Retry-After"])))
+    response = client.get(SESSIONS)
+    assert response.status_code == 429
+    time_machine.shift(timedelta(seconds=int(response["Retry-After"])))
     assert client.get(SESSIONS).status_code == 200
 
 

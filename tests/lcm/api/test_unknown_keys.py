@@ -17,45 +17,47 @@ def document():
     return SchemaGenerator().get_schema(request=None, public=True)
 
 
-def places(schema, schemas):
+def bodies_with_unknown_key(schema, schemas):
     """For each object in a schema: a body with an unknown key in it, and the error that names the key."""
     if "$ref" in schema:
         schema = schemas[schema["$ref"].rpartition("/")[2]]
         if schema.get("type") == "object":
             yield AT_THE_TOP
     for part in schema.get("allOf", ()):
-        yield from places(part, schemas)
+        yield from bodies_with_unknown_key(part, schemas)
     for name, part in schema.get("properties", {}).items():
-        yield from (({name: body}, {name: error}) for body, error in places(part, schemas))
+        yield from (({name: body}, {name: error}) for body, error in bodies_with_unknown_key(part, schemas))
     if "items" in schema:
-        yield from (([body], {"0": error}) for body, error in places(schema["items"], schemas))
+        yield from (
+            ([body], {"0": error}) for body, error in bodies_with_unknown_key(schema["items"], schemas)
+        )
 
 
-def requests(document):
+def operations_with_body(document):
     """Each operation that changes something, with bodies that it must reject."""
     schemas = document["components"]["schemas"]
     for path, operations in document["paths"].items():
         for method in operations.keys() - {"get"}:
             body = operations[method].get("requestBody")
             schema = body["content"]["application/json"]["schema"] if body else {}
-            for wrong in [*places(schema, schemas)] if body else [AT_THE_TOP]:
-                yield method, path, *wrong
+            for invalid_body in [*bodies_with_unknown_key(schema, schemas)] if body else [AT_THE_TOP]:
+                yield method, path, *invalid_body
 
 
 def test_an_unknown_key_is_rejected_by_name_at_any_depth(document, api, admin, controller):
     people, controllers = api(admin), api(controller)
-    accepted, places_tried = [], 0
-    for method, path, body, error in requests(document):
+    accepted, bodies_tried = [], 0
+    for method, path, body, error in operations_with_body(document):
         if path == READ_BY_A_SERVICE:
             continue
         client = controllers if path.startswith("/api/internal/") else people
         address = path.format(id=uuid4(), number=1, name="fair_share")
-        answer = getattr(client, method)(address, body)
-        places_tried += 1
-        if (answer.status_code, answer.json()["details"]) != (400, error):
-            accepted.append((method, path, body, answer.json()))
+        response = getattr(client, method)(address, body)
+        bodies_tried += 1
+        if (response.status_code, response.json()["details"]) != (400, error):
+            accepted.append((method, path, body, response.json()))
     assert accepted == []
-    assert places_tried > 60
+    assert bodies_tried > 60
 
 
 def test_the_document_forbids_unknown_keys(document):

@@ -10,7 +10,7 @@ import pytest
 from lcm.config.data_folder import AlreadyRunningError, hold_lock, make_private
 
 # Files that other users could read.
-EARLIER = [
+FILES = [
     "lcm.sqlite3",
     "lcm.sqlite3-wal",
     "lcm.sqlite3-shm",
@@ -46,26 +46,26 @@ def test_a_new_folder_and_new_files_are_private(tmp_path: Path) -> None:
 
 
 def test_existing_files_become_private(tmp_path: Path) -> None:
-    for name in EARLIER:
+    for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
         (tmp_path / name).chmod(0o664)
     assert make_private(tmp_path) == []
-    assert {name: mode(tmp_path / name) for name in EARLIER} == dict.fromkeys(EARLIER, 0o600)
+    assert {name: mode(tmp_path / name) for name in FILES} == dict.fromkeys(FILES, 0o600)
     folders = [path for path in (tmp_path, *tmp_path.rglob("*")) if path.is_dir()]
     assert {mode(path) for path in folders} == {0o700}
 
 
 def test_shared_folders_and_link_targets_are_unchanged(tmp_path: Path) -> None:
-    shared, elsewhere = tmp_path / "shared", tmp_path / "elsewhere"
+    shared, target = tmp_path / "shared", tmp_path / "elsewhere"
     shared.mkdir()
     shared.chmod(0o1777)
-    elsewhere.mkdir()
-    elsewhere.chmod(0o755)
-    (shared / "valkey").symlink_to(elsewhere)
+    target.mkdir()
+    target.chmod(0o755)
+    (shared / "valkey").symlink_to(target)
     assert make_private(shared) == [shared]
     assert mode(shared) == 0o1777
-    assert mode(elsewhere) == 0o755
+    assert mode(target) == 0o755
 
 
 def test_a_second_supervisor_gets_the_process_id_of_the_first(tmp_path: Path) -> None:

@@ -36,16 +36,16 @@ def play(
     """`play(scenario)` runs a coroutine with a Scene whose outbox runs and whose lease is held."""
     monkeypatch.setattr("lcm.controller.outbox.SEND_TIMEOUT", 0.3)
 
-    def run(part: Callable[[Scene], Awaitable[None]], **settings: Any) -> None:
+    def run(scenario: Callable[[Scene], Awaitable[None]], **settings: Any) -> None:
         async def wrapped() -> None:
             scene = Scene(tmp_path, simulator, worker, **settings)
             await scene.leases.renew()
-            sending = asyncio.create_task(scene.outbox.run())
+            sending_posts = asyncio.create_task(scene.outbox.run())
             try:
-                await asyncio.wait_for(part(scene), 60)
+                await asyncio.wait_for(scenario(scene), 60)
             finally:
-                sending.cancel()
-                await asyncio.gather(sending, return_exceptions=True)
+                sending_posts.cancel()
+                await asyncio.gather(sending_posts, return_exceptions=True)
                 await scene.client.aclose()
                 await scene.world.aclose()
 

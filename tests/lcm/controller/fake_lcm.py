@@ -31,14 +31,14 @@ async def until(condition):
         await asyncio.sleep(0.01)
 
 
-class Lcm:
+class FakeLcm:
     """In-memory fake of LCM's internal API."""
 
     def __init__(self):
         self.sessions, self.feed, self.calls = {}, [], Counter()
-        self.trouble = {}
-        self.is_away = False
-        self.tells_time, self.now = True, lambda: datetime.now(UTC)
+        self.failures = {}
+        self.is_unavailable = False
+        self.sends_time, self.now = True, lambda: datetime.now(UTC)
         self.posts = []
         self.leases = [{"pool": "cml-eu", "held": True, "holder": "me"}]
         self.page = 200
@@ -51,18 +51,18 @@ class Lcm:
         self.feed.append({"revision": len(self.feed) + 1, "kind": "session", "id": key, "pool": "cml-eu"})
 
     async def __call__(self, request):
-        response = await self.answer(request)
-        if self.tells_time:
+        response = await self.respond(request)
+        if self.sends_time:
             response.headers["X-LCM-Time"] = self.now().isoformat()
         return response
 
-    async def answer(self, request):
+    async def respond(self, request):
         name = request.url.path.removeprefix("/api/internal/")
         self.calls[name] += 1
-        status = self.trouble.get(name)
+        status = self.failures.get(name)
         if callable(status):
             status = status()
-        if status == "down" or self.is_away:
+        if status == "down" or self.is_unavailable:
             raise httpx.ConnectError("connection refused")
         if status:
             return httpx.Response(status, json={"code": "x", "message": "y", "details": {}})
@@ -70,25 +70,25 @@ class Lcm:
             self.posts.append(("heartbeat", json.loads(request.content)))
             return httpx.Response(200, json={})
         if request.method == "POST" and name.startswith("lablet-sessions/"):
-            return self.take(name, json.loads(request.content))
-        answer = getattr(self, name.replace("/", "_").replace("-", "_"))
-        return httpx.Response(200, json=await answer(request))
+            return self.accept(name, json.loads(request.content))
+        respond = getattr(self, name.replace("/", "_").replace("-", "_"))
+        return httpx.Response(200, json=await respond(request))
 
-    def take(self, name, body):
+    def accept(self, name, body):
         """Accept a transition, a failure or an observation of a session."""
-        _, key, what = name.split("/")
-        self.posts.append((what, body))
-        if refusal := self.trouble.get(what):
+        _, key, kind = name.split("/")
+        self.posts.append((kind, body))
+        if refusal := self.failures.get(kind):
             status, code = refusal
             return httpx.Response(status, json={"code": code, "message": "y", "details": {}})
         row = self.sessions[key]
-        if what == "transitions" and body.get("ends_at", row["ends_at"]) != row["ends_at"]:
+        if kind == "transitions" and body.get("ends_at", row["ends_at"]) != row["ends_at"]:
             return httpx.Response(409, json={"code": "state_conflict", "message": "extended", "details": {}})
-        if what == "transitions":
+        if kind == "transitions":
             row["status"] = body["to_status"]
-        if what == "failures":
+        if kind == "failures":
             row["status"], row["slot"] = "FAILED", None
-        return httpx.Response(200, json=row if what != "resource-observations" else {"observation_count": 1})
+        return httpx.Response(200, json=row if kind != "resource-observations" else {"observation_count": 1})
 
     async def watch(self, request):
         since = request.url.params.get("since")
@@ -104,8 +104,8 @@ class Lcm:
         ids = request.url.params.get("ids")
         rows = [row for row in self.sessions.values() if not ids or row["id"] in ids.split(",")]
         start = int(request.url.params.get("cursor", 0))
-        more = f"http://x/?cursor={start + self.page}" if start + self.page < len(rows) else None
-        return {"results": rows[start : start + self.page], "next": more}
+        next_page = f"http://x/?cursor={start + self.page}" if start + self.page < len(rows) else None
+        return {"results": rows[start : start + self.page], "next": next_page}
 
     async def slots(self, request):
         return {

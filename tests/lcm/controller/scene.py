@@ -17,7 +17,7 @@ from lcm.controller.reconciler import Reconciler
 from lcm.controller.spool import Spool
 from lcm.controller.stage_context import StageContext
 from lcm.controller.watcher import Watcher
-from tests.lcm.controller.fake_lcm import Lcm, session
+from tests.lcm.controller.fake_lcm import FakeLcm, session
 from tests.support.factories import LAB
 
 PORTS = {"r1_serial": 2001, "host_pat": 2002}
@@ -32,26 +32,26 @@ class Scene:
 
     def __init__(self, folder, simulator, worker, machine=None, **settings):
         """With `machine`, its clocks replace the time that a test sets."""
-        self.simulator, self.worker, self.lcm = simulator, worker, Lcm()
-        kept = {"data_dir": str(folder), "name": "me", **settings}
-        self.config = Config(token="lcm_x", workers=Credentials(password="simulated"), **kept)
+        self.simulator, self.worker, self.lcm = simulator, worker, FakeLcm()
+        values = {"data_dir": str(folder), "name": "me", **settings}
+        self.config = Config(token="lcm_x", workers=Credentials(password="simulated"), **values)
         clock = machine.clock if machine else None
         if machine:
             self.lcm.now = machine.lcm_now
         self.client = LcmClient(self.config, transport=httpx.MockTransport(self.lcm), clock=clock)
-        self.world = Inventory(self.config, lambda _: None)
+        self.inventory = Inventory(self.config, lambda _: None)
         spool = Spool(folder / "spool", most_entries=100, most_bytes=10**8)
         self.outbox = Outbox(spool, self.client, lambda _: None)
-        follower = Watcher(self.config, self.client, self.world)
+        watcher = Watcher(self.config, self.client, self.inventory)
         self.now = machine.lcm_now() if machine else datetime.now(UTC)
         self.clock = clock or SimpleNamespace(now=lambda: self.now, is_known=True, is_steady=True)
         self.context = StageContext(
-            self.config, self.world, self.outbox, Metrics(), self.clock, follower.refresh
+            self.config, self.inventory, self.outbox, Metrics(), self.clock, watcher.refresh
         )
         self.leases = PoolLeases(self.client, "me")
         self.reconciler = Reconciler(self.context, self.leases)
         address = simulator.admin.address_of(worker)
-        self.world.replace_slots([SlotInfo("slot-1", "eu-01", "cml-eu", address)])
+        self.inventory.replace_slots([SlotInfo("slot-1", "eu-01", "cml-eu", address)])
 
     def put(self, status, *, ends_in=600.0, starts_in=-60.0, since=0.0, is_inherited=False, **fields):
         row = session(
@@ -67,7 +67,7 @@ class Scene:
         )
         self.lcm.put(row)
         self.key = row["id"]
-        self.world.put(Session.read(row))
+        self.inventory.put(Session.read(row))
         if not is_inherited:
             self.context.state_of(Session.read(row)).settled_at = self.now
         return self.key
@@ -89,11 +89,11 @@ class Scene:
         return self.simulator.admin.controllers()[self.worker]["labs"]
 
     def steps(self):
-        return [body["to_status"] for what, body in self.lcm.posts if what == "transitions"]
+        return [body["to_status"] for kind, body in self.lcm.posts if kind == "transitions"]
 
     def posted(self, kind):
-        return [body for what, body in self.lcm.posts if what == kind]
+        return [body for posted_kind, body in self.lcm.posts if posted_kind == kind]
 
     async def import_lab(self, title):
-        worker = self.world.worker("slot-1")
+        worker = self.inventory.worker("slot-1")
         return await worker.cml.import_lab(LAB, title=title)

@@ -33,7 +33,7 @@ raise SystemExit(main(["--help"]))
 """
 
 
-def closure(names):
+def with_dependencies(names):
     """Return these distributions and their dependencies."""
     found, waiting = {}, list(names)
     while waiting:
@@ -42,45 +42,45 @@ def closure(names):
             continue
         found[name] = distribution(name)
         for text in found[name].requires or ():
-            needed = Requirement(text)
-            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
-                waiting.append(needed.name)
+            requirement = Requirement(text)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                waiting.append(requirement.name)
     return found.values()
 
 
 @pytest.fixture
-def bare(tmp_path):
+def isolated_python(tmp_path):
     """Return an environment without packages, and a folder with the allowed ones."""
     venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
     packages = tmp_path / "packages"
     packages.mkdir()
-    for each in closure(NEEDED):
-        tops = {path.parts[0] for path in each.files or () if ".." not in path.parts}
-        for top in tops - {"__pycache__"}:
+    for each in with_dependencies(NEEDED):
+        top_level = {path.parts[0] for path in each.files or () if ".." not in path.parts}
+        for top in top_level - {"__pycache__"}:
             target = packages / top
             if not target.exists():
                 target.symlink_to(Path(str(each.locate_file(top))))
     return tmp_path / "venv" / "bin" / "python", packages
 
 
-def test_it_imports_with_only_httpx_and_prometheus_client(bare):
-    python, packages = bare
+def test_it_imports_with_only_httpx_and_prometheus_client(isolated_python):
+    python, packages = isolated_python
     check = CHECK.format(packages=str(packages), root=str(ROOT))
-    done = subprocess.run([python, "-I", "-c", check], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "modules" in done.stdout
-    assert "--config" in done.stdout
+    result = subprocess.run([python, "-I", "-c", check], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "modules" in result.stdout
+    assert "--config" in result.stdout
 
 
 def test_the_console_script_runs_the_controller():
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "lcm.controller", "--config", "/nowhere.toml"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=30,
     )
-    assert done.returncode == 2
-    assert "/nowhere.toml could not be read" in done.stderr
+    assert result.returncode == 2
+    assert "/nowhere.toml could not be read" in result.stderr
     (entry,) = [each for each in distribution("lcm").entry_points if each.name == "lcm-controller"]
     assert entry.value == "lcm.controller.__main__:main"

@@ -77,7 +77,7 @@ def test_secrets_in_files_are_reloaded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "error_text"),
     [
         ("token = ", "could not be read"),
         ("tokn = 'x'\ntoken = 'y'", "Unknown setting tokn"),
@@ -91,8 +91,8 @@ def test_secrets_in_files_are_reloaded(tmp_path):
         ("token_file = '/nowhere/token'", "/nowhere/token could not be read"),
     ],
 )
-def test_an_invalid_configuration_is_rejected_with_a_reason(path, text, complaint):
-    with pytest.raises(ConfigError, match=complaint):
+def test_an_invalid_configuration_is_rejected_with_a_reason(path, text, error_text):
+    with pytest.raises(ConfigError, match=error_text):
         read_config(path(text), {})
 
 

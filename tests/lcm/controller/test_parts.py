@@ -100,14 +100,14 @@ def test_an_unreadable_tag_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "ports", "complaint"),
+    ("nodes", "ports", "problem"),
     [
         ([Node("n0", "r1", ())], PORTS, "no node “h”"),
         ([Node("n0", "r1", ()), Node("n1", "h", ())], {}, "r1_serial"),
     ],
 )
-def test_a_lab_that_does_not_match_its_template_is_reported(nodes, ports, complaint):
-    with pytest.raises(TemplateMismatch, match=complaint):
+def test_a_lab_that_does_not_match_its_template_is_reported(nodes, ports, problem):
+    with pytest.raises(TemplateMismatch, match=problem):
         tags_to_write(nodes, TEMPLATE, ports)
 
 
@@ -118,9 +118,9 @@ def test_a_lab_that_does_not_match_its_template_is_reported(nodes, ports, compla
 def test_delays_grow_within_their_bounds(draws):
     drawn = iter(draws)
     backoff = Backoff(draw=lambda: next(drawn))
-    waits = [backoff.next() for _ in draws]
-    assert all(1 <= wait <= 30 for wait in waits)
-    assert all(wait >= 15 for wait in waits[5:])
+    delays = [backoff.next() for _ in draws]
+    assert all(1 <= wait <= 30 for wait in delays)
+    assert all(wait >= 15 for wait in delays[5:])
 
 
 def test_a_success_resets_the_backoff():
@@ -133,12 +133,12 @@ def test_a_success_resets_the_backoff():
 # --- the work queue ------------------------------------------------------------------------------------
 
 
-def run_queue(scene, seconds=20.0):
-    return asyncio.run(asyncio.wait_for(scene(), seconds))
+def run_queue(scenario, seconds=20.0):
+    return asyncio.run(asyncio.wait_for(scenario(), seconds))
 
 
 def test_a_key_added_repeatedly_is_processed_once():
-    async def scene():
+    async def scenario():
         queue, processed = WorkQueue(time.monotonic), []
 
         async def work(key):
@@ -152,19 +152,19 @@ def test_a_key_added_repeatedly_is_processed_once():
         running.cancel()
         assert sorted(processed) == ["a", "b"]
 
-    run_queue(scene)
+    run_queue(scenario)
 
 
 def test_a_key_is_never_processed_concurrently_and_additions_are_not_lost():
-    async def scene():
-        queue, busy, most, processed = WorkQueue(time.monotonic), 0, 0, 0
+    async def scenario():
+        queue, concurrent, highest, processed = WorkQueue(time.monotonic), 0, 0, 0
 
         async def work(key):
-            nonlocal busy, most, processed
-            busy += 1
-            most, processed = max(most, busy), processed + 1
+            nonlocal concurrent, highest, processed
+            concurrent += 1
+            highest, processed = max(highest, concurrent), processed + 1
             await asyncio.sleep(0.03)
-            busy -= 1
+            concurrent -= 1
 
         running = asyncio.create_task(queue.run(work, 8))
         for _ in range(20):
@@ -174,13 +174,13 @@ def test_a_key_is_never_processed_concurrently_and_additions_are_not_lost():
         queue.add("a")
         await until(lambda: processed > before)
         running.cancel()
-        assert most == 1
+        assert highest == 1
 
-    run_queue(scene)
+    run_queue(scenario)
 
 
 def test_a_later_due_time_does_not_postpone_an_earlier_one():
-    async def scene():
+    async def scenario():
         queue, processed = WorkQueue(time.monotonic), []
 
         async def work(key):
@@ -193,11 +193,11 @@ def test_a_later_due_time_does_not_postpone_an_earlier_one():
         running.cancel()
         assert processed == ["a"]
 
-    run_queue(scene)
+    run_queue(scenario)
 
 
 def test_failed_and_rescheduled_keys_are_processed_again():
-    async def scene():
+    async def scenario():
         queue, processed = WorkQueue(time.monotonic), []
 
         async def work(key):
@@ -212,11 +212,11 @@ def test_failed_and_rescheduled_keys_are_processed_again():
         await until(lambda: processed.count("bad") == 2 and processed.count("good") > 5)
         running.cancel()
 
-    run_queue(scene)
+    run_queue(scenario)
 
 
 def test_a_closed_queue_finishes_work_and_starts_none():
-    async def scene():
+    async def scenario():
         queue, processed = WorkQueue(time.monotonic), []
 
         async def work(key):
@@ -232,11 +232,11 @@ def test_a_closed_queue_finishes_work_and_starts_none():
         running.cancel()
         assert processed == ["a"]
 
-    run_queue(scene)
+    run_queue(scenario)
 
 
 def test_a_thousand_keys_are_processed():
-    async def scene():
+    async def scenario():
         queue, processed = WorkQueue(time.monotonic), set()
 
         async def work(key):
@@ -249,7 +249,7 @@ def test_a_thousand_keys_are_processed():
         await until(lambda: len(processed) == 1000)
         running.cancel()
 
-    run_queue(scene)
+    run_queue(scenario)
 
 
 # --- metrics -------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from tests.lcm.controller.test_clock import CLOCKS, Machine
 
 
 def test_a_session_from_scheduled_to_terminated(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("SCHEDULED")
         await scene.until("RUNNING")
         assert len(scene.labs()) == 1
@@ -31,29 +31,29 @@ def test_a_session_from_scheduled_to_terminated(play):
             scene.config.name,
         )
         assert scene.labs() == {}
-        kinds = [what for what, _ in scene.lcm.posts]
+        kinds = [kind for kind, _ in scene.lcm.posts]
         assert kinds.index("resource-observations") == 4
 
-    play(part)
+    play(scenario)
 
 
 def test_a_definition_without_a_topology_is_reported_and_nothing_is_imported(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         row = scene.lcm.sessions[scene.key]
         row["topology"] = ""
-        scene.world.put(Session.read(row))
+        scene.inventory.put(Session.read(row))
         await scene.reconcile()
         (failure,) = scene.posted("failures")
         assert "has no topology" in failure["reason"]
         assert scene.labs() == {}
 
-    play(part)
+    play(scenario)
 
 
 @pytest.mark.parametrize(("starts_in", "ends_in", "steps"), [(3600, 7200, []), (-90, -1, ["CANCELLED"])])
 def test_a_session_starts_neither_too_early_nor_too_late(play, starts_in, ends_in, steps):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("SCHEDULED", starts_in=starts_in, ends_in=ends_in)
         again = await scene.reconcile()
         assert scene.steps() == steps
@@ -61,11 +61,11 @@ def test_a_session_starts_neither_too_early_nor_too_late(play, starts_in, ends_i
             assert again == pytest.approx(3600 - 600, abs=1)
         assert scene.labs() == {}
 
-    play(part)
+    play(scenario)
 
 
 def test_an_existing_lab_is_used_and_its_duplicate_removed(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         title = format_title(scene.key, 1, "campus")
         first = await scene.import_lab(title)
@@ -74,33 +74,33 @@ def test_an_existing_lab_is_used_and_its_duplicate_removed(play):
         await scene.until("READY")
         assert list(scene.labs()) == [first]
 
-    play(part)
+    play(scenario)
 
 
-@pytest.mark.parametrize("comes_late", [True, False])
-@pytest.mark.parametrize("begun_by", ["one before", "us"])
-def test_an_abandoned_import_is_given_time_to_appear(play, begun_by, comes_late):
-    async def part(scene):
-        if begun_by == "us":
+@pytest.mark.parametrize("is_late", [True, False])
+@pytest.mark.parametrize("started_by", ["one before", "us"])
+def test_an_abandoned_import_is_given_time_to_appear(play, started_by, is_late):
+    async def scenario(scene):
+        if started_by == "us":
             unanswered = Fault(FaultKind.DROP, "^/import", times=2, executed=False)
             scene.simulator.admin.fail(scene.worker, unanswered)
-        scene.put("INSTANTIATING", is_inherited=begun_by == "one before")
+        scene.put("INSTANTIATING", is_inherited=started_by == "one before")
         await scene.reconcile(3)
         scene.simulator.admin.clear_faults(scene.worker)
         scene.now += timedelta(seconds=scene.config.import_settle_seconds - 1)
         await scene.reconcile()
         assert scene.labs() == {}
-        if comes_late:
+        if is_late:
             await scene.import_lab(format_title(scene.key, 1, "campus"))
         scene.now += timedelta(seconds=2)
         await scene.until("RUNNING")
         assert scene.simulator.admin.controllers()[scene.worker]["imports"] == 1
 
-    play(part)
+    play(scenario)
 
 
 def test_session_state_is_discarded_with_the_lease(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         scene.lcm.leases = [{"pool": "cml-eu", "held": False, "holder": "other"}]
         await scene.leases.renew()
@@ -110,64 +110,64 @@ def test_session_state_is_discarded_with_the_lease(play):
         await scene.reconcile()
         assert scene.labs() == {}
 
-    play(part)
+    play(scenario)
 
 
 def test_the_lab_of_an_earlier_attempt_is_not_used(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING", attempt=2)
         old = await scene.import_lab(format_title(scene.key, 1, "campus"))
         await scene.until("READY")
         assert len(scene.labs()) == 2
         assert scene.labs()[old]["state"] == "DEFINED_ON_CORE"
 
-    play(part)
+    play(scenario)
 
 
 def test_a_mismatched_port_template_fails_and_leaves_no_lab(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         row = scene.lcm.sessions[scene.key]
         row["allocated_ports"] = {}
-        scene.world.put(Session.read(row))
+        scene.inventory.put(Session.read(row))
         await scene.reconcile()
         (failure,) = scene.posted("failures")
         assert "no port was allocated for r1_serial" in failure["reason"]
         assert (failure["lab_removed"], failure["attempt"]) == (True, 1)
         assert scene.labs() == {}
 
-    play(part)
+    play(scenario)
 
 
 def test_a_session_waits_for_its_user_if_configured(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING", awaits_arrival=True)
         await scene.until("READY")
         await scene.reconcile(3)
         assert scene.steps() == ["READY"]
         scene.lcm.sessions[scene.key]["arrived_at"] = scene.now.isoformat()
-        scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
+        scene.inventory.put(Session.read(scene.lcm.sessions[scene.key]))
         await scene.until("RUNNING")
 
-    play(part)
+    play(scenario)
 
 
 def test_a_requested_observation_is_made_once(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         scene.lcm.sessions[scene.key]["requests"] = {"observe": scene.now.isoformat()}
-        scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
+        scene.inventory.put(Session.read(scene.lcm.sessions[scene.key]))
         await scene.reconcile(3)
         (observation,) = scene.posted("resource-observations")
         assert (observation["observer"], observation["controller"]) == ("manual", scene.config.name)
         assert scene.steps()[-1] == "RUNNING"
 
-    play(part)
+    play(scenario)
 
 
 def test_an_unknown_extension_is_detected_before_the_end(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         scene.now += timedelta(seconds=700)
@@ -176,7 +176,7 @@ def test_an_unknown_extension_is_detected_before_the_end(play):
         assert scene.steps()[-1] == "RUNNING"
         assert scene.posted("resource-observations") == []
 
-    play(part)
+    play(scenario)
 
 
 def extend(scene, **by):
@@ -186,7 +186,7 @@ def extend(scene, **by):
 
 @pytest.mark.parametrize("status", ["SCHEDULED", "INSTANTIATING", "READY", "RUNNING"])
 def test_an_extension_after_the_last_check_wins(play, status):
-    async def part(scene):
+    async def scenario(scene):
         scene.put(status, ends_in=-1)
         if status != "SCHEDULED":
             await scene.import_lab(format_title(scene.key, 1, "campus"))
@@ -210,18 +210,18 @@ def test_an_extension_after_the_last_check_wins(play, status):
         assert scene.labs() == {}
         assert len(scene.posted("resource-observations")) == 1
 
-    play(part)
+    play(scenario)
 
 
 def test_the_lab_is_observed_again_at_the_end_of_an_extension(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         scene.now += timedelta(seconds=700)
-        scene.lcm.is_away = True
+        scene.lcm.is_unavailable = True
         await scene.reconcile()
         extend(scene, minutes=2)
-        scene.lcm.is_away = False
+        scene.lcm.is_unavailable = False
         while scene.outbox.pending_posts(scene.key):
             await asyncio.sleep(0.05)
         await scene.reconcile(2)
@@ -231,47 +231,47 @@ def test_the_lab_is_observed_again_at_the_end_of_an_extension(play):
         await scene.until("TERMINATED")
         assert len(scene.posted("resource-observations")) == 2
 
-    play(part)
+    play(scenario)
 
 
 def test_a_session_that_lcm_ends_early_is_observed_and_removed(play):
     """LCM does this when the worker is about to terminate."""
 
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         row = scene.lcm.sessions[scene.key]
         row["status"] = "COLLECTING"
-        scene.world.put(Session.read(row))
+        scene.inventory.put(Session.read(row))
         await scene.until("TERMINATED")
         assert len(scene.posted("resource-observations")) == 1
         assert [each["reason"] for each in scene.posted("transitions")[-2:]] == ["", ""]
         assert scene.labs() == {}
 
-    play(part)
+    play(scenario)
 
 
 @pytest.mark.parametrize("wall", CLOCKS)
 def test_a_session_ends_by_lcm_s_time(play, wall):
     machine = Machine(CLOCKS[wall])
 
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING", ends_in=60)
         await scene.until("RUNNING")
-        machine.passed += 55
+        machine.elapsed += 55
         assert 0 < await scene.reconcile() <= 5
         assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
-        machine.passed += 6
+        machine.elapsed += 6
         await scene.until("TERMINATED")
         (observation,) = scene.posted("resource-observations")
         assert observation["observed_at"] == scene.lcm.now().isoformat()
 
-    play(part, machine=machine)
+    play(scenario, machine=machine)
 
 
 @pytest.mark.parametrize("status", ["SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "STOPPING"])
 def test_no_session_is_ended_while_lcm_s_time_is_unsteady(play, status):
-    async def part(scene):
+    async def scenario(scene):
         scene.put(status, ends_in=-1, since=10_000, awaits_arrival=True)
         await scene.import_lab(format_title(scene.key, 1, "campus"))
         delete = Fault(FaultKind.STATUS, "^/labs/[^/]+$", "DELETE", status=500)
@@ -283,42 +283,42 @@ def test_no_session_is_ended_while_lcm_s_time_is_unsteady(play, status):
         await scene.reconcile(2)
         assert len(scene.lcm.posts) >= 1
 
-    play(part)
+    play(scenario)
 
 
 @pytest.mark.parametrize(("is_known", "posts"), [(False, 0), (True, 1)])
 def test_a_session_starts_while_lcm_s_time_is_unsteady_but_known(play, is_known, posts):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("SCHEDULED", ends_in=600)
         scene.clock.is_steady, scene.clock.is_known = False, is_known
         await scene.reconcile()
         assert len(scene.lcm.posts) == posts
 
-    play(part)
+    play(scenario)
 
 
 def test_while_lcm_is_unavailable_the_end_is_observed_and_no_lab_removed(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         scene.now += timedelta(seconds=700)
-        scene.lcm.is_away = True
+        scene.lcm.is_unavailable = True
         await scene.reconcile(2)
         (kept,) = scene.outbox.pending_posts(scene.key)
         assert kept.path.endswith("resource-observations")
         assert len(scene.labs()) == 1
-        scene.lcm.is_away = False
+        scene.lcm.is_unavailable = False
         while scene.outbox.pending_posts(scene.key):
             await asyncio.sleep(0.05)
         await scene.until("TERMINATED")
         assert len(scene.posted("resource-observations")) == 1
         assert scene.steps()[-3:] == ["COLLECTING", "STOPPING", "TERMINATED"]
 
-    play(part)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    ("failure", "reason"),
     [
         ((409, "state_conflict"), "the timeslot ended; not observed: 409 state_conflict: y"),
         ((422, "unprocessable"), "the timeslot ended; not observed: 422 unprocessable: y"),
@@ -326,21 +326,21 @@ def test_while_lcm_is_unavailable_the_end_is_observed_and_no_lab_removed(play):
         ((422, "idempotency_key_reused"), "the timeslot ended"),
     ],
 )
-def test_a_rejected_observation_does_not_block_teardown(play, answer, reason):
-    async def part(scene):
+def test_a_rejected_observation_does_not_block_teardown(play, failure, reason):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
-        scene.lcm.trouble["resource-observations"] = answer
+        scene.lcm.failures["resource-observations"] = failure
         scene.now += timedelta(seconds=700)
         await scene.until("TERMINATED")
         (stopping,) = [body for body in scene.posted("transitions") if body["to_status"] == "STOPPING"]
         assert stopping["reason"] == reason
 
-    play(part)
+    play(scenario)
 
 
 def test_a_failed_observation_does_not_block_teardown(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         for path in ("/nodes$", "simulation_stats", "layer3", "interfaces"):
@@ -352,12 +352,12 @@ def test_a_failed_observation_does_not_block_teardown(play):
         assert observation["errors"]
         assert scene.labs() == {}
 
-    play(part, observe_seconds=5.0)
+    play(scenario, observe_seconds=5.0)
 
 
 @pytest.mark.parametrize("observed", [False, True])
 def test_a_cancelled_session_reports_why_it_was_not_observed(play, observed):
-    async def part(scene):
+    async def scenario(scene):
         observed_at = scene.now.isoformat() if observed else None
         scene.put("STOPPING", observed_at=observed_at)
         await scene.import_lab(format_title(scene.key, 1, "campus"))
@@ -365,11 +365,11 @@ def test_a_cancelled_session_reports_why_it_was_not_observed(play, observed):
         (ended,) = scene.posted("transitions")
         assert ended["reason"] == ("" if observed else "not observed: the lab is not running")
 
-    play(part)
+    play(scenario)
 
 
 def test_a_worker_that_cannot_list_labs_does_not_block_teardown(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, "^/labs$", status=500))
@@ -384,19 +384,19 @@ def test_a_worker_that_cannot_list_labs_does_not_block_teardown(play):
         await scene.until("TERMINATED")
         assert scene.labs() == {}
 
-    play(part)
+    play(scenario)
 
 
 @pytest.mark.parametrize("path", ["^/import", "/nodes$", "/state$", "check_if_converged"])
 def test_an_unreadable_response_is_retried(play, path):
-    async def part(scene):
+    async def scenario(scene):
         scene.simulator.admin.fail(scene.worker, Fault(FaultKind.TRUNCATE, path, times=1))
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
         assert scene.posted("failures") == []
         assert scene.simulator.admin.controllers()[scene.worker]["imports"] == 1
 
-    play(part)
+    play(scenario)
 
 
 TITLE_MISSING = Fault(FaultKind.MISSING_FIELDS, "^/labs/[^/]+$", "GET", fields=["lab_title"])
@@ -404,7 +404,7 @@ TITLE_MISSING = Fault(FaultKind.MISSING_FIELDS, "^/labs/[^/]+$", "GET", fields=[
 
 @pytest.mark.parametrize(("status", "times"), [("INSTANTIATING", 1), ("RUNNING", 1), ("STOPPING", 2)])
 def test_a_lab_with_an_unreadable_title_may_belong_to_the_session(play, status, times):
-    async def part(scene):
+    async def scenario(scene):
         scene.put(status)
         lab_id = await scene.import_lab(format_title(scene.key, 1, "campus"))
         scene.simulator.admin.fail(scene.worker, replace(TITLE_MISSING, times=times))
@@ -414,11 +414,11 @@ def test_a_lab_with_an_unreadable_title_may_belong_to_the_session(play, status, 
         assert scene.posted("failures") == []
         assert len(scene.labs()) == (status != "STOPPING")
 
-    play(part)
+    play(scenario)
 
 
 def test_an_import_without_an_id_is_found_by_its_title(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.simulator.admin.fail(
             scene.worker, Fault(FaultKind.MISSING_FIELDS, "^/import", times=1, fields=["id"])
         )
@@ -428,11 +428,11 @@ def test_an_import_without_an_id_is_found_by_its_title(play):
         assert scene.posted("failures") == []
         assert scene.simulator.admin.controllers()[scene.worker]["imports"] == 1
 
-    play(part)
+    play(scenario)
 
 
 def test_a_foreign_lab_with_an_unreadable_title_does_not_affect_the_session(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         await scene.reconcile()
         scene.simulator.admin.fail(scene.worker, TITLE_MISSING)
@@ -442,32 +442,32 @@ def test_a_foreign_lab_with_an_unreadable_title_does_not_affect_the_session(play
         await scene.until("TERMINATED")
         assert [lab["title"] for lab in scene.labs().values()] == ["somebody's"]
 
-    play(part)
+    play(scenario)
 
 
 def test_an_imported_lab_is_known_without_a_request(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
-        assert len(await scene.world.worker("slot-1").labs()) == 1
+        assert len(await scene.inventory.worker("slot-1").labs()) == 1
         assert scene.simulator.admin.calls(scene.worker).keys().isdisjoint({"GET /labs/*"})
 
-    play(part)
+    play(scenario)
 
 
 def test_a_session_cancelled_while_booting_is_removed_unobserved(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("STOPPING")
         await scene.import_lab(format_title(scene.key, 1, "campus"))
         await scene.until("TERMINATED")
         assert scene.posted("resource-observations") == []
         assert scene.labs() == {}
 
-    play(part)
+    play(scenario)
 
 
 def test_a_missing_lab_is_a_failure_while_running_and_success_while_stopping(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("RUNNING")
         await scene.reconcile()
         (failure,) = scene.posted("failures")
@@ -475,21 +475,21 @@ def test_a_missing_lab_is_a_failure_while_running_and_success_while_stopping(pla
         scene.put("STOPPING")
         await scene.until("TERMINATED")
 
-    play(part)
+    play(scenario)
 
 
 def test_sessions_of_a_worker_unreachable_for_too_long_fail(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("RUNNING")
-        scene.world.replace_slots([SlotInfo("slot-1", "eu-01", "cml-eu", "http://127.0.0.1:9")])
+        scene.inventory.replace_slots([SlotInfo("slot-1", "eu-01", "cml-eu", "http://127.0.0.1:9")])
         assert await scene.reconcile() is not None
         assert scene.lcm.posts == []
-        scene.world.worker("slot-1").unreachable_since = time.monotonic() - 301
+        scene.inventory.worker("slot-1").unreachable_since = time.monotonic() - 301
         await scene.reconcile()
         (failure,) = scene.posted("failures")
         assert (failure["lab_removed"], "does not respond" in failure["reason"]) == (False, True)
 
-    play(part)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -497,19 +497,19 @@ def test_sessions_of_a_worker_unreachable_for_too_long_fail(play):
     [("INSTANTIATING", 901, "did not converge"), ("STOPPING", 901, "was not removed within")],
 )
 def test_a_stage_that_takes_too_long_fails(play, status, since, reason):
-    async def part(scene):
+    async def scenario(scene):
         scene.put(status, since=since)
         await scene.import_lab(format_title(scene.key, 1, "campus"))
         await scene.reconcile()
         (failure,) = scene.posted("failures")
         assert reason in failure["reason"]
 
-    play(part)
+    play(scenario)
 
 
 @pytest.mark.parametrize("is_reported", [True, False])
 def test_a_missing_lab_counts_as_removed_however_late(play, is_reported):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("STOPPING", since=901)
         if not is_reported:
             scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, "^/labs$", status=500))
@@ -518,7 +518,7 @@ def test_a_missing_lab_counts_as_removed_however_late(play, is_reported):
             (["TERMINATED"], 0) if is_reported else ([], 1)
         )
 
-    play(part)
+    play(scenario)
 
 
 def break_disk(scene):
@@ -528,7 +528,7 @@ def break_disk(scene):
 
 
 def test_a_session_completes_without_a_disk(play):
-    async def part(scene):
+    async def scenario(scene):
         break_disk(scene)
         scene.put("SCHEDULED")
         await scene.until("RUNNING")
@@ -537,11 +537,11 @@ def test_a_session_completes_without_a_disk(play):
         assert len(scene.posted("resource-observations")) == 1
         assert (scene.posted("failures"), scene.labs()) == ([], {})
 
-    play(part)
+    play(scenario)
 
 
 def test_a_transition_without_room_on_disk_and_in_memory_is_retried_within_seconds(play, monkeypatch):
-    async def part(scene):
+    async def scenario(scene):
         break_disk(scene)
         monkeypatch.setattr("lcm.controller.outbox.MAX_IN_MEMORY", 0)
         scene.put("STOPPING")
@@ -555,11 +555,11 @@ def test_a_transition_without_room_on_disk_and_in_memory_is_retried_within_secon
         await scene.reconcile()
         assert scene.steps() == ["TERMINATED"]
 
-    play(part)
+    play(scenario)
 
 
 def test_a_start_rejected_for_lack_of_resources_is_reported_and_cleaned_up(play):
-    async def part(scene):
+    async def scenario(scene):
         refusal = Fault(FaultKind.STATUS, "/start$", "PUT", status=400, description="Insufficient resources")
         scene.simulator.admin.fail(scene.worker, refusal)
         scene.put("INSTANTIATING")
@@ -568,11 +568,11 @@ def test_a_start_rejected_for_lack_of_resources_is_reported_and_cleaned_up(play)
         assert "Insufficient resources" in failure["reason"]
         assert scene.labs() == {}
 
-    play(part)
+    play(scenario)
 
 
 def test_without_the_lease_nothing_changes(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.lcm.leases = [{"pool": "cml-eu", "held": False, "holder": "other"}]
         await scene.leases.renew()
         for status in ("SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING"):
@@ -580,4 +580,4 @@ def test_without_the_lease_nothing_changes(play):
             await scene.reconcile()
         assert (scene.lcm.posts, scene.labs()) == ([], {})
 
-    play(part)
+    play(scenario)

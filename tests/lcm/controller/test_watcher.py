@@ -11,29 +11,29 @@ from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable, Rev
 from lcm.controller.model import Session
 from lcm.controller.pool_leases import TRUSTED_SECONDS, PoolLeases
 from lcm.controller.watcher import Watcher
-from tests.lcm.controller.fake_lcm import Lcm, session, until
+from tests.lcm.controller.fake_lcm import FakeLcm, session, until
 
 
 @pytest.fixture
 def lcm(monkeypatch):
     monkeypatch.setattr("lcm.controller.backoff.random.random", lambda: 0.0)
-    return Lcm()
+    return FakeLcm()
 
 
-def follow(lcm, scene, **settings):
+def follow(lcm, scenario, **settings):
     async def wrapped():
         config = Config(token="lcm_x", watch_seconds=0.2, **settings)
         client = LcmClient(config, transport=httpx.MockTransport(lcm))
-        world = Inventory(config, print)
-        follower = Watcher(config, client, world)
-        running = asyncio.create_task(follower.run())
+        inventory = Inventory(config, print)
+        watcher = Watcher(config, client, inventory)
+        running = asyncio.create_task(watcher.run())
         try:
-            await asyncio.wait_for(scene(world, follower), 10)
+            await asyncio.wait_for(scenario(inventory, watcher), 10)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
             await client.aclose()
-            await world.aclose()
+            await inventory.aclose()
 
     asyncio.run(wrapped())
 
@@ -41,17 +41,17 @@ def follow(lcm, scene, **settings):
 def test_existing_sessions_are_listed_and_new_ones_watched(lcm):
     lcm.put(session())
 
-    async def scene(world, follower):
-        await until(lambda: len(world.sessions) == 1)
-        assert set(world.slots) == {"slot-1"}
+    async def scenario(inventory, watcher):
+        await until(lambda: len(inventory.sessions) == 1)
+        assert set(inventory.slots) == {"slot-1"}
         lcm.put(session())
-        await until(lambda: len(world.sessions) == 2)
-        gone = next(iter(lcm.sessions))
-        lcm.publish(gone)
-        del lcm.sessions[gone]
-        await until(lambda: len(world.sessions) == 1)
+        await until(lambda: len(inventory.sessions) == 2)
+        removed = next(iter(lcm.sessions))
+        lcm.publish(removed)
+        del lcm.sessions[removed]
+        await until(lambda: len(inventory.sessions) == 1)
 
-    follow(lcm, scene)
+    follow(lcm, scenario)
     assert lcm.calls["slots"] == 1
 
 
@@ -60,82 +60,82 @@ def test_all_pages_of_a_list_are_read(lcm):
     for _ in range(30):
         lcm.put(session())
 
-    async def scene(world, follower):
-        await until(lambda: len(world.sessions) == 30)
+    async def scenario(inventory, watcher):
+        await until(lambda: len(inventory.sessions) == 30)
 
-    follow(lcm, scene)
+    follow(lcm, scenario)
 
 
 def test_an_expired_revision_lists_again(lcm):
     lcm.put(session())
-    answers = iter([410])
-    lcm.trouble["watch"] = lambda: next(answers, None) if lcm.calls["watch"] > 1 else None
+    failures = iter([410])
+    lcm.failures["watch"] = lambda: next(failures, None) if lcm.calls["watch"] > 1 else None
 
-    async def scene(world, follower):
+    async def scenario(inventory, watcher):
         await until(lambda: lcm.calls["lablet-sessions"] >= 2 and lcm.calls["watch"] >= 4)
 
-    follow(lcm, scene)
+    follow(lcm, scenario)
 
 
 def test_a_burst_of_changes_is_one_list(lcm):
-    async def scene(world, follower):
+    async def scenario(inventory, watcher):
         await until(lambda: lcm.calls["watch"] >= 2)
         lcm.calls.clear()
         for _ in range(450):
             lcm.put(session())
-        await until(lambda: len(world.sessions) == 450)
+        await until(lambda: len(inventory.sessions) == 450)
         assert lcm.calls["lablet-sessions"] <= 4
 
-    follow(lcm, scene)
+    follow(lcm, scenario)
 
 
-@pytest.mark.parametrize("trouble", ["down", 500, 401, 410])
-def test_a_failing_lcm_is_not_polled_in_a_hot_loop(lcm, trouble):
-    lcm.trouble["watch"] = trouble
+@pytest.mark.parametrize("failure", ["down", 500, 401, 410])
+def test_a_failing_lcm_is_not_polled_in_a_hot_loop(lcm, failure):
+    lcm.failures["watch"] = failure
 
-    async def scene(world, follower):
+    async def scenario(inventory, watcher):
         await asyncio.sleep(1)
         assert lcm.calls["watch"] <= 3
 
-    follow(lcm, scene)
+    follow(lcm, scenario)
 
 
 def test_a_revision_that_always_expires_does_not_list_in_a_hot_loop(lcm):
     # The feed returns its revision, but rejects watching from there.
-    lcm.trouble["watch"] = lambda: 410 if lcm.calls["watch"] % 2 == 0 else None
+    lcm.failures["watch"] = lambda: 410 if lcm.calls["watch"] % 2 == 0 else None
 
-    async def scene(world, follower):
+    async def scenario(inventory, watcher):
         await asyncio.sleep(1)
         assert 2 <= lcm.calls["lablet-sessions"] <= 3
 
-    follow(lcm, scene)
+    follow(lcm, scenario)
 
 
 def test_a_session_that_left_its_slot_is_dropped(lcm):
     row = session()
     lcm.put(row)
 
-    async def scene(world, follower):
-        await until(lambda: world.sessions)
-        world.put(Session.read({**row, "status": "PENDING", "slot": None}))
-        assert world.sessions == {}
+    async def scenario(inventory, watcher):
+        await until(lambda: inventory.sessions)
+        inventory.put(Session.read({**row, "status": "PENDING", "slot": None}))
+        assert inventory.sessions == {}
 
-    follow(lcm, scene)
+    follow(lcm, scenario)
 
 
 def test_one_session_can_be_reloaded(lcm):
     row = session()
     lcm.put(row)
 
-    async def scene(world, follower):
-        await until(lambda: world.sessions)
+    async def scenario(inventory, watcher):
+        await until(lambda: inventory.sessions)
         lcm.sessions[row["id"]] = {**row, "status": "STOPPING"}
-        assert (await follower.refresh(row["id"])).status == "STOPPING"
+        assert (await watcher.refresh(row["id"])).status == "STOPPING"
         del lcm.sessions[row["id"]]
-        assert await follower.refresh(row["id"]) is None
-        assert world.sessions == {}
+        assert await watcher.refresh(row["id"]) is None
+        assert inventory.sessions == {}
 
-    follow(lcm, scene)
+    follow(lcm, scenario)
 
 
 @pytest.mark.parametrize(
@@ -144,15 +144,15 @@ def test_one_session_can_be_reloaded(lcm):
     + [(status, LcmUnavailable) for status in (408, 429, 500, 502, 503, "down")],
 )
 def test_retryable_and_final_errors_are_distinguished(lcm, status, error):
-    lcm.trouble["slots"] = status
+    lcm.failures["slots"] = status
 
-    async def scene():
+    async def scenario():
         client = LcmClient(Config(token="lcm_x"), transport=httpx.MockTransport(lcm))
         with pytest.raises(error):
             await client.slots()
         await client.aclose()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 # --- leases ----------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def test_a_pool_is_held_while_lcm_confirms_it(lcm, monkeypatch):
     clock = [1000.0]
     monkeypatch.setattr("lcm.controller.pool_leases.time.monotonic", lambda: clock[0])
 
-    async def scene():
+    async def scenario():
         client = LcmClient(Config(token="lcm_x"), transport=httpx.MockTransport(lcm))
         leases = PoolLeases(client, "me")
         assert not leases.is_ours("cml-eu")
@@ -180,4 +180,4 @@ def test_a_pool_is_held_while_lcm_confirms_it(lcm, monkeypatch):
         assert leases.may_change("cml-eu")
         await client.aclose()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

@@ -14,16 +14,16 @@ from tests.lcm.controller.fake_lcm import until
 
 
 def surveying(scene):
-    scene.world.is_known = True
+    scene.inventory.is_known = True
     heartbeats = HeartbeatSender(scene.context, scene.leases, scene.client)
     return heartbeats, WorkerSurvey(scene.context, scene.leases, scene.client, heartbeats, lambda _: None)
 
 
 def test_leaked_ports_are_reported_once_with_the_age_of_the_survey(play):
-    async def part(scene):
+    async def scenario(scene):
         scene.put("INSTANTIATING")
         await scene.until("RUNNING")
-        scene.world.sessions[scene.key].allocated_ports.pop("r1_serial")
+        scene.inventory.sessions[scene.key].allocated_ports.pop("r1_serial")
         heartbeats, survey = surveying(scene)
         await survey.run()
         await asyncio.sleep(0.3)
@@ -35,31 +35,31 @@ def test_leaked_ports_are_reported_once_with_the_age_of_the_survey(play):
         assert "leaked_ports" not in second
         assert "ports_observed_seconds_ago" not in second
 
-    play(part)
+    play(scenario)
 
 
 def test_a_survey_that_lcm_did_not_receive_is_reported_later_with_its_age(play):
-    async def part(scene):
+    async def scenario(scene):
         heartbeats, survey = surveying(scene)
         await survey.run()
-        scene.lcm.is_away = True
+        scene.lcm.is_unavailable = True
         await heartbeats.send_all()
-        scene.lcm.is_away = False
+        scene.lcm.is_unavailable = False
         await asyncio.sleep(0.5)
         await heartbeats.send_all()
         (heartbeat,) = scene.posted("heartbeat")
         assert heartbeat["leaked_ports"] == []
         assert heartbeat["ports_observed_seconds_ago"] >= 0.5
 
-    play(part)
+    play(scenario)
 
 
 def test_the_age_of_a_survey_counts_from_its_start(play):
     """A lab created during the survey may not have been found."""
 
-    async def part(scene):
+    async def scenario(scene):
         heartbeats, survey = surveying(scene)
-        worker = scene.world.worker("slot-1")
+        worker = scene.inventory.worker("slot-1")
         listed = worker.labs
 
         async def slowly():
@@ -72,29 +72,29 @@ def test_the_age_of_a_survey_counts_from_its_start(play):
         (observation,) = heartbeats.port_observations.values()
         assert observation.as_body()["ports_observed_seconds_ago"] >= 0.5
 
-    play(part)
+    play(scenario)
 
 
 @pytest.mark.parametrize("is_opened", [True, False])
 def test_a_worker_removed_during_a_survey_does_not_fail_the_survey(play, is_opened):
     """The survey holds the worker: a call in progress completes, the next one finds the client closed."""
 
-    async def part(scene):
-        worker = scene.world.worker("slot-1")
+    async def scenario(scene):
+        worker = scene.inventory.worker("slot-1")
         slow = Fault(FaultKind.LATENCY, "system_information", times=1, seconds=0.3)
         scene.simulator.admin.fail(scene.worker, slow)
         heartbeats, survey = surveying(scene)
         if is_opened:
             rounds = asyncio.gather(heartbeats.send_all(), survey.run())
             await until(lambda: scene.simulator.admin.calls(scene.worker))
-        scene.world.replace_slots([])
+        scene.inventory.replace_slots([])
         if is_opened:
             await rounds
-        await scene.world.aclose()
+        await scene.inventory.aclose()
         with pytest.raises(CmlUnreachable, match="the client of this worker is closed"):
             await worker.cml.system_stats()
 
-    play(part)
+    play(scenario)
 
 
 def test_the_age_of_a_survey_is_never_negative():

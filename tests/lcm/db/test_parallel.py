@@ -67,6 +67,6 @@ def test_a_failing_function_does_not_affect_the_others(now):
     def fail():
         raise ValueError("no")
 
-    done, errors = run_in_parallel([create_domain("before", now), fail, create_domain("after", now)])
-    assert (done, [str(error) for error in errors]) == (["before", "after"], ["no"])
+    results, errors = run_in_parallel([create_domain("before", now), fail, create_domain("after", now)])
+    assert (results, [str(error) for error in errors]) == (["before", "after"], ["no"])
     assert set(Domain.objects.values_list("name", flat=True)) == {"before", "after"}

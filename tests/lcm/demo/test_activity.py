@@ -59,13 +59,13 @@ def now():
     return NOW
 
 
-def active():
+def active_sessions():
     return LabletSession.objects.filter(status__in=ACTIVE)
 
 
 def test_a_live_fleet_starts_with_waiting_and_past_sessions(fleet, now):
-    assert set(active().values_list("status", flat=True)) == {"PENDING"}
-    assert all(session.ends_at > now for session in active())
+    assert set(active_sessions().values_list("status", flat=True)) == {"PENDING"}
+    assert all(session.ends_at > now for session in active_sessions())
     assert LabletSession.objects.filter(status__in=FINAL).count() > 30
 
 
@@ -76,9 +76,9 @@ def test_objects_are_older_than_their_events(fleet, now):
         slot.pool.created_at < slot.created_at == slot.last_state_change for slot in Slot.objects.all()
     )
     assert not Membership.objects.filter(joined_at__gt=first).exists()
-    made = ChangeLog.objects.filter(event__in=("domain_created", "project_created", "member_added"))
-    assert made.exists()
-    assert not made.filter(at__gt=first).exists()
+    setup_changes = ChangeLog.objects.filter(event__in=("domain_created", "project_created", "member_added"))
+    assert setup_changes.exists()
+    assert not setup_changes.filter(at__gt=first).exists()
     assert not ChangeLog.objects.filter(event="pool_created", at__gt=now - timedelta(days=9)).exists()
     assert not ChangeLog.objects.filter(event="definition_imported", at__gt=now - timedelta(days=9)).exists()
 
@@ -90,34 +90,34 @@ def test_no_worker_misses_heartbeats_before_its_controller_starts(fleet, now):
 def test_some_definitions_are_over_provisioned_and_some_under_provisioned(fleet):
     for name, factor in WRONG_REQUIREMENTS.items():
         definition = LabletDefinition.objects.get(name=name)
-        needed = sum(node["memory_mb"] for node in definition.nodes) / 1024
-        required = float(definition.current_revision.memory_gb)
-        assert (required > needed * 1.5) if factor > 1 else (required < needed)
+        needed_gb = sum(node["memory_mb"] for node in definition.nodes) / 1024
+        required_gb = float(definition.current_revision.memory_gb)
+        assert (required_gb > needed_gb * 1.5) if factor > 1 else (required_gb < needed_gb)
 
 
 def test_sessions_are_requested_up_to_the_target(fleet, now):
     demo = activity.DemoActivity(Random(1))
     for step in range(20):
         demo.step(now=now + timedelta(seconds=8 * step))
-    assert active().count() == activity.BUSY
-    lengths = {(each.ends_at - each.starts_at).total_seconds() / 60 for each in active()}
+    assert active_sessions().count() == activity.BUSY
+    lengths = {(each.ends_at - each.starts_at).total_seconds() / 60 for each in active_sessions()}
     assert all(activity.MINUTES[0] <= length <= activity.MINUTES[1] for length in lengths)
 
 
-def run_all(now):
-    for session in active():
+def run_all_sessions(now):
+    for session in active_sessions():
         for step in WAY_TO[S.RUNNING]:
             transition_session(session=session, to=step, actor=activity.DEMO, now=now)
 
 
 def test_running_sessions_are_cancelled_and_extended(fleet, now, monkeypatch):
-    run_all(now)
+    run_all_sessions(now)
     monkeypatch.setattr(activity, "CANCELLED", 1.0)
     monkeypatch.setattr(activity, "EXTENDED", 1.0)
-    before = {each.pk: each.ends_at for each in active()}
+    before = {each.pk: each.ends_at for each in active_sessions()}
     activity.DemoActivity(Random(1)).step(now=now)
-    assert active().filter(status=S.STOPPING).count() == 1
-    assert sum(each.ends_at != before.get(each.pk, each.ends_at) for each in active()) == 1
+    assert active_sessions().filter(status=S.STOPPING).count() == 1
+    assert sum(each.ends_at != before.get(each.pk, each.ends_at) for each in active_sessions()) == 1
 
 
 def test_a_spot_worker_gets_an_interruption_notice(fleet, now, monkeypatch):
@@ -135,17 +135,17 @@ def test_the_demo_ignores_pools_definitions_and_sessions_of_users(fleet, now, tm
     create_pool(name="mine", spot_policy="only", runtime_settings=with_spot, max_slots=2, actor=activity.DEMO)
     SimulatedInstance.objects.update(ended_at=now)
     SimulatedInstance.objects.create(id="i-1", pool="mine", market="spot", launched_at=now)
-    mine = {"topology": lab, "status": "active", "actor": activity.DEMO, "now": now}
-    import_definition(name="mine", **mine)
-    import_definition(name=DEFINITIONS[0], version="2.0", **mine)
+    import_fields = {"topology": lab, "status": "active", "actor": activity.DEMO, "now": now}
+    import_definition(name="mine", **import_fields)
+    import_definition(name=DEFINITIONS[0], version="2.0", **import_fields)
     # A demo definition that a user moved to a pool of their own.
     LabletDefinition.objects.filter(name=DEFINITIONS[1]).update(pool="mine")
     admin = User.objects.get(username="admin")
     project = create_project(domain=Domain.objects.first(), name="empty", actor=activity.DEMO)
     create_project(domain=create_domain(name="mine", actor=activity.DEMO), name="mine", actor=activity.DEMO)
     add_member(project=project, user=admin, actor=activity.DEMO)
-    active().delete()
-    theirs = create_session(
+    active_sessions().delete()
+    user_session = create_session(
         definition=LabletDefinition.objects.get(name=DEFINITIONS[2]),
         owner=admin,
         project=project,
@@ -154,19 +154,21 @@ def test_the_demo_ignores_pools_definitions_and_sessions_of_users(fleet, now, tm
         actor=activity.DEMO,
         now=now,
     )
-    run_all(now)
+    run_all_sessions(now)
     for step in range(20):
         activity.DemoActivity(Random(step)).step(now=now)
-    theirs.refresh_from_db()
-    assert (theirs.status, theirs.ends_at) == (S.RUNNING, now + timedelta(hours=1))
-    others = active().exclude(pk=theirs.pk)
-    assert others.count() == activity.BUSY
-    assert {each.definition.version for each in others} == {"1.0"}
-    assert {each.definition.name for each in others} <= {*DEFINITIONS} - {DEFINITIONS[1]}
-    assert set(others.values_list("pool", flat=True)) <= {*POOLS}
+    user_session.refresh_from_db()
+    assert (user_session.status, user_session.ends_at) == (S.RUNNING, now + timedelta(hours=1))
+    demo_sessions = active_sessions().exclude(pk=user_session.pk)
+    assert demo_sessions.count() == activity.BUSY
+    assert {each.definition.version for each in demo_sessions} == {"1.0"}
+    assert {each.definition.name for each in demo_sessions} <= {*DEFINITIONS} - {DEFINITIONS[1]}
+    assert set(demo_sessions.values_list("pool", flat=True)) <= {*POOLS}
     assert not SimulatedInstance.objects.exclude(interrupted_at=None).exists()
     write_controller_token(tmp_path / "token", now=now)
-    assert find_token(key=(tmp_path / "token").read_text(), now=now).scopes == [f"pool:{p}" for p in POOLS]
+    assert find_token(key=(tmp_path / "token").read_text(), now=now).scopes == [
+        f"pool:{pool}" for pool in POOLS
+    ]
 
 
 def test_workers_have_the_url_of_the_simulator(fleet):

@@ -10,7 +10,7 @@ NUL, LONE_SURROGATE = "\x00", "\ud800"
 
 
 @pytest.mark.parametrize(
-    ("value", "where"),
+    ("value", "location"),
     [
         ("fine é😀\n", None),
         (f"a{NUL}", ""),
@@ -26,8 +26,8 @@ NUL, LONE_SURROGATE = "\x00", "\ud800"
         (b"\x00", None),
     ],
 )
-def test_the_path_of_unstorable_text_is_found(value, where):
-    assert find_unstorable(value) == where
+def test_the_path_of_unstorable_text_is_found(value, location):
+    assert find_unstorable(value) == location
 
 
 def test_unstorable_characters_are_replaced():
@@ -47,11 +47,11 @@ REQUESTS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "body", "where"), REQUESTS, ids=[row[1] for row in REQUESTS])
-def test_the_api_rejects_unstorable_text_with_its_path(api, admin, path, body, where):
+@pytest.mark.parametrize(("path", "body", "location"), REQUESTS, ids=[row[1] for row in REQUESTS])
+def test_the_api_rejects_unstorable_text_with_its_path(api, admin, path, body, location):
     response = api(admin).post(path, body, content_type="application/json")
     assert (response.status_code, response.json()["code"]) == (400, "invalid")
-    assert "cannot be stored" in " ".join(response.json()["details"][where])
+    assert "cannot be stored" in " ".join(response.json()["details"][location])
 
 
 @pytest.mark.parametrize("path", ["pools/?q=a%00b", "slots/?pool=%00", "reservations/?holder=%00"])

@@ -60,8 +60,8 @@ COLUMNS = {"domain_name", "hash"}
 
 
 @pytest.fixture
-def a_row(session, controller, now):
-    """`a_row(model)`: return an existing row of a model."""
+def row_of(session, controller, now):
+    """`row_of(model)`: return an existing row of a model."""
     IdempotentResponse.objects.create(principal="me", key="k", fingerprint="f")
     FeedEntry.objects.create(kind="session", object_id=session.pk, pool="cml-eu", at=now, revision=1)
     FeedHead.objects.create()
@@ -91,8 +91,8 @@ def value_for(row, value):
 
 
 @pytest.mark.parametrize(("model", "change", "constraint"), CHANGES)
-def test_a_check_constraint_rejects_an_invalid_value(model, change, constraint, a_row):
-    row = a_row(model)
+def test_a_check_constraint_rejects_an_invalid_value(model, change, constraint, row_of):
+    row = row_of(model)
     for field, value in change.items():
         setattr(row, field, value_for(row, value))
     with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
@@ -100,8 +100,8 @@ def test_a_check_constraint_rejects_an_invalid_value(model, change, constraint, 
 
 
 @pytest.mark.parametrize(("model", "constraint", "fields"), DUPLICATES)
-def test_a_duplicate_is_rejected(model, constraint, fields, a_row):
-    duplicate, shared = a_row(model), {}
+def test_a_duplicate_is_rejected(model, constraint, fields, row_of):
+    duplicate, shared = row_of(model), {}
     for field in fields:
         shared[field] = getattr(duplicate, field)
     if model == "apitoken":

@@ -26,7 +26,7 @@ from observations.models.drift import ReviewState
 from observations.services.session_exclusion import exclude_session
 from scheduling.models import Pool, SlotState
 from tests.support.capacity_setup import make_slot
-from tests.support.observed_labs import lived, post, seen
+from tests.support.observed_labs import make_past_session, post, seen
 
 RANKS = ("viewer", "operator", "admin")
 
@@ -94,49 +94,55 @@ def people(viewer, operator, admin) -> dict[str, Client]:
 
 
 def deviations(
-    people: Mapping[str, Client], actions: list[Action], state: str, page: str, place: Callable[[str], str]
+    people: Mapping[str, Client],
+    actions: list[Action],
+    state: str,
+    page: str,
+    address_of: Callable[[str], str],
 ) -> list[str]:
     """Return the deviations from the table as text."""
-    wrong = []
+    deviating = []
     for role, client in people.items():
-        answer = client.get(page)
-        assert answer.status_code == 200, page
-        shown = answer.content.decode()
+        response = client.get(page)
+        assert response.status_code == 200, page
+        shown = response.content.decode()
         for each in actions:
-            address = place(each.name)
-            due = each.is_for(role, state)
-            if (f'="{address}"' in shown) != due:
-                wrong.append(f"{role} is {'not ' if due else ''}offered {each.name} in {state}")
-            status, worked = try_action(client, address, each.form)
-            if worked != due:
-                wrong.append(f"{each.name} by {role} in {state} {'failed' if due else 'worked'}: {status}")
+            address = address_of(each.name)
+            is_offered = each.is_for(role, state)
+            if (f'="{address}"' in shown) != is_offered:
+                deviating.append(f"{role} is {'not ' if is_offered else ''}offered {each.name} in {state}")
+            status, succeeded = try_action(client, address, each.form)
+            if succeeded != is_offered:
+                deviating.append(
+                    f"{each.name} by {role} in {state} {'failed' if is_offered else 'worked'}: {status}"
+                )
             if not each.is_for(role, next(iter(each.states))) and status != 403:
-                wrong.append(f"{each.name} by {role} is answered with {status}")
-    return wrong
+                deviating.append(f"{each.name} by {role} is answered with {status}")
+    return deviating
 
 
 def try_action(client: Client, address: str, form: Mapping[str, Any]) -> tuple[int, bool]:
     """Return the response and whether anything changed, which the change log shows."""
     before = ChangeLog.objects.count()
     with transaction.atomic():
-        answer = client.post(address, form)
-        worked = ChangeLog.objects.count() > before
+        response = client.post(address, form)
+        succeeded = ChangeLog.objects.count() > before
         # Roll back, so that the next action finds the same state.
         transaction.set_rollback(True)
-    return answer.status_code, worked
+    return response.status_code, succeeded
 
 
-def placed(pk: Any, *more: Any) -> Callable[[str], str]:
+def address_of_object(pk: Any, *more: Any) -> Callable[[str], str]:
     return lambda name: reverse(name, args=[pk, *more])
 
 
-def with_moment(actions: list[Action], name: str, moment: datetime) -> list[Action]:
+def with_time(actions: list[Action], name: str, moment: datetime) -> list[Action]:
     filled = {name: moment.strftime("%Y-%m-%dT%H:%M")}
     return [replace(each, form={**each.form, **filled}) for each in actions]
 
 
 def until_next_week(actions: list[Action], now: datetime) -> list[Action]:
-    return with_moment(actions, "until", now + timedelta(days=7))
+    return with_time(actions, "until", now + timedelta(days=7))
 
 
 SLOT_STATES = [*SlotState.values, "READY+cordoned", "READY+lease", "ERROR+lease"]
@@ -147,24 +153,35 @@ def test_a_slot(people, session, state):
     base, _, more = state.partition("+")
     pool = Pool.objects.get(name="cml-eu")
     slot = make_slot(pool, 1, base, cordoned=more == "cordoned", lease_count=int(more == "lease"))
-    assert deviations(people, SLOT, state, reverse("slot_detail", args=[slot.pk]), placed(slot.pk)) == []
+    assert (
+        deviations(people, SLOT, state, reverse("slot_detail", args=[slot.pk]), address_of_object(slot.pk))
+        == []
+    )
 
 
 @pytest.mark.parametrize("state", [status.value for status in S])
 def test_a_session(people, session_in, state):
     session = session_in(S(state))
-    actions = with_moment(SESSION, "ends_at", session.ends_at + timedelta(hours=1))
-    place = placed(session.pk)
-    assert deviations(people, actions, state, reverse("session_detail", args=[session.pk]), place) == []
-    assert deviations(people, WAITING, state, reverse("session_wait_reasons", args=[session.pk]), place) == []
-    assert deviations(people, OBSERVED, state, reverse("session_observation", args=[session.pk]), place) == []
+    actions = with_time(SESSION, "ends_at", session.ends_at + timedelta(hours=1))
+    address_of = address_of_object(session.pk)
+    assert deviations(people, actions, state, reverse("session_detail", args=[session.pk]), address_of) == []
+    assert (
+        deviations(people, WAITING, state, reverse("session_wait_reasons", args=[session.pk]), address_of)
+        == []
+    )
+    assert (
+        deviations(people, OBSERVED, state, reverse("session_observation", args=[session.pk]), address_of)
+        == []
+    )
 
 
 @pytest.mark.parametrize("state", JobState.values)
 def test_a_job(people, state, now):
     finished = now if state in (JobState.DONE, JobState.FAILED) else None
     job = Job.objects.create(kind="bulk", title="Cancel", actor="otto", state=state, finished_at=finished)
-    assert deviations(people, JOB, state, reverse("job_detail", args=[job.pk]), placed(job.pk)) == []
+    assert (
+        deviations(people, JOB, state, reverse("job_detail", args=[job.pk]), address_of_object(job.pk)) == []
+    )
 
 
 @pytest.mark.parametrize("state", [*ReviewState.values, "conflict"])
@@ -181,7 +198,7 @@ def test_port_drift(people, active_definition, state, now):
         **until,
     )
     page = reverse("definition_drift", args=[active_definition.pk])
-    assert deviations(people, until_next_week(DRIFT, now), state, page, placed(drift.pk)) == []
+    assert deviations(people, until_next_week(DRIFT, now), state, page, address_of_object(drift.pk)) == []
 
 
 @pytest.mark.parametrize("state", ["flagged", "regressed", "fine"])
@@ -200,17 +217,17 @@ def test_a_review(people, active_definition, state, now):
     )
     page = reverse("definition_review", args=[active_definition.pk])
     actions = until_next_week(REVIEW, now)
-    assert deviations(people, actions, state, page, placed(active_definition.pk)) == []
+    assert deviations(people, actions, state, page, address_of_object(active_definition.pk)) == []
 
 
 @pytest.mark.parametrize("state", ["counts", "too_short", "excluded"])
 def test_an_observed_session(people, active_definition, project, operator, state, now):
     length = timedelta(minutes=5 if state == "too_short" else 60)
-    session = lived(active_definition, project, operator, ended=now, length=length)
+    session = make_past_session(active_definition, project, operator, ended=now, length=length)
     post(session, seen(now), now)
     if state == "excluded":
         exclude_session(session=session, reason="By hand", actor=SYSTEM, now=now)
-    assert deviations(people, EVIDENCE, state, reverse("evidence_list"), placed(session.pk)) == []
+    assert deviations(people, EVIDENCE, state, reverse("evidence_list"), address_of_object(session.pk)) == []
 
 
 @pytest.mark.parametrize("state", ["older", "current"])
@@ -222,4 +239,4 @@ def test_a_revision(people, active_definition, state, now):
     )
     number = 1 if state == "older" else 2
     page = reverse("definition_revisions", args=[definition.pk])
-    assert deviations(people, REVISION, state, page, placed(definition.pk, number)) == []
+    assert deviations(people, REVISION, state, page, address_of_object(definition.pk, number)) == []

@@ -22,14 +22,14 @@ from tests.support.capacity_setup import make_slot
 from tests.support.factories import make_project
 
 
-def said(obj, before, after):
+def shown_difference(obj, before, after):
     log_change(obj, actor=SYSTEM, event="tried", message="tried", before=before, after=after)
     [row] = field_differences(ChangeLog.objects.order_by("pk").last())
     return row.label, row.before, row.after
 
 
 @pytest.mark.parametrize(
-    ("name", "before", "after", "words"),
+    ("name", "before", "after", "texts"),
     [
         ("status", "PENDING", "SCHEDULED", ("Status", "Pending", "Scheduled")),
         ("cpu_cores", "3.50", "2.00", ("CPU", "3.5 cores", "2 cores")),
@@ -46,14 +46,18 @@ def said(obj, before, after):
         ),
     ],
 )
-def test_differences_are_shown_as_text(name, before, after, words, session):
-    assert said(session, {name: before}, {name: after}) == words
+def test_differences_are_shown_as_text(name, before, after, texts, session):
+    assert shown_difference(session, {name: before}, {name: after}) == texts
 
 
 def test_times_and_ids_are_shown_as_clock_times_and_names(session, project):
-    _, _, ends = said(session, None, {"ends_at": session.ends_at})
+    _, _, ends = shown_difference(session, None, {"ends_at": session.ends_at})
     assert ends.startswith("<time ")
-    assert said(project, None, {"domain": project.domain_id}) == ("Domain", None, project.domain.name)
+    assert shown_difference(project, None, {"domain": project.domain_id}) == (
+        "Domain",
+        None,
+        project.domain.name,
+    )
 
 
 def test_the_page_has_no_raw_status(client, viewer, session_in):
@@ -72,27 +76,27 @@ def test_the_actor_links_to_all_changes_of_that_person(client, viewer, operator,
         log_change(session, actor=Actor.person(person), event="tried", message=f"tried by {person}")
     log_change(session, actor=SYSTEM, event="tried", message="tried by nobody")
     client.force_login(viewer)
-    mine = ChangeLog.objects.get(message=f"tried by {operator}")
+    operator_change = ChangeLog.objects.get(message=f"tried by {operator}")
     link = f'href="{reverse("change_list")}?user={operator.pk}"'
-    for page in (reverse("change_list"), reverse("change_detail", args=[mine.pk])):
+    for page in (reverse("change_list"), reverse("change_detail", args=[operator_change.pk])):
         assert link in client.get(page).content.decode()
     assert "?user=" not in _page_of(client, "tried by nobody")
-    answer = client.get(reverse("change_list"), {"user": operator.pk})
-    assert {row.user_id for row in answer.context["rows"].rows} == {operator.pk}
-    assert mine in answer.context["rows"].rows
-    (chip,) = answer.context["chips"]
+    response = client.get(reverse("change_list"), {"user": operator.pk})
+    assert {row.user_id for row in response.context["rows"].rows} == {operator.pk}
+    assert operator_change in response.context["rows"].rows
+    (chip,) = response.context["chips"]
     assert chip == {"text": f"Actor: {operator}", "query": ""}
 
 
 def test_a_change_links_to_its_object_while_it_exists(client, viewer, session, project, now):
-    gone, job = (
+    deleted, job = (
         make_project("academy", "gone"),
         start_job(kind="bulk", title="Cancel all", arguments={}, actor=SYSTEM, now=now),
     )
-    for each in (gone, session.definition, viewer):
+    for each in (deleted, session.definition, viewer):
         log_change(each, actor=SYSTEM, event="tried", message=f"tried {each}")
-    gone_page = reverse("project_detail", args=[gone.pk])
-    gone.delete()
+    deleted_page = reverse("project_detail", args=[deleted.pk])
+    deleted.delete()
     client.force_login(viewer)
     rows = client.get(reverse("change_list")).content.decode()
     for name, url_name, key in (
@@ -101,12 +105,12 @@ def test_a_change_links_to_its_object_while_it_exists(client, viewer, session, p
         ("job Cancel all", "job_detail", job.pk),
     ):
         assert f'href="{reverse(url_name, args=[key])}">{name}</a>' in rows
-    assert gone_page not in rows
+    assert deleted_page not in rows
     assert 'data-label="Object">project gone</td>' in rows
     assert 'data-label="Object">person vera</td>' in rows
     page = _page_of(client, f"tried {session.definition}")
-    own = reverse("definition_detail", args=[session.definition_id])
-    assert f'<a href="{own}">definition {session.definition}</a>' in page
+    definition_page = reverse("definition_detail", args=[session.definition_id])
+    assert f'<a href="{definition_page}">definition {session.definition}</a>' in page
     assert f'?object_id={session.definition_id}">All changes of this object</a>' in page
 
 
@@ -146,8 +150,8 @@ def test_an_object_is_shown_with_its_kind_and_name(kind, label, name):
 
 
 def test_a_change_shows_its_exact_time_and_the_missing_reason(client, viewer, session):
-    when = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
-    log_change(session, actor=SYSTEM, event="tried", message="tried", now=when)
+    changed_at = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+    log_change(session, actor=SYSTEM, event="tried", message="tried", now=changed_at)
     client.force_login(viewer)
     page = _page_of(client, "tried")
     assert ">2026-02-03 04:05:06 UTC</time>" in page
@@ -171,21 +175,21 @@ def three_changes(session, operator, admin, now):
 
 
 def found(client, **query):
-    answer = client.get(reverse("change_list"), {**query, "q": "tried"})
-    return answer, [row.message for row in answer.context["rows"].rows]
+    response = client.get(reverse("change_list"), {**query, "q": "tried"})
+    return response, [row.message for row in response.context["rows"].rows]
 
 
 def test_changes_are_found_by_the_name_of_the_person(client, viewer, three_changes):
     client.force_login(viewer)
-    answer, rows = found(client, person="otto")
+    response, rows = found(client, person="otto")
     assert rows == ["tried 48"]
-    assert [chip["text"] for chip in answer.context["chips"]] == ["Person: otto"]
-    assert 'type="text" name="person" value="otto"' in answer.content.decode()
+    assert [chip["text"] for chip in response.context["chips"]] == ["Person: otto"]
+    assert 'type="text" name="person" value="otto"' in response.content.decode()
     assert found(client, person="ADA")[1] == ["tried 24"]
-    answer, rows = found(client, person="nobody")
+    response, rows = found(client, person="nobody")
     assert rows == []
-    assert "Person: There is no “nobody”." in html.unescape(answer.content.decode())
-    assert 'name="person" value="nobody"' in answer.content.decode()
+    assert "Person: There is no “nobody”." in html.unescape(response.content.decode())
+    assert 'name="person" value="nobody"' in response.content.decode()
 
 
 def test_changes_are_found_by_time(client, viewer, three_changes, now):
@@ -199,11 +203,11 @@ def test_changes_are_found_by_time(client, viewer, three_changes, now):
 
     assert found(client, since=typed(30))[1] == ["tried 1", "tried 24"]
     assert found(client, until=typed(30))[1] == ["tried 48"]
-    answer, rows = found(client, since=typed(30), until=typed(5))
+    response, rows = found(client, since=typed(30), until=typed(5))
     assert rows == ["tried 24"]
     for name, hours in (("since", 30), ("until", 5)):
-        assert f'type="datetime-local" name="{name}" value="{typed(hours)}"' in answer.content.decode()
-    assert [chip["text"] for chip in answer.context["chips"]] == [
+        assert f'type="datetime-local" name="{name}" value="{typed(hours)}"' in response.content.decode()
+    assert [chip["text"] for chip in response.context["chips"]] == [
         f"From: {typed(30).replace('T', ' ')}",
         f"To: {typed(5).replace('T', ' ')}",
     ]
@@ -218,16 +222,16 @@ def test_the_api_takes_the_same_filters(api, viewer, three_changes, now):
 
     assert messages({"person": "otto"}) == ["tried 48"]
     assert messages({"since": (now - timedelta(hours=30)).isoformat()}) == ["tried 1", "tried 24"]
-    answer = api(viewer).get("/api/changes/", {"person": "nobody"})
-    assert (answer.status_code, list(answer.json()["details"])) == (400, ["person"])
+    response = api(viewer).get("/api/changes/", {"person": "nobody"})
+    assert (response.status_code, list(response.json()["details"])) == (400, ["person"])
 
 
 def test_changes_can_be_filtered_by_jobs(client, viewer, session, now):
     job = start_job(kind="bulk", title="Cancel", arguments={}, actor=SYSTEM, now=now)
     client.force_login(viewer)
-    answer = client.get(reverse("change_list"), {"object_type": "job"})
-    assert [row.object_id for row in answer.context["rows"].rows] == [str(job.pk)]
-    assert [chip["text"] for chip in answer.context["chips"]] == ["Object: Job"]
+    response = client.get(reverse("change_list"), {"object_type": "job"})
+    assert [row.object_id for row in response.context["rows"].rows] == [str(job.pk)]
+    assert [chip["text"] for chip in response.context["chips"]] == ["Object: Job"]
 
 
 @pytest.mark.parametrize(

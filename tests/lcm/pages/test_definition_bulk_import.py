@@ -24,9 +24,11 @@ def send(client, *files: tuple[str, bytes]):
 
 def test_each_valid_file_becomes_a_draft_and_the_others_are_reported(client, admin):
     client.force_login(admin)
-    answer = upload(client, good=LAB, same=LAB, bad="nodes: 3", other=LAB.replace("Branch office", "Campus"))
+    response = upload(
+        client, good=LAB, same=LAB, bad="nodes: 3", other=LAB.replace("Branch office", "Campus")
+    )
     job = Job.objects.get()
-    assert answer.url == reverse("job_detail", args=[job.pk])
+    assert response.url == reverse("job_detail", args=[job.pk])
     run_job(str(job.pk))
     job.refresh_from_db()
     assert (job.state, job.done, job.refused) == (JobState.DONE, 2, 2)
@@ -64,15 +66,15 @@ def test_a_title_without_letters_is_replaced_by_the_file_name(client, admin):
 )
 def test_a_binary_file_is_rejected_as_in_a_single_import(client, admin, content):
     client.force_login(admin)
-    with pytest.raises(InvalidInput) as alone:
+    with pytest.raises(InvalidInput) as single_import:
         read_topology(text=content)
-    (said,) = alone.value.fields["topology"]
+    (error,) = single_import.value.fields["topology"]
     send(client, ("odd.yaml", content), ("good.yaml", LAB.encode()))
     job = Job.objects.get()
     run_job(str(job.pk))
     job.refresh_from_db()
     assert (job.state, job.done, job.refused) == (JobState.DONE, 1, 1)
-    assert job.notes == [f"odd.yaml: {said}"]
+    assert job.notes == [f"odd.yaml: {error}"]
 
 
 def test_two_files_with_the_same_name_are_both_imported(client, admin):
@@ -87,13 +89,13 @@ def test_two_files_with_the_same_name_are_both_imported(client, admin):
 
 def test_a_missing_file_is_reported_at_the_field(client, admin):
     client.force_login(admin)
-    answer = client.post(reverse("definition_bulk_import"), {})
-    assert answer.status_code == 422
+    response = client.post(reverse("definition_bulk_import"), {})
+    assert response.status_code == 422
     assert not Job.objects.exists()
 
 
 def test_too_many_files_are_rejected(client, admin):
     client.force_login(admin)
-    answer = upload(client, **{f"lab{number}": "x" for number in range(51)})
-    assert answer.status_code == 422
-    assert "Choose at most 50 files" in answer.content.decode()
+    response = upload(client, **{f"lab{number}": "x" for number in range(51)})
+    assert response.status_code == 422
+    assert "Choose at most 50 files" in response.content.decode()

@@ -28,7 +28,7 @@ def pool(session):
 
 
 @pytest.fixture
-def on_time(db, now):
+def nothing_overdue(db, now):
     """Every observer and handler has just run."""
     from scheduling.coordination.coordinator import coordinator
 
@@ -38,8 +38,8 @@ def on_time(db, now):
     )
 
 
-def texts(now) -> list[str]:
-    return [need.text for need in attention_items(FleetSnapshot(now))]
+def attention_texts(now) -> list[str]:
+    return [item.text for item in attention_items(FleetSnapshot(now))]
 
 
 def make_slot(pool, now, number=1, **fields) -> Slot:
@@ -53,7 +53,7 @@ def make_run(observer, started_at, **fields) -> ObserverRun:
     return ObserverRun.objects.create(observer=observer, started_at=started_at, duration_ms=1, **fields)
 
 
-def test_a_healthy_fleet_needs_no_attention(client, viewer, on_time, now):
+def test_a_healthy_fleet_needs_no_attention(client, viewer, nothing_overdue, now):
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
     assert "No items need attention." in page
@@ -61,43 +61,43 @@ def test_a_healthy_fleet_needs_no_attention(client, viewer, on_time, now):
     assert "0 running · 0 waiting" in page
 
 
-def test_a_stopped_pool_is_named_with_its_reason(pool, on_time, now):
+def test_a_stopped_pool_is_named_with_its_reason(pool, nothing_overdue, now):
     stop_pool(pool=pool, reason="no such image", now=now - timedelta(hours=3))
-    (need,) = attention_items(FleetSnapshot(now))
-    assert (need.tone, need.text) == ("bad", "Pool **cml-eu** launches nothing")
-    assert need.more.startswith("no such image.")
-    assert need.since == now - timedelta(hours=3)
+    (item,) = attention_items(FleetSnapshot(now))
+    assert (item.tone, item.text) == ("bad", "Pool **cml-eu** launches nothing")
+    assert item.more.startswith("no such image.")
+    assert item.since == now - timedelta(hours=3)
     stop_pool(pool=pool, reason="no such key", now=now)
-    assert attention_items(FleetSnapshot(now)) == [need], "the first reason stays, and so does its time"
+    assert attention_items(FleetSnapshot(now)) == [item], "the first reason stays, and so does its time"
 
 
-def test_a_pool_that_backs_off_shows_when_it_retries(pool, on_time, now):
+def test_a_pool_that_backs_off_shows_when_it_retries(pool, nothing_overdue, now):
     since, until = now - timedelta(minutes=15), now + timedelta(minutes=5)
     Pool.objects.filter(pk=pool.pk).update(backoff_since=since, backoff_until=until, failures=3)
-    (need,) = attention_items(FleetSnapshot(now))
-    assert need.more == "3 launches failed. Launches resume in 5 min"
-    assert need.since == since
+    (item,) = attention_items(FleetSnapshot(now))
+    assert item.more == "3 launches failed. Launches resume in 5 min"
+    assert item.since == since
 
 
-def test_slots_in_error_overdue_and_silent_need_attention(pool, on_time, now):
+def test_slots_in_error_overdue_and_silent_need_attention(pool, nothing_overdue, now):
     make_slot(pool, now, 1, state=SlotState.ERROR, state_deadline=now - timedelta(hours=1))
     make_slot(pool, now, 2, state=SlotState.BOOTING, state_deadline=now - timedelta(minutes=1))
     make_slot(pool, now, 3, state=SlotState.DRAINING, state_deadline=now - timedelta(days=1), lease_count=1)
     make_slot(pool, now, 4, state=SlotState.READY, last_heartbeat=now - timedelta(minutes=5))
     make_slot(pool, now, 5, state=SlotState.READY)
-    assert texts(now) == [
+    assert attention_texts(now) == [
         "**1 slot** in error",
         "**1 slot** without heartbeat: check the controller",
         "**1 slot** past its deadline",
     ]
-    assert [need.since for need in attention_items(FleetSnapshot(now))] == [
+    assert [item.since for item in attention_items(FleetSnapshot(now))] == [
         now,
         now - timedelta(minutes=5),
         now - timedelta(minutes=1),
     ]
 
 
-def test_an_item_about_slots_links_to_the_slots_it_counts(client, viewer, pool, on_time):
+def test_an_item_about_slots_links_to_the_slots_it_counts(client, viewer, pool, nothing_overdue):
     now = timezone.now()
     past = {"state_deadline": now - timedelta(hours=1)}
     make_slot(pool, now, 1, state=SlotState.ERROR, **past)
@@ -112,9 +112,9 @@ def test_an_item_about_slots_links_to_the_slots_it_counts(client, viewer, pool, 
     make_slot(pool, now - timedelta(hours=1), 11, state=SlotState.READY, last_heartbeat=None)
     client.force_login(viewer)
     found = {}
-    for need in attention_items(FleetSnapshot(now)):
-        answer = client.get(need.url)
-        found[need.text] = sorted(slot.number for slot in answer.context["rows"].rows)
+    for item in attention_items(FleetSnapshot(now)):
+        response = client.get(item.url)
+        found[item.text] = sorted(slot.number for slot in response.context["rows"].rows)
     assert found == {
         "**1 slot** in error": [1],
         "**2 slots** past their deadline": [2, 5],
@@ -134,56 +134,59 @@ def test_a_negated_slot_filter_finds_the_remaining_slots(client, viewer, pool, f
     assert sorted(slot.number for slot in rest) == ([2, 3] if flag == "overdue" else [1, 3])
 
 
-def test_a_pool_that_misses_its_wait_target_is_named(pool, on_time, now):
+def test_a_pool_that_misses_its_wait_target_is_named(pool, nothing_overdue, now):
     ObserverRun.objects.update(started_at=now + timedelta(minutes=15))
-    assert texts(now + timedelta(minutes=15)) == []
+    assert attention_texts(now + timedelta(minutes=15)) == []
     later = now + timedelta(minutes=16)
     ObserverRun.objects.update(started_at=later)
-    (need,) = attention_items(FleetSnapshot(later))
-    assert need.text == "Pool **cml-eu** exceeds its wait target"
-    assert need.more == "1 waiting, the oldest for 16 min; target: 15 min"
+    (item,) = attention_items(FleetSnapshot(later))
+    assert item.text == "Pool **cml-eu** exceeds its wait target"
+    assert item.more == "1 waiting, the oldest for 16 min; target: 15 min"
 
 
-def test_late_and_failed_observers_are_named(on_time, now):
+def test_late_and_failed_observers_are_named(nothing_overdue, now):
     ObserverRun.objects.filter(observer="usage-record").update(error="no disk")
     ObserverRun.objects.filter(observer="usage-aggregation").delete()
-    assert texts(now) == ["Observer **usage-record** failed", "Observer **usage-aggregation** is late"]
+    assert attention_texts(now) == [
+        "Observer **usage-record** failed",
+        "Observer **usage-aggregation** is late",
+    ]
     later = now + timedelta(seconds=1)
     make_run("usage-record", later)
-    assert texts(later) == ["Observer **usage-aggregation** is late"]
+    assert attention_texts(later) == ["Observer **usage-aggregation** is late"]
 
 
-def test_an_observer_that_stopped_long_ago_shows_since_when(on_time, now):
+def test_an_observer_that_stopped_long_ago_shows_since_when(nothing_overdue, now):
     stopped = now - timedelta(days=2)
     ObserverRun.objects.filter(observer="usage-record").update(started_at=stopped)
     make_run("usage-record", stopped - timedelta(minutes=1))
-    (need,) = attention_items(FleetSnapshot(now))
-    assert (need.text, need.since) == ("Observer **usage-record** is late", stopped)
+    (item,) = attention_items(FleetSnapshot(now))
+    assert (item.text, item.since) == ("Observer **usage-record** is late", stopped)
 
 
-def test_a_failing_observer_shows_since_when_and_its_latest_error(on_time, now):
+def test_a_failing_observer_shows_since_when_and_its_latest_error(nothing_overdue, now):
     ObserverRun.objects.filter(observer="usage-record").delete()
     for minutes, error in ((40, "zeroth"), (30, ""), (20, "no disk"), (10, "slow disk"), (0, "a full disk")):
         make_run("usage-record", now - timedelta(minutes=minutes), error=error)
-    (need,) = attention_items(FleetSnapshot(now))
-    assert (need.more, need.since) == ("a full disk", now - timedelta(minutes=20))
+    (item,) = attention_items(FleetSnapshot(now))
+    assert (item.more, item.since) == ("a full disk", now - timedelta(minutes=20))
     ObserverRun.objects.filter(observer="usage-record", error="").delete()
-    (need,) = attention_items(FleetSnapshot(now))
-    assert need.since == now - timedelta(minutes=40), "it was never well"
+    (item,) = attention_items(FleetSnapshot(now))
+    assert item.since == now - timedelta(minutes=40), "it was never well"
 
 
-def test_inconsistent_usage_needs_attention(on_time, now):
+def test_inconsistent_usage_needs_attention(nothing_overdue, now):
     day = now.date()
     UsageCheck.objects.create(
         checked_at=now, first_day=day, last_day=day, record_count=9, difference_count=2, differences=["x"]
     )
-    assert texts(now) == ["**2 usage buckets differ** from the records"]
+    assert attention_texts(now) == ["**2 usage buckets differ** from the records"]
 
 
-def test_items_are_sorted_by_severity_then_by_age(pool, on_time, now):
+def test_items_are_sorted_by_severity_then_by_age(pool, nothing_overdue, now):
     make_slot(pool, now - timedelta(hours=2), 1, state=SlotState.READY)
     make_slot(pool, now, 2, state=SlotState.ERROR)
-    assert [need.tone for need in attention_items(FleetSnapshot(now))] == ["bad", "warn"]
+    assert [item.tone for item in attention_items(FleetSnapshot(now))] == ["bad", "warn"]
 
 
 def test_sessions_are_counted_by_status(client, viewer, session, session_in):
@@ -227,9 +230,9 @@ def test_a_large_fleet_needs_as_many_queries_as_a_small_one(client, viewer, sess
     with CaptureQueriesContext(connection) as few:
         client.get(reverse("home"))
     for number in range(8):
-        other = create_pool(name=f"pool-{number}", actor=SYSTEM, **HUGE)
-        make_slot(other, now, 1, state=SlotState.ERROR)
-        make_slot(other, now, 2, state=SlotState.READY, last_heartbeat=now - timedelta(hours=1))
+        other_pool = create_pool(name=f"pool-{number}", actor=SYSTEM, **HUGE)
+        make_slot(other_pool, now, 1, state=SlotState.ERROR)
+        make_slot(other_pool, now, 2, state=SlotState.READY, last_heartbeat=now - timedelta(hours=1))
         definition = make_definition()
         definition.needs_review = True
         definition.save()
@@ -267,11 +270,11 @@ def test_the_tick_chart_has_a_data_table(client, viewer, pool):
 @pytest.mark.parametrize("name", ["overview_ticks", "overview_usage"])
 def test_a_panel_shown_as_a_page_reloads_its_lead_too(name, client, viewer, pool):
     client.force_login(viewer)
-    asked = {"HX-Request": "true", "HX-Target": "live"}
-    page, again = client.get(reverse(name)), client.get(reverse(name), headers=asked)
+    htmx_headers = {"HX-Request": "true", "HX-Target": "live"}
+    page, again = client.get(reverse(name)), client.get(reverse(name), headers=htmx_headers)
     assert "<html" not in again.content.decode()
-    for answer in (page, again):
-        body = answer.content.decode()
+    for response in (page, again):
+        body = response.content.decode()
         assert body.count(f'hx-get="{reverse(name)}"') == 1, "the page or its panel, not both"
         assert '<p class="lead"><strong>N' in body
 

@@ -211,7 +211,9 @@ CONFIGURED = LAB.replace("label: r1,", f"label: r1, configuration: 'enable secre
 
 
 @pytest.fixture
-def secrets(places: dict[str, Any], viewer, operator, admin, project, now) -> dict[str, dict[str, Any]]:
+def secrets(
+    url_arguments: dict[str, Any], viewer, operator, admin, project, now
+) -> dict[str, dict[str, Any]]:
     """URL arguments of a definition with passwords and of a person whose e-mail and role changed."""
     definition = make_definition("secrets", topology=CONFIGURED, pool="cml-eu", now=now)
     session = make_session(definition, project, operator, now=now)
@@ -219,19 +221,19 @@ def secrets(places: dict[str, Any], viewer, operator, admin, project, now) -> di
     change = ChangeLog.objects.get(event="profile_changed")
     for role in (Role.ADMIN, Role.OPERATOR):
         people.set_role(user=operator, role=role, is_active=True, reason="needed", by=admin)
-    places["by_prefix"] |= {
+    url_arguments["by_prefix"] |= {
         "definition": {"pk": definition.pk},
         "session": {"pk": session.pk},
         "change": {"pk": change.pk},
     }
-    return places
+    return url_arguments
 
 
-def readable(role: str, places: dict[str, Any]) -> Iterator[str]:
+def readable(role: str, url_arguments: dict[str, Any]) -> Iterator[str]:
     """Return every URL whose GET requires exactly this role; lists also as exports and with a search."""
     for name, methods in (PAGES | API).items():
         if least_role(methods.get("GET", "")) == role and name not in ("profile", "api:docs"):
-            address = address_of(name, places)
+            address = address_of(name, url_arguments)
             yield address
             if name in PAGES and name.endswith("_list"):
                 yield from (f"{address}?format=csv", f"{address}?format=json")
@@ -264,9 +266,9 @@ def test_responses_hide_emails_and_roles_below_admin_and_configurations_from_vie
 def test_operators_see_configurations_and_viewers_a_redaction_notice(api, viewer, operator, secrets):
     for name in ("definition_detail", "api:definition-detail"):
         address = address_of(name, secrets)
-        for who, shown in ((viewer, REDACTED), (operator, SECRET)):
-            response = api(who).get(address)
-            assert shown in body_of(response), (name, who)
+        for person, shown in ((viewer, REDACTED), (operator, SECRET)):
+            response = api(person).get(address)
+            assert shown in body_of(response), (name, person)
             # The response depends on the role, so no cache may share it.
             assert "private" in response["Cache-Control"], name
 

@@ -17,40 +17,40 @@ PROFILE = {"first_name": "Vera", "last_name": "", "email": "", "time_zone": "Asi
 
 
 @pytest.fixture
-def as_viewer(client, viewer):
+def viewer_client(client, viewer):
     client.force_login(viewer)
     return client
 
 
-def test_times_are_shown_in_the_time_zone_of_the_profile(as_viewer, viewer, session):
-    as_viewer.post(reverse("profile"), PROFILE)
-    page = as_viewer.get(reverse("session_detail", args=[session.pk])).content.decode()
+def test_times_are_shown_in_the_time_zone_of_the_profile(viewer_client, viewer, session):
+    viewer_client.post(reverse("profile"), PROFILE)
+    page = viewer_client.get(reverse("session_detail", args=[session.pk])).content.decode()
     assert " JST" in page
     assert " UTC" not in page
 
 
-def test_the_theme_of_the_profile_applies_immediately(as_viewer):
-    as_viewer.post(reverse("set_theme"), {"theme": "light"})
-    as_viewer.post(reverse("profile"), PROFILE)
-    assert 'data-theme="dark"' in as_viewer.get(reverse("profile")).content.decode()
+def test_the_theme_of_the_profile_applies_immediately(viewer_client):
+    viewer_client.post(reverse("set_theme"), {"theme": "light"})
+    viewer_client.post(reverse("profile"), PROFILE)
+    assert 'data-theme="dark"' in viewer_client.get(reverse("profile")).content.decode()
 
 
-def test_the_chosen_zone_is_selected(as_viewer):
-    as_viewer.post(reverse("profile"), PROFILE)
-    page = as_viewer.get(reverse("profile")).content.decode()
+def test_the_chosen_zone_is_selected(viewer_client):
+    viewer_client.post(reverse("profile"), PROFILE)
+    page = viewer_client.get(reverse("profile")).content.decode()
     assert '<option value="Asia/Tokyo" selected>Asia/Tokyo</option>' in page
     assert page.count(" selected>") == 2
 
 
-def test_an_unknown_time_zone_is_rejected_at_its_field(as_viewer, viewer):
-    answer = as_viewer.post(reverse("profile"), {**PROFILE, "time_zone": "Mars/Olympus"})
-    assert answer.status_code == 422
+def test_an_unknown_time_zone_is_rejected_at_its_field(viewer_client, viewer):
+    response = viewer_client.post(reverse("profile"), {**PROFILE, "time_zone": "Mars/Olympus"})
+    assert response.status_code == 422
     viewer.refresh_from_db()
     assert viewer.time_zone == ""
 
 
-def test_saving_a_profile_changes_only_the_profile(as_viewer, viewer):
-    as_viewer.post(reverse("profile"), {**PROFILE, "is_superuser": "1", "username": "root"})
+def test_saving_a_profile_changes_only_the_profile(viewer_client, viewer):
+    viewer_client.post(reverse("profile"), {**PROFILE, "is_superuser": "1", "username": "root"})
     viewer.refresh_from_db()
     assert (viewer.username, viewer.is_superuser, viewer.first_name) == ("vera", False, "Vera")
 
@@ -59,26 +59,26 @@ def passwords(present=PASSWORD, new="a-long-new-secret", again=None):
     return {"present": present, "new": new, "again": new if again is None else again}
 
 
-def test_a_password_is_changed_and_this_browser_stays_logged_in(as_viewer, viewer):
-    as_viewer.post(reverse("password_change"), passwords())
+def test_a_password_is_changed_and_this_browser_stays_logged_in(viewer_client, viewer):
+    viewer_client.post(reverse("password_change"), passwords())
     viewer.refresh_from_db()
     assert viewer.check_password("a-long-new-secret")
-    assert as_viewer.get(reverse("profile")).status_code == 200
+    assert viewer_client.get(reverse("profile")).status_code == 200
     assert "password of vera changed" in ChangeLog.objects.values_list("message", flat=True)
 
 
 @pytest.mark.parametrize(
-    ("form", "words"),
+    ("form", "error"),
     [
         (passwords(present="wrong"), "This is not your current password."),
         (passwords(new="short"), "too short"),
         (passwords(again="another-new-secret"), "The two new passwords do not match."),
     ],
 )
-def test_an_invalid_password_change_is_reported_at_its_field(form, words, as_viewer, viewer):
-    page = as_viewer.post(reverse("password_change"), form)
+def test_an_invalid_password_change_is_reported_at_its_field(form, error, viewer_client, viewer):
+    page = viewer_client.post(reverse("password_change"), form)
     assert page.status_code == 422
-    assert words in page.content.decode()
+    assert error in page.content.decode()
     viewer.refresh_from_db()
     assert viewer.check_password(PASSWORD)
 
@@ -146,14 +146,16 @@ def test_a_role_that_cannot_be_changed_shows_an_explanation_without_a_form(clien
     rows = client.get(reverse("person_list")).content.decode()
     assert address not in rows
     assert reverse("person_role", args=[viewer.pk]) in rows
-    said = {"ada": "You cannot change your own role", "root": "Only superusers can change a superuser"}[name]
+    refusal = {"ada": "You cannot change your own role", "root": "Only superusers can change a superuser"}[
+        name
+    ]
     for headers in ({}, {"HX-Request": "true"}):
         page = client.get(address, headers=headers).content.decode()
-        assert said in page
+        assert refusal in page
         assert 'name="role"' not in page
     form = {"role": "1", "is_active": "on", "reason": "tired"}
-    answer = client.post(address, form)
-    assert (answer.status_code, said in answer.content.decode()) == (422, True)
+    response = client.post(address, form)
+    assert (response.status_code, refusal in response.content.decode()) == (422, True)
     assert User.objects.get(username=name).role == Role.ADMIN
 
 
@@ -173,37 +175,37 @@ def test_a_login_lasts_half_a_day_without_activity(client, viewer, time_machine,
         assert client.get(reverse("home")).status_code == status
 
 
-def tries_to_log_in(client, name, password="guess"):
+def login_attempt(client, name, password="guess"):
     return client.post(reverse("login"), {"username": name, "password": password})
 
 
 @pytest.mark.usefixtures("one_window")
 def test_ten_wrong_passwords_block_an_address(client, viewer):
     for _ in range(10):
-        tries_to_log_in(client, "vera")
-    page = tries_to_log_in(client, "vera", PASSWORD)
+        login_attempt(client, "vera")
+    page = login_attempt(client, "vera", PASSWORD)
     assert "Too many failed attempts" in page.content.decode()
 
 
 def test_guessing_one_persons_password_does_not_lock_out_others(client, viewer, operator, time_machine, now):
     time_machine.move_to(now, tick=False)
     for _ in range(11):
-        tries_to_log_in(client, "vera")
-    assert tries_to_log_in(client, "otto", PASSWORD).status_code == 302
+        login_attempt(client, "vera")
+    assert login_attempt(client, "otto", PASSWORD).status_code == 302
 
 
 def test_guessing_for_many_names_is_blocked_too(client, viewer, settings, time_machine, now):
     time_machine.move_to(now, tick=False)
     settings.CONFIG["LOGIN_FAILURE_RATE"] = "2/min"
     for number in range(20):
-        assert "Wrong user name" in tries_to_log_in(client, f"nobody-{number}").content.decode()
-    assert "Too many failed attempts" in tries_to_log_in(client, "vera", PASSWORD).content.decode()
+        assert "Wrong user name" in login_attempt(client, f"nobody-{number}").content.decode()
+    assert "Too many failed attempts" in login_attempt(client, "vera", PASSWORD).content.decode()
 
 
 def test_wrong_tokens_do_not_lock_people_out(client, viewer, settings):
     settings.CONFIG["LOGIN_FAILURE_RATE"] = "1/min"
     client.get("/api/lablet-sessions/", HTTP_AUTHORIZATION="Bearer lcm_wrong")
-    assert tries_to_log_in(client, "vera", PASSWORD).status_code == 302
+    assert login_attempt(client, "vera", PASSWORD).status_code == 302
 
 
 @pytest.mark.parametrize("name", ["set_theme", "login", "observer_run", "admin:login"])

@@ -12,13 +12,13 @@ from lcm.pages.project_members import MEMBERS_SHOWN
 
 
 @pytest.fixture
-def as_admin_page(client, admin):
+def client_of_admin(client, admin):
     client.force_login(admin)
     return client
 
 
 @pytest.fixture
-def crowded(project):
+def large_project(project):
     """A project with three more members than its page shows; person-000 is the first."""
     people = User.objects.bulk_create(
         User(username=f"person-{number:03}", last_name=f"Number {number}")
@@ -29,97 +29,103 @@ def crowded(project):
     return project
 
 
-def test_a_domain_counts_and_links_all_its_projects(as_admin_page, project):
+def test_a_domain_counts_and_links_all_its_projects(client_of_admin, project):
     domain = project.domain
     Project.objects.filter(domain=domain).delete()
     Project.objects.bulk_create(
         Project(domain=domain, name=f"project-{number:03}") for number in range(PROJECTS_SHOWN + 2)
     )
-    page = as_admin_page.get(reverse("domain_detail", args=[domain.pk])).content.decode()
+    page = client_of_admin.get(reverse("domain_detail", args=[domain.pk])).content.decode()
     assert "<strong>102 projects</strong> · 0 people · 0 sessions running" in page
     assert page.count('<td class="card-title">') == PROJECTS_SHOWN
     assert "2 more projects in the full list" in page
-    whole = f"{reverse('project_list')}?domain={domain.name}"
-    assert f'href="{whole}"' in page
-    assert "of 102 projects" in as_admin_page.get(whole).content.decode()
+    full_list = f"{reverse('project_list')}?domain={domain.name}"
+    assert f'href="{full_list}"' in page
+    assert "of 102 projects" in client_of_admin.get(full_list).content.decode()
 
 
-def test_a_member_beyond_the_first_page_is_found_and_removed(as_admin_page, crowded):
-    here, whole = reverse("project_detail", args=[crowded.pk]), reverse("member_list", args=[crowded.pk])
-    page = as_admin_page.get(here).content.decode()
+def test_a_member_beyond_the_first_page_is_found_and_removed(client_of_admin, large_project):
+    project_page, full_list = (
+        reverse("project_detail", args=[large_project.pk]),
+        reverse("member_list", args=[large_project.pk]),
+    )
+    page = client_of_admin.get(project_page).content.decode()
     assert "person-101" not in page
     assert "3 more members in the full list" in page
-    assert f'href="{whole}"' in page
-    found = as_admin_page.get(whole, {"q": "person-101"}).content.decode()
+    assert f'href="{full_list}"' in page
+    found = client_of_admin.get(full_list, {"q": "person-101"}).content.decode()
     last = User.objects.get(username="person-101")
-    remove = reverse("member_remove", args=[crowded.pk, last.pk])
+    remove = reverse("member_remove", args=[large_project.pk, last.pk])
     assert found.count('<td class="card-title">') == 1
     assert f'href="{remove}"' in found
-    as_admin_page.post(remove, {"reason": "left the course"})
-    assert not Membership.objects.filter(project=crowded, user=last).exists()
+    client_of_admin.post(remove, {"reason": "left the course"})
+    assert not Membership.objects.filter(project=large_project, user=last).exists()
 
 
-def test_members_are_paged_and_limited_to_the_project(as_admin_page, crowded, stranger):
-    other = Project.objects.create(domain=crowded.domain, name="other")
+def test_members_are_paged_and_limited_to_the_project(client_of_admin, large_project, stranger):
+    other = Project.objects.create(domain=large_project.domain, name="other")
     Membership.objects.create(project=other, user=stranger)
-    whole = reverse("member_list", args=[crowded.pk])
-    page = as_admin_page.get(whole).content.decode()
+    full_list = reverse("member_list", args=[large_project.pk])
+    page = client_of_admin.get(full_list).content.decode()
     assert "1–25 of 103 members" in page
-    assert crowded.path in page
-    assert "No member matches" in as_admin_page.get(whole, {"q": stranger.username}).content.decode()
-    latest = as_admin_page.get(whole, {"sort": "-user__username"}).context["rows"].rows
+    assert large_project.path in page
+    assert "No member matches" in client_of_admin.get(full_list, {"q": stranger.username}).content.decode()
+    latest = client_of_admin.get(full_list, {"sort": "-user__username"}).context["rows"].rows
     assert [row.user.username for row in latest[:2]] == ["person-102", "person-101"]
 
 
-def test_pages_show_who_can_request_and_how_many_sessions_run(as_admin_page, project, session_in):
+def test_pages_show_who_can_request_and_how_many_sessions_run(client_of_admin, project, session_in):
     session_in(SessionStatus.RUNNING)
     project.description = "Autumn term"
     project.save()
-    place, whole = reverse("project_detail", args=[project.pk]), reverse("member_list", args=[project.pk])
+    project_page, full_list = (
+        reverse("project_detail", args=[project.pk]),
+        reverse("member_list", args=[project.pk]),
+    )
     domain = reverse("domain_detail", args=[project.domain_id])
-    for address, words in {
-        place: f'running</p>\n      <p class="sub">{project.description}</p>',
+    for address, text in {
+        project_page: f'running</p>\n      <p class="sub">{project.description}</p>',
         domain: "<strong>1 project</strong> · 2 people",
-        whole: f"<strong>2 people can request sessions in {project.path}.</strong>",
+        full_list: f"<strong>2 people can request sessions in {project.path}.</strong>",
         reverse("domain_list"): "<strong>One domain uses the whole fleet.</strong>",
         reverse("project_list"): "<strong>1 project in 1 domain.</strong>",
     }.items():
-        assert words in as_admin_page.get(address).content.decode(), address
-    for address, query in ((place, f"project={project.pk}"), (domain, "domain=academy")):
+        assert text in client_of_admin.get(address).content.decode(), address
+    for address, query in ((project_page, f"project={project.pk}"), (domain, "domain=academy")):
         link = f'{reverse("session_list")}?{query}&amp;status=RUNNING">1 session</a> running'
-        assert link in as_admin_page.get(address).content.decode()
-    assert f'href="{place}#id_person"' in as_admin_page.get(whole).content.decode()
-    assert 'id="id_person"' in as_admin_page.get(place).content.decode()
+        assert link in client_of_admin.get(address).content.decode()
+    assert f'href="{project_page}#id_person"' in client_of_admin.get(full_list).content.decode()
+    assert 'id="id_person"' in client_of_admin.get(project_page).content.decode()
 
 
-def test_a_name_is_shown_once(as_admin_page, project, operator):
+def test_a_name_is_shown_once(client_of_admin, project, operator):
     operator.first_name, operator.last_name = "Otto", "Normal"
     operator.save()
-    page = as_admin_page.get(reverse("project_detail", args=[project.pk])).content.decode()
+    page = client_of_admin.get(reverse("project_detail", args=[project.pk])).content.decode()
     assert 'Otto Normal<span class="sub"> · otto</span>' in page
     assert "<span>vera</span>" in page
 
 
-def test_a_viewer_sees_the_members_and_cannot_remove_them(client, viewer, crowded):
+def test_a_viewer_sees_the_members_and_cannot_remove_them(client, viewer, large_project):
     client.force_login(viewer)
-    page = client.get(reverse("member_list", args=[crowded.pk])).content.decode()
+    page = client.get(reverse("member_list", args=[large_project.pk])).content.decode()
     assert "person-001" in page
     assert "Remove…" not in page
 
 
-def test_an_unknown_name_stays_in_the_form_with_its_error(as_admin_page, project):
-    answer = as_admin_page.post(reverse("member_add", args=[project.pk]), {"person": "nobbody"})
-    page = answer.content.decode()
-    assert answer.status_code == 422
+def test_an_unknown_name_stays_in_the_form_with_its_error(client_of_admin, project):
+    response = client_of_admin.post(reverse("member_add", args=[project.pk]), {"person": "nobbody"})
+    page = response.content.decode()
+    assert response.status_code == 422
     assert 'value="nobbody"' in page
     assert 'aria-invalid="true"' in page
     assert "There is no “nobbody”." in page
-    later = as_admin_page.get(reverse("project_detail", args=[project.pk])).content.decode()
+    later = client_of_admin.get(reverse("project_detail", args=[project.pk])).content.decode()
     assert "nobbody" not in later
 
 
-def test_a_known_name_is_added_and_confirmed(as_admin_page, project, stranger):
+def test_a_known_name_is_added_and_confirmed(client_of_admin, project, stranger):
     address = reverse("member_add", args=[project.pk])
-    page = as_admin_page.post(address, {"person": stranger.username}, follow=True).content.decode()
+    page = client_of_admin.post(address, {"person": stranger.username}, follow=True).content.decode()
     assert f"{stranger} added to {project.path}." in page
     assert Membership.objects.filter(project=project, user=stranger).exists()

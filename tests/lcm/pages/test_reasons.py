@@ -48,62 +48,66 @@ EVENTS = tuple(FORMS)
 
 
 @pytest.fixture
-def as_admin(client, admin):
+def client_of_admin(client, admin):
     client.force_login(admin)
     return client
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_the_page_shows_a_form_first(event, as_admin, addresses):
-    assert 'name="reason"' in as_admin.get(addresses[event]).content.decode()
+def test_the_page_shows_a_form_first(event, client_of_admin, addresses):
+    assert 'name="reason"' in client_of_admin.get(addresses[event]).content.decode()
     assert not ChangeLog.objects.filter(event=event).exists()
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_nothing_happens_without_a_reason(event, as_admin, addresses):
-    assert as_admin.post(addresses[event], {**FORMS[event], "reason": " "}).status_code == 422
+def test_nothing_happens_without_a_reason(event, client_of_admin, addresses):
+    assert client_of_admin.post(addresses[event], {**FORMS[event], "reason": " "}).status_code == 422
     assert not ChangeLog.objects.filter(event=event).exists()
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_the_reason_is_in_the_change_log(event, as_admin, addresses):
-    assert as_admin.post(addresses[event], {**FORMS[event], "reason": "over"}).status_code == 302
+def test_the_reason_is_in_the_change_log(event, client_of_admin, addresses):
+    assert client_of_admin.post(addresses[event], {**FORMS[event], "reason": "over"}).status_code == 302
     assert ChangeLog.objects.get(event=event).reason == "over"
 
 
-def test_every_form_with_a_reason_requires_it(as_admin, places):
+def test_every_form_with_a_reason_requires_it(client_of_admin, url_arguments):
     """All other fields keep their initial values."""
-    asked = []
+    checked = []
     for name, methods in PAGES.items():
-        shown = as_admin.get(address_of(name, places)) if set(methods) == {"GET", "POST"} else None
+        shown = (
+            client_of_admin.get(address_of(name, url_arguments)) if set(methods) == {"GET", "POST"} else None
+        )
         form = shown.context["form"] if shown and shown.context and "form" in shown.context else None
         if form is None or "reason" not in form.fields or not form.fields["reason"].required:
             continue
         before = ChangeLog.objects.count()
-        offered = {each.html_name: each.value() for each in form if each.value() is not None}
-        answer = as_admin.post(address_of(name, places), {**offered, "reason": " "})
-        assert (answer.status_code, "reason" in answer.context["form"].errors) == (422, True), name
+        form_values = {each.html_name: each.value() for each in form if each.value() is not None}
+        response = client_of_admin.post(address_of(name, url_arguments), {**form_values, "reason": " "})
+        assert (response.status_code, "reason" in response.context["form"].errors) == (422, True), name
         assert ChangeLog.objects.count() == before, name
-        asked.append(name)
-    assert len(asked) > 20, asked
+        checked.append(name)
+    assert len(checked) > 20, checked
 
 
-def test_bulk_actions_require_a_reason(as_admin, places):
-    asked = []
+def test_bulk_actions_require_a_reason(client_of_admin, url_arguments):
+    checked = []
     for name in (name for name, methods in PAGES.items() if "_bulk_" in name and "GET" not in methods):
         before = ChangeLog.objects.count()
-        answer = as_admin.post(address_of(name, places), {"all": "1", "filter_query": "", "reason": " "})
+        response = client_of_admin.post(
+            address_of(name, url_arguments), {"all": "1", "filter_query": "", "reason": " "}
+        )
         assert ChangeLog.objects.count() == before, name
-        if answer.status_code == 302:  # No row of this kind exists here.
+        if response.status_code == 302:  # No row of this kind exists here.
             continue
-        assert (answer.status_code, "reason" in answer.context["form"].errors) == (422, True), name
-        asked.append(name)
-    assert len(asked) > 8, asked
+        assert (response.status_code, "reason" in response.context["form"].errors) == (422, True), name
+        checked.append(name)
+    assert len(checked) > 8, checked
 
 
-def test_other_statuses_need_no_reason(as_admin, definition):
+def test_other_statuses_need_no_reason(client_of_admin, definition):
     address = reverse("definition_status", args=[definition.pk])
-    assert as_admin.post(address, {"status": "active"}).status_code == 302
+    assert client_of_admin.post(address, {"status": "active"}).status_code == 302
     definition.refresh_from_db()
     assert definition.status == "active"
 
@@ -120,24 +124,24 @@ def test_other_statuses_need_no_reason(as_admin, definition):
     ],
 )
 def test_editing_a_definition_requires_a_reason_except_for_its_description(
-    changed, status, as_admin, active_definition
+    changed, status, client_of_admin, active_definition
 ):
     address = reverse("definition_edit", args=[active_definition.pk])
     same = {**EDITED, "pool": active_definition.pool, "description": active_definition.description}
-    assert as_admin.post(address, {**same, **changed}).status_code == status
+    assert client_of_admin.post(address, {**same, **changed}).status_code == status
 
 
-def test_a_token_is_rotated_with_a_reason(as_admin, controller):
+def test_a_token_is_rotated_with_a_reason(client_of_admin, controller):
     address = reverse("token_rotate", args=[controller.token.pk])
-    assert 'name="reason"' in as_admin.get(address).content.decode()
-    assert as_admin.post(address).status_code == 422
+    assert 'name="reason"' in client_of_admin.get(address).content.decode()
+    assert client_of_admin.post(address).status_code == 422
     assert not ChangeLog.objects.filter(event="token_revoked").exists()
-    assert "lcm_" in as_admin.post(address, {"reason": "yearly"}).content.decode()
+    assert "lcm_" in client_of_admin.post(address, {"reason": "yearly"}).content.decode()
     assert ChangeLog.objects.get(event="token_revoked").reason == "yearly"
 
 
-def test_a_member_with_an_active_session_cannot_be_removed(as_admin, session):
+def test_a_member_with_an_active_session_cannot_be_removed(client_of_admin, session):
     address = reverse("member_remove", args=[session.project.pk, session.owner.pk])
-    page = as_admin.post(address, {"reason": "over"})
+    page = client_of_admin.post(address, {"reason": "over"})
     assert page.status_code == 422
     assert "cannot leave" in page.content.decode()

@@ -15,14 +15,14 @@ LIMIT = 12
 
 
 @pytest.fixture
-def found(client, viewer):
-    """`found(text)`: the URLs that the page links to."""
+def search_page(client, viewer):
+    """`search_page(text)`: the URLs that the page links to."""
     client.force_login(viewer)
 
-    def look(text: str) -> str:
+    def search(text: str) -> str:
         return client.get(reverse("search"), {"q": text}).content.decode()
 
-    return look
+    return search
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def slot(session):
 
 
 @pytest.mark.parametrize("kind", ["session", "definition", "slot", "pool", "project", "person"])
-def test_objects_are_found_by_the_start_of_their_id(kind, found, session, slot):
+def test_objects_are_found_by_the_start_of_their_id(kind, search_page, session, slot):
     owner = f"{reverse('session_list')}?owner={session.owner_id}"
     pages = {
         "session": (session.pk, reverse("session_detail", args=[session.pk])),
@@ -43,64 +43,64 @@ def test_objects_are_found_by_the_start_of_their_id(kind, found, session, slot):
         "project": (session.project_id, reverse("project_detail", args=[session.project_id])),
         "person": (session.owner_id, owner),
     }
-    key, here = pages[kind]
+    key, url = pages[kind]
     for text in (str(key), key.hex[:6], key.hex[:6].upper()):
-        assert here in found(text), text
-    assert here not in found("zzzz")
+        assert url in search_page(text), text
+    assert url not in search_page("zzzz")
 
 
 @pytest.mark.parametrize("text", ["campus", "CAMP"])
-def test_a_definition_is_found_by_a_part_of_its_name(text, found, active_definition):
-    assert reverse("definition_detail", args=[active_definition.pk]) in found(text)
+def test_a_definition_is_found_by_a_part_of_its_name(text, search_page, active_definition):
+    assert reverse("definition_detail", args=[active_definition.pk]) in search_page(text)
 
 
-def test_a_project_is_found_by_its_own_and_its_domain_s_name(found, project):
+def test_a_project_is_found_by_its_own_and_its_domain_s_name(search_page, project):
     for text in ("ccna", "academy"):
-        assert reverse("project_detail", args=[project.pk]) in found(text)
+        assert reverse("project_detail", args=[project.pk]) in search_page(text)
 
 
-def test_a_person_is_found_by_the_beginning_or_a_part_of_the_name(found, operator):
+def test_a_person_is_found_by_the_beginning_or_a_part_of_the_name(search_page, operator):
     UserFactory(username="zora", last_name="Ottokar")
-    assert f"{reverse('session_list')}?owner={operator.pk}" in found("ott")
-    assert "Ottokar" in found("tokar")
+    assert f"{reverse('session_list')}?owner={operator.pk}" in search_page("ott")
+    assert "Ottokar" in search_page("tokar")
 
 
-def test_people_whose_names_start_with_the_text_come_first(found):
+def test_people_whose_names_start_with_the_text_come_first(search_page):
     UserFactory(username="anna", last_name="Tokarz")
     UserFactory(username="tokarz")
-    page = found("tokar")
+    page = search_page("tokar")
     assert page.index("tokarz") < page.index("Tokarz")
 
 
-@pytest.mark.parametrize(("role", "leads_on"), [("viewer", False), ("admin", True)])
-def test_admins_get_a_link_to_all_matching_people(role, leads_on, client, request):
+@pytest.mark.parametrize(("role", "has_link"), [("viewer", False), ("admin", True)])
+def test_admins_get_a_link_to_all_matching_people(role, has_link, client, request):
     client.force_login(request.getfixturevalue(role))
     for number in range(MAX_HITS + 1):
         UserFactory(username=f"learner-{number}")
     page = client.get(reverse("search"), {"q": "learner"}).content.decode()
     assert f"More than {MAX_HITS} results for “learner”." in page
-    assert (f"{reverse('person_list')}?q=learner" in page) is leads_on
+    assert (f"{reverse('person_list')}?q=learner" in page) is has_link
 
 
-def test_the_number_of_results_comes_first(found, active_definition):
-    assert "1 result for “campus”." in found("campus")
+def test_the_number_of_results_comes_first(search_page, active_definition):
+    assert "1 result for “campus”." in search_page("campus")
 
 
 @pytest.mark.parametrize("text", ["cml-eu-07", "i-0abc", "cml-eu"])
-def test_a_slot_is_found_by_its_name_and_its_instance(text, found, slot):
-    assert reverse("slot_detail", args=[slot.pk]) in found(text)
+def test_a_slot_is_found_by_its_name_and_its_instance(text, search_page, slot):
+    assert reverse("slot_detail", args=[slot.pk]) in search_page(text)
 
 
-def test_an_empty_result_explains_what_can_be_searched(found):
-    assert "No results for “no-such-thing”" in found("no-such-thing")
+def test_an_empty_result_explains_what_can_be_searched(search_page):
+    assert "No results for “no-such-thing”" in search_page("no-such-thing")
 
 
-def test_the_search_text_is_escaped(found):
-    assert "<script>alert" not in found("<script>alert(1)</script>")
+def test_the_search_text_is_escaped(search_page):
+    assert "<script>alert" not in search_page("<script>alert(1)</script>")
 
 
-def test_an_empty_search_finds_nothing(found, session):
-    assert reverse("session_detail", args=[session.pk]) not in found("")
+def test_an_empty_search_finds_nothing(search_page, session):
+    assert reverse("session_detail", args=[session.pk]) not in search_page("")
 
 
 def test_htmx_gets_only_the_results(client, viewer, active_definition):

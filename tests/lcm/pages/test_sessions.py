@@ -21,21 +21,21 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def said(client, operator):
-    """`said(name, …)`: the text of a page for the operator, without markup."""
+def page_text(client, operator):
+    """`page_text(name, …)`: the text of a page for the operator, without markup."""
     client.force_login(operator)
 
-    def words(name: str, *args: object, **query: str) -> str:
-        return plain(client.get(reverse(name, args=args), query).content.decode())
+    def read(name: str, *args: object, **query: str) -> str:
+        return without_markup(client.get(reverse(name, args=args), query).content.decode())
 
-    return words
+    return read
 
 
-def plain(body: str) -> str:
+def without_markup(body: str) -> str:
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", body))).strip()
 
 
-def planned(session, starts_at, ends_at) -> LabletSession:
+def with_timeslot(session, starts_at, ends_at) -> LabletSession:
     LabletSession.objects.filter(pk=session.pk).update(starts_at=starts_at, ends_at=ends_at)
     session.refresh_from_db()
     return session
@@ -57,13 +57,13 @@ def planned(session, starts_at, ends_at) -> LabletSession:
 )
 def test_a_timeslot_shows_a_shared_date_once(starts_at, ends_at, text, time_machine):
     time_machine.move_to(NOON, tick=False)
-    assert plain(timeslot(starts_at, ends_at)) == text
+    assert without_markup(timeslot(starts_at, ends_at)) == text
 
 
 def test_a_clock_can_show_seconds(time_machine):
     time_machine.move_to(NOON, tick=False)
     moment = NOON + timedelta(seconds=7)
-    assert (plain(clock(moment)), plain(clock(moment, "seconds"))) == ("12:00", "12:00:07")
+    assert (without_markup(clock(moment)), without_markup(clock(moment, "seconds"))) == ("12:00", "12:00:07")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_short_duration_is_not_shown_as_zero(seconds, text):
 
 
 @pytest.mark.parametrize(
-    ("status", "begins", "ends", "text"),
+    ("status", "starts", "ends", "text"),
     [
         (S.PENDING, 2, 3, "starts in 2 h"),
         (S.RUNNING, -1, 3, "ends in 3 h"),
@@ -83,11 +83,11 @@ def test_a_short_duration_is_not_shown_as_zero(seconds, text):
     ],
 )
 def test_the_list_shows_when_a_session_starts_or_ends(
-    status, begins, ends, text, said, session_in, time_machine, now
+    status, starts, ends, text, page_text, session_in, time_machine, now
 ):
     time_machine.move_to(now, tick=False)
-    planned(session_in(status), now + begins * HOUR, now + ends * HOUR)
-    assert f" {text} " in said("session_list")
+    with_timeslot(session_in(status), now + starts * HOUR, now + ends * HOUR)
+    assert f" {text} " in page_text("session_list")
 
 
 @pytest.mark.parametrize(
@@ -96,34 +96,34 @@ def test_the_list_shows_when_a_session_starts_or_ends(
 def test_sessions_are_filtered_by_whether_they_have_ended(query, chip, shown, client, operator, session_in):
     session_in(S.PENDING), session_in(S.TERMINATED)
     client.force_login(operator)
-    answer = client.get(reverse("session_list"), {"active": query})
-    assert [row.get_status_display() for row in answer.context["rows"].rows] == [shown]
-    assert f"Ended: {chip}" in answer.content.decode()
+    response = client.get(reverse("session_list"), {"active": query})
+    assert [row.get_status_display() for row in response.context["rows"].rows] == [shown]
+    assert f"Ended: {chip}" in response.content.decode()
 
 
 @pytest.mark.parametrize("sort", ["starts_at", "ends_at"])
 def test_sessions_are_sorted_by_either_end_of_their_timeslot(sort, client, operator, session_in, now):
-    late = planned(session_in(S.PENDING), now + HOUR, now + 5 * HOUR)
-    early = planned(session_in(S.PENDING), now, now + 2 * HOUR)
+    late = with_timeslot(session_in(S.PENDING), now + HOUR, now + 5 * HOUR)
+    early = with_timeslot(session_in(S.PENDING), now, now + 2 * HOUR)
     client.force_login(operator)
     rows = client.get(reverse("session_list"), {"sort": sort}).context["rows"].rows
     assert [row.pk for row in rows] == [early.pk, late.pk]
 
 
 def test_future_steps_show_their_planned_times(session, now):
-    planned(session, now + HOUR, now + 2 * HOUR)
+    with_timeslot(session, now + HOUR, now + 2 * HOUR)
     steps = {step.status: step.at for step in session_timeline(session, [], now=now) if step.at}
     assert steps == {S.RUNNING: now + HOUR, S.COLLECTING: now + 2 * HOUR}
     late = {step.status: step.at for step in session_timeline(session, [], now=now + 1.5 * HOUR) if step.at}
     assert late == {S.COLLECTING: now + 2 * HOUR}, "when it gets to run is not known any more"
 
 
-def test_the_lifecycle_of_a_session_shows_seconds(said, session_in, time_machine):
+def test_the_lifecycle_of_a_session_shows_seconds(page_text, session_in, time_machine):
     time_machine.move_to(NOON + timedelta(seconds=15), tick=False)
-    session = planned(session_in(S.READY, now=NOON), NOON + HOUR, NOON + 2 * HOUR)
+    session = with_timeslot(session_in(S.READY, now=NOON), NOON + HOUR, NOON + 2 * HOUR)
     for status, after in ((S.PENDING, 0), (S.SCHEDULED, 1), (S.INSTANTIATING, 1.5), (S.READY, 12)):
         session.transitions.filter(to_status=status).update(at=NOON + timedelta(seconds=after))
-    text = said("session_detail", session.pk)
+    text = page_text("session_detail", session.pk)
     assert "Pending 1 s 12:00:00 Scheduled under 1 s 12:00:01 Instantiating 10 s 12:00:01" in text
     assert "Ready 3 s since 12:00:12" in text
     assert "Running planned 13:00 Collecting planned 14:00 Stopping Terminated" in text
@@ -136,7 +136,7 @@ def test_a_session_s_page_names_its_pool_and_its_slot_once_it_has_one(client, op
     pool_link = f'href="{reverse("pool_detail", args=[claim.pool_id])}">cml-eu</a>.'
     page = client.get(reverse("session_detail", args=[session.pk])).content.decode()
     assert pool_link in page
-    assert ", on " not in plain(page)
+    assert ", on " not in without_markup(page)
     sizes = {"cpu_cores": 16, "memory_gb": 64, "storage_gb": 500, "max_leases": 10}
     slot = Slot.objects.create(pool=claim.pool, number=4, state=SlotState.READY, **sizes)
     Reservation.objects.filter(pk=claim.pk).update(phase=Phase.READY, slot=slot, assigned_at=now)
@@ -145,27 +145,27 @@ def test_a_session_s_page_names_its_pool_and_its_slot_once_it_has_one(client, op
     assert pool_link in page
 
 
-def test_the_page_of_a_session_shows_its_plan_once(said, session):
-    text = said("session_detail", session.pk)
+def test_the_page_of_a_session_shows_its_plan_once(page_text, session):
+    text = page_text("session_detail", session.pk)
     assert "Nodes 3 nodes" in text
     assert "Storage 7 GB" not in text, "the panel beside it has it, with what was observed"
 
 
-def test_the_extend_form_shows_the_current_and_the_latest_end(said, session_in, time_machine):
+def test_the_extend_form_shows_the_current_and_the_latest_end(page_text, session_in, time_machine):
     time_machine.move_to(NOON, tick=False)
-    session = planned(session_in(S.RUNNING, now=NOON), NOON, NOON + timedelta(minutes=5))
+    session = with_timeslot(session_in(S.RUNNING, now=NOON), NOON, NOON + timedelta(minutes=5))
     hours = session.definition.max_duration // HOUR
     latest = f"{NOON + hours * HOUR:%H:%M}"
-    text = said("session_extend", session.pk)
+    text = page_text("session_extend", session.pk)
     assert f"The session ends in 5 min, at 12:05. It can run until {latest}, {hours} h from now." in text
     time_machine.move_to(NOON + timedelta(minutes=6), tick=False)
-    assert "The session was due to end 1 min ago, at 12:05." in said("session_extend", session.pk)
+    assert "The session was due to end 1 min ago, at 12:05." in page_text("session_extend", session.pk)
     time_machine.move_to(NOON + (hours + 1) * HOUR, tick=False)
-    assert "It cannot be extended further." in said("session_extend", session.pk)
+    assert "It cannot be extended further." in page_text("session_extend", session.pk)
 
 
-def test_the_request_form_orders_its_fields_by_what_when_and_where(said, client):
-    text = said("session_create")
+def test_the_request_form_orders_its_fields_by_what_when_and_where(page_text, client):
+    text = page_text("session_create")
     labels = ("Definition", "Project", "Owner", "Priority", "Starts", "Ends", "Pool")
     form = text[text.index("starts the lab when a slot is assigned") :]
     places = [form.index(f" {label} ") for label in labels]
@@ -175,7 +175,7 @@ def test_the_request_form_orders_its_fields_by_what_when_and_where(said, client)
     assert f'hx-get="{reverse("suggest", args=["pools"])}"' in page
 
 
-def test_pools_are_suggested(said, client, session):
+def test_pools_are_suggested(page_text, client, session):
     assert (
         '<option value="cml-eu">'
         in client.get(reverse("suggest", args=["pools"]), {"pool": "EU"}).content.decode()

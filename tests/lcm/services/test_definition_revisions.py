@@ -65,27 +65,27 @@ def test_the_first_revision_stays_unchanged_and_is_superseded(revise, definition
 
 
 @pytest.mark.parametrize(
-    ("outcome", "then"),
+    ("outcome", "new_outcome"),
     [("watching", "superseded"), ("verified", "verified"), ("regressed", "regressed")],
 )
-def test_a_replaced_revision_is_no_longer_watched(outcome, then, revise, revert):
+def test_a_replaced_revision_is_no_longer_watched(outcome, new_outcome, revise, revert):
     old = revise()
     assert old.outcome == "watching"
     DefinitionRevision.objects.filter(pk=old.pk).update(outcome=outcome)
     new = revert(1, based_on=2)
     old.refresh_from_db()
-    assert (old.outcome, new.outcome) == (then, "watching")
+    assert (old.outcome, new.outcome) == (new_outcome, "watching")
 
 
-def chosen(revision):
+def basis_and_bases(revision):
     return revision.basis, {name: each["basis"] for name, each in revision.bases.items()}
 
 
 def test_the_basis_of_custom_and_reverted_revisions_is_recorded(revise, revert, definition):
-    kept = dict.fromkeys(RESOURCES, "keep")
-    assert chosen(definition.current_revision) == ("imported", dict.fromkeys(RESOURCES, "imported"))
-    assert chosen(revise()) == ("custom", kept | {"cpu_cores": "custom"})
-    assert chosen(revert(1, based_on=2)) == ("revert", kept | {"cpu_cores": "revert"})
+    keep_all = dict.fromkeys(RESOURCES, "keep")
+    assert basis_and_bases(definition.current_revision) == ("imported", dict.fromkeys(RESOURCES, "imported"))
+    assert basis_and_bases(revise()) == ("custom", keep_all | {"cpu_cores": "custom"})
+    assert basis_and_bases(revert(1, based_on=2)) == ("revert", keep_all | {"cpu_cores": "revert"})
 
 
 def test_the_change_log_has_the_changed_values(revise):

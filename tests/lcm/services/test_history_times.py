@@ -33,9 +33,11 @@ def test_a_transition_is_never_before_the_previous_one(session, now):
 def test_bulk_transitions_are_never_before_the_previous_ones(session_in, now):
     """Only the session whose previous transition was later gets a time other than `now`."""
     early, late = session_in(S.PENDING), session_in(S.PENDING, now=now + MOMENT)
-    then = now + MOMENT / 2
-    moved = transition_sessions(sessions=[early, late], old=S.PENDING, to=S.CANCELLED, actor=SYSTEM, now=then)
-    for session, before, after in ((early, now, then), (late, now + MOMENT, now + MOMENT)):
+    cancelled_at = now + MOMENT / 2
+    moved = transition_sessions(
+        sessions=[early, late], old=S.PENDING, to=S.CANCELLED, actor=SYSTEM, now=cancelled_at
+    )
+    for session, before, after in ((early, now, cancelled_at), (late, now + MOMENT, now + MOMENT)):
         assert times_of(session) == ([before, after], [before, after])
         assert next(each for each in moved if each.pk == session.pk).status_since == after
         session.refresh_from_db()

@@ -27,19 +27,19 @@ def enqueued(monkeypatch):
 
 @pytest.fixture
 def counting(monkeypatch, enqueued):
-    """A kind of job that counts to three, one per step, and fails at the steps in `bad`."""
-    bad = set()
+    """A kind of job that counts to three, one per step, and fails at the steps in `failing_steps`."""
+    failing_steps = set()
 
     def step(job, now):
-        at = job.cursor.get("at", 0)
-        if at in bad:
-            raise InvalidInput({"at": f"{at} is a bad number."})
-        if at == 3:
+        number = job.cursor.get("at", 0)
+        if number in failing_steps:
+            raise InvalidInput({"at": f"{number} is a bad number."})
+        if number == 3:
             return JobStep(result=f"counted to {job.done}")
-        return JobStep(done=1, cursor={"at": at + 1}, more=True, notes=[f"was at {at}"])
+        return JobStep(done=1, cursor={"at": number + 1}, more=True, notes=[f"was at {number}"])
 
     monkeypatch.setitem(jobs._kinds, "count", step)
-    return bad
+    return failing_steps
 
 
 @pytest.fixture
@@ -78,14 +78,14 @@ def test_only_one_worker_runs_a_job_at_a_time(job, now):
 
 
 def test_an_abandoned_job_is_enqueued_again_and_continues(job, now, enqueued):
-    dead = claim_job(key=str(job.pk), now=now)
-    run_step(dead, now=now)
+    first_worker = claim_job(key=str(job.pk), now=now)
+    run_step(first_worker, now=now)
     assert enqueue_abandoned_jobs(now=now + timedelta(minutes=1)) == 0
     assert enqueue_abandoned_jobs(now=now + timedelta(minutes=3)) == 1
     assert enqueued == [str(job.pk)] * 2
-    heir = claim_job(key=str(job.pk), now=now + timedelta(minutes=3))
-    assert (heir.done, heir.attempt) == (1, 2)
-    assert not run_step(dead, now=now)
+    second_worker = claim_job(key=str(job.pk), now=now + timedelta(minutes=3))
+    assert (second_worker.done, second_worker.attempt) == (1, 2)
+    assert not run_step(first_worker, now=now)
     job.refresh_from_db()
     assert job.done == 1
 

@@ -43,10 +43,10 @@ def test_of_two_different_racing_transitions_only_one_succeeds(again, session_in
     results = at_once(*map(step, targets))
 
     session.refresh_from_db()
-    won = targets[0] if isinstance(results[0], LabletSession) else targets[1]
+    winner = targets[0] if isinstance(results[0], LabletSession) else targets[1]
     assert sum(isinstance(result, StateConflict) for result in results) == 1
-    assert session.status == won
-    assert session.transitions.filter(from_status=SessionStatus.INSTANTIATING).get().to_status == won
+    assert session.status == winner
+    assert session.transitions.filter(from_status=SessionStatus.INSTANTIATING).get().to_status == winner
 
 
 def end_as_controller(session: LabletSession, now: datetime) -> object:
@@ -56,19 +56,19 @@ def end_as_controller(session: LabletSession, now: datetime) -> object:
 
 
 def end_as_handler(session: LabletSession, now: datetime) -> object:
-    given = {"old": SessionStatus.RUNNING, "to": SessionStatus.STOPPING, "actor": SYSTEM, "now": now}
-    return transition_sessions(sessions=[session], **given, unless_extended=True)
+    transition = {"old": SessionStatus.RUNNING, "to": SessionStatus.STOPPING, "actor": SYSTEM, "now": now}
+    return transition_sessions(sessions=[session], **transition, unless_extended=True)
 
 
 @pytest.mark.parametrize("end", [end_as_controller, end_as_handler])
 @pytest.mark.parametrize("again", range(ROUNDS))
 def test_of_a_racing_extension_and_end_of_timeslot_one_succeeds(again, end, session_in, now, at_once):
     session = session_in(SessionStatus.RUNNING)
-    seen, extended = (LabletSession.objects.get(pk=session.pk) for _ in range(2))
+    stored, extended = (LabletSession.objects.get(pk=session.pk) for _ in range(2))
     later = session.ends_at + timedelta(hours=1)
 
     ended, result = at_once(
-        lambda: end(seen, now),
+        lambda: end(stored, now),
         lambda: extend_session(session=extended, ends_at=later, actor=SYSTEM, now=now),
     )
 
@@ -89,7 +89,7 @@ def test_two_racing_bulk_cancels_cancel_each_session_once(session_in, now, at_on
 
     counts = at_once(cancel, cancel)
 
-    assert sum(done for done, _ in counts) == 20
+    assert sum(cancelled for cancelled, _ in counts) == 20
     assert all(each.transitions.filter(to_status=SessionStatus.CANCELLED).count() == 1 for each in sessions)
 
 

@@ -96,13 +96,13 @@ def test_an_empty_domain_is_deleted(as_admin):
 
 
 def test_deleting_and_removing_need_a_reason(project, viewer, as_admin):
-    for end, what in (
+    for service, arguments in (
         (services.delete_domain, {"domain": DomainFactory()}),
         (services.delete_project, {"project": make_project("academy", "empty")}),
         (services.remove_member, {"project": project, "user": viewer}),
     ):
         with pytest.raises(InvalidInput, match="Enter a reason"):
-            end(**what, reason=" ", actor=as_admin)
+            service(**arguments, reason=" ", actor=as_admin)
     assert project.memberships.filter(user=viewer).exists()
     assert (Domain.objects.count(), Project.objects.count()) == (2, 2)
 

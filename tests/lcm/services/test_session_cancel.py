@@ -26,14 +26,16 @@ def statuses(sessions):
     return [LabletSession.objects.get(pk=session.pk).status for session in sessions]
 
 
-@pytest.mark.parametrize(("status", "then"), CANCEL.items())
-def test_cancelling_ends_waiting_sessions_and_stops_running_ones(status, then, session_in, now, as_operator):
+@pytest.mark.parametrize(("status", "new_status"), CANCEL.items())
+def test_cancelling_ends_waiting_sessions_and_stops_running_ones(
+    status, new_status, session_in, now, as_operator
+):
     session = session_in(status)
     cancel_session(session=session, actor=as_operator, now=now, reason="course moved")
     session.refresh_from_db()
-    assert session.status == then
+    assert session.status == new_status
     step = session.transitions.get(from_status=status)
-    assert (step.to_status, step.actor, step.reason) == (then, "otto", "course moved")
+    assert (step.to_status, step.actor, step.reason) == (new_status, "otto", "course moved")
 
 
 @pytest.mark.parametrize("status", TOO_LATE)
@@ -57,8 +59,8 @@ def test_cancelling_needs_a_reason(reason, session, now):
 
 def test_a_bulk_cancel_moves_each_session_by_its_status(session_in, now, as_operator):
     sessions = [session_in(status) for status in S]
-    done, missed = cancel_sessions(sessions=sessions, actor=as_operator, now=now, reason="power cut")
-    assert (done, missed) == (6, 5)
+    cancelled, skipped = cancel_sessions(sessions=sessions, actor=as_operator, now=now, reason="power cut")
+    assert (cancelled, skipped) == (6, 5)
     assert statuses(sessions) == [CANCEL.get(status, status) for status in S]
 
 

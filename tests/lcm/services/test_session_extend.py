@@ -38,14 +38,14 @@ def test_an_ending_session_cannot_be_extended(status, session_in, as_operator, n
 
 
 @pytest.mark.parametrize(
-    ("hours", "words"),
+    ("hours", "message"),
     [(2, "later than the current end"), (1, "later than the current end"), (8.01, "at most 8 hours")],
 )
-def test_an_invalid_end_is_rejected(hours, words, session, as_operator, now):
+def test_an_invalid_end_is_rejected(hours, message, session, as_operator, now):
     with pytest.raises(InvalidInput) as caught:
         extend_session(session=session, ends_at=now + hours * HOUR, actor=as_operator, now=now)
     assert list(caught.value.fields) == ["ends_at"]
-    assert words in caught.value.message
+    assert message in caught.value.message
     assert end_of(session) == now + 2 * HOUR
     assert not ChangeLog.objects.filter(event="session_extended").exists()
 

@@ -51,12 +51,13 @@ def rejected_fields(request_session, **changes):
 
 
 @pytest.mark.parametrize(
-    ("status", "word"), [(DefinitionStatus.DRAFT, "draft"), (DefinitionStatus.DEPRECATED, "deprecated")]
+    ("status", "status_text"),
+    [(DefinitionStatus.DRAFT, "draft"), (DefinitionStatus.DEPRECATED, "deprecated")],
 )
-def test_only_an_active_definition_can_be_requested(status, word, request_session):
+def test_only_an_active_definition_can_be_requested(status, status_text, request_session):
     definition = make_definition("old-lab", status=status)
     assert rejected_fields(request_session, definition=definition) == {
-        "definition": [f"old-lab v1.0 is {word}; only active definitions can be requested."]
+        "definition": [f"old-lab v1.0 is {status_text}; only active definitions can be requested."]
     }
 
 
@@ -78,7 +79,7 @@ def test_membership_of_another_project_does_not_count(request_session, operator)
 
 
 @pytest.mark.parametrize(
-    ("starts", "ends", "field", "words"),
+    ("starts", "ends", "field", "message"),
     [
         (0 * HOUR, 0 * HOUR, "ends_at", "end after it starts"),
         (2 * HOUR, 1 * HOUR, "ends_at", "end after it starts"),
@@ -89,10 +90,10 @@ def test_membership_of_another_project_does_not_count(request_session, operator)
         (24 * HOUR, 33 * HOUR, "ends_at", "at most 8 hours"),
     ],
 )
-def test_an_invalid_timeslot_is_rejected(starts, ends, field, words, request_session, now):
+def test_an_invalid_timeslot_is_rejected(starts, ends, field, message, request_session, now):
     fields = rejected_fields(request_session, starts_at=now + starts, ends_at=now + ends)
     assert list(fields) == [field]
-    assert words in fields[field][0]
+    assert message in fields[field][0]
 
 
 @pytest.mark.parametrize(

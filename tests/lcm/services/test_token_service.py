@@ -20,7 +20,7 @@ DAY = timedelta(days=1)
 def make(db, now):
     """`make(field=value)`: create a controller token for 30 days, with these arguments changed."""
 
-    def do(**changes):
+    def create(**changes):
         arguments = {
             "name": "worker-1",
             "kind": TokenKind.CONTROLLER,
@@ -29,7 +29,7 @@ def make(db, now):
         }
         return create_token(**(arguments | changes), actor=SYSTEM, now=now)
 
-    return do
+    return create
 
 
 def everything_stored():
@@ -182,10 +182,10 @@ def test_a_valid_scope_is_accepted(scopes, make):
     assert make(scopes=scopes)[0].scopes == scopes
 
 
-@pytest.mark.parametrize("life", [timedelta(0), -DAY, 731 * DAY])
-def test_an_invalid_expiry_is_rejected(life, make, now):
+@pytest.mark.parametrize("lifetime", [timedelta(0), -DAY, 731 * DAY])
+def test_an_invalid_expiry_is_rejected(lifetime, make, now):
     with pytest.raises(InvalidInput) as caught:
-        make(expires_at=now + life)
+        make(expires_at=now + lifetime)
     assert list(caught.value.fields) == ["expires_at"]
 
 

@@ -40,8 +40,8 @@ def test_an_invalid_address_is_rejected_with_an_example(bind: str) -> None:
 def test_a_port_in_use_is_reported_with_a_free_one(taken: Address) -> None:
     with pytest.raises(AddressError) as refusal:
         taken.require_free()
-    words, _, other = str(refusal.value).partition("set WEB_BIND=")
-    assert words == f"Port {taken.port} on 127.0.0.1 is in use. Stop the other program or "
+    message, _, other = str(refusal.value).partition("set WEB_BIND=")
+    assert message == f"Port {taken.port} on 127.0.0.1 is in use. Stop the other program or "
     assert Address.parse(other).port > taken.port
     Address.parse(other).require_free()
 

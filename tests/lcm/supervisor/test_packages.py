@@ -54,7 +54,7 @@ def test_without_package_lists_private_ones_are_created(
 
 
 @pytest.mark.parametrize(
-    ("script", "why"),
+    ("script", "reason"),
     [
         ("echo E: Unable to locate package hello >&2; exit 100", "Unable to locate package hello"),
         ("exec sleep 60", "apt-get took too long"),
@@ -64,10 +64,10 @@ def test_without_package_lists_private_ones_are_created(
     ids=["fails", "hangs", "nothing", "garbage"],
 )
 def test_a_failed_download_leaves_no_files(
-    script: str, why: str, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    script: str, reason: str, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_apt(tmp_path, monkeypatch, script)
-    with pytest.raises(DownloadError, match=why):
+    with pytest.raises(DownloadError, match=reason):
         HELLO.download(folder, say=print, seconds=2)
     assert HELLO.find(folder) is None
     assert is_clean(folder)

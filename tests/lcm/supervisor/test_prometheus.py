@@ -24,7 +24,7 @@ WEB = Address("127.0.0.1", 8000)
 
 
 @pytest.fixture
-def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prometheus:
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prometheus:
     programs = tmp_path / "bin"
     programs.mkdir()
     program(programs, "prometheus")
@@ -39,9 +39,9 @@ def test_without_the_program_and_apt_there_is_none(tmp_path: Path, monkeypatch: 
     assert Prometheus.planned(WEB, tmp_path) is None
 
 
-def test_it_discovers_targets_from_lcm(planned: Prometheus, db: None) -> None:
-    planned.prepare()
-    config = json.loads((planned.folder / "prometheus.yml").read_text())
+def test_it_discovers_targets_from_lcm(plan: Prometheus, db: None) -> None:
+    plan.prepare()
+    config = json.loads((plan.folder / "prometheus.yml").read_text())
     jobs = {job["job_name"]: job for job in config["scrape_configs"]}
     assert set(jobs) == {"lcm", "lcm-controllers"}
     (discovery,) = jobs["lcm"]["http_sd_configs"]
@@ -65,20 +65,20 @@ def test_its_token_survives_a_restart(tmp_path: Path, db: None) -> None:
     assert path.read_text() not in (key, "lcm_forgotten")
 
 
-def test_it_uses_the_metrics_token(planned: Prometheus, settings: SimpleNamespace, db: None) -> None:
+def test_it_uses_the_metrics_token(plan: Prometheus, settings: SimpleNamespace, db: None) -> None:
     settings.METRICS_TOKEN = "secret"
-    planned.prepare()
-    config = json.loads((planned.folder / "prometheus.yml").read_text())
+    plan.prepare()
+    config = json.loads((plan.folder / "prometheus.yml").read_text())
     given = {job["job_name"]: job.get("authorization") for job in config["scrape_configs"]}
     assert given == {"lcm": {"type": "Bearer", "credentials": "secret"}, "lcm-controllers": None}
 
 
-def test_it_listens_on_the_address_that_lcm_queries(planned: Prometheus) -> None:
-    assert planned.program is not None
-    child = planned.child(planned.program)
+def test_it_listens_on_the_address_that_lcm_queries(plan: Prometheus) -> None:
+    assert plan.program is not None
+    child = plan.child(plan.program)
     assert child.argv[0].endswith("/prometheus")
-    assert f"--web.listen-address={planned.address}" in child.argv
-    assert planned.settings["PROMETHEUS_URL"] == f"http://{planned.address}"
+    assert f"--web.listen-address={plan.address}" in child.argv
+    assert plan.settings["PROMETHEUS_URL"] == f"http://{plan.address}"
 
 
 @pytest.mark.parametrize(
@@ -121,24 +121,26 @@ def test_without_prometheus_the_output_explains_how_to_add_it(
     assert f"  {HOW_TO_ADD}" in welcome(supervisor, None)
 
 
-def unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> tuple[Prometheus, Path]:
+def plan_without_prometheus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> tuple[Prometheus, Path]:
     """Return a plan on a machine with this apt-get and without Prometheus, and its status file."""
     monkeypatch.setenv("PATH", path_with_apt(tmp_path, script))
-    planned = Prometheus.planned(WEB, tmp_path)
-    assert planned is not None
-    planned.folder.mkdir()
-    return planned, Path(planned.settings["PROMETHEUS_STATUS_FILE"])
+    plan = Prometheus.planned(WEB, tmp_path)
+    assert plan is not None
+    plan.folder.mkdir()
+    return plan, Path(plan.settings["PROMETHEUS_STATUS_FILE"])
 
 
 @pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="not a Debian or Ubuntu")
 def test_it_is_downloaded_in_the_background_and_then_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supervisor: Supervisor
 ) -> None:
-    fake = '#!/bin/sh\ntest "$1" = --version || exec sleep 60\n'
-    archive = build_package(tmp_path, "prometheus", {"usr/bin/prometheus": fake})
-    waits = f"while ! test -e {tmp_path}/go; do sleep 0.05; done; cp {archive} prometheus_1_all.deb"
-    planned, status = unknown(tmp_path, monkeypatch, waits)
-    lines = welcome(supervisor, planned)
+    program = '#!/bin/sh\ntest "$1" = --version || exec sleep 60\n'
+    archive = build_package(tmp_path, "prometheus", {"usr/bin/prometheus": program})
+    script = f"while ! test -e {tmp_path}/go; do sleep 0.05; done; cp {archive} prometheus_1_all.deb"
+    plan, status = plan_without_prometheus(tmp_path, monkeypatch, script)
+    lines = welcome(supervisor, plan)
     assert status.read_text() == DOWNLOADING
     assert "Prometheus is not installed. LCM downloads it" in lines[-1]
     (tmp_path / "go").touch()
@@ -148,21 +150,21 @@ def test_it_is_downloaded_in_the_background_and_then_started(
         return [child.name for child in supervisor.children] == ["prometheus"]
 
     wait_until(is_started, "Prometheus is started")
-    assert supervisor.children[0].argv[0] == str(planned.programs / "prometheus" / "usr/bin/prometheus")
+    assert supervisor.children[0].argv[0] == str(plan.programs / "prometheus" / "usr/bin/prometheus")
     assert status.read_text() == STARTING
-    assert lines[-1] == f"  Prometheus runs at http://{planned.address}/"
+    assert lines[-1] == f"  Prometheus runs at http://{plan.address}/"
 
 
 def test_after_a_failed_download_the_output_explains_how_to_add_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supervisor: Supervisor
 ) -> None:
-    planned, status = unknown(tmp_path, monkeypatch, "exit 100")
-    lines = welcome(supervisor, planned)
+    plan, status = plan_without_prometheus(tmp_path, monkeypatch, "exit 100")
+    lines = welcome(supervisor, plan)
 
-    def is_over() -> bool:
+    def download_has_ended() -> bool:
         supervisor.supervise(time.monotonic())
         return not supervisor.children
 
-    wait_until(is_over, "the download has failed")
+    wait_until(download_has_ended, "the download has failed")
     assert status.read_text() == NOT_DOWNLOADED
     assert lines[-1] == f"  {HOW_TO_ADD}"

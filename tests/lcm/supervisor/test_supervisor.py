@@ -48,11 +48,11 @@ def supervisor(messages: list[str]) -> Supervisor:
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("code", "text"),
     [(0, "exited with code 0"), (3, "exited with code 3"), (-9, "was killed by SIGKILL")],
 )
-def test_an_exit_code_is_described(code: int, words: str) -> None:
-    assert describe_exit(code) == words
+def test_an_exit_code_is_described(code: int, text: str) -> None:
+    assert describe_exit(code) == text
 
 
 def test_a_child_that_ends_is_reported_and_restarted(supervisor: Supervisor, messages: list[str]) -> None:

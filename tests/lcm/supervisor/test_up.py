@@ -42,15 +42,15 @@ def home(tmp_path: Path) -> Path:
 def first_migration(data_dir: Path) -> str:
     """Return when the database was created; it differs for another database."""
     with sqlite3.connect(data_dir / "lcm.sqlite3") as database:
-        when: str = database.execute("SELECT min(applied) FROM django_migrations").fetchone()[0]
-        return when
+        applied_at: str = database.execute("SELECT min(applied) FROM django_migrations").fetchone()[0]
+        return applied_at
 
 
 def last_heartbeat(data_dir: Path) -> str:
     """Return when a worker last ran the task that beat sends every second."""
     with sqlite3.connect(data_dir / "lcm.sqlite3", timeout=30) as database:
-        when: str = database.execute("SELECT at FROM lcm_heartbeat WHERE name = 'beat'").fetchone()[0]
-        return when
+        beat_at: str = database.execute("SELECT at FROM lcm_heartbeat WHERE name = 'beat'").fetchone()[0]
+        return beat_at
 
 
 def broker_pid(data_dir: Path) -> int | None:

@@ -105,17 +105,17 @@ def test_lines_beyond_the_colours_share_one_and_are_counted():
     )
 
 
-@pytest.mark.parametrize("most", [1, 7, 83, 150, 185, 420])
-def test_the_ends_of_an_axis_have_their_numbers(most):
-    chart = line_chart([Point(NOON, most)], title="t", unit="ms")
+@pytest.mark.parametrize("maximum", [1, 7, 83, 150, 185, 420])
+def test_the_ends_of_an_axis_have_their_numbers(maximum):
+    chart = line_chart([Point(NOON, maximum)], title="t", unit="ms")
     (first, zero), *_, (last, highest) = chart.grid
     assert (first, zero, last) == (136, "0", 24)
-    assert float(highest) >= most
+    assert float(highest) >= maximum
     assert len(chart.grid) <= 9
 
 
 @pytest.mark.parametrize(
-    ("days", "look", "texts"),
+    ("days", "css_class", "texts"),
     [
         (5, "wide-label", ["29 Mar", "30", "31", "1 Apr", "2"]),
         (14, "narrow-label", ["29 Mar", "1 Apr", "4", "7", "10"]),
@@ -123,17 +123,17 @@ def test_the_ends_of_an_axis_have_their_numbers(most):
         (21, "wide-label", ["29 Mar", "31", "2 Apr", "4", "6", "8", "10", "12", "14", "16", "18"]),
     ],
 )
-def test_day_labels_include_the_month_where_it_begins(days, look, texts):
+def test_day_labels_include_the_month_where_it_begins(days, css_class, texts):
     found = [date(2026, 3, 29) + timedelta(days=number) for number in range(days)]
     chart = stacked(ByDay(found, [Series("academy", [1.0] * days)]), unit="core-hours")
-    assert [label.text for label in chart.labels if look in label.look.split()] == texts
+    assert [label.text for label in chart.labels if css_class in label.look.split()] == texts
 
 
 def test_a_label_at_the_end_stays_within_the_chart():
-    for last, look in ((date(2026, 4, 1), "end wide-label"), (date(2026, 4, 2), "mid wide-label")):
+    for last, css_class in ((date(2026, 4, 1), "end wide-label"), (date(2026, 4, 2), "mid wide-label")):
         days = [last - timedelta(days=age) for age in range(3, -1, -1)]
         chart = stacked(ByDay(days, [Series("academy", [1.0] * 4)]), unit="core-hours")
-        assert [label.look for label in chart.labels if "wide-label" in label.look][-1] == look
+        assert [label.look for label in chart.labels if "wide-label" in label.look][-1] == css_class
 
 
 def test_columns_fill_the_width_whatever_it_is():
@@ -141,7 +141,7 @@ def test_columns_fill_the_width_whatever_it_is():
     columns = stacked(ByDay(days, [Series("academy", [1.0] * 14)]), unit="core-hours").columns
     assert columns[0].x > 0
     assert columns[-1].x + columns[-1].width < 100
-    assert all(a.x + a.width < b.x for a, b in pairwise(columns))
+    assert all(left.x + left.width < right.x for left, right in pairwise(columns))
 
 
 def test_the_table_of_a_chart_has_its_unit():
@@ -173,13 +173,13 @@ CHARTS = sorted({path.stem for path in TEMPLATES.glob("*.html")} - {"table"})
 def test_every_chart_has_a_title_and_a_data_table(name):
     found = sample_charts()
     context = {key: found[sample] for key, sample in SHOWN[name].items()}
-    drawn = render_to_string(f"charts/{name}.html", {**context, "sentence": "CPU of 12 sessions"})
-    (said,) = re.findall(r'<svg[^>]* role="(?:img|group)" aria-label="([^"]+)"', drawn)
-    assert said.strip()
-    assert "<title>" in drawn
+    chart_html = render_to_string(f"charts/{name}.html", {**context, "sentence": "CPU of 12 sessions"})
+    (label,) = re.findall(r'<svg[^>]* role="(?:img|group)" aria-label="([^"]+)"', chart_html)
+    assert label.strip()
+    assert "<title>" in chart_html
     # A bar has its numbers in its title; a sparkline is shown beside its numbers.
     if name not in ("share_bar", "sparkline"):
-        assert '<details class="more">' in drawn
+        assert '<details class="more">' in chart_html
 
 
 def test_a_chart_without_points_is_none():
@@ -229,7 +229,7 @@ def test_labels_of_close_lines_are_moved_apart():
     chart = chart_of_dots([], {"current": 10, "max": 10.1, "p95": 10.2})
     places = [line.label_y for line in chart.lines]
     assert [line.kind for line in chart.lines] == ["p95", "max", "current"]
-    assert all(b - a > 12.9 for a, b in pairwise(places))
+    assert all(following - previous > 12.9 for previous, following in pairwise(places))
 
 
 def test_dots_are_drawn_by_their_look_with_titles():

@@ -36,22 +36,27 @@ from tests.support.factories import make_definition
 NODE = {"id": "n0", "label": "r1", "node_definition": "iosv", "x": 0, "y": 0}
 
 
-def words(page: object) -> str:
+def page_text(page: object) -> str:
     body = re.sub(r"<[^>]+>", " ", page.content.decode())
     return re.sub(r"\s+", " ", html.unescape(body))
 
 
 @pytest.fixture
 def one_core(active_definition, now) -> LabletDefinition:
-    one = {"cpu_cores": Decimal(1)}
+    requirements = {"cpu_cores": Decimal(1)}
     revise_definition(
-        definition=active_definition, requirements=one, based_on=1, reason="less", actor=SYSTEM, now=now
+        definition=active_definition,
+        requirements=requirements,
+        based_on=1,
+        reason="less",
+        actor=SYSTEM,
+        now=now,
     )
     return active_definition
 
 
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("actual", "expected"),
     [
         (count_text(1, "person", "people"), "1 person"),
         (count_text(1_200, "person", "people"), "1,200 people"),
@@ -63,12 +68,12 @@ def one_core(active_definition, now) -> LabletDefinition:
         (quota_text("lab", "sessions", 0, 1, 0), "lab may have no sessions."),
     ],
 )
-def test_counts_use_singular_and_plural(said, text):
-    assert said == text
+def test_counts_use_singular_and_plural(actual, expected):
+    assert actual == expected
 
 
 @pytest.mark.parametrize(
-    ("n", "provisioning", "said"),
+    ("n", "provisioning", "text"),
     [
         (1, "not_enough_data", "**Not enough data: 1 session observed.**"),
         (2, "not_enough_data", "**Not enough data: 2 sessions observed.**"),
@@ -76,7 +81,7 @@ def test_counts_use_singular_and_plural(said, text):
         (2, "right_sized", "** according to 2 sessions, 1 with revision 3."),
     ],
 )
-def test_texts_for_one_session(n, provisioning, said):
+def test_texts_for_one_session(n, provisioning, text):
     preview = SimpleNamespace(
         evidence=SimpleNamespace(
             assessment=SimpleNamespace(flags={}, provisioning=provisioning),
@@ -85,7 +90,7 @@ def test_texts_for_one_session(n, provisioning, said):
         ),
         definition=SimpleNamespace(current_revision=SimpleNamespace(number=3, outcome="verified")),
     )
-    assert said in review_summary(preview)
+    assert text in review_summary(preview)
 
 
 def test_the_list_of_one_definition(definition):
@@ -98,60 +103,60 @@ def test_the_list_of_one_definition(definition):
     assert lcm_lists.DEFINITIONS.lead() == "**1 of 2 definitions needs review.**"
 
 
-@pytest.mark.parametrize(("count", "said"), [(1, ", 1 conflict."), (2, ", 2 conflicts.")])
-def test_one_port_in_two_sessions(definition, now, count, said):
+@pytest.mark.parametrize(("count", "text"), [(1, ", 1 conflict."), (2, ", 2 conflicts.")])
+def test_one_port_in_two_sessions(definition, now, count, text):
     for name in ("r1", "r2")[:count]:
         DriftReview.objects.create(
             definition=definition, fingerprint=name, name=name, kind="conflict", first_seen=now, last_seen=now
         )
-    assert said in observed_lists.DRIFT.lead()
+    assert text in observed_lists.DRIFT.lead()
 
 
-@pytest.mark.parametrize(("slots", "said"), [(0, "0 slots ready · 1 can be launched"), (1, "1 slot ready ·")])
-def test_a_pool_of_one_slot(db, slots, said):
+@pytest.mark.parametrize(("slots", "text"), [(0, "0 slots ready · 1 can be launched"), (1, "1 slot ready ·")])
+def test_a_pool_of_one_slot(db, slots, text):
     pool = pool_named("cml-eu", max_slots=1)
     for number in range(slots):
         make_slot(pool, number + 1)
-    assert said in POOLS.lead()
+    assert text in POOLS.lead()
 
 
 def test_a_definition_of_one_core(client, admin, one_core, now):
     client.force_login(admin)
-    assert "Requires 1 core," in words(client.get(reverse("definition_detail", args=[one_core.pk])))
-    more = {"cpu_cores": Decimal(2)}
+    assert "Requires 1 core," in page_text(client.get(reverse("definition_detail", args=[one_core.pk])))
+    requirements = {"cpu_cores": Decimal(2)}
     revise_definition(
-        definition=one_core, requirements=more, based_on=2, reason="more", actor=SYSTEM, now=now
+        definition=one_core, requirements=requirements, based_on=2, reason="more", actor=SYSTEM, now=now
     )
-    assert "requires 1 core, " in words(client.get(reverse("definition_revert", args=[one_core.pk, 2])))
+    assert "requires 1 core, " in page_text(client.get(reverse("definition_revert", args=[one_core.pk, 2])))
 
 
 def test_a_session_of_one_core(client, viewer, one_core, session):
     client.force_login(viewer)
-    assert "CPU 1 core " in words(client.get(reverse("session_observation", args=[session.pk])))
+    assert "CPU 1 core " in page_text(client.get(reverse("session_observation", args=[session.pk])))
 
 
-@pytest.mark.parametrize(("count", "said"), [(1, "1 node, most"), (2, "2 nodes, most")])
-def test_one_observed_node(count, said):
+@pytest.mark.parametrize(("count", "text"), [(1, "1 node, most"), (2, "2 nodes, most")])
+def test_one_observed_node(count, text):
     figures = {"cpu": 100, "memory": 100}
     node = {"label": "r1", "used": figures, "allocated": figures}
     shown = render_to_string("observations/nodes.html", {"node_count": count, "nodes": [node] * count})
-    assert said in shown
+    assert text in shown
 
 
 def test_one_weight(client, admin, session):
     pool = Pool.objects.get(name="cml-eu")
     client.force_login(admin)
     project = session.project
-    asked = {"pool": pool.name, f"w:project:{project.pk}:{project.domain_id}": "2", "reason": "exams"}
-    page = client.post(reverse("fair_share_weights"), asked, follow=True)
-    assert "1 weight saved. It takes effect with the next calculation." in words(page)
+    form = {"pool": pool.name, f"w:project:{project.pk}:{project.domain_id}": "2", "reason": "exams"}
+    page = client.post(reverse("fair_share_weights"), form, follow=True)
+    assert "1 weight saved. It takes effect with the next calculation." in page_text(page)
 
 
 def test_one_item_counted_in_a_change(session):
-    for name, said in (("cpu_cores", "1 core"), ("half_life_days", "1 day"), ("memory_gb", "1 GB")):
+    for name, text in (("cpu_cores", "1 core"), ("half_life_days", "1 day"), ("memory_gb", "1 GB")):
         log_change(session, actor=SYSTEM, event="tried", message="tried", after={name: "1.00"})
         [row] = field_differences(ChangeLog.objects.order_by("pk").last())
-        assert row.after == said
+        assert row.after == text
 
 
 def test_one_session_above_a_revision():
@@ -169,6 +174,6 @@ def test_a_failed_step_is_shown_as_text(client, viewer, session, now, name):
     pool = Pool.objects.get(name="cml-eu")
     TickRun.objects.create(pool=pool, started_at=now, duration_ms=1, errors={"scale_down": "no answer"})
     client.force_login(viewer)
-    said = words(client.get(reverse(name)))
-    assert "scale down no answer" in said
-    assert "scale_down" not in said
+    text = page_text(client.get(reverse(name)))
+    assert "scale down no answer" in text
+    assert "scale_down" not in text

@@ -48,7 +48,7 @@ def walk_forward(sort, size):
     return pages
 
 
-def walk_back(last, sort, size):
+def walk_backward(last, sort, size):
     pages = [last]
     while pages[0].previous is not None:
         assert len(pages) <= Domain.objects.count(), "the pages go round in circles"
@@ -73,23 +73,23 @@ def test_walking_forward_visits_each_row_once_in_order(db, ages, sort, size):
 @given(ages=minutes, sort=sorts, size=st.integers(1, 9))
 def test_walking_back_visits_each_row_once_in_order(db, ages, sort, size):
     fill(ages)
-    there = walk_forward(sort, size)
-    back = walk_back(there[-1], sort, size)
-    assert ids(back) == in_order(sort)
-    assert back[0].previous is None
+    forward = walk_forward(sort, size)
+    backward = walk_backward(forward[-1], sort, size)
+    assert ids(backward) == in_order(sort)
+    assert backward[0].previous is None
 
 
 @in_a_test_database
 @given(ages=minutes, sort=sorts, size=st.integers(1, 9))
 def test_a_page_knows_its_first_and_last_row(db, ages, sort, size):
     fill(ages)
-    there = walk_forward(sort, size)
+    forward = walk_forward(sort, size)
     counted = 0
-    for page in there:
+    for page in forward:
         assert (page.first, page.last) == (counted + 1, counted + len(page.rows))
         counted += len(page.rows)
-    for page, again in zip(there, walk_back(there[-1], sort, size), strict=True):
-        assert page.first == again.first
+    for page, same_page in zip(forward, walk_backward(forward[-1], sort, size), strict=True):
+        assert page.first == same_page.first
 
 
 @pytest.mark.django_db
@@ -108,7 +108,7 @@ def test_rows_are_sorted_by_a_column_of_another_table():
     assert (page.rows, page.next, page.previous) == ([], None, None)
 
 
-def packed(*parts):
+def encode_cursor(*parts):
     return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
 
 
@@ -119,24 +119,24 @@ BAD = {
     "not ASCII": (Domain, "name", "äöü"),
     "no list": (Domain, "name", base64.urlsafe_b64encode(b"{}").decode()),
     "a number": (Domain, "name", base64.urlsafe_b64encode(b"12").decode()),
-    "too few": (Domain, "name", packed(0, 0, "a")),
-    "too many": (Domain, "name", packed(0, 0, "a", UUID, 1)),
-    "no id": (Domain, "name", packed(0, 0, "a", "nobody")),
-    "null id": (Domain, "name", packed(0, 0, "a", None)),
-    "null value": (Domain, "name", packed(0, 0, None, UUID)),
-    "skipped is text": (Domain, "name", packed(0, "x", "a", UUID)),
-    "skipped is negative": (Domain, "name", packed(0, -1, "a", UUID)),
-    "skipped is huge": (Domain, "name", packed(0, 2**80, "a", UUID)),
-    "NUL in a text": (Domain, "name", packed(0, 0, "a\x00b", UUID)),
-    "half a character": (Domain, "name", packed(0, 0, "\ud800", UUID)),
-    "no time": (Domain, "created_at", packed(0, 0, "yesterday", UUID)),
-    "a time without a zone": (Domain, "created_at", packed(0, 0, "2026-03-02T09:00:00", UUID)),
-    "a time before all times": (Domain, "created_at", packed(0, 0, "0001-01-01T00:00:00+14:00", UUID)),
-    "a list for a time": (Domain, "created_at", packed(0, 0, [1], UUID)),
-    "no number": (LabletSession, "priority", packed(0, 0, "high", UUID)),
-    "an infinite number": (LabletSession, "priority", packed(0, 0, float("inf"), UUID)),
-    "a huge number": (LabletSession, "priority", packed(0, 0, 10**30, UUID)),
-    "a huge id": (ChangeLog, "at", packed(0, 0, "2026-03-02T09:00:00+00:00", 10**30)),
+    "too few": (Domain, "name", encode_cursor(0, 0, "a")),
+    "too many": (Domain, "name", encode_cursor(0, 0, "a", UUID, 1)),
+    "no id": (Domain, "name", encode_cursor(0, 0, "a", "nobody")),
+    "null id": (Domain, "name", encode_cursor(0, 0, "a", None)),
+    "null value": (Domain, "name", encode_cursor(0, 0, None, UUID)),
+    "skipped is text": (Domain, "name", encode_cursor(0, "x", "a", UUID)),
+    "skipped is negative": (Domain, "name", encode_cursor(0, -1, "a", UUID)),
+    "skipped is huge": (Domain, "name", encode_cursor(0, 2**80, "a", UUID)),
+    "NUL in a text": (Domain, "name", encode_cursor(0, 0, "a\x00b", UUID)),
+    "half a character": (Domain, "name", encode_cursor(0, 0, "\ud800", UUID)),
+    "no time": (Domain, "created_at", encode_cursor(0, 0, "yesterday", UUID)),
+    "a time without a zone": (Domain, "created_at", encode_cursor(0, 0, "2026-03-02T09:00:00", UUID)),
+    "a time before all times": (Domain, "created_at", encode_cursor(0, 0, "0001-01-01T00:00:00+14:00", UUID)),
+    "a list for a time": (Domain, "created_at", encode_cursor(0, 0, [1], UUID)),
+    "no number": (LabletSession, "priority", encode_cursor(0, 0, "high", UUID)),
+    "an infinite number": (LabletSession, "priority", encode_cursor(0, 0, float("inf"), UUID)),
+    "a huge number": (LabletSession, "priority", encode_cursor(0, 0, 10**30, UUID)),
+    "a huge id": (ChangeLog, "at", encode_cursor(0, 0, "2026-03-02T09:00:00+00:00", 10**30)),
     "deep": (Domain, "name", base64.urlsafe_b64encode(b"[" * 3000).decode()),
 }
 
@@ -154,7 +154,7 @@ def test_an_invalid_cursor_is_rejected_by_name(model, sort, cursor):
     cursor=st.text(min_size=1)
     | st.binary(min_size=1).map(lambda raw: base64.urlsafe_b64encode(raw).decode())
     | st.lists(st.integers() | st.text() | st.none() | st.booleans(), max_size=5).map(
-        lambda each: packed(*each)
+        lambda each: encode_cursor(*each)
     ),
     sort=st.sampled_from(["name", "-created_at"]),
 )

@@ -294,49 +294,51 @@ def test_every_method_of_the_api_is_in_the_table():
     assert found == {name: set(methods) for name, methods in API.items()}
 
 
-def address_of(name: str, places: dict[str, dict[str, Any]]) -> str:
-    if name in places["special"]:
-        return reverse(name, kwargs=places["special"][name])
-    plain = name.split(":")[-1]
-    takes_id = {given.split(":")[-1]: pattern for given, pattern in addresses(get_resolver().url_patterns)}
-    if "pk" not in str(takes_id[plain].pattern):
+def address_of(name: str, url_arguments: dict[str, dict[str, Any]]) -> str:
+    if name in url_arguments["special"]:
+        return reverse(name, kwargs=url_arguments["special"][name])
+    short_name = name.split(":")[-1]
+    patterns = {name.split(":")[-1]: pattern for name, pattern in addresses(get_resolver().url_patterns)}
+    if "pk" not in str(patterns[short_name].pattern):
         return reverse(name) + QUERIES.get(name, "")
-    prefix = max((each for each in places["by_prefix"] if plain.startswith(each)), key=len)
-    return reverse(name, kwargs=places["by_prefix"][prefix])
+    prefix = max((each for each in url_arguments["by_prefix"] if short_name.startswith(each)), key=len)
+    return reverse(name, kwargs=url_arguments["by_prefix"][prefix])
 
 
-def may(who: str, rule: str) -> bool:
+def is_allowed(role: str, rule: str) -> bool:
     if rule == "public":
         return True
-    if who == "controller":
+    if role == "controller":
         return "controller" in rule
     if rule == "controller":
         return False
-    return RANK[who] >= RANK[rule.split(" + ")[0]]
+    return RANK[role] >= RANK[rule.split(" + ")[0]]
 
 
-def got_in(response: HttpResponse) -> bool:
+def is_admitted(response: HttpResponse) -> bool:
     to_login = response.status_code == 302 and response.headers["Location"].startswith("/login?next=")
     return response.status_code not in (401, 403) and not to_login
 
 
 @pytest.mark.parametrize("area", sorted(AREAS))
-def test_only_roles_in_the_table_have_access(area, places, stranger, viewer, operator, admin, controller):
+def test_only_roles_in_the_table_have_access(
+    area, url_arguments, stranger, viewer, operator, admin, controller
+):
     people = {"stranger": stranger, "viewer": viewer, "operator": operator, "admin": admin}
-    clients: dict[str, Client] = {who: APIClient() for who in CAST}
-    for who, person in people.items():
-        clients[who].force_login(person)
+    clients: dict[str, Client] = {role: APIClient() for role in CAST}
+    for role, person in people.items():
+        clients[role].force_login(person)
     clients["controller"].credentials(HTTP_AUTHORIZATION=f"Bearer {controller.key}")
     for name, method, rule in AREAS[area]:
-        address = address_of(name, places)
-        for who, client in clients.items():
-            if who == "controller" and name in PAGES:
+        address = address_of(name, url_arguments)
+        for role, client in clients.items():
+            if role == "controller" and name in PAGES:
                 continue
             with transaction.atomic():
                 response = client.generic(method, address, "{}", content_type="application/json")
                 # Roll back, because an admitted request may have changed something.
                 transaction.set_rollback(True)
-            assert got_in(response) == may(who, rule), (name, method, who)
+            assert is_admitted(response) == is_allowed(role, rule), (name, method, role)
 
 
 def test_a_persons_token_has_the_persons_role(api, viewer, session):
@@ -346,12 +348,12 @@ def test_a_persons_token_has_the_persons_role(api, viewer, session):
     assert client.get("/api/tokens/").status_code == 403
 
 
-def test_pages_refuse_methods_they_do_not_have(client, admin, places):
+def test_pages_refuse_methods_they_do_not_have(client, admin, url_arguments):
     client.force_login(admin)
     for name, methods in PAGES.items():
         for method in {"GET", "POST", "PUT", "DELETE"} - set(methods):
             if name != "login" and name != "logout":
-                response = client.generic(method, address_of(name, places))
+                response = client.generic(method, address_of(name, url_arguments))
                 assert response.status_code == 405, (name, method)
 
 

@@ -25,13 +25,13 @@ def test_a_component_is_written_in_one_place(mark):
 def test_one_style_sheet_has_every_file_once_in_its_layer():
     folder = ROOT / "static" / "css"
     index = folder / INDEX.partition("/")[2]
-    made = Path(finders.find(NAME)).read_text()
-    assert "@import" not in made
-    assert made.startswith(index.read_text().partition("@import")[0])
+    bundle = Path(finders.find(NAME)).read_text()
+    assert "@import" not in bundle
+    assert bundle.startswith(index.read_text().partition("@import")[0])
     for path in folder.rglob("*.css"):
         if path != index:
             layer = path.parent.name if path.parent != folder else path.stem
-            assert made.count(f"@layer {layer} {{\n{path.read_text()}}}\n") == 1, path
+            assert bundle.count(f"@layer {layer} {{\n{path.read_text()}}}\n") == 1, path
 
 
 def test_the_style_sheet_follows_its_files(tmp_path, settings):
@@ -46,8 +46,8 @@ def test_the_style_sheet_follows_its_files(tmp_path, settings):
 
 
 def test_no_template_has_inline_styles_or_scripts():
-    wrong = re.compile(r"\sstyle=|<style|<script(?![^>]*\bsrc=)|\son[a-z]+=")
-    found = [path.name for path in (ROOT / "templates").rglob("*.html") if wrong.search(path.read_text())]
+    forbidden = re.compile(r"\sstyle=|<style|<script(?![^>]*\bsrc=)|\son[a-z]+=")
+    found = [path.name for path in (ROOT / "templates").rglob("*.html") if forbidden.search(path.read_text())]
     assert found == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from lcm.domain.lifecycle import SessionStatus
 from observations.api import live_serializers
 from tests.observations.pages.test_live_pages import GB, answers
-from tests.support.fake_prometheus import FakeResponse, always, usual
+from tests.support.fake_prometheus import FakeResponse, always, healthy_response
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def running(session_in):
 
 
 def test_live_stats_of_a_session_list_its_kernels(api, viewer, running, prometheus):
-    prometheus.answer = answers(running)
+    prometheus.respond = answers(running)
     found = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats").json()
     assert (found["state"], found["missing"], found["dropped"]) == ("ok", [], 0)
     assert set(found["nodes"].values()) == {"r1", "r2", "host"}
@@ -33,7 +33,7 @@ def test_live_stats_without_prometheus_are_not_configured(api, viewer, running):
 
 
 def test_a_batch_has_every_requested_id(api, viewer, running, session, prometheus):
-    prometheus.answer = answers(running)
+    prometheus.respond = answers(running)
     stranger, nobody = str(uuid4()), str(uuid4())
     body = {"kernels": [stranger], "sessions": [str(running.pk), nobody]}
     answer = api(viewer).post("/api/live-stats", body)
@@ -52,7 +52,7 @@ def test_a_batch_has_a_limit(api, viewer, running, prometheus, monkeypatch):
     answer = api(viewer).post("/api/live-stats", {"sessions": [str(running.pk)]})
     assert answer.status_code == 400
     assert "3 kernels requested; the maximum is 2." in answer.json()["message"]
-    assert prometheus.asked == []
+    assert prometheus.queries == []
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_a_batch_has_a_limit(api, viewer, running, prometheus, monkeypatch):
 def test_an_empty_batch_is_rejected(body, details, api, viewer, prometheus):
     answer = api(viewer).post("/api/live-stats", body)
     assert (answer.status_code, answer.json()["details"]) == (400, details)
-    assert prometheus.asked == []
+    assert prometheus.queries == []
 
 
 def test_history_over_a_range(api, viewer, running, prometheus):
-    prometheus.answer = usual
+    prometheus.respond = healthy_response
     address = f"/api/lablet-sessions/{running.pk}/live-stats/history"
     for name, step in (("1h", 30), ("24h", 375)):
         found = api(viewer).get(address, {"range": name}).json()
@@ -80,7 +80,7 @@ def test_history_over_a_range(api, viewer, running, prometheus):
 
 
 def test_a_failure_is_reported_with_its_reason(api, viewer, running, prometheus):
-    prometheus.answer = always(FakeResponse(b"", 500))
+    prometheus.respond = always(FakeResponse(b"", 500))
     answer = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats")
     assert answer.status_code == 200
     assert answer.json()["state"] == "failed"

@@ -12,7 +12,7 @@ from lcm.services.definitions import revise_definition
 from lcm.services.sessions import transition_session
 from observations.models import DriftReview, SessionObservation
 from scheduling.models import PortAllocation
-from tests.support.observed_labs import lived, on_slot, post, seen
+from tests.support.observed_labs import make_past_session, on_slot, post, seen
 
 JSON = "application/json"
 
@@ -236,7 +236,7 @@ def test_the_aggregate_of_a_revision_covers_its_sessions_only(
     )
     observed(known, 6, cpu="1.00", memory=1000, storage=6500)
     [odd] = observed(known, 1, cpu="1.00", memory=2000, storage=6500)
-    short = lived(known, project, operator, ended=now, length=timedelta(minutes=5))
+    short = make_past_session(known, project, operator, ended=now, length=timedelta(minutes=5))
     post(short, seen(now), now)
     path = f"/api/lablet-definitions/{known.pk}/resource-observations?by=node"
     first, second = (api(viewer).get(f"{path}&revision={number}").json() for number in (1, 2))
@@ -378,7 +378,7 @@ def test_drift_is_listed_acknowledged_and_reopened(api, operator, viewer, runnin
 def test_a_session_is_observed_with_the_api_calls_of_a_controller(
     api, controller, active_definition, project, operator, now
 ):
-    session = lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+    session = make_past_session(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
     path = f"/api/internal/lablet-sessions/{session.pk}"
     client = api(controller)
     assert client.post(f"{path}/resource-observations", seen(now)).json()["observation_count"] == 1

@@ -10,7 +10,7 @@ from observations.livestats.kernel_stats import MetricValue, merge
 from observations.livestats.responses import SeriesSample, parse_response
 from observations.livestats.states import LiveState, state_of, state_of_all
 from observations.livestats.totals import total, total_over_time
-from tests.support.fake_prometheus import K1, K2, gauge, grown, read_at, vector
+from tests.support.fake_prometheus import K1, K2, gauge, increase, last_read, vector
 
 WINDOW = 60.0
 
@@ -26,7 +26,7 @@ def test_a_gauge_has_value_capacity_percent_maximum_and_mean():
         gauge(K1, "cpu_util", 74, "pct"),
         gauge(K1, "cpu_util", 1.9, stat="max"),
         gauge(K1, "cpu_util", 1.2, stat="avg"),
-        read_at(K1, 1000),
+        last_read(K1, 1000),
     )
     at = datetime.fromtimestamp(1000, UTC)
     assert found.metrics[K1] == {"cpu_util": MetricValue(1.5, 2, 74, "cores", None, 1.9, 1.2, at)}
@@ -41,7 +41,7 @@ def test_a_percentage_that_is_not_exported_is_computed():
 
 
 def test_growth_and_rate_of_counters():
-    found = merged(grown(K1, "disk_write", 600), grown(K1, "net_rx", 12.5)).metrics[K1]
+    found = merged(increase(K1, "disk_write", 600), increase(K1, "net_rx", 12.5)).metrics[K1]
     assert (found["disk_write"].current, found["disk_write"].rate) == (600, 10)
     assert (found["net_rx"].current, found["net_rx"].rate, found["net_rx"].unit) == (12.5, 12.5, "bytes/s")
 
@@ -73,9 +73,9 @@ def test_the_controller_with_the_newest_reading_counts():
     found = merged(
         gauge(K1, "mem", 100, instance="old:9108"),
         gauge(K1, "mem", 200, instance="new:9108"),
-        grown(K1, "net_rx", 9, instance="old:9108"),
-        read_at(K1, 2000, instance="new:9108"),
-        read_at(K1, 1000, instance="old:9108"),
+        increase(K1, "net_rx", 9, instance="old:9108"),
+        last_read(K1, 2000, instance="new:9108"),
+        last_read(K1, 1000, instance="old:9108"),
     )
     assert found.metrics[K1]["mem"].current == 200
     assert found.metrics[K1]["net_rx"].current == 9

@@ -21,12 +21,12 @@ from tests.support.fake_prometheus import (
     K3,
     FakeResponse,
     always,
+    error_body,
     gauge,
-    grown,
-    read_at,
-    refused,
+    healthy_response,
+    increase,
+    last_read,
     run_fake_prometheus,
-    usual,
     vector,
 )
 
@@ -36,9 +36,9 @@ def ask(url, *kernels, **options):
     return asyncio.run(query_kernel_live_stats(kernels or (K1, K2), made))
 
 
-def only(kind, says):
+def only(kind, failure):
     """Return a response for one kind of query; the others succeed."""
-    return lambda asked: says if asked.kind == kind else usual(asked)
+    return lambda query: failure if query.kind == kind else healthy_response(query)
 
 
 def test_every_requested_kernel_is_in_the_result():
@@ -64,18 +64,20 @@ def test_without_an_address_nothing_is_queried():
 def test_queries_are_posted_as_forms():
     with run_fake_prometheus() as server:
         ask(server.url)
-    assert {asked.path for asked in server.asked} == {"/api/v1/query"}
-    assert sorted(asked.kind for asked in server.asked) == ["diff", "gauge", "rate"]
-    assert {asked.headers["content-type"] for asked in server.asked} == {"application/x-www-form-urlencoded"}
+    assert {query.path for query in server.queries} == {"/api/v1/query"}
+    assert sorted(query.kind for query in server.queries) == ["diff", "gauge", "rate"]
+    assert {query.headers["content-type"] for query in server.queries} == {
+        "application/x-www-form-urlencoded"
+    }
 
 
 def test_three_queries_run_concurrently():
     """No query is answered before all three have been sent."""
     together = threading.Barrier(3, timeout=ENOUGH / 2)
 
-    def answer(asked):
+    def answer(query):
         together.wait()
-        return usual(asked)
+        return healthy_response(query)
 
     with run_fake_prometheus(answer) as server:
         assert ask(server.url).state == LiveState.OK
@@ -84,14 +86,14 @@ def test_three_queries_run_concurrently():
 def test_many_kernels_are_queried_in_chunks():
     with run_fake_prometheus() as server:
         found = ask(server.url, K1, K2, K3, K1, chunk=2)
-    assert len(server.asked) == 6
+    assert len(server.queries) == 6
     assert set(found.kernels) == {K1, K2, K3}
-    assert all(asked.query.count("0f0f0f0f") in (1, 2, 4, 8) for asked in server.asked)
+    assert all(query.query.count("0f0f0f0f") in (1, 2, 4, 8) for query in server.queries)
 
 
 def test_a_failed_chunk_keeps_the_others():
-    def answer(asked):
-        return FakeResponse(b"", 503) if K3 in asked.query else usual(asked)
+    def answer(query):
+        return FakeResponse(b"", 503) if K3 in query.query else healthy_response(query)
 
     with run_fake_prometheus(answer) as server:
         found = ask(server.url, K1, K3, chunk=1)
@@ -99,13 +101,16 @@ def test_a_failed_chunk_keeps_the_others():
 
 
 @pytest.mark.parametrize(
-    ("says", "text"),
+    ("failure", "text"),
     [
         (
-            FakeResponse(refused("bad_data", "parse error at char 3"), 400),
+            FakeResponse(error_body("bad_data", "parse error at char 3"), 400),
             "HTTP 400 bad_data: parse error at char 3",
         ),
-        (FakeResponse(refused("execution", "query timed out"), 503), "HTTP 503 execution: query timed out"),
+        (
+            FakeResponse(error_body("execution", "query timed out"), 503),
+            "HTTP 503 execution: query timed out",
+        ),
         (FakeResponse(b"<html>Bad Gateway</html>", 502), "HTTP 502"),
         (FakeResponse(b"Unauthorized", 401), "HTTP 401"),
         (FakeResponse(b"not JSON at all"), "the response is not JSON"),
@@ -115,8 +120,8 @@ def test_a_failed_chunk_keeps_the_others():
     ],
     ids=["4xx", "5xx", "proxy", "401", "text", "deep", "list", "no data"],
 )
-def test_one_failed_query_keeps_the_others_and_is_named(says, text):
-    check_the_others_are_kept(says, text)
+def test_one_failed_query_keeps_the_others_and_is_named(failure, text):
+    check_the_others_are_kept(failure, text)
 
 
 @pytest.mark.parametrize("slow", [{"delay": 30}, {"drip": 0.5}], ids=["timeout", "drip"])
@@ -125,8 +130,8 @@ def test_one_slow_query_keeps_the_others_and_is_named(slow):
     check_the_others_are_kept(FakeResponse(vector(), **slow), "no response within 3 s", timeout=3.0)
 
 
-def check_the_others_are_kept(says, text, **options):
-    with run_fake_prometheus(only("rate", says)) as server:
+def check_the_others_are_kept(failure, text, **options):
+    with run_fake_prometheus(only("rate", failure)) as server:
         found = ask(server.url, **options)
     assert {stats.state for stats in found.kernels.values()} == {LiveState.PARTIAL}
     assert found.missing == ("network traffic",)
@@ -174,7 +179,7 @@ def test_empty_results_are_absent():
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "text", ""])
 def test_values_that_are_not_numbers_are_dropped_and_counted(value):
-    answer = vector(gauge(K1, "mem", 5), (gauge(K1, "disk", 0)[0], value), read_at(K1, time.time()))
+    answer = vector(gauge(K1, "mem", 5), (gauge(K1, "disk", 0)[0], value), last_read(K1, time.time()))
     with run_fake_prometheus(only("gauge", FakeResponse(answer))) as server:
         found = ask(server.url)
     assert set(found.kernels[K1].metrics) == {"mem", "disk_read", "net_rx", "net_tx"}
@@ -182,14 +187,14 @@ def test_values_that_are_not_numbers_are_dropped_and_counted(value):
 
 
 def test_duplicate_series_give_one_value():
-    answer = vector(gauge(K1, "mem", 5), gauge(K1, "mem", 5), gauge(K1, "mem", 7), read_at(K1, time.time()))
+    answer = vector(gauge(K1, "mem", 5), gauge(K1, "mem", 5), gauge(K1, "mem", 7), last_read(K1, time.time()))
     with run_fake_prometheus(only("gauge", FakeResponse(answer))) as server:
         assert ask(server.url).kernels[K1].metrics["mem"].current == 7
 
 
 def test_responses_of_ten_megabytes_are_read_and_larger_ones_rejected(monkeypatch):
     long = "x" * 2000
-    many = vector(*[grown(K1, f"{long}{number}", 1) for number in range(5_000)], grown(K1, "net_rx", 3))
+    many = vector(*[increase(K1, f"{long}{number}", 1) for number in range(5_000)], increase(K1, "net_rx", 3))
     content = json.dumps(many).encode()
     assert len(content) > 10_000_000
     with run_fake_prometheus(only("rate", FakeResponse(content))) as server:
@@ -211,7 +216,7 @@ def test_responses_of_ten_megabytes_are_read_and_larger_ones_rejected(monkeypatc
 def test_queries_use_the_configured_credentials(options, header):
     with run_fake_prometheus() as server:
         ask(server.url, **options)
-    assert {asked.headers.get("authorization") for asked in server.asked} == {header}
+    assert {query.headers.get("authorization") for query in server.queries} == {header}
 
 
 def test_a_certificate_is_checked(tmp_path):
@@ -222,10 +227,10 @@ def test_a_certificate_is_checked(tmp_path):
 
 
 def test_old_figures_are_stale():
-    def answer(asked):
-        if asked.kind != "gauge":
-            return usual(asked)
-        return FakeResponse(vector(gauge(K1, "mem", 5), read_at(K1, time.time() - 31)))
+    def answer(query):
+        if query.kind != "gauge":
+            return healthy_response(query)
+        return FakeResponse(vector(gauge(K1, "mem", 5), last_read(K1, time.time() - 31)))
 
     with time_machine.travel(datetime.now(UTC), tick=False), run_fake_prometheus(answer) as server:
         assert ask(server.url, scrape_interval=15.0).kernels[K1].state == LiveState.STALE

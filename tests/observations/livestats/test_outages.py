@@ -22,7 +22,7 @@ from observations.livestats.history import kernel_history
 from observations.livestats.prometheus_settings import PrometheusSettings
 from observations.livestats.responses import PrometheusError
 from observations.livestats.states import LiveState
-from tests.support.fake_prometheus import ENOUGH, K1, K2, K3, run_fake_prometheus, usual
+from tests.support.fake_prometheus import ENOUGH, K1, K2, K3, healthy_response, run_fake_prometheus
 
 LIMIT = 1.0
 SKIPPED = "no response within 1 s; LCM retries after 20 s"
@@ -109,20 +109,20 @@ def test_a_response_to_the_probe_ends_the_pause(prometheus_at):
     with run_fake_prometheus() as server, time_machine.travel(datetime.now(UTC), tick=False) as clock:
         prometheus_at(server.url, ENOUGH)
         outages.note_outage(PrometheusSettings.from_settings(), "no response within 1 s")
-        assert (kernel_live_stats([K1]).problems, server.asked) == ((SKIPPED,), [])
+        assert (kernel_live_stats([K1]).problems, server.queries) == ((SKIPPED,), [])
         clock.shift(outages.PAUSE_SECONDS + 1)
         assert kernel_live_stats([K1]).state == LiveState.OK
         assert kernel_live_stats([K2]).problems == ()
-        assert len(server.asked) == 6
+        assert len(server.queries) == 6
 
 
 def test_one_slow_query_among_successful_ones_starts_no_pause(prometheus_at):
     release = threading.Event()
 
-    def answer(asked):
-        if asked.kind == "rate":
+    def answer(query):
+        if query.kind == "rate":
             release.wait(ENOUGH)
-        return usual(asked)
+        return healthy_response(query)
 
     with run_fake_prometheus(answer) as server:
         prometheus_at(server.url, 3.0)

@@ -12,7 +12,7 @@ from observations.livestats.cached_stats import busiest, kernel_live_stats
 from observations.livestats.history import MOST_POINTS, kernel_history, step_for
 from observations.livestats.prometheus_settings import problems
 from observations.livestats.states import LiveState
-from tests.support.fake_prometheus import K1, K2, FakeResponse, always, usual, vector
+from tests.support.fake_prometheus import K1, K2, FakeResponse, always, healthy_response, vector
 
 
 def at_once(count, call):
@@ -22,14 +22,14 @@ def at_once(count, call):
 
 def test_fifty_viewers_of_the_same_kernels_cost_one_query(prometheus, settings):
     settings.CONFIG["LIVE_STATS_CACHE_SECONDS"] = 60.0
-    prometheus.answer = lambda asked: FakeResponse(usual(asked).body, delay=0.1)
+    prometheus.respond = lambda query: FakeResponse(healthy_response(query).body, delay=0.1)
     found = at_once(50, lambda: kernel_live_stats([K1, K2]))
     assert {each.kernels[K1].metrics["mem"].current for each in found} == {512}
-    assert len(prometheus.asked) == 3
+    assert len(prometheus.queries) == 3
     kernel_live_stats([K2, K1])
-    assert len(prometheus.asked) == 3
+    assert len(prometheus.queries) == 3
     kernel_live_stats([K1])
-    assert len(prometheus.asked) == 6
+    assert len(prometheus.queries) == 6
 
 
 def test_a_result_is_cached(prometheus, settings):
@@ -38,29 +38,29 @@ def test_a_result_is_cached(prometheus, settings):
         kernel_live_stats([K1])
         clock.shift(4.9)
         kernel_live_stats([K1])
-        assert len(prometheus.asked) == 3
+        assert len(prometheus.queries) == 3
         clock.shift(0.2)
         kernel_live_stats([K1])
-        assert len(prometheus.asked) == 6
+        assert len(prometheus.queries) == 6
 
 
 def test_a_failure_is_shared_too(prometheus, settings):
     settings.CONFIG["LIVE_STATS_CACHE_SECONDS"] = 60.0
-    prometheus.answer = always(FakeResponse(b"", 500))
+    prometheus.respond = always(FakeResponse(b"", 500))
     assert {each.state for each in at_once(10, lambda: kernel_live_stats([K1]))} == {LiveState.FAILED}
-    assert len(prometheus.asked) == 3
+    assert len(prometheus.queries) == 3
 
 
 def test_during_an_outage_the_last_figures_stay_with_their_time(prometheus):
     before = kernel_live_stats([K1, K2]).kernels[K1]
-    prometheus.answer = always(FakeResponse(b"", 503))
+    prometheus.respond = always(FakeResponse(b"", 503))
     for _ in range(2):
         down = kernel_live_stats([K1, K2])
         assert down.kernels[K1].state == LiveState.FAILED
         assert down.kernels[K1].metrics == before.metrics
         assert down.kernels[K1].observed_at == before.observed_at
         assert down.kernels[K2].metrics == {}
-    prometheus.answer = usual
+    prometheus.respond = healthy_response
     assert kernel_live_stats([K1, K2]).kernels[K1].state == LiveState.OK
 
 
@@ -72,9 +72,9 @@ def test_without_a_cache_every_caller_queries(prometheus, settings, monkeypatch)
             raise RedisAway
 
     monkeypatch.setattr(single_flight, "cache", Away())
-    for asked in (3, 6):
+    for query_count in (3, 6):
         assert kernel_live_stats([K1]).state == LiveState.OK
-        assert len(prometheus.asked) == asked
+        assert len(prometheus.queries) == query_count
 
 
 def test_a_caller_that_waits_in_vain_queries_itself(settings):
@@ -107,8 +107,8 @@ def test_history_is_queried_in_whole_steps_and_shared(prometheus):
         found = kernel_history([K1], start=end - timedelta(hours=1), end=end)
         again = kernel_history([K1], start=end - timedelta(hours=1), end=end)
     assert found == again
-    assert len(prometheus.asked) == 2
-    assert {asked.path for asked in prometheus.asked} == {"/api/v1/query_range"}
+    assert len(prometheus.queries) == 2
+    assert {query.path for query in prometheus.queries} == {"/api/v1/query_range"}
     assert (found.state, found.step) == (LiveState.OK, 30)
     assert found.end == datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
     assert [len(points) for points in found.kernels[K1].values()] == [5, 5]
@@ -118,21 +118,23 @@ def test_history_is_queried_in_whole_steps_and_shared(prometheus):
 def test_history_reports_missing_series(prometheus):
     end = datetime.now(UTC)
     span = {"start": end - timedelta(hours=1), "end": end}
-    prometheus.answer = lambda asked: FakeResponse(b"", 500) if asked.kind == "rate" else usual(asked)
+    prometheus.respond = lambda query: (
+        FakeResponse(b"", 500) if query.kind == "rate" else healthy_response(query)
+    )
     assert kernel_history([K1], **span).state == LiveState.PARTIAL
-    prometheus.answer = always(FakeResponse(b"", 500))
+    prometheus.respond = always(FakeResponse(b"", 500))
     failed = kernel_history([K2], **span)
     assert (failed.state, failed.problems) == (LiveState.FAILED, ("HTTP 500",))
 
 
 def test_the_busiest_result_is_by_session(prometheus):
-    prometheus.answer = always(
+    prometheus.respond = always(
         FakeResponse(vector(({"session_id": K1}, 3.5), ({"session_id": "?"}, 2), ({}, 1)))
     )
     found = busiest("cpu_util", 5)
     assert list(found.by_session.values()) == [3.5]
-    assert "topk(5, sum by (session_id)" in prometheus.asked[0].query
-    prometheus.answer = always(FakeResponse(b"", 500))
+    assert "topk(5, sum by (session_id)" in prometheus.queries[0].query
+    prometheus.respond = always(FakeResponse(b"", 500))
     down = busiest("cpu_util", 5)
     assert (down.state, list(down.by_session.values())) == (LiveState.FAILED, [3.5])
     assert down.read_at == found.read_at is not None

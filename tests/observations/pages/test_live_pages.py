@@ -15,7 +15,7 @@ from observations.livestats.history import History
 from observations.livestats.states import LiveState
 from observations.pages.live_texts import bytes_text, readings, spark_of
 from tests.support.control_plane import free_address
-from tests.support.fake_prometheus import FakeResponse, always, gauge, grown, read_at, vector
+from tests.support.fake_prometheus import FakeResponse, always, gauge, increase, last_read, vector
 from tests.support.observed_labs import on_slot
 
 GB = 1024**3
@@ -36,16 +36,16 @@ def answers(session, age=1.0):
     """Return samples in which every node of the session uses half of its capacity."""
     keys = list(session.kernels.order_by("node_label").values_list("pk", flat=True))
 
-    def answer(asked):
-        if asked.kind == "busiest":
+    def answer(query):
+        if query.kind == "busiest":
             return FakeResponse(vector(({"session_id": str(session.pk)}, 1.75)))
-        if asked.kind != "gauge":
-            return FakeResponse(vector(*[grown(str(key), "net_rx", 1024) for key in keys]))
+        if query.kind != "gauge":
+            return FakeResponse(vector(*[increase(str(key), "net_rx", 1024) for key in keys]))
         samples = []
         for key in map(str, keys):
             samples += [gauge(key, "cpu_util", 0.5), gauge(key, "cpu_util", 1, "capacity")]
             samples += [gauge(key, "mem", GB), gauge(key, "mem", 2 * GB, "capacity")]
-            samples.append(read_at(key, time.time() - age))
+            samples.append(last_read(key, time.time() - age))
         return FakeResponse(vector(*samples))
 
     return answer
@@ -65,7 +65,7 @@ def test_a_session_page_has_the_live_panel_while_the_lab_exists(viewer_client, s
 
 
 def test_the_panel_shows_the_total_and_each_node(viewer_client, running, prometheus):
-    prometheus.answer = answers(running)
+    prometheus.respond = answers(running)
     text = panel(viewer_client, running)
     assert "3 nodes, usage of allocation" in text
     assert "1.50 <small>of 3\N{NO-BREAK SPACE}cores, 50\N{NO-BREAK SPACE}%" in text
@@ -76,7 +76,7 @@ def test_the_panel_shows_the_total_and_each_node(viewer_client, running, prometh
 
 
 def test_without_javascript_the_panel_is_a_page(viewer_client, running, prometheus):
-    prometheus.answer = answers(running)
+    prometheus.respond = answers(running)
     page = viewer_client.get(reverse("session_live", args=[running.pk])).content.decode()
     assert "<html" in page
     assert "1.50 <small>of 3\N{NO-BREAK SPACE}cores" in page
@@ -110,9 +110,9 @@ def a_moment_later():
 def test_during_an_outage_the_last_figures_stay_with_their_age(
     viewer_client, running, prometheus, a_moment_later
 ):
-    prometheus.answer = answers(running, age=90)
+    prometheus.respond = answers(running, age=90)
     panel(viewer_client, running)
-    prometheus.answer = always(FakeResponse(b"", 502))
+    prometheus.respond = always(FakeResponse(b"", 502))
     a_moment_later()
     text = panel(viewer_client, running)
     assert "Prometheus is not responding" in text
@@ -134,13 +134,13 @@ def test_while_prometheus_is_downloaded_pages_say_so(viewer_client, running, set
 
 
 def test_stale_and_missing_figures_are_named(viewer_client, running, prometheus, a_moment_later):
-    prometheus.answer = answers(running, age=90)
+    prometheus.respond = answers(running, age=90)
     assert "The newest figures are 1 min 30 s old" in panel(viewer_client, running)
     well = answers(running)
-    prometheus.answer = lambda asked: FakeResponse(b"", 500) if asked.kind == "rate" else well(asked)
+    prometheus.respond = lambda query: FakeResponse(b"", 500) if query.kind == "rate" else well(query)
     a_moment_later()
     assert "Missing: network traffic. HTTP 500." in panel(viewer_client, running)
-    prometheus.answer = always(FakeResponse(vector()))
+    prometheus.respond = always(FakeResponse(vector()))
     a_moment_later()
     assert "Prometheus has no figures for these nodes yet." in panel(viewer_client, running)
 
@@ -154,7 +154,7 @@ def test_a_session_that_has_ended_is_not_polled(viewer_client, session_in, prome
 def test_a_slot_shows_its_total_and_its_sessions(viewer_client, running, prometheus):
     Kernel.objects.filter(session=running).update(status="RUNNING")
     slot = on_slot(running)
-    prometheus.answer = answers(running)
+    prometheus.respond = answers(running)
     page = viewer_client.get(reverse("slot_detail", args=[slot.pk])).content.decode()
     assert reverse("slot_live", args=[slot.pk]) in page
     text = viewer_client.get(reverse("slot_live", args=[slot.pk])).content.decode()
@@ -163,12 +163,12 @@ def test_a_slot_shows_its_total_and_its_sessions(viewer_client, running, prometh
 
 
 def test_the_busiest_sessions_are_listed(viewer_client, running, session_in, prometheus):
-    prometheus.answer = answers(running)
+    prometheus.respond = answers(running)
     text = viewer_client.get(reverse("busiest_sessions")).content.decode()
     assert running.short_id in text
     assert "1.75" in text
     assert re.search(r"Updated <time[^>]+>just now", text)
-    prometheus.answer = always(FakeResponse(b"", 500))
+    prometheus.respond = always(FakeResponse(b"", 500))
     down = viewer_client.get(reverse("busiest_sessions")).content.decode()
     assert "Prometheus is not responding" in down
     assert running.short_id in down

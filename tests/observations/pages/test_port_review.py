@@ -15,7 +15,7 @@ from lcm.services.definitions import revise_definition
 from observations.models import SessionObservation
 from observations.selectors.port_review import port_review_of
 from tests.support.factories import make_session
-from tests.support.observed_labs import lived, on_slot, post, seen
+from tests.support.observed_labs import make_past_session, on_slot, post, seen
 
 HTMX = {"HX-Request": "true"}
 AS_PLANNED = {"r1": ["serial:5041"], "host": ["pat:2022:22"]}
@@ -41,7 +41,7 @@ def labs(active_definition, project, operator, now):
         sessions = []
         for number, tags in enumerate(tags_by_node):
             at = now - timedelta(hours=1) + timedelta(minutes=before + number)
-            session = lived(definition, project, operator, ended=at)
+            session = make_past_session(definition, project, operator, ended=at)
             ports = ports_by_node([NodeTags(label, tuple(each)) for label, each in tags.items()]).all
             body = seen(at, ports=ports, **more)
             for node, (label, each) in zip(body["nodes"], tags.items(), strict=False):
@@ -142,7 +142,7 @@ def path(active_definition):
 def test_review_apply_and_revert_over_the_api(
     api, admin, viewer, path, labs, active_definition, project, operator, now
 ):
-    on_slot(lived(active_definition, project, operator, ended=now))
+    on_slot(make_past_session(active_definition, project, operator, ended=now))
     held = placed(active_definition, project, operator, now)
     labs(AS_PLANNED, WITH_SSH, WITH_SSH)
     review = api(viewer).get(f"{path}port-review/").json()

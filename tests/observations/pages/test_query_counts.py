@@ -26,7 +26,7 @@ from observations.services.session_exclusion import exclude_session
 from scheduling.models import LaunchAttempt, PortAllocation, ReservationPart, Slot
 from tests.support.capacity_setup import make_slot, pool_named, put_on, reserve
 from tests.support.factories import make_session
-from tests.support.observed_labs import lived, on_slot, post, seen
+from tests.support.observed_labs import make_past_session, on_slot, post, seen
 
 LIMIT = 20
 FEW, MANY = 2, 12
@@ -58,7 +58,7 @@ class Lab:
 
     def _lived(self, **fields: Any) -> LabletSession:
         self.definition.refresh_from_db()
-        return lived(self.definition, self.project, self.owner, ended=self.now, **fields)
+        return make_past_session(self.definition, self.project, self.owner, ended=self.now, **fields)
 
     def grow(self, count: int, actor: Actor) -> None:
         for number in range(self.made, self.made + count):

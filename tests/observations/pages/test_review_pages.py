@@ -22,7 +22,7 @@ from observations.selectors.evidence import not_counted_sessions
 from observations.services.requests import request_observation
 from observations.services.session_exclusion import exclude_session, include_session
 from tests.support.factories import make_definition
-from tests.support.observed_labs import lived, on_slot, post, seen
+from tests.support.observed_labs import make_past_session, on_slot, post, seen
 
 HTMX = {"HX-Request": "true"}
 # Keeps numbers and units on one line.
@@ -497,7 +497,7 @@ def test_excluded_sessions_stay_listed_before_newer_uncounted_ones(
     odd = known.sessions.order_by("created_at").first()
     exclude_session(session=odd, reason="by hand", actor=as_admin, now=now)
     for _ in range(21):
-        session = lived(known, project, operator, ended=now, length=timedelta(minutes=5))
+        session = make_past_session(known, project, operator, ended=now, length=timedelta(minutes=5))
         post(session, seen(now), now)
     rows = not_counted_sessions(known)
     assert (rows[0].session_id, len(rows)) == (odd.pk, 21)
@@ -529,7 +529,9 @@ def test_admins_exclude_and_include_sessions_in_the_list(as_, admin, operator, k
 def test_pages_show_how_long_the_nodes_of_a_short_session_were_up(
     minutes, least, said, as_, viewer, active_definition, project, operator, now, settings
 ):
-    session = lived(active_definition, project, operator, ended=now, length=timedelta(minutes=minutes))
+    session = make_past_session(
+        active_definition, project, operator, ended=now, length=timedelta(minutes=minutes)
+    )
     post(session, seen(now), now)
     settings.CONFIG = {**settings.CONFIG, "SAMPLE_MIN_UPTIME_SECONDS": least}
     client = as_(viewer)
@@ -561,7 +563,7 @@ def test_uncounted_sessions_are_listed_with_the_reason(as_, viewer, known, runni
 
 
 def test_observed_sessions_are_found_by_id_owner_and_definition(as_, viewer, operator, known, project, now):
-    other = lived(known, project, viewer, ended=now)
+    other = make_past_session(known, project, viewer, ended=now)
     post(other, seen(now), now)
     client, here = as_(viewer), reverse("evidence_list")
     looked_for = {

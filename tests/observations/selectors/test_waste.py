@@ -71,11 +71,11 @@ def _plain(html):
 def test_the_list_shows_known_waste(
     figures, total, shown, client, viewer, active_definition, project, operator, now
 ):
-    from tests.support.observed_labs import HOUR, lived, post, seen
+    from tests.support.observed_labs import HOUR, make_past_session, post, seen
 
     for hours in (1, 2):
         at = now - hours * HOUR
-        session = lived(active_definition, project, operator, ended=at)
+        session = make_past_session(active_definition, project, operator, ended=at)
         post(session, {**seen(at, **figures), "total_memory_mb": total}, now)
     assert wastes(client, viewer) == shown
 

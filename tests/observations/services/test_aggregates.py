@@ -20,7 +20,7 @@ from observations.services.aggregates import rebuild_definition
 from observations.services.assessments import refresh_assessment
 from observations.services.review_snooze import dismiss_review, refresh_due_reviews, snooze_review
 from observations.services.session_exclusion import exclude_session, include_session
-from tests.support.observed_labs import lived, post, seen
+from tests.support.observed_labs import make_past_session, post, seen
 
 
 def assessment_of(definition):
@@ -284,7 +284,7 @@ def test_a_snoozed_review_returns_at_its_date(flagged, as_admin, now):
 def test_a_definition_stores_when_its_review_was_raised(flagged, observed, project, operator, as_admin, now):
     assert flagged.review_since == now
     later = now + timedelta(days=1)
-    post(lived(flagged, project, operator, ended=later), seen(later, memory=4096), later)
+    post(make_past_session(flagged, project, operator, ended=later), seen(later, memory=4096), later)
     flagged.refresh_from_db()
     assert len(flagged.review_reasons) > 1
     assert flagged.review_since == now, "another reason is no new beginning"
@@ -366,7 +366,7 @@ def test_stored_aggregates_equal_a_rebuild(steps, active_definition, project, op
         body = seen(at + timedelta(minutes=which), cpu=f"{cpu / 100:.2f}", memory=memory)
         if what in ("observe", "collect") or not sessions:
             until = SessionStatus.RUNNING if what == "collect" else SessionStatus.COLLECTING
-            sessions.append(lived(active_definition, project, operator, ended=at, until=until))
+            sessions.append(make_past_session(active_definition, project, operator, ended=at, until=until))
             post(sessions[-1], body, now)
         session = sessions[which % len(sessions)]
         try:

@@ -12,7 +12,7 @@ from lcm.models import ChangeLog, LabletSession
 from lcm.services.sessions import transition_session
 from observations.models import DefinitionAssessment, SessionObservation
 from tests.support.factories import make_session
-from tests.support.observed_labs import HOUR, lived, post, seen
+from tests.support.observed_labs import HOUR, make_past_session, post, seen
 
 
 def test_an_observation_is_stored_with_totals_and_peaks(collecting, now):
@@ -185,7 +185,9 @@ def test_a_session_that_was_stopped_while_it_ran_counts(running, now, first):
 
 @pytest.mark.parametrize(("minutes", "counts"), [(9, False), (10, True)])
 def test_nodes_have_to_be_booted_for_ten_minutes(minutes, counts, active_definition, project, operator, now):
-    session = lived(active_definition, project, operator, ended=now, length=timedelta(minutes=minutes))
+    session = make_past_session(
+        active_definition, project, operator, ended=now, length=timedelta(minutes=minutes)
+    )
     post(session, seen(now), now)
     assert not_counted_reason(session) == (("", True) if counts else ("too_short", False))
 

@@ -18,7 +18,7 @@ from observations.services.requirement_preview import RequirementChoice
 from observations.services.review_snooze import dismiss_review, refresh_due_reviews, snooze_review
 from observations.services.session_exclusion import exclude_session, include_session
 from tests.support.factories import make_definition
-from tests.support.observed_labs import apply, lived, post, seen
+from tests.support.observed_labs import apply, make_past_session, post, seen
 
 CPU_RECOMMENDED = {"cpu_cores": RequirementChoice("recommended")}
 BOTH_RECOMMENDED = {**CPU_RECOMMENDED, "memory_gb": RequirementChoice("recommended")}
@@ -47,7 +47,7 @@ def test_five_sessions_within_limits_verify_a_revision(revised, observed):
 
 
 def test_sessions_of_the_old_revision_decide_nothing(known, as_admin, project, operator, now):
-    early = [lived(known, project, operator, ended=now) for _ in range(5)]
+    early = [make_past_session(known, project, operator, ended=now) for _ in range(5)]
     apply(known, CPU_RECOMMENDED, as_admin, now)
     for session in early:
         post(session, seen(now, cpu="4.00"), now)
@@ -67,7 +67,7 @@ def test_one_session_out_of_memory_is_a_regression(revised, observed, now):
 def test_review_items_have_the_start_of_the_review(revised, project, operator, as_admin, now):
     """Not when the revision was applied, nor when the definition was edited otherwise."""
     later = now + timedelta(hours=3)
-    session = lived(revised, project, operator, ended=later)
+    session = make_past_session(revised, project, operator, ended=later)
     post(session, seen(later, cpu="2.00", memory=4000, storage=5000), later)
     assert revised.revisions.get(number=2).outcome_at == later
     LabletDefinition.objects.update(updated_at=later + timedelta(hours=5), review_since=now)
@@ -123,7 +123,7 @@ def test_a_manual_revision_is_judged_with_the_default_source(known, observed, as
 def observed_now(revised, observed, project, operator, now):
     """The fifth session of a revision: observed while it ran, and collecting since a moment ago."""
     observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
-    session = lived(revised, project, operator, ended=now, until=SessionStatus.RUNNING)
+    session = make_past_session(revised, project, operator, ended=now, until=SessionStatus.RUNNING)
     post(session, seen(now, cpu="2.00", memory=2500, storage=5000), now)
     later = now + timedelta(minutes=1)
     transition_session(session=session, to=SessionStatus.COLLECTING, actor=SYSTEM, now=later)
@@ -167,7 +167,7 @@ def test_a_regressed_revision_is_reverted(
 def test_a_superseded_revision_is_no_longer_judged(revised, regressed, project, operator, as_admin, now):
     """Neither by its running sessions, nor when one of them is excluded or included again."""
     exclude_session(session=regressed, reason="a second manager", actor=as_admin, now=now)
-    late = lived(revised, project, operator, ended=now)
+    late = make_past_session(revised, project, operator, ended=now)
     revert_definition(definition=revised, number=1, based_on=2, reason="a guess", actor=as_admin, now=now)
     assert outcome(revised) == "superseded"
     post(late, seen(now, **EXCEEDING), now)

@@ -20,7 +20,7 @@ from scheduling.coordination.coordinator import coordinator
 from scheduling.models import Pool, PortAllocation, Reservation, ReservationPart, Slot
 from scheduling.services.heartbeats import record_heartbeat
 from scheduling.services.port_allocation import LEAK_HOLD, choose_ports, taken_ports
-from tests.support.observed_labs import HOUR, finish, lived, on_slot, post, seen
+from tests.support.observed_labs import HOUR, finish, make_past_session, on_slot, post, seen
 
 PLAN = {"r1_serial": 5041, "host_pat": 2022}
 MINUTE = timedelta(minutes=1)
@@ -36,7 +36,7 @@ def lab(running):
 @pytest.fixture
 def neighbour(active_definition, project, operator, now):
     """Another session on the same slot."""
-    session = lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+    session = make_past_session(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
     on_slot(session, ports={"r1_serial": 5047})
     return session
 
@@ -355,7 +355,7 @@ def acknowledge(review, as_admin, now, **changes):
 
 
 def test_the_same_drift_in_more_sessions_is_one_review(review, active_definition, project, operator, now):
-    other = lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+    other = make_past_session(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
     on_slot(other, number=2, ports={"r1_serial": 5050, "host_pat": 2023})
     body = {"r1_serial": 5050, "host_pat": 2023, "r9_vnc": 6100}
     post(other, seen(now, ports=body), now)
@@ -422,7 +422,9 @@ def test_clean_observations_of_other_labs_do_not_resolve_a_running_deviation(
     review, lab, active_definition, project, operator, now
 ):
     for number in (2, 3):
-        other = lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+        other = make_past_session(
+            active_definition, project, operator, ended=now, until=SessionStatus.RUNNING
+        )
         on_slot(other, number=number, ports=PLAN)
         post(other, seen(now, ports=PLAN), now)
     review.refresh_from_db()

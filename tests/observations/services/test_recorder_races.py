@@ -23,7 +23,7 @@ from observations.services.observation_recorder import record_observation
 from observations.services.requests import request_observation
 from observations.services.requirement_preview import RequirementChoice
 from scheduling.models import PortAllocation, Slot
-from tests.support.observed_labs import CONTROLLER, apply, lived, on_slot, post, seen
+from tests.support.observed_labs import CONTROLLER, apply, make_past_session, on_slot, post, seen
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 TOO_MUCH_CPU = {"cpu": "2.00", "memory": 3000, "storage": 6500}
@@ -83,7 +83,7 @@ def test_concurrent_posts_of_the_same_observation_count_once(collecting, now, at
 
 
 def test_concurrent_sessions_are_all_counted(active_definition, project, operator, now, at_once):
-    sessions = [lived(active_definition, project, operator, ended=now) for _ in range(8)]
+    sessions = [make_past_session(active_definition, project, operator, ended=now) for _ in range(8)]
     work = [
         lambda session=session, index=index: post(session, seen(now, cpu=f"{1 + index / 10:.2f}"), now)
         for index, session in enumerate(sessions)
@@ -99,7 +99,7 @@ def test_concurrent_sessions_are_all_counted(active_definition, project, operato
 def test_concurrent_equal_drift_is_one_review_and_one_reserved_port(
     active_definition, project, operator, now, at_once
 ):
-    sessions = [lived(active_definition, project, operator, ended=now) for _ in range(3)]
+    sessions = [make_past_session(active_definition, project, operator, ended=now) for _ in range(3)]
     for session in sessions:
         on_slot(session, ports={})
     results = at_once(*(lambda s=s: post(s, seen(now, ports={"r9_vnc": 6001}), now) for s in sessions))
@@ -112,7 +112,8 @@ def test_concurrent_equal_drift_is_one_review_and_one_reserved_port(
 def test_concurrent_drift_causes_no_deadlock(apart, active_definition, project, operator, now, at_once):
     """Eight labs on three workers, each observed twelve times: leaked, free, in conflict, clean."""
     labs = [
-        lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING) for _ in range(8)
+        make_past_session(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+        for _ in range(8)
     ]
     workers = [on_slot(lab, number=index % 3 + 1, ports={}) for index, lab in enumerate(labs)]
     later = now + timedelta(seconds=20)
@@ -139,7 +140,7 @@ def test_concurrent_drift_causes_no_deadlock(apart, active_definition, project, 
 
 
 def test_a_port_in_use_while_its_session_ends_stays_reserved(active_definition, project, operator, now):
-    lab, other = (lived(active_definition, project, operator, ended=now) for _ in range(2))
+    lab, other = (make_past_session(active_definition, project, operator, ended=now) for _ in range(2))
     slot = on_slot(lab, ports={})
     on_slot(other, ports={"r1_serial": 5047})
     move(other, SessionStatus.STOPPING, now)
@@ -166,7 +167,7 @@ def test_a_delayed_recording_is_assessed_with_the_new_revision(
     active_definition, project, operator, observed, as_admin, now
 ):
     observed(active_definition, 12, **TOO_MUCH_CPU)
-    late = lived(active_definition, project, operator, ended=now)
+    late = make_past_session(active_definition, project, operator, ended=now)
     slot, leaking = on_slot(late, ports={}), seen(now, **TOO_MUCH_CPU, ports={"r9_vnc": 6001})
     choices = {"cpu_cores": RequirementChoice("recommended")}
     with ThreadPoolExecutor(1) as threads:
@@ -187,7 +188,7 @@ def test_sessions_that_end_together_raise_one_review(
     active_definition, project, operator, observed, now, at_once
 ):
     observed(active_definition, 9, **TOO_MUCH_CPU)
-    sessions = [lived(active_definition, project, operator, ended=now) for _ in range(6)]
+    sessions = [make_past_session(active_definition, project, operator, ended=now) for _ in range(6)]
     results = at_once(*(lambda s=s: post(s, seen(now, **TOO_MUCH_CPU), now) for s in sessions))
     assert all(result.was_new for result in results), results
     assert LabletDefinition.objects.get(pk=active_definition.pk).needs_review
@@ -201,7 +202,7 @@ def test_the_last_two_sessions_of_a_revision_stop_at_once_and_verify_it(
     apply(active_definition, {"cpu_cores": RequirementChoice("recommended")}, as_admin, now)
     observed(active_definition, 3, **TOO_MUCH_CPU)
     before = now - timedelta(minutes=1)
-    first, second = (lived(active_definition, project, operator, ended=now) for _ in range(2))
+    first, second = (make_past_session(active_definition, project, operator, ended=now) for _ in range(2))
     for session in (first, second):
         post(session, seen(before, **TOO_MUCH_CPU), before)
     revision = active_definition.revisions.get(number=2)
@@ -224,7 +225,7 @@ def test_a_revision_replaced_during_a_decision_is_superseded(
     apply(active_definition, {"cpu_cores": RequirementChoice("recommended")}, as_admin, now)
     too_little = {**TOO_MUCH_CPU, "cpu": "2.70"}
     observed(active_definition, 1, **too_little)
-    second = lived(active_definition, project, operator, ended=now)
+    second = make_past_session(active_definition, project, operator, ended=now)
     with ThreadPoolExecutor(1) as threads:
         with transaction.atomic():
             LabletDefinition.objects.select_for_update().get(pk=active_definition.pk)
@@ -239,7 +240,7 @@ def test_a_revision_replaced_during_a_decision_is_superseded(
 
 def test_a_post_needs_three_round_trips(active_definition, project, operator, observed, now):
     observed(active_definition, 1)
-    session = lived(active_definition, project, operator, ended=now)
+    session = make_past_session(active_definition, project, operator, ended=now)
     body = seen(now)
     with CaptureQueriesContext(connection) as queries:
         record_observation(session_id=session.pk, body=body, actor=CONTROLLER, now=now)

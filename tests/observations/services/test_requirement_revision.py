@@ -14,7 +14,7 @@ from observations.services.requirement_preview import RequirementChoice
 from observations.services.review_snooze import dismiss_review, snooze_review
 from scheduling.models import Pool, Slot, SlotState
 from tests.support.factories import make_session
-from tests.support.observed_labs import apply, lived, on_slot, post, preview, seen
+from tests.support.observed_labs import apply, make_past_session, on_slot, post, preview, seen
 
 CPU_RECOMMENDED = {"cpu_cores": RequirementChoice("recommended")}
 
@@ -45,7 +45,11 @@ def test_the_preview_lists_exceeding_sessions(known, now):
 def test_the_preview_counts_exceeding_sessions_of_thirty_days(known, project, operator, now):
     for days, cpu in ((31, "3.50"), (29, "2.50")):
         at = now - timedelta(days=days)
-        post(lived(known, project, operator, ended=at), seen(at, cpu=cpu, memory=2500, storage=5000), at)
+        post(
+            make_past_session(known, project, operator, ended=at),
+            seen(at, cpu=cpu, memory=2500, storage=5000),
+            at,
+        )
     made = preview(known, {"cpu_cores": RequirementChoice("custom", Decimal(2))}, now)
     cpu = made.impacts[0]
     assert [(each.value, each.excess) for each in cpu.exceeding] == [(350, 150), (300, 100), (250, 50)]

@@ -17,22 +17,22 @@ from lcm.cml.client.errors import (
     CmlUnreachable,
 )
 from lcm.cml.client.transport import MAX_BODY
-from tests.support.cml_environment import HASTY, run
-from tests.support.fake_cml import Scripted, ok, status
+from tests.support.cml_environment import QUICK_RETRIES, run
+from tests.support.fake_cml import ScriptedWorker, ok, status
 
 
 def failure(worker, call=lambda cml: cml.labs()):
-    async def go():
+    async def scenario():
         async with worker.client() as cml:
             await call(cml)
 
     with pytest.raises(CmlError) as caught:
-        run(go())
+        run(scenario())
     return caught.value
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "text"),
+    ("response", "kind", "text"),
     [
         (status(400, "Bad topology"), CmlRefused, "w1: labs returned 400: Bad topology"),
         (status(404, "Lab not found: x"), CmlNotFound, "w1: labs returned 404: Lab not found: x"),
@@ -62,24 +62,24 @@ def failure(worker, call=lambda cml: cml.labs()):
     ],
     ids=str,
 )
-def test_an_error_message_is_readable(answer, kind, text):
-    error = failure(Scripted(labs=[answer]))
+def test_an_error_message_is_readable(response, kind, text):
+    error = failure(ScriptedWorker(labs=[response]))
     assert type(error) is kind
     assert text in str(error)
     assert (error.worker, error.call) == ("w1", "labs")
 
 
 def test_a_long_description_is_truncated():
-    assert len(str(failure(Scripted(labs=[status(400, "x" * 100_000)])))) < 600
+    assert len(str(failure(ScriptedWorker(labs=[status(400, "x" * 100_000)])))) < 600
 
 
 def test_an_oversized_response_is_not_read_completely():
-    error = failure(Scripted(labs=[httpx.Response(200, content=b" " * (MAX_BODY + 1))]))
+    error = failure(ScriptedWorker(labs=[httpx.Response(200, content=b" " * (MAX_BODY + 1))]))
     assert "longer than 16 MB" in str(error)
 
 
 @pytest.mark.parametrize(
-    ("name", "call", "answer"),
+    ("name", "call", "response"),
     [
         ("state", lambda cml: cml.lab_state("l"), ok({"state": 1})),
         ("check_if_converged", lambda cml: cml.check_if_converged("l"), ok("yes")),
@@ -90,22 +90,22 @@ def test_an_oversized_response_is_not_read_completely():
         ("lab", lambda cml: cml.lab("l"), ok({"id": "l", "lab_title": 7})),
     ],
 )
-def test_a_response_of_the_wrong_shape_is_malformed(name, call, answer):
-    assert isinstance(failure(Scripted(**{name: [answer]}), call), CmlMalformedResponse)
+def test_a_response_of_the_wrong_shape_is_malformed(name, call, response):
+    assert isinstance(failure(ScriptedWorker(**{name: [response]}), call), CmlMalformedResponse)
 
 
 def test_actions_ignore_the_response_body():
-    async def go():
-        async with Scripted(start=[httpx.Response(200, content=b"Success")]).client() as cml:
+    async def scenario():
+        async with ScriptedWorker(start=[httpx.Response(200, content=b"Success")]).client() as cml:
             await cml.start_lab("l")
 
-    run(go())
+    run(scenario())
 
 
 def test_ids_are_quoted_in_the_path():
-    worker = Scripted()
+    worker = ScriptedWorker()
     failure(worker, lambda cml: cml.lab_state("../../authenticate?x=1#y"))
-    assert worker.seen[-1][1] == "state"
+    assert worker.requests[-1][1] == "state"
 
 
 def test_errors_survive_pickling():
@@ -126,9 +126,11 @@ def test_an_invalid_url_is_rejected_by_the_endpoint(url):
 
 
 def test_a_refused_connection_is_unreachable():
-    async def go():
-        async with CmlClient(CmlEndpoint("w1", "http://127.0.0.1:1", "a", "b"), patience=HASTY) as cml:
+    async def scenario():
+        async with CmlClient(
+            CmlEndpoint("w1", "http://127.0.0.1:1", "a", "b"), patience=QUICK_RETRIES
+        ) as cml:
             await cml.system_information()
 
     with pytest.raises(CmlUnreachable, match="w1: system_information: "):
-        run(go())
+        run(scenario())

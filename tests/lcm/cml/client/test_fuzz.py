@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lcm.cml.observation.model import OBSERVATION
-from tests.support.cml_lab_responses import ANSWERS, PARTS, answers, observed
+from tests.support.cml_lab_responses import LAB_RESPONSES, PARTS, lab_responses, observation_from
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ KEYS = sorted(
     {
         key
         for part in PARTS
-        for key in json.dumps(ANSWERS[part]).replace('"', " ").split()
+        for key in json.dumps(LAB_RESPONSES[part]).replace('"', " ").split()
         if key.isidentifier()
     }
 )
@@ -43,7 +43,7 @@ realistic = st.dictionaries(st.one_of(st.sampled_from(KEYS), st.text(max_size=5)
 LISTS = ("nodes", "interfaces", "resource_pool_usage")
 
 
-def shaped(part):
+def json_of_outer_shape(part):
     """Return JSON of the outer shape of this response."""
     if part in LISTS:
         return st.lists(st.one_of(realistic, anything), max_size=6)
@@ -52,7 +52,7 @@ def shaped(part):
     )
 
 
-def check(observation):
+def check_observation(observation):
     """Check what holds for any observation."""
     stored = json.loads(json.dumps(observation.to_dict(), allow_nan=False))
     problems = {}
@@ -77,7 +77,7 @@ def check(observation):
 @given(data=st.data())
 def test_any_json_as_a_response(part, data):
     value = data.draw(anything)
-    observation = check(observed(answers(**{part: value})))
+    observation = check_observation(observation_from(lab_responses(**{part: value})))
     expected = list if part in LISTS else dict
     if part in PARTS[1:] and not isinstance(value, expected):
         assert part in {error.part for error in observation.errors}
@@ -87,8 +87,8 @@ def test_any_json_as_a_response(part, data):
 @PER_PART
 @given(data=st.data())
 def test_any_json_of_the_right_outer_shape(part, data):
-    value = data.draw(shaped(part))
-    observation = check(observed(answers(**{part: value})))
+    value = data.draw(json_of_outer_shape(part))
+    observation = check_observation(observation_from(lab_responses(**{part: value})))
     if part == "nodes":
         assert observation.actual_node_count == len(value)
 
@@ -97,8 +97,10 @@ def test_any_json_of_the_right_outer_shape(part, data):
 @PER_PART
 @given(data=st.data())
 def test_a_response_truncated_anywhere(part, data):
-    body = json.dumps(ANSWERS[part]).encode()
-    observation = check(observed(answers(**{part: body[: data.draw(st.integers(0, len(body) - 1))]})))
+    body = json.dumps(LAB_RESPONSES[part]).encode()
+    observation = check_observation(
+        observation_from(lab_responses(**{part: body[: data.draw(st.integers(0, len(body) - 1))]}))
+    )
     assert part in {error.part for error in observation.errors}
     assert observation.incomplete
 
@@ -107,7 +109,7 @@ def test_a_response_truncated_anywhere(part, data):
 @PER_PART
 @given(body=st.binary(max_size=200))
 def test_random_bytes_as_a_response(part, body):
-    check(observed(answers(**{part: body})))
+    check_observation(observation_from(lab_responses(**{part: body})))
 
 
 def paths(value, path=()):
@@ -122,21 +124,21 @@ def paths(value, path=()):
 @PER_PART
 @given(data=st.data())
 def test_one_corrupted_value_in_a_valid_response(part, data):
-    spoiled = copy.deepcopy(ANSWERS[part])
-    *outer, last = data.draw(st.sampled_from(list(paths(spoiled))))
-    holder = spoiled
+    corrupted = copy.deepcopy(LAB_RESPONSES[part])
+    *outer, last = data.draw(st.sampled_from(list(paths(corrupted))))
+    parent = corrupted
     for key in outer:
-        holder = holder[key]
-    if data.draw(st.booleans()) and isinstance(holder, dict):
-        del holder[last]
+        parent = parent[key]
+    if data.draw(st.booleans()) and isinstance(parent, dict):
+        del parent[last]
     else:
-        holder[last] = data.draw(anything)
-    observation = check(observed(answers(**{part: spoiled})))
-    if part == "nodes" and isinstance(spoiled, list):
-        assert observation.actual_node_count == len(spoiled)
+        parent[last] = data.draw(anything)
+    observation = check_observation(observation_from(lab_responses(**{part: corrupted})))
+    if part == "nodes" and isinstance(corrupted, list):
+        assert observation.actual_node_count == len(corrupted)
 
 
-HUGE = {
+HUGE_BODIES = {
     "spaces": b" " * 10_000_000,
     "one text": json.dumps("x" * 10_000_000).encode(),
     "nested": b"[" * 5_000_000 + b"]" * 5_000_000,
@@ -148,14 +150,14 @@ HUGE = {
 }
 
 
-@pytest.mark.parametrize("body", HUGE.values(), ids=HUGE.keys())
+@pytest.mark.parametrize("body", HUGE_BODIES.values(), ids=HUGE_BODIES.keys())
 @pytest.mark.parametrize("part", ["nodes", "simulation_stats"])
 def test_ten_megabytes_are_read_or_rejected_in_time(part, body):
-    before = time.process_time()
-    observation = check(observed(answers(**{part: body}), deadline=20))
-    assert time.process_time() - before < 15
+    start = time.process_time()
+    observation = check_observation(observation_from(lab_responses(**{part: body}), deadline=20))
+    assert time.process_time() - start < 15
     assert observation.errors or (part, body) in [
-        ("nodes", HUGE["entries"]),
-        ("simulation_stats", HUGE["keys"]),
+        ("nodes", HUGE_BODIES["entries"]),
+        ("simulation_stats", HUGE_BODIES["keys"]),
     ]
     assert len(json.dumps(observation.to_dict())) < 20_000_000

@@ -21,7 +21,7 @@ MODULES = [
 FORBIDDEN = ["django", "yaml", "rest_framework", "celery", "gunicorn", "redis", "prometheus_client"]
 
 
-def needed_by(name, seen):
+def requirements_of(name, seen):
     """Return the distributions that one needs on this Python, including itself."""
     found = distribution(name)
     seen[re.sub(r"[-_.]+", "-", name).lower()] = found
@@ -29,17 +29,17 @@ def needed_by(name, seen):
         requirement = Requirement(text)
         applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
         if applies and re.sub(r"[-_.]+", "-", requirement.name).lower() not in seen:
-            needed_by(requirement.name, seen)
+            requirements_of(requirement.name, seen)
     return seen
 
 
 @pytest.fixture(scope="module")
-def bare_python(tmp_path_factory):
+def isolated_python(tmp_path_factory):
     """Return the Python of a virtual environment with httpx, its dependencies and the sources."""
     folder = tmp_path_factory.mktemp("bare")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     site = next(folder.glob("lib/python*/site-packages"))
-    for each in needed_by("httpx", {}).values():
+    for each in requirements_of("httpx", {}).values():
         for top in {Path(file.parts[0]) for file in each.files or () if ".." not in file.parts}:
             source = Path(each.locate_file(top))
             if source.suffix != ".dist-info" and not (site / top).exists():
@@ -48,22 +48,22 @@ def bare_python(tmp_path_factory):
     return folder / "bin" / "python"
 
 
-def run_bare(python, code):
+def run_isolated(python, code):
     return subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_imports_with_httpx_only(bare_python, name):
-    done = run_bare(bare_python, f"import lcm.cml.{name}")
-    assert (done.returncode, done.stderr) == (0, "")
+def test_a_module_imports_with_httpx_only(isolated_python, name):
+    result = run_isolated(isolated_python, f"import lcm.cml.{name}")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", FORBIDDEN)
-def test_forbidden_modules_are_not_installed(bare_python, name):
-    assert "ModuleNotFoundError" in run_bare(bare_python, f"import {name}").stderr
+def test_forbidden_modules_are_not_installed(isolated_python, name):
+    assert "ModuleNotFoundError" in run_isolated(isolated_python, f"import {name}").stderr
 
 
-def test_an_observation_works_with_httpx_only(bare_python):
+def test_an_observation_works_with_httpx_only(isolated_python):
     code = """
 import asyncio, httpx
 from lcm.cml.client.client import CmlClient
@@ -85,5 +85,5 @@ async def go():
 
 asyncio.run(go())
 """
-    done = run_bare(bare_python, code)
-    assert (done.stdout, done.stderr) == ("1.00 512 {'R1_serial': 5001}\n", "")
+    result = run_isolated(isolated_python, code)
+    assert (result.stdout, result.stderr) == ("1.00 512 {'R1_serial': 5001}\n", "")

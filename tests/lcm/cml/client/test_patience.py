@@ -13,8 +13,8 @@ from lcm.cml.client.client import CmlClient
 from lcm.cml.client.endpoint import CmlEndpoint
 from lcm.cml.client.errors import CmlError, CmlFailed, CmlRefused, CmlTimeout, CmlUnreachable
 from lcm.cml.simulator import Fault, FaultKind
-from tests.support.cml_environment import HASTY, TWO_ROUTERS, Worked, run, simulated
-from tests.support.fake_cml import Scripted, ok, status
+from tests.support.cml_environment import QUICK_RETRIES, TWO_ROUTERS, RecordingClient, make_simulator, run
+from tests.support.fake_cml import ScriptedWorker, ok, status
 
 WORKER = CmlEndpoint("w1", "https://cml.test", "admin", "secret")
 BROKEN = httpx.ReadError("gone")
@@ -24,12 +24,12 @@ REFUSED = httpx.ConnectError("connection refused")
 def error_of(worker, call):
     """Return the error class of a call, or None."""
 
-    async def go():
+    async def scenario():
         async with worker.client() as cml:
             await call(cml)
 
     try:
-        run(go())
+        run(scenario())
     except CmlError as error:
         return type(error)
     return None
@@ -37,7 +37,7 @@ def error_of(worker, call):
 
 @pytest.mark.parametrize("transient", [status(502), status(503), status(429), BROKEN, REFUSED], ids=str)
 def test_transient_failures_of_idempotent_calls_are_retried(transient):
-    worker = Scripted(labs=[transient, transient, ok([])])
+    worker = ScriptedWorker(labs=[transient, transient, ok([])])
     assert error_of(worker, lambda cml: cml.labs()) is None
     assert worker.count("labs") == 3
 
@@ -48,14 +48,14 @@ def test_transient_failures_of_idempotent_calls_are_retried(transient):
     ids=str,
 )
 def test_retries_are_limited(transient, error):
-    worker = Scripted(labs=[transient])
+    worker = ScriptedWorker(labs=[transient])
     assert error_of(worker, lambda cml: cml.labs()) is error
     assert worker.count("labs") == 3
 
 
 @pytest.mark.parametrize("code", [400, 403, 404, 405, 409, 500, 501, 504, 302])
 def test_other_failures_are_raised_at_once(code):
-    worker = Scripted(labs=[status(code)])
+    worker = ScriptedWorker(labs=[status(code)])
     assert error_of(worker, lambda cml: cml.labs()) is not None
     assert worker.count("labs") == 1
 
@@ -72,55 +72,55 @@ def test_other_failures_are_raised_at_once(code):
     ],
 )
 def test_idempotent_actions_are_retried(name, call):
-    worker = Scripted(**{name: [status(503), ok("t")], "labs": [ok([])]})
+    worker = ScriptedWorker(**{name: [status(503), ok("t")], "labs": [ok([])]})
     assert error_of(worker, call) is None
     assert worker.count(name) == 2
 
 
 @pytest.mark.parametrize("transient", [status(502), status(503), status(429), BROKEN], ids=str)
 def test_an_import_is_never_retried(transient):
-    worker = Scripted(**{"import": [transient, ok({"id": "x"})]})
+    worker = ScriptedWorker(**{"import": [transient, ok({"id": "x"})]})
     assert error_of(worker, lambda cml: cml.import_lab("x", title="t")) is not None
     assert worker.count("import") == 1
 
 
 def test_an_import_is_retried_after_401_because_it_was_not_executed():
-    controller = simulated()
+    controller = make_simulator()
     controller.fail(Fault(FaultKind.UNAUTHORIZED, path="/import", times=1))
 
-    async def go():
-        async with Worked(controller) as cml:
+    async def scenario():
+        async with RecordingClient(controller) as cml:
             await cml.import_lab(TWO_ROUTERS, title="t")
 
-    run(go())
+    run(scenario())
     assert len(controller.labs) == 1
 
 
 def test_a_delete_whose_response_was_lost_succeeds():
-    controller = simulated()
+    controller = make_simulator()
 
-    async def go():
-        async with Worked(controller) as cml:
+    async def scenario():
+        async with RecordingClient(controller) as cml:
             lab_id = await cml.import_lab(TWO_ROUTERS, title="t")
             controller.fail(Fault(FaultKind.STATUS, path=f"/labs/{lab_id}$", times=1, executed=True))
             await cml.delete_lab(lab_id)
 
-    run(go())
+    run(scenario())
     assert controller.labs == {}
 
 
 def test_an_exchange_and_the_whole_call_have_timeouts():
-    controller = simulated()
+    controller = make_simulator()
     controller.fail(Fault(FaultKind.LATENCY, path="/labs", seconds=60))
     patience = RetryPolicy(exchange_seconds=0.05, call_seconds=0.12, attempts=10, first_pause=0.001)
 
-    async def go():
-        async with Worked(controller, patience=patience) as cml:
+    async def scenario():
+        async with RecordingClient(controller, patience=patience) as cml:
             await cml.labs()
 
     before = time.monotonic()
     with pytest.raises(CmlTimeout, match="w1: labs: no response within"):
-        run(go())
+        run(scenario())
     assert time.monotonic() - before < 30
 
 
@@ -133,36 +133,36 @@ def test_an_endless_body_times_out():
     dripping = httpx.MockTransport(lambda _: httpx.Response(200, content=drip()))
     patience = RetryPolicy(exchange_seconds=0.2, attempts=1)
 
-    async def go():
+    async def scenario():
         async with CmlClient(WORKER, patience=patience, transport=dripping) as cml:
             await cml.system_information()
 
     with pytest.raises(CmlTimeout):
-        run(go())
+        run(scenario())
 
 
 def test_retry_after_is_honoured_within_bounds():
-    assert HASTY.pause(0, retry_after=3) == HASTY.longest_pause
+    assert QUICK_RETRIES.pause(0, retry_after=3) == QUICK_RETRIES.longest_pause
     assert RetryPolicy(draw=lambda: 0.5).pause(0, retry_after=3) == 3
-    worker = Scripted(labs=[status(429, Retry_After="1"), ok([])])
+    worker = ScriptedWorker(labs=[status(429, Retry_After="1"), ok([])])
     assert error_of(worker, lambda cml: cml.labs()) is None
 
 
 @given(st.integers(0, 20), st.floats(0, 1, exclude_max=True), st.one_of(st.none(), st.floats(0, 1e6)))
-def test_pauses_have_jitter_and_bounds(attempt, drawn, retry_after):
-    pause = RetryPolicy(draw=lambda: drawn).pause(attempt, retry_after)
+def test_pauses_have_jitter_and_bounds(attempt, jitter, retry_after):
+    pause = RetryPolicy(draw=lambda: jitter).pause(attempt, retry_after)
     assert 0.1 <= pause <= 5
 
 
 def test_cancelling_a_call_cancels_its_request():
-    controller = simulated()
+    controller = make_simulator()
     controller.fail(Fault(FaultKind.LATENCY, path="/labs", seconds=60))
 
-    async def go():
-        async with Worked(controller) as cml:
+    async def scenario():
+        async with RecordingClient(controller) as cml:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await cml.labs()
             return cml.exchanges[-1]
 
-    assert run(go()) == ("labs", "cancelled")
+    assert run(scenario()) == ("labs", "cancelled")

@@ -12,7 +12,7 @@ from tests.lcm.cml.client.test_fuzz import anything
 
 
 @pytest.mark.parametrize(
-    ("value", "whole", "number"),
+    ("value", "integer", "number"),
     [
         (0, 0, 0.0),
         (7, 7, 7.0),
@@ -32,8 +32,8 @@ from tests.lcm.cml.client.test_fuzz import anything
         (float("inf"), None, None),
     ],
 )
-def test_numbers(value, whole, number):
-    assert json_values.as_integer(value) == whole
+def test_numbers(value, integer, number):
+    assert json_values.as_integer(value) == integer
     assert json_values.as_number(value) == number
 
 

@@ -11,7 +11,14 @@ from lcm.cml.client.endpoint import CmlEndpoint
 from lcm.cml.client.errors import CmlUnreachable
 from lcm.cml.observation.observer import observe_lab
 from lcm.cml.simulator import Fault, FaultKind, SimulatorProcess
-from tests.support.cml_environment import AT_ONCE, HASTY, TWO_ROUTERS, many_nodes, run, started
+from tests.support.cml_environment import (
+    AT_ONCE,
+    QUICK_RETRIES,
+    TWO_ROUTERS,
+    import_and_start,
+    many_nodes,
+    run,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -46,22 +53,22 @@ def worker(simulator, request):
     simulator.admin.remove(name)
 
 
-def client(worker, patience=HASTY):
+def client(worker, patience=QUICK_RETRIES):
     return CmlClient(worker, patience=patience)
 
 
 @pytest.mark.parametrize("worker", ["2.9", "2.10"], indirect=True)
 def test_a_lab_from_import_to_removal(simulator, worker):
-    async def go():
+    async def scenario():
         async with client(worker) as cml:
-            lab_id = await started(cml)
+            lab_id = await import_and_start(cml)
             observation = await observe_lab(cml, lab_id)
             await cml.stop_lab(lab_id)
             await cml.wipe_lab(lab_id)
             await cml.delete_lab(lab_id)
             return observation
 
-    observation = run(go())
+    observation = run(scenario())
     assert observation.is_complete
     assert observation.observed_ports == {"R1_serial": 5001, "R1_pat": 2022, "R2_serial": 5002}
     assert simulator.admin.controllers()[worker.name]["labs"] == {}
@@ -70,14 +77,14 @@ def test_a_lab_from_import_to_removal(simulator, worker):
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("part", PARTS)
 def test_an_observation_reports_which_call_failed(simulator, worker, part, fault):
-    async def go():
+    async def scenario():
         async with client(worker) as cml:
-            lab_id = await started(cml)
-            given = Fault.from_dict({**FAULTS[fault].to_dict(), "path": PARTS[part], "method": "GET"})
-            await asyncio.to_thread(simulator.admin.fail, worker.name, given)
+            lab_id = await import_and_start(cml)
+            injected = Fault.from_dict({**FAULTS[fault].to_dict(), "path": PARTS[part], "method": "GET"})
+            await asyncio.to_thread(simulator.admin.fail, worker.name, injected)
             return await observe_lab(cml, lab_id, deadline=1.0)
 
-    observation = run(go())
+    observation = run(scenario())
     assert [error.part for error in observation.errors] == [part]
     assert observation.incomplete
     json.dumps(observation.to_dict(), allow_nan=False)
@@ -86,77 +93,77 @@ def test_an_observation_reports_which_call_failed(simulator, worker, part, fault
 def test_a_broken_connection_is_retried_for_idempotent_calls(simulator, worker):
     simulator.admin.fail(worker.name, Fault(FaultKind.DROP, path="^/labs$", times=2))
 
-    async def go():
+    async def scenario():
         async with client(worker) as cml:
             return await cml.labs()
 
-    assert run(go()) == ()
+    assert run(scenario()) == ()
 
 
 def test_an_import_whose_response_is_lost_is_executed_once_and_can_be_found(simulator, worker):
     simulator.admin.fail(worker.name, Fault(FaultKind.DROP, path="/import", times=1, executed=True))
 
-    async def go():
+    async def scenario():
         async with client(worker) as cml:
             with pytest.raises(CmlUnreachable, match="import: "):
                 await cml.import_lab(TWO_ROUTERS, title="session 7")
             return [(await cml.lab(lab)).title for lab in await cml.labs()]
 
-    assert run(go()) == ["session 7"]
+    assert run(scenario()) == ["session 7"]
 
 
 def test_a_start_whose_response_is_lost_is_retried_safely(simulator, worker):
     simulator.admin.fail(worker.name, Fault(FaultKind.DROP, path="/start$", times=1, executed=True))
 
-    async def go():
+    async def scenario():
         async with client(worker) as cml:
-            return await cml.lab_state(await started(cml))
+            return await cml.lab_state(await import_and_start(cml))
 
-    assert run(go()) == "STARTED"
+    assert run(scenario()) == "STARTED"
 
 
 @pytest.mark.parametrize("worker", ["2.9"], indirect=True)
 def test_interfaces_of_many_nodes_are_requested_with_limited_concurrency(worker):
-    async def go():
+    async def scenario():
         async with client(worker) as cml:
-            lab_id = await started(cml, many_nodes(50))
-            in_flight, most = 0, 0
-            ask = cml.get_node_interfaces
+            lab_id = await import_and_start(cml, many_nodes(50))
+            in_flight, highest = 0, 0
+            get_node_interfaces = cml.get_node_interfaces
 
-            async def counted(*args):
-                nonlocal in_flight, most
+            async def count_in_flight(*args):
+                nonlocal in_flight, highest
                 in_flight += 1
-                most = max(most, in_flight)
+                highest = max(highest, in_flight)
                 try:
-                    return await ask(*args)
+                    return await get_node_interfaces(*args)
                 finally:
                     in_flight -= 1
 
-            cml.get_node_interfaces = counted
+            cml.get_node_interfaces = count_in_flight
             observation = await observe_lab(cml, lab_id)
-            return most, observation.is_complete
+            return highest, observation.is_complete
 
-    most, complete = run(go())
-    assert 2 <= most <= 8
-    assert complete
+    highest, is_complete = run(scenario())
+    assert 2 <= highest <= 8
+    assert is_complete
 
 
 def test_many_labs_are_observed_concurrently(worker):
-    async def go():
+    async def scenario():
         async with client(worker, RetryPolicy()) as cml:
-            labs = [await started(cml, title=f"lab {number}") for number in range(10)]
+            labs = [await import_and_start(cml, title=f"lab {number}") for number in range(10)]
             return await asyncio.gather(*(observe_lab(cml, lab) for lab in labs))
 
-    assert all(observation.is_complete for observation in run(go()))
+    assert all(observation.is_complete for observation in run(scenario()))
 
 
 def test_a_terminated_worker_yields_no_data(simulator, worker):
-    async def go():
+    async def scenario():
         async with client(worker) as cml:
-            lab_id = await started(cml)
+            lab_id = await import_and_start(cml)
             await asyncio.to_thread(simulator.admin.remove, worker.name)
             return await observe_lab(cml, lab_id)
 
-    observation = run(go())
+    observation = run(scenario())
     assert (observation.nodes, observation.total_cpu_cores) == ((), None)
     assert len(observation.errors) == 4

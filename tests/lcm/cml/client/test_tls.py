@@ -11,7 +11,7 @@ from lcm.cml.client.endpoint import CmlEndpoint
 from lcm.cml.client.errors import CmlUnreachable
 from lcm.cml.simulator import SimulatorProcess
 from tests.support.certificates import make_certificate
-from tests.support.cml_environment import HASTY, run
+from tests.support.cml_environment import QUICK_RETRIES, run
 
 pytestmark = pytest.mark.integration
 
@@ -35,12 +35,12 @@ def fingerprint(certificate):
 
 
 def labs_of(address, **trust):
-    async def go():
+    async def scenario():
         worker = CmlEndpoint("w1", address, "admin", "simulated", **trust)
-        async with CmlClient(worker, patience=HASTY) as cml:
+        async with CmlClient(worker, patience=QUICK_RETRIES) as cml:
             return await cml.labs()
 
-    return run(go())
+    return run(scenario())
 
 
 def test_a_worker_is_trusted_by_its_authority(address, certificate):

@@ -18,34 +18,34 @@ from lcm.cml.observation.model import (
     PoolUsage,
     ResourceObservation,
 )
-from tests.support.cml_lab_responses import answers, observed
+from tests.support.cml_lab_responses import lab_responses, observation_from
 
 texts = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\x00"), max_size=20)
-wholes = st.integers(0, 10**5)
+integers = st.integers(0, 10**5)
 decimals = st.decimals(0, 10**5, places=3, allow_nan=False, allow_infinity=False)
 ports = st.dictionaries(texts.filter(bool), st.integers(1, 65_535), max_size=3)
 
 
-def maybe(strategy):
+def optional(strategy):
     return st.none() | strategy
 
 
 STRATEGIES = {
     "str": texts,
-    "str | None": maybe(texts),
-    "int | None": maybe(wholes),
-    "bool | None": maybe(st.booleans()),
-    "Decimal | None": maybe(decimals),
+    "str | None": optional(texts),
+    "int | None": optional(integers),
+    "bool | None": optional(st.booleans()),
+    "Decimal | None": optional(decimals),
     "datetime": st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-5))])),
     "tuple[str, ...]": st.lists(texts, max_size=3).map(tuple),
-    "tuple[str, ...] | None": maybe(st.lists(texts, max_size=3).map(tuple)),
+    "tuple[str, ...] | None": optional(st.lists(texts, max_size=3).map(tuple)),
     "dict[str, int]": ports,
-    "dict[str, int] | None": maybe(ports),
-    "dict[str, object] | None": maybe(st.dictionaries(texts, wholes, max_size=3)),
+    "dict[str, int] | None": optional(ports),
+    "dict[str, object] | None": optional(st.dictionaries(texts, integers, max_size=3)),
 }
 
 
-def built(record):
+def record_strategy(record):
     """Return a strategy for a record by the types of its fields."""
     known = {each.name: STRATEGIES[each.type] for each in fields(record) if each.name != "observer"}
     if record is ResourceObservation:
@@ -53,33 +53,35 @@ def built(record):
     return st.builds(record, **known)
 
 
-STRATEGIES["tuple[InterfaceObservation, ...] | None"] = maybe(
-    st.lists(built(InterfaceObservation), max_size=2).map(tuple)
+STRATEGIES["tuple[InterfaceObservation, ...] | None"] = optional(
+    st.lists(record_strategy(InterfaceObservation), max_size=2).map(tuple)
 )
-STRATEGIES["tuple[NodeObservation, ...]"] = st.lists(built(NodeObservation), max_size=2).map(tuple)
-STRATEGIES["tuple[PoolUsage, ...] | None"] = maybe(st.lists(built(PoolUsage), max_size=2).map(tuple))
-STRATEGIES["tuple[MissingPart, ...]"] = st.lists(built(MissingPart), max_size=2).map(tuple)
+STRATEGIES["tuple[NodeObservation, ...]"] = st.lists(record_strategy(NodeObservation), max_size=2).map(tuple)
+STRATEGIES["tuple[PoolUsage, ...] | None"] = optional(
+    st.lists(record_strategy(PoolUsage), max_size=2).map(tuple)
+)
+STRATEGIES["tuple[MissingPart, ...]"] = st.lists(record_strategy(MissingPart), max_size=2).map(tuple)
 
 
-@given(built(ResourceObservation))
+@given(record_strategy(ResourceObservation))
 def test_the_json_form_round_trips(observation):
     stored = json.loads(json.dumps(observation.to_dict(), allow_nan=False))
     assert ResourceObservation.from_dict(stored) == observation
 
 
 def test_decimals_are_text_times_iso_8601_and_tuples_lists():
-    form = observed(answers()).to_dict()
+    form = observation_from(lab_responses()).to_dict()
     assert form["total_cpu_cores"] == "2.00"
     assert form["observed_at"] == "2026-03-01T12:00:00+00:00"
     assert form["nodes"][0]["interfaces"][0]["ip4"] == ["10.0.0.1"]
     assert form["errors"] == form["incomplete"] == []
 
 
-LEAST = {"observed_at": "2026-03-01T12:00:00Z", "observer": "manual"}
+MINIMUM = {"observed_at": "2026-03-01T12:00:00Z", "observer": "manual"}
 
 
 def test_only_the_time_and_the_observer_are_required():
-    observation = ResourceObservation.from_dict(LEAST)
+    observation = ResourceObservation.from_dict(MINIMUM)
     assert observation == ResourceObservation(datetime(2026, 3, 1, 12, tzinfo=UTC), "manual")
     assert (observation.total_cpu_cores, observation.nodes, observation.observed_ports) == (None, (), None)
 
@@ -123,7 +125,7 @@ def test_only_the_time_and_the_observer_are_required():
     ],
 )
 def test_an_invalid_value_is_rejected_with_its_path(place, value, path):
-    form = copy.deepcopy(observed(answers()).to_dict())
+    form = copy.deepcopy(observation_from(lab_responses()).to_dict())
     *outer, last = place
     holder = form
     for key in outer:
@@ -142,6 +144,6 @@ def test_a_value_that_is_not_an_object_is_rejected(value):
 
 @pytest.mark.parametrize("written", ["1.5", 1.5, "1.50"])
 def test_decimals_are_accepted_as_text_or_number(written):
-    assert ResourceObservation.from_dict({**LEAST, "total_cpu_cores": written}).total_cpu_cores == Decimal(
+    assert ResourceObservation.from_dict({**MINIMUM, "total_cpu_cores": written}).total_cpu_cores == Decimal(
         "1.5"
     )

@@ -7,7 +7,7 @@ from lcm.cml.observation.merge import merge_observations
 from lcm.cml.observation.model import MissingPart, NodeObservation, PoolUsage, ResourceObservation
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-WHY = MissingPart("nodes", "no answer")
+MISSING = MissingPart("nodes", "no answer")
 
 
 def lab(key, **fields):
@@ -51,10 +51,10 @@ def test_values_are_summed_or_combined():
 
 
 def test_a_value_unknown_in_one_part_is_incomplete():
-    blind = lab("b", incomplete=("total_memory_mb",), errors=(WHY,))
-    merged = merge_observations([lab("a", total_memory_mb=512), blind])
+    without_memory = lab("b", incomplete=("total_memory_mb",), errors=(MISSING,))
+    merged = merge_observations([lab("a", total_memory_mb=512), without_memory])
     assert (merged.total_memory_mb, merged.used_memory_mb) == (512, None)
-    assert (merged.incomplete, merged.errors) == (("total_memory_mb",), (WHY,))
+    assert (merged.incomplete, merged.errors) == (("total_memory_mb",), (MISSING,))
 
 
 def test_a_value_that_only_some_parts_have_is_incomplete():

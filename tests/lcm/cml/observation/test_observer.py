@@ -13,8 +13,8 @@ from lcm.cml.observation.observer import observe_lab
 from lcm.cml.observation.summary import NODE_FIELDS, USED
 from lcm.cml.simulator import Fault, FaultKind
 from lcm.cml.simulator.edits import Edit
-from tests.support.cml_environment import Worked, many_nodes, run, simulated, started
-from tests.support.cml_lab_responses import CONNECTOR, NOW, ROUTER, SERVER, answers, observed
+from tests.support.cml_environment import RecordingClient, import_and_start, make_simulator, many_nodes, run
+from tests.support.cml_lab_responses import CONNECTOR, NOW, ROUTER, SERVER, lab_responses, observation_from
 from tests.support.fake_cml import status
 
 EMPTY_STATS = {"nodes": {}, "links": {}}
@@ -22,14 +22,14 @@ EMPTY_STATS = {"nodes": {}, "links": {}}
 
 def node(**changed):
     """Return a router with changed values; `live` replaces operational values."""
-    made = copy.deepcopy(ROUTER)
+    router = copy.deepcopy(ROUTER)
     live = changed.pop("live", {})
-    made["operational"] = None if live is None else {**made["operational"], **live}
-    return {**made, **changed}
+    router["operational"] = None if live is None else {**router["operational"], **live}
+    return {**router, **changed}
 
 
 def test_a_complete_lab_is_counted_exactly():
-    observation = observed(answers())
+    observation = observation_from(lab_responses())
     assert (observation.observed_at, observation.observer, observation.controller) == (
         NOW,
         "lablet-controller",
@@ -55,7 +55,7 @@ def test_a_complete_lab_is_counted_exactly():
 
 
 def test_a_node_has_its_values_ports_and_interfaces():
-    router = observed(answers()).nodes[0]
+    router = observation_from(lab_responses()).nodes[0]
     assert (router.cpus, router.cpu_limit, router.cpu_cores) == (2, 50, Decimal("1.00"))
     assert (router.ram_mb, router.storage_mb) == (3072, 10 * 1024)
     assert (router.cpu_usage_percent, router.used_cpu_cores) == (Decimal("100.18"), Decimal("2.004"))
@@ -70,10 +70,10 @@ def test_a_node_has_its_values_ports_and_interfaces():
 
 
 def test_no_addresses_are_empty_and_unknown_addresses_are_none():
-    assert observed(answers()).nodes[1].interfaces[0].ip4 == ()
-    assert observed(answers(layer3_addresses=status(500))).nodes[1].interfaces[0].ip4 is None
-    assert observed(answers()).nodes[2].interfaces == ()
-    assert observed(answers(interfaces=status(500))).nodes[2].interfaces is None
+    assert observation_from(lab_responses()).nodes[1].interfaces[0].ip4 == ()
+    assert observation_from(lab_responses(layer3_addresses=status(500))).nodes[1].interfaces[0].ip4 is None
+    assert observation_from(lab_responses()).nodes[2].interfaces == ()
+    assert observation_from(lab_responses(interfaces=status(500))).nodes[2].interfaces is None
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_no_addresses_are_empty_and_unknown_addresses_are_none():
     ],
 )
 def test_cores_are_cpus_times_the_limit_in_percent(changed, cores):
-    observation = observed(answers(nodes=[node(**changed)]))
+    observation = observation_from(lab_responses(nodes=[node(**changed)]))
     assert observation.total_cpu_cores == Decimal(cores)
 
 
@@ -106,7 +106,7 @@ def test_cores_are_cpus_times_the_limit_in_percent(changed, cores):
     ],
 )
 def test_a_missing_value_is_none_and_never_zero(changed, figure, total):
-    observation = observed(answers(nodes=[node(**changed), SERVER]))
+    observation = observation_from(lab_responses(nodes=[node(**changed), SERVER]))
     assert getattr(observation.nodes[0], figure) is None
     assert getattr(observation, total) == getattr(observation.nodes[1], figure)
     assert total in observation.incomplete
@@ -115,7 +115,7 @@ def test_a_missing_value_is_none_and_never_zero(changed, figure, total):
 
 def test_a_stopped_node_is_counted_and_named():
     stopped = node(live=None, state="STOPPED")
-    observation = observed(answers(nodes=[stopped, SERVER]))
+    observation = observation_from(lab_responses(nodes=[stopped, SERVER]))
     assert (observation.actual_node_count, observation.total_memory_mb) == (2, 2048)
     assert set(observation.incomplete) >= {"total_cpu_cores", "total_memory_mb", "total_storage_mb"}
     assert "the node is STOPPED" in observation.errors[0].message
@@ -123,7 +123,7 @@ def test_a_stopped_node_is_counted_and_named():
 
 
 def test_a_total_without_values_is_none():
-    observation = observed(answers(nodes=[node(live=None)]))
+    observation = observation_from(lab_responses(nodes=[node(live=None)]))
     assert (observation.total_cpu_cores, observation.total_memory_mb, observation.total_storage_mb) == (
         None,
         None,
@@ -132,7 +132,7 @@ def test_a_total_without_values_is_none():
 
 
 def test_an_empty_lab_uses_nothing():
-    observation = observed(answers(nodes=[], simulation_stats=EMPTY_STATS))
+    observation = observation_from(lab_responses(nodes=[], simulation_stats=EMPTY_STATS))
     assert (observation.actual_node_count, observation.total_memory_mb, observation.observed_ports) == (
         0,
         0,
@@ -143,7 +143,7 @@ def test_an_empty_lab_uses_nothing():
 
 def test_usage_unsupported_by_the_version_is_none_and_complete():
     stats = {"nodes": {"n1": {"cpu_usage": 1}, "n2": {"cpu_usage": 2}}, "links": {}}
-    observation = observed(answers(simulation_stats=stats))
+    observation = observation_from(lab_responses(simulation_stats=stats))
     assert (observation.used_memory_mb, observation.used_storage_mb) == (None, None)
     assert observation.used_cpu_cores == Decimal("0.040")
     assert observation.is_complete
@@ -151,7 +151,7 @@ def test_usage_unsupported_by_the_version_is_none_and_complete():
 
 def test_usage_of_only_some_nodes_is_incomplete():
     stats = {"nodes": {"n1": {"cpu_usage": 1, "ram_usage": 10}}, "links": {}}
-    observation = observed(answers(simulation_stats=stats))
+    observation = observation_from(lab_responses(simulation_stats=stats))
     assert observation.used_memory_mb == 307
     assert observation.incomplete == ("used_cpu_cores", "used_memory_mb")
     assert {error.part for error in observation.errors} == {
@@ -163,7 +163,7 @@ def test_usage_of_only_some_nodes_is_incomplete():
 @pytest.mark.parametrize("value", ["12", None, True, -3, [], {}, 1e300])
 def test_usage_that_is_not_a_number_is_unknown(value):
     stats = {"nodes": {"n1": {"cpu_usage": value}, "n2": {"cpu_usage": 50}}, "links": {}}
-    observation = observed(answers(simulation_stats=stats))
+    observation = observation_from(lab_responses(simulation_stats=stats))
     assert observation.nodes[0].used_cpu_cores is None
     assert (observation.used_cpu_cores, "used_cpu_cores" in observation.incomplete) == (
         Decimal("0.500"),
@@ -184,7 +184,7 @@ BROKEN = [status(500, "Oops"), b'{"half', b"null", b'"text"', b"7", httpx.Respon
 @pytest.mark.parametrize(("part", "fields"), PARTS_AND_FIELDS)
 @pytest.mark.parametrize("broken", BROKEN, ids=str)
 def test_a_failed_part_is_missing_with_its_reason_and_other_parts_are_present(part, fields, broken):
-    observation = observed(answers(**{part: broken}))
+    observation = observation_from(lab_responses(**{part: broken}))
     assert observation.incomplete == fields
     assert [(error.part, error.message.startswith("w1: ")) for error in observation.errors] == [(part, True)]
     assert (observation.total_memory_mb is None) is (part == "nodes")
@@ -193,13 +193,13 @@ def test_a_failed_part_is_missing_with_its_reason_and_other_parts_are_present(pa
 
 
 def test_licences_and_storage_of_resource_pools_are_recorded():
-    (pool,) = observed(answers()).resource_pool_usage
+    (pool,) = observation_from(lab_responses()).resource_pool_usage
     assert pool == PoolUsage("p1", "pool", 2, 20, 26 * 1024, None)
 
 
 @pytest.mark.parametrize("refusal", [403, 404, 405])
 def test_a_worker_without_resource_pools_is_observed_completely(refusal):
-    observation = observed(answers(resource_pool_usage=status(refusal)))
+    observation = observation_from(lab_responses(resource_pool_usage=status(refusal)))
     assert (observation.resource_pool_usage, observation.total_memory_mb, observation.is_complete) == (
         None,
         5120,
@@ -208,7 +208,7 @@ def test_a_worker_without_resource_pools_is_observed_completely(refusal):
 
 
 def test_without_nodes_their_totals_are_none():
-    observation = observed(answers(nodes=status(500)))
+    observation = observation_from(lab_responses(nodes=status(500)))
     assert (
         observation.nodes,
         observation.actual_node_count,
@@ -224,7 +224,7 @@ def test_without_nodes_their_totals_are_none():
 
 
 def test_a_failed_log_in_is_the_reason_of_every_missing_part():
-    observation = observed(answers(authenticate=status(403, "Authentication failed!")))
+    observation = observation_from(lab_responses(authenticate=status(403, "Authentication failed!")))
     assert {error.part for error in observation.errors} == {
         "nodes",
         "interfaces",
@@ -236,14 +236,14 @@ def test_a_failed_log_in_is_the_reason_of_every_missing_part():
 
 
 def test_unreadable_entries_are_counted_and_named():
-    observation = observed(answers(nodes=[ROUTER, "n2", {"label": "no id"}, SERVER]))
+    observation = observation_from(lab_responses(nodes=[ROUTER, "n2", {"label": "no id"}, SERVER]))
     assert (len(observation.nodes), observation.actual_node_count) == (2, 4)
     assert [error.part for error in observation.errors] == ["nodes[1]", "nodes[2]"]
     assert set(observation.incomplete) == set(NODE_FIELDS)
 
 
 def test_only_unreadable_entries_give_a_count_and_no_totals():
-    observation = observed(answers(nodes=["n1", "n2"]))
+    observation = observation_from(lab_responses(nodes=["n1", "n2"]))
     assert (observation.actual_node_count, observation.total_memory_mb, observation.observed_ports) == (
         2,
         None,
@@ -252,7 +252,9 @@ def test_only_unreadable_entries_give_a_count_and_no_totals():
 
 
 def test_a_malformed_tag_is_reported_and_other_ports_are_observed():
-    observation = observed(answers(nodes=[node(tags=["serial:", "serial:5041", "http://x", "vnc:99999"])]))
+    observation = observation_from(
+        lab_responses(nodes=[node(tags=["serial:", "serial:5041", "http://x", "vnc:99999"])])
+    )
     assert observation.observed_ports == {"R1_serial": 5041}
     assert observation.incomplete == ("observed_ports",)
     assert [error.part for error in observation.errors] == ["nodes[R1].tags"] * 2
@@ -260,19 +262,19 @@ def test_a_malformed_tag_is_reported_and_other_ports_are_observed():
 
 def test_ports_of_two_nodes_with_the_same_label_have_unique_names():
     same_label = [node(tags=["serial:1001"]), node(id="n9", tags=["serial:1002"])]
-    observation = observed(answers(nodes=same_label, simulation_stats=EMPTY_STATS))
+    observation = observation_from(lab_responses(nodes=same_label, simulation_stats=EMPTY_STATS))
     assert observation.observed_ports == {"R1_serial": 1001, "R1_serial_2": 1002}
     assert [each.ports for each in observation.nodes] == [{"R1_serial": 1001}, {"R1_serial_2": 1002}]
 
 
 def test_the_list_of_errors_is_truncated_with_a_notice():
-    observation = observed(answers(nodes=[7] * 500))
+    observation = observation_from(lab_responses(nodes=[7] * 500))
     assert len(observation.errors) == 101
     assert observation.errors[-1].message.startswith("Only the first 100")
 
 
 def test_statistics_are_stored_as_numbers_by_id():
-    assert observed(answers()).simulation_stats == {
+    assert observation_from(lab_responses()).simulation_stats == {
         "nodes": {
             "n1": {"cpu_usage": 100.18, "ram_usage": 50, "disk_usage": 1400},
             "n2": {"cpu_usage": 2.5, "ram_usage": 25.5, "disk_usage": 2310.4},
@@ -282,32 +284,32 @@ def test_statistics_are_stored_as_numbers_by_id():
     }
 
 
-def observing(controller, deadline=10.0, topology=None):
-    async def go():
-        async with Worked(controller) as cml:
-            lab_id = await started(cml, **({"topology": topology} if topology else {}))
-            fresh = Worked(controller)
-            before = time.monotonic()
-            observation = await observe_lab(fresh, lab_id, deadline=deadline)
-            await fresh.aclose()
-            return observation, fresh.exchanges, time.monotonic() - before
+def observe_lab_of(controller, deadline=10.0, topology=None):
+    async def scenario():
+        async with RecordingClient(controller) as cml:
+            lab_id = await import_and_start(cml, **({"topology": topology} if topology else {}))
+            client = RecordingClient(controller)
+            start = time.monotonic()
+            observation = await observe_lab(client, lab_id, deadline=deadline)
+            await client.aclose()
+            return observation, client.exchanges, time.monotonic() - start
 
-    return run(go())
+    return run(scenario())
 
 
-@pytest.mark.parametrize(("version", "most"), [("2.10", 7), ("2.9", 56)])
-def test_a_lab_of_fifty_nodes_needs_few_calls(version, most):
-    observation, exchanges, _ = observing(simulated(version=version), topology=many_nodes(50))
+@pytest.mark.parametrize(("version", "maximum"), [("2.10", 7), ("2.9", 56)])
+def test_a_lab_of_fifty_nodes_needs_few_calls(version, maximum):
+    observation, exchanges, _ = observe_lab_of(make_simulator(version=version), topology=many_nodes(50))
     assert observation.actual_node_count == len(observation.observed_ports) == 50
     assert all(len(each.interfaces) == 1 for each in observation.nodes)
     assert observation.is_complete
-    assert len(exchanges) <= most
+    assert len(exchanges) <= maximum
     assert {result for _, result in exchanges} == {"200"}
 
 
 def test_calls_run_in_parallel():
-    controller = simulated(latency_seconds=0.5)
-    _, exchanges, seconds = observing(controller)
+    controller = make_simulator(latency_seconds=0.5)
+    _, exchanges, seconds = observe_lab_of(controller)
     assert len(exchanges) == 7
     # Log-in, version, and then all other calls in parallel: three times the latency instead of seven.
     assert seconds < 2.75
@@ -319,35 +321,35 @@ def test_calls_run_in_parallel():
     ["/nodes$", "interfaces$", "layer3_addresses", "simulation_stats", "resource_pool_usage", "labs/.*/"],
 )
 def test_the_deadline_ends_an_observation_with_partial_data(version, part):
-    controller = simulated(version=version)
+    controller = make_simulator(version=version)
     controller.fail(Fault(FaultKind.LATENCY, path=part, seconds=60, skip=0 if part != "labs/.*/" else 1))
-    observation, _, seconds = observing(controller, deadline=0.5)
+    observation, _, seconds = observe_lab_of(controller, deadline=0.5)
     assert seconds < 3
     assert any("within the observation deadline of 0.5 s" in error.message for error in observation.errors)
     assert isinstance(observation, ResourceObservation)
 
 
 def test_failed_interfaces_of_one_node_affect_only_that_node():
-    controller = simulated(version="2.9")
+    controller = make_simulator(version="2.9")
     controller.fail(Fault(FaultKind.STATUS, path="interfaces$", status=500, times=1))
-    observation, _, _ = observing(controller)
+    observation, _, _ = observe_lab_of(controller)
     assert [each.interfaces is None for each in observation.nodes].count(True) == 1
     assert [error.part for error in observation.errors] == ["nodes[R1].interfaces"]
     assert observation.incomplete == ("nodes",)
 
 
 def test_edits_of_a_running_lab_are_observed():
-    controller = simulated()
+    controller = make_simulator()
 
-    async def go():
-        async with Worked(controller) as cml:
-            lab_id = await started(cml)
+    async def scenario():
+        async with RecordingClient(controller) as cml:
+            lab_id = await import_and_start(cml)
             before = await observe_lab(cml, lab_id)
             for edit in (Edit.ADD_NODE, Edit.CHANGE_PORT, Edit.OVERUSE):
                 controller.edit(lab_id, edit)
             return before, await observe_lab(cml, lab_id)
 
-    before, after = run(go())
+    before, after = run(scenario())
     assert before.observed_ports == {"R1_serial": 5001, "R1_pat": 2022, "R2_serial": 5002}
     assert after.observed_ports == {
         "R1_serial": 6001,
@@ -361,22 +363,22 @@ def test_edits_of_a_running_lab_are_observed():
 
 
 def test_cancellation_leaves_no_tasks_running():
-    controller = simulated()
+    controller = make_simulator()
     controller.fail(Fault(FaultKind.LATENCY, path="labs/.*/", seconds=60, skip=1))
 
-    async def go():
-        async with Worked(controller) as cml:
-            lab_id = await started(cml)
+    async def scenario():
+        async with RecordingClient(controller) as cml:
+            lab_id = await import_and_start(cml)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.1):
                     await observe_lab(cml, lab_id)
             return len(asyncio.all_tasks())
 
-    assert run(go()) == 1
+    assert run(scenario()) == 1
 
 
 def test_connectors_are_listed_and_use_nothing():
-    observation = observed(answers(nodes=[CONNECTOR], simulation_stats=EMPTY_STATS))
+    observation = observation_from(lab_responses(nodes=[CONNECTOR], simulation_stats=EMPTY_STATS))
     assert (observation.actual_node_count, observation.total_cpu_cores, observation.total_memory_mb) == (
         1,
         Decimal(0),

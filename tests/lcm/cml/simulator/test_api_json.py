@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.cml_environment import TWO_ROUTERS, Clock, simulated
+from tests.support.cml_environment import TWO_ROUTERS, Clock, make_simulator
 from tests.support.simulator_client import SimulatorClient, error
 
 LAB = {
@@ -81,31 +81,31 @@ pytestmark = pytest.mark.parametrize("version", ["2.9", "2.10"])
 
 
 @pytest.fixture
-def ask(version):
+def client(version):
     clock = Clock()
-    ask = SimulatorClient(simulated(clock, version=version))
-    ask.lab = ask.imported(TWO_ROUTERS)
-    ask("PUT", f"/labs/{ask.lab}/start")
-    clock.pass_seconds(60)
-    return ask
+    client = SimulatorClient(make_simulator(clock, version=version))
+    client.lab = client.import_lab(TWO_ROUTERS)
+    client("PUT", f"/labs/{client.lab}/start")
+    clock.advance(60)
+    return client
 
 
-def test_a_lab(ask):
-    lab = ask.get(f"/labs/{ask.lab}")
+def test_a_lab(client):
+    lab = client.get(f"/labs/{client.lab}")
     assert set(lab) == LAB
     assert lab["effective_permissions"] == ["lab_view", "lab_admin", "lab_exec", "lab_edit"]
 
 
-def test_nodes(ask, version):
-    for node in ask.get(f"/labs/{ask.lab}/nodes", data="true", operational="true"):
+def test_nodes(client, version):
+    for node in client.get(f"/labs/{client.lab}/nodes", data="true", operational="true"):
         assert set(node) == NODE[version]
         assert set(node["operational"]) == OPERATIONAL
         assert node["boot_progress"] == "Booted"
 
 
-def test_a_stopped_node(ask, version):
-    lab = ask.imported(TWO_ROUTERS)
-    node = ask.get(f"/labs/{lab}/nodes", data="true", operational="true")[0]
+def test_a_stopped_node(client, version):
+    lab = client.import_lab(TWO_ROUTERS)
+    node = client.get(f"/labs/{lab}/nodes", data="true", operational="true")[0]
     assert set(node) == NODE[version]
     assert (node["state"], node["boot_progress"], node["operational"]) == (
         "DEFINED_ON_CORE",
@@ -116,33 +116,33 @@ def test_a_stopped_node(ask, version):
         assert (node["compute_id"], node["vnc_key"], node["serial_consoles"]) == (None, None, [])
 
 
-def test_interfaces(ask):
-    node = ask.get(f"/labs/{ask.lab}/nodes")[1]
-    (interface,) = ask.get(f"/labs/{ask.lab}/nodes/{node}/interfaces", data="true", operational="true")
+def test_interfaces(client):
+    node = client.get(f"/labs/{client.lab}/nodes")[1]
+    (interface,) = client.get(f"/labs/{client.lab}/nodes/{node}/interfaces", data="true", operational="true")
     assert set(interface) == INTERFACE
     assert set(interface["operational"]) == {"device_name", "mac_address", "dst_udp_port", "src_udp_port"}
     assert interface["mac_address"] is None
     assert (interface["type"], interface["slot"], interface["is_connected"]) == ("physical", 0, True)
 
 
-def test_operational_values_are_only_returned_on_request(ask):
-    node = ask.get(f"/labs/{ask.lab}/nodes")[1]
-    (interface,) = ask.get(f"/labs/{ask.lab}/nodes/{node}/interfaces", data="true")
+def test_operational_values_are_only_returned_on_request(client):
+    node = client.get(f"/labs/{client.lab}/nodes")[1]
+    (interface,) = client.get(f"/labs/{client.lab}/nodes/{node}/interfaces", data="true")
     assert set(interface) == INTERFACE - {"operational"}
-    assert ask.get(f"/labs/{ask.lab}/nodes/{node}")["operational"] is None
+    assert client.get(f"/labs/{client.lab}/nodes/{node}")["operational"] is None
 
 
-def test_one_interface_of_a_lab(ask):
-    node = ask.get(f"/labs/{ask.lab}/nodes")[1]
-    (listed,) = ask.get(f"/labs/{ask.lab}/nodes/{node}/interfaces", data="true", operational="true")
-    path = f"/labs/{ask.lab}/interfaces/{listed['id']}"
-    assert ask.get(path, operational="true") == listed
-    assert set(ask.get(path)) == INTERFACE - {"operational"}
-    assert error(ask("GET", f"/labs/{ask.lab}/interfaces/none")) == (404, "Interface not found: none")
+def test_one_interface_of_a_lab(client):
+    node = client.get(f"/labs/{client.lab}/nodes")[1]
+    (listed,) = client.get(f"/labs/{client.lab}/nodes/{node}/interfaces", data="true", operational="true")
+    path = f"/labs/{client.lab}/interfaces/{listed['id']}"
+    assert client.get(path, operational="true") == listed
+    assert set(client.get(path)) == INTERFACE - {"operational"}
+    assert error(client("GET", f"/labs/{client.lab}/interfaces/none")) == (404, "Interface not found: none")
 
 
-def test_statistics(ask, version):
-    stats = ask.get(f"/labs/{ask.lab}/simulation_stats")
+def test_statistics(client, version):
+    stats = client.get(f"/labs/{client.lab}/simulation_stats")
     router, _, connector = stats["nodes"].values()
     assert set(router) == STATISTICS[version]
     assert set(connector) == ({"times"} if version == "2.9" else {"times", "is_running"})
@@ -151,25 +151,25 @@ def test_statistics(ask, version):
     assert set(link) == {"readbytes", "readpackets", "writebytes", "writepackets", "drops"}
 
 
-def test_addresses_are_keyed_by_node_and_mac(ask):
-    for node in ask.get(f"/labs/{ask.lab}/layer3_addresses").values():
+def test_addresses_are_keyed_by_node_and_mac(client):
+    for node in client.get(f"/labs/{client.lab}/layer3_addresses").values():
         assert set(node) == {"name", "interfaces"}
         for mac, interface in node["interfaces"].items():
             assert mac.count(":") == 5
             assert set(interface) == {"id", "label", "ip4", "ip6"}
 
 
-def test_element_states(ask):
-    states = ask.get(f"/labs/{ask.lab}/lab_element_state")
+def test_element_states(client):
+    states = client.get(f"/labs/{client.lab}/lab_element_state")
     assert set(states) == {"nodes", "links", "interfaces"}
     assert [len(states[kind]) for kind in ("nodes", "links", "interfaces")] == [3, 1, 4]
 
 
-def test_the_controller(ask, version):
-    information = ask.get("/system_information")
+def test_the_controller(client, version):
+    information = client.get("/system_information")
     assert set(information) == {"version", "ready", "allow_ssh_pubkey_auth", "oui"}
     assert information["version"].startswith(f"{version}.")
-    stats = ask.get("/system_stats")
+    stats = client.get("/system_stats")
     assert set(stats) == {"computes", "all", "controller"}
     (compute,) = stats["computes"].values()
     assert set(compute) == {"hostname", "is_controller", "stats"}
@@ -185,24 +185,24 @@ def test_the_controller(ask, version):
     }
 
 
-def test_resource_pools(ask):
-    (pool,) = ask.get("/resource_pool_usage")
+def test_resource_pools(client):
+    (pool,) = client.get("/resource_pool_usage")
     assert set(pool) == {"id", "label", "description", "limit", "usage"}
     assert (
         set(pool["limit"])
         == set(pool["usage"])
         == {"licenses", "ram", "cpus", "disk_space", "external_connectors"}
     )
-    assert ask.get(f"/labs/{ask.lab}/resource_pools") == ask.get("/resource_pools") == [pool["id"]]
-    assert ask.get(f"/resource_pool_usage/{pool['id']}") == pool
-    assert error(ask("GET", "/resource_pool_usage/none")) == (404, "Resource pool not found: none")
+    assert client.get(f"/labs/{client.lab}/resource_pools") == client.get("/resource_pools") == [pool["id"]]
+    assert client.get(f"/resource_pool_usage/{pool['id']}") == pool
+    assert error(client("GET", "/resource_pool_usage/none")) == (404, "Resource pool not found: none")
 
 
-def test_health(ask):
-    health = ask.get("/system_health")
+def test_health(client):
+    health = client.get("/system_health")
     assert set(health) == {"valid", "computes", "is_licensed", "is_enterprise", "controller"}
     assert set(health["controller"]) == {"core_connected", "nodes_loaded", "images_loaded", "valid"}
-    (compute_id,) = ask.get("/system_stats")["computes"]
+    (compute_id,) = client.get("/system_stats")["computes"]
     assert set(health["computes"]) == {compute_id}
     assert set(health["computes"][compute_id]) == {
         "kvm_vmx_enabled",
@@ -221,18 +221,18 @@ def test_health(ask):
     }
 
 
-def test_a_token_is_a_bare_text_of_three_parts(ask):
+def test_a_token_is_a_bare_text_of_three_parts(client):
     body = {"username": "admin", "password": "simulated"}
-    token = json.loads(ask("POST", "/authenticate", body).body)
+    token = json.loads(client("POST", "/authenticate", body).body)
     assert token.count(".") == 2
-    assert ask("DELETE", "/logout").body == b"true"
-    assert ask("GET", "/labs").status == 401
+    assert client("DELETE", "/logout").body == b"true"
+    assert client("GET", "/labs").status == 401
 
 
-def test_the_authenticated_user(ask, version):
-    assert ask.get("/authok") == "OK"
-    (user,) = ask.get("/users")
-    reply = ask("GET", "/authentication")
+def test_the_authenticated_user(client, version):
+    assert client.get("/authok") == "OK"
+    (user,) = client.get("/users")
+    reply = client("GET", "/authentication")
     if version == "2.9":
         assert reply.status == 404
     else:

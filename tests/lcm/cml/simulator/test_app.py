@@ -13,13 +13,13 @@ def app():
     return SimulatorApp(SimulatedController(), SimulatedController("w1", ControllerOptions(version="2.9")))
 
 
-def ask(app, method, path, **more):
-    async def go():
+def send(app, method, path, **options):
+    async def exchange():
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://sim") as client:
-            return await client.request(method, path, **more)
+            return await client.request(method, path, **options)
 
-    return run(go())
+    return run(exchange())
 
 
 @pytest.mark.parametrize(
@@ -27,21 +27,21 @@ def ask(app, method, path, **more):
     [("/api/v0/system_information", "2.10"), ("/w1/api/v0/system_information", "2.9")],
 )
 def test_the_path_prefix_selects_the_controller(app, path, version):
-    assert ask(app, "GET", path).json()["version"].startswith(f"{version}.")
+    assert send(app, "GET", path).json()["version"].startswith(f"{version}.")
 
 
 @pytest.mark.parametrize("path", ["/", "/w2/api/v0/labs", "/w1", "/w1/labs", "/simulator/nothing"])
 def test_a_path_without_a_controller_is_404(app, path):
-    answer = ask(app, "GET", path)
-    assert (answer.status_code, answer.json()["code"]) == (404, 404)
+    response = send(app, "GET", path)
+    assert (response.status_code, response.json()["code"]) == (404, 404)
 
 
 def test_an_oversized_body_is_rejected(app):
-    assert ask(app, "POST", "/api/v0/import", content=b"x" * (MAX_BODY + 1)).status_code == 413
+    assert send(app, "POST", "/api/v0/import", content=b"x" * (MAX_BODY + 1)).status_code == 413
 
 
 def test_log_in_with_invalid_json_is_400(app):
-    assert ask(app, "POST", "/api/v0/authenticate", content=b"{").status_code == 400
+    assert send(app, "POST", "/api/v0/authenticate", content=b"{").status_code == 400
 
 
 def test_controllers_are_added_and_removed(app):
@@ -51,12 +51,12 @@ def test_controllers_are_added_and_removed(app):
 
 
 def test_the_administration_over_asgi(app):
-    put = ask(app, "PUT", "/simulator/controllers/w3", json={"seed": 3})
-    assert (put.status_code, put.json()["path"]) == (201, "/w3")
-    assert ask(app, "PUT", "/simulator/controllers/w3").status_code == 200
-    names = [each["name"] for each in ask(app, "GET", "/simulator/controllers").json()]
+    created = send(app, "PUT", "/simulator/controllers/w3", json={"seed": 3})
+    assert (created.status_code, created.json()["path"]) == (201, "/w3")
+    assert send(app, "PUT", "/simulator/controllers/w3").status_code == 200
+    names = [each["name"] for each in send(app, "GET", "/simulator/controllers").json()]
     assert names == ["", "w1", "w3"]
-    assert ask(app, "GET", "/simulator/controllers/w3").json()["options"]["seed"] == 3
-    assert ask(app, "PUT", "/simulator/controllers/w4", content=b"{").status_code == 400
-    assert ask(app, "DELETE", "/simulator/controllers/w3").status_code == 204
-    assert ask(app, "DELETE", "/simulator/controllers/w3").status_code == 404
+    assert send(app, "GET", "/simulator/controllers/w3").json()["options"]["seed"] == 3
+    assert send(app, "PUT", "/simulator/controllers/w4", content=b"{").status_code == 400
+    assert send(app, "DELETE", "/simulator/controllers/w3").status_code == 204
+    assert send(app, "DELETE", "/simulator/controllers/w3").status_code == 404

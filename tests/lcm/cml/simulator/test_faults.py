@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from lcm.cml.simulator import Fault, FaultKind, SimulatorApp
-from tests.support.cml_environment import TWO_ROUTERS, run, simulated
+from tests.support.cml_environment import TWO_ROUTERS, make_simulator, run
 
 BASE = "http://cml.test/api/v0/"
 
@@ -15,22 +15,22 @@ BASE = "http://cml.test/api/v0/"
 def responses_to(controller, *calls, body=b""):
     """Return the responses to calls of a logged-in user."""
 
-    async def go():
+    async def exchange():
         transport = httpx.ASGITransport(SimulatorApp(controller))
         token = controller.users.log_in({"username": "admin", "password": "simulated"}, controller.now)
         headers = {"Authorization": f"Bearer {token}"}
         async with httpx.AsyncClient(transport=transport, base_url=BASE, headers=headers) as client:
             return [await client.request(method, path, content=body) for method, path in calls]
 
-    return run(go())
+    return run(exchange())
 
 
-def statuses(controller, *calls, **more):
-    return [answer.status_code for answer in responses_to(controller, *calls, **more)]
+def statuses(controller, *calls, **options):
+    return [response.status_code for response in responses_to(controller, *calls, **options)]
 
 
 def test_a_status_fault_applies_to_matching_calls_the_given_number_of_times():
-    controller = simulated()
+    controller = make_simulator()
     controller.fail(Fault(FaultKind.STATUS, path="^/labs$", method="GET", skip=1, times=2, status=502))
     labs = ("GET", "labs")
     assert statuses(controller, labs, labs, ("GET", "system_information"), labs, labs) == [
@@ -44,7 +44,7 @@ def test_a_status_fault_applies_to_matching_calls_the_given_number_of_times():
 
 
 def test_a_failed_call_is_executed_only_if_the_fault_says_so():
-    controller = simulated()
+    controller = make_simulator()
     controller.fail(Fault(FaultKind.STATUS, path="/import", times=1))
     assert statuses(controller, ("POST", "import"), body=TWO_ROUTERS.encode()) == [503]
     assert len(controller.labs) == 0
@@ -54,13 +54,13 @@ def test_a_failed_call_is_executed_only_if_the_fault_says_so():
 
 
 def test_a_401_fault_invalidates_the_token():
-    controller = simulated()
+    controller = make_simulator()
     controller.fail(Fault(FaultKind.UNAUTHORIZED, skip=1, times=1))
     assert statuses(controller, *[("GET", "labs")] * 3) == [200, 401, 401]
 
 
 def test_a_truncate_fault_halves_the_json():
-    controller = simulated()
+    controller = make_simulator()
     controller.fail(Fault(FaultKind.TRUNCATE, path="system_information"))
     body = responses_to(controller, ("GET", "system_information"))[0].content
     with pytest.raises(ValueError):
@@ -68,7 +68,7 @@ def test_a_truncate_fault_halves_the_json():
 
 
 def test_fields_are_removed_at_any_depth():
-    controller = simulated()
+    controller = make_simulator()
     controller.fail(Fault(FaultKind.MISSING_FIELDS, fields=["total", "version"]))
     stats, information = responses_to(controller, ("GET", "system_stats"), ("GET", "system_information"))
     assert '"total"' not in stats.text
@@ -76,13 +76,13 @@ def test_fields_are_removed_at_any_depth():
 
 
 def test_a_response_is_replaced():
-    controller = simulated()
+    controller = make_simulator()
     controller.fail(Fault(FaultKind.REPLACE, path="labs", body="<html>"))
     assert responses_to(controller, ("GET", "labs"))[0].text == "<html>"
 
 
 def test_latency_adds_to_another_fault():
-    controller = simulated()
+    controller = make_simulator()
     controller.fail(Fault(FaultKind.LATENCY, seconds=0.05))
     controller.fail(Fault(FaultKind.STATUS, status=500))
     before = time.monotonic()

@@ -15,7 +15,7 @@ from lcm.cml.simulator.node_lifecycle import (
     BootPlan,
     NodeLifecycle,
 )
-from tests.support.cml_environment import TWO_ROUTERS, Clock, simulated
+from tests.support.cml_environment import TWO_ROUTERS, Clock, make_simulator
 from tests.support.simulator_client import SimulatorClient
 
 MODERN = BootPlan(queue=1, starting=2, boot=10, stop=3, has_starting=True)
@@ -87,35 +87,35 @@ def test_the_state_is_always_a_known_one(events):
 
 def test_a_lab_is_started_never_booted_and_converges():
     clock = Clock()
-    controller = simulated(clock, queue_seconds=1, starting_seconds=1, boot_seconds=10, stop_seconds=2)
-    ask = SimulatorClient(controller)
-    lab = ask.imported(TWO_ROUTERS)
+    controller = make_simulator(clock, queue_seconds=1, starting_seconds=1, boot_seconds=10, stop_seconds=2)
+    client = SimulatorClient(controller)
+    lab = client.import_lab(TWO_ROUTERS)
 
     def state_and_convergence():
-        return ask.get(f"/labs/{lab}/state"), ask.get(f"/labs/{lab}/check_if_converged")
+        return client.get(f"/labs/{lab}/state"), client.get(f"/labs/{lab}/check_if_converged")
 
     assert state_and_convergence() == ("DEFINED_ON_CORE", True)
-    ask("PUT", f"/labs/{lab}/start")
+    client("PUT", f"/labs/{lab}/start")
     assert state_and_convergence() == ("STARTED", False)
-    clock.pass_seconds(30)
+    clock.advance(30)
     assert state_and_convergence() == ("STARTED", True)
-    ask("PUT", f"/labs/{lab}/stop")
+    client("PUT", f"/labs/{lab}/stop")
     assert state_and_convergence() == ("STARTED", False)
-    clock.pass_seconds(3)
+    clock.advance(3)
     assert state_and_convergence() == ("STOPPED", True)
-    ask("PUT", f"/labs/{lab}/wipe")
+    client("PUT", f"/labs/{lab}/wipe")
     assert state_and_convergence() == ("DEFINED_ON_CORE", True)
 
 
 def test_boot_times_differ_between_nodes():
     clock = Clock()
-    ask = SimulatorClient(simulated(clock, boot_seconds=10))
-    lab = ask.imported(TWO_ROUTERS)
-    ask("PUT", f"/labs/{lab}/start")
+    client = SimulatorClient(make_simulator(clock, boot_seconds=10))
+    lab = client.import_lab(TWO_ROUTERS)
+    client("PUT", f"/labs/{lab}/start")
     booted = []
     for _ in range(30):
-        clock.pass_seconds(0.5)
-        states = ask.get(f"/labs/{lab}/lab_element_state")["nodes"].values()
+        clock.advance(0.5)
+        states = client.get(f"/labs/{lab}/lab_element_state")["nodes"].values()
         booted.append(sum(state == "BOOTED" for state in states))
     assert booted == sorted(booted)
     assert {1, 2, 3} <= set(booted)

@@ -8,7 +8,7 @@ import pytest
 from lcm.cml.simulator.calls import respond
 from lcm.cml.simulator.calls.routing import ROUTES
 from lcm.cml.simulator.http_messages import Request
-from tests.support.cml_environment import TWO_ROUTERS, Clock, many_nodes, simulated
+from tests.support.cml_environment import TWO_ROUTERS, Clock, make_simulator, many_nodes
 from tests.support.simulator_client import SimulatorClient, error
 
 TOPOLOGIES = sorted(Path("lcm/demo/topologies").glob("*.yaml"))
@@ -22,54 +22,54 @@ def clock():
 
 @pytest.fixture
 def controller(clock):
-    return simulated(clock, users={"admin": "simulated", "teacher": "secret", "pupil": "secret"})
+    return make_simulator(clock, users={"admin": "simulated", "teacher": "secret", "pupil": "secret"})
 
 
 @pytest.fixture
-def ask(controller):
+def client(controller):
     return SimulatorClient(controller)
 
 
 @pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.stem)
-def test_real_topologies_are_imported_completely(ask, path):
-    lab = ask.imported(path.read_text(), title=path.stem)
-    details = ask.get(f"/labs/{lab}")
-    topology = ask.get(f"/labs/{lab}/topology")
+def test_real_topologies_are_imported_completely(client, path):
+    lab = client.import_lab(path.read_text(), title=path.stem)
+    details = client.get(f"/labs/{lab}")
+    topology = client.get(f"/labs/{lab}/topology")
     assert (details["lab_title"], details["state"]) == (path.stem, "DEFINED_ON_CORE")
     assert details["node_count"] == len(topology["nodes"]) > 0
     assert details["link_count"] == len(topology["links"])
 
 
-def test_the_default_title_is_that_of_the_topology(ask):
-    assert ask.get(f"/labs/{ask.imported(TWO_ROUTERS, title='')}")["lab_title"] == "Two routers"
+def test_the_default_title_is_that_of_the_topology(client):
+    assert client.get(f"/labs/{client.import_lab(TWO_ROUTERS, title='')}")["lab_title"] == "Two routers"
 
 
-def test_an_invalid_topology_is_rejected_with_reasons(ask, controller):
-    status, description = error(ask("POST", "/import", "nodes: [{id: n0}]"))
+def test_an_invalid_topology_is_rejected_with_reasons(client, controller):
+    status, description = error(client("POST", "/import", "nodes: [{id: n0}]"))
     assert status == 400
     assert "label is missing" in description
     assert controller.labs == {}
 
 
-def test_two_imports_create_two_labs_with_different_ids(ask):
-    first, second = ask.imported(TWO_ROUTERS), ask.imported(TWO_ROUTERS)
-    ids = [{node["id"] for node in ask.get(f"/labs/{lab}/topology")["nodes"]} for lab in (first, second)]
+def test_two_imports_create_two_labs_with_different_ids(client):
+    first, second = client.import_lab(TWO_ROUTERS), client.import_lab(TWO_ROUTERS)
+    ids = [{node["id"] for node in client.get(f"/labs/{lab}/topology")["nodes"]} for lab in (first, second)]
     assert not ids[0] & ids[1]
 
 
-def test_state_and_convergence_are_bare_json_and_actions_have_no_body(ask):
-    lab = ask.imported(TWO_ROUTERS)
-    assert ask("GET", f"/labs/{lab}/state").body == b'"DEFINED_ON_CORE"'
-    assert ask("GET", f"/labs/{lab}/check_if_converged").body == b"true"
+def test_state_and_convergence_are_bare_json_and_actions_have_no_body(client):
+    lab = client.import_lab(TWO_ROUTERS)
+    assert client("GET", f"/labs/{lab}/state").body == b'"DEFINED_ON_CORE"'
+    assert client("GET", f"/labs/{lab}/check_if_converged").body == b"true"
     for method, path in [("PUT", "start"), ("PUT", "stop"), ("PUT", "wipe")]:
-        reply = ask(method, f"/labs/{lab}/{path}")
+        reply = client(method, f"/labs/{lab}/{path}")
         assert (reply.status, reply.body) == (204, b"")
-    reply = ask("DELETE", f"/labs/{lab}")
+    reply = client("DELETE", f"/labs/{lab}")
     assert (reply.status, reply.body) == (204, b"")
 
 
 @pytest.mark.parametrize(
-    ("done", "method", "path", "refusal"),
+    ("actions", "method", "path", "refusal"),
     [
         (["start"], "PUT", "/wipe", "Lab is not stopped"),
         (["start"], "DELETE", "", "Lab is not stopped"),
@@ -80,11 +80,11 @@ def test_state_and_convergence_are_bare_json_and_actions_have_no_body(ask):
         ([], "PUT", "/stop", None),
     ],
 )
-def test_wipe_and_delete_require_the_right_state(ask, done, method, path, refusal):
-    lab = ask.imported(TWO_ROUTERS)
-    for action in done:
-        assert ask("PUT", f"/labs/{lab}/{action}").status == 204
-    reply = ask(method, f"/labs/{lab}{path}")
+def test_wipe_and_delete_require_the_right_state(client, actions, method, path, refusal):
+    lab = client.import_lab(TWO_ROUTERS)
+    for action in actions:
+        assert client("PUT", f"/labs/{lab}/{action}").status == 204
+    reply = client(method, f"/labs/{lab}{path}")
     if refusal is None:
         assert reply.status == 204
     else:
@@ -92,26 +92,26 @@ def test_wipe_and_delete_require_the_right_state(ask, done, method, path, refusa
         assert (status, refusal in description) == (400, True)
 
 
-def named(route):
+def route_id(route):
     return f"{route.method} {route.pattern.pattern}"
 
 
-@pytest.mark.parametrize("route", [each for each in ROUTES if "lab" in each.pattern.groupindex], ids=named)
-def test_a_missing_lab_is_named_in_the_404(ask, route):
+@pytest.mark.parametrize("route", [each for each in ROUTES if "lab" in each.pattern.groupindex], ids=route_id)
+def test_a_missing_lab_is_named_in_the_404(client, route):
     ids = {"lab": NO_LAB, "node": "n", "link": "l", "interface": "i"}
     path = route.pattern.pattern
     for name, value in ids.items():
         path = path.replace(f"(?P<{name}>[^/]+)", value)
-    assert error(ask(route.method, path, b"{}")) == (404, f"Lab not found: {NO_LAB}")
+    assert error(client(route.method, path, b"{}")) == (404, f"Lab not found: {NO_LAB}")
 
 
-def test_unknown_paths_and_trailing_slashes_are_404_and_not_redirected(ask):
-    assert ask("GET", "/labs/").status == 404
-    assert ask("GET", "/nothing").status == 404
-    assert error(ask("POST", "/labs"))[0] == 405
+def test_unknown_paths_and_trailing_slashes_are_404_and_not_redirected(client):
+    assert client("GET", "/labs/").status == 404
+    assert client("GET", "/nothing").status == 404
+    assert error(client("POST", "/labs"))[0] == 405
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=named)
+@pytest.mark.parametrize("route", ROUTES, ids=route_id)
 def test_every_call_except_open_ones_needs_a_token(controller, route):
     path = route.pattern.pattern.replace("(?P<", "").replace(">[^/]+)", "")
     reply = respond(controller, Request(route.method, path, body=b"{}"))
@@ -137,122 +137,128 @@ def test_wrong_credentials_are_403(controller, credentials):
 
 
 def test_a_token_expires(clock):
-    controller = simulated(clock, token_seconds=60)
-    ask = SimulatorClient(controller)
-    assert ask.get("/labs") == []
-    clock.pass_seconds(60)
-    assert ask("GET", "/labs").status == 401
+    controller = make_simulator(clock, token_seconds=60)
+    client = SimulatorClient(controller)
+    assert client.get("/labs") == []
+    clock.advance(60)
+    assert client("GET", "/labs").status == 401
 
 
-def test_users_see_their_own_labs_and_administrators_all(controller, ask):
+def test_users_see_their_own_labs_and_administrators_all(controller, client):
     teacher, pupil = (
         SimulatorClient(controller, "teacher", "secret"),
         SimulatorClient(controller, "pupil", "secret"),
     )
-    lab = teacher.imported(TWO_ROUTERS)
+    lab = teacher.import_lab(TWO_ROUTERS)
     assert (teacher.get("/labs"), pupil.get("/labs", show_all="true")) == ([lab], [])
     assert pupil("GET", f"/labs/{lab}").status == 404
-    assert (ask.get("/labs"), ask.get("/labs", show_all="true")) == ([], [lab])
-    assert ask.get(f"/labs/{lab}")["owner_username"] == "teacher"
+    assert (client.get("/labs"), client.get("/labs", show_all="true")) == ([], [lab])
+    assert client.get(f"/labs/{lab}")["owner_username"] == "teacher"
 
 
 @pytest.mark.parametrize(
-    ("limits", "what"),
+    ("limits", "resource"),
     [({"cpus": 2}, "CPUs"), ({"memory_mb": 1024}, "MB of memory"), ({"disk_gb": 10}, "GB of disk")],
 )
-def test_a_lab_that_does_not_fit_is_not_started(clock, limits, what):
-    ask = SimulatorClient(simulated(clock, **limits))
-    lab = ask.imported(TWO_ROUTERS)
-    status, description = error(ask("PUT", f"/labs/{lab}/start"))
-    assert (status, "Insufficient resources" in description, what in description) == (400, True, True)
-    assert ask.get(f"/labs/{lab}/state") == "DEFINED_ON_CORE"
+def test_a_lab_that_does_not_fit_is_not_started(clock, limits, resource):
+    client = SimulatorClient(make_simulator(clock, **limits))
+    lab = client.import_lab(TWO_ROUTERS)
+    status, description = error(client("PUT", f"/labs/{lab}/start"))
+    assert (status, "Insufficient resources" in description, resource in description) == (400, True, True)
+    assert client.get(f"/labs/{lab}/state") == "DEFINED_ON_CORE"
 
 
 def test_a_stopped_lab_frees_its_resources(clock):
-    ask = SimulatorClient(simulated(clock, cpus=3))
-    first, second = ask.imported(TWO_ROUTERS), ask.imported(TWO_ROUTERS)
-    assert ask("PUT", f"/labs/{first}/start").status == 204
-    assert ask("PUT", f"/labs/{first}/start").status == 204
-    assert ask("PUT", f"/labs/{second}/start").status == 400
-    ask("PUT", f"/labs/{first}/stop")
-    assert ask("PUT", f"/labs/{second}/start").status == 204
+    client = SimulatorClient(make_simulator(clock, cpus=3))
+    first, second = client.import_lab(TWO_ROUTERS), client.import_lab(TWO_ROUTERS)
+    assert client("PUT", f"/labs/{first}/start").status == 204
+    assert client("PUT", f"/labs/{first}/start").status == 204
+    assert client("PUT", f"/labs/{second}/start").status == 400
+    client("PUT", f"/labs/{first}/stop")
+    assert client("PUT", f"/labs/{second}/start").status == 204
 
 
 @pytest.mark.parametrize(("version", "status"), [("2.9", 405), ("2.10", 200)])
 def test_only_the_newer_version_has_bulk_interfaces(version, status):
-    ask = SimulatorClient(simulated(version=version))
-    lab = ask.imported(TWO_ROUTERS)
-    assert ask("GET", f"/labs/{lab}/interfaces").status == status
+    client = SimulatorClient(make_simulator(version=version))
+    lab = client.import_lab(TWO_ROUTERS)
+    assert client("GET", f"/labs/{lab}/interfaces").status == status
 
 
-def test_nodes_have_operational_values_only_while_running(ask):
-    lab = ask.imported(TWO_ROUTERS)
+def test_nodes_have_operational_values_only_while_running(client):
+    lab = client.import_lab(TWO_ROUTERS)
 
     def node():
-        nodes = ask.get(f"/labs/{lab}/nodes", data="true", operational="true", exclude_configurations="true")
+        nodes = client.get(
+            f"/labs/{lab}/nodes", data="true", operational="true", exclude_configurations="true"
+        )
         return next(node for node in nodes if node["label"] == "R1")
 
     assert node()["operational"] is None
-    ask("PUT", f"/labs/{lab}/start")
-    started = node()
-    assert (started["cpus"], started["ram"], started["cpu_limit"]) == (None, None, 50)
-    assert {key: started["operational"][key] for key in ("cpus", "ram", "cpu_limit", "boot_disk_size")} == {
+    client("PUT", f"/labs/{lab}/start")
+    running_node = node()
+    assert (running_node["cpus"], running_node["ram"], running_node["cpu_limit"]) == (None, None, 50)
+    assert {
+        key: running_node["operational"][key] for key in ("cpus", "ram", "cpu_limit", "boot_disk_size")
+    } == {
         "cpus": 1,
         "ram": 768,
         "cpu_limit": 50,
         "boot_disk_size": 2,
     }
-    assert started["configuration"] == []
-    assert ask.get(f"/labs/{lab}/nodes") == [n["id"] for n in ask.get(f"/labs/{lab}/nodes", data="true")]
+    assert running_node["configuration"] == []
+    assert client.get(f"/labs/{lab}/nodes") == [
+        n["id"] for n in client.get(f"/labs/{lab}/nodes", data="true")
+    ]
 
 
-def test_an_external_connector_has_no_resources_and_no_usage(ask):
-    lab = ask.imported(TWO_ROUTERS)
-    ask("PUT", f"/labs/{lab}/start")
-    nodes = ask.get(f"/labs/{lab}/nodes", data="true", operational="true")
+def test_an_external_connector_has_no_resources_and_no_usage(client):
+    lab = client.import_lab(TWO_ROUTERS)
+    client("PUT", f"/labs/{lab}/start")
+    nodes = client.get(f"/labs/{lab}/nodes", data="true", operational="true")
     connector = next(node for node in nodes if node["label"] == "out")
     assert (connector["operational"]["cpus"], connector["operational"]["ram"]) == (0, 0)
-    assert "cpu_usage" not in ask.get(f"/labs/{lab}/simulation_stats")["nodes"][connector["id"]]
+    assert "cpu_usage" not in client.get(f"/labs/{lab}/simulation_stats")["nodes"][connector["id"]]
 
 
 @pytest.mark.parametrize("body", [{"tags": "serial:1"}, {"tags": [1]}, {"ram": "much"}, [], {"cpus": 1.5}])
-def test_an_invalid_update_of_a_node_changes_nothing(ask, body):
-    lab = ask.imported(TWO_ROUTERS)
-    node = ask.get(f"/labs/{lab}/nodes")[0]
-    assert error(ask("PATCH", f"/labs/{lab}/nodes/{node}", body))[0] == 400
-    assert ask.get(f"/labs/{lab}/nodes/{node}")["tags"] == ["serial:5001", "pat:2022:22", "core"]
+def test_an_invalid_update_of_a_node_changes_nothing(client, body):
+    lab = client.import_lab(TWO_ROUTERS)
+    node = client.get(f"/labs/{lab}/nodes")[0]
+    assert error(client("PATCH", f"/labs/{lab}/nodes/{node}", body))[0] == 400
+    assert client.get(f"/labs/{lab}/nodes/{node}")["tags"] == ["serial:5001", "pat:2022:22", "core"]
 
 
-def test_nodes_are_added_and_removed(ask):
-    lab = ask.imported(TWO_ROUTERS)
+def test_nodes_are_added_and_removed(client):
+    lab = client.import_lab(TWO_ROUTERS)
     body = {"label": "new", "node_definition": "alpine", "tags": ["vnc:5900"], "ram": 64}
-    node = json.loads(ask("POST", f"/labs/{lab}/nodes", body).body)["id"]
-    assert ask("PUT", f"/labs/{lab}/nodes/{node}/state/start").status == 204
-    assert ask.get(f"/labs/{lab}/nodes/{node}/state")["state"] == "BOOTED"
-    assert ask("DELETE", f"/labs/{lab}/nodes/{node}").status == 400
-    ask("PUT", f"/labs/{lab}/nodes/{node}/state/stop")
-    ask("PUT", f"/labs/{lab}/nodes/{node}/wipe_disks")
-    assert ask("DELETE", f"/labs/{lab}/nodes/{node}").status == 204
-    assert len(ask.get(f"/labs/{lab}/nodes")) == 3
+    node = json.loads(client("POST", f"/labs/{lab}/nodes", body).body)["id"]
+    assert client("PUT", f"/labs/{lab}/nodes/{node}/state/start").status == 204
+    assert client.get(f"/labs/{lab}/nodes/{node}/state")["state"] == "BOOTED"
+    assert client("DELETE", f"/labs/{lab}/nodes/{node}").status == 400
+    client("PUT", f"/labs/{lab}/nodes/{node}/state/stop")
+    client("PUT", f"/labs/{lab}/nodes/{node}/wipe_disks")
+    assert client("DELETE", f"/labs/{lab}/nodes/{node}").status == 204
+    assert len(client.get(f"/labs/{lab}/nodes")) == 3
 
 
-def test_removing_a_node_removes_its_links(ask):
-    lab = ask.imported(TWO_ROUTERS)
-    ask("DELETE", f"/labs/{lab}/nodes/{ask.get(f'/labs/{lab}/nodes')[0]}")
-    assert ask.get(f"/labs/{lab}/topology")["links"] == []
+def test_removing_a_node_removes_its_links(client):
+    lab = client.import_lab(TWO_ROUTERS)
+    client("DELETE", f"/labs/{lab}/nodes/{client.get(f'/labs/{lab}/nodes')[0]}")
+    assert client.get(f"/labs/{lab}/topology")["links"] == []
 
 
 def test_a_controller_that_is_not_ready_only_reports_that(clock):
-    controller = simulated(clock, ready_after_seconds=30)
-    ask = SimulatorClient(controller)
-    assert ask.get("/system_information")["ready"] is False
-    assert ask("GET", "/labs").status == 502
-    clock.pass_seconds(30)
-    assert ask.get("/system_information")["ready"] is True
-    assert ask.get("/labs") == []
+    controller = make_simulator(clock, ready_after_seconds=30)
+    client = SimulatorClient(controller)
+    assert client.get("/system_information")["ready"] is False
+    assert client("GET", "/labs").status == 502
+    clock.advance(30)
+    assert client.get("/system_information")["ready"] is True
+    assert client.get("/labs") == []
 
 
-def test_a_large_lab_is_returned_completely(ask):
-    lab = ask.imported(many_nodes(300))
-    ask("PUT", f"/labs/{lab}/start")
-    assert len(ask.get(f"/labs/{lab}/nodes", data="true", operational="true")) == 300
+def test_a_large_lab_is_returned_completely(client):
+    lab = client.import_lab(many_nodes(300))
+    client("PUT", f"/labs/{lab}/start")
+    assert len(client.get(f"/labs/{lab}/nodes", data="true", operational="true")) == 300

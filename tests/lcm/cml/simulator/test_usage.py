@@ -5,18 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.cml.simulator.seeded_random import random_fraction, wave
-from tests.support.cml_environment import TWO_ROUTERS, Clock, simulated
+from tests.support.cml_environment import TWO_ROUTERS, Clock, make_simulator
 from tests.support.simulator_client import SimulatorClient
 
 
 def stats_after(seconds, topology=TWO_ROUTERS, **options):
     clock = Clock()
-    ask = SimulatorClient(simulated(clock, **options))
-    lab = ask.imported(topology)
-    ask("PUT", f"/labs/{lab}/start")
-    clock.pass_seconds(seconds)
-    labels = {node["id"]: node["label"] for node in ask.get(f"/labs/{lab}/nodes", data="true")}
-    stats = ask.get(f"/labs/{lab}/simulation_stats")
+    client = SimulatorClient(make_simulator(clock, **options))
+    lab = client.import_lab(topology)
+    client("PUT", f"/labs/{lab}/start")
+    clock.advance(seconds)
+    labels = {node["id"]: node["label"] for node in client.get(f"/labs/{lab}/nodes", data="true")}
+    stats = client.get(f"/labs/{lab}/simulation_stats")
     return {labels[id]: node for id, node in stats["nodes"].items()}, next(iter(stats["links"].values()))
 
 
@@ -69,23 +69,25 @@ def test_a_load_tag_changes_the_usage_of_a_node(tag, busier):
 
 def test_a_stopped_lab_uses_nothing():
     clock = Clock()
-    ask = SimulatorClient(simulated(clock))
-    lab = ask.imported(TWO_ROUTERS)
-    assert all("cpu_usage" not in node for node in ask.get(f"/labs/{lab}/simulation_stats")["nodes"].values())
+    client = SimulatorClient(make_simulator(clock))
+    lab = client.import_lab(TWO_ROUTERS)
+    assert all(
+        "cpu_usage" not in node for node in client.get(f"/labs/{lab}/simulation_stats")["nodes"].values()
+    )
 
 
 def test_addresses_are_snooped_on_linked_interfaces_once_a_node_is_up():
     clock = Clock()
-    ask = SimulatorClient(simulated(clock, boot_seconds=10))
-    lab = ask.imported(TWO_ROUTERS)
-    ask("PUT", f"/labs/{lab}/start")
+    client = SimulatorClient(make_simulator(clock, boot_seconds=10))
+    lab = client.import_lab(TWO_ROUTERS)
+    client("PUT", f"/labs/{lab}/start")
 
     def addresses():
-        found = ask.get(f"/labs/{lab}/layer3_addresses").values()
+        found = client.get(f"/labs/{lab}/layer3_addresses").values()
         return {node["name"]: [each["ip4"] for each in node["interfaces"].values()] for node in found}
 
     assert addresses() == {"R1": [[]], "R2": [[]], "out": [[]]}
-    clock.pass_seconds(60)
+    clock.advance(60)
     samples = addresses()
     assert samples["out"] == [[]]
     assert samples["R1"][0][0].startswith("10.")

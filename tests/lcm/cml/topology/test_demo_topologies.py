@@ -41,8 +41,8 @@ def test_its_ports_are_in_the_range_of_a_worker(demo):
 
 
 def test_it_has_requirements(demo):
-    needs = demo.requirements
-    assert min(needs.cpu_cores, needs.memory_gb, needs.storage_gb) > 0
+    requirements = demo.requirements
+    assert min(requirements.cpu_cores, requirements.memory_gb, requirements.storage_gb) > 0
 
 
 def test_all_demo_topologies_differ():

@@ -12,30 +12,30 @@ DEMO = sorted((Path(__file__).parents[4] / "lcm/demo/topologies").glob("*.yaml")
 
 
 def test_nodes_links_and_omitted_links():
-    parting = partition_topology(LAB, [["r1", "host"], ["r2"]])
-    first, second = map(parse_topology, parting.topologies)
+    partition = partition_topology(LAB, [["r1", "host"], ["r2"]])
+    first, second = map(parse_topology, partition.topologies)
     assert [node.label for node in first.nodes] == ["r1", "host"]
     assert [node.label for node in second.nodes] == ["r2"]
     assert [link.id for link in first.links] == ["l1"]
     assert second.links == ()
-    assert parting.dropped_links == ("r1 – r2",)
+    assert partition.dropped_links == ("r1 – r2",)
 
 
 def test_a_single_part_is_the_whole_topology():
-    parting = partition_topology(LAB, [["host", "r1", "r2"]])
-    assert parse_topology(parting.topologies[0]) == parse_topology(LAB)
-    assert parting.dropped_links == ()
+    partition = partition_topology(LAB, [["host", "r1", "r2"]])
+    assert parse_topology(partition.topologies[0]) == parse_topology(LAB)
+    assert partition.dropped_links == ()
 
 
 @pytest.mark.parametrize("path", DEMO, ids=lambda path: path.stem)
 def test_only_links_between_parts_are_lost(path):
-    whole = parse_topology(path.read_text())
-    labels = [node.label for node in whole.nodes]
-    parting = partition_topology(path.read_text(), [labels[::2], labels[1::2]])
-    parts = [parse_topology(text) for text in parting.topologies]
+    topology = parse_topology(path.read_text())
+    labels = [node.label for node in topology.nodes]
+    partition = partition_topology(path.read_text(), [labels[::2], labels[1::2]])
+    parts = [parse_topology(text) for text in partition.topologies]
     nodes = [node for part in parts for node in part.nodes]
-    assert sorted(nodes, key=lambda node: node.id) == sorted(whole.nodes, key=lambda node: node.id)
-    assert sum(len(part.links) for part in parts) + len(parting.dropped_links) == len(whole.links)
+    assert sorted(nodes, key=lambda node: node.id) == sorted(topology.nodes, key=lambda node: node.id)
+    assert sum(len(part.links) for part in parts) + len(partition.dropped_links) == len(topology.links)
 
 
 def test_unsupported_scalars_are_written_as_read():

@@ -62,7 +62,7 @@ def test_any_other_tag_is_not_a_port(tag):
 
 
 @pytest.mark.parametrize(
-    ("tag", "words"),
+    ("tag", "reason"),
     [
         ("serial:", 'must have a number instead of ""'),
         ("serial:abc", 'must have a number instead of "abc"'),
@@ -84,8 +84,8 @@ def test_any_other_tag_is_not_a_port(tag):
         ("pat:sctp:2022:22", "not of the form pat:"),
     ],
 )
-def test_a_malformed_port_tag_is_an_error_with_its_reason(tag, words):
-    with pytest.raises(TagError, match=re.escape(words)):
+def test_a_malformed_port_tag_is_an_error_with_its_reason(tag, reason):
+    with pytest.raises(TagError, match=re.escape(reason)):
         parse_tag(tag)
 
 

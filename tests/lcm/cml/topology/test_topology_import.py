@@ -158,7 +158,7 @@ def test_optional_and_variable_parts_of_a_topology(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "words"),
+    ("text", "path", "message"),
     [
         # The nodes as a whole
         ("lab: {title: t}", "nodes", "has no nodes"),
@@ -254,11 +254,11 @@ def test_optional_and_variable_parts_of_a_topology(text):
         (f"lab: {{title: [a]}}\n{PAIR}", "lab.title", "must be text, not a list"),
     ],
 )
-def test_a_broken_rule_is_reported_with_its_path(text, path, words):
+def test_a_broken_rule_is_reported_with_its_path(text, path, message):
     found = errors_of(text)
     assert list(found) == [path]
     assert len(found[path]) == 1
-    assert words in found[path][0]
+    assert message in found[path][0]
 
 
 def test_two_nodes_cannot_have_the_same_outside_port():
@@ -322,30 +322,38 @@ def links(count: int, label: str = "") -> str:
 
 
 LIMITS = [
-    (lambda more: node(tags=f"[{'a, ' * (64 + more)}]"), "nodes[0].tags", "tags has 65 entries; at most 64"),
     (
-        lambda more: node(tags=f"[{'a' * (64 + more)}]"),
+        lambda excess: node(tags=f"[{'a, ' * (64 + excess)}]"),
+        "nodes[0].tags",
+        "tags has 65 entries; at most 64",
+    ),
+    (
+        lambda excess: node(tags=f"[{'a' * (64 + excess)}]"),
         "nodes[0].tags[0]",
         f'tags[0] is longer than 64 characters: it has 65 and starts with "{"a" * 40}…"',
     ),
     (
-        lambda more: node(interfaces=interfaces(256 + more)),
+        lambda excess: node(interfaces=interfaces(256 + excess)),
         "nodes[0].interfaces",
         "interfaces has 257 entries; at most 256",
     ),
     (
-        lambda more: node(interfaces=interfaces(1, "x" * (128 + more))),
+        lambda excess: node(interfaces=interfaces(1, "x" * (128 + excess))),
         "nodes[0].interfaces[0].label",
         "longer than 128 characters: it has 129",
     ),
     (
-        lambda more: f"nodes: [{{id: {'n' * (64 + more)}, label: R1, node_definition: iosv}}]",
+        lambda excess: f"nodes: [{{id: {'n' * (64 + excess)}, label: R1, node_definition: iosv}}]",
         "nodes[0].id",
         "longer than 64 characters: it has 65",
     ),
-    (lambda more: lab(title="x" * (250 + more)), "lab.title", "longer than 250 characters: it has 251"),
-    (lambda more: lab(description="x" * (4096 + more)), "lab.description", "longer than 4,096 characters"),
-    (lambda more: lab(notes="x" * (32_768 + more)), "lab.notes", "longer than 32,768 characters"),
+    (lambda excess: lab(title="x" * (250 + excess)), "lab.title", "longer than 250 characters: it has 251"),
+    (
+        lambda excess: lab(description="x" * (4096 + excess)),
+        "lab.description",
+        "longer than 4,096 characters",
+    ),
+    (lambda excess: lab(notes="x" * (32_768 + excess)), "lab.notes", "longer than 32,768 characters"),
 ]
 
 

@@ -153,7 +153,7 @@ def test_port_names_are_unique_and_plain(document):
 @given(topologies())
 def test_the_requirements_cover_the_nodes_and_little_more(document):
     topology = parse_topology(yaml.safe_dump(document))
-    needs = topology.requirements
-    assert 0 <= needs.cpu_cores - sum(node.cpu_cores for node in topology.nodes) < 0.5
-    assert 0 <= needs.memory_gb * 1024 - sum(node.memory_mb for node in topology.nodes) < 512
-    assert 0 <= needs.storage_gb - sum(node.storage_gb for node in topology.nodes) < 1
+    requirements = topology.requirements
+    assert 0 <= requirements.cpu_cores - sum(node.cpu_cores for node in topology.nodes) < 0.5
+    assert 0 <= requirements.memory_gb * 1024 - sum(node.memory_mb for node in topology.nodes) < 512
+    assert 0 <= requirements.storage_gb - sum(node.storage_gb for node in topology.nodes) < 1

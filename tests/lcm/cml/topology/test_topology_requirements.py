@@ -50,8 +50,8 @@ def test_the_sum_is_rounded_up_to_steps():
         "label: A, node_definition: x, cpus: 1, cpu_limit: 30, ram: 300, boot_disk_size: 1",
         "label: B, node_definition: x, cpus: 1, cpu_limit: 30, ram: 300, boot_disk_size: 2",
     )
-    needs = found.requirements
-    assert (needs.cpu_cores, needs.memory_gb, needs.storage_gb, needs.gpu) == (
+    requirements = found.requirements
+    assert (requirements.cpu_cores, requirements.memory_gb, requirements.storage_gb, requirements.gpu) == (
         Decimal("1.0"),
         Decimal("1.0"),
         Decimal(3),
@@ -124,7 +124,7 @@ def test_a_cpu_limit_below_the_minimum_of_cml_has_a_warning(limit, warned):
 
 
 @pytest.mark.parametrize(
-    ("definition", "like"),
+    ("definition", "family"),
     [
         ("cat9000v-q200", "cat9000v"),
         ("cat9000v-uadp", "cat9000v"),
@@ -133,8 +133,8 @@ def test_a_cpu_limit_below_the_minimum_of_cml_has_a_warning(limit, warned):
         ("IOSv", "iosv"),
     ],
 )
-def test_a_variant_has_the_size_of_its_family(definition, like):
-    assert default_node_size(definition) == NODE_SIZES[like]
+def test_a_variant_has_the_size_of_its_family(definition, family):
+    assert default_node_size(definition) == NODE_SIZES[family]
 
 
 def test_every_family_has_a_size():

@@ -19,7 +19,7 @@ def reader(request, monkeypatch):
         monkeypatch.setattr(yaml_loader, "_Loader", yaml.SafeLoader)
 
 
-def complaint(text: str | bytes, path: str = "topology") -> str:
+def error_message(text: str | bytes, path: str = "topology") -> str:
     with pytest.raises(TopologyError) as caught:
         parse_topology(text)
     (message,) = caught.value.as_fields()[path]
@@ -27,7 +27,7 @@ def complaint(text: str | bytes, path: str = "topology") -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "reason"),
     [
         ("", "is empty"),
         (b"", "is empty"),
@@ -73,8 +73,8 @@ def complaint(text: str | bytes, path: str = "topology") -> str:
         ("\n".join(" " * i + "a:" for i in range(200)), "nested too deep"),
     ],
 )
-def test_an_unreadable_document_is_rejected_with_the_reason(text, words):
-    assert words in complaint(text)
+def test_an_unreadable_document_is_rejected_with_the_reason(text, reason):
+    assert reason in error_message(text)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_an_unreadable_document_is_rejected_with_the_reason(text, words):
     ],
 )
 def test_a_duplicate_key_is_rejected_with_its_path(text, path):
-    assert "Duplicate key" in complaint(text, path)
+    assert "Duplicate key" in error_message(text, path)
 
 
 def test_all_duplicate_keys_are_named():
@@ -106,10 +106,10 @@ def test_a_few_aliases_are_expanded():
     assert (second.node_definition, second.tags, second.ram_mb) == (first.node_definition, ("core",), 4096)
 
 
-def quick(text: str) -> str:
+def read_quickly(text: str) -> str:
     """Return the error message for a text, which must not take long."""
     started = time.process_time()
-    message = complaint(text)
+    message = error_message(text)
     assert time.process_time() - started < 5
     return message
 
@@ -117,13 +117,13 @@ def quick(text: str) -> str:
 def test_a_billion_laughs_are_rejected_quickly():
     lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 10)]
-    assert "more than" in quick("\n".join(lines))
+    assert "more than" in read_quickly("\n".join(lines))
 
 
 def test_few_aliases_that_expand_to_too_many_values_are_rejected_quickly():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 24)]
-    assert "more than 250,000 values when written out" in quick("\n".join(lines))
+    assert "more than 250,000 values when written out" in read_quickly("\n".join(lines))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from lcm.domain.roles import Role
 from lcm.models import ChangeLog
 from scheduling.models import Phase, Pool, PortAllocation, Slot, SlotState
-from tests.lcm.admin.browsing import act, add_url, change_url, delete, edit, log_of, said
+from tests.lcm.admin.browsing import act, add_url, change_url, delete, edit, log_of, messages_of
 from tests.support.capacity_setup import make_slot, put_on, reserve
 from tests.support.factories import make_person
 
@@ -33,7 +33,7 @@ def test_an_action_requires_a_reason_and_calls_the_service(
 ):
     slot = make_slot(pool, 1, old, **fields)
     assert 'name="reason"' in act(admin_client, action, slot).content.decode()
-    assert said(act(admin_client, action, slot, apply="yes", reason="bad fan")) == [message]
+    assert messages_of(act(admin_client, action, slot, apply="yes", reason="bad fan")) == [message]
     slot.refresh_from_db()
     assert {name: getattr(slot, name) for name in new} == new
     assert (log_of(slot)[-1].actor, log_of(slot)[-1].reason) == ("fay", "bad fan")
@@ -42,7 +42,7 @@ def test_an_action_requires_a_reason_and_calls_the_service(
 def test_a_refusal_shows_the_services_message(admin_client, pool):
     slot = make_slot(pool, 1, S.READY, lease_count=1)
     page = act(admin_client, "terminate", slot, apply="yes", reason="bad fan")
-    assert said(page) == ["cml-eu-01 has 1 lease: drain it, or stop its sessions first."]
+    assert messages_of(page) == ["cml-eu-01 has 1 lease: drain it, or stop its sessions first."]
 
 
 def test_the_state_and_labels_of_a_slot_cannot_be_posted(admin_client, pool):
@@ -59,7 +59,7 @@ def test_labels_are_set_by_the_service_with_a_reason(admin_client, pool, text, l
     slots = [make_slot(pool, number, labels={"rack": "a"}) for number in (1, 2)]
     assert '<textarea name="labels"' in act(admin_client, "label", *slots).content.decode()
     page = act(admin_client, "label", *slots, apply="yes", labels=text, reason="moved")
-    assert said(page) == ["2 slots labelled."]
+    assert messages_of(page) == ["2 slots labelled."]
     for slot in slots:
         slot.refresh_from_db()
         assert slot.labels == labels
@@ -76,7 +76,7 @@ def test_the_form_starts_with_the_labels_common_to_all_slots(admin_client, pool,
 def test_a_slot_without_a_worker_is_not_labelled(admin_client, pool):
     slot = make_slot(pool, 1, S.EMPTY)
     page = act(admin_client, "label", slot, apply="yes", labels='{"rack": "b"}', reason="moved")
-    assert said(page) == ["cml-eu-01 is empty and has no worker to label."]
+    assert messages_of(page) == ["cml-eu-01 is empty and has no worker to label."]
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_invalid_labels_are_rejected_at_their_field(admin_client, pool, invalid,
 def test_reservations_are_released_and_cancelled(admin_client, pool, session, now):
     slot, held, waiting = make_slot(pool, 1), reserve(pool, now), reserve(pool, now)
     put_on(slot, held, now)
-    assert said(act(admin_client, "release", held)) == ["1 reservation released."]
+    assert messages_of(act(admin_client, "release", held)) == ["1 reservation released."]
     page = act(admin_client, "cancel", waiting, session.reservations.get(), apply="yes", reason="forgotten")
-    assert "1 reservation cancelled." in said(page)
-    assert any("belongs to a session" in text for text in said(page))
+    assert "1 reservation cancelled." in messages_of(page)
+    assert any("belongs to a session" in text for text in messages_of(page))
     held.refresh_from_db()
     waiting.refresh_from_db()
     assert (held.phase, waiting.phase) == (Phase.RELEASED, Phase.CANCELLED)
@@ -134,7 +134,7 @@ def test_an_invalid_pool_is_rejected(admin_client, pool, change, message):
     page = edit(admin_client, pool, **change)
     assert page.status_code == 200
     assert page.content.decode().count(message) == 1
-    assert said(page) == []
+    assert messages_of(page) == []
     assert not ChangeLog.objects.filter(event="pool_edited").exists()
 
 
