@@ -83,10 +83,8 @@ class DryRunForm(PageForm):
         waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).values("session__definition")
         rows = LabletDefinition.objects.filter(pk__in=waiting).only("name", "version")
         self.pool = pool
-        self.fields["definition"].choices = [
-            ("", gettext("none")),
-            *((str(row.pk), str(row)) for row in rows),
-        ]  # type: ignore[attr-defined]
+        choices = [("", gettext("none")), *((str(row.pk), str(row)) for row in rows)]
+        self.fields["definition"].choices = choices  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}

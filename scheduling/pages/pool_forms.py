@@ -45,7 +45,7 @@ GROUPS = (
     ),
 )
 EDITED = tuple(name for _title, names in GROUPS for name in names)
-LABELS = {
+LABELS: dict[str, Any] = {
     "name": _("Name"),
     "system": _("System"),
     "description": _("Description"),
@@ -70,7 +70,7 @@ LABELS = {
     "drain_timeout": _("Drain, s"),
     "terminate_timeout": _("Terminate, s"),
 }
-HELP = {
+HELP: dict[str, Any] = {
     "name": _("Lowercase letters, digits and hyphens."),
     "system": _("System of its workers."),
     "enabled": _("A disabled pool accepts no new sessions and launches nothing."),
@@ -168,7 +168,7 @@ def _model_fields(leading: tuple[str, ...]) -> dict[str, Any]:
             )
         },
         field_classes={"runtime_settings": ObjectField},
-        error_messages={"runtime_settings": {"invalid": NOT_JSON}},
+        error_messages={"runtime_settings": {"invalid": NOT_JSON}},  # type: ignore[dict-item]
     )
     fields["runtime_settings"].required = False
     if "runtime" in fields:
