@@ -118,4 +118,4 @@ def answered_in(asked: Any) -> str:
 def drift_state(review: DriftReview) -> SafeString:
     """Return the current state; an expired acknowledgement counts as open."""
     state = review.state_at(timezone.now())
-    return status("warning" if state == "open" else state.value, state.label)
+    return status("warning" if state == "open" else state.value, str(state.label))
