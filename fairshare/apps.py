@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class FairShareConfig(AppConfig):
@@ -32,9 +33,10 @@ def _show_on_pages() -> None:
     from fairshare.pages.overview import usage_attention_items
     from lcm.web import attention, filters, navigation, overview
 
-    overview.register_overview_panel(overview.LazyPanel("usage", "wide", "Usage by domain", "overview_usage"))
+    panel = overview.LazyPanel("usage", "wide", _("Usage by domain"), "overview_usage")
+    overview.register_overview_panel(panel)
     attention.register_attention("usage", usage_attention_items)
     places = ("/fair-share/", "/usage/")
-    entry = navigation.NavEntry("fairshare", "Fair share", "fair_share", places, "chart-pie")
+    entry = navigation.NavEntry("fairshare", _("Fair share"), "fair_share", places, "chart-pie")
     navigation.register_entry("Plan", entry, after="capacity")
-    filters.OBJECT_TYPES += [("fairsharepolicy", "Fair-share policy"), ("fairshare", "Share")]
+    filters.OBJECT_TYPES += [("fairsharepolicy", _("Fair-share policy")), ("fairshare", _("Share"))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import django_filters as df
+from django.utils.translation import gettext_lazy as _
 
 from fairshare.models import FairShare, UsageBucket
 from fairshare.models.levels import Level
@@ -11,12 +12,12 @@ from scheduling.filters import PoolChoices
 
 
 class UsageBucketFilter(df.FilterSet):  # type: ignore[misc]
-    pool = df.CharFilter(label="Pool", max_length=63)
-    level = ChoicesFilter(choices=Level.choices, label="Level")
-    subject = df.UUIDFilter(field_name="subject_id", label="Subject")
-    parent = df.UUIDFilter(field_name="parent_id", label="Parent")
-    day_from = df.DateFilter(field_name="day", lookup_expr="gte", label="From")
-    day_to = df.DateFilter(field_name="day", lookup_expr="lte", label="To")
+    pool = df.CharFilter(label=_("Pool"), max_length=63)
+    level = ChoicesFilter(choices=Level.choices, label=_("Level"))
+    subject = df.UUIDFilter(field_name="subject_id", label=_("Subject"))
+    parent = df.UUIDFilter(field_name="parent_id", label=_("Parent"))
+    day_from = df.DateFilter(field_name="day", lookup_expr="gte", label=_("From"))
+    day_to = df.DateFilter(field_name="day", lookup_expr="lte", label=_("To"))
 
     class Meta:
         model = UsageBucket
@@ -24,9 +25,9 @@ class UsageBucketFilter(df.FilterSet):  # type: ignore[misc]
 
 
 class FairShareFilter(PoolChoices):
-    level = ChoicesFilter(choices=Level.choices, label="Level")
-    subject = df.UUIDFilter(field_name="subject_id", label="Subject")
-    parent = df.UUIDFilter(field_name="parent_id", label="Parent")
+    level = ChoicesFilter(choices=Level.choices, label=_("Level"))
+    subject = df.UUIDFilter(field_name="subject_id", label=_("Subject"))
+    parent = df.UUIDFilter(field_name="parent_id", label=_("Parent"))
 
     class Meta:
         model = FairShare

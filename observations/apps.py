@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class ObservationsConfig(AppConfig):
@@ -41,30 +42,34 @@ def _show_on_pages() -> None:
     replace_list(DEFINITIONS, lists.DEFINITIONS)
     register_attention("observations", observation_attention_items)
     overview.register_overview_panel(
-        overview.LazyPanel("busiest", "wide", "Busiest sessions", "busiest_sessions")
+        overview.LazyPanel("busiest", "wide", _("Busiest sessions"), "busiest_sessions")
     )
-    entry = navigation.NavEntry("drift", "Port drift", "drift_list", "/port-drift/", "arrows-right-left")
+    entry = navigation.NavEntry("drift", _("Port drift"), "drift_list", "/port-drift/", "arrows-right-left")
     navigation.register_entry("Plan", entry, after="capacity")
     navigation.add_prefix("definitions", "/observations/")
     controllers = navigation.NavEntry(
-        "controllers", "Controllers", "controller_list", "/controllers/", "server"
+        "controllers", _("Controllers"), "controller_list", "/controllers/", "server"
     )
     navigation.register_entry("System", controllers, after="tokens")
-    panels.register_panel(page="definition", name="review", title="Review", url_name="definition_review")
+    panels.register_panel(page="definition", name="review", title=_("Review"), url_name="definition_review")
     panels.register_panel(
         page="definition",
         name="ports",
-        title="Port review",
+        title=_("Port review"),
         url_name="definition_port_review",
         when=has_drifted,
     )
-    panels.register_panel(page="definition", name="drift", title="Port drift", url_name="definition_drift")
+    panels.register_panel(page="definition", name="drift", title=_("Port drift"), url_name="definition_drift")
     panels.register_panel(
-        page="session-wide", name="live", title="Live", url_name="session_live", when=has_lab
+        page="session-wide", name="live", title=_("Live"), url_name="session_live", when=has_lab
     )
     panels.register_panel(
-        page="slot", name="live", title="Live", url_name="slot_live", when=lambda slot: slot.lease_count > 0
+        page="slot",
+        name="live",
+        title=_("Live"),
+        url_name="slot_live",
+        when=lambda slot: slot.lease_count > 0,
     )
     panels.register_panel(
-        page="session", name="observed", title="Observation", url_name="session_observation"
+        page="session", name="observed", title=_("Observation"), url_name="session_observation"
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import django_filters as df
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from lcm.models import LabletDefinition, LabletSession, User
 from lcm.selectors.names import by_id
@@ -22,7 +23,7 @@ from lcm.web.filters import (
 from lcm.web.filters import register_filter as register
 from observations.models import DriftReview, NotCountedReason, ReviewState, SessionObservation
 from observations.models.aggregates import ProvisioningClass
-from observations.models.drift import KIND_WORDS, is_open
+from observations.models.drift import KIND_LABELS, is_open
 
 # Of the matching people, the most recently requested sessions.
 MAX_SESSIONS = 2_000
@@ -30,10 +31,10 @@ MAX_SESSIONS = 2_000
 
 class DriftFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("name", "definition__name", "reason")
-    state = ChoicesFilter(choices=ReviewState.choices, label="State", method="in_state")
-    kind = ChoicesFilter(choices=list(KIND_WORDS.items()), label="Kind")
-    definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
-    seen = PeriodFilter(field_name="last_seen", label="Seen")
+    state = ChoicesFilter(choices=ReviewState.choices, label=_("State"), method="in_state")
+    kind = ChoicesFilter(choices=list(KIND_LABELS.items()), label=_("Kind"))
+    definition = ObjectFilter(LabletDefinition, field_name="definition_id", label=_("Definition"))
+    seen = PeriodFilter(field_name="last_seen", label=_("Seen"))
 
     class Meta:
         model = DriftReview
@@ -75,14 +76,14 @@ def _keys(rows: QuerySet[Any], most: int, *order: str) -> list[Any]:
 
 
 class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
-    q = EvidenceSearch(label="Search", max_length=100)
-    definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
-    session = ObjectFilter(LabletSession, field_name="session_id", label="Session")
-    counted = FlagFilter(field_name="is_sample", label="Counted")
-    not_counted_reason = ChoicesFilter(choices=NotCountedReason.choices, label="Exclusion reason")
-    drift = FlagFilter(field_name="session__port_drift_detected", label="Port drift")
-    drift_open = FlagFilter(field_name="session__port_drift_open", label="Open port drift")
-    observed = PeriodFilter(field_name="observed_at", label="Observed")
+    q = EvidenceSearch(label=_("Search"), max_length=100)
+    definition = ObjectFilter(LabletDefinition, field_name="definition_id", label=_("Definition"))
+    session = ObjectFilter(LabletSession, field_name="session_id", label=_("Session"))
+    counted = FlagFilter(field_name="is_sample", label=_("Counted"))
+    not_counted_reason = ChoicesFilter(choices=NotCountedReason.choices, label=_("Exclusion reason"))
+    drift = FlagFilter(field_name="session__port_drift_detected", label=_("Port drift"))
+    drift_open = FlagFilter(field_name="session__port_drift_open", label=_("Open port drift"))
+    observed = PeriodFilter(field_name="observed_at", label=_("Observed"))
 
     class Meta:
         model = SessionObservation
@@ -92,8 +93,8 @@ class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
 def add_filters() -> None:
     """Add filters by assessment to the definition list, on its page and in the API."""
     provisioning: Any = ChoicesFilter(
-        field_name="assessment__provisioning", choices=ProvisioningClass.choices, label="Class"
+        field_name="assessment__provisioning", choices=ProvisioningClass.choices, label=_("Class")
     )
     register(DefinitionFilter, "class", provisioning)
-    observed = PeriodFilter(field_name="assessment__last_observed_at", label="Observed")
+    observed = PeriodFilter(field_name="assessment__last_observed_at", label=_("Observed"))
     register(DefinitionFilter, "observed", observed)

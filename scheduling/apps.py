@@ -1,9 +1,10 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class SchedulingConfig(AppConfig):
     name = "scheduling"
-    verbose_name = "Capacity"
+    verbose_name = _("Capacity")
 
     def ready(self) -> None:
         from lcm.monitoring import metrics
@@ -64,37 +65,39 @@ def _show_on_pages() -> None:
     bulk_slots.register_actions()
     bulk_reservations.register_actions()
     replace_list(SESSIONS, lists.SESSIONS)
-    search.register_finder("slots", search.Finder("Slots", find_slots, "slot_list"))
-    search.register_finder("pools", search.Finder("Pools", find_pools, "pool_list"))
+    search.register_finder("slots", search.Finder(_("Slots"), find_slots, "slot_list"))
+    search.register_finder("pools", search.Finder(_("Pools"), find_pools, "pool_list"))
     attention.register_attention("capacity", capacity_attention_items)
     overview.register_overview_panel(
         overview.OverviewPanel("pools", "wide", "overview/pools.html", pools_part)
     )
-    overview.register_overview_panel(overview.LazyPanel("ticks", "side", "Tick duration", "overview_ticks"))
+    overview.register_overview_panel(
+        overview.LazyPanel("ticks", "side", _("Tick duration"), "overview_ticks")
+    )
     overview.register_overview_panel(
         overview.OverviewPanel("queue", "side", "overview/queue.html", queue_part, waiting_clause)
     )
 
     queue = navigation.NavEntry(
-        "queue", "Queue", "queue_list", ("/queue/", "/ticks/", "/decisions/"), "queue-list"
+        "queue", _("Queue"), "queue_list", ("/queue/", "/ticks/", "/decisions/"), "queue-list"
     )
     navigation.register_entry("", queue, after="sessions")
     pages = ("/pools/", "/slots/", "/reservations/")
-    entry = navigation.NavEntry("capacity", "Capacity", "pool_list", pages, "server-stack")
+    entry = navigation.NavEntry("capacity", _("Capacity"), "pool_list", pages, "server-stack")
     navigation.register_entry("Plan", entry, after="definitions")
-    observers = navigation.NavEntry("observers", "Observers", "observer_list", "/observers/", "eye")
+    observers = navigation.NavEntry("observers", _("Observers"), "observer_list", "/observers/", "eye")
     navigation.register_entry("System", observers)
     panels.register_panel(
         page="session-first",
         name="why",
-        title="Wait reasons",
+        title=_("Wait reasons"),
         url_name="session_wait_reasons",
         when=lambda session: session.status == SessionStatus.PENDING,
     )
     SUGGESTERS["pools"] = suggest_pools
     session_location.register_session_location(place_of_session)
-    panels.register_panel(page="session", name="capacity", title="Capacity", url_name="session_capacity")
-    filters.OBJECT_TYPES += [("pool", "Pool"), ("slot", "Slot"), ("reservation", "Reservation")]
+    panels.register_panel(page="session", name="capacity", title=_("Capacity"), url_name="session_capacity")
+    filters.OBJECT_TYPES += [("pool", _("Pool")), ("slot", _("Slot")), ("reservation", _("Reservation"))]
     object_links.OBJECT_PAGES |= {
         "pool": "pool_detail",
         "slot": "slot_detail",

@@ -6,6 +6,7 @@ from typing import Any
 
 import django_filters as df
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession, Priority
@@ -27,17 +28,15 @@ from scheduling.models import (
 )
 from scheduling.selectors.observers import has_failed, observer_names
 from scheduling.selectors.pool_overview import is_overdue, is_silent
-from scheduling.selectors.pools import POOL_STATES, pool_names, pool_state
+from scheduling.selectors.pools import POOL_STATE_NAMES, pool_names, pool_state
 from scheduling.selectors.slots import search_slots
 
 
 class PoolFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("name", "description", "system", "runtime")
-    state = ChoicesFilter(
-        choices=[(state, state.capitalize()) for state in POOL_STATES], label="State", method="in_state"
-    )
-    system = df.CharFilter(label="System", max_length=30)
-    runtime = df.CharFilter(label="Runtime", max_length=30)
+    state = ChoicesFilter(choices=list(POOL_STATE_NAMES.items()), label=_("State"), method="in_state")
+    system = df.CharFilter(label=_("System"), max_length=30)
+    runtime = df.CharFilter(label=_("Runtime"), max_length=30)
 
     class Meta:
         model = Pool
@@ -50,7 +49,7 @@ class PoolFilter(df.FilterSet):  # type: ignore[misc]
 class PoolChoices(df.FilterSet):  # type: ignore[misc]
     """A choice of pools that is queried once per form."""
 
-    pool = ChoicesFilter(label="Pool", method="in_pools")
+    pool = ChoicesFilter(label=_("Pool"), method="in_pools")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -64,13 +63,13 @@ class PoolChoices(df.FilterSet):  # type: ignore[misc]
 
 
 class SlotFilter(PoolChoices):
-    q = df.CharFilter(label="Search", max_length=100, method="search")
-    state = ChoicesFilter(choices=SlotState.choices, label="State")
-    cordoned = FlagFilter(label="Cordoned")
-    is_spot = FlagFilter(label="Spot")
-    interrupted = FlagFilter(label="Interrupted", method="only_interrupted")
-    overdue = FlagFilter(label="Overdue", method="only_overdue")
-    silent = FlagFilter(label="Silent", method="only_silent")
+    q = df.CharFilter(label=_("Search"), max_length=100, method="search")
+    state = ChoicesFilter(choices=SlotState.choices, label=_("State"))
+    cordoned = FlagFilter(label=_("Cordoned"))
+    is_spot = FlagFilter(label=_("Spot"))
+    interrupted = FlagFilter(label=_("Interrupted"), method="only_interrupted")
+    overdue = FlagFilter(label=_("Overdue"), method="only_overdue")
+    silent = FlagFilter(label=_("Silent"), method="only_silent")
 
     class Meta:
         model = Slot
@@ -92,14 +91,14 @@ class SlotFilter(PoolChoices):
 
 
 class ReservationFilter(PoolChoices):
-    q = df.CharFilter(label="Search", max_length=100, method="search")
-    phase = ChoicesFilter(choices=Phase.choices, label="Phase")
+    q = df.CharFilter(label=_("Search"), max_length=100, method="search")
+    phase = ChoicesFilter(choices=Phase.choices, label=_("Phase"))
     active = EndedFilter(method="only_active")
-    priority = ChoicesFilter(choices=Priority.choices, label="Priority")
-    slot = ObjectFilter(Slot, field_name="slot_id", label="Slot")
-    session = ObjectFilter(LabletSession, field_name="session_id", label="Session")
-    holder = df.CharFilter(label="Holder", max_length=100)
-    created = PeriodFilter(field_name="created_at", label="Requested")
+    priority = ChoicesFilter(choices=Priority.choices, label=_("Priority"))
+    slot = ObjectFilter(Slot, field_name="slot_id", label=_("Slot"))
+    session = ObjectFilter(LabletSession, field_name="session_id", label=_("Session"))
+    holder = df.CharFilter(label=_("Holder"), max_length=100)
+    created = PeriodFilter(field_name="created_at", label=_("Requested"))
 
     class Meta:
         model = Reservation
@@ -114,15 +113,15 @@ class ReservationFilter(PoolChoices):
 
 
 class QueueFilter(PoolChoices):
-    q = df.CharFilter(label="Search", max_length=100, method="search")
-    priority = ChoicesFilter(choices=Priority.choices, label="Priority")
+    q = df.CharFilter(label=_("Search"), max_length=100, method="search")
+    priority = ChoicesFilter(choices=Priority.choices, label=_("Priority"))
     outcome = ChoicesFilter(
         choices=[each for each in DecisionOutcome.choices if each[0] != DecisionOutcome.PLACED],
-        label="Last decision",
+        label=_("Last decision"),
         method="decided",
     )
-    definition = ObjectFilter(LabletDefinition, field_name="session__definition_id", label="Definition")
-    created = PeriodFilter(field_name="created_at", label="Requested")
+    definition = ObjectFilter(LabletDefinition, field_name="session__definition_id", label=_("Definition"))
+    created = PeriodFilter(field_name="created_at", label=_("Requested"))
 
     class Meta:
         model = Reservation
@@ -142,12 +141,12 @@ class QueueFilter(PoolChoices):
 
 
 class DecisionFilter(PoolChoices):
-    q = df.CharFilter(label="Search", max_length=100, method="search")
-    outcome = ChoicesFilter(choices=DecisionOutcome.choices, label="Outcome")
-    tick = df.UUIDFilter(field_name="tick_id", label="Tick")
-    reservation = ObjectFilter(Reservation, field_name="reservation_id", label="Reservation")
-    session = ObjectFilter(LabletSession, field_name="reservation__session_id", label="Session")
-    at = PeriodFilter(field_name="at", label="Decided")
+    q = df.CharFilter(label=_("Search"), max_length=100, method="search")
+    outcome = ChoicesFilter(choices=DecisionOutcome.choices, label=_("Outcome"))
+    tick = df.UUIDFilter(field_name="tick_id", label=_("Tick"))
+    reservation = ObjectFilter(Reservation, field_name="reservation_id", label=_("Reservation"))
+    session = ObjectFilter(LabletSession, field_name="reservation__session_id", label=_("Session"))
+    at = PeriodFilter(field_name="at", label=_("Decided"))
 
     class Meta:
         model = Decision
@@ -161,8 +160,8 @@ class DecisionFilter(PoolChoices):
 
 class TickFilter(PoolChoices):
     q = SearchFilter("pool__name")
-    failed = FlagFilter(label="With errors", method="only_failed")
-    started = PeriodFilter(field_name="started_at", label="Started")
+    failed = FlagFilter(label=_("With errors"), method="only_failed")
+    started = PeriodFilter(field_name="started_at", label=_("Started"))
 
     class Meta:
         model = TickRun
@@ -174,9 +173,9 @@ class TickFilter(PoolChoices):
 
 class RunFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("observer", "error")
-    observer = ChoicesFilter(label="Observer")
-    failed = FlagFilter(label="With failures", method="only_failed")
-    started = PeriodFilter(field_name="started_at", label="Started")
+    observer = ChoicesFilter(label=_("Observer"))
+    failed = FlagFilter(label=_("With failures"), method="only_failed")
+    started = PeriodFilter(field_name="started_at", label=_("Started"))
 
     class Meta:
         model = ObserverRun

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins
 from rest_framework.decorators import action
@@ -71,7 +72,7 @@ class FairShareViewSet(ReadViewSet[FairShare]):
     @action(detail=False, methods=["post"])
     def preview(self, request: Request) -> Response:
         """Preview the effect of these weights on ranks; nothing is changed."""
-        pool, weights, _ = self._read_weights(request)
+        pool, weights, _reason = self._read_weights(request)
         found = preview_fair_share(pool, now=self.now(), weights=checked_weights(weights))
         return Response(s.PreviewSerializer(found).data)
 
@@ -79,7 +80,7 @@ class FairShareViewSet(ReadViewSet[FairShare]):
         data = self.validated(s.WeightsSerializer, request)
         pool = Pool.objects.filter(name=data["pool"]).first()
         if pool is None:
-            raise InvalidInput({"pool": f"Pool “{data['pool']}” does not exist."})
+            raise InvalidInput({"pool": _("Pool “%(name)s” does not exist.") % {"name": data["pool"]}})
         weights = {
             SubjectKey(each["level"], each["subject"], each.get("parent", ROOT)): each["weight"]
             for each in data["weights"]

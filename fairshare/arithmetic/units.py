@@ -5,13 +5,6 @@ from __future__ import annotations
 from decimal import Decimal
 
 RESOURCES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
-LABELS = {"cpu_cores": "CPU", "memory_gb": "Memory", "storage_gb": "Storage", "gpu": "GPU"}
-HOUR_NAMES = {
-    "cpu_cores": "core-hours",
-    "memory_gb": "GB-hours",
-    "storage_gb": "GB-hours",
-    "gpu": "GPU-hours",
-}
 
 HUNDREDTHS = 100
 UNITS_A_SECOND = HUNDREDTHS * 1_000

@@ -6,21 +6,22 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from fairshare.arithmetic.policy import PARENT, Policy, Weight
-from fairshare.models.levels import Level
+from fairshare.models.levels import ENGLISH_NAMES, Level
 from lcm.models.base import DatedModel
 from scheduling.models import Pool
 
 
 class Normalisation(models.TextChoices):
-    RELATIVE = "relative", "Relative to the pool's usage"
-    CAPACITY = "capacity", "Relative to the pool's capacity"
+    RELATIVE = "relative", _("Relative to the pool's usage")
+    CAPACITY = "capacity", _("Relative to the pool's capacity")
 
 
 class FairShareOrder(models.TextChoices):
-    TREE = "tree", "Level by level"
-    CLASSIC = "classic", "By the person's factor alone"
+    TREE = "tree", _("Level by level")
+    CLASSIC = "classic", _("By the person's factor alone")
 
 
 class FairSharePolicy(DatedModel):
@@ -37,8 +38,8 @@ class FairSharePolicy(DatedModel):
 
     class Meta:
         ordering = ["pool__name"]
-        verbose_name = "fair-share policy"
-        verbose_name_plural = "fair-share policies"
+        verbose_name = _("fair-share policy")
+        verbose_name_plural = _("fair-share policies")
         constraints = [
             models.CheckConstraint(
                 name="policy_numbers_positive",
@@ -138,7 +139,7 @@ class FairShare(models.Model):
         indexes = [models.Index(fields=["pool", "parent_id"], name="share_of_parent")]
 
     def __str__(self) -> str:
-        return f"share of {self.get_level_display().lower()} {self.subject_id}"
+        return f"share of {ENGLISH_NAMES[self.level]} {self.subject_id}"
 
     @property
     def own_weight(self) -> Weight:

@@ -14,7 +14,7 @@ from django.db.models import F, Q
 
 from fairshare.arithmetic.slices import to_moment
 from fairshare.arithmetic.units import RESOURCES, hours
-from fairshare.models.levels import Level
+from fairshare.models.levels import ENGLISH_NAMES, Level
 
 
 def _amount(text: str) -> models.BigIntegerField[Any, Any]:
@@ -187,7 +187,7 @@ class UsageBucket(Amounts):
         ]
 
     def __str__(self) -> str:
-        return f"{self.day} {self.get_level_display().lower()} {self.subject_id}"
+        return f"{self.day} {ENGLISH_NAMES[self.level]} {self.subject_id}"
 
 
 class UsageCheck(models.Model):

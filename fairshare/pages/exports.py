@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
+
 from fairshare import filters
-from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES, hours
+from fairshare.arithmetic.units import RESOURCES, hours
 from fairshare.models import FairShare, UsageBucket
+from fairshare.pages.resource_labels import HOUR_NAMES, RESOURCE_LABELS
 from fairshare.selectors.shares import shares
 from lcm.web.list_page import Column, ListPage
 from lcm.web.wording import Plural
@@ -22,39 +27,34 @@ def _shown(name: str) -> Callable[[FairShare], Any]:
 
 
 SHARES = ListPage(
-    title="Shares",
+    title=_("Shares"),
     export_name="shares",
-    counted=Plural("%(count)s share", "%(count)s shares"),
-    search_label="Search shares",
-    no_match_title="No share matches",
-    empty_title="No shares yet",
+    counted=Plural(ngettext_lazy("%(count)s share", "%(count)s shares")),
+    search_label=_("Search shares"),
+    no_match_title=_("No share matches"),
+    empty_title=_("No shares yet"),
     rows=shares,
     filterset=filters.FairShareFilter,
     columns=[
-        Column("Pool", lambda row: row.pool.name),
-        Column("Level", lambda row: row.level),
-        Column("Name", lambda row: row.name),
-        Column("Parent name", lambda row: row.parent_name),
-        Column("Subject id", lambda row: str(row.subject_id)),
-        Column("Parent id", lambda row: str(row.parent_id)),
-        Column("Weight", lambda row: row.own_weight),
-        *(
-            Column(name.replace("_", " ").capitalize(), _shown(name))
-            for name in (
-                "effective_weight",
-                "share",
-                "norm_share",
-                "cpu_hours",
-                "memory_hours",
-                "storage_hours",
-                "gpu_hours",
-                "usage",
-                "actual_usage",
-                "effective_usage",
-                "factor",
-                "rank",
-            )
-        ),
+        Column(_("Pool"), lambda row: row.pool.name),
+        Column(_("Level"), lambda row: row.level),
+        Column(_("Name"), lambda row: row.name),
+        Column(_("Parent name"), lambda row: row.parent_name),
+        Column(_("Subject id"), lambda row: str(row.subject_id)),
+        Column(_("Parent id"), lambda row: str(row.parent_id)),
+        Column(_("Weight"), lambda row: row.own_weight),
+        Column(_("Effective weight"), _shown("effective_weight")),
+        Column(_("Share"), _shown("share")),
+        Column(_("Norm share"), _shown("norm_share")),
+        Column(_("Cpu hours"), _shown("cpu_hours")),
+        Column(_("Memory hours"), _shown("memory_hours")),
+        Column(_("Storage hours"), _shown("storage_hours")),
+        Column(_("Gpu hours"), _shown("gpu_hours")),
+        Column(_("Usage"), _shown("usage")),
+        Column(_("Actual usage"), _shown("actual_usage")),
+        Column(_("Effective usage"), _shown("effective_usage")),
+        Column(_("Factor"), _shown("factor")),
+        Column(_("Rank"), _shown("rank")),
     ],
     row_template="",
     default_sort="pk",
@@ -64,23 +64,28 @@ SHARES = ListPage(
 )
 
 BUCKETS = ListPage(
-    title="Usage",
+    title=_("Usage"),
     export_name="usage-buckets",
-    counted=Plural("%(count)s usage bucket", "%(count)s usage buckets"),
-    search_label="Search usage buckets",
-    no_match_title="No usage bucket matches",
-    empty_title="No usage buckets yet",
+    counted=Plural(ngettext_lazy("%(count)s usage bucket", "%(count)s usage buckets")),
+    search_label=_("Search usage buckets"),
+    no_match_title=_("No usage bucket matches"),
+    empty_title=_("No usage buckets yet"),
     rows=UsageBucket.objects.all,
     filterset=filters.UsageBucketFilter,
     columns=[
-        Column("Day", lambda row: row.day),
-        Column("Pool", lambda row: row.pool),
-        Column("Level", lambda row: row.level),
-        Column("Name", lambda row: row.name),
-        Column("Parent name", lambda row: row.parent_name),
-        Column("Subject id", lambda row: str(row.subject_id)),
-        Column("Parent id", lambda row: str(row.parent_id)),
-        *(Column(f"{LABELS[name]} {HOUR_NAMES[name]}", _hours_of(name), numeric=True) for name in RESOURCES),
+        Column(_("Day"), lambda row: row.day),
+        Column(_("Pool"), lambda row: row.pool),
+        Column(_("Level"), lambda row: row.level),
+        Column(_("Name"), lambda row: row.name),
+        Column(_("Parent name"), lambda row: row.parent_name),
+        Column(_("Subject id"), lambda row: str(row.subject_id)),
+        Column(_("Parent id"), lambda row: str(row.parent_id)),
+        *(
+            Column(
+                format_lazy("{} {}", RESOURCE_LABELS[name], HOUR_NAMES[name]), _hours_of(name), numeric=True
+            )
+            for name in RESOURCES
+        ),
     ],
     row_template="",
     default_sort="-day",

@@ -8,11 +8,13 @@ from datetime import UTC, timedelta
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
-from fairshare.arithmetic.units import HOUR_NAMES, RESOURCES
+from fairshare.arithmetic.units import RESOURCES
 from fairshare.models.levels import Level
+from fairshare.pages.resource_labels import HOUR_NAMES
 from fairshare.selectors.usage import KINDS, Period, last_check, top_domains, usage_by_day
 from lcm.domain.roles import Role
 from lcm.web.access import role_required
@@ -34,7 +36,7 @@ def usage_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
             "**{count:,} usage buckets differ** from the records",
             count,
         ).format(count=count)
-        more = "Shares and queue order depend on them"
+        more = _("Shares and queue order depend on them")
         yield AttentionItem(text, reverse("fair_share"), check.checked_at, "bad", more, "oct")
 
 
@@ -42,7 +44,7 @@ def usage_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
 @role_required(Role.VIEWER)
 def overview_usage(request: HttpRequest) -> HttpResponseBase:
     """Usage by domain: a panel of the overview, or a page of its own without JavaScript."""
-    resource, unit = RESOURCES[0], HOUR_NAMES[RESOURCES[0]]
+    resource, unit = RESOURCES[0], str(HOUR_NAMES[RESOURCES[0]])
     now = timezone.now()
     last = now.astimezone(UTC).date()
     first = last - timedelta(days=DAYS - 1)
@@ -53,13 +55,18 @@ def overview_usage(request: HttpRequest) -> HttpResponseBase:
         "chart": stacked(by_day, unit=unit),
         "sentence": _sentence(by_day.series[:KINDS], unit),
         "days": DAYS,
-        "crumbs": [("Overview", reverse("home")), ("Usage by domain", "")],
+        "crumbs": [(_("Overview"), reverse("home")), (_("Usage by domain"), "")],
     }
     return render_lazy_panel(request, "overview/usage.html", context)
 
 
 def _sentence(named: Sequence[Series], unit: str) -> str:
     if not named:
-        return f"**No usage in the last {DAYS} days.**"
+        return _("**No usage in the last %(days)s days.**") % {"days": DAYS}
     most = max(named, key=lambda series: series.total)
-    return f"**{most.name} used most: {format_number(most.total)} {unit}** in the last {DAYS} days."
+    amount = f"{format_number(most.total)} {unit}"
+    return _("**%(name)s used most: %(amount)s** in the last %(days)s days.") % {
+        "name": most.name,
+        "amount": amount,
+        "days": DAYS,
+    }

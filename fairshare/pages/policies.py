@@ -11,10 +11,12 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from fairshare.arithmetic.policy import DEFAULT_RESOURCE_WEIGHTS, Policy
-from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES
+from fairshare.arithmetic.units import RESOURCES
 from fairshare.models import FairShareOrder, Normalisation
 from fairshare.pages.texts import policy_sentence
 from fairshare.selectors.previews import preview_fair_share
@@ -27,6 +29,13 @@ from lcm.web.form_page import FormResult, actor_of, redirect_with_message, save_
 from lcm.web.forms import PageForm, add_errors
 from scheduling.models import Pool
 
+WEIGHT_LABELS = {
+    "cpu_cores": _("CPU, per core-hour"),
+    "memory_gb": _("Memory, per GB-hour"),
+    "storage_gb": _("Storage, per GB-hour"),
+    "gpu": _("GPU, per GPU-hour"),
+}
+
 
 class PolicyForm(PageForm):
     """Form of a policy; the service validates the values."""
@@ -34,19 +43,21 @@ class PolicyForm(PageForm):
     # A preview is requested before a reason is entered.
     use_required_attribute = False
 
-    half_life_days = forms.FloatField(label="Half-life, days", help_text="Usage counts half after this long.")
-    lookback_days = forms.IntegerField(label="Lookback, days", help_text="Older usage does not count.")
-    normalisation = forms.ChoiceField(label="Normalised", choices=Normalisation.choices)
-    order = forms.ChoiceField(label="Order", choices=FairShareOrder.choices)
+    half_life_days = forms.FloatField(
+        label=_("Half-life, days"), help_text=_("Usage counts half after this long.")
+    )
+    lookback_days = forms.IntegerField(label=_("Lookback, days"), help_text=_("Older usage does not count."))
+    normalisation = forms.ChoiceField(label=_("Normalised"), choices=Normalisation.choices)
+    order = forms.ChoiceField(label=_("Order"), choices=FairShareOrder.choices)
     default_weight = forms.FloatField(
-        label="Default weight", help_text="Weight of subjects without their own."
+        label=_("Default weight"), help_text=_("Weight of subjects without their own.")
     )
     dampening_factor = forms.IntegerField(
-        label="Dampening factor",
-        help_text="1 to 65,535. A higher value lowers the factor less for usage above the share.",
+        label=_("Dampening factor"),
+        help_text=_("1 to 65,535. A higher value lowers the factor less for usage above the share."),
     )
     reason = forms.CharField(
-        label="Reason", max_length=500, help_text="Recorded in the change log under your name."
+        label=_("Reason"), max_length=500, help_text=_("Recorded in the change log under your name.")
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -54,9 +65,10 @@ class PolicyForm(PageForm):
         reason = self.fields.pop("reason")
         for name in RESOURCES:
             self.fields[name] = forms.FloatField(
-                label=f"{LABELS[name]}, per {HOUR_NAMES[name].removesuffix('s')}",
+                label=WEIGHT_LABELS[name],
                 required=False,
-                help_text=f"Empty: the default, {DEFAULT_RESOURCE_WEIGHTS[name]:g}.",
+                help_text=gettext("Empty: the default, %(weight)s.")
+                % {"weight": f"{DEFAULT_RESOURCE_WEIGHTS[name]:g}"},
                 widget=forms.NumberInput(attrs={"class": "input"}),
             )
         self.fields["reason"] = reason
@@ -64,8 +76,8 @@ class PolicyForm(PageForm):
     def groups(self) -> Iterator[tuple[str, list[forms.BoundField]]]:
         """Yield the fields under their headings; the reason is next to the save button instead."""
         own = [name for name in self.fields if name not in (*RESOURCES, "reason")]
-        yield "Usage and order", [self[name] for name in own]
-        yield "Resource weights", [self[name] for name in RESOURCES]
+        yield gettext("Usage and order"), [self[name] for name in own]
+        yield gettext("Resource weights"), [self[name] for name in RESOURCES]
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -93,7 +105,7 @@ def policy_edit(request: HttpRequest) -> HttpResponseBase:
         "sentence": policy_sentence(present),
         "back": back,
         "warnings": warnings_for(pool),
-        "crumbs": [("Fair share", back), ("Policy", "")],
+        "crumbs": [(gettext("Fair share"), back), (gettext("Policy"), "")],
     }
     if form.is_bound and "preview" in request.POST:
         form.fields["reason"].required = False
@@ -103,12 +115,13 @@ def policy_edit(request: HttpRequest) -> HttpResponseBase:
     elif form.is_bound:
 
         def save(data: Mapping[str, Any]) -> FormResult:
-            _, warnings = save_policy(
+            _policy, warnings = save_policy(
                 pool=pool, actor=actor_of(request), reason=data["reason"], **form.changes
             )
             for warning in warnings:
                 messages.warning(request, warning)
-            return FormResult(f"Policy of {pool} saved. It takes effect with the next calculation.", back)
+            text = gettext("Policy of %(pool)s saved. It takes effect with the next calculation.")
+            return FormResult(text % {"pool": pool}, back)
 
         if done := save_form(form, save):
             return redirect_with_message(request, done)

@@ -13,12 +13,14 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES
+from fairshare.arithmetic.units import RESOURCES
 from fairshare.models import FairShareOrder, Normalisation
 from fairshare.models.levels import Level
 from fairshare.pages.exports import SHARES
+from fairshare.pages.resource_labels import HOUR_NAMES, RESOURCE_LABELS
 from fairshare.pages.texts import FOUND_ALONE, half_life_text, rank_sentence, sentence, weights_text
 from fairshare.selectors.shares import pools_to_share, search_tree, shares, tree_rows
 from fairshare.selectors.subject_names import with_names
@@ -44,12 +46,12 @@ CHART_DAYS = 14
 def fair_share(request: HttpRequest) -> HttpResponseBase:
     pools = list(pools_to_share())
     if not pools:
-        return render(request, "fairshare/empty.html", {"crumbs": [("Fair share", "")]})
+        return render(request, "fairshare/empty.html", {"crumbs": [(_("Fair share"), "")]})
     pool = next((each for each in pools if each.name == request.GET.get("pool")), pools[0])
     wanted = request.GET.get("format", "")
     if wanted in ("csv", "json"):
         return export(SHARES, with_names(shares().filter(pool=pool)), sort="pk", wanted=wanted)
-    context = {**_tree(request, pool), "pools": pools, "crumbs": [("Fair share", "")]}
+    context = {**_tree(request, pool), "pools": pools, "crumbs": [(_("Fair share"), "")]}
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "fairshare/tree.html", context)
     return render(request, "fairshare/page.html", {**context, **_panels_context(request, context)})
@@ -65,7 +67,7 @@ def usage_check(request: HttpRequest) -> HttpResponseBase:
     except LcmError as error:
         messages.error(request, error.message)
         return redirect_with_message(request, FormResult("", back))
-    return redirect_with_message(request, FormResult("Usage consistency check enqueued.", back))
+    return redirect_with_message(request, FormResult(_("Usage consistency check enqueued."), back))
 
 
 @require_http_methods(["GET", "POST"])
@@ -77,14 +79,16 @@ def usage_rebuild(request: HttpRequest) -> HttpResponseBase:
 
     home = reverse("fair_share")
     page = FormPage(
-        title="Rebuild daily usage?",
-        text="The buckets of every day with records are rebuilt from them, a day at a time. "
-        "Records are not touched.",
+        title=_("Rebuild daily usage?"),
+        text=_(
+            "The buckets of every day with records are rebuilt from them, a day at a time. "
+            "Records are not touched."
+        ),
         form=ReasonForm,
-        submit="Rebuild usage",
+        submit=_("Rebuild usage"),
         save=save,
         back=home,
-        crumbs=[("Fair share", home), ("Rebuild usage", "")],
+        crumbs=[(_("Fair share"), home), (_("Rebuild usage"), "")],
     )
     return form_page(request, page)
 
@@ -115,13 +119,13 @@ def _panels_context(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str,
     first = today - timedelta(days=CHART_DAYS - 1)
     period = Period(first, today, pool.name)
     top = top_domains(period, resource)
-    chart = stacked(usage_by_day(period, Level.DOMAIN, resource, top), unit=HOUR_NAMES[resource])
+    chart = stacked(usage_by_day(period, Level.DOMAIN, resource, top), unit=str(HOUR_NAMES[resource]))
     own, default = weights_text(shown["policy"])
     return {
-        "resources": [(name, LABELS[name]) for name in RESOURCES],
+        "resources": [(name, RESOURCE_LABELS[name]) for name in RESOURCES],
         "resource": resource,
         "chart": chart,
-        "sentence": FOUND_ALONE
+        "sentence": str(FOUND_ALONE)
         if shown["query"]
         else sentence(shown["tree"].rows, pool.calculated_at, used=bool(top)),
         "normalised": Normalisation(shown["policy"].normalisation).label,

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.utils.translation import ngettext
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from fairshare.arithmetic.policy import Policy
-from fairshare.arithmetic.units import LABELS
 from fairshare.models import FairShareOrder
 from fairshare.models.levels import Level
+from fairshare.pages.resource_labels import RESOURCE_LABELS
 from fairshare.selectors.shares import TreeRow
-from lcm.web.wording import count_text
 
 ABOVE = 1.05
 # Search results are only a part of the tree, so they allow no statement about the whole.
-FOUND_ALONE = "**Search results.** Clear the search to see the whole tree."
+FOUND_ALONE = _("**Search results.** Clear the search to see the whole tree.")
 
 
 def sentence(rows: Sequence[TreeRow], calculated_at: datetime | None, *, used: bool) -> str:
@@ -25,16 +25,16 @@ def sentence(rows: Sequence[TreeRow], calculated_at: datetime | None, *, used: b
     `used`: there is usage, whether or not it is part of the calculation yet.
     """
     if calculated_at is None:
-        return "**Not calculated yet.** LCM calculates shares periodically and on request."
+        return gettext("**Not calculated yet.** LCM calculates shares periodically and on request.")
     domains = [row for row in rows if row.share.level == Level.DOMAIN]
     if not any(row.share.usage for row in domains):
         if used:
-            return "**Usage is not counted yet.** Until then everyone has factor 1."
-        return "**No usage in the window.** Everyone has factor 1."
+            return gettext("**Usage is not counted yet.** Until then everyone has factor 1.")
+        return gettext("**No usage in the window.** Everyone has factor 1.")
     above = [row.name for row in domains if row.times_share > ABOVE]
     others = [row.name for row in domains if row.times_share <= ABOVE]
     if not above or not others:
-        return "**Every domain is near its share.**"
+        return gettext("**Every domain is near its share.**")
     sentences = [
         ngettext("**{names} is above its share.**", "**{names} are above their share.**", len(above)).format(
             names=listed(above)
@@ -46,40 +46,48 @@ def sentence(rows: Sequence[TreeRow], calculated_at: datetime | None, *, used: b
     projects = [row for row in rows if row.share.level == Level.PROJECT and row.times_share > ABOVE]
     if projects:
         most = max(projects, key=lambda row: row.share.actual_usage)
-        sentences.append(f"Project {most.name} contributes most: {most.times_share:.1f} times its share.")
+        text = gettext("Project %(name)s contributes most: %(times)s times its share.")
+        sentences.append(text % {"name": most.name, "times": f"{most.times_share:.1f}"})
     return " ".join(sentences)
 
 
 def policy_sentence(policy: Policy) -> str:
     """Return text such as “**Usage has a half-life of 7 days and counts for 28 days.**”"""
-    lookback = count_text(policy.lookback_days, "day")
-    return f"**Usage has a half-life of {half_life_text(policy)} and counts for {lookback}.**"
+    lookback = ngettext("%(count)s day", "%(count)s days", policy.lookback_days)
+    return gettext("**Usage has a half-life of %(half_life)s and counts for %(lookback)s.**") % {
+        "half_life": half_life_text(policy),
+        "lookback": lookback % {"count": f"{policy.lookback_days:,}"},
+    }
 
 
 def half_life_text(policy: Policy) -> str:
     """Return `1 day`, `7 days` or `0.5 days`."""
     days = policy.half_life_days
-    return f"{days:g} day" if days == 1 else f"{days:g} days"
+    return ngettext("%(count)s day", "%(count)s days", 1 if days == 1 else 2) % {"count": f"{days:g}"}
 
 
 def rank_sentence(policy: Policy) -> str:
     """Return how rank is determined."""
     if policy.order == FairShareOrder.TREE:
-        return (
+        return gettext(
             "Rank compares the factors of domain, project and person, in this order. "
             "Within a priority, the higher factor goes first."
         )
-    return "Rank compares only the person's factor. Within a priority, the higher factor goes first."
+    return gettext("Rank compares only the person's factor. Within a priority, the higher factor goes first.")
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    shown = list(names[:most]) + ([count_text(len(names) - most, "other")] if len(names) > most else [])
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    shown, others = list(names[:most]), len(names) - most
+    if others > 0:
+        shown.append(ngettext("%(count)s other", "%(count)s others", others) % {"count": f"{others:,}"})
+    if len(shown) == 1:
+        return shown[0]
+    return gettext("%(names)s and %(last)s") % {"names": ", ".join(shown[:-1]), "last": shown[-1]}
 
 
 def weights_text(policy: Policy) -> tuple[str, str]:
     """Return the resource weights of the policy, and the default ones."""
     texts: dict[str, list[str]] = {"policy": [], "default": []}
     for name, (weight, source) in policy.weight_sources.items():
-        texts[source].append(f"{LABELS[name]} {weight:g}")
+        texts[source].append(f"{RESOURCE_LABELS[name]} {weight:g}")
     return ", ".join(texts["policy"]), ", ".join(texts["default"])

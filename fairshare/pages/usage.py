@@ -11,11 +11,14 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES
+from fairshare.arithmetic.units import RESOURCES
 from fairshare.models.levels import Level
 from fairshare.pages.exports import BUCKETS
+from fairshare.pages.resource_labels import HOUR_NAMES, RESOURCE_LABELS
 from fairshare.selectors.subject_names import with_names
 from fairshare.selectors.usage import Period, SubjectUsage, usage_by_day
 from fairshare.services.usage_totals import SUBJECTS, UsageQuery, usage_totals
@@ -35,25 +38,25 @@ MOST_DAYS = 730
 class ExplorerForm(PageForm):
     """Filters of the explorer, each with a default."""
 
-    first = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
-    last = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
-    level = forms.ChoiceField(choices=Level.choices, required=False)
-    resource = forms.ChoiceField(choices=list(LABELS.items()), required=False)
-    pool = forms.ChoiceField(required=False)
+    first = forms.DateField(label=_("From"), required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    last = forms.DateField(label=_("To"), required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    level = forms.ChoiceField(label=_("Level"), choices=Level.choices, required=False)
+    resource = forms.ChoiceField(label=_("Resource"), choices=list(RESOURCE_LABELS.items()), required=False)
+    pool = forms.ChoiceField(label=_("Pool"), required=False)
 
     def __init__(self, *args: Any, today: date, pools: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.today = today
-        self.fields["pool"].choices = [("", "All pools"), *((name, name) for name in pools)]  # type: ignore[attr-defined]
+        self.fields["pool"].choices = [("", gettext("All pools")), *((name, name) for name in pools)]  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}
         last = data.get("last") or self.today
         first = data.get("first") or last - timedelta(days=DAYS - 1)
         if first > last:
-            self.add_error("first", "The first day must not be after the last day.")
+            self.add_error("first", gettext("The first day must not be after the last day."))
         elif (last - first).days >= MOST_DAYS:
-            self.add_error("first", f"Choose at most {MOST_DAYS} days.")
+            self.add_error("first", gettext("Choose at most %(count)s days.") % {"count": MOST_DAYS})
         level, resource = data.get("level") or Level.PROJECT, data.get("resource") or RESOURCES[0]
         return {**data, "first": first, "last": last, "level": level, "resource": resource}
 
@@ -65,7 +68,7 @@ def usage_explorer(request: HttpRequest) -> HttpResponseBase:
     pools = list(Pool.objects.order_by("name").values_list("name", flat=True))
     form = ExplorerForm(request.GET, today=today, pools=pools)
     if not form.is_valid():
-        context = {"form": form, "crumbs": [("Usage", "")]}
+        context = {"form": form, "crumbs": [(gettext("Usage"), "")]}
         return render(request, "fairshare/usage.html", context, status=422)
     data = form.cleaned_data
     first, last, resource = data["first"], data["last"], data["resource"]
@@ -77,7 +80,7 @@ def usage_explorer(request: HttpRequest) -> HttpResponseBase:
         "form": ExplorerForm(initial=data, today=today, pools=pools),
         "level": Level(level),
         "query": _query_string(request),
-        "crumbs": [("Fair share", reverse("fair_share")), ("Usage", "")],
+        "crumbs": [(gettext("Fair share"), reverse("fair_share")), (gettext("Usage"), "")],
         **_totals_context(UsageQuery(period, level, resource)),
     }
     polled = bool(request.htmx)  # type: ignore[attr-defined]
@@ -91,27 +94,23 @@ def _totals_context(query: UsageQuery) -> dict[str, Any]:
     except LcmError as error:
         return {"problem": error.message}
     if answer.found is None:
-        sentence = (
-            f"**Usage from {_day(query.period.first)} to {_day(query.period.last)} is being calculated.**"
-        )
+        sentence = gettext("**Usage from %(first)s to %(last)s is being calculated.**") % {
+            "first": _day(query.period.first),
+            "last": _day(query.period.last),
+        }
         return {"answer": answer, "sentence": sentence}
     found, resource = answer.found, query.resource
     by_day = usage_by_day(query.period, query.level, resource, found.top)
+    labels = {name: f"{RESOURCE_LABELS[name]}, {HOUR_NAMES[name]}" for name in RESOURCES}
     return {
         "answer": answer,
-        "chart": stacked(by_day, unit=HOUR_NAMES[resource]),
-        "heads": [(name, LABELS[name], HOUR_NAMES[name]) for name in RESOURCES],
+        "chart": stacked(by_day, unit=str(HOUR_NAMES[resource])),
+        "heads": [(name, RESOURCE_LABELS[name], HOUR_NAMES[name]) for name in RESOURCES],
         "subjects": [
-            (
-                each,
-                [
-                    (f"{LABELS[name]}, {HOUR_NAMES[name]}", format_number(each.amounts[name]))
-                    for name in RESOURCES
-                ],
-            )
+            (each, [(labels[name], format_number(each.amounts[name])) for name in RESOURCES])
             for each in found.subjects
         ],
-        "part_of": LABELS[resource],
+        "part_of": RESOURCE_LABELS[resource],
         "hidden": max(found.count - SUBJECTS, 0),
         "sentence": _sentence(found.subjects, query),
     }
@@ -121,10 +120,19 @@ def _sentence(found: list[SubjectUsage], query: UsageQuery) -> str:
     first, last, resource = _day(query.period.first), _day(query.period.last), query.resource
     used = [each for each in found if each.amounts[resource] > 0]
     if not used:
-        return f"**No usage from {first} to {last}.** Usage appears after records are aggregated."
+        text = gettext("**No usage from %(first)s to %(last)s.** Usage appears after records are aggregated.")
+        return text % {"first": first, "last": last}
     top = used[0]
     amount = f"{format_number(top.amounts[resource])} {HOUR_NAMES[resource]}"
-    return f"**{top.name} used most: {amount}, {100 * top.share:.0f} % of all** from {first} to {last}, UTC."
+    return gettext(
+        "**%(name)s used most: %(amount)s, %(percent)s %% of all** from %(first)s to %(last)s, UTC."
+    ) % {
+        "name": top.name,
+        "amount": amount,
+        "percent": f"{100 * top.share:.0f}",
+        "first": first,
+        "last": last,
+    }
 
 
 def _day(day: date) -> str:

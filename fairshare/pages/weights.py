@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
@@ -54,7 +55,7 @@ def weights_save(request: HttpRequest) -> HttpResponseBase:
     changes = _changes(request, stored.weights)
     back = f"{reverse('fair_share')}?pool={pool.name}"
     if not changes:
-        return redirect_with_message(request, FormResult("No weight was changed.", back))
+        return redirect_with_message(request, FormResult(_("No weight was changed."), back))
     form = ReasonForm(request.POST if "reason" in request.POST else None)
 
     def save(data: Mapping[str, Any]) -> FormResult:
@@ -73,7 +74,7 @@ def weights_save(request: HttpRequest) -> HttpResponseBase:
         "form": form,
         "back": back,
         "typed": [(name, value) for name, value in request.POST.items() if name.startswith(PREFIX)],
-        "crumbs": [("Fair share", back), ("Weights", "")],
+        "crumbs": [(_("Fair share"), back), (_("Weights"), "")],
     }
     return render_page(request, "fairshare/weights.html", context, status=422 if form.is_bound else 200)
 
@@ -137,10 +138,11 @@ def _changes_text(stored: Weights, changes: Mapping[SubjectKey, Any]) -> str:
         f"{names[key].name} {_weight_text(stored.get(key))} → {_weight_text(changes[key])}" for key in names
     ]
     more = len(changes) - len(parts)
-    return ", ".join(parts) + (f" and {more} more" if more else "")
+    listed = ", ".join(parts)
+    return _("%(changes)s and %(count)s more") % {"changes": listed, "count": more} if more else listed
 
 
 def _weight_text(weight: Any) -> str:
     if weight is None:
-        return "default"
+        return _("default")
     return f"{weight:g}" if isinstance(weight, float) else str(weight)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 from fairshare.arithmetic.policy import Policy
 from fairshare.arithmetic.tree import DEPTH, FairShareResult, compared_factors
 from fairshare.selectors.subject_names import SubjectName, names_of
@@ -45,10 +47,15 @@ class FairSharePreview:
 
     @property
     def text(self) -> str:
-        return (
-            f"Rank changes: {self.up_count:,} up, {self.down_count:,} down. "
-            f"Waiting sessions with a new position: {self.waiting_moved:,} of {self.waiting:,}."
-        )
+        return _(
+            "Rank changes: %(up)s up, %(down)s down. "
+            "Waiting sessions with a new position: %(moved)s of %(waiting)s."
+        ) % {
+            "up": f"{self.up_count:,}",
+            "down": f"{self.down_count:,}",
+            "moved": f"{self.waiting_moved:,}",
+            "waiting": f"{self.waiting:,}",
+        }
 
 
 def preview_fair_share(

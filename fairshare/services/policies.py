@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import UUIDField, Value
+from django.utils.translation import gettext as _
 
 from fairshare.arithmetic.policy import Policy, Weight, policy_problems, read_weight, share_problem
 from fairshare.models import FairShare, FairSharePolicy
@@ -29,7 +30,7 @@ def changed_policy(present: Policy, changes: Mapping[str, Any]) -> Policy:
     """Return a policy with some values changed; raise an error if one is invalid."""
     unknown = set(changes) - set(POLICY_FIELDS)
     if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), "Unknown setting of a fair-share policy."))
+        raise InvalidInput(dict.fromkeys(sorted(unknown), _("Unknown setting of a fair-share policy.")))
     if problems := policy_problems(changes):
         raise InvalidInput(problems)
     return Policy(**{name: changes.get(name, getattr(present, name)) for name in POLICY_FIELDS})
@@ -68,7 +69,8 @@ def warnings_for(pool: Pool) -> list[str]:
     """Return why a policy would have no effect."""
     if fair_share.is_ordered_by_fair_share(pool):
         return []
-    return [f"The scheduler of {pool} does not use the plugin “fairshare”, so the policy has no effect."]
+    text = _("The scheduler of %(pool)s does not use the plugin “fairshare”, so the policy has no effect.")
+    return [text % {"pool": pool}]
 
 
 def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, reason: str = "") -> int:
@@ -101,7 +103,8 @@ def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, 
 def checked_weights(weights: Mapping[SubjectKey, Any]) -> dict[SubjectKey, Weight]:
     """Return numbers, “parent” or None; raise an error that names subjects with an invalid weight."""
     if len(weights) > MOST_AT_ONCE:
-        raise InvalidInput({"weights": f"At most {MOST_AT_ONCE:,} weights can be changed at once."})
+        text = _("At most %(count)s weights can be changed at once.") % {"count": f"{MOST_AT_ONCE:,}"}
+        raise InvalidInput({"weights": text})
     problems = {
         key: problem
         for key, value in weights.items()
@@ -118,7 +121,8 @@ def _refuse_unknown_subjects(weights: Mapping[SubjectKey, Any]) -> None:
     """Raise an error for subjects that are not in the tree."""
     if unknown := set(weights) - _in_tree(weights):
         names = names_of(unknown)
-        raise InvalidInput({"weights": [f"{names[key]} is not in the tree." for key in sorted(unknown)]})
+        text = _("%(name)s is not in the tree.")
+        raise InvalidInput({"weights": [text % {"name": names[key]} for key in sorted(unknown)]})
 
 
 def _in_tree(keys: Iterable[SubjectKey]) -> set[SubjectKey]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import Max, Min, Q, Sum
+from django.utils.translation import gettext as _
 
 from fairshare.arithmetic.slices import DAY_MS
 from fairshare.arithmetic.units import RESOURCES
@@ -93,7 +94,9 @@ def rebuild_day(day: date) -> list[BucketDifference]:
     with transaction.atomic():
         lock_buckets()
         if not is_complete(day):
-            raise StateConflict(f"Records of {day} were removed; its buckets stay unchanged.")
+            raise StateConflict(
+                _("Records of %(day)s were removed; its buckets stay unchanged.") % {"day": day}
+            )
         found = differences_of(day)
         if found:
             UsageBucket.objects.filter(day=day).delete()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _
 
 from fairshare.services.usage_buckets import check_usage, rebuild_day, recorded_days
 from lcm.domain.actors import Actor
@@ -19,14 +19,12 @@ def start_rebuild(*, reason: str, actor: Actor, now: datetime) -> Job:
     """Start a job that rebuilds every day with complete records; safe while observers run."""
     days = recorded_days()
     if days is None:
-        raise StateConflict("There are no records to rebuild buckets from.")
+        raise StateConflict(_("There are no records to rebuild buckets from."))
     first, last = days
     count = (last - first).days + 1
     return start_job(
         kind=KIND,
-        title=ngettext("Rebuild usage of {count:,} day", "Rebuild usage of {count:,} days", count).format(
-            count=count
-        ),
+        title="Rebuild usage of 1 day" if count == 1 else f"Rebuild usage of {count:,} days",
         arguments={"first": first.isoformat(), "last": last.isoformat()},
         total=count,
         reason=reason,
@@ -42,8 +40,8 @@ def rebuild_step(job: Job, now: datetime) -> JobStep:
     day = date.fromisoformat(job.cursor["day"]) if "day" in job.cursor else first
     if day > last:
         check_usage(first=first, last=last, now=now)
-        result = ngettext("{count:,} bucket was repaired.", "{count:,} buckets were repaired.", repaired)
-        return JobStep(result=result.format(count=repaired))
+        result = "1 bucket was repaired." if repaired == 1 else f"{repaired:,} buckets were repaired."
+        return JobStep(result=result)
     following = (day + timedelta(days=1)).isoformat()
     try:
         found = rebuild_day(day)

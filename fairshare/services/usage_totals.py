@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from django.core.cache import cache
+from django.utils.translation import gettext as _
 from redis.exceptions import RedisError
 
 from fairshare.selectors.usage import Period, TopSubjects, usage_by_subject
@@ -68,7 +69,7 @@ def usage_totals(query: UsageQuery, *, now: datetime) -> UsageTotals:
     except (RedisError, OSError) as error:
         if _is_quick(query):
             return UsageTotals(_sum(query), now)
-        raise Unavailable("This sum needs a background worker, but the broker is unreachable.") from error
+        raise Unavailable(_("This sum needs a background worker, but the broker is unreachable.")) from error
     kept: UsageTotals | None = found.get(query.key)
     if kept is not None and kept.at is not None and now - kept.at < FRESH:
         return kept

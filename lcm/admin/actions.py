@@ -12,6 +12,7 @@ from django.contrib.admin.actions import delete_selected
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.utils.translation import ngettext_lazy
 
 from lcm.admin.base import AnyModelAdmin, AuditedModelAdmin
 from lcm.admin.reason_form import confirmed_reason
@@ -20,7 +21,7 @@ from lcm.web.wording import Plural
 
 AT_ONCE = 1_000
 REFUSALS_SHOWN = 20
-MORE_REJECTED = Plural("%(count)s more was rejected.", "%(count)s more were rejected.")
+MORE_REJECTED = Plural(ngettext_lazy("%(count)s more was rejected.", "%(count)s more were rejected."))
 
 
 @admin.action(description="Delete selected %(verbose_name_plural)s …", permissions=["delete"])

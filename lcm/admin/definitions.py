@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.utils.translation import ngettext_lazy
 
 from lcm.admin.actions import apply_to_each, confirm_with_form
 from lcm.admin.base import AuditedModelAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
@@ -92,7 +93,9 @@ class DefinitionAdmin(AuditedModelAdmin):
             request,
             queryset,
             save=save,
-            done=Plural("%(count)s definition set to active.", "%(count)s definitions set to active."),
+            done=Plural(
+                ngettext_lazy("%(count)s definition set to active.", "%(count)s definitions set to active.")
+            ),
         )
 
     @admin.action(description="Deprecate selected %(verbose_name_plural)s …")
@@ -112,7 +115,9 @@ class DefinitionAdmin(AuditedModelAdmin):
             submit="Deprecate these definitions",
             save=save,
             done=Plural(
-                "%(count)s definition set to deprecated.", "%(count)s definitions set to deprecated."
+                ngettext_lazy(
+                    "%(count)s definition set to deprecated.", "%(count)s definitions set to deprecated."
+                )
             ),
         )
 

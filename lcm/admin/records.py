@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 
 from lcm.admin.actions import confirm_with_form
 from lcm.admin.base import AuditedModelAdmin, ReadOnlyAdmin, actor_of
@@ -97,7 +98,7 @@ class TokenAdmin(AuditedModelAdmin):
             title="Revoke tokens",
             submit="Revoke these tokens",
             save=save,
-            done=Plural("%(count)s token revoked.", "%(count)s tokens revoked."),
+            done=Plural(ngettext_lazy("%(count)s token revoked.", "%(count)s tokens revoked.")),
         )
 
 

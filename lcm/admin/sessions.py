@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 
 from lcm.admin.actions import confirm_with_form
 from lcm.admin.base import AuditedModelAdmin, ReadOnlyInline, actor_of
@@ -116,8 +117,10 @@ class SessionAdmin(AuditedModelAdmin):
             submit="Cancel these sessions",
             save=save,
             done=Plural(
-                "%(count)s session cancelled or being stopped.",
-                "%(count)s sessions cancelled or being stopped.",
+                ngettext_lazy(
+                    "%(count)s session cancelled or being stopped.",
+                    "%(count)s sessions cancelled or being stopped.",
+                )
             ),
         )
 
@@ -134,7 +137,7 @@ class SessionAdmin(AuditedModelAdmin):
             title="Move sessions to another status",
             submit="Move these sessions",
             save=save,
-            done=Plural("%(count)s session moved.", "%(count)s sessions moved."),
+            done=Plural(ngettext_lazy("%(count)s session moved.", "%(count)s sessions moved.")),
         )
 
 

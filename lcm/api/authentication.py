@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
@@ -45,14 +46,14 @@ class TokenAuthentication(BaseAuthentication):
         if not parts or parts[0].lower() != self.keyword:
             return None
         if len(parts) != 2:
-            raise AuthenticationFailed("Send exactly one token: “Authorization: Bearer lcm_…”.")
+            raise AuthenticationFailed(_("Send exactly one token: “Authorization: Bearer lcm_…”."))
         token = find_token(key=parts[1].decode(errors="replace"), now=timezone.now())
         if token is None:
             wait = seconds_until_retry(request)
             record_failure(request)
             if wait is not None:
                 raise Throttled(wait=wait)
-            raise AuthenticationFailed("This token is unknown, expired or revoked.")
+            raise AuthenticationFailed(_("This token is unknown, expired or revoked."))
         if token.kind == TokenKind.CONTROLLER:
             return ControllerPrincipal(token), token
         assert token.user is not None

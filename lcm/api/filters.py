@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from django_filters.rest_framework import DjangoFilterBackend
 
 from lcm.domain.errors import InvalidInput
@@ -22,7 +23,7 @@ class SharedFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
         others = self.of_deletions if request.method == "DELETE" else self.paging
         unknown = set(request.query_params) - set(filterset.filters) - others
         if unknown:
-            raise InvalidInput(dict.fromkeys(sorted(unknown), "Unknown filter."))
+            raise InvalidInput(dict.fromkeys(sorted(unknown), _("Unknown filter.")))
         if not filterset.is_valid():
             raise InvalidInput({name: [str(e) for e in errors] for name, errors in filterset.errors.items()})
         return filterset.qs

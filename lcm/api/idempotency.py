@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
@@ -44,7 +45,7 @@ def respond_once(
     An error changes nothing and is not stored: the same request may succeed later.
     """
     if len(key) > MAX_KEY:
-        raise InvalidInput({HEADER: f"The key must not exceed {MAX_KEY} characters."})
+        raise InvalidInput({HEADER: _("The key must not exceed %(max)s characters.") % {"max": MAX_KEY}})
     principal, fingerprint = principal_key(request), _fingerprint(request)
     if stored := _stored(principal, key):
         return _replay(stored, fingerprint)
@@ -68,7 +69,9 @@ def _stored(principal: str, key: str) -> IdempotentResponse | None:
 
 def _replay(stored: IdempotentResponse, fingerprint: str) -> Response:
     if stored.fingerprint != fingerprint:
-        raise IdempotencyKeyReused(f"This {HEADER} was used for another request. Use a new key.")
+        raise IdempotencyKeyReused(
+            _("This %(header)s was used for another request. Use a new key.") % {"header": HEADER}
+        )
     return Response(stored.body, status=stored.status, headers={"Idempotency-Replayed": "true"})
 
 

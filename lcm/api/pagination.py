@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -31,7 +32,12 @@ class KeysetPagination(BasePagination):
         sorts: tuple[str, ...] = getattr(view, "sorts", ("-created_at",))
         sort = request.query_params.get("sort") or sorts[0]
         if sort.removeprefix("-") not in {known.removeprefix("-") for known in sorts}:
-            raise InvalidInput({"sort": f"Sort by one of {', '.join(s.removeprefix('-') for s in sorts)}."})
+            raise InvalidInput(
+                {
+                    "sort": _("Sort by one of %(names)s.")
+                    % {"names": ", ".join(s.removeprefix("-") for s in sorts)}
+                }
+            )
         self.page = page_of(
             queryset, sort=sort, size=_size(request), cursor=request.query_params.get("cursor", "")
         )
@@ -83,7 +89,7 @@ class SinglePage(KeysetPagination):
 def _size(request: Request) -> int:
     text = request.query_params.get("page_size") or str(DEFAULT_SIZE)
     if not re.fullmatch("[0-9]{1,3}", text) or not 1 <= int(text) <= MAX_SIZE:
-        raise InvalidInput({"page_size": f"Must be between 1 and {MAX_SIZE}."})
+        raise InvalidInput({"page_size": _("Must be between 1 and %(max)s.") % {"max": MAX_SIZE}})
     return int(text)
 
 

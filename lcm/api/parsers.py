@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 from rest_framework.utils import json
@@ -34,9 +35,9 @@ class JsonParser(JSONParser):
             is_suspicious = _is_suspicious(text)
             where = find_unstorable(data) if is_suspicious else None
         except RecursionError as error:
-            raise ParseError("This JSON is nested too deeply.") from error
+            raise ParseError(_("This JSON is nested too deeply.")) from error
         except (ValueError, LookupError) as error:  # LookupError: the charset is not a text encoding
-            raise ParseError(f"JSON parse error - {error}") from error
+            raise ParseError(_("JSON parse error - %(error)s") % {"error": error}) from error
         if where is not None:
             raise InvalidInput({where or "__all__": UNSTORABLE})
         request = (parser_context or {}).get("request")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.utils.translation import gettext_lazy as _
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
@@ -25,7 +26,7 @@ def access_policy_of(view: APIView) -> AccessPolicy:
 class AccessPermission(BasePermission):
     """Checks the role of people and the scope of controllers."""
 
-    message = "Your role does not allow this."
+    message = _("Your role does not allow this.")
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         rule = access_policy_of(view)

@@ -2,56 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from lcm.cml.node_sizes import DEFINITIONS_WITHOUT_VM
 from lcm.cml.topology.port_templates import PortChanges, port_changes
 from lcm.models.base import DatedModel, IdModel
 from lcm.models.people import User, slug_name
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 RESOURCES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
-RESOURCE_WORDS = {"cpu_cores": "CPU", "memory_gb": "memory", "storage_gb": "storage", "gpu": "GPU"}
+RESOURCE_WORDS: dict[str, StrOrPromise] = {
+    "cpu_cores": "CPU",
+    "memory_gb": _("memory"),
+    "storage_gb": _("storage"),
+    "gpu": "GPU",
+}
+SOURCE_WORDS: dict[str, StrOrPromise] = {"used": _("used"), "allocated": _("allocated")}
 KEEP = "keep"
 
 
 class DefinitionStatus(models.TextChoices):
-    DRAFT = "draft", "Draft"
-    ACTIVE = "active", "Active"
-    DEPRECATED = "deprecated", "Deprecated"
+    DRAFT = "draft", _("Draft")
+    ACTIVE = "active", _("Active")
+    DEPRECATED = "deprecated", _("Deprecated")
 
 
 class Placement(models.TextChoices):
-    TOGETHER = "together", "Together on one worker"
-    SPREAD = "spread", "Spread over workers"
+    TOGETHER = "together", _("Together on one worker")
+    SPREAD = "spread", _("Spread over workers")
 
 
 class RevisionBasis(models.TextChoices):
     """How the requirements of a revision were chosen; `mixed` if resources have different bases."""
 
-    IMPORTED = "imported", "Imported"
-    CUSTOM = "custom", "Custom"
-    MAX = "max", "Max"
-    AVG = "avg", "Avg"
+    IMPORTED = "imported", _("Imported")
+    CUSTOM = "custom", _("Custom")
+    MAX = "max", _("Max")
+    AVG = "avg", _("Avg")
     P95 = "p95", "p95"
-    LATEST = "latest", "Latest"
-    RECOMMENDED = "recommended", "Recommended"
-    MIXED = "mixed", "Mixed"
-    REVERT = "revert", "Revert"
+    LATEST = "latest", _("Latest")
+    RECOMMENDED = "recommended", _("Recommended")
+    MIXED = "mixed", _("Mixed")
+    REVERT = "revert", _("Revert")
 
 
 class RevisionOutcome(models.TextChoices):
     """Verdict of a revision's sessions; `superseded` if another revision replaced it first."""
 
-    WATCHING = "watching", "Watching"
-    VERIFIED = "verified", "Verified"
-    REGRESSED = "regressed", "Regressed"
-    SUPERSEDED = "superseded", "Superseded"
+    WATCHING = "watching", _("Watching")
+    VERIFIED = "verified", _("Verified")
+    REGRESSED = "regressed", _("Regressed")
+    SUPERSEDED = "superseded", _("Superseded")
 
 
 def label_map(value: Any) -> None:
@@ -64,8 +76,14 @@ def label_map(value: Any) -> None:
         )
     ):
         raise ValidationError(
-            "Labels must map names to texts: at most 20 labels, at most 63 characters each."
+            gettext("Labels must map names to texts: at most 20 labels, at most 63 characters each.")
         )
+
+
+def _basis_words(chosen: Mapping[str, str | None]) -> tuple[str, StrOrPromise]:
+    basis, source = str(chosen["basis"]), chosen["source"] or ""
+    label = str(dict(RevisionBasis.choices).get(basis, basis))
+    return label.lower(), SOURCE_WORDS.get(source, source)
 
 
 class LabletDefinition(DatedModel):
@@ -111,12 +129,12 @@ class LabletDefinition(DatedModel):
 
     class Meta:
         ordering = ["name", "version", "id"]
-        verbose_name = "definition"
+        verbose_name = _("definition")
         constraints = [
             models.UniqueConstraint(
                 fields=["name", "version"],
                 name="definition_name_version",
-                violation_error_message="A definition with this name and version already exists.",
+                violation_error_message=_("A definition with this name and version already exists."),
             ),
             models.CheckConstraint(
                 name="definition_status_known", condition=Q(status__in=DefinitionStatus.values)
@@ -192,7 +210,7 @@ class DefinitionRevision(IdModel):
 
     class Meta:
         ordering = ["-number"]
-        verbose_name = "revision"
+        verbose_name = _("revision")
         constraints = [
             models.UniqueConstraint(fields=["definition", "number"], name="revision_number_in_definition"),
             models.CheckConstraint(
@@ -214,7 +232,7 @@ class DefinitionRevision(IdModel):
 
     @property
     def outcome_label(self) -> str:
-        return self.get_outcome_display() or "None"
+        return self.get_outcome_display() or gettext("None")
 
     @property
     def mixed_bases(self) -> str:
@@ -223,7 +241,7 @@ class DefinitionRevision(IdModel):
             return ""
         chosen = [(name, self.bases[name]) for name in RESOURCES if name in self.bases]
         return ", ".join(
-            " ".join(filter(None, (RESOURCE_WORDS[name], each["basis"], each["source"])))
+            " ".join(str(word) for word in (RESOURCE_WORDS[name], *_basis_words(each)) if word)
             for name, each in chosen
             if each["basis"] != KEEP
         )

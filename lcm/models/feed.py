@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 
 class FeedKind(models.TextChoices):
-    SESSION = "session", "Session"
-    SLOT = "slot", "Slot"
+    SESSION = "session", _("Session")
+    SLOT = "slot", _("Slot")
 
 
 class FeedEntry(models.Model):
@@ -23,8 +24,8 @@ class FeedEntry(models.Model):
 
     class Meta:
         ordering = ["id"]
-        verbose_name = "feed entry"
-        verbose_name_plural = "feed entries"
+        verbose_name = _("feed entry")
+        verbose_name_plural = _("feed entries")
         constraints = [
             models.CheckConstraint(name="feed_kind_known", condition=Q(kind__in=FeedKind.values)),
             models.UniqueConstraint(
@@ -49,7 +50,7 @@ class FeedHead(models.Model):
     pruned_revision = models.BigIntegerField(default=0)
 
     class Meta:
-        verbose_name = "feed head"
+        verbose_name = _("feed head")
         constraints = [
             models.CheckConstraint(name="feed_head_once", condition=Q(id=1)),
             models.CheckConstraint(

@@ -5,21 +5,22 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from lcm.models.base import IdModel
 from lcm.models.people import User
 
 
 class JobState(models.TextChoices):
-    QUEUED = "queued", "Queued"
-    RUNNING = "running", "Running"
-    DONE = "done", "Done"
-    FAILED = "failed", "Failed"
+    QUEUED = "queued", _("Queued")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
 
 
 UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
 # Labels of a completed job that rejected all or some of its items.
-NOT_ALL_DONE = {"refused": "Failed", "partial": "Partly done"}
+NOT_ALL_DONE = {"refused": _("Failed"), "partial": _("Partly done")}
 
 
 class Job(IdModel):
@@ -76,7 +77,7 @@ class Job(IdModel):
 
     @property
     def outcome_label(self) -> str:
-        return NOT_ALL_DONE.get(self.outcome) or self.get_state_display()
+        return str(NOT_ALL_DONE.get(self.outcome) or self.get_state_display())
 
     @property
     def worked_on(self) -> int:

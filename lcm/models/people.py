@@ -10,13 +10,15 @@ from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role, role_of
 from lcm.models.base import DatedModel, IdModel
 
 slug_name = RegexValidator(
     r"^[a-z0-9]+(-[a-z0-9]+)*\Z",
-    "Use lowercase letters, digits and single hyphens between them, for example “network-academy”.",
+    _("Use lowercase letters, digits and single hyphens between them, for example “network-academy”."),
 )
 
 
@@ -28,13 +30,15 @@ def time_zones() -> frozenset[str]:
 
 def known_time_zone(name: str) -> None:
     if name and name not in time_zones():
-        raise ValidationError(f"“{name}” is not a time zone. Enter a name such as Europe/Vienna.")
+        raise ValidationError(
+            gettext("“%(name)s” is not a time zone. Enter a name such as Europe/Vienna.") % {"name": name}
+        )
 
 
 class Theme(models.TextChoices):
-    SYSTEM = "system", "System"
-    LIGHT = "light", "Light"
-    DARK = "dark", "Dark"
+    SYSTEM = "system", _("System")
+    LIGHT = "light", _("Light")
+    DARK = "dark", _("Dark")
 
 
 class User(AbstractUser):
@@ -91,7 +95,7 @@ class Project(DatedModel):
             models.UniqueConstraint(
                 fields=["domain", "name"],
                 name="project_name_in_domain",
-                violation_error_message="This domain already has a project with this name.",
+                violation_error_message=_("This domain already has a project with this name."),
             ),
         ]
 

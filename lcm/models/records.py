@@ -9,8 +9,10 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
-from lcm.domain.access import ControllerScope
+from lcm.domain.access import PROMETHEUS_SCOPE, ControllerScope
 from lcm.models.base import IdModel
 from lcm.models.people import User
 
@@ -19,10 +21,10 @@ class AppendOnlyQuerySet(models.QuerySet[Any]):
     """Rejects updates and deletes."""
 
     def update(self, **kwargs: Any) -> NoReturn:
-        raise ValidationError("The change log cannot be changed.")
+        raise ValidationError(gettext("The change log cannot be changed."))
 
     def delete(self) -> NoReturn:
-        raise ValidationError("The change log cannot be deleted.")
+        raise ValidationError(gettext("The change log cannot be deleted."))
 
 
 class ChangeLog(models.Model):
@@ -50,8 +52,8 @@ class ChangeLog(models.Model):
 
     class Meta:
         ordering = ["-at", "-id"]
-        verbose_name = "change"
-        verbose_name_plural = "change log"
+        verbose_name = _("change")
+        verbose_name_plural = _("change log")
         indexes = [
             models.Index(fields=["at", "id"], name="change_newest"),
             models.Index(fields=["object_id", "at"], name="change_of_object"),
@@ -64,11 +66,11 @@ class ChangeLog(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:
-            raise ValidationError("The change log cannot be changed.")
+            raise ValidationError(gettext("The change log cannot be changed."))
         super().save(*args, **{**kwargs, "force_insert": True})
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise ValidationError("The change log cannot be deleted.")
+        raise ValidationError(gettext("The change log cannot be deleted."))
 
 
 # Prefix of a scope that names a pool.
@@ -78,8 +80,8 @@ SLOT_SCOPE = "slot:"
 
 
 class TokenKind(models.TextChoices):
-    PERSON = "person", "Person"
-    CONTROLLER = "controller", "Controller"
+    PERSON = "person", _("Person")
+    CONTROLLER = "controller", _("Controller")
 
 
 class ApiToken(IdModel):
@@ -100,13 +102,13 @@ class ApiToken(IdModel):
 
     class Meta:
         ordering = ["-created_at", "-id"]
-        verbose_name = "token"
+        verbose_name = _("token")
         constraints = [
             models.UniqueConstraint(
                 fields=["name"],
                 condition=Q(revoked_at=None),
                 name="token_name_in_use_once",
-                violation_error_message="A token with this name already exists.",
+                violation_error_message=_("A token with this name already exists."),
             ),
             models.CheckConstraint(
                 name="token_belongs_to_someone",
@@ -133,8 +135,13 @@ class ApiToken(IdModel):
     def scope_labels(self) -> list[str]:
         """Return the scopes in words: names of pools, “one slot” and “Prometheus targets”."""
         others = [scope for scope in self.scopes if not scope.startswith((POOL_SCOPE, SLOT_SCOPE))]
-        slot = ["one slot"] if self.scope.slot_id else []
-        return [*self.pools, *slot, *(scope.replace(":", " ").capitalize() for scope in others)]
+        slot = [gettext("one slot")] if self.scope.slot_id else []
+        words = {PROMETHEUS_SCOPE: gettext("Prometheus targets")}
+        return [
+            *self.pools,
+            *slot,
+            *(words.get(each) or each.replace(":", " ").capitalize() for each in others),
+        ]
 
     @property
     def state(self) -> str:

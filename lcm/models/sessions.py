@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from lcm.cml.topology.limits import MAX_NODE_NAME
 from lcm.domain.lifecycle import ACTIVE, FINAL, SessionStatus
@@ -14,13 +16,29 @@ from lcm.models.base import IdModel
 from lcm.models.definitions import DefinitionRevision, LabletDefinition
 from lcm.models.people import Project, User
 
-STATUS_CHOICES = [(status.value, status.label) for status in SessionStatus]
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+STATUS_LABELS: dict[SessionStatus, StrOrPromise] = {
+    SessionStatus.PENDING: _("Pending"),
+    SessionStatus.SCHEDULED: _("Scheduled"),
+    SessionStatus.INSTANTIATING: _("Instantiating"),
+    SessionStatus.READY: _("Ready"),
+    SessionStatus.RUNNING: _("Running"),
+    SessionStatus.COLLECTING: _("Collecting"),
+    SessionStatus.STOPPING: _("Stopping"),
+    SessionStatus.TERMINATED: _("Terminated"),
+    SessionStatus.CANCELLED: _("Cancelled"),
+    SessionStatus.EXPIRED: _("Expired"),
+    SessionStatus.FAILED: _("Failed"),
+}
+STATUS_CHOICES = [(status.value, STATUS_LABELS[status]) for status in SessionStatus]
 
 
 class Priority(models.IntegerChoices):
-    LOW = 10, "Low"
-    NORMAL = 50, "Normal"
-    HIGH = 90, "High"
+    LOW = 10, _("Low")
+    NORMAL = 50, _("Normal")
+    HIGH = 90, _("High")
 
 
 class LabletSession(IdModel):
@@ -58,12 +76,12 @@ class LabletSession(IdModel):
 
     class Meta:
         ordering = ["-created_at", "-id"]
-        verbose_name = "session"
+        verbose_name = _("session")
         constraints = [
             models.CheckConstraint(
                 name="session_ends_after_start",
                 condition=Q(ends_at__gt=F("starts_at")),
-                violation_error_message="The timeslot must end after it starts.",
+                violation_error_message=_("The timeslot must end after it starts."),
             ),
             models.CheckConstraint(
                 name="session_priority_in_range", condition=Q(priority__in=Priority.values)
@@ -135,10 +153,10 @@ class SessionTransition(IdModel):
 
 
 class KernelStatus(models.TextChoices):
-    PENDING = "PENDING", "Pending"
-    ALLOCATED = "ALLOCATED", "Allocated"
-    RUNNING = "RUNNING", "Running"
-    TERMINATED = "TERMINATED", "Terminated"
+    PENDING = "PENDING", _("Pending")
+    ALLOCATED = "ALLOCATED", _("Allocated")
+    RUNNING = "RUNNING", _("Running")
+    TERMINATED = "TERMINATED", _("Terminated")
 
 
 # Status of a session's kernels by the status of the session.

@@ -12,6 +12,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.roles import Role
@@ -28,8 +30,8 @@ class LoginForm(AuthenticationForm):
     """Sign-in form with LCM's error messages."""
 
     error_messages = {
-        "invalid_login": "Wrong user name or password.",
-        "inactive": "This account has been closed.",
+        "invalid_login": _("Wrong user name or password."),
+        "inactive": _("This account has been closed."),
     }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -43,7 +45,10 @@ class LoginForm(AuthenticationForm):
         name = self.cleaned_data.get("username", "")
         wait = seconds_until_retry(self.request, name=name)
         if wait is not None:
-            raise ValidationError(f"Too many failed attempts from this address. Try again in {wait:.0f} s.")
+            raise ValidationError(
+                gettext("Too many failed attempts from this address. Try again in %(wait)s s.")
+                % {"wait": f"{wait:.0f}"}
+            )
         try:
             return super().clean()
         except ValidationError:
@@ -110,5 +115,7 @@ def suggest(request: HttpRequest, kind: str) -> HttpResponseBase:
     """Return names that match the input, as options of a datalist."""
     text = str(next(iter(request.GET.values()), ""))[:100].replace("\0", "")
     if kind not in SUGGESTERS:
-        return JsonResponse({"code": "not_found", "message": "Page not found.", "details": {}}, status=404)
+        return JsonResponse(
+            {"code": "not_found", "message": gettext("Page not found."), "details": {}}, status=404
+        )
     return render(request, "components/options.html", {"options": SUGGESTERS[kind](text.strip())})

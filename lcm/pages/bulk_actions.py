@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
+
 from lcm.domain import lifecycle
 from lcm.domain.actors import Actor
 from lcm.models import ApiToken, DefinitionStatus, LabletDefinition, LabletSession
@@ -39,18 +42,23 @@ CANCEL = BulkOperation(
     page=SESSIONS,
     list_url="session_list",
     texts=BulkTexts(
-        button=Plural("Cancel %(count)s session", "Cancel %(count)s sessions"),
-        question=Plural("Cancel %(count)s session?", "Cancel %(count)s sessions?"),
+        button=Plural(ngettext_lazy("Cancel %(count)s session", "Cancel %(count)s sessions")),
+        question=Plural(ngettext_lazy("Cancel %(count)s session?", "Cancel %(count)s sessions?")),
         result=Plural(
-            "%(count)s session cancelled or being stopped.", "%(count)s sessions cancelled or being stopped."
+            ngettext_lazy(
+                "%(count)s session cancelled or being stopped.",
+                "%(count)s sessions cancelled or being stopped.",
+            )
         ),
-        effect="Waiting sessions leave the queue. Running sessions stop and lose unsaved work.",
+        effect=_("Waiting sessions leave the queue. Running sessions stop and lose unsaved work."),
         none_eligible=Plural(
-            "This session cannot be cancelled", "None of the %(count)s sessions can be cancelled"
+            ngettext_lazy(
+                "This session cannot be cancelled", "None of the %(count)s sessions can be cancelled"
+            )
         ),
-        some_eligible="%(count)s of %(selected)s sessions can be cancelled.",
-        ineligible="Sessions that have ended or are stopping stay unchanged.",
-        dismiss="Keep sessions",
+        some_eligible=_("%(count)s of %(selected)s sessions can be cancelled."),
+        ineligible=_("Sessions that have ended or are stopping stay unchanged."),
+        dismiss=_("Keep sessions"),
     ),
     eligible_rows=lambda rows: rows.filter(status__in=list(lifecycle.CANCEL_TARGETS)),
     run=_cancel,
@@ -61,15 +69,17 @@ ACTIVATE = BulkOperation(
     page=DEFINITIONS,
     list_url="definition_list",
     texts=BulkTexts(
-        button=Plural("Activate %(count)s definition", "Activate %(count)s definitions"),
-        question=Plural("Activate %(count)s definition?", "Activate %(count)s definitions?"),
-        result=Plural("%(count)s definition activated.", "%(count)s definitions activated."),
-        effect="People can request sessions of these definitions.",
+        button=Plural(ngettext_lazy("Activate %(count)s definition", "Activate %(count)s definitions")),
+        question=Plural(ngettext_lazy("Activate %(count)s definition?", "Activate %(count)s definitions?")),
+        result=Plural(ngettext_lazy("%(count)s definition activated.", "%(count)s definitions activated.")),
+        effect=_("People can request sessions of these definitions."),
         none_eligible=Plural(
-            "This definition cannot be activated", "None of the %(count)s definitions can be activated"
+            ngettext_lazy(
+                "This definition cannot be activated", "None of the %(count)s definitions can be activated"
+            )
         ),
-        some_eligible="%(count)s of %(selected)s definitions can be activated.",
-        ineligible="Definitions that are already active stay unchanged.",
+        some_eligible=_("%(count)s of %(selected)s definitions can be activated."),
+        ineligible=_("Definitions that are already active stay unchanged."),
     ),
     eligible_rows=lambda rows: rows.exclude(status=DefinitionStatus.ACTIVE),
     run=_set_status(DefinitionStatus.ACTIVE),
@@ -79,16 +89,19 @@ DEPRECATE = BulkOperation(
     page=DEFINITIONS,
     list_url="definition_list",
     texts=BulkTexts(
-        button=Plural("Deprecate %(count)s definition", "Deprecate %(count)s definitions"),
-        question=Plural("Deprecate %(count)s definition?", "Deprecate %(count)s definitions?"),
-        result=Plural("%(count)s definition deprecated.", "%(count)s definitions deprecated."),
-        effect="People can no longer request sessions of these definitions. "
-        "Existing sessions are not affected.",
-        none_eligible=Plural(
-            "This definition cannot be deprecated", "None of the %(count)s definitions can be deprecated"
+        button=Plural(ngettext_lazy("Deprecate %(count)s definition", "Deprecate %(count)s definitions")),
+        question=Plural(ngettext_lazy("Deprecate %(count)s definition?", "Deprecate %(count)s definitions?")),
+        result=Plural(ngettext_lazy("%(count)s definition deprecated.", "%(count)s definitions deprecated.")),
+        effect=_(
+            "People can no longer request sessions of these definitions. Existing sessions are not affected."
         ),
-        some_eligible="%(count)s of %(selected)s definitions can be deprecated.",
-        ineligible="Definitions that are already deprecated stay unchanged.",
+        none_eligible=Plural(
+            ngettext_lazy(
+                "This definition cannot be deprecated", "None of the %(count)s definitions can be deprecated"
+            )
+        ),
+        some_eligible=_("%(count)s of %(selected)s definitions can be deprecated."),
+        ineligible=_("Definitions that are already deprecated stay unchanged."),
     ),
     eligible_rows=lambda rows: rows.exclude(status=DefinitionStatus.DEPRECATED),
     run=_set_status(DefinitionStatus.DEPRECATED),
@@ -99,13 +112,15 @@ REVOKE = BulkOperation(
     page=TOKENS,
     list_url="token_list",
     texts=BulkTexts(
-        button=Plural("Revoke %(count)s token", "Revoke %(count)s tokens"),
-        question=Plural("Revoke %(count)s token?", "Revoke %(count)s tokens?"),
-        result=Plural("%(count)s token revoked.", "%(count)s tokens revoked."),
-        effect="Requests with these tokens are rejected from now on. This cannot be undone.",
-        none_eligible=Plural("This token cannot be revoked", "None of the %(count)s tokens can be revoked"),
-        some_eligible="%(count)s of %(selected)s tokens can be revoked.",
-        ineligible="Tokens that are already revoked stay unchanged.",
+        button=Plural(ngettext_lazy("Revoke %(count)s token", "Revoke %(count)s tokens")),
+        question=Plural(ngettext_lazy("Revoke %(count)s token?", "Revoke %(count)s tokens?")),
+        result=Plural(ngettext_lazy("%(count)s token revoked.", "%(count)s tokens revoked.")),
+        effect=_("Requests with these tokens are rejected from now on. This cannot be undone."),
+        none_eligible=Plural(
+            ngettext_lazy("This token cannot be revoked", "None of the %(count)s tokens can be revoked")
+        ),
+        some_eligible=_("%(count)s of %(selected)s tokens can be revoked."),
+        ineligible=_("Tokens that are already revoked stay unchanged."),
     ),
     eligible_rows=lambda rows: rows.filter(revoked_at=None),
     run=for_each_row(_revoke),

@@ -14,6 +14,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
 from lcm.domain.roles import Role, role_of
@@ -24,12 +26,11 @@ from lcm.templatetags.lcm import clock, humanize_name
 from lcm.web.access import role_required
 from lcm.web.list_page import list_page
 from lcm.web.object_links import link_objects, model_of
-from lcm.web.wording import amount_text
+from lcm.web.wording import amount_text, plural_number
 
 # Suffixes of field names that give the unit; the label omits them.
-UNITS = {"_cores": "cores", "_gb": "GB", "_mb": "MB", "_seconds": "s", "_days": "days"}
-ONE = {"cores": "core", "days": "day"}
-SECONDS = ("_timeout", "_wait")
+UNITS = ("_cores", "_gb", "_mb", "_seconds", "_days")
+SECONDS = ("_seconds", "_timeout", "_wait")
 ACRONYMS = {"cpu": "CPU", "gpu": "GPU"}
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
@@ -46,7 +47,7 @@ def change_list(request: HttpRequest) -> HttpResponseBase:
 def change_detail(request: HttpRequest, pk: int) -> HttpResponseBase:
     change = get_object_or_404(ChangeLog, pk=pk)
     link_objects([change])
-    crumbs = [("Change log", reverse("change_list")), (f"Change {change.pk}", "")]
+    crumbs = [(_("Change log"), reverse("change_list")), (_("Change %(change)s") % {"change": change.pk}, "")]
     is_hidden = values_are_for_admins(change) and role_of(request.user) < Role.ADMIN
     rows = [] if is_hidden else field_differences(change)
     context = {"change": change, "rows": rows, "is_hidden": is_hidden, "crumbs": crumbs}
@@ -84,7 +85,7 @@ def _said(model: type[Model] | None, name: str, value: Any) -> str | None:
     if value in (None, "", [], {}):
         return None
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _("yes") if value else _("no")
     if isinstance(value, list):
         return ", ".join(_pairs(each) if isinstance(each, Mapping) else str(each) for each in value)
     if isinstance(value, Mapping):
@@ -111,10 +112,17 @@ def _chosen(model: type[Model] | None, name: str, value: Any) -> str | None:
 
 
 def _measured(name: str, value: Any) -> str:
-    unit = next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
-    unit = unit or ("s" if name.endswith(SECONDS) else "")
+    """Return an amount with the unit that the field's name gives."""
     try:
         amount = Decimal(str(value))
-        return f"{amount_text(amount)} {ONE.get(unit, unit) if amount == 1 else unit}" if unit else str(value)
     except InvalidOperation:
         return str(value)
+    shown, number = amount_text(amount), plural_number(amount)
+    if name.endswith("_cores"):
+        return ngettext("%(count)s core", "%(count)s cores", number) % {"count": shown}
+    if name.endswith("_days"):
+        return ngettext("%(count)s day", "%(count)s days", number) % {"count": shown}
+    if name.endswith(SECONDS):
+        return _("%(count)s s") % {"count": shown}
+    unit = {"_gb": "GB", "_mb": "MB"}.get(name[-3:])
+    return f"{shown} {unit}" if unit else str(value)

@@ -10,6 +10,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from lcm.cml.topology.parser import Topology
@@ -42,7 +44,9 @@ class FilesField(forms.FileField):
 
 
 class BulkImportForm(PageForm):
-    topologies = FilesField(label="YAML files", help_text="Exported from CML; up to 50 files, 5 MB in total.")
+    topologies = FilesField(
+        label=_("YAML files"), help_text=_("Exported from CML; up to 50 files, 5 MB in total.")
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -55,14 +59,20 @@ def definition_bulk_import(request: HttpRequest) -> HttpResponseBase:
 
     home = reverse("definition_import")
     page = FormPage(
-        title="Import several definitions",
-        text="Each file becomes a draft with the requirements of its nodes. "
-        "Check the drafts, then activate them.",
+        title=gettext("Import several definitions"),
+        text=gettext(
+            "Each file becomes a draft with the requirements of its nodes. "
+            "Check the drafts, then activate them."
+        ),
         form=BulkImportForm,
-        submit="Import files",
+        submit=gettext("Import files"),
         save=save,
         back=home,
-        crumbs=[("Definitions", reverse("definition_list")), ("Import", home), ("Several", "")],
+        crumbs=[
+            (gettext("Definitions"), reverse("definition_list")),
+            (gettext("Import"), home),
+            (gettext("Several"), ""),
+        ],
     )
     return form_page(request, page)
 
@@ -86,10 +96,10 @@ class TopologyForm(PageForm):
     """First step: the topology as text or file."""
 
     use_required_attribute = False
-    file = EitherFile(label="YAML file", help_text="Exported from CML, up to 2 MB.")
+    file = EitherFile(label=_("YAML file"), help_text=_("Exported from CML, up to 2 MB."))
     topology = EitherText(
         strip=False,
-        label="Or paste the topology",
+        label=_("Or paste the topology"),
         widget=forms.Textarea(attrs={"rows": 14, "class": "input mono", "spellcheck": "false"}),
     )
 
@@ -100,7 +110,7 @@ class TopologyForm(PageForm):
         elif (data.get("topology") or "").strip():
             data["text"] = data["topology"]
         elif not self.errors:
-            raise forms.ValidationError("Choose a file or paste the topology.")
+            raise forms.ValidationError(gettext("Choose a file or paste the topology."))
         return data
 
 
@@ -108,13 +118,17 @@ class ReviewForm(RequirementsForm, DefinitionForm):
     """Second step: the imported values, to be named and corrected."""
 
     name = forms.CharField(
-        max_length=63, validators=[slug_name], help_text="Lower-case letters, digits and hyphens."
+        label=_("Name"),
+        max_length=63,
+        validators=[slug_name],
+        help_text=_("Lower-case letters, digits and hyphens."),
     )
-    version = forms.CharField(max_length=20, initial="1.0")
+    version = forms.CharField(label=_("Version"), max_length=20, initial="1.0")
     status = forms.ChoiceField(
+        label=_("Status"),
         choices=[(each.value, each.label) for each in (DefinitionStatus.DRAFT, DefinitionStatus.ACTIVE)],
         initial=DefinitionStatus.ACTIVE,
-        help_text="Sessions can only be requested of active definitions.",
+        help_text=_("Sessions can only be requested of active definitions."),
     )
     topology = forms.CharField(widget=forms.HiddenInput, strip=False)
     field_order = ["name", "version", "status", "description", *RESOURCES, *services.EDITABLE_FIELDS[1:]]
@@ -157,7 +171,10 @@ def _save(request: HttpRequest) -> HttpResponseBase:
         definition = services.import_definition(
             **plain, requirements=form.requirements(), actor=actor_of(request), now=timezone.now()
         )
-        return FormResult(f"{definition} imported.", reverse("definition_detail", args=[definition.pk]))
+        return FormResult(
+            gettext("%(definition)s imported.") % {"definition": definition},
+            reverse("definition_detail", args=[definition.pk]),
+        )
 
     done = save_form(form, save)
     return redirect_with_message(request, done) if done else _show(request, form, topology, status=422)
@@ -185,7 +202,7 @@ def _show(
         "form": form,
         "topology": topology,
         "picture": picture_of(*_parts(topology)) if topology else None,
-        "crumbs": [("Definitions", reverse("definition_list")), ("Import", "")],
+        "crumbs": [(gettext("Definitions"), reverse("definition_list")), (gettext("Import"), "")],
     }
     return render(request, "definitions/import.html", context, status=status)
 

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.errors import LcmError
@@ -37,7 +38,7 @@ def job_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "job": job,
         "now": timezone.now(),
         "changes": changes_of(job),
-        "crumbs": [("Jobs", reverse("job_list")), (job.title, "")],
+        "crumbs": [(_("Jobs"), reverse("job_list")), (job.title, "")],
     }
     template = "jobs/detail.html#progress" if request.htmx else "jobs/detail.html"  # type: ignore[attr-defined]
     return render(request, template, context)
@@ -53,4 +54,4 @@ def job_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     except LcmError as error:
         messages.error(request, error.message)
         return redirect_with_message(request, FormResult("", here))
-    return redirect_with_message(request, FormResult("Job resumed.", here))
+    return redirect_with_message(request, FormResult(_("Job resumed."), here))

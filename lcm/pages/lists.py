@@ -7,6 +7,8 @@ from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.domain.roles import Role
@@ -15,21 +17,32 @@ from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
 from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
 from lcm.web.object_links import link_objects, object_name
-from lcm.web.wording import Plural, count_text
+from lcm.web.wording import Plural
 
 NEEDS_REVIEW = Plural(
-    "**%(count)s of %(definitions)s needs review.**", "**%(count)s of %(definitions)s need review.**"
+    ngettext_lazy(
+        "**%(count)s of %(definitions)s needs review.**", "**%(count)s of %(definitions)s need review.**"
+    )
 )
-_DOMAINS = Plural("One domain uses the whole fleet.", "%(count)s domains share the fleet.")
+_DOMAINS = Plural(ngettext_lazy("One domain uses the whole fleet.", "%(count)s domains share the fleet."))
 _MEMBERS = Plural(
-    "**%(count)s person can request sessions in %(project)s.**",
-    "**%(count)s people can request sessions in %(project)s.**",
+    ngettext_lazy(
+        "**%(count)s person can request sessions in %(project)s.**",
+        "**%(count)s people can request sessions in %(project)s.**",
+    )
+)
+_VALID_TOKENS = Plural(ngettext_lazy("%(count)s valid token", "%(count)s valid tokens"))
+_UNFINISHED_JOBS = Plural(ngettext_lazy("%(count)s unfinished job", "%(count)s unfinished jobs"))
+_JOBS_KEPT = Plural(
+    ngettext_lazy(
+        "Jobs are kept for %(count)s day after they end.", "Jobs are kept for %(count)s days after they end."
+    )
 )
 _ROLES = {
-    Role.ADMIN: Plural("%(count)s Admin", "%(count)s Admins"),
-    Role.OPERATOR: Plural("%(count)s Operator", "%(count)s Operators"),
-    Role.VIEWER: Plural("%(count)s Viewer", "%(count)s Viewers"),
-    Role.NONE: Plural("%(count)s without a role", "%(count)s without a role"),
+    Role.ADMIN: Plural(ngettext_lazy("%(count)s Admin", "%(count)s Admins")),
+    Role.OPERATOR: Plural(ngettext_lazy("%(count)s Operator", "%(count)s Operators")),
+    Role.VIEWER: Plural(ngettext_lazy("%(count)s Viewer", "%(count)s Viewers")),
+    Role.NONE: Plural(ngettext_lazy("%(count)s without a role", "%(count)s without a role")),
 }
 
 
@@ -37,56 +50,59 @@ def _sessions_lead() -> str:
     counts = sessions.active_by_status()
     active, running = sum(counts.values()), counts[SessionStatus.RUNNING]
     if not active:
-        return "**No active sessions.** Ended sessions are listed below."
-    return f"**{active:,} active** · {running:,} running"
+        return gettext("**No active sessions.** Ended sessions are listed below.")
+    return gettext("**%(active)s active** · %(running)s running") % {
+        "active": f"{active:,}",
+        "running": f"{running:,}",
+    }
 
 
 def _definitions_lead() -> str:
     review = LabletDefinition.objects.filter(needs_review=True).count()
     total = LabletDefinition.objects.count()
     if not total:
-        return "**No definitions yet.** Import a CML topology to create one."
-    definitions = count_text(total, "definition")
+        return gettext("**No definitions yet.** Import a CML topology to create one.")
+    definitions = DEFINITIONS.counted.text(total)
     if review:
         return NEEDS_REVIEW.text(review, definitions=definitions)
-    return f"**{definitions}** · 0 to review"
+    return gettext("**%(definitions)s** · 0 to review") % {"definitions": definitions}
 
 
 _SESSION_COLUMNS = [
-    Column("Session", lambda row: str(row.pk), export_label="Id"),
-    Column("Status", lambda row: row.get_status_display(), sort="status"),
-    Column("Definition", lambda row: str(row.definition)),
-    Column("Owner", lambda row: row.owner.username),
-    Column("Project", lambda row: row.project.path),
-    Column("Priority", lambda row: row.get_priority_display(), sort="-priority"),
+    Column(_("Session"), lambda row: str(row.pk), export_label=_("Id")),
+    Column(_("Status"), lambda row: row.get_status_display(), sort="status"),
+    Column(_("Definition"), lambda row: str(row.definition)),
+    Column(_("Owner"), lambda row: row.owner.username),
+    Column(_("Project"), lambda row: row.project.path),
+    Column(_("Priority"), lambda row: row.get_priority_display(), sort="-priority"),
 ]
-_REQUESTED = Column("Requested", lambda row: row.created_at, sort="-created_at", numeric=True)
+_REQUESTED = Column(_("Requested"), lambda row: row.created_at, sort="-created_at", numeric=True)
 SESSIONS = ListPage(
-    title="Sessions",
+    title=_("Sessions"),
     export_name="sessions",
-    counted=Plural("%(count)s session", "%(count)s sessions"),
-    search_label="Search sessions",
-    no_match_title="No session matches",
-    empty_title="No sessions yet",
+    counted=Plural(ngettext_lazy("%(count)s session", "%(count)s sessions")),
+    search_label=_("Search sessions"),
+    no_match_title=_("No session matches"),
+    empty_title=_("No sessions yet"),
     rows=sessions.sessions,
     filterset=filters.SessionFilter,
-    columns=[*_SESSION_COLUMNS, Column("Timeslot", lambda row: row.ends_at, sort="ends_at"), _REQUESTED],
+    columns=[*_SESSION_COLUMNS, Column(_("Timeslot"), lambda row: row.ends_at, sort="ends_at"), _REQUESTED],
     export_columns=[
         *_SESSION_COLUMNS,
-        Column("Starts", lambda row: row.starts_at, sort="starts_at"),
-        Column("Ends", lambda row: row.ends_at, sort="ends_at"),
+        Column(_("Starts"), lambda row: row.starts_at, sort="starts_at"),
+        Column(_("Ends"), lambda row: row.ends_at, sort="ends_at"),
         _REQUESTED,
-        Column("Port drift", lambda row: row.port_drift_detected),
-        Column("Open port drift", lambda row: row.port_drift_open),
+        Column(_("Port drift"), lambda row: row.port_drift_detected),
+        Column(_("Open port drift"), lambda row: row.port_drift_open),
     ],
     row_template="sessions/row.html",
     default_sort="-created_at",
-    search_hint="Id, definition, owner, project",
+    search_hint=_("Id, definition, owner, project"),
     icon="play-circle",
-    empty_hint="Request a session of an active definition here or through the API.",
+    empty_hint=_("Request a session of an active definition here or through the API."),
     lead=_sessions_lead,
-    actions=[PageAction("New session", "session_create", Role.OPERATOR, "plus", primary=True)],
-    bulk=[BulkAction("Cancel…", "session_bulk_cancel", Role.OPERATOR, danger=True)],
+    actions=[PageAction(_("New session"), "session_create", Role.OPERATOR, "plus", primary=True)],
+    bulk=[BulkAction(_("Cancel…"), "session_bulk_cancel", Role.OPERATOR, danger=True)],
 )
 
 
@@ -95,65 +111,73 @@ def _requirement(name: str) -> Any:
 
 
 DEFINITIONS = ListPage(
-    title="Definitions",
+    title=_("Definitions"),
     export_name="definitions",
-    counted=Plural("%(count)s definition", "%(count)s definitions"),
-    search_label="Search definitions",
-    no_match_title="No definition matches",
-    empty_title="No definitions yet",
+    counted=Plural(ngettext_lazy("%(count)s definition", "%(count)s definitions")),
+    search_label=_("Search definitions"),
+    no_match_title=_("No definition matches"),
+    empty_title=_("No definitions yet"),
     rows=definitions.definitions,
     filterset=filters.DefinitionFilter,
     columns=[
-        Column("Definition", lambda row: str(row), sort="name"),
-        Column("Status", lambda row: row.get_status_display(), sort="status"),
+        Column(_("Definition"), lambda row: str(row), sort="name"),
+        Column(_("Status"), lambda row: row.get_status_display(), sort="status"),
         Column(
             "CPU",
             _requirement("cpu_cores"),
             sort="-current_revision__cpu_cores",
             numeric=True,
-            export_label="CPU cores",
+            export_label=_("CPU cores"),
         ),
         Column(
-            "Memory",
+            _("Memory"),
             _requirement("memory_gb"),
             sort="-current_revision__memory_gb",
             numeric=True,
-            export_label="Memory GB",
+            export_label=_("Memory GB"),
         ),
         Column(
-            "Storage",
+            _("Storage"),
             _requirement("storage_gb"),
             sort="-current_revision__storage_gb",
             numeric=True,
-            export_label="Storage GB",
+            export_label=_("Storage GB"),
         ),
-        Column("Revision", lambda row: row.current_revision.number, numeric=True),
-        Column("Imported", lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column(_("Revision"), lambda row: row.current_revision.number, numeric=True),
+        Column(_("Imported"), lambda row: row.created_at, sort="-created_at", numeric=True),
     ],
     row_template="definitions/row.html",
     default_sort="name",
-    search_hint="Name, description, version",
+    search_hint=_("Name, description, version"),
     icon="document-text",
-    empty_hint="Import a CML topology: LCM reads its nodes, links and ports and estimates its requirements.",
+    empty_hint=_(
+        "Import a CML topology: LCM reads its nodes, links and ports and estimates its requirements."
+    ),
     lead=_definitions_lead,
-    actions=[PageAction("Import", "definition_import", Role.ADMIN, "arrow-up-tray", primary=True)],
+    actions=[PageAction(_("Import"), "definition_import", Role.ADMIN, "arrow-up-tray", primary=True)],
     bulk=[
-        BulkAction("Activate…", "definition_bulk_activate", Role.ADMIN),
-        BulkAction("Deprecate…", "definition_bulk_deprecate", Role.ADMIN, danger=True),
+        BulkAction(_("Activate…"), "definition_bulk_activate", Role.ADMIN),
+        BulkAction(_("Deprecate…"), "definition_bulk_deprecate", Role.ADMIN, danger=True),
     ],
 )
 
 _REVISION_COLUMNS = [
-    Column("Revision", lambda row: row.number, sort="-number"),
-    Column("CPU", lambda row: row.cpu_cores, sort="-cpu_cores", numeric=True, export_label="CPU cores"),
-    Column("Memory", lambda row: row.memory_gb, sort="-memory_gb", numeric=True, export_label="Memory GB"),
+    Column(_("Revision"), lambda row: row.number, sort="-number"),
+    Column("CPU", lambda row: row.cpu_cores, sort="-cpu_cores", numeric=True, export_label=_("CPU cores")),
     Column(
-        "Storage", lambda row: row.storage_gb, sort="-storage_gb", numeric=True, export_label="Storage GB"
+        _("Memory"), lambda row: row.memory_gb, sort="-memory_gb", numeric=True, export_label=_("Memory GB")
     ),
-    Column("Basis", lambda row: ": ".join(filter(None, (row.get_basis_display(), row.mixed_bases)))),
-    Column("Outcome", lambda row: row.outcome_label),
-    Column("Reason", lambda row: row.reason),
-    Column("Applied", lambda row: row.created_at, numeric=True),
+    Column(
+        _("Storage"),
+        lambda row: row.storage_gb,
+        sort="-storage_gb",
+        numeric=True,
+        export_label=_("Storage GB"),
+    ),
+    Column(_("Basis"), lambda row: ": ".join(filter(None, (row.get_basis_display(), row.mixed_bases)))),
+    Column(_("Outcome"), lambda row: row.outcome_label),
+    Column(_("Reason"), lambda row: row.reason),
+    Column(_("Applied"), lambda row: row.created_at, numeric=True),
 ]
 
 
@@ -161,99 +185,105 @@ def revisions_list(definition: LabletDefinition) -> ListPage:
     assert definition.current_revision is not None
     can_revert = definition.current_revision.number > 1
     return ListPage(
-        title=f"Revisions of {definition}",
+        title=gettext("Revisions of %(definition)s") % {"definition": definition},
         export_name="revisions",
-        counted=Plural("%(count)s revision", "%(count)s revisions"),
-        search_label="Search revisions",
-        no_match_title="No revision matches",
-        empty_title="No revisions yet",
+        counted=Plural(ngettext_lazy("%(count)s revision", "%(count)s revisions")),
+        search_label=gettext("Search revisions"),
+        no_match_title=gettext("No revision matches"),
+        empty_title=gettext("No revisions yet"),
         rows=lambda: definitions.revisions_to_list(definition),
         filterset=filters.RevisionFilter,
         columns=_REVISION_COLUMNS,
         row_actions=Role.ADMIN if can_revert else None,
         export_columns=[
             *_REVISION_COLUMNS,
-            Column("Ports", lambda row: str(row.port_changes)),
-            Column("Actor", lambda row: row.actor),
+            Column(gettext("Ports"), lambda row: str(row.port_changes)),
+            Column(gettext("Actor"), lambda row: row.actor),
         ],
         row_template="definitions/revision_row.html",
         default_sort="-number",
-        search_hint="Reason, actor",
+        search_hint=gettext("Reason, actor"),
         icon="clock",
-        empty_hint="An import creates the first revision.",
-        lead=lambda: "**Requirement history.** Each session keeps the revision it was requested with.",
+        empty_hint=gettext("An import creates the first revision."),
+        lead=lambda: gettext(
+            "**Requirement history.** Each session keeps the revision it was requested with."
+        ),
     )
 
 
 def _domains_lead() -> str:
     count = Domain.objects.count()
-    first = _DOMAINS.text(count) if count else "No domains yet."
-    return f"**{first}** Fair share divides capacity between domains first, then between projects."
+    first = _DOMAINS.text(count) if count else gettext("No domains yet.")
+    more = gettext("Fair share divides capacity between domains first, then between projects.")
+    return f"**{first}** {more}"
 
 
 DOMAINS = ListPage(
-    title="Domains",
+    title=_("Domains"),
     export_name="domains",
-    counted=Plural("%(count)s domain", "%(count)s domains"),
-    search_label="Search domains",
-    no_match_title="No domain matches",
-    empty_title="No domains yet",
+    counted=Plural(ngettext_lazy("%(count)s domain", "%(count)s domains")),
+    search_label=_("Search domains"),
+    no_match_title=_("No domain matches"),
+    empty_title=_("No domains yet"),
     rows=organisation.domains,
     filterset=filters.DomainFilter,
     columns=[
-        Column("Domain", lambda row: row.name, sort="name"),
-        Column("Description", lambda row: row.description),
-        Column("Projects", lambda row: row.project_count, numeric=True),
-        Column("Created", lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column(_("Domain"), lambda row: row.name, sort="name"),
+        Column(_("Description"), lambda row: row.description),
+        Column(_("Projects"), lambda row: row.project_count, numeric=True),
+        Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True),
     ],
     row_template="organisation/domain_row.html",
     default_sort="name",
-    search_hint="Name, description",
+    search_hint=_("Name, description"),
     icon="building-office-2",
-    empty_hint="A domain is an organisation or a part of one.",
+    empty_hint=_("A domain is an organisation or a part of one."),
     lead=_domains_lead,
-    actions=[PageAction("New domain", "domain_create", Role.ADMIN, "plus", primary=True)],
+    actions=[PageAction(_("New domain"), "domain_create", Role.ADMIN, "plus", primary=True)],
 )
 
 
 def _projects_lead() -> str:
     projects, domains = organisation.project_counts()
-    first = f"{count_text(projects, 'project')} in {count_text(domains, 'domain')}."
-    if not projects:
-        first = "No projects yet."
-    return f"**{first}** Members of a project request sessions in it."
+    first = gettext("No projects yet.")
+    if projects:
+        first = gettext("%(projects)s in %(domains)s.") % {
+            "projects": PROJECTS.counted.text(projects),
+            "domains": DOMAINS.counted.text(domains),
+        }
+    return f"**{first}** {gettext('Members of a project request sessions in it.')}"
 
 
 PROJECTS = ListPage(
-    title="Projects",
+    title=_("Projects"),
     export_name="projects",
-    counted=Plural("%(count)s project", "%(count)s projects"),
-    search_label="Search projects",
-    no_match_title="No project matches",
-    empty_title="No projects yet",
+    counted=Plural(ngettext_lazy("%(count)s project", "%(count)s projects")),
+    search_label=_("Search projects"),
+    no_match_title=_("No project matches"),
+    empty_title=_("No projects yet"),
     rows=organisation.projects,
     filterset=filters.ProjectFilter,
     columns=[
-        Column("Project", lambda row: row.name, sort="name"),
-        Column("Domain", lambda row: row.domain.name, sort="domain__name"),
-        Column("Description", lambda row: row.description),
-        Column("Members", lambda row: row.member_count, numeric=True),
-        Column("Created", lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column(_("Project"), lambda row: row.name, sort="name"),
+        Column(_("Domain"), lambda row: row.domain.name, sort="domain__name"),
+        Column(_("Description"), lambda row: row.description),
+        Column(_("Members"), lambda row: row.member_count, numeric=True),
+        Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True),
     ],
     row_template="organisation/project_row.html",
     default_sort="name",
-    search_hint="Name, description, domain",
+    search_hint=_("Name, description, domain"),
     icon="folder",
-    empty_hint="A project belongs to a domain. Its members can request sessions.",
+    empty_hint=_("A project belongs to a domain. Its members can request sessions."),
     lead=_projects_lead,
-    actions=[PageAction("New project", "project_create", Role.ADMIN, "plus", primary=True)],
+    actions=[PageAction(_("New project"), "project_create", Role.ADMIN, "plus", primary=True)],
 )
 
 
 def members_list(project: Any) -> ListPage:
     """Return the member list of a project with the given number of members."""
     add = PageAction(
-        "Add member",
+        gettext("Add member"),
         "project_detail",
         Role.ADMIN,
         "plus",
@@ -262,24 +292,24 @@ def members_list(project: Any) -> ListPage:
         anchor="id_person",
     )
     return ListPage(
-        title=f"Members of {project.path}",
+        title=gettext("Members of %(project)s") % {"project": project.path},
         export_name="members",
-        counted=Plural("%(count)s member", "%(count)s members"),
-        search_label="Search members",
-        no_match_title="No member matches",
-        empty_title="No members yet",
+        counted=Plural(ngettext_lazy("%(count)s member", "%(count)s members")),
+        search_label=gettext("Search members"),
+        no_match_title=gettext("No member matches"),
+        empty_title=gettext("No members yet"),
         rows=lambda: organisation.members_of(project),
         filterset=filters.MemberFilter,
         columns=[
-            Column("Member", lambda row: row.user.username, sort="user__username"),
-            Column("Name", lambda row: row.user.get_full_name()),
-            Column("Joined", lambda row: row.joined_at, sort="-joined_at", numeric=True),
+            Column(gettext("Member"), lambda row: row.user.username, sort="user__username"),
+            Column(gettext("Name"), lambda row: row.user.get_full_name()),
+            Column(gettext("Joined"), lambda row: row.joined_at, sort="-joined_at", numeric=True),
         ],
         row_template="organisation/member_row.html",
         default_sort="user__username",
-        search_hint="Name, user name",
+        search_hint=gettext("Name, user name"),
         icon="users",
-        empty_hint="Add people on the project's page. Members can request sessions.",
+        empty_hint=gettext("Add people on the project's page. Members can request sessions."),
         lead=lambda: _members_lead(project),
         actions=[add],
         row_actions=Role.VIEWER,
@@ -288,42 +318,44 @@ def members_list(project: Any) -> ListPage:
 
 def _members_lead(project: Any) -> str:
     if not project.member_count:
-        return f"**{project.path} has no members.** Only members can request sessions in it."
+        return gettext("**%(project)s has no members.** Only members can request sessions in it.") % {
+            "project": project.path
+        }
     return _MEMBERS.text(project.member_count, project=project.path)
 
 
 def _people_lead() -> str:
     counts = organisation.people_by_role()
     roles = [text.text(counts[role]) for role, text in _ROLES.items() if counts.get(role)]
-    return (
-        f"**{' · '.join(roles)}.** "
+    more = gettext(
         "Viewers read. Operators manage sessions and slots. Admins manage everything. "
         "People without a role can own sessions but cannot open pages."
     )
+    return f"**{' · '.join(roles)}.** {more}"
 
 
 PEOPLE = ListPage(
-    title="People",
+    title=_("People"),
     export_name="people",
-    counted=Plural("%(count)s person", "%(count)s people"),
-    search_label="Search people",
-    no_match_title="No person matches",
-    empty_title="No people yet",
+    counted=Plural(ngettext_lazy("%(count)s person", "%(count)s people")),
+    search_label=_("Search people"),
+    no_match_title=_("No person matches"),
+    empty_title=_("No people yet"),
     rows=organisation.people,
     filterset=filters.PersonFilter,
     columns=[
-        Column("Person", lambda row: row.username, sort="username"),
-        Column("Role", lambda row: row.role.label),
-        Column("Account", lambda row: "open" if row.is_active else "closed"),
-        Column("Email", lambda row: row.email),
-        Column("Last sign-in", lambda row: row.last_login, numeric=True),
-        Column("Joined", lambda row: row.date_joined, sort="-date_joined", numeric=True),
+        Column(_("Person"), lambda row: row.username, sort="username"),
+        Column(_("Role"), lambda row: row.role.label),
+        Column(_("Account"), lambda row: gettext("open") if row.is_active else gettext("closed")),
+        Column(_("Email"), lambda row: row.email),
+        Column(_("Last sign-in"), lambda row: row.last_login, numeric=True),
+        Column(_("Joined"), lambda row: row.date_joined, sort="-date_joined", numeric=True),
     ],
     row_template="people/row.html",
     default_sort="username",
-    search_hint="Name, email",
+    search_hint=_("Name, email"),
     icon="users",
-    empty_hint="Create people in the admin, then assign a role here.",
+    empty_hint=_("Create people in the admin, then assign a role here."),
     lead=_people_lead,
     row_actions=Role.ADMIN,
 )
@@ -334,103 +366,111 @@ SOON = timedelta(days=30)
 
 def _tokens_lead() -> str:
     valid, ending = organisation.token_counts(timezone.now(), within=SOON)
-    first = "No valid tokens."
+    first = gettext("No valid tokens.")
     if valid:
-        first = f"{count_text(valid, 'valid token')} · {ending:,} expiring within {SOON.days} days."
-    return (
-        f"**{first}** Controllers and API clients authenticate with tokens. A key is shown once, on creation."
-    )
+        expiring = gettext("%(count)s expiring within %(days)s days.") % {
+            "count": f"{ending:,}",
+            "days": SOON.days,
+        }
+        first = f"{_VALID_TOKENS.text(valid)} · {expiring}"
+    more = gettext("Controllers and API clients authenticate with tokens. A key is shown once, on creation.")
+    return f"**{first}** {more}"
 
 
 TOKENS = ListPage(
-    title="Tokens",
+    title=_("Tokens"),
     export_name="tokens",
-    counted=Plural("%(count)s token", "%(count)s tokens"),
-    search_label="Search tokens",
-    no_match_title="No token matches",
-    empty_title="No tokens yet",
+    counted=Plural(ngettext_lazy("%(count)s token", "%(count)s tokens")),
+    search_label=_("Search tokens"),
+    no_match_title=_("No token matches"),
+    empty_title=_("No tokens yet"),
     rows=organisation.tokens,
     filterset=filters.TokenFilter,
     columns=[
-        Column("Token", lambda row: row.name, sort="name"),
-        Column("Kind", lambda row: row.get_kind_display()),
-        Column("For", lambda row: row.user.username if row.user else ", ".join(row.scope_labels)),
-        Column("State", lambda row: row.state),
-        Column("Last used", lambda row: row.last_used_at, numeric=True),
-        Column("Expires", lambda row: row.expires_at, sort="expires_at", numeric=True),
-        Column("Created", lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column(_("Token"), lambda row: row.name, sort="name"),
+        Column(_("Kind"), lambda row: row.get_kind_display()),
+        Column(_("For"), lambda row: row.user.username if row.user else ", ".join(row.scope_labels)),
+        Column(_("State"), lambda row: row.state),
+        Column(_("Last used"), lambda row: row.last_used_at, numeric=True),
+        Column(_("Expires"), lambda row: row.expires_at, sort="expires_at", numeric=True),
+        Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True),
     ],
     row_template="tokens/row.html",
     default_sort="-created_at",
-    search_hint="Name, person",
+    search_hint=_("Name, person"),
     icon="key",
-    empty_hint="Controllers and API clients authenticate with a token.",
+    empty_hint=_("Controllers and API clients authenticate with a token."),
     lead=_tokens_lead,
     row_actions=Role.ADMIN,
-    actions=[PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)],
-    bulk=[BulkAction("Revoke…", "token_bulk_revoke", Role.ADMIN, danger=True)],
+    actions=[PageAction(_("New token"), "token_create", Role.ADMIN, "plus", primary=True)],
+    bulk=[BulkAction(_("Revoke…"), "token_bulk_revoke", Role.ADMIN, danger=True)],
 )
 
 
 def _jobs_lead() -> str:
     counts = jobs.job_counts()
-    figures = [count_text(counts.unfinished, "unfinished job")]
+    figures = [_UNFINISHED_JOBS.text(counts.unfinished)]
     if counts.failed:
-        figures.append(f"{counts.failed:,} failed")
+        figures.append(
+            ngettext("%(count)s failed", "%(count)s failed", counts.failed) % {"count": f"{counts.failed:,}"}
+        )
     if counts.refusing:
-        figures.append(f"{counts.refusing:,} with rejected rows")
-    days = count_text(settings.CONFIG["JOB_DAYS"], "day")
-    return f"**{' · '.join(figures)}.** Jobs are kept for {days} after they end."
+        figures.append(gettext("%(count)s with rejected rows") % {"count": f"{counts.refusing:,}"})
+    kept = _JOBS_KEPT.text(settings.CONFIG["JOB_DAYS"])
+    return f"**{' · '.join(figures)}.** {kept}"
 
 
 JOBS = ListPage(
-    title="Jobs",
+    title=_("Jobs"),
     export_name="jobs",
-    counted=Plural("%(count)s job", "%(count)s jobs"),
-    search_label="Search jobs",
-    no_match_title="No job matches",
-    empty_title="No jobs yet",
+    counted=Plural(ngettext_lazy("%(count)s job", "%(count)s jobs")),
+    search_label=_("Search jobs"),
+    no_match_title=_("No job matches"),
+    empty_title=_("No jobs yet"),
     rows=jobs.jobs,
     filterset=filters.JobFilter,
     columns=[
-        Column("Job", lambda row: row.title),
-        Column("State", lambda row: row.outcome_label, sort="state"),
-        Column("Progress", lambda row: row.worked_on, export_label="Processed"),
-        Column("Started by", lambda row: row.actor),
-        Column("Started", lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column(_("Job"), lambda row: row.title),
+        Column(_("State"), lambda row: row.outcome_label, sort="state"),
+        Column(_("Progress"), lambda row: row.worked_on, export_label=_("Processed")),
+        Column(_("Started by"), lambda row: row.actor),
+        Column(_("Started"), lambda row: row.created_at, sort="-created_at", numeric=True),
     ],
     row_template="jobs/row.html",
     default_sort="-created_at",
-    search_hint="Title, person",
+    search_hint=_("Title, person"),
     icon="briefcase",
-    empty_hint="Bulk actions on more than 500 rows and other long tasks run here in the background.",
+    empty_hint=_("Bulk actions on more than 500 rows and other long tasks run here in the background."),
     lead=_jobs_lead,
 )
 
 CHANGES = ListPage(
-    title="Change log",
+    title=_("Change log"),
     export_name="changes",
-    counted=Plural("%(count)s change", "%(count)s changes"),
-    search_label="Search changes",
-    no_match_title="No change matches",
-    empty_title="No changes yet",
+    counted=Plural(ngettext_lazy("%(count)s change", "%(count)s changes")),
+    search_label=_("Search changes"),
+    no_match_title=_("No change matches"),
+    empty_title=_("No changes yet"),
     rows=organisation.changes,
     filterset=filters.ChangeFilter,
     columns=[
-        Column("Change", lambda row: row.message),
-        Column("Object", object_name),
-        Column("Actor", lambda row: row.actor),
-        Column("Reason", lambda row: row.reason),
-        Column("Time", lambda row: row.at, sort="-at", numeric=True),
+        Column(_("Change"), lambda row: row.message),
+        Column(_("Object"), object_name),
+        Column(_("Actor"), lambda row: row.actor),
+        Column(_("Reason"), lambda row: row.reason),
+        Column(_("Time"), lambda row: row.at, sort="-at", numeric=True),
     ],
     enrich_rows=link_objects,
     row_template="changes/row.html",
     default_sort="-at",
-    search_hint="Change, object, actor, reason",
+    search_hint=_("Change, object, actor, reason"),
     icon="list-bullet",
-    empty_hint="Every change is recorded here.",
+    empty_hint=_("Every change is recorded here."),
     lead=lambda: (
-        "**Every change with its actor, time and reason.** Entries cannot be edited. "
-        f"Searches cover the newest {filters.SEARCHED_CHANGES:,}."
+        gettext(
+            "**Every change with its actor, time and reason.** Entries cannot be edited. Searches "
+            "cover the newest %(count)s."
+        )
+        % {"count": f"{filters.SEARCHED_CHANGES:,}"}
     ),
 )

@@ -10,6 +10,8 @@ from django import forms
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from lcm.domain.roles import Role
@@ -30,13 +32,18 @@ PROJECTS_SHOWN = 100
 
 class DomainForm(PageForm):
     name = forms.CharField(
-        max_length=63, validators=[slug_name], help_text="Lower-case letters, digits and hyphens."
+        label=_("Name"),
+        max_length=63,
+        validators=[slug_name],
+        help_text=_("Lower-case letters, digits and hyphens."),
     )
-    description = forms.CharField(max_length=300, required=False)
+    description = forms.CharField(label=_("Description"), max_length=300, required=False)
 
 
 class ProjectForm(DomainForm):
-    domain = forms.ModelChoiceField(Domain.objects.all(), help_text="Cannot be changed later.")
+    domain = forms.ModelChoiceField(
+        Domain.objects.all(), label=_("Domain"), help_text=_("Cannot be changed later.")
+    )
     field_order = ["domain", "name", "description"]
 
 
@@ -63,7 +70,7 @@ def domain_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "projects": organisation.projects().filter(domain=domain)[:PROJECTS_SHOWN],
         "hidden_projects": max(domain.project_count - PROJECTS_SHOWN, 0),
         "changes": changes_of(domain),
-        "crumbs": [("Domains", reverse("domain_list")), (domain.name, "")],
+        "crumbs": [(gettext("Domains"), reverse("domain_list")), (domain.name, "")],
     }
     return render(request, "organisation/domain.html", context)
 
@@ -73,14 +80,19 @@ def domain_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def domain_create(request: HttpRequest) -> HttpResponseBase:
     def save(data: Mapping[str, Any]) -> FormResult:
         domain = services.create_domain(**data, actor=actor_of(request))
-        return FormResult(f"Domain {domain} created.", reverse("domain_detail", args=[domain.pk]))
+        return FormResult(
+            gettext("Domain %(domain)s created.") % {"domain": domain},
+            reverse("domain_detail", args=[domain.pk]),
+        )
 
     home = reverse("domain_list")
-    crumbs = [("Domains", home), ("New domain", "")]
-    text = (
+    crumbs = [(gettext("Domains"), home), (gettext("New domain"), "")]
+    text = gettext(
         "**A domain is an organisation or a part of one.** Fair share divides capacity between domains first."
     )
-    page = FormPage("New domain", DomainForm, "Create domain", save, home, text, crumbs=crumbs)
+    page = FormPage(
+        gettext("New domain"), DomainForm, gettext("Create domain"), save, home, text, crumbs=crumbs
+    )
     return form_page(request, page)
 
 
@@ -89,16 +101,19 @@ def domain_create(request: HttpRequest) -> HttpResponseBase:
 def project_create(request: HttpRequest) -> HttpResponseBase:
     def save(data: Mapping[str, Any]) -> FormResult:
         project = services.create_project(**data, actor=actor_of(request))
-        return FormResult(f"Project {project.path} created.", reverse("project_detail", args=[project.pk]))
+        return FormResult(
+            gettext("Project %(project)s created.") % {"project": project.path},
+            reverse("project_detail", args=[project.pk]),
+        )
 
     home = reverse("project_list")
     initial = {"domain": request.GET.get("domain", "")}
-    crumbs = [("Projects", home), ("New project", "")]
+    crumbs = [(gettext("Projects"), home), (gettext("New project"), "")]
     page = FormPage(
-        title="New project",
-        text="**Members of a project request sessions in it.** Add members on the project's page.",
+        title=gettext("New project"),
+        text=gettext("**Members of a project request sessions in it.** Add members on the project's page."),
         form=ProjectForm,
-        submit="Create project",
+        submit=gettext("Create project"),
         save=save,
         back=home,
         initial=initial,
@@ -115,11 +130,19 @@ def domain_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.update_domain(domain=domain, actor=actor_of(request), **data)
-        return FormResult(f"Domain {domain} saved.", home)
+        return FormResult(gettext("Domain %(domain)s saved.") % {"domain": domain}, home)
 
     initial = {"name": domain.name, "description": domain.description}
-    crumbs = [("Domains", reverse("domain_list")), (domain.name, home), ("Edit", "")]
-    page = FormPage(f"Edit {domain}", DomainForm, "Save", save, home, initial=initial, crumbs=crumbs)
+    crumbs = [(gettext("Domains"), reverse("domain_list")), (domain.name, home), (gettext("Edit"), "")]
+    page = FormPage(
+        gettext("Edit %(domain)s") % {"domain": domain},
+        DomainForm,
+        gettext("Save"),
+        save,
+        home,
+        initial=initial,
+        crumbs=crumbs,
+    )
     return form_page(request, page)
 
 
@@ -131,11 +154,19 @@ def project_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.update_project(project=project, actor=actor_of(request), **data)
-        return FormResult(f"Project {project.path} saved.", home)
+        return FormResult(gettext("Project %(project)s saved.") % {"project": project.path}, home)
 
     initial = {"name": project.name, "description": project.description}
-    crumbs = [("Projects", reverse("project_list")), (project.path, home), ("Edit", "")]
-    page = FormPage(f"Edit {project}", DomainForm, "Save", save, home, initial=initial, crumbs=crumbs)
+    crumbs = [(gettext("Projects"), reverse("project_list")), (project.path, home), (gettext("Edit"), "")]
+    page = FormPage(
+        gettext("Edit %(project)s") % {"project": project},
+        DomainForm,
+        gettext("Save"),
+        save,
+        home,
+        initial=initial,
+        crumbs=crumbs,
+    )
     return form_page(request, page)
 
 
@@ -147,11 +178,20 @@ def domain_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.delete_domain(domain=domain, reason=data["reason"], actor=actor_of(request))
-        return FormResult(f"Domain {domain} deleted.", reverse("domain_list"))
+        return FormResult(gettext("Domain %(domain)s deleted.") % {"domain": domain}, reverse("domain_list"))
 
-    text = "Only a domain without projects can be deleted."
-    crumbs = [("Domains", reverse("domain_list")), (domain.name, home), ("Delete", "")]
-    page = FormPage(f"Delete {domain}?", ReasonForm, "Delete domain", save, home, text, True, crumbs=crumbs)
+    text = gettext("Only a domain without projects can be deleted.")
+    crumbs = [(gettext("Domains"), reverse("domain_list")), (domain.name, home), (gettext("Delete"), "")]
+    page = FormPage(
+        gettext("Delete %(domain)s?") % {"domain": domain},
+        ReasonForm,
+        gettext("Delete domain"),
+        save,
+        home,
+        text,
+        True,
+        crumbs=crumbs,
+    )
     return form_page(request, page)
 
 
@@ -163,11 +203,20 @@ def project_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.delete_project(project=project, reason=data["reason"], actor=actor_of(request))
-        return FormResult(f"Project {project.path} deleted.", reverse("project_list"))
+        return FormResult(
+            gettext("Project %(project)s deleted.") % {"project": project.path}, reverse("project_list")
+        )
 
-    text = "Only a project without sessions can be deleted. Its members keep their accounts."
-    crumbs = [("Projects", reverse("project_list")), (project.path, home), ("Delete", "")]
+    text = gettext("Only a project without sessions can be deleted. Its members keep their accounts.")
+    crumbs = [(gettext("Projects"), reverse("project_list")), (project.path, home), (gettext("Delete"), "")]
     page = FormPage(
-        f"Delete {project.path}?", ReasonForm, "Delete project", save, home, text, True, crumbs=crumbs
+        gettext("Delete %(project)s?") % {"project": project.path},
+        ReasonForm,
+        gettext("Delete project"),
+        save,
+        home,
+        text,
+        True,
+        crumbs=crumbs,
     )
     return form_page(request, page)

@@ -8,10 +8,13 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext_lazy
 from django.views.decorators.http import require_GET
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.domain.roles import Role
+from lcm.models.sessions import STATUS_LABELS
 from lcm.selectors.organisation import changes
 from lcm.selectors.sessions import active_by_status
 from lcm.web.access import role_required
@@ -25,11 +28,15 @@ CHANGES_SHOWN = 6
 STARTING = (SessionStatus.SCHEDULED, SessionStatus.INSTANTIATING, SessionStatus.READY)
 ENDING = (SessionStatus.COLLECTING, SessionStatus.STOPPING)
 
-_ITEMS = Plural("%(count)s item needs attention.", "%(count)s items need attention.")
-_ALL_URGENT = Plural("%(count)s item needs attention now.", "%(count)s items need attention now.")
+_ITEMS = Plural(ngettext_lazy("%(count)s item needs attention.", "%(count)s items need attention."))
+_ALL_URGENT = Plural(
+    ngettext_lazy("%(count)s item needs attention now.", "%(count)s items need attention now.")
+)
 _SOME_URGENT = Plural(
-    "%(items)s items need attention, %(count)s is urgent.",
-    "%(items)s items need attention, %(count)s are urgent.",
+    ngettext_lazy(
+        "%(items)s items need attention, %(count)s is urgent.",
+        "%(items)s items need attention, %(count)s are urgent.",
+    )
 )
 
 
@@ -46,14 +53,17 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "hidden_items": max(len(found) - ATTENTION_ITEMS_SHOWN, 0),
         "active": sum(counts.values()),
         "sessions": share_bar(
-            [Share(SessionStatus(status).label, count, status) for status, count in counts.items()]
+            [
+                Share(str(STATUS_LABELS[SessionStatus(status)]), count, status)
+                for status, count in counts.items()
+            ]
         ),
         "wide": overview_panels(snapshot, "wide"),
         "side": overview_panels(snapshot, "side"),
         "lazy_wide": lazy_panels("wide"),
         "lazy_side": lazy_panels("side"),
         "changes": changes()[:CHANGES_SHOWN],
-        "crumbs": [("Overview", "")],
+        "crumbs": [(_("Overview"), "")],
     }
     partial = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
     return render(request, "overview/page.html#live" if partial else "overview/page.html", context)
@@ -62,16 +72,16 @@ def home(request: HttpRequest) -> HttpResponseBase:
 def _sentence(found: list[AttentionItem], counts: Mapping[str, int], more: list[str]) -> str:
     """Return “**7 items need attention, 2 are urgent.** 1,284 running · 5 starting · 37 waiting”."""
     running = counts[SessionStatus.RUNNING]
-    figures = [f"{running:,} running"]
-    for statuses, word in ((STARTING, "starting"), (ENDING, "ending")):
+    figures = [_("%(count)s running") % {"count": f"{running:,}"}]
+    for statuses, text in ((STARTING, _("%(count)s starting")), (ENDING, _("%(count)s ending"))):
         if count := sum(counts[status] for status in statuses):
-            figures.append(f"{count:,} {word}")
+            figures.append(text % {"count": f"{count:,}"})
     return f"**{_attention_text(found)}** {' · '.join([*figures, *more])}"
 
 
 def _attention_text(found: list[AttentionItem]) -> str:
     if not found:
-        return "No items need attention."
+        return _("No items need attention.")
     urgent = sum(item.tone == "bad" for item in found)
     if urgent == len(found):
         return _ALL_URGENT.text(urgent)

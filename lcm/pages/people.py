@@ -12,6 +12,8 @@ from django.contrib.auth import update_session_auth_hash
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from lcm.domain.roles import Role, role_of
@@ -28,21 +30,26 @@ from lcm.web.list_page import list_page
 
 def _zones() -> list[tuple[str, str]]:
     names = sorted(name for name in time_zones() if "/" in name or name == "UTC")
-    return [("", f"Default ({settings.TIME_ZONE})"), *((name, name) for name in names)]
+    return [
+        ("", gettext("Default (%(zone)s)") % {"zone": settings.TIME_ZONE}),
+        *((name, name) for name in names),
+    ]
 
 
 class ProfileForm(PageForm):
-    first_name = forms.CharField(max_length=150, required=False)
-    last_name = forms.CharField(max_length=150, required=False)
-    email = forms.EmailField(required=False)
+    first_name = forms.CharField(label=_("First name"), max_length=150, required=False)
+    last_name = forms.CharField(label=_("Last name"), max_length=150, required=False)
+    email = forms.EmailField(label=_("Email"), required=False)
     time_zone = forms.ChoiceField(
         choices=_zones,
         required=False,
-        help_text="Pages show times in this zone. Usage is counted in UTC days.",
-        label="Time zone",
+        help_text=_("Pages show times in this zone. Usage is counted in UTC days."),
+        label=_("Time zone"),
         widget=LongSelect,
     )
-    theme = forms.ChoiceField(choices=Theme.choices, help_text="System follows your device.")
+    theme = forms.ChoiceField(
+        label=_("Theme"), choices=Theme.choices, help_text=_("System follows your device.")
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -54,18 +61,18 @@ def profile(request: HttpRequest) -> HttpResponseBase:
     def save(data: Mapping[str, Any]) -> FormResult:
         services.update_profile(user=user, actor=actor_of(request), **data)
         saved.append(data["theme"])
-        return FormResult("Profile saved.", reverse("profile"))
+        return FormResult(gettext("Profile saved."), reverse("profile"))
 
     page = FormPage(
-        title="Profile",
+        title=gettext("Profile"),
         text=_who(user),
         form=ProfileForm,
-        submit="Save profile",
+        submit=gettext("Save profile"),
         save=save,
         back=reverse("home"),
         initial={name: getattr(user, name) for name in services.PROFILE_FIELDS},
-        crumbs=[("Profile", "")],
-        links=[("Change password", reverse("password_change"))],
+        crumbs=[(gettext("Profile"), "")],
+        links=[(gettext("Change password"), reverse("password_change"))],
     )
     response = form_page(request, page)
     if saved:
@@ -75,27 +82,30 @@ def profile(request: HttpRequest) -> HttpResponseBase:
 
 def _who(user: User) -> str:
     role = role_of(user)
-    text = f"You are signed in as **{user.username}**, role {role.label}."
-    return text if role == Role.ADMIN else f"{text} An Admin assigns roles."
+    text = gettext("You are signed in as **%(user)s**, role %(role)s.") % {
+        "user": user.username,
+        "role": role.label,
+    }
+    return text if role == Role.ADMIN else f"{text} {gettext('An Admin assigns roles.')}"
 
 
 class PasswordForm(PageForm):
     present = forms.CharField(
-        label="Current password", widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
+        label=_("Current password"), widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
     )
     new = forms.CharField(
-        label="New password",
+        label=_("New password"),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text="At least eight characters, not a common password, not similar to your name.",
+        help_text=_("At least eight characters, not a common password, not similar to your name."),
     )
     again = forms.CharField(
-        label="New password again", widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
+        label=_("New password again"), widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
     )
 
     def clean_again(self) -> str:
         again: str = self.cleaned_data["again"]
         if again != self.cleaned_data.get("new"):
-            raise forms.ValidationError("The two new passwords do not match.")
+            raise forms.ValidationError(gettext("The two new passwords do not match."))
         return again
 
 
@@ -107,16 +117,16 @@ def password_change(request: HttpRequest) -> HttpResponseBase:
     def save(data: Mapping[str, Any]) -> FormResult:
         services.change_password(user=user, present=data["present"], new=data["new"], actor=actor_of(request))
         update_session_auth_hash(request, user)
-        return FormResult("Password changed. Other browsers must sign in again.", reverse("profile"))
+        return FormResult(gettext("Password changed. Other browsers must sign in again."), reverse("profile"))
 
     page = FormPage(
-        title="Change password",
-        text="**Other browsers must sign in again.** You stay signed in here.",
+        title=gettext("Change password"),
+        text=gettext("**Other browsers must sign in again.** You stay signed in here."),
         form=PasswordForm,
-        submit="Change password",
+        submit=gettext("Change password"),
         save=save,
         back=reverse("profile"),
-        crumbs=[("Profile", reverse("profile")), ("Password", "")],
+        crumbs=[(gettext("Profile"), reverse("profile")), (gettext("Password"), "")],
         one_column=True,
     )
     return form_page(request, page)
@@ -136,14 +146,15 @@ def person_list(request: HttpRequest) -> HttpResponseBase:
 
 class RoleForm(ReasonForm):
     role = forms.TypedChoiceField(
-        choices=[(int(role), role.label if role else "None") for role in Role],
+        label=_("Role"),
+        choices=[(int(role), role.label if role else _("None")) for role in Role],
         coerce=lambda value: Role(int(value)),
-        help_text="Viewers read. Operators manage sessions and slots. Admins manage everything.",
+        help_text=_("Viewers read. Operators manage sessions and slots. Admins manage everything."),
     )
     is_active = forms.BooleanField(
         required=False,
-        label="Account open",
-        help_text="If closed, the person cannot sign in and their tokens are rejected.",
+        label=_("Account open"),
+        help_text=_("If closed, the person cannot sign in and their tokens are rejected."),
     )
     field_order = ("role", "is_active", "reason")
 
@@ -158,20 +169,23 @@ def person_role(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     def save(data: Mapping[str, Any]) -> FormResult:
         services.set_role(user=person, **data, by=admin)
         if not data["role"]:
-            return FormResult(f"{person} now has no role.", home)
-        return FormResult(f"{person} now has the role {data['role'].label}.", home)
+            return FormResult(gettext("%(person)s now has no role.") % {"person": person}, home)
+        return FormResult(
+            gettext("%(person)s now has the role %(role)s.") % {"person": person, "role": data["role"].label},
+            home,
+        )
 
     refusal = services.role_refusal(user=person, by=admin)
-    text = "Takes effect with the person's next request, also for their tokens."
+    text = gettext("Takes effect with the person's next request, also for their tokens.")
     page = FormPage(
-        title=f"Role of {person}",
+        title=gettext("Role of %(person)s") % {"person": person},
         text="" if refusal else text,
         refusal=refusal,
         form=RoleForm,
-        submit="Save role",
+        submit=gettext("Save role"),
         save=save,
         back=home,
         initial={"role": int(role_of(person)), "is_active": person.is_active},
-        crumbs=[("People", home), (f"Role of {person}", "")],
+        crumbs=[(gettext("People"), home), (gettext("Role of %(person)s") % {"person": person}, "")],
     )
     return form_page(request, page)

@@ -9,6 +9,8 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from lcm.domain.roles import Role
@@ -28,7 +30,7 @@ SESSIONS_SHOWN = 8
 
 
 class MemberForm(PageForm):
-    person = NamedField(find=names.find_person, suggest="people", label="User name")
+    person = NamedField(find=names.find_person, suggest="people", label=_("User name"))
 
 
 def _get(pk: UUID) -> Any:
@@ -53,7 +55,7 @@ def _project_page(
         "sessions_shown": SESSIONS_SHOWN,
         "changes": changes_of(project),
         "form": form,
-        "crumbs": [("Projects", reverse("project_list")), (project.path, "")],
+        "crumbs": [(gettext("Projects"), reverse("project_list")), (project.path, "")],
     }
     return render(request, "organisation/project.html", context, status=status)
 
@@ -63,7 +65,7 @@ def _project_page(
 def member_list(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     project: Project = _get(pk)
     home = reverse("project_detail", args=[pk])
-    crumbs = [("Projects", reverse("project_list")), (project.path, home), ("Members", "")]
+    crumbs = [(gettext("Projects"), reverse("project_list")), (project.path, home), (gettext("Members"), "")]
     return list_page(request, members_list(project), crumbs=crumbs)
 
 
@@ -75,7 +77,10 @@ def member_add(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.add_member(project=project, user=data["person"], actor=actor_of(request))
-        message = f"{data['person']} added to {project.path}."
+        message = gettext("%(person)s added to %(project)s.") % {
+            "person": data["person"],
+            "project": project.path,
+        }
         return FormResult(message, reverse("project_detail", args=[pk]))
 
     form = MemberForm(request.POST)
@@ -92,16 +97,25 @@ def member_remove(request: HttpRequest, pk: UUID, user_pk: UUID) -> HttpResponse
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.remove_member(project=project, user=person, reason=data["reason"], actor=actor_of(request))
-        return FormResult(f"{person} removed from {project.path}.", home)
+        return FormResult(
+            gettext("%(person)s removed from %(project)s.") % {"person": person, "project": project.path},
+            home,
+        )
 
     page = FormPage(
-        title=f"Remove {person} from {project.path}?",
-        text="They can no longer request sessions in it. People with active sessions cannot be removed.",
+        title=gettext("Remove %(person)s from %(project)s?") % {"person": person, "project": project.path},
+        text=gettext(
+            "They can no longer request sessions in it. People with active sessions cannot be removed."
+        ),
         form=ReasonForm,
-        submit="Remove member",
+        submit=gettext("Remove member"),
         danger=True,
         save=save,
         back=home,
-        crumbs=[("Projects", reverse("project_list")), (project.path, home), ("Remove member", "")],
+        crumbs=[
+            (gettext("Projects"), reverse("project_list")),
+            (project.path, home),
+            (gettext("Remove member"), ""),
+        ],
     )
     return form_page(request, page)

@@ -6,6 +6,8 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from lcm.domain.roles import Role, role_of
@@ -33,7 +35,7 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
         "groups": groups,
         "found": sum(len(group.hits) for group in groups),
         "has_more": any(group.more for group in groups),
-        "crumbs": [("Search", "")],
+        "crumbs": [(gettext("Search"), "")],
     }
     return render(request, "search/page.html#found" if partial else "search/page.html", context)
 
@@ -43,7 +45,7 @@ def find_sessions(text: str, limit: int, role: Role) -> list[SearchHit]:
     rows = sessions().filter(by_id(text)).order_by("pk")[:limit]
     return [
         SearchHit(
-            f"Session {row.short_id}",
+            gettext("Session %(session)s") % {"session": row.short_id},
             reverse("session_detail", args=[row.pk]),
             f"{row.definition} · {row.owner.username} · {row.project.path}",
             row.status,
@@ -86,16 +88,18 @@ def find_people(text: str, limit: int, role: Role) -> list[SearchHit]:
         found += others[: limit - len(found)]
     url = reverse("session_list")
     return [
-        SearchHit(person.username, f"{url}?owner={person.pk}", person.get_full_name() or "Their sessions")
+        SearchHit(
+            person.username, f"{url}?owner={person.pk}", person.get_full_name() or gettext("Their sessions")
+        )
         for person in found
     ]
 
 
 def register_finders() -> None:
     for name, title, find, list_url_name in (
-        ("sessions", "Sessions", find_sessions, "session_list"),
-        ("definitions", "Definitions", find_definitions, "definition_list"),
-        ("projects", "Projects", find_projects, "project_list"),
+        ("sessions", _("Sessions"), find_sessions, "session_list"),
+        ("definitions", _("Definitions"), find_definitions, "definition_list"),
+        ("projects", _("Projects"), find_projects, "project_list"),
     ):
         register_finder(name, Finder(title, find, list_url_name))
-    register_finder("people", Finder("People", find_people, "person_list", Role.ADMIN))
+    register_finder("people", Finder(_("People"), find_people, "person_list", Role.ADMIN))

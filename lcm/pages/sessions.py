@@ -12,6 +12,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from lcm.domain import lifecycle
@@ -58,26 +60,38 @@ def session_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "can_cancel": session.status in lifecycle.CANCEL_TARGETS,
         "cancel_stops": lifecycle.CANCEL_TARGETS.get(SessionStatus(session.status)) == SessionStatus.STOPPING,
         "can_extend": session.status in lifecycle.EXTENDABLE,
-        "crumbs": [("Sessions", reverse("session_list")), (session.short_id, "")],
+        "crumbs": [(gettext("Sessions"), reverse("session_list")), (session.short_id, "")],
     }
     return render(request, "sessions/detail.html", context)
 
 
 class SessionForm(PageForm):
     definition = NamedField(
-        find=names.find_definition, suggest="definitions", help_text="Name of an active definition."
+        label=_("Definition"),
+        find=names.find_definition,
+        suggest="definitions",
+        help_text=_("Name of an active definition."),
     )
     project = NamedField(
+        label=_("Project"),
         find=names.find_project,
         suggest="projects",
-        help_text="For example “academy / ccna”.",
+        help_text=_("For example “academy / ccna”."),
     )
-    owner = NamedField(find=names.find_person, suggest="people", help_text="A member of that project.")
-    priority = forms.TypedChoiceField(choices=Priority.choices, coerce=int, initial=Priority.NORMAL)
-    starts_at = LocalDateTimeField(label="Starts")
-    ends_at = LocalDateTimeField(label="Ends")
+    owner = NamedField(
+        label=_("Owner"), find=names.find_person, suggest="people", help_text=_("A member of that project.")
+    )
+    priority = forms.TypedChoiceField(
+        label=_("Priority"), choices=Priority.choices, coerce=int, initial=Priority.NORMAL
+    )
+    starts_at = LocalDateTimeField(label=_("Starts"))
+    ends_at = LocalDateTimeField(label=_("Ends"))
     pool = SuggestedField(
-        suggest="pools", required=False, max_length=63, help_text="Default: the definition's pool."
+        label=_("Pool"),
+        suggest="pools",
+        required=False,
+        max_length=63,
+        help_text=_("Default: the definition's pool."),
     )
 
 
@@ -89,15 +103,16 @@ def session_create(request: HttpRequest) -> HttpResponseBase:
     def save(data: Mapping[str, Any]) -> FormResult:
         session = services.create_session(**data, actor=actor_of(request), now=now)
         return FormResult(
-            f"Session {session.short_id} requested.", reverse("session_detail", args=[session.pk])
+            gettext("Session %(session)s requested.") % {"session": session.short_id},
+            reverse("session_detail", args=[session.pk]),
         )
 
     start = now.replace(second=0, microsecond=0)
     page = FormPage(
-        title="New session",
-        text="LCM queues the session and starts the lab when a slot is assigned.",
+        title=gettext("New session"),
+        text=gettext("LCM queues the session and starts the lab when a slot is assigned."),
         form=SessionForm,
-        submit="Request session",
+        submit=gettext("Request session"),
         save=save,
         back=reverse("session_list"),
         initial={
@@ -106,7 +121,7 @@ def session_create(request: HttpRequest) -> HttpResponseBase:
             "starts_at": start,
             "ends_at": start + timedelta(hours=2),
         },
-        crumbs=[("Sessions", reverse("session_list")), ("New session", "")],
+        crumbs=[(gettext("Sessions"), reverse("session_list")), (gettext("New session"), "")],
     )
     return form_page(request, page)
 
@@ -118,38 +133,44 @@ def session_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     here = reverse("session_detail", args=[pk])
     stops = lifecycle.CANCEL_TARGETS.get(SessionStatus(session.status)) == SessionStatus.STOPPING
     if stops:
-        title, submit = f"Stop session {session.short_id}?", "Stop session"
-        effect = "LCM tears down the lab. Unsaved work is lost."
-        result = f"Session {session.short_id} is stopping."
+        title = gettext("Stop session %(session)s?")
+        submit = gettext("Stop session")
+        effect = gettext("LCM tears down the lab. Unsaved work is lost.")
+        result = gettext("Session %(session)s is stopping.")
     else:
-        title, submit = f"Cancel session {session.short_id}?", "Cancel session"
-        effect = "The session leaves the queue. Its lab has not started."
-        result = f"Session {session.short_id} cancelled."
+        title = gettext("Cancel session %(session)s?")
+        submit = gettext("Cancel session")
+        effect = gettext("The session leaves the queue. Its lab has not started.")
+        result = gettext("Session %(session)s cancelled.")
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.cancel_session(
             session=session, reason=data["reason"], actor=actor_of(request), now=timezone.now()
         )
-        return FormResult(result, here)
+        return FormResult(result % {"session": session.short_id}, here)
 
     page = FormPage(
-        title=title,
-        text=f"{session.definition} of {session.owner}. {effect}",
+        title=title % {"session": session.short_id},
+        text=gettext("%(definition)s of %(owner)s. %(effect)s")
+        % {"definition": session.definition, "owner": session.owner, "effect": effect},
         form=ReasonForm,
         submit=submit,
-        dismiss="Keep session",
+        dismiss=gettext("Keep session"),
         danger=True,
         save=save,
         back=here,
-        crumbs=[("Sessions", reverse("session_list")), (session.short_id, here), (submit, "")],
+        crumbs=[(gettext("Sessions"), reverse("session_list")), (session.short_id, here), (submit, "")],
     )
     return form_page(request, page)
 
 
 class ExtendForm(PageForm):
-    ends_at = LocalDateTimeField(label="New end")
+    ends_at = LocalDateTimeField(label=_("New end"))
     reason = forms.CharField(
-        max_length=500, required=False, help_text="Recorded in the change log under your name."
+        label=_("Reason"),
+        max_length=500,
+        required=False,
+        help_text=_("Recorded in the change log under your name."),
     )
 
 
@@ -161,17 +182,21 @@ def session_extend(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.extend_session(session=session, **data, actor=actor_of(request), now=timezone.now())
-        return FormResult(f"Session {session.short_id} extended.", here)
+        return FormResult(gettext("Session %(session)s extended.") % {"session": session.short_id}, here)
 
     page = FormPage(
-        title=f"Extend session {session.short_id}",
+        title=gettext("Extend session %(session)s") % {"session": session.short_id},
         text=_time_left_text(session, timezone.now()),
         form=ExtendForm,
-        submit="Extend session",
+        submit=gettext("Extend session"),
         save=save,
         back=here,
         initial={"ends_at": min(session.ends_at + timedelta(hours=1), session.latest_end)},
-        crumbs=[("Sessions", reverse("session_list")), (session.short_id, here), ("Extend", "")],
+        crumbs=[
+            (gettext("Sessions"), reverse("session_list")),
+            (session.short_id, here),
+            (gettext("Extend"), ""),
+        ],
     )
     return form_page(request, page)
 
@@ -179,14 +204,15 @@ def session_extend(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def _time_left_text(session: LabletSession, now: datetime) -> str:
     """Return “The session ends in 5 min, at 03:59. It can run until 11:54, 8 h from now.”"""
     end, latest = session.ends_at, session.latest_end
-    when, at = ago_text(end - now), clock_text(end)
-    text = f"The session was due to end {when}, at {at}."
+    text = gettext("The session was due to end %(when)s, at %(at)s.")
     if end > now:
-        text = f"The session ends {when}, at {at}."
+        text = gettext("The session ends %(when)s, at %(at)s.")
+    text %= {"when": ago_text(end - now), "at": clock_text(end)}
     if latest <= now:
-        return f"{text} It cannot be extended further."
+        return f"{text} {gettext('It cannot be extended further.')}"
     left = duration_text(latest - now).replace(" ", NBSP)
-    return f"{text} It can run until {clock_text(latest)}, {left} from now."
+    rest = gettext("It can run until %(at)s, %(duration)s from now.")
+    return f"{text} {rest % {'at': clock_text(latest), 'duration': left}}"
 
 
 @require_POST

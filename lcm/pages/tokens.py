@@ -13,6 +13,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from lcm.domain.access import PROMETHEUS_SCOPE
@@ -28,22 +30,28 @@ from lcm.web.bulk_actions import bulk_page
 from lcm.web.form_page import FormPage, FormResult, actor_of, form_page, save_form
 from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm, registered_names
 from lcm.web.list_page import list_page
-from lcm.web.wording import ago_text, count_text
+from lcm.web.wording import ago_text
 
 
 class TokenForm(PageForm):
-    kind = forms.TypedChoiceField(choices=TokenKind.choices, coerce=TokenKind, widget=forms.HiddenInput)
-    name = forms.CharField(max_length=63, help_text="Purpose of the token, for example “controller eu-1”.")
-    expires_at = LocalDateTimeField(label="Expires")
+    kind = forms.TypedChoiceField(
+        label=_("Kind"), choices=TokenKind.choices, coerce=TokenKind, widget=forms.HiddenInput
+    )
+    name = forms.CharField(
+        label=_("Name"), max_length=63, help_text=_("Purpose of the token, for example “controller eu-1”.")
+    )
+    expires_at = LocalDateTimeField(label=_("Expires"))
 
 
 class ControllerTokenForm(TokenForm):
     scopes = forms.MultipleChoiceField(
         choices=lambda: _scopes(),
-        label="Pools or Prometheus",
-        help_text="Pools that the controller serves; hold Ctrl or ⌘ to choose several. "
-        "With “Prometheus targets” only, the token can read the scrape targets and nothing else.",
-        error_messages={"required": "Choose at least one pool, or Prometheus targets."},
+        label=_("Pools or Prometheus"),
+        help_text=_(
+            "Pools that the controller serves; hold Ctrl or ⌘ to choose several. "
+            "With “Prometheus targets” only, the token can read the scrape targets and nothing else."
+        ),
+        error_messages={"required": _("Choose at least one pool, or Prometheus targets.")},
     )
     field_order = ("kind", "name", "expires_at", "scopes")
 
@@ -52,8 +60,8 @@ class PersonTokenForm(TokenForm):
     user = NamedField(
         find=names.find_person,
         suggest="people",
-        label="Person",
-        help_text="The token has this person's role.",
+        label=_("Person"),
+        help_text=_("The token has this person's role."),
     )
     field_order = ("kind", "user", "name", "expires_at")
 
@@ -66,7 +74,7 @@ FORMS: dict[TokenKind, type[TokenForm]] = {
 
 def _scopes() -> list[tuple[str, str]]:
     pools = [(f"{POOL_SCOPE}{name}", name) for name in registered_names("pools")]
-    return [*pools, (PROMETHEUS_SCOPE, "Prometheus targets")]
+    return [*pools, (PROMETHEUS_SCOPE, gettext("Prometheus targets"))]
 
 
 @require_GET
@@ -79,7 +87,7 @@ def token_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.ADMIN)
 def token_create(request: HttpRequest) -> HttpResponseBase:
     now = timezone.now()
-    crumbs = [("Tokens", reverse("token_list")), ("New token", "")]
+    crumbs = [(gettext("Tokens"), reverse("token_list")), (gettext("New token"), "")]
     values = request.POST if request.method == "POST" else request.GET
     kind = TokenKind.PERSON if values.get("kind") == TokenKind.PERSON else TokenKind.CONTROLLER
     made: list[tuple[ApiToken, str]] = []
@@ -88,11 +96,13 @@ def token_create(request: HttpRequest) -> HttpResponseBase:
         made.append(services.create_token(**data, actor=actor_of(request), now=now))
         return FormResult("", "")
 
-    text = (
+    text = gettext(
         "**The key is shown once, on the next page.** "
         "A controller's token is limited to its pools. A person's token has the person's permissions."
     )
-    page = FormPage("New token", FORMS[kind], "Create token", save, reverse("token_list"), text)
+    page = FormPage(
+        gettext("New token"), FORMS[kind], gettext("Create token"), save, reverse("token_list"), text
+    )
     form = page.form(
         request.POST if request.method == "POST" else None,
         initial={"kind": kind, "expires_at": now + timedelta(days=settings.CONFIG["TOKEN_DAYS"])},
@@ -107,7 +117,10 @@ def token_create(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.ADMIN)
 def token_rotate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     token = get_object_or_404(organisation.tokens(), pk=pk)
-    crumbs = [("Tokens", reverse("token_list")), (f"Rotate {token}", "")]
+    crumbs = [
+        (gettext("Tokens"), reverse("token_list")),
+        (gettext("Rotate %(token)s") % {"token": token}, ""),
+    ]
     made: list[tuple[ApiToken, str]] = []
 
     def save(data: Mapping[str, Any]) -> FormResult:
@@ -115,13 +128,21 @@ def token_rotate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         made.append(services.rotate_token(token=token, reason=reason, actor=actor, now=timezone.now()))
         return FormResult("", "")
 
-    life = count_text((token.expires_at - token.created_at).days, "day")
-    text = (
-        f"**The current key stops working immediately. Every client needs the new key.** {_use(token)} "
-        f"The new key is shown once, on the next page, and is valid for {life}."
-    )
+    days = (token.expires_at - token.created_at).days
+    life = ngettext("%(count)s day", "%(count)s days", days) % {"count": f"{days:,}"}
+    text = gettext(
+        "**The current key stops working immediately. Every client needs the new key.** %(use)s "
+        "The new key is shown once, on the next page, and is valid for %(life)s."
+    ) % {"use": _use(token), "life": life}
     page = FormPage(
-        f"Rotate {token}?", ReasonForm, "Rotate token", save, reverse("token_list"), text, True, crumbs=crumbs
+        gettext("Rotate %(token)s?") % {"token": token},
+        ReasonForm,
+        gettext("Rotate token"),
+        save,
+        reverse("token_list"),
+        text,
+        True,
+        crumbs=crumbs,
     )
     form = ReasonForm(request.POST if request.method == "POST" else None)
     if form.is_bound and save_form(form, save):
@@ -137,17 +158,21 @@ def token_revoke(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.revoke_token(token=token, reason=data["reason"], actor=actor_of(request), now=timezone.now())
-        return FormResult(f"Token {token} revoked.", reverse("token_list"))
+        return FormResult(gettext("Token %(token)s revoked.") % {"token": token}, reverse("token_list"))
 
     page = FormPage(
-        title=f"Revoke {token}?",
-        text=f"**Requests with this token are rejected from now on.** {_use(token)} This cannot be undone.",
+        title=gettext("Revoke %(token)s?") % {"token": token},
+        text=gettext("**Requests with this token are rejected from now on.** %(use)s This cannot be undone.")
+        % {"use": _use(token)},
         form=ReasonForm,
-        submit="Revoke token",
+        submit=gettext("Revoke token"),
         danger=True,
         save=save,
         back=reverse("token_list"),
-        crumbs=[("Tokens", reverse("token_list")), (f"Revoke {token}", "")],
+        crumbs=[
+            (gettext("Tokens"), reverse("token_list")),
+            (gettext("Revoke %(token)s") % {"token": token}, ""),
+        ],
     )
     return form_page(request, page)
 
@@ -160,14 +185,17 @@ def token_bulk_revoke(request: HttpRequest) -> HttpResponseBase:
 
 def _use(token: ApiToken) -> str:
     """Return whom the token is for and when it was last used."""
-    holder = token.user.username if token.user else " and ".join(token.scope_labels)
+    holder = token.user.username if token.user else gettext(" and ").join(token.scope_labels)
     if token.last_used_at is None:
-        return f"The token is for {holder} and has never been used."
-    return f"The token is for {holder} and was last used {ago_text(token.last_used_at - timezone.now())}."
+        return gettext("The token is for %(holder)s and has never been used.") % {"holder": holder}
+    return gettext("The token is for %(holder)s and was last used %(ago)s.") % {
+        "holder": holder,
+        "ago": ago_text(token.last_used_at - timezone.now()),
+    }
 
 
 def _show_once(request: HttpRequest, token: ApiToken, key: str) -> HttpResponseBase:
-    crumbs = [("Tokens", reverse("token_list")), (token.name, "")]
+    crumbs = [(gettext("Tokens"), reverse("token_list")), (token.name, "")]
     response = render(request, "tokens/created.html", {"token": token, "key": key, "crumbs": crumbs})
     response["Cache-Control"] = "no-store"
     return response

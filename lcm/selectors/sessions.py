@@ -11,6 +11,7 @@ from django.db.models import Count, Q, QuerySet
 
 from lcm.domain.lifecycle import ACTIVE, FINAL, HAPPY_PATH, SessionStatus
 from lcm.models import Domain, LabletDefinition, LabletSession, Project, SessionTransition, User
+from lcm.models.sessions import STATUS_LABELS
 from lcm.selectors.names import by_id
 
 # A search first finds at most this many definitions, people and projects, then their sessions by index.
@@ -78,7 +79,7 @@ class TimelineStep:
 
     @property
     def label(self) -> str:
-        return self.status.label
+        return str(STATUS_LABELS[self.status])
 
 
 def session_timeline(

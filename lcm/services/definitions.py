@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _
 
 from lcm.cml.topology.epoch import topology_epoch
 from lcm.cml.topology.parser import Topology, TopologyError, parse_topology
@@ -102,12 +102,7 @@ def import_definition(
         port_template=[port.to_dict() for port in parsed.ports],
         **_amounts(estimate | dict(requirements or {}), {}),
     )
-    message = ngettext(
-        "{definition} imported with {count} node",
-        "{definition} imported with {count} nodes",
-        definition.node_count,
-    )
-    return _save_new(definition, revision, event="definition_imported", message=message, actor=actor, now=now)
+    return _save_new(definition, revision, verb="imported", actor=actor, now=now)
 
 
 def create_definition(
@@ -153,24 +148,19 @@ def create_definition(
         port_template=[port.to_dict() for port in template],
         **amounts,
     )
-    message = ngettext(
-        "{definition} created with {count} node",
-        "{definition} created with {count} nodes",
-        definition.node_count,
-    )
-    return _save_new(definition, revision, event="definition_created", message=message, actor=actor, now=now)
+    return _save_new(definition, revision, verb="created", actor=actor, now=now)
 
 
 def _save_new(
     definition: LabletDefinition,
     revision: DefinitionRevision,
     *,
-    event: str,
-    message: str,
+    verb: str,
     actor: Actor,
     now: datetime,
 ) -> LabletDefinition:
-    """Save a definition with its first revision. `message` is the text of the change log entry."""
+    """Save a definition with its first revision. `verb` says in the change log where it comes from."""
+    nodes = definition.node_count
     with transaction.atomic():
         clean_and_save(definition, exclude={"current_revision"})
         revision.definition, revision.number, revision.created_at = definition, 1, now
@@ -187,8 +177,8 @@ def _save_new(
         log_change(
             definition,
             actor=actor,
-            event=event,
-            message=message.format(definition=definition, count=definition.node_count),
+            event=f"definition_{verb}",
+            message=f"{definition} {verb} with {nodes} {'node' if nodes == 1 else 'nodes'}",
             after={**revision.snapshot["requirements"], **after},
             now=now,
         )
@@ -204,7 +194,7 @@ def update_definition(
     """
     unknown = set(changes) - set(EDITABLE_FIELDS)
     if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be edited here."))
+        raise InvalidInput(dict.fromkeys(sorted(unknown), _("This cannot be edited here.")))
     with transaction.atomic():
         old, new = apply_changes(definition, changes)
         clean_model(definition, exclude={"current_revision"})
@@ -231,7 +221,11 @@ def set_definition_status(
     """Change the status of a definition. Deprecating needs a reason. Sessions are not affected."""
     old = DefinitionStatus(definition.status)
     if old == status:
-        raise StateConflict(f"{definition} is {status.label.lower()} already.", details={"status": old.value})
+        raise StateConflict(
+            _("%(definition)s is %(status)s already.")
+            % {"definition": definition, "status": status.label.lower()},
+            details={"status": old.value},
+        )
     if status == DefinitionStatus.DEPRECATED:
         require_reason(reason)
     with transaction.atomic():
@@ -239,13 +233,16 @@ def set_definition_status(
             status=status, updated_at=timezone.now()
         )
         if not moved:
-            raise StateConflict(f"{definition} was changed a moment ago. Reload it and try again.")
+            raise StateConflict(
+                _("%(definition)s was changed a moment ago. Reload it and try again.")
+                % {"definition": definition}
+            )
         definition.status = status
         log_change(
             definition,
             actor=actor,
             event="definition_status",
-            message=f"{definition}: {old.label} → {status.label}",
+            message=f"{definition}: {old.name.capitalize()} → {status.name.capitalize()}",
             reason=reason,
             before={"status": old},
             after={"status": status},
@@ -273,7 +270,7 @@ def revise_definition(
     `port_template` replaces the whole template; None keeps it.
     """
     if not reason.strip():
-        raise InvalidInput({"reason": "Enter a reason. It is recorded with the revision."})
+        raise InvalidInput({"reason": _("Enter a reason. It is recorded with the revision.")})
     with transaction.atomic():
         current = _current(definition, based_on)
         amounts = _amounts(requirements, current.requirements)
@@ -300,7 +297,10 @@ def revise_definition(
         if revision.snapshot == current.snapshot:
             field = "requirements" if requirements or port_template is None else "port_template"
             raise InvalidInput(
-                {field: f"The values are the same as in revision {current.number}. Change at least one."}
+                {
+                    field: _("The values are the same as in revision %(current)s. Change at least one.")
+                    % {"current": current.number}
+                }
             )
         revision.save(force_insert=True)
         _make_current(definition, old=current, new=revision)
@@ -326,7 +326,9 @@ def revert_definition(
     """Create a revision with the requirements and ports of an older one."""
     target = definition.revisions.filter(number=number).first()
     if target is None:
-        raise NotFound(f"{definition} has no revision {number}.")
+        raise NotFound(
+            _("%(definition)s has no revision %(number)s.") % {"definition": definition, "number": number}
+        )
     undone = definition.revisions.filter(number=based_on).first()
     return revise_definition(
         definition=definition,
@@ -369,7 +371,11 @@ def _bases(
 def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal]) -> dict[str, Decimal]:
     unknown = set(requirements) - set(RESOURCES)
     if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), f"Unknown resource. Use {', '.join(RESOURCES)}."))
+        raise InvalidInput(
+            dict.fromkeys(
+                sorted(unknown), _("Unknown resource. Use %(names)s.") % {"names": ", ".join(RESOURCES)}
+            )
+        )
     amounts = {**fallback, **requirements}
     out_of_range = [
         name for name, value in amounts.items() if not value.is_finite() or not 0 <= value < MAX_AMOUNT
@@ -377,7 +383,8 @@ def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal
     if out_of_range:
         raise InvalidInput(
             {
-                name: f"Must be at least 0 and less than {MAX_AMOUNT:,}; you entered {amounts[name]}."
+                name: _("Must be at least 0 and less than %(limit)s; you entered %(value)s.")
+                % {"limit": f"{MAX_AMOUNT:,}", "value": amounts[name]}
                 for name in out_of_range
             }
         )
@@ -417,7 +424,8 @@ def _current(definition: LabletDefinition, based_on: int) -> DefinitionRevision:
     assert current is not None
     if current.number != based_on:
         raise StateConflict(
-            f"{current.actor} applied revision {current.number} a moment ago. Review it and try again.",
+            _("%(actor)s applied revision %(current)s a moment ago. Review it and try again.")
+            % {"actor": current.actor, "current": current.number},
             details={"current": current.number, "based_on": based_on},
         )
     return current
@@ -428,7 +436,10 @@ def _make_current(definition: LabletDefinition, *, old: DefinitionRevision, new:
         current_revision=new, updated_at=new.created_at
     )
     if not moved:
-        raise StateConflict(f"{definition} has a newer revision since a moment ago. Reload it and try again.")
+        raise StateConflict(
+            _("%(definition)s has a newer revision since a moment ago. Reload it and try again.")
+            % {"definition": definition}
+        )
     undecided = Q(outcome=None) | Q(outcome=RevisionOutcome.WATCHING)
     DefinitionRevision.objects.filter(undecided, pk=old.pk).update(
         outcome=RevisionOutcome.SUPERSEDED, outcome_at=new.created_at

@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _
 
 from lcm.cml.topology.parser import Topology
 from lcm.domain.actors import Actor
@@ -25,17 +25,21 @@ MAX_TOTAL_BYTES = 5 * 1024 * 1024
 def start_import(*, files: Sequence[tuple[str, bytes]], actor: Actor, now: datetime) -> Job:
     """Start a job that imports each file as a draft named by its title."""
     if not files:
-        raise InvalidInput({"topologies": "Choose at least one file."})
-    if len(files) > MAX_FILES or sum(len(content) for _, content in files) > MAX_TOTAL_BYTES:
-        raise InvalidInput({"topologies": f"Choose at most {MAX_FILES} files with at most 5 MB in total."})
+        raise InvalidInput({"topologies": _("Choose at least one file.")})
+    if len(files) > MAX_FILES or sum(len(content) for name, content in files) > MAX_TOTAL_BYTES:
+        raise InvalidInput(
+            {
+                "topologies": _("Choose at most %(count)s files with at most 5 MB in total.")
+                % {"count": MAX_FILES}
+            }
+        )
     # Keep the bytes: the step of each file reports invalid encodings, like the import of a single file.
     stored = [
         {"name": remove_unstorable(name), "content": b64encode(content).decode()} for name, content in files
     ]
-    title = ngettext("Import {count:,} definition", "Import {count:,} definitions", len(files))
     return start_job(
         kind=JOB_KIND,
-        title=title.format(count=len(files)),
+        title=f"Import {len(files):,} {'definition' if len(files) == 1 else 'definitions'}",
         arguments={"files": stored},
         total=len(stored),
         actor=actor,
@@ -64,12 +68,13 @@ def import_step(job: Job, now: datetime) -> JobStep:
 
 
 def _result_text(done: int, refused: int) -> str:
-    imported = ngettext(
-        "{count:,} definition imported as draft.", "{count:,} definitions imported as drafts.", done
-    ).format(count=done)
-    rejected = ngettext("{count:,} file rejected.", "{count:,} files rejected.", refused).format(
-        count=refused
-    )
+    """Return the result in English, because it is stored."""
+    drafts, files = "definition imported as draft", "file rejected"
+    if done != 1:
+        drafts = "definitions imported as drafts"
+    if refused != 1:
+        files = "files rejected"
+    imported, rejected = f"{done:,} {drafts}.", f"{refused:,} {files}."
     return f"{imported} {rejected}" if refused else imported
 
 

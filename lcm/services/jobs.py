@@ -15,6 +15,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
+from django.utils.translation import gettext as _
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
@@ -90,7 +91,7 @@ def retry_job(*, job: Job, actor: Actor, now: datetime) -> Job:
             state=JobState.QUEUED, finished_at=None, error="", last_progress_at=now
         )
         if not moved:
-            raise StateConflict("Only failed jobs can be retried.")
+            raise StateConflict(_("Only failed jobs can be retried."))
         log_change(job, actor=actor, event="job_retried", message=f"job retried: {job}", now=now)
         transaction.on_commit(lambda: enqueue_job(job))
     job.refresh_from_db()

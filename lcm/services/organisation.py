@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from lcm.domain.actors import Actor
@@ -59,15 +60,15 @@ def remove_member(*, project: Project, user: User, reason: str, actor: Actor) ->
     """Remove a person from a project; raise InUse if the person has an active session in it."""
     require_reason(reason)
     with transaction.atomic():
-        removed, _ = Membership.objects.filter(project=project, user=user).delete()
+        removed = Membership.objects.filter(project=project, user=user).delete()[0]
         active = LabletSession.objects.filter(project=project, owner=user, status__in=ACTIVE).count()
         if active:
             message = ngettext(
-                "{user} cannot leave {project}: {count} active session.",
-                "{user} cannot leave {project}: {count} active sessions.",
+                "%(user)s cannot leave %(project)s: %(count)s active session.",
+                "%(user)s cannot leave %(project)s: %(count)s active sessions.",
                 active,
             )
-            raise InUse(message.format(user=user, project=project.path, count=active))
+            raise InUse(message % {"user": user, "project": project.path, "count": active})
         if removed:
             log_change(
                 project,
@@ -98,7 +99,7 @@ def _create(unit: Unit, *, actor: Actor, now: datetime | None) -> Unit:
 def _update(unit: Unit, changes: dict[str, Any], *, allowed: set[str], actor: Actor) -> Unit:
     unknown = set(changes) - allowed
     if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be changed."))
+        raise InvalidInput(dict.fromkeys(sorted(unknown), _("This cannot be changed.")))
     with transaction.atomic():
         old, new = apply_changes(unit, changes)
         if new:

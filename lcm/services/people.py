@@ -8,6 +8,7 @@ from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
@@ -37,7 +38,7 @@ def update_profile(*, user: User, actor: Actor, **changes: Any) -> User:
 def change_password(*, user: User, present: str, new: str, actor: Actor) -> None:
     """Change a password; the person has to enter the current one."""
     if not user.check_password(present):
-        raise InvalidInput({"present": "This is not your current password."})
+        raise InvalidInput({"present": _("This is not your current password.")})
     try:
         validate_password(new, user)
     except ValidationError as error:
@@ -76,7 +77,7 @@ def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) 
 def role_refusal(*, user: User, by: User) -> str:
     """Return why `by` may not change this person's role; empty if allowed."""
     if user.pk == by.pk:
-        return "You cannot change your own role. Ask another Admin."
+        return _("You cannot change your own role. Ask another Admin.")
     if user.is_superuser and not by.is_superuser:
-        return "Only superusers can change a superuser's account."
+        return _("Only superusers can change a superuser's account.")
     return ""

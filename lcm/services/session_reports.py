@@ -6,12 +6,14 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import StateConflict
 from lcm.domain.lifecycle import FINAL, SessionStatus
 from lcm.events.change_feed import append_session_changes
 from lcm.models import LabletSession
+from lcm.models.sessions import STATUS_LABELS
 from lcm.services.changelog import log_change
 from lcm.services.sessions import transition_session
 
@@ -47,7 +49,8 @@ def _steps(session: LabletSession, *, lab_removed: bool) -> tuple[S, ...]:
             return (S.FAILED,)
         case status:
             raise StateConflict(
-                f"{session} is {status.label.lower()} and has no lab that could fail.",
+                _("%(session)s is %(status)s and has no lab that could fail.")
+                % {"session": session, "status": STATUS_LABELS[status].lower()},
                 details={"status": status.value},
             )
 
@@ -60,7 +63,8 @@ def record_arrival(*, session: LabletSession, actor: Actor, now: datetime) -> La
     """Record the user's first arrival; a lab that waits for its user can start to run."""
     if session.status in FINAL:
         raise StateConflict(
-            f"{session} is {session.get_status_display().lower()}, so its user can no longer arrive.",
+            _("%(session)s is %(status)s, so its user can no longer arrive.")
+            % {"session": session, "status": session.get_status_display().lower()},
             details={"status": session.status},
         )
     with transaction.atomic():

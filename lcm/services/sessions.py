@@ -10,6 +10,8 @@ from uuid import UUID, uuid4
 from django.db import transaction
 from django.db.models import F, Value
 from django.db.models.functions import Coalesce, Greatest
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from lcm.db.bulk import insert_rows
 from lcm.domain import lifecycle
@@ -29,7 +31,7 @@ from lcm.models import (
     SessionTransition,
     User,
 )
-from lcm.models.sessions import KERNEL_STATUS, KernelStatus
+from lcm.models.sessions import KERNEL_STATUS, STATUS_LABELS, KernelStatus
 from lcm.monitoring import metrics
 from lcm.services.changelog import log_bulk_change, log_change
 from lcm.services.kernels import build_kernels
@@ -63,7 +65,9 @@ def create_session(
         # Locked, so that status and current revision do not change before the session is saved.
         definition = LabletDefinition.objects.select_for_update().get(pk=definition.pk)
         if definition.current_revision is None:
-            raise InvalidInput({"definition": f"{definition} has no requirements yet."})
+            raise InvalidInput(
+                {"definition": _("%(definition)s has no requirements yet.") % {"definition": definition}}
+            )
         session = LabletSession(
             definition=definition,
             revision=definition.current_revision,
@@ -141,11 +145,12 @@ def transition_session(
 def cancel_session(*, session: LabletSession, actor: Actor, now: datetime, reason: str) -> LabletSession:
     """Cancel a session: at once if it has no lab yet, else by stopping its lab."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Enter a reason. It is recorded in the change log."})
+        raise InvalidInput({"reason": _("Enter a reason. It is recorded in the change log.")})
     target = lifecycle.CANCEL_TARGETS.get(SessionStatus(session.status))
     if target is None:
         raise StateConflict(
-            f"{session} is {session.get_status_display().lower()} and cannot be cancelled.",
+            _("%(session)s is %(status)s and cannot be cancelled.")
+            % {"session": session, "status": session.get_status_display().lower()},
             details={
                 "status": session.status,
                 "allowed": [s.value for s in lifecycle.allowed_transitions(session.status)],
@@ -159,7 +164,7 @@ def cancel_sessions(
 ) -> tuple[int, int]:
     """Cancel many sessions, grouped by status; return how many were cancelled and how many were not."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Enter a reason. It is recorded in the change log."})
+        raise InvalidInput({"reason": _("Enter a reason. It is recorded in the change log.")})
     rows = list(sessions)
     cancelled = 0
     for old, to in lifecycle.CANCEL_TARGETS.items():
@@ -245,11 +250,14 @@ def extend_session(
     """Extend a session up to the maximum duration of its definition."""
     if session.status not in lifecycle.EXTENDABLE:
         raise StateConflict(
-            f"{session} is {session.get_status_display().lower()} and cannot be extended.",
+            _("%(session)s is %(status)s and cannot be extended.")
+            % {"session": session, "status": session.get_status_display().lower()},
             details={"status": session.status},
         )
     if ends_at <= max(session.ends_at, now):
-        raise InvalidInput({"ends_at": "The new end must be later than the current end and later than now."})
+        raise InvalidInput(
+            {"ends_at": _("The new end must be later than the current end and later than now.")}
+        )
     _check_duration(session.definition, ends_at - session.starts_at)
     with transaction.atomic():
         old_end = session.ends_at
@@ -257,7 +265,9 @@ def extend_session(
             pk=session.pk, ends_at=old_end, status__in=lifecycle.EXTENDABLE
         ).update(ends_at=ends_at)
         if not moved:
-            raise StateConflict(f"{session} was changed a moment ago. Reload it and try again.")
+            raise StateConflict(
+                _("%(session)s was changed a moment ago. Reload it and try again.") % {"session": session}
+            )
         session.ends_at = ends_at
         message = f"{session} extended to {ends_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         log_change(
@@ -278,22 +288,24 @@ def _check_request(session: LabletSession, *, now: datetime) -> None:
     errors: dict[str, str] = {}
     definition = session.definition
     if definition.status != DefinitionStatus.ACTIVE:
-        errors["definition"] = (
-            f"{definition} is {definition.get_status_display().lower()}; "
-            "only active definitions can be requested."
-        )
+        errors["definition"] = _(
+            "%(definition)s is %(status)s; only active definitions can be requested."
+        ) % {"definition": definition, "status": definition.get_status_display().lower()}
     # Locked, so that the owner cannot leave the project before the session is saved.
     membership = Membership.objects.select_for_update().filter(project=session.project, user=session.owner)
     if not session.owner.is_active:
-        errors["owner"] = f"The account of {session.owner} has been closed."
+        errors["owner"] = _("The account of %(owner)s has been closed.") % {"owner": session.owner}
     elif not membership.exists():
-        errors["owner"] = f"{session.owner} is not a member of {session.project.path}."
+        errors["owner"] = _("%(owner)s is not a member of %(project)s.") % {
+            "owner": session.owner,
+            "project": session.project.path,
+        }
     if session.ends_at <= session.starts_at:
-        errors["ends_at"] = "The timeslot must end after it starts."
+        errors["ends_at"] = _("The timeslot must end after it starts.")
     elif session.ends_at <= now:
-        errors["ends_at"] = "The timeslot is over already."
+        errors["ends_at"] = _("The timeslot is over already.")
     elif session.starts_at < now - START_GRACE:
-        errors["starts_at"] = "The timeslot starts in the past."
+        errors["starts_at"] = _("The timeslot starts in the past.")
     if errors:
         raise InvalidInput(errors)
     _check_duration(definition, session.duration)
@@ -302,11 +314,12 @@ def _check_request(session: LabletSession, *, now: datetime) -> None:
 def _check_duration(definition: LabletDefinition, duration: timedelta) -> None:
     if duration > definition.max_duration:
         hours = definition.max_duration.total_seconds() / 3600
-        message = (
-            f"{definition} may run for at most 1 hour."
-            if hours == 1
-            else f"{definition} may run for at most {hours:g} hours."
-        )
+        # Fractions have the plural.
+        message = ngettext(
+            "%(definition)s may run for at most %(hours)s hour.",
+            "%(definition)s may run for at most %(hours)s hours.",
+            int(hours) if hours == int(hours) else 2,
+        ) % {"definition": definition, "hours": f"{hours:g}"}
         raise InvalidInput({"ends_at": message})
 
 
@@ -378,18 +391,27 @@ def _transition_conflict(
     status, end = LabletSession.objects.values_list("status", "ends_at").get(pk=session.pk)
     fresh = SessionStatus(status)
     following = lifecycle.allowed_transitions(fresh)
-    names = ", ".join(status.label.lower() for status in following)
-    advice = f"Allowed: {names}." if names else "This status is final."
+    names = ", ".join(STATUS_LABELS[status].lower() for status in following)
+    advice = _("Allowed: %(names)s.") % {"names": names} if names else _("This status is final.")
     details: dict[str, Any] = {"status": fresh.value, "allowed": [status.value for status in following]}
     if fresh != expected_status:
-        advice = f"It was {expected_status.label.lower()} before. Reload it and try again."
+        before = STATUS_LABELS[expected_status].lower()
+        advice = _("It was %(status)s before. Reload it and try again.") % {"status": before}
     elif ends_at is not None and ends_at != end:
         details["ends_at"] = end.astimezone(UTC).isoformat()
-        advice = f"Its timeslot now ends at {details['ends_at']}. Reload it and try again."
+        advice = _("Its timeslot now ends at %(time)s. Reload it and try again.") % {
+            "time": details["ends_at"]
+        }
     elif to in following:
-        advice = "It was changed a moment ago. Reload it and try again."
+        advice = _("It was changed a moment ago. Reload it and try again.")
     return StateConflict(
-        f"{session} is {fresh.label.lower()} and cannot become {SessionStatus(to).label.lower()}. {advice}",
+        _("%(session)s is %(status)s and cannot become %(target)s. %(advice)s")
+        % {
+            "session": session,
+            "status": STATUS_LABELS[fresh].lower(),
+            "target": STATUS_LABELS[SessionStatus(to)].lower(),
+            "advice": advice,
+        },
         details=details,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from celery import current_app
+from django.utils.translation import gettext as _
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
@@ -36,5 +37,5 @@ def enqueue_task(task: str, *args: str) -> None:
         send_task(task, *args, expires=EXPIRES_SECONDS)
     except (OperationalError, RedisError, OSError) as error:
         raise Unavailable(
-            "The broker cannot be reached, so the task was not enqueued. Try again in a few seconds."
+            _("The broker cannot be reached, so the task was not enqueued. Try again in a few seconds.")
         ) from error

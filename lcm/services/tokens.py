@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.db import models, transaction
+from django.utils.translation import gettext as _
 
 from lcm.db.prepared_statements import Parameter, PreparedQuery
 from lcm.domain.actors import Actor
@@ -114,7 +115,7 @@ def _end(token: ApiToken, *, message: str, reason: str, actor: Actor, now: datet
     with transaction.atomic():
         moved = ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now)
         if not moved:
-            raise StateConflict(f"The token {token} has been revoked already.")
+            raise StateConflict(_("The token %(token)s has been revoked already.") % {"token": token})
         token.revoked_at = now
         log_change(token, actor=actor, event="token_revoked", message=message, reason=reason, now=now)
     return token
@@ -125,22 +126,24 @@ def _check(
 ) -> None:
     errors: dict[str, str] = {}
     if kind == TokenKind.PERSON and user is None:
-        errors["user"] = "A personal token needs a user."
+        errors["user"] = _("A personal token needs a user.")
     if kind == TokenKind.CONTROLLER and user is not None:
-        errors["user"] = "A controller token cannot belong to a user."
+        errors["user"] = _("A controller token cannot belong to a user.")
     if kind == TokenKind.CONTROLLER and not scopes:
-        errors["scopes"] = "Enter the scopes of the controller, for example “pool:cml-eu”."
+        errors["scopes"] = _("Enter the scopes of the controller, for example “pool:cml-eu”.")
     if kind == TokenKind.PERSON and scopes:
-        errors["scopes"] = "A personal token has the role of its user. Only controller tokens have scopes."
+        errors["scopes"] = _("A personal token has the role of its user. Only controller tokens have scopes.")
     bad = [scope for scope in scopes if not _SCOPE.fullmatch(scope)]
     if bad:
-        errors["scopes"] = f"“{bad[0]}” is not a scope. Enter “pool:NAME”."
+        errors["scopes"] = _("“%(scope)s” is not a scope. Enter “pool:NAME”.") % {"scope": bad[0]}
     elif any(scope.startswith(SLOT_SCOPE) for scope in scopes) and not _names_one_slot(scopes):
-        errors["scopes"] = (
+        errors["scopes"] = _(
             "The scope “slot:ID” needs the id of one slot, one scope “pool:NAME” and no other scope."
         )
     if not now < expires_at <= now + MAX_LIFE:
-        errors["expires_at"] = f"The expiry must be between now and {MAX_LIFE.days} days from now."
+        errors["expires_at"] = _("The expiry must be between now and %(days)s days from now.") % {
+            "days": MAX_LIFE.days
+        }
     if errors:
         raise InvalidInput(errors)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, models, transaction
 from django.db.models import ProtectedError
+from django.utils.translation import gettext as _
 
 from lcm.domain.errors import InUse, InvalidInput, NotFound
 from lcm.domain.storable_text import UNSTORABLE, find_unstorable
@@ -25,7 +26,7 @@ def clean_model(obj: models.Model, *, exclude: set[str] | None = None) -> None:
 def require_reason(reason: str) -> None:
     """Raise InvalidInput if the reason is empty."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Enter a reason. It is recorded in the change log."})
+        raise InvalidInput({"reason": _("Enter a reason. It is recorded in the change log.")})
 
 
 def clean_and_save(
@@ -48,16 +49,20 @@ def clean_and_save(
 def delete_if_unused(obj: models.Model, *, name: str = "") -> None:
     """Delete an object; raise InUse if other objects refer to it."""
     if not type(obj)._default_manager.select_for_update().filter(pk=obj.pk).exists():
-        raise NotFound(f"{name or obj} was deleted a moment ago.")
+        raise NotFound(_("%(name)s was deleted a moment ago.") % {"name": name or obj})
     uses = _reference_counts(obj)
     if uses:
-        raise InUse(f"{name or obj} cannot be deleted because it is used by {' and '.join(uses)}.")
+        raise InUse(
+            _("%(name)s cannot be deleted because it is used by %(names)s.")
+            % {"name": name or obj, "names": " and ".join(uses)}
+        )
     try:
         with transaction.atomic():
             obj.delete()
     except ProtectedError as error:
         raise InUse(
-            f"{name or obj} cannot be deleted because another request has just added a reference to it."
+            _("%(name)s cannot be deleted because another request has just added a reference to it.")
+            % {"name": name or obj}
         ) from error
 
 

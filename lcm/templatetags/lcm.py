@@ -12,13 +12,15 @@ from django import template
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext, ngettext, pgettext
+from django.utils.translation import gettext_lazy as _
 from heroicons.templatetags.heroicons import heroicon_outline
 
 from lcm.cml.topology.requirements import MB_PER_GB
 from lcm.domain.lifecycle import SessionStatus
 from lcm.web.object_links import object_name
 from lcm.web.panels import Panel, panels_of
-from lcm.web.wording import ago_text, amount_text, clock_text, count_text, duration_text
+from lcm.web.wording import ago_text, amount_text, clock_text, count_text, duration_text, plural_number
 
 register = template.Library()
 
@@ -111,6 +113,32 @@ STATUS_STYLES: dict[str, tuple[str, str]] = {
     "error": ("oct", "bad"),
 }
 
+# Words of statuses that are not choices of a model.
+STATUS_WORDS = {
+    "valid": _("Valid"),
+    "expired": _("Expired"),
+    "revoked": _("Revoked"),
+    "enabled": _("Enabled"),
+    "off": _("Off"),
+    "stopped": _("Stopped"),
+    "backing off": _("Backing off"),
+    "refused": _("Refused"),
+    "healthy": _("Healthy"),
+    "running": _("Running"),
+    "late": _("Late"),
+    "never ran": _("Never ran"),
+    "failed": _("Failed"),
+    "serving": _("Serving"),
+    "standing by": _("Standing by"),
+    "silent": _("Silent"),
+    "unserved": _("Unserved"),
+    "match": _("Match"),
+    "changed": _("Changed"),
+    "missing": _("Missing"),
+    "extra": _("Extra"),
+    "conflict": _("Conflict"),
+}
+
 
 @register.simple_tag
 @lru_cache(maxsize=500)
@@ -142,7 +170,7 @@ def tone(status: str) -> str:
 @register.simple_tag
 def status(value: str, word: str = "", kind: str = "status") -> SafeString:
     """Render a status for a table row (`status`) or beside a title (`badge`)."""
-    text = word or humanize_name(value).capitalize()
+    text = word or STATUS_WORDS.get(value) or humanize_name(value).capitalize()
     return format_html('<span class="{} {}">{}{}</span>', kind, tone(value), shape_of(value), text)
 
 
@@ -157,7 +185,7 @@ def panels(page: str, shown: Any) -> dict[str, Any]:
 def ago(moment: datetime | None) -> SafeString:
     """Render a relative time such as `2 min ago`, with the exact time on hover."""
     if moment is None:
-        return mark_safe('<span class="muted">never</span>')
+        return format_html('<span class="muted">{}</span>', gettext("never"))
     return _time(moment, ago_text(moment - timezone.now()))
 
 
@@ -169,12 +197,12 @@ def updated(moment: datetime, *, every: int | str = "") -> SafeString:
     """
     local = timezone.localtime(moment)
     return format_html(
-        '<span class="updated">{}<time data-updated="{}" datetime="{}" title="{}">as of {}</time></span>',
+        '<span class="updated">{}<time data-updated="{}" datetime="{}" title="{}">{}</time></span>',
         shape("dot"),
         every,
         moment.isoformat(),
         f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}",
-        f"{local:%H:%M:%S}",
+        gettext("as of %(time)s") % {"time": f"{local:%H:%M:%S}"},
     )
 
 
@@ -182,7 +210,7 @@ def updated(moment: datetime, *, every: int | str = "") -> SafeString:
 def age(moment: datetime, now: datetime) -> SafeString:
     """Render how long a state has lasted, with its start on hover."""
     local = timezone.localtime(moment)
-    exact = f"since {local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+    exact = gettext("since %(time)s") % {"time": f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"}
     text = duration_text(max(now - moment, timedelta(0)), units=1)
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, text)
 
@@ -191,7 +219,7 @@ def age(moment: datetime, now: datetime) -> SafeString:
 def clock(moment: datetime | None, to: str = "minutes") -> SafeString:
     """Render a time of day to the minute or to the `seconds`, with the date unless it is today."""
     if moment is None:
-        return mark_safe('<span class="muted">not set</span>')
+        return format_html('<span class="muted">{}</span>', gettext("not set"))
     return _time(moment, clock_text(moment, seconds=to == "seconds"))
 
 
@@ -201,9 +229,17 @@ def timeslot(starts_at: datetime, ends_at: datetime) -> SafeString:
     begin, end = timezone.localtime(starts_at), timezone.localtime(ends_at)
     if begin.date() == end.date():
         last = _time(ends_at, f"{end:%H:%M}")
-        return format_html('<span class="nowrap">{} to {}</span>', clock(starts_at), last)
+        return format_html(
+            '<span class="nowrap">{} {} {}</span>',
+            clock(starts_at),
+            pgettext("between two times", "to"),
+            last,
+        )
     return format_html(
-        '<span class="nowrap">{} to</span> <span class="nowrap">{}</span>', clock(starts_at), clock(ends_at)
+        '<span class="nowrap">{} {}</span> <span class="nowrap">{}</span>',
+        clock(starts_at),
+        pgettext("between two times", "to"),
+        clock(ends_at),
     )
 
 
@@ -229,7 +265,7 @@ def duration(length: timedelta | None) -> str:
 @register.filter
 def step_duration(length: timedelta | None) -> str:
     """Render the duration of a step; less than a second is shown as `under 1 s`."""
-    return "under 1 s" if length is not None and length < timedelta(seconds=1) else duration(length)
+    return gettext("under 1 s") if length is not None and length < timedelta(seconds=1) else duration(length)
 
 
 @register.filter
@@ -241,7 +277,7 @@ def seconds(count: int) -> str:
 @register.filter
 def amount(value: Decimal | float | str | None) -> str:
     """Render a number without trailing zeros; None is shown as unknown, not as zero."""
-    return "not known" if value is None else amount_text(Decimal(str(value)))
+    return gettext("not known") if value is None else amount_text(Decimal(str(value)))
 
 
 @register.filter
@@ -296,7 +332,7 @@ def cores(value: Decimal | str | None) -> str:
     """Return the unit for a number of cores; empty for an unknown number."""
     if value is None:
         return ""
-    return "core" if Decimal(str(value)) == 1 else "cores"
+    return ngettext("core", "cores", plural_number(Decimal(str(value))))
 
 
 @register.filter

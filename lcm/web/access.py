@@ -11,6 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
 from lcm.domain.access import PUBLIC, AccessPolicy
@@ -28,7 +29,9 @@ def role_required(role: Role) -> Callable[[View], View]:
             if not request.user.is_authenticated:
                 return _to_login(request)
             if role_of(request.user) < role:
-                raise PermissionDenied(f"This page requires the role {role.label} or higher.")
+                raise PermissionDenied(
+                    _("This page requires the role %(role)s or higher.") % {"role": role.label}
+                )
             return view(request, *args, **kwargs)
 
         guarded.rule = AccessPolicy(role)  # type: ignore[attr-defined]

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext_lazy, override
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, LcmError
@@ -23,6 +26,9 @@ from lcm.web.form_page import FormResult, actor_of, redirect_with_message, rende
 from lcm.web.forms import ReasonForm
 from lcm.web.list_page import ListPage, resolve_list, selected_rows
 from lcm.web.wording import Plural
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 # Larger selections run as a job, so that the request does not block.
 AT_ONCE = 500
@@ -41,7 +47,9 @@ class BulkResult:
 Work: TypeAlias = Callable[[Sequence[Any], Mapping[str, Any], Actor, datetime], BulkResult]
 
 
-NONE_ELIGIBLE = Plural("The selected row is not eligible", "None of the %(count)s selected rows are eligible")
+NONE_ELIGIBLE = Plural(
+    ngettext_lazy("The selected row is not eligible", "None of the %(count)s selected rows are eligible")
+)
 
 
 @dataclass(frozen=True)
@@ -52,15 +60,15 @@ class BulkTexts:
     question: Plural
     result: Plural
     # What happens to the eligible rows.
-    effect: str
+    effect: StrOrPromise
     # If no selected row is eligible; counts the selected rows.
     none_eligible: Plural = NONE_ELIGIBLE
     # If some are; `%(selected)s` is the number of selected rows.
-    some_eligible: str = "%(count)s of %(selected)s selected rows are eligible."
+    some_eligible: StrOrPromise = gettext_lazy("%(count)s of %(selected)s selected rows are eligible.")
     # Which rows are not eligible.
-    ineligible: str = ""
+    ineligible: StrOrPromise = ""
     # Button that closes the dialog without a change.
-    dismiss: str = "Cancel"
+    dismiss: StrOrPromise = gettext_lazy("Cancel")
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,7 @@ class BulkOperation:
     def effect_text(self, rows: QuerySet[Any]) -> str:
         """Describe what the action does, with the extent of the eligible rows."""
         if self.describe_extent is None:
-            return self.texts.effect
+            return str(self.texts.effect)
         return f"{self.describe_extent(self.eligible_rows(rows))} {self.texts.effect}"
 
     def ineligible_note(self, count: int, selected: int) -> str:
@@ -104,13 +112,14 @@ class BulkOperation:
         if count == selected:
             return ""
         if not count:
-            return self.texts.ineligible
+            return str(self.texts.ineligible)
         some = self.texts.some_eligible % {"count": f"{count:,}", "selected": f"{selected:,}"}
         return f"{some} {self.texts.ineligible}"
 
     def result_text(self, handled: BulkResult) -> str:
         result = self.texts.result.text(handled.done)
-        return f"{result} {handled.refused:,} rejected." if handled.refused else result
+        rejected = _("%(count)s rejected.") % {"count": f"{handled.refused:,}"}
+        return f"{result} {rejected}" if handled.refused else result
 
 
 def for_each_row(do: Callable[[Any, Mapping[str, Any], Actor, datetime], Any]) -> Work:
@@ -147,7 +156,7 @@ def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
         return redirect_with_message(request, FormResult("", back))
     selected = rows.count()
     if not selected:
-        messages.warning(request, "No rows were selected.")
+        messages.warning(request, _("No rows were selected."))
         return redirect_with_message(request, FormResult("", back))
     count = bulk.eligible_rows(rows).count()
     form = bulk.form(request.POST if "reason" in request.POST else None)
@@ -186,12 +195,15 @@ def _do(
     eligible, actor, now = bulk.rows_for(rows, given), actor_of(request), timezone.now()
     count = eligible.count()
     if not count:
-        raise InvalidInput({"__all__": "None of the selected rows are eligible with these values."})
+        raise InvalidInput({"__all__": _("None of the selected rows are eligible with these values.")})
     if _is_long(bulk, how, count):
         query = request.POST.get("filter_query", "")
+        # Stored texts are English.
+        with override(settings.LANGUAGE_CODE):
+            title = bulk.texts.button.text(count)
         job = start_job(
             kind="bulk",
-            title=bulk.texts.button.text(count),
+            title=title,
             arguments={
                 **given,
                 "action": bulk.name,
@@ -224,7 +236,7 @@ def _next_rows(job: Job, now: datetime) -> JobStep:
     filters = page.filterset(QueryDict(job.arguments["filter_query"]), queryset=page.rows())
     if not filters.is_valid():
         raise InvalidInput(
-            {"filter_query": "The filters of this selection are no longer valid. Select the rows again."}
+            {"filter_query": _("The filters of this selection are no longer valid. Select the rows again.")}
         )
     rows = bulk.rows_for(filters.qs, job.arguments)
     if after := job.cursor.get("after"):

@@ -9,6 +9,7 @@ from typing import Any
 from django.db import IntegrityError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 
 from lcm.config.logs import request_id
@@ -30,17 +31,17 @@ def is_failed_foreign_key(error: BaseException | None) -> bool:
 
 
 def bad_request(request: HttpRequest, exception: Any = None) -> HttpResponse:
-    return _page(request, 400, "bad_request", "Invalid request", "Go back and try again.")
+    return _page(request, 400, "bad_request", _("Invalid request"), _("Go back and try again."))
 
 
 def forbidden(request: HttpRequest, exception: Any = None) -> HttpResponse:
-    text = str(exception) or "Your role does not allow this."
-    return _page(request, 403, "permission_denied", "Access denied", text)
+    text = str(exception) or _("Your role does not allow this.")
+    return _page(request, 403, "permission_denied", _("Access denied"), text)
 
 
 def not_found(request: HttpRequest, exception: Any = None) -> HttpResponse:
-    text = "The address may be wrong, or the object was deleted."
-    return _page(request, 404, "not_found", "Page not found", text)
+    text = _("The address may be wrong, or the object was deleted.")
+    return _page(request, 404, "not_found", _("Page not found"), text)
 
 
 @csrf_exempt
@@ -51,8 +52,10 @@ def unknown_call(request: HttpRequest) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    text = "The page was open for too long, or cookies are blocked. Go back, reload the page and try again."
-    return _page(request, 403, "csrf_failed", "The form has expired", text)
+    text = _(
+        "The page was open for too long, or cookies are blocked. Go back, reload the page and try again."
+    )
+    return _page(request, 403, "csrf_failed", _("The form has expired"), text)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -64,15 +67,15 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if is_failed_foreign_key(error):
         logger.warning("foreign_key_failed", exc_info=error)
         gone = ReferenceGone()
-        return _bare_page(request, gone.status, gone.code, "The change was not saved", gone.message, {})
-    text = "The error was logged. Try again; if it persists, give an administrator the request ID below."
-    return _bare_page(request, 500, "server_error", "Something went wrong", text, {"id": request_id.get()})
+        return _bare_page(request, gone.status, gone.code, _("The change was not saved"), gone.message, {})
+    text = _("The error was logged. Try again; if it persists, give an administrator the request ID below.")
+    return _bare_page(request, 500, "server_error", _("Something went wrong"), text, {"id": request_id.get()})
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
     """Render the 503 page without a query: neither the session nor the user can be read."""
     away = DatabaseUnavailable()
-    response = _bare_page(request, away.status, away.code, "LCM is unavailable", away.message, {})
+    response = _bare_page(request, away.status, away.code, _("LCM is unavailable"), away.message, {})
     response["Retry-After"] = str(RETRY_SECONDS)
     return response
 

@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils import timezone
+from django.utils.translation import get_language, override
 
 if TYPE_CHECKING:
     from lcm.web.list_page import ListPage
@@ -25,7 +27,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def export(page: ListPage, queryset: QuerySet[Any], *, sort: str, wanted: str) -> StreamingHttpResponse:
     """Stream all rows of a list in the order shown."""
     columns = page.export_columns or page.columns
-    labels = [column.export_label or column.label for column in columns]
+    # Keys of JSON are for programs and stay English.
+    with override(settings.LANGUAGE_CODE if wanted == "json" else get_language()):
+        labels = [str(column.export_label or column.label) for column in columns]
     body = _csv if wanted == "csv" else _json
     name = f"{page.export_name}-{timezone.now():%Y%m%d-%H%M}.{wanted}"
     kind = "text/csv; charset=utf-8" if wanted == "csv" else "application/json"

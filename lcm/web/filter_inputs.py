@@ -9,6 +9,7 @@ import django_filters as df
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django_filters.fields import IsoDateTimeField
 
 from lcm.models import User
@@ -39,7 +40,7 @@ class MomentField(IsoDateTimeField):  # type: ignore[misc]
         try:
             return moment.astimezone(UTC) if moment else None
         except OverflowError as error:
-            raise ValidationError("This time is out of range.") from error
+            raise ValidationError(_("This time is out of range.")) from error
 
 
 class MomentFilter(TypedInputMixin, df.IsoDateTimeFilter):  # type: ignore[misc]
@@ -62,7 +63,7 @@ class UsernameField(forms.CharField):
             return None
         found = User.objects.filter(username__iexact=name).order_by("username").first()
         if found is None:
-            raise ValidationError(f"There is no “{name}”.")
+            raise ValidationError(_("There is no “%(name)s”.") % {"name": name})
         return found
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import django_filters as df
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Max, Model, Q, QuerySet
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from drf_spectacular.utils import extend_schema_field
 
 from lcm.domain.errors import InvalidInput
@@ -39,8 +41,16 @@ from lcm.selectors.sessions import domains_for_choice, search_sessions
 from lcm.web.filter_inputs import MomentFilter, UsernameFilter
 from lcm.web.filter_time import filter_now
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 SEARCHED_CHANGES = 100_000
-PERIODS = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
+PERIODS = {
+    "1h": _("last hour"),
+    "24h": _("last 24 hours"),
+    "7d": _("last 7 days"),
+    "30d": _("last 30 days"),
+}
 _LENGTH = {
     "1h": timedelta(hours=1),
     "24h": timedelta(days=1),
@@ -53,7 +63,7 @@ class SearchFilter(df.CharFilter):  # type: ignore[misc]
     """The search box `q`: find the text in a set of columns."""
 
     def __init__(self, *columns: str, **kwargs: Any) -> None:
-        super().__init__(label="Search", max_length=100, **kwargs)
+        super().__init__(label=_("Search"), max_length=100, **kwargs)
         self.columns = columns
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -76,7 +86,7 @@ class ChoicesFilter(df.MultipleChoiceFilter):  # type: ignore[misc]
 class FlagFilter(df.ChoiceFilter):  # type: ignore[misc]
     """A boolean; any other value is an error instead of being ignored."""
 
-    def __init__(self, *, yes: str = "Yes", no: str = "No", **kwargs: Any) -> None:
+    def __init__(self, *, yes: StrOrPromise = _("Yes"), no: StrOrPromise = _("No"), **kwargs: Any) -> None:
         super().__init__(choices=[("true", yes), ("false", no)], **kwargs)
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -88,7 +98,7 @@ class EndedFilter(df.ChoiceFilter):  # type: ignore[misc]
     """Whether an object has ended; inverted, so that `active=true` finds objects that have not ended."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(choices=[("false", "Yes"), ("true", "No")], label="Ended", **kwargs)
+        super().__init__(choices=[("false", _("Yes")), ("true", _("No"))], label=_("Ended"), **kwargs)
 
 
 @extend_schema_field({"type": "string", "enum": list(PERIODS)})
@@ -125,20 +135,20 @@ class DomainChoices(df.FilterSet):  # type: ignore[misc]
 
 
 class SessionFilter(DomainChoices):
-    q = df.CharFilter(label="Search", max_length=100, method="search")
-    status = ChoicesFilter(choices=STATUS_CHOICES, label="Status")
+    q = df.CharFilter(label=_("Search"), max_length=100, method="search")
+    status = ChoicesFilter(choices=STATUS_CHOICES, label=_("Status"))
     active = EndedFilter(method="only_active")
-    priority = ChoicesFilter(choices=Priority.choices, label="Priority")
-    domain = ChoicesFilter(label="Domain", method="in_domains")
-    project = ObjectFilter(Project, field_name="project_id", label="Project")
-    definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
-    owner = ObjectFilter(User, field_name="owner_id", label="Owner")
-    pool = df.CharFilter(label="Pool")
-    drift = FlagFilter(field_name="port_drift_detected", label="Port drift")
-    drift_open = FlagFilter(field_name="port_drift_open", label="Open port drift")
-    created = PeriodFilter(field_name="created_at", label="Requested")
-    starts_after = MomentFilter(field_name="starts_at", lookup_expr="gte", label="Starts after")
-    starts_before = MomentFilter(field_name="starts_at", lookup_expr="lt", label="Starts before")
+    priority = ChoicesFilter(choices=Priority.choices, label=_("Priority"))
+    domain = ChoicesFilter(label=_("Domain"), method="in_domains")
+    project = ObjectFilter(Project, field_name="project_id", label=_("Project"))
+    definition = ObjectFilter(LabletDefinition, field_name="definition_id", label=_("Definition"))
+    owner = ObjectFilter(User, field_name="owner_id", label=_("Owner"))
+    pool = df.CharFilter(label=_("Pool"))
+    drift = FlagFilter(field_name="port_drift_detected", label=_("Port drift"))
+    drift_open = FlagFilter(field_name="port_drift_open", label=_("Open port drift"))
+    created = PeriodFilter(field_name="created_at", label=_("Requested"))
+    starts_after = MomentFilter(field_name="starts_at", lookup_expr="gte", label=_("Starts after"))
+    starts_before = MomentFilter(field_name="starts_at", lookup_expr="lt", label=_("Starts before"))
 
     class Meta:
         model = LabletSession
@@ -169,7 +179,7 @@ class ControllerSessionFilter(SessionFilter):
     """The session filter for controllers, which can also select sessions by id."""
 
     most_ids = 200
-    ids = df.CharFilter(label="Ids", method="with_ids")
+    ids = df.CharFilter(label=_("Ids"), method="with_ids")
 
     @extend_schema_field(
         {"type": "string", "pattern": f"^{ID_PATTERN}(?:,{ID_PATTERN}){{0,{most_ids - 1}}}$"}
@@ -177,19 +187,21 @@ class ControllerSessionFilter(SessionFilter):
     def with_ids(self, qs: QuerySet[LabletSession], name: str, value: str) -> QuerySet[LabletSession]:
         texts = value.split(",")
         if len(texts) > self.most_ids:
-            raise InvalidInput({name: f"Request at most {self.most_ids} sessions."})
+            raise InvalidInput(
+                {name: gettext("Request at most %(count)s sessions.") % {"count": self.most_ids}}
+            )
         try:
             return qs.filter(pk__in=[UUID(text) for text in texts])
         except ValueError as error:
-            raise InvalidInput({name: "Enter ids separated by commas."}) from error
+            raise InvalidInput({name: gettext("Enter ids separated by commas.")}) from error
 
 
 class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("name", "description", "version")
-    status = ChoicesFilter(choices=DefinitionStatus.choices, label="Status")
-    needs_review = FlagFilter(label="Needs review")
-    system = df.CharFilter(label="System")
-    created = PeriodFilter(field_name="created_at", label="Imported")
+    status = ChoicesFilter(choices=DefinitionStatus.choices, label=_("Status"))
+    needs_review = FlagFilter(label=_("Needs review"))
+    system = df.CharFilter(label=_("System"))
+    created = PeriodFilter(field_name="created_at", label=_("Imported"))
 
     class Meta:
         model = LabletDefinition
@@ -198,9 +210,9 @@ class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
 
 class RevisionFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("reason", "actor")
-    basis = ChoicesFilter(choices=RevisionBasis.choices, label="Basis")
-    outcome = ChoicesFilter(choices=RevisionOutcome.choices, label="Outcome")
-    created = PeriodFilter(field_name="created_at", label="Applied")
+    basis = ChoicesFilter(choices=RevisionBasis.choices, label=_("Basis"))
+    outcome = ChoicesFilter(choices=RevisionOutcome.choices, label=_("Outcome"))
+    created = PeriodFilter(field_name="created_at", label=_("Applied"))
 
     class Meta:
         model = DefinitionRevision
@@ -217,8 +229,8 @@ class DomainFilter(df.FilterSet):  # type: ignore[misc]
 
 class ProjectFilter(DomainChoices):
     q = SearchFilter("name", "description", "domain__name")
-    domain = ChoicesFilter(field_name="domain__name", label="Domain")
-    member = ObjectFilter(User, field_name="memberships__user_id", label="Member")
+    domain = ChoicesFilter(field_name="domain__name", label=_("Domain"))
+    member = ObjectFilter(User, field_name="memberships__user_id", label=_("Member"))
 
     class Meta:
         model = Project
@@ -227,7 +239,7 @@ class ProjectFilter(DomainChoices):
 
 class UserFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("username", "first_name", "last_name", "email")
-    project = ObjectFilter(Project, field_name="memberships__project_id", label="Project")
+    project = ObjectFilter(Project, field_name="memberships__project_id", label=_("Project"))
 
     class Meta:
         model = User
@@ -244,9 +256,9 @@ class MemberFilter(df.FilterSet):  # type: ignore[misc]
 
 class PersonFilter(UserFilter):
     role = df.ChoiceFilter(
-        choices=[(role.label, role.label) for role in reversed(Role)], label="Role", method="in_role"
+        choices=[(role.label, role.label) for role in reversed(Role)], label=_("Role"), method="in_role"
     )
-    is_active = FlagFilter(label="Account", yes="Open", no="Closed")
+    is_active = FlagFilter(label=_("Account"), yes=_("Open"), no=_("Closed"))
 
     def in_role(self, qs: QuerySet[User], name: str, value: str) -> QuerySet[User]:
         return in_role(qs, GROUPS.get(value, Role.NONE))
@@ -254,9 +266,9 @@ class PersonFilter(UserFilter):
 
 class JobFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("title", "actor")
-    state = ChoicesFilter(choices=JobState.choices, label="State")
-    refused = FlagFilter(label="Rejected rows", method="with_refusals")
-    created = PeriodFilter(field_name="created_at", label="Started")
+    state = ChoicesFilter(choices=JobState.choices, label=_("State"))
+    refused = FlagFilter(label=_("Rejected rows"), method="with_refusals")
+    created = PeriodFilter(field_name="created_at", label=_("Started"))
 
     class Meta:
         model = Job
@@ -268,10 +280,10 @@ class JobFilter(df.FilterSet):  # type: ignore[misc]
 
 class TokenFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("name", "user__username")
-    kind = ChoicesFilter(choices=TokenKind.choices, label="Kind")
+    kind = ChoicesFilter(choices=TokenKind.choices, label=_("Kind"))
     state = ChoicesFilter(
-        choices=[("valid", "Valid"), ("expired", "Expired"), ("revoked", "Revoked")],
-        label="State",
+        choices=[("valid", _("Valid")), ("expired", _("Expired")), ("revoked", _("Revoked"))],
+        label=_("State"),
         method="in_state",
     )
 
@@ -292,14 +304,14 @@ class TokenFilter(df.FilterSet):  # type: ignore[misc]
         return qs.filter(found)
 
 
-OBJECT_TYPES = [
-    ("labletsession", "Session"),
-    ("labletdefinition", "Definition"),
-    ("domain", "Domain"),
-    ("project", "Project"),
-    ("apitoken", "Token"),
-    ("user", "Person"),
-    ("job", "Job"),
+OBJECT_TYPES: list[tuple[str, StrOrPromise]] = [
+    ("labletsession", _("Session")),
+    ("labletdefinition", _("Definition")),
+    ("domain", _("Domain")),
+    ("project", _("Project")),
+    ("apitoken", _("Token")),
+    ("user", _("Person")),
+    ("job", _("Job")),
 ]
 
 
@@ -313,14 +325,14 @@ class RecentSearchFilter(SearchFilter):
 
 class ChangeFilter(df.FilterSet):  # type: ignore[misc]
     q = RecentSearchFilter("message", "object_label", "actor", "reason")
-    object_type = ChoicesFilter(choices=OBJECT_TYPES, label="Object")
-    object_id = df.CharFilter(label="Id", max_length=40)
-    actor = df.CharFilter(label="Actor", max_length=150)
-    user = ObjectFilter(User, field_name="user_id", label="Actor")
-    person = UsernameFilter(field_name="user", label="Person", menu="person", max_length=150)
-    at = PeriodFilter(field_name="at", label="Time")
-    since = MomentFilter(field_name="at", lookup_expr="gte", label="From", menu="at")
-    until = MomentFilter(field_name="at", lookup_expr="lt", label="To", menu="at")
+    object_type = ChoicesFilter(choices=OBJECT_TYPES, label=_("Object"))
+    object_id = df.CharFilter(label=_("Id"), max_length=40)
+    actor = df.CharFilter(label=_("Actor"), max_length=150)
+    user = ObjectFilter(User, field_name="user_id", label=_("Actor"))
+    person = UsernameFilter(field_name="user", label=_("Person"), menu="person", max_length=150)
+    at = PeriodFilter(field_name="at", label=_("Time"))
+    since = MomentFilter(field_name="at", lookup_expr="gte", label=_("From"), menu="at")
+    until = MomentFilter(field_name="at", lookup_expr="lt", label=_("To"), menu="at")
 
     class Meta:
         model = ChangeLog

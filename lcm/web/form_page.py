@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext_lazy as _
 from django_htmx.http import HttpResponseClientRedirect
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, LcmError
 from lcm.models import User
 from lcm.web.forms import PageForm, add_errors
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 @dataclass(frozen=True)
@@ -27,22 +31,22 @@ class FormResult:
 
 @dataclass(frozen=True)
 class FormPage:
-    title: str
+    title: StrOrPromise
     form: type[PageForm]
-    submit: str
+    submit: StrOrPromise
     save: Callable[[Mapping[str, Any]], FormResult]
     back: str
-    text: str = ""
+    text: StrOrPromise = ""
     danger: bool = False
     # Button that closes the dialog without a change.
-    dismiss: str = "Cancel"
+    dismiss: StrOrPromise = _("Cancel")
     initial: Mapping[str, Any] = field(default_factory=dict)
     crumbs: list[tuple[str, str]] = field(default_factory=list)
     # Links shown above the form.
     links: list[tuple[str, str]] = field(default_factory=list)
     template: str = "form.html"
     # Why the action is impossible; replaces the form.
-    refusal: str = ""
+    refusal: StrOrPromise = ""
     one_column: bool = False
 
 

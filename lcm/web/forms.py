@@ -12,6 +12,8 @@ from django.forms.utils import flatatt
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.errors import InvalidInput
 from lcm.domain.storable_text import UNSTORABLE, find_unstorable
@@ -45,11 +47,12 @@ class PageForm(forms.Form):
         for field in self.fields.values():
             widget = field.widget
             if isinstance(field, LocalDateTimeField):
-                field.help_text = f"{field.help_text} In {timezone.get_current_timezone_name()}.".strip()
+                zone = gettext("In %(zone)s.") % {"zone": timezone.get_current_timezone_name()}
+                field.help_text = f"{field.help_text} {zone}".strip()
             if not isinstance(widget, forms.CheckboxInput | forms.RadioSelect | forms.HiddenInput):
                 widget.attrs.setdefault("class", "input")
             if isinstance(field, forms.ModelChoiceField) and field.empty_label:
-                field.empty_label = "Choose one"
+                field.empty_label = gettext("Choose one")
 
     def get_initial_for_field(self, field: forms.Field, field_name: str) -> Any:
         """Format numbers without trailing zeros: 48, not 48.00."""
@@ -61,9 +64,10 @@ class ReasonForm(PageForm):
     """A form that requires a reason."""
 
     reason = forms.CharField(
+        label=_("Reason"),
         max_length=500,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Recorded in the change log under your name.",
+        help_text=_("Recorded in the change log under your name."),
     )
 
 
@@ -132,5 +136,5 @@ class NamedField(SuggestedField):
             return None
         found = self.find(text)
         if found is None:
-            raise forms.ValidationError(f"There is no “{text}”.")
+            raise forms.ValidationError(gettext("There is no “%(name)s”.") % {"name": text})
         return found

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext_lazy
 from django_filters import ChoiceFilter, FilterSet, MultipleChoiceFilter
 
 from lcm.domain.errors import InvalidInput
@@ -21,8 +23,11 @@ from lcm.web.filters import ObjectFilter
 from lcm.web.pagination import RowPage, capped_count, page_of, page_of_keys
 from lcm.web.wording import Plural
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 PAGE_SIZES = (25, 50, 100, 200)
-ALL_MATCHES = Plural("All %(count)s match", "All %(count)s matches")
+ALL_MATCHES = Plural(ngettext_lazy("All %(count)s match", "All %(count)s matches"))
 _NOT_FILTERS = ("cursor", "sort", "size", "format")
 
 
@@ -30,18 +35,18 @@ _NOT_FILTERS = ("cursor", "sort", "size", "format")
 class Column:
     """A table column with its header, and its value in an export."""
 
-    label: str
+    label: StrOrPromise
     value: Callable[[Any], Any]
     sort: str = ""
     numeric: bool = False
-    export_label: str = ""
+    export_label: StrOrPromise = ""
 
 
 @dataclass(frozen=True)
 class BulkAction:
     """The button of a bulk action and the URL of its confirmation page."""
 
-    label: str
+    label: StrOrPromise
     url_name: str
     role: Role
     danger: bool = False
@@ -49,7 +54,7 @@ class BulkAction:
 
 @dataclass(frozen=True)
 class PageAction:
-    label: str
+    label: StrOrPromise
     url_name: str
     role: Role
     icon: str
@@ -67,27 +72,27 @@ class PageAction:
 class ListPage:
     """Configuration of one list."""
 
-    title: str
+    title: StrOrPromise
     # Start of the file name of an export.
     export_name: str
     # The number of rows, for example “3 sessions”.
     counted: Plural
-    search_label: str
+    search_label: StrOrPromise
     # Titles without rows: because of the filters, and without filters.
-    no_match_title: str
-    empty_title: str
+    no_match_title: StrOrPromise
+    empty_title: StrOrPromise
     rows: Callable[[], QuerySet[Any]]
     filterset: type[FilterSet]
     columns: Sequence[Column]
     row_template: str
     default_sort: str
-    search_hint: str
+    search_hint: StrOrPromise
     icon: str
-    empty_hint: str
+    empty_hint: StrOrPromise
     # Describes the default order if no column header shows it, for example “review priority”.
-    sorted_by: str = ""
+    sorted_by: StrOrPromise = ""
     # Explains the figures in the table, in one sentence.
-    note: str = ""
+    note: StrOrPromise = ""
     lead: Callable[[], str] = lambda: ""
     actions: Sequence[PageAction] = ()
     bulk: Sequence[BulkAction] = ()
@@ -119,15 +124,15 @@ _replaced: dict[str, ListPage] = {}
 
 def replace_list(page: ListPage, by: ListPage) -> None:
     """Replace a list by one with another app's columns; call it from `AppConfig.ready`."""
-    _replaced[page.title] = by
+    _replaced[page.export_name] = by
 
 
 def resolve_list(page: ListPage) -> ListPage:
-    return _replaced.get(page.title, page)
+    return _replaced.get(page.export_name, page)
 
 
 def list_page(
-    request: HttpRequest, page: ListPage, *, crumbs: Sequence[tuple[str, str]] = ()
+    request: HttpRequest, page: ListPage, *, crumbs: Sequence[tuple[StrOrPromise, str]] = ()
 ) -> HttpResponseBase:
     """Return a list as a full page, as its results for htmx, or as an export."""
     page = resolve_list(page)
@@ -184,7 +189,7 @@ def selected_rows(request: HttpRequest, page: ListPage) -> tuple[QuerySet[Any], 
         filterset = page.filterset(QueryDict(request.POST.get("filter_query", "")), queryset=page.rows())
         if not filterset.is_valid():
             raise InvalidInput(
-                {"__all__": "The filters of this selection are no longer valid. Select the rows again."}
+                {"__all__": _("The filters of this selection are no longer valid. Select the rows again.")}
             )
         return filterset.qs, "all"
     keys = request.POST.getlist("pk")
@@ -192,7 +197,7 @@ def selected_rows(request: HttpRequest, page: ListPage) -> tuple[QuerySet[Any], 
     try:
         return page.rows().filter(pk__in=[known.to_python(key) for key in keys]), "ticked"
     except Exception as error:
-        raise InvalidInput({"pk": "The selection is not valid. Select the rows again."}) from error
+        raise InvalidInput({"pk": _("The selection is not valid. Select the rows again.")}) from error
 
 
 def _rows(

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 @dataclass(frozen=True)
@@ -12,7 +18,7 @@ class NavEntry:
     """A navigation entry, current on its own URL and on URLs that begin with its prefix."""
 
     key: str
-    label: str
+    label: StrOrPromise
     url_name: str
     prefix: str | tuple[str, ...]
     icon: str
@@ -21,33 +27,37 @@ class NavEntry:
 
 @dataclass(frozen=True)
 class NavGroup:
-    title: str
+    key: str
+    title: StrOrPromise
     entries: list[NavEntry] = field(default_factory=list)
 
 
 GROUPS = (
     NavGroup(
         "",
+        "",
         [
-            NavEntry("overview", "Overview", "home", "/overview/", "squares-2x2"),
-            NavEntry("sessions", "Sessions", "session_list", "/sessions/", "play-circle"),
+            NavEntry("overview", _("Overview"), "home", "/overview/", "squares-2x2"),
+            NavEntry("sessions", _("Sessions"), "session_list", "/sessions/", "play-circle"),
         ],
     ),
     NavGroup(
         "Plan",
+        _("Plan"),
         [
-            NavEntry("definitions", "Definitions", "definition_list", "/definitions/", "document-text"),
-            NavEntry("domains", "Domains", "domain_list", "/domains/", "building-office-2"),
-            NavEntry("projects", "Projects", "project_list", "/projects/", "folder"),
+            NavEntry("definitions", _("Definitions"), "definition_list", "/definitions/", "document-text"),
+            NavEntry("domains", _("Domains"), "domain_list", "/domains/", "building-office-2"),
+            NavEntry("projects", _("Projects"), "project_list", "/projects/", "folder"),
         ],
     ),
     NavGroup(
         "System",
+        _("System"),
         [
-            NavEntry("people", "People", "person_list", "/people/", "users", Role.ADMIN),
-            NavEntry("tokens", "Tokens", "token_list", "/tokens/", "key", Role.ADMIN),
-            NavEntry("jobs", "Jobs", "job_list", "/jobs/", "briefcase"),
-            NavEntry("changes", "Change log", "change_list", "/changes/", "list-bullet"),
+            NavEntry("people", _("People"), "person_list", "/people/", "users", Role.ADMIN),
+            NavEntry("tokens", _("Tokens"), "token_list", "/tokens/", "key", Role.ADMIN),
+            NavEntry("jobs", _("Jobs"), "job_list", "/jobs/", "briefcase"),
+            NavEntry("changes", _("Change log"), "change_list", "/changes/", "list-bullet"),
         ],
     ),
 )
@@ -64,7 +74,7 @@ def add_prefix(key: str, prefix: str) -> None:
 
 def register_entry(group: str, entry: NavEntry, *, after: str = "") -> None:
     """Add an entry to a group, after another entry or at the end; call it from `AppConfig.ready`."""
-    entries = next(each.entries for each in GROUPS if each.title == group)
+    entries = next(each.entries for each in GROUPS if each.key == group)
     keys = [each.key for each in entries]
     if entry.key not in keys:
         entries.insert(keys.index(after) + 1 if after in keys else len(keys), entry)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 from django.apps import apps
+from django.conf import settings
 from django.db.models import Model
 from django.urls import reverse
+from django.utils.translation import override
 
 from lcm.models import ChangeLog
 from lcm.web.filters import OBJECT_TYPES
@@ -26,7 +29,8 @@ OBJECT_PAGES = {
 def object_name(change: ChangeLog) -> str:
     """Return the name with its kind: `slot cml-us-01`."""
     kind, label = _kind(change.object_type), change.object_label
-    named = kind.split()[-1:] == label.lower().split()[:1]
+    # Names that contain their kind are stored in English.
+    named = _english_kind(change.object_type).split()[-1:] == label.lower().split()[:1]
     return label if named or not kind else f"{kind} {label}"
 
 
@@ -50,6 +54,12 @@ def model_of(object_type: str) -> type[Model] | None:
 def _kind(object_type: str) -> str:
     model = model_of(object_type)
     return dict(OBJECT_TYPES).get(object_type, str(model._meta.verbose_name) if model else "").lower()
+
+
+@cache
+def _english_kind(object_type: str) -> str:
+    with override(settings.LANGUAGE_CODE):
+        return _kind(object_type)
 
 
 def _existing(wanted: dict[str, set[UUID]]) -> set[UUID]:

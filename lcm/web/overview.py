@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
 from lcm.web.attention import FleetSnapshot
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 Column = Literal["wide", "side"]
 # Id of the element that reloads itself.
@@ -33,7 +36,7 @@ class LazyPanel:
 
     name: str
     column: Column
-    title: str
+    title: StrOrPromise
     url_name: str
 
 

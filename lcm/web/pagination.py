@@ -13,6 +13,7 @@ from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import connection
 from django.db.models import F, Field, Model, QuerySet
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
+from django.utils.translation import gettext as _
 
 from lcm.domain.errors import InvalidInput
 
@@ -71,7 +72,7 @@ def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") ->
 def page_of_keys(queryset: QuerySet[M], keys: Sequence[Any], *, size: int, cursor: str = "") -> RowPage[M]:
     """Return one page of rows in the order of `keys`; the cursor is an offset."""
     if cursor and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
-        raise InvalidInput({"cursor": "The cursor is not valid. Start from the first page."})
+        raise InvalidInput({"cursor": _("The cursor is not valid. Start from the first page.")})
     start = int(cursor or 0)
     found = queryset.in_bulk(keys[start : start + size])
     return RowPage(
@@ -139,7 +140,7 @@ def _decode(model: type[Model], column: str, cursor: str) -> _Position:
             raise ValueError("out of range")
         return _Position(values, skipped, bool(backwards))
     except (ValueError, TypeError, OverflowError, RecursionError, ValidationError) as error:
-        raise InvalidInput({"cursor": "The cursor is not valid. Start from the first page."}) from error
+        raise InvalidInput({"cursor": _("The cursor is not valid. Start from the first page.")}) from error
 
 
 def _value(field: Field[Any, Any], text: Any) -> Any:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 @dataclass(frozen=True)
@@ -12,7 +15,7 @@ class Panel:
     """A panel whose URL takes the id of the page's object; without JavaScript it is a page of its own."""
 
     name: str
-    title: str
+    title: StrOrPromise
     url_name: str
     # Limits the objects that show the panel; default: all.
     when: Callable[[Any], bool] | None = None
@@ -22,7 +25,7 @@ _panels: dict[str, dict[str, Panel]] = {}
 
 
 def register_panel(
-    *, page: str, name: str, title: str, url_name: str, when: Callable[[Any], bool] | None = None
+    *, page: str, name: str, title: StrOrPromise, url_name: str, when: Callable[[Any], bool] | None = None
 ) -> None:
     """Add a panel to a page; call it from `AppConfig.ready`.
 

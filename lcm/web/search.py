@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lcm.domain.roles import Role
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 MAX_HITS = 8
 
@@ -14,7 +18,7 @@ MAX_HITS = 8
 class SearchHit:
     """One search result; `look` is its status with its label."""
 
-    title: str
+    title: StrOrPromise
     url: str
     more: str = ""
     look: str = ""
@@ -29,7 +33,7 @@ Find = Callable[[str, int, Role], Sequence[SearchHit]]
 class Finder:
     """One kind of object: heading, search function, list URL and the role that may see it."""
 
-    title: str
+    title: StrOrPromise
     find: Find
     list_url_name: str = ""
     list_role: Role = Role.VIEWER
@@ -37,7 +41,7 @@ class Finder:
 
 @dataclass(frozen=True)
 class SearchGroup:
-    title: str
+    title: StrOrPromise
     hits: Sequence[SearchHit]
     list_url_name: str
     more: bool

@@ -7,66 +7,82 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from django.utils import timezone
+from django.utils.dateformat import format as format_date
+from django.utils.functional import Promise
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 NBSP = "\N{NO-BREAK SPACE}"
-_UNITS = (("y", 31_536_000), ("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+_UNITS = (
+    (_("%(count)s y"), 31_536_000),
+    (_("%(count)s d"), 86_400),
+    (_("%(count)s h"), 3_600),
+    (_("%(count)s min"), 60),
+    (_("%(count)s s"), 1),
+)
 
 
 @dataclass(frozen=True)
 class Plural:
-    """A text with `%(count)s` in the singular and the plural; other placeholders are filled by name.
+    """A text with `%(count)s`: `Plural(ngettext_lazy("%(count)s slot", "%(count)s slots"))`.
 
-    A capped count is shown as “more than 10,000”.
+    Other placeholders are filled by name. A capped count is shown as “more than 10,000”.
     """
 
-    one: str
-    many: str
+    forms: Promise
 
     def text(self, count: int, *, is_capped: bool = False, **values: object) -> str:
-        shown = f"more than {count:,}" if is_capped else f"{count:,}"
-        return (self.one if count == 1 else self.many) % {"count": shown, **values}
+        number = f"{count:,}"
+        shown = gettext("more than %(count)s") % {"count": number} if is_capped else number
+        # The first % selects the form for the count; it fills only positional placeholders.
+        form: str = self.forms % count
+        return form % {"count": shown, **values}
 
 
 def duration_text(length: timedelta, *, units: int = 2) -> str:
     """Return the largest units, two by default: `1 h 33 min`, `8 s`."""
     seconds = int(abs(length.total_seconds()))
     parts: list[str] = []
-    for name, size in _UNITS:
+    for unit, size in _UNITS:
         if seconds >= size and len(parts) < units:
-            parts.append(f"{seconds // size} {name}")
+            parts.append(unit % {"count": seconds // size})
             seconds %= size
         elif parts:
             break
-    return " ".join(parts) or "0 s"
+    return " ".join(parts) or _UNITS[-1][0] % {"count": 0}
 
 
 def ago_text(difference: timedelta) -> str:
     """Return a relative time: `2 min ago`, `in 3 h`, `just now`."""
-    seconds = difference.total_seconds()
-    if abs(seconds) < 5:
-        return "just now"
-    for name, size in _UNITS:
-        if abs(seconds) >= size:
-            count = int(abs(seconds) // size)
-            return f"in {count} {name}" if seconds > 0 else f"{count} {name} ago"
-    return "just now"
+    if abs(difference.total_seconds()) < 5:
+        return gettext("just now")
+    text = gettext("in %(duration)s") if difference > timedelta(0) else gettext("%(duration)s ago")
+    return text % {"duration": duration_text(difference, units=1)}
 
 
 def clock_text(moment: datetime, *, seconds: bool = False) -> str:
     """Return `03:59`, or `17 Nov 20:56` and `02 Jan 2035 08:00` for other days and years."""
     local, today = timezone.localtime(moment), timezone.localtime().date()
-    date = "" if local.date() == today else "%d %b " if local.year == today.year else "%d %b %Y "
-    return local.strftime(f"{date}%H:%M:%S" if seconds else f"{date}%H:%M")
+    time = local.strftime("%H:%M:%S" if seconds else "%H:%M")
+    if local.date() == today:
+        return time
+    return f"{format_date(local, 'd M' if local.year == today.year else 'd M Y')} {time}"
 
 
 def count_text(count: int, one: str, many: str = "") -> str:
-    """Return `1 node`, `3 nodes`; pass `many` for irregular plurals."""
+    """Return `1 node`, `3 nodes` in English, for texts that are stored; pass `many` for irregular plurals."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 def core_count_text(value: Decimal) -> str:
     """Return `1 core`, `2.5 cores`, with a non-breaking space."""
-    return f"{amount_text(value)}{NBSP}{'core' if value == 1 else 'cores'}"
+    text = ngettext("%(count)s core", "%(count)s cores", plural_number(value)) % {"count": amount_text(value)}
+    return text.replace(" ", NBSP)
+
+
+def plural_number(value: Decimal) -> int:
+    """Return the number that selects the form for an amount; fractions have the plural."""
+    return int(value) if value == int(value) else 2
 
 
 def amount_text(value: Decimal) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from observations.livestats.states import LiveState
@@ -76,7 +77,7 @@ class BatchSerializer(serializers.Serializer[Any]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs:
-            raise serializers.ValidationError("Send the ID of at least one kernel or session.")
+            raise serializers.ValidationError(_("Send the ID of at least one kernel or session."))
         return attrs
 
 

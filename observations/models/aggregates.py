@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from lcm.models import DefinitionRevision, LabletDefinition
 from lcm.models.base import IdModel
@@ -16,10 +17,10 @@ from observations.arithmetic.statistics import LEVELS
 
 
 class ProvisioningClass(models.TextChoices):
-    UNDER_PROVISIONED = Provisioning.UNDER_PROVISIONED.value, "Under-provisioned"
-    OVER_PROVISIONED = Provisioning.OVER_PROVISIONED.value, "Over-provisioned"
-    RIGHT_SIZED = Provisioning.RIGHT_SIZED.value, "Right-sized"
-    NOT_ENOUGH_DATA = Provisioning.NOT_ENOUGH_DATA.value, "Not enough data"
+    UNDER_PROVISIONED = Provisioning.UNDER_PROVISIONED.value, _("Under-provisioned")
+    OVER_PROVISIONED = Provisioning.OVER_PROVISIONED.value, _("Over-provisioned")
+    RIGHT_SIZED = Provisioning.RIGHT_SIZED.value, _("Right-sized")
+    NOT_ENOUGH_DATA = Provisioning.NOT_ENOUGH_DATA.value, _("Not enough data")
 
 
 class ResourceAggregate(IdModel):
@@ -35,7 +36,7 @@ class ResourceAggregate(IdModel):
     digest = models.JSONField(default=dict)
 
     class Meta:
-        verbose_name = "aggregate"
+        verbose_name = _("aggregate")
         constraints = [
             models.UniqueConstraint(fields=["definition", "epoch", "revision"], name="aggregate_once")
         ]
@@ -88,7 +89,7 @@ class DefinitionAssessment(models.Model):
     snoozed_by = models.CharField(max_length=150, blank=True)
 
     class Meta:
-        verbose_name = "assessment"
+        verbose_name = _("assessment")
         constraints = [
             models.CheckConstraint(
                 name="assessment_provisioning_known", condition=Q(provisioning__in=ProvisioningClass.values)

@@ -6,20 +6,21 @@ from datetime import datetime
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from lcm.models import LabletDefinition, LabletSession
 from lcm.models.base import IdModel
-from observations.arithmetic.drift import CONFLICT, EXTRA, KINDS
+from observations.arithmetic.drift import CHANGED, CONFLICT, EXTRA, KINDS, MISSING
 
 KIND_CHOICES = [(kind, kind.capitalize()) for kind in KINDS]
 # Labels for users: an extra port is called leaked.
-KIND_WORDS = {**dict(KIND_CHOICES), EXTRA: "Leaked"}
+KIND_LABELS = {CONFLICT: _("Conflict"), EXTRA: _("Leaked"), CHANGED: _("Changed"), MISSING: _("Missing")}
 
 
 class ReviewState(models.TextChoices):
-    OPEN = "open", "Open"
-    ACKNOWLEDGED = "acknowledged", "Acknowledged"
-    RESOLVED = "resolved", "Resolved"
+    OPEN = "open", _("Open")
+    ACKNOWLEDGED = "acknowledged", _("Acknowledged")
+    RESOLVED = "resolved", _("Resolved")
 
 
 class DriftReview(IdModel):
@@ -43,8 +44,8 @@ class DriftReview(IdModel):
     example = models.JSONField(default=dict)
 
     class Meta:
-        verbose_name = "port drift"
-        verbose_name_plural = "port drift"
+        verbose_name = _("port drift")
+        verbose_name_plural = _("port drift")
         constraints = [
             models.UniqueConstraint(fields=["definition", "fingerprint"], name="drift_review_once"),
             models.CheckConstraint(name="drift_review_kind_known", condition=Q(kind__in=KINDS)),

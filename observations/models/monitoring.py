@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from lcm.models import ApiToken
 from lcm.models.base import IdModel
 
 
 class TargetKind(models.TextChoices):
-    CONTROLLER = "controller", "Controller"
-    WEB = "web", "Web"
-    WORKER = "worker", "Worker"
-    SLOT = "slot", "Slot"
+    CONTROLLER = "controller", _("Controller")
+    WEB = "web", _("Web")
+    WORKER = "worker", _("Worker")
+    SLOT = "slot", _("Slot")
 
 
 class Presence(IdModel):

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
 
 from lcm.models import DefinitionRevision, LabletDefinition, LabletSession
 from lcm.models.base import IdModel
@@ -15,10 +16,10 @@ from lcm.models.base import IdModel
 class NotCountedReason(models.TextChoices):
     """Why a session is excluded from the aggregate."""
 
-    NOT_COLLECTED = "not_collected", "The session ended before Collecting"
-    TOO_SHORT = "too_short", "The nodes were up too briefly"
-    NOTHING_MEASURED = "not_measured", "No resource was measured"
-    EXCLUDED = "excluded", "Excluded by an administrator"
+    NOT_COLLECTED = "not_collected", _("The session ended before Collecting")
+    TOO_SHORT = "too_short", _("The nodes were up too briefly")
+    NOTHING_MEASURED = "not_measured", _("No resource was measured")
+    EXCLUDED = "excluded", _("Excluded by an administrator")
 
 
 def _amount() -> models.DecimalField[Any, Any]:
@@ -64,7 +65,7 @@ class SessionObservation(models.Model):
     excluded_by = models.CharField(max_length=150, blank=True)
 
     class Meta:
-        verbose_name = "observed session"
+        verbose_name = _("observed session")
         constraints = [
             models.CheckConstraint(
                 name="observation_sample_or_not_counted",
@@ -110,9 +111,9 @@ class SessionObservation(models.Model):
 
 
 class RequestState(models.TextChoices):
-    OPEN = "open", "Open"
-    ANSWERED = "answered", "Answered"
-    TIMED_OUT = "timed_out", "Timed out"
+    OPEN = "open", _("Open")
+    ANSWERED = "answered", _("Answered")
+    TIMED_OUT = "timed_out", _("Timed out")
 
 
 class ObservationRequest(IdModel):
@@ -129,7 +130,7 @@ class ObservationRequest(IdModel):
 
     class Meta:
         ordering = ["-requested_at"]
-        verbose_name = "observation request"
+        verbose_name = _("observation request")
         constraints = [
             models.UniqueConstraint(
                 fields=["session"], condition=Q(state=RequestState.OPEN), name="request_open_once"

@@ -9,13 +9,14 @@ from typing import Any
 from django.db.models import Case, Count, F, Min, Q, Value, When, Window
 from django.db.models.functions import Coalesce
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from lcm.models import LabletDefinition, RevisionOutcome
 from lcm.web.attention import AttentionItem, FleetSnapshot
-from lcm.web.wording import count_text
 from observations.arithmetic.drift import CONFLICT
 from observations.models.aggregates import ProvisioningClass
-from observations.models.drift import KIND_WORDS
+from observations.models.drift import KIND_LABELS
 from observations.selectors.drift import open_drift
 
 NAMED = 3
@@ -38,16 +39,20 @@ def _drift(now: datetime) -> Iterator[AttentionItem]:
     }
     url = reverse("drift_list") + "?state=open"
     if found := kinds.pop(CONFLICT, None):
-        named = f"Port conflict: **{found['first']}** of {found['of']}"
-        text = named if found["count"] == 1 else f"**{found['count']:,} ports** are used by two sessions each"
-        more = "Another session uses the same port"
+        text = ngettext(
+            "Port conflict: **%(port)s** of %(definition)s",
+            "**%(count)s ports** are used by two sessions each",
+            found["count"],
+        ) % {"count": f"{found['count']:,}", "port": found["first"], "definition": found["of"]}
+        more = _("Another session uses the same port")
         yield AttentionItem(text, f"{url}&kind={CONFLICT}", found["oldest"], "bad", more, "oct")
     if kinds:
         count = sum(row["count"] for row in kinds.values())
         more = ", ".join(
-            f"{row['count']:,} {KIND_WORDS[kind].lower()}" for kind, row in sorted(kinds.items())
+            f"{row['count']:,} {KIND_LABELS[kind].lower()}" for kind, row in sorted(kinds.items())
         )
-        text = f"**{count_text(count, 'open port deviation')}**"
+        text = ngettext("**%(count)s open port deviation**", "**%(count)s open port deviations**", count)
+        text %= {"count": f"{count:,}"}
         url += "".join(f"&kind={kind}" for kind in sorted(kinds))
         yield AttentionItem(text, url, min(row["oldest"] for row in kinds.values()), "warn", more, "diamond")
 
@@ -58,15 +63,22 @@ def _definitions() -> Iterator[AttentionItem]:
     regressed = [row for row in rows if row.regressed]
     for row in regressed:
         here = reverse("definition_detail", args=[row.pk])
-        text = f"**{row}**: revision {row.number} has regressed"
+        text = _("**%(definition)s**: revision %(number)s has regressed") % {
+            "definition": row,
+            "number": row.number,
+        }
         yield AttentionItem(text, here, row.regressed_at, "bad", " ".join(row.review_reasons), "oct")
     total = rows[0].total if rows else 0
     if total > len(regressed):
         named = [str(row) for row in rows if not row.regressed]
-        more = f"{rows[0].over:,} over-provisioned, {rows[0].under:,} under-provisioned"
+        more = _("%(over)s over-provisioned, %(under)s under-provisioned") % {
+            "over": f"{rows[0].over:,}",
+            "under": f"{rows[0].under:,}",
+        }
         if named:
-            more += f". Largest effect: {', '.join(named)}"
-        text = f"**{count_text(total, 'definition')}** to review"
+            more = _("%(counts)s. Largest effect: %(names)s") % {"counts": more, "names": ", ".join(named)}
+        text = ngettext("**%(count)s definition** to review", "**%(count)s definitions** to review", total)
+        text %= {"count": f"{total:,}"}
         url = reverse("definition_list") + "?needs_review=true"
         yield AttentionItem(text, url, rows[0].oldest, "warn", more, "down")
 

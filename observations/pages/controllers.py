@@ -8,12 +8,14 @@ from datetime import timedelta
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from lcm.domain.roles import Role
 from lcm.web.access import role_required
 from lcm.web.list_page import PageAction
-from lcm.web.wording import count_text, duration_text
+from lcm.web.wording import duration_text
 from observations.selectors.controllers import (
     ControllerStatus,
     PoolHeartbeats,
@@ -23,13 +25,13 @@ from observations.selectors.controllers import (
 from observations.selectors.discovery import served_pools
 from scheduling.selectors.pool_overview import silence_limit
 
-NEW_TOKEN = PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)
+NEW_TOKEN = PageAction(_("New token"), "token_create", Role.ADMIN, "plus", primary=True)
 
 
 @require_GET
 @role_required(Role.VIEWER)
 def controller_list(request: HttpRequest) -> HttpResponseBase:
-    return render(request, "controllers/list.html", {**_live(), "crumbs": [("Controllers", "")]})
+    return render(request, "controllers/list.html", {**_live(), "crumbs": [(gettext("Controllers"), "")]})
 
 
 @require_GET
@@ -55,32 +57,35 @@ def _live() -> dict[str, object]:
 def _status_line(seen: Sequence[ControllerStatus], pools: Sequence[PoolHeartbeats]) -> str:
     silent = [each.name for each in seen if each.state == "silent"]
     if silent:
-        return f"No heartbeat for more than a minute: {', '.join(silent)}."
+        return gettext("No heartbeat for more than a minute: %(names)s.") % {"names": ", ".join(silent)}
     for each in seen:
         if each.clock_skew:
-            skew = duration_text(each.clock_skew)
+            skew = {"name": each.name, "skew": duration_text(each.clock_skew)}
             if each.clock_skew > timedelta():
-                return f"The clock of {each.name} is {skew} ahead of LCM's."
-            return f"The clock of {each.name} is {skew} behind LCM's."
+                return gettext("The clock of %(name)s is %(skew)s ahead of LCM's.") % skew
+            return gettext("The clock of %(name)s is %(skew)s behind LCM's.") % skew
     alone = [each.pool.name for each in pools if each.state == "unserved" and each.workers]
     if alone:
-        return f"No controller serves {', '.join(alone)}."
+        return gettext("No controller serves %(names)s.") % {"names": ", ".join(alone)}
     lost = sum(each.silent for each in pools)
-    if lost == 1:
-        return f"1 worker is silent for more than {duration_text(silence_limit())}."
     if lost:
-        return f"{lost:,} workers are silent for more than {duration_text(silence_limit())}."
+        text = ngettext(
+            "%(count)s worker is silent for more than %(duration)s.",
+            "%(count)s workers are silent for more than %(duration)s.",
+            lost,
+        )
+        return text % {"count": f"{lost:,}", "duration": duration_text(silence_limit())}
     serving = sum(each.state == "serving" for each in seen)
-    return _serving_text(serving, pools) if serving else "No controller is serving."
+    return _serving_text(serving, pools) if serving else gettext("No controller is serving.")
 
 
 def _serving_text(serving: int, pools: Sequence[PoolHeartbeats]) -> str:
     served = [each for each in pools if each.state == "serving"]
     workers = sum(each.workers for each in served)
-    parts = (
-        count_text(serving, "serving controller"),
-        count_text(len(served), "served pool"),
-        count_text(workers, "ready worker"),
-        "0 silent",
+    counted = (
+        (ngettext("%(count)s serving controller", "%(count)s serving controllers", serving), serving),
+        (ngettext("%(count)s served pool", "%(count)s served pools", len(served)), len(served)),
+        (ngettext("%(count)s ready worker", "%(count)s ready workers", workers), workers),
     )
-    return " · ".join(parts)
+    parts = [text % {"count": f"{count:,}"} for text, count in counted]
+    return " · ".join([*parts, gettext("0 silent")])

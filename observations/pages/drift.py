@@ -11,6 +11,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from lcm.domain.roles import Role
@@ -20,9 +22,8 @@ from lcm.web.bulk_actions import bulk_page
 from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import ReasonForm
 from lcm.web.list_page import list_page
-from lcm.web.wording import count_text
 from observations.models import DriftReview
-from observations.models.drift import KIND_WORDS
+from observations.models.drift import KIND_LABELS
 from observations.pages.drift_acknowledgement import ACKNOWLEDGE, AcknowledgeForm
 from observations.pages.lists import DRIFT
 from observations.selectors.drift import drift_of, drift_reviews, open_drift, ports_were_observed
@@ -54,9 +55,9 @@ def definition_drift(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "open_count": open_drift(timezone.now()).filter(definition=definition).count() if rows else 0,
         "was_observed": bool(rows) or ports_were_observed(definition),
         "crumbs": [
-            ("Definitions", reverse("definition_list")),
+            (_("Definitions"), reverse("definition_list")),
             (str(definition), reverse("definition_detail", args=[pk])),
-            ("Port drift", ""),
+            (_("Port drift"), ""),
         ],
     }
     name = "observations/drift.html#panel" if request.htmx else "observations/drift.html"  # type: ignore[attr-defined]
@@ -71,19 +72,27 @@ def drift_acknowledge(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     def save(data: Mapping[str, Any]) -> FormResult:
         until: datetime = data["until"]
         acknowledge_drift(review=review, reason=data["reason"], until=until, actor=actor_of(request), now=now)
-        return FormResult(f"{review.name} acknowledged.", _home(review))
+        return FormResult(_("%(port)s acknowledged.") % {"port": review.name}, _home(review))
 
-    what = KIND_WORDS[review.kind].lower()
-    sessions = count_text(review.sessions, "session")
-    page = FormPage(
-        title=f"Acknowledge {review.name}?",
-        text=f"The port is {what} in {sessions} of {review.definition}. "
+    text = ngettext(
+        "The port is %(difference)s in %(count)s session of %(definition)s. "
         "No action is needed until then. Leaked ports stay reserved on their workers.",
+        "The port is %(difference)s in %(count)s sessions of %(definition)s. "
+        "No action is needed until then. Leaked ports stay reserved on their workers.",
+        review.sessions,
+    ) % {
+        "difference": KIND_LABELS[review.kind].lower(),
+        "count": f"{review.sessions:,}",
+        "definition": review.definition,
+    }
+    page = FormPage(
+        title=_("Acknowledge %(port)s?") % {"port": review.name},
+        text=text,
         form=AcknowledgeForm,
-        submit="Acknowledge",
+        submit=_("Acknowledge"),
         save=save,
         back=_home(review),
-        crumbs=[("Port drift", reverse("drift_list")), (review.name, ""), ("Acknowledge", "")],
+        crumbs=[(_("Port drift"), reverse("drift_list")), (review.name, ""), (_("Acknowledge"), "")],
     )
     return form_page(request, page)
 
@@ -95,16 +104,17 @@ def drift_reopen(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         reopen_drift(review=review, **data, actor=actor_of(request), now=timezone.now())
-        return FormResult(f"{review.name} reopened.", _home(review))
+        return FormResult(_("%(port)s reopened.") % {"port": review.name}, _home(review))
 
     page = FormPage(
-        title=f"Reopen {review.name}?",
-        text=f"It was acknowledged by {review.actor}: {review.reason}",
+        title=_("Reopen %(port)s?") % {"port": review.name},
+        text=_("It was acknowledged by %(actor)s: %(reason)s")
+        % {"actor": review.actor, "reason": review.reason},
         form=ReasonForm,
-        submit="Reopen",
+        submit=_("Reopen"),
         save=save,
         back=_home(review),
-        crumbs=[("Port drift", reverse("drift_list")), (review.name, ""), ("Reopen", "")],
+        crumbs=[(_("Port drift"), reverse("drift_list")), (review.name, ""), (_("Reopen"), "")],
     )
     return form_page(request, page)
 

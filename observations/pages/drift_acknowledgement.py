@@ -8,6 +8,9 @@ from typing import Any
 
 from django import forms
 from django.utils import timezone
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput
@@ -27,9 +30,11 @@ from observations.services.drift_reviews import (
 
 class AcknowledgeForm(ReasonForm):
     until = LocalDateTimeField(
-        label="Until",
+        label=_("Until"),
         initial=lambda: timezone.now() + DEFAULT_ACKNOWLEDGEMENT,
-        help_text=f"{MAX_ACKNOWLEDGEMENT.days} days at most. Then the deviation is open again.",
+        help_text=format_lazy(
+            _("{days} days at most. Then the deviation is open again."), days=MAX_ACKNOWLEDGEMENT.days
+        ),
     )
     field_order = ("until", "reason")
 
@@ -53,15 +58,22 @@ ACKNOWLEDGE = BulkOperation(
     page=DRIFT,
     list_url="drift_list",
     texts=BulkTexts(
-        button=Plural("Acknowledge %(count)s deviation", "Acknowledge %(count)s deviations"),
-        question=Plural("Acknowledge %(count)s deviation?", "Acknowledge %(count)s deviations?"),
-        result=Plural("%(count)s deviation acknowledged.", "%(count)s deviations acknowledged."),
-        effect="No action is needed until the chosen time. Leaked ports stay reserved on their workers.",
-        none_eligible=Plural(
-            "This deviation cannot be acknowledged", "None of the %(count)s deviations can be acknowledged"
+        button=Plural(ngettext_lazy("Acknowledge %(count)s deviation", "Acknowledge %(count)s deviations")),
+        question=Plural(
+            ngettext_lazy("Acknowledge %(count)s deviation?", "Acknowledge %(count)s deviations?")
         ),
-        some_eligible="%(count)s of %(selected)s deviations can be acknowledged.",
-        ineligible="Port conflicts cannot be acknowledged, and resolved deviations need no action.",
+        result=Plural(
+            ngettext_lazy("%(count)s deviation acknowledged.", "%(count)s deviations acknowledged.")
+        ),
+        effect=_("No action is needed until the chosen time. Leaked ports stay reserved on their workers."),
+        none_eligible=Plural(
+            ngettext_lazy(
+                "This deviation cannot be acknowledged",
+                "None of the %(count)s deviations can be acknowledged",
+            )
+        ),
+        some_eligible=_("%(count)s of %(selected)s deviations can be acknowledged."),
+        ineligible=_("Port conflicts cannot be acknowledged, and resolved deviations need no action."),
     ),
     eligible_rows=lambda rows: rows.exclude(kind=CONFLICT).exclude(state=ReviewState.RESOLVED),
     run=for_each_row(_acknowledge),

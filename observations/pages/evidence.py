@@ -8,6 +8,8 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.actors import Actor
@@ -24,7 +26,7 @@ from observations.services.session_exclusion import exclude_session, include_ses
 @require_GET
 @role_required(Role.VIEWER)
 def evidence_list(request: HttpRequest) -> HttpResponseBase:
-    crumbs = [("Definitions", reverse("definition_list")), (EVIDENCE.title, "")]
+    crumbs = [(gettext("Definitions"), reverse("definition_list")), (EVIDENCE.title, "")]
     return list_page(request, EVIDENCE, crumbs=crumbs)
 
 
@@ -56,17 +58,27 @@ EXCLUDE = BulkOperation(
     page=EVIDENCE,
     list_url="evidence_list",
     texts=BulkTexts(
-        button=Plural("Exclude %(count)s observed session", "Exclude %(count)s observed sessions"),
-        question=Plural("Exclude %(count)s observed session?", "Exclude %(count)s observed sessions?"),
-        result=Plural("%(count)s observed session excluded.", "%(count)s observed sessions excluded."),
-        effect="The usage of these sessions no longer counts for their definitions. "
-        "You can include the sessions again.",
-        none_eligible=Plural(
-            "This observed session cannot be excluded",
-            "None of the %(count)s observed sessions can be excluded",
+        button=Plural(
+            ngettext_lazy("Exclude %(count)s observed session", "Exclude %(count)s observed sessions")
         ),
-        some_eligible="%(count)s of %(selected)s observed sessions can be excluded.",
-        ineligible="Sessions that are already excluded stay excluded.",
+        question=Plural(
+            ngettext_lazy("Exclude %(count)s observed session?", "Exclude %(count)s observed sessions?")
+        ),
+        result=Plural(
+            ngettext_lazy("%(count)s observed session excluded.", "%(count)s observed sessions excluded.")
+        ),
+        effect=_(
+            "The usage of these sessions no longer counts for their definitions. "
+            "You can include the sessions again."
+        ),
+        none_eligible=Plural(
+            ngettext_lazy(
+                "This observed session cannot be excluded",
+                "None of the %(count)s observed sessions can be excluded",
+            )
+        ),
+        some_eligible=_("%(count)s of %(selected)s observed sessions can be excluded."),
+        ineligible=_("Sessions that are already excluded stay excluded."),
     ),
     eligible_rows=lambda rows: rows.filter(excluded_reason=""),
     run=for_each_row(_exclude),
@@ -78,16 +90,26 @@ INCLUDE = BulkOperation(
     page=EVIDENCE,
     list_url="evidence_list",
     texts=BulkTexts(
-        button=Plural("Include %(count)s observed session", "Include %(count)s observed sessions"),
-        question=Plural("Include %(count)s observed session?", "Include %(count)s observed sessions?"),
-        result=Plural("%(count)s observed session included.", "%(count)s observed sessions included."),
-        effect="The usage of these sessions counts for their definitions again if the sessions are eligible.",
-        none_eligible=Plural(
-            "This observed session cannot be included",
-            "None of the %(count)s observed sessions can be included",
+        button=Plural(
+            ngettext_lazy("Include %(count)s observed session", "Include %(count)s observed sessions")
         ),
-        some_eligible="%(count)s of %(selected)s observed sessions can be included.",
-        ineligible="Sessions that are not excluded stay as they are.",
+        question=Plural(
+            ngettext_lazy("Include %(count)s observed session?", "Include %(count)s observed sessions?")
+        ),
+        result=Plural(
+            ngettext_lazy("%(count)s observed session included.", "%(count)s observed sessions included.")
+        ),
+        effect=_(
+            "The usage of these sessions counts for their definitions again if the sessions are eligible."
+        ),
+        none_eligible=Plural(
+            ngettext_lazy(
+                "This observed session cannot be included",
+                "None of the %(count)s observed sessions can be included",
+            )
+        ),
+        some_eligible=_("%(count)s of %(selected)s observed sessions can be included."),
+        ineligible=_("Sessions that are not excluded stay as they are."),
     ),
     eligible_rows=lambda rows: rows.exclude(excluded_reason=""),
     run=for_each_row(_include),

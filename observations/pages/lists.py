@@ -7,6 +7,9 @@ from typing import Any
 
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
+from django.utils.text import format_lazy
+from django.utils.translation import gettext, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role
 from lcm.models import LabletDefinition
@@ -14,12 +17,11 @@ from lcm.pages import lists
 from lcm.selectors.definitions import definitions
 from lcm.web.list_page import BulkAction, Column, ListPage
 from lcm.web.pagination import COUNT_CAP
-from lcm.web.wording import Plural, count_text
+from lcm.web.wording import Plural
 from observations.arithmetic.assessment import DAYS
-from observations.arithmetic.measures import MEASURED
 from observations.filters import DriftFilter, EvidenceFilter
 from observations.models import DefinitionAssessment, SessionObservation
-from observations.models.drift import KIND_WORDS
+from observations.models.drift import KIND_LABELS
 from observations.pages.not_counted import not_counted_text
 from observations.selectors.drift import drift_reviews, open_drift
 from observations.selectors.sessions import observed_newest
@@ -37,16 +39,19 @@ def _lead() -> str:
     to_review = DefinitionAssessment.objects.filter(priority__gt=0)
     count = to_review.count()
     if not total:
-        return "**No definitions yet.** Import a CML topology to create one."
+        return gettext("**No definitions yet.** Import a CML topology to create one.")
     if not count:
-        return "**No definition needs review.**"
+        return gettext("**No definition needs review.**")
     waste: Any = to_review.aggregate(cpu=Sum("waste_cpu"), memory=Sum("waste_memory"))
-    text = lists.NEEDS_REVIEW.text(count, definitions=count_text(total, "definition"))
+    definitions_text = ngettext("%(count)s definition", "%(count)s definitions", total)
+    text = lists.NEEDS_REVIEW.text(count, definitions=definitions_text % {"count": f"{total:,}"})
     if waste["cpu"] or waste["memory"]:
-        text += (
-            f" Waste in the last {DAYS} days: {waste['cpu']:,.0f} core-hours and "
-            f"{waste['memory']:,.0f} GB-hours."
-        )
+        wasted = gettext("Waste in the last %(days)s days: %(cpu)s core-hours and %(memory)s GB-hours.") % {
+            "days": DAYS,
+            "cpu": f"{waste['cpu']:,.0f}",
+            "memory": f"{waste['memory']:,.0f}",
+        }
+        text = f"{text} {wasted}"
     return text
 
 
@@ -58,54 +63,59 @@ def _recommended(name: str) -> Any:
     return lambda row: getattr(row.assessment, f"recommended_{name}")
 
 
-_EXPORTED = {"cpu_cores": "CPU cores", "memory_gb": "Memory GB", "storage_gb": "Storage GB"}
 DEFINITIONS = replace(
     lists.DEFINITIONS,
     rows=_assessed,
     columns=[
-        Column("Definition", str, sort="name"),
-        Column("Class", lambda row: row.assessment.get_provisioning_display()),
+        Column(_("Definition"), str, sort="name"),
+        Column(_("Class"), lambda row: row.assessment.get_provisioning_display()),
         Column(
-            "CPU: current → recommended",
+            _("CPU: current → recommended"),
             _asked("cpu_cores"),
             sort="-current_revision__cpu_cores",
             numeric=True,
         ),
         Column(
-            "Memory: current → recommended",
+            _("Memory: current → recommended"),
             _asked("memory_gb"),
             sort="-current_revision__memory_gb",
             numeric=True,
         ),
         Column(
-            "CPU waste", lambda row: row.assessment.waste_cpu, sort="-assessment__waste_cpu", numeric=True
+            _("CPU waste"), lambda row: row.assessment.waste_cpu, sort="-assessment__waste_cpu", numeric=True
         ),
         Column(
-            "Memory waste",
+            _("Memory waste"),
             lambda row: row.assessment.waste_memory,
             sort="-assessment__waste_memory",
             numeric=True,
         ),
-        Column("Sessions", lambda row: row.assessment.n, sort="-assessment__n", numeric=True),
-        Column("Observed", lambda row: row.assessment.last_observed_at, numeric=True),
+        Column(_("Sessions"), lambda row: row.assessment.n, sort="-assessment__n", numeric=True),
+        Column(_("Observed"), lambda row: row.assessment.last_observed_at, numeric=True),
     ],
     export_columns=[
-        Column("Definition", str),
-        Column("Class", lambda row: row.assessment.get_provisioning_display()),
-        Column("Status", lambda row: row.get_status_display()),
-        *(Column(f"{_EXPORTED[name]} set", _asked(name)) for name in MEASURED),
-        *(Column(f"{_EXPORTED[name]} recommended", _recommended(name)) for name in MEASURED),
-        Column("Wasted core-hours", lambda row: row.assessment.wasted("cpu_cores")),
-        Column("Wasted GB-hours", lambda row: row.assessment.wasted("memory_gb")),
-        Column("Sessions", lambda row: row.assessment.n),
-        Column("Revision", lambda row: row.current_revision.number),
-        Column("Observed", lambda row: row.assessment.last_observed_at),
-        Column("Imported", lambda row: row.created_at),
+        Column(_("Definition"), str),
+        Column(_("Class"), lambda row: row.assessment.get_provisioning_display()),
+        Column(_("Status"), lambda row: row.get_status_display()),
+        Column(_("CPU cores set"), _asked("cpu_cores")),
+        Column(_("Memory GB set"), _asked("memory_gb")),
+        Column(_("Storage GB set"), _asked("storage_gb")),
+        Column(_("CPU cores recommended"), _recommended("cpu_cores")),
+        Column(_("Memory GB recommended"), _recommended("memory_gb")),
+        Column(_("Storage GB recommended"), _recommended("storage_gb")),
+        Column(_("Wasted core-hours"), lambda row: row.assessment.wasted("cpu_cores")),
+        Column(_("Wasted GB-hours"), lambda row: row.assessment.wasted("memory_gb")),
+        Column(_("Sessions"), lambda row: row.assessment.n),
+        Column(_("Revision"), lambda row: row.current_revision.number),
+        Column(_("Observed"), lambda row: row.assessment.last_observed_at),
+        Column(_("Imported"), lambda row: row.created_at),
     ],
     row_template="observations/definition_row.html",
     default_sort="-assessment__priority",
-    sorted_by="review priority",
-    note=f"Waste covers the last {DAYS} days. Sessions counts the measured sessions.",
+    sorted_by=_("review priority"),
+    note=format_lazy(
+        _("Waste covers the last {days} days. Sessions counts the measured sessions."), days=DAYS
+    ),
     lead=_lead,
 )
 
@@ -114,36 +124,39 @@ def _drift_lead() -> str:
     now = timezone.now()
     count, conflicts = open_drift(now).count(), open_drift(now).filter(kind="conflict").count()
     if not count:
-        return "**No open deviations.** All labs use their allocated ports."
-    clash = f", {count_text(conflicts, 'conflict')}" if conflicts else ""
-    return f"**{count_text(count, 'open deviation')}{clash}.** Leaked ports are reserved on their workers."
+        return gettext("**No open deviations.** All labs use their allocated ports.")
+    text = ngettext("%(count)s open deviation", "%(count)s open deviations", count) % {"count": f"{count:,}"}
+    if conflicts:
+        clash = ngettext("%(count)s conflict", "%(count)s conflicts", conflicts)
+        text = f"{text}, {clash % {'count': f'{conflicts:,}'}}"
+    return gettext("**%(counts)s.** Leaked ports are reserved on their workers.") % {"counts": text}
 
 
 DRIFT = ListPage(
-    title="Port drift",
+    title=_("Port drift"),
     export_name="deviations",
-    counted=Plural("%(count)s deviation", "%(count)s deviations"),
-    search_label="Search deviations",
-    no_match_title="No deviation matches",
-    empty_title="No deviations yet",
+    counted=Plural(ngettext_lazy("%(count)s deviation", "%(count)s deviations")),
+    search_label=_("Search deviations"),
+    no_match_title=_("No deviation matches"),
+    empty_title=_("No deviations yet"),
     rows=drift_reviews,
     filterset=DriftFilter,
     columns=[
-        Column("State", lambda row: row.state_at(timezone.now()).label),
-        Column("Port", lambda row: row.name),
-        Column("Difference", lambda row: KIND_WORDS[row.kind]),
-        Column("Definition", lambda row: str(row.definition)),
-        Column("Sessions", lambda row: row.sessions, sort="-sessions", numeric=True),
-        Column("First observed", lambda row: row.first_seen, sort="-first_seen", numeric=True),
-        Column("Last observed", lambda row: row.last_seen, sort="-last_seen", numeric=True),
+        Column(_("State"), lambda row: row.state_at(timezone.now()).label),
+        Column(_("Port"), lambda row: row.name),
+        Column(_("Difference"), lambda row: KIND_LABELS[row.kind]),
+        Column(_("Definition"), lambda row: str(row.definition)),
+        Column(_("Sessions"), lambda row: row.sessions, sort="-sessions", numeric=True),
+        Column(_("First observed"), lambda row: row.first_seen, sort="-first_seen", numeric=True),
+        Column(_("Last observed"), lambda row: row.last_seen, sort="-last_seen", numeric=True),
     ],
     row_template="observations/drift_row.html",
     default_sort="-last_seen",
-    search_hint="Port, definition, reason",
+    search_hint=_("Port, definition, reason"),
     icon="arrows-right-left",
-    empty_hint="Deviations appear here when a lab uses other ports than it was allocated.",
+    empty_hint=_("Deviations appear here when a lab uses other ports than it was allocated."),
     lead=_drift_lead,
-    bulk=[BulkAction("Acknowledge…", "drift_bulk_acknowledge", Role.OPERATOR)],
+    bulk=[BulkAction(_("Acknowledge…"), "drift_bulk_acknowledge", Role.OPERATOR)],
 )
 
 
@@ -162,65 +175,67 @@ def _evidence_lead() -> str:
     """Return how many sessions were observed, count, and exceeded their requirement."""
     found = observed_newest(COUNT_CAP)
     if not found.n:
-        return "**No sessions observed yet.**"
-    sessions = count_text(found.n, "observed session")
+        return gettext("**No sessions observed yet.**")
     if found.n == COUNT_CAP:
-        sessions = f"Newest {sessions}"
-    return f"**{sessions} · {found.counting:,} counted** · {found.above:,} above the allocation"
+        sessions = ngettext(
+            "Newest %(count)s observed session", "Newest %(count)s observed sessions", found.n
+        )
+    else:
+        sessions = ngettext("%(count)s observed session", "%(count)s observed sessions", found.n)
+    return gettext("**%(sessions)s · %(counted)s counted** · %(above)s above the allocation") % {
+        "sessions": sessions % {"count": f"{found.n:,}"},
+        "counted": f"{found.counting:,}",
+        "above": f"{found.above:,}",
+    }
 
 
 EVIDENCE = ListPage(
-    title="Observed sessions",
+    title=_("Observed sessions"),
     export_name="observed-sessions",
-    counted=Plural("%(count)s observed session", "%(count)s observed sessions"),
-    search_label="Search observed sessions",
-    no_match_title="No observed session matches",
-    empty_title="No observed sessions yet",
+    counted=Plural(ngettext_lazy("%(count)s observed session", "%(count)s observed sessions")),
+    search_label=_("Search observed sessions"),
+    no_match_title=_("No observed session matches"),
+    empty_title=_("No observed sessions yet"),
     rows=_evidence,
     filterset=EvidenceFilter,
     columns=[
-        Column("Session", lambda row: str(row.session_id), export_label="Id"),
-        Column("Definition", lambda row: str(row.definition)),
-        Column("Peak CPU", _peak("cpu_used"), numeric=True),
-        Column("Peak memory", _peak("memory_used"), numeric=True),
-        Column("Peak storage", _peak("storage_used"), numeric=True),
-        Column("Counted", lambda row: not_counted_text(row) or "yes"),
-        Column("Observed", lambda row: row.observed_at, sort="-observed_at", numeric=True),
+        Column(_("Session"), lambda row: str(row.session_id), export_label=_("Id")),
+        Column(_("Definition"), lambda row: str(row.definition)),
+        Column(_("Peak CPU"), _peak("cpu_used"), numeric=True),
+        Column(_("Peak memory"), _peak("memory_used"), numeric=True),
+        Column(_("Peak storage"), _peak("storage_used"), numeric=True),
+        Column(_("Counted"), lambda row: not_counted_text(row) or gettext("yes")),
+        Column(_("Observed"), lambda row: row.observed_at, sort="-observed_at", numeric=True),
     ],
     export_columns=[
-        Column("Id", lambda row: str(row.session_id)),
-        Column("Definition", lambda row: str(row.definition)),
-        Column("Revision", lambda row: row.revision.number),
-        Column("Epoch", lambda row: row.epoch),
-        Column("Owner", lambda row: row.session.owner.username),
-        Column("Observed", lambda row: row.observed_at),
-        *(
-            Column(f"Peak {name.replace('_', ' ')}", _peak(name))
-            for name in (
-                "cpu_allocated",
-                "cpu_used",
-                "memory_allocated",
-                "memory_used",
-                "storage_allocated",
-                "storage_used",
-            )
-        ),
-        Column("Booted seconds", lambda row: row.booted_seconds),
-        Column("Held seconds", lambda row: row.held_seconds),
-        Column("Counted", lambda row: row.is_sample),
-        Column("Exclusion reason", not_counted_text),
-        Column("Exclusion comment", lambda row: row.excluded_reason),
+        Column(_("Id"), lambda row: str(row.session_id)),
+        Column(_("Definition"), lambda row: str(row.definition)),
+        Column(_("Revision"), lambda row: row.revision.number),
+        Column(_("Epoch"), lambda row: row.epoch),
+        Column(_("Owner"), lambda row: row.session.owner.username),
+        Column(_("Observed"), lambda row: row.observed_at),
+        Column(_("Peak cpu allocated"), _peak("cpu_allocated")),
+        Column(_("Peak cpu used"), _peak("cpu_used")),
+        Column(_("Peak memory allocated"), _peak("memory_allocated")),
+        Column(_("Peak memory used"), _peak("memory_used")),
+        Column(_("Peak storage allocated"), _peak("storage_allocated")),
+        Column(_("Peak storage used"), _peak("storage_used")),
+        Column(_("Booted seconds"), lambda row: row.booted_seconds),
+        Column(_("Held seconds"), lambda row: row.held_seconds),
+        Column(_("Counted"), lambda row: row.is_sample),
+        Column(_("Exclusion reason"), not_counted_text),
+        Column(_("Exclusion comment"), lambda row: row.excluded_reason),
     ],
     row_actions=Role.ADMIN,
     row_template="observations/evidence_row.html",
     default_sort="-observed_at",
-    search_hint="Id, owner, definition",
+    search_hint=_("Id, owner, definition"),
     icon="eye",
-    empty_hint="LCM observes each lab before teardown and on request.",
+    empty_hint=_("LCM observes each lab before teardown and on request."),
     lead=_evidence_lead,
-    note="Peak usage of each lab and its allocation. Reviews use the sessions that count.",
+    note=_("Peak usage of each lab and its allocation. Reviews use the sessions that count."),
     bulk=[
-        BulkAction("Exclude…", "evidence_bulk_exclude", Role.ADMIN),
-        BulkAction("Include…", "evidence_bulk_include", Role.ADMIN),
+        BulkAction(_("Exclude…"), "evidence_bulk_exclude", Role.ADMIN),
+        BulkAction(_("Include…"), "evidence_bulk_include", Role.ADMIN),
     ],
 )

@@ -10,6 +10,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from lcm.domain.roles import Role
@@ -19,6 +21,7 @@ from observations.livestats.history import History
 from observations.livestats.totals import total
 from observations.pages.live_texts import (
     NOT_CONFIGURED,
+    STATE_WORDS,
     bytes_text,
     cores_text,
     lines_together,
@@ -30,7 +33,7 @@ from observations.selectors import live as selectors
 from observations.selectors.live import LiveView
 from scheduling.selectors.slots import slots
 
-RANGES = {"1h": "1 hour", "24h": "24 hours", selectors.WHOLE_SESSION: "Session"}
+RANGES = {"1h": _("1 hour"), "24h": _("24 hours"), selectors.WHOLE_SESSION: _("Session")}
 NODES_SHOWN = 12
 
 
@@ -55,9 +58,9 @@ def session_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "more_rows": rows[NODES_SHOWN:],
         **_shown(live, history),
         "crumbs": [
-            ("Sessions", reverse("session_list")),
+            (gettext("Sessions"), reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[pk])),
-            ("Live", ""),
+            (gettext("Live"), ""),
         ],
     }
     return _answer(request, "observations/live_session.html", context)
@@ -74,10 +77,10 @@ def slot_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "sessions": _by_session(live),
         **_shown(live, None),
         "crumbs": [
-            ("Capacity", reverse("pool_list")),
+            (gettext("Capacity"), reverse("pool_list")),
             (slot.pool.name, reverse("pool_detail", args=[slot.pool_id])),
             (slot.name, reverse("slot_detail", args=[pk])),
-            ("Live", ""),
+            (gettext("Live"), ""),
         ],
     }
     return _answer(request, "observations/live_slot.html", context)
@@ -93,7 +96,7 @@ def busiest_sessions(request: HttpRequest) -> HttpResponseBase:
         "found": found,
         "rows": rows,
         "what_to_set": NOT_CONFIGURED,
-        "crumbs": [("Sessions", reverse("session_list")), ("Busiest", "")],
+        "crumbs": [(gettext("Sessions"), reverse("session_list")), (gettext("Busiest"), "")],
     }
     return _answer(request, "observations/busiest.html", context)
 
@@ -124,6 +127,7 @@ def _rows(live: LiveView, history: History) -> list[dict[str, Any]]:
         {
             "kernel": node.kernel,
             "state": node.stats.state,
+            "state_word": STATE_WORDS[node.stats.state],
             "readings": readings(node.stats.metrics, history.kernels.get(str(node.kernel.pk), {}), history),
         }
         for node in order

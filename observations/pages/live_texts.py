@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import reduce
 
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from lcm.web.charts.sparklines import Sparkline, sparkline
 from lcm.web.wording import core_count_text, duration_text
@@ -18,8 +21,16 @@ from observations.livestats.live_stats import LiveStats
 from observations.livestats.states import LiveState
 from observations.livestats.totals import total_over_time
 
-GAUGES = ("cpu_util", "mem", "disk")
+GAUGES = {"cpu_util": _("CPU"), "mem": _("Memory"), "disk": _("Disk")}
 NETWORK = ("net_rx", "net_tx")
+STATE_WORDS = {
+    LiveState.OK: _("ok"),
+    LiveState.PARTIAL: _("partial"),
+    LiveState.STALE: _("stale"),
+    LiveState.ABSENT: _("absent"),
+    LiveState.FAILED: _("failed"),
+    LiveState.NOT_CONFIGURED: _("not configured"),
+}
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 # Thresholds at which a meter changes its colour, as shares of the capacity.
 LOW, HIGH = 0.8, 0.93
@@ -66,22 +77,28 @@ def notice_of(stats: LiveStats, now: datetime) -> LiveNotice | None:
     """Return the notice to show; None if there is no problem."""
     state, age = stats.state, _age(stats.observed_at, now)
     if state is LiveState.NOT_CONFIGURED:
-        return LiveNotice(state, "Not configured", NOT_CONFIGURED)
+        return LiveNotice(state, gettext("Not configured"), str(NOT_CONFIGURED))
     if state is LiveState.FAILED:
-        shown = f" The figures below are {age} old." if age else " There are no earlier figures."
-        return LiveNotice(state, "Prometheus is not responding", f"{_first(stats.problems)}.{shown}")
+        old = gettext("The figures below are %(age)s old.") % {"age": age}
+        shown = old if age else gettext("There are no earlier figures.")
+        title = gettext("Prometheus is not responding")
+        return LiveNotice(state, title, f"{_first(stats.problems)}. {shown}")
     if state is LiveState.PARTIAL:
-        missing = " and ".join(stats.missing)
-        return LiveNotice(state, "Incomplete", f"Missing: {missing}. {_first(stats.problems)}.")
+        missing = gettext("Missing: %(parts)s.") % {"parts": reduce(_and, stats.missing)}
+        return LiveNotice(state, gettext("Incomplete"), f"{missing} {_first(stats.problems)}.")
     if state is LiveState.STALE:
-        text = f"The newest figures are {age} old. Check that the controller is scraped and the worker is up."
-        return LiveNotice(state, "Stale", text if age else "The age of these figures is unknown.")
+        old = gettext(
+            "The newest figures are %(age)s old. Check that the controller is scraped and the worker is up."
+        ) % {"age": age}
+        text = old if age else gettext("The age of these figures is unknown.")
+        return LiveNotice(state, gettext("Stale"), text)
     if state is LiveState.ABSENT:
-        return LiveNotice(state, "No figures", "Prometheus has no figures for these nodes yet.")
+        text = gettext("Prometheus has no figures for these nodes yet.")
+        return LiveNotice(state, gettext("No figures"), text)
     return None
 
 
-NOT_CONFIGURED = (
+NOT_CONFIGURED = _(
     "Set PROMETHEUS_URL to the address of a Prometheus that scrapes LCM's controllers; "
     "see docs/monitoring.md."
 )
@@ -96,7 +113,7 @@ def readings(
     for name in NETWORK:
         for at, value in lines.get(name, ()):
             both[at] = both.get(at, 0.0) + value
-    spark = spark_of("Network", tuple(sorted(both.items())), history, text=rate_text)
+    spark = spark_of(gettext("Network"), tuple(sorted(both.items())), history, text=rate_text)
     return [*gauges, _network(values, spark)]
 
 
@@ -107,11 +124,21 @@ def lines_together(history: History) -> dict[str, Points]:
 def traffic_text(values: Mapping[str, MetricValue], window: float) -> str:
     """Return text such as `2.1 MB read and 0.4 MB written in 1 min`; empty if unknown."""
     parts = [
-        f"{bytes_text(value.current)} {word}"
-        for name, word in (("disk_read", "read"), ("disk_write", "written"))
+        text % {"amount": bytes_text(value.current)}
+        for name, text in (
+            ("disk_read", gettext("%(amount)s read")),
+            ("disk_write", gettext("%(amount)s written")),
+        )
         if (value := values.get(name)) is not None and value.current is not None
     ]
-    return f"{' and '.join(parts)} in {duration_text(timedelta(seconds=window))}" if parts else ""
+    if not parts:
+        return ""
+    duration = duration_text(timedelta(seconds=window))
+    return gettext("%(traffic)s in %(duration)s") % {"traffic": reduce(_and, parts), "duration": duration}
+
+
+def _and(first: str, second: str) -> str:
+    return gettext("%(first)s and %(second)s") % {"first": first, "second": second}
 
 
 def bytes_text(value: float) -> str:
@@ -131,39 +158,40 @@ def cores_text(value: float) -> str:
 
 def _used_cores(value: float) -> str:
     """Return cores with their unit, for places without a label."""
-    return f"{cores_text(value)} {'core' if cores_text(value) == '1.00' else 'cores'}"
+    shown = cores_text(value)
+    return ngettext("%(count)s core", "%(count)s cores", 1 if shown == "1.00" else 2) % {"count": shown}
 
 
 def _gauge(name: str, value: MetricValue | None, points: Points, history: History | None) -> MetricReading:
-    metric = METRICS[name]
-    is_cpu = metric.unit == "cores"
+    label, is_cpu = str(GAUGES[name]), METRICS[name].unit == "cores"
     text = cores_text if is_cpu else bytes_text
     most = value.capacity if value else None
-    spark = spark_of(metric.label, points, history, text=_used_cores if is_cpu else bytes_text, most=most)
+    spark = spark_of(label, points, history, text=_used_cores if is_cpu else bytes_text, most=most)
     if value is None or value.current is None:
-        return MetricReading(metric.label, "", "unknown", spark=spark)
+        return MetricReading(label, "", gettext("unknown"), spark=spark)
     rest = []
     if most is not None:
-        rest.append(f"of {core_count_text(Decimal(str(most)))}" if is_cpu else f"of {bytes_text(most)}")
+        capacity = core_count_text(Decimal(str(most))) if is_cpu else bytes_text(most)
+        rest.append(gettext("of %(capacity)s") % {"capacity": capacity})
     elif is_cpu:
-        rest.append("cores")
+        rest.append(gettext("cores"))
     if value.pct is not None:
         rest.append(f"{value.pct:.0f}\N{NO-BREAK SPACE}%")
     meter = LiveMeter(value.current, most) if most else None
-    return MetricReading(metric.label, text(value.current), ", ".join(rest), meter, spark)
+    return MetricReading(label, text(value.current), ", ".join(rest), meter, spark)
 
 
 def _network(values: Mapping[str, MetricValue], spark: Sparkline | None) -> MetricReading:
     speeds: Sequence[float | None] = [values[name].rate if name in values else None for name in NETWORK]
     known = [speed for speed in speeds if speed is not None]
     if not known:
-        return MetricReading("Network", "", "unknown", spark=spark)
+        return MetricReading(gettext("Network"), "", gettext("unknown"), spark=spark)
     words = [
-        f"{rate_text(speed)} {word}"
-        for speed, word in zip(speeds, ("in", "out"), strict=True)
+        text % {"rate": rate_text(speed)}
+        for speed, text in zip(speeds, (gettext("%(rate)s in"), gettext("%(rate)s out")), strict=True)
         if speed is not None
     ]
-    return MetricReading("Network", rate_text(sum(known)), ", ".join(words), spark=spark)
+    return MetricReading(gettext("Network"), rate_text(sum(known)), ", ".join(words), spark=spark)
 
 
 def _age(moment: datetime | None, now: datetime) -> str:
@@ -171,7 +199,7 @@ def _age(moment: datetime | None, now: datetime) -> str:
 
 
 def _first(problems: Sequence[str]) -> str:
-    text = problems[0] if problems else "no reason given"
+    text = problems[0] if problems else gettext("no reason given")
     return text[:1].upper() + text[1:].rstrip(".")
 
 
@@ -189,10 +217,14 @@ def spark_of(
     values = [value for _, value in points]
     return sparkline(
         points,
-        title=(
-            f"{label} since {_clock(history.start)}: from {text(min(values))} to {text(max(values))}, "
-            f"last {text(values[-1])}"
-        ),
+        title=gettext("%(label)s since %(start)s: from %(least)s to %(most)s, last %(last)s")
+        % {
+            "label": label,
+            "start": _clock(history.start),
+            "least": text(min(values)),
+            "most": text(max(values)),
+            "last": text(values[-1]),
+        },
         span=(history.start.timestamp(), history.end.timestamp()),
         gap=GAP_STEPS * history.step,
         most=most,

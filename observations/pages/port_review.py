@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.cml.topology.port_templates import read_entry, read_lines
@@ -52,9 +53,8 @@ def definition_apply_ports(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         shown = {"refusal": error.message, "chosen": {*added, *removed}, "reason": reason}
         return _show(request, _get(pk), **shown, status=error.status)
     here = reverse("definition_detail", args=[pk])
-    return redirect_with_message(
-        request, FormResult(f"Revision {revision.number} applied. New sessions use it immediately.", here)
-    )
+    text = _("Revision %(number)s applied. New sessions use it immediately.") % {"number": revision.number}
+    return redirect_with_message(request, FormResult(text, here))
 
 
 def _get(pk: UUID) -> LabletDefinition:
@@ -72,9 +72,9 @@ def _show(
         "next_number": review.revision.number + 1,
         "chosen": {line.line for line in review.lines if line.suggested},
         "crumbs": [
-            ("Definitions", reverse("definition_list")),
+            (_("Definitions"), reverse("definition_list")),
             (str(definition), reverse("definition_detail", args=[definition.pk])),
-            ("Port review", ""),
+            (_("Port review"), ""),
         ],
     } | more
     if not request.htmx:  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.errors import InvalidInput, LcmError
@@ -24,7 +25,7 @@ from lcm.web.form_page import FormResult, actor_of, redirect_with_message
 from observations.arithmetic.measures import MEASURED, SOURCES
 from observations.pages.review_charts import chart_of
 from observations.pages.review_summary import review_summary
-from observations.pages.review_texts import answers_of, options_of
+from observations.pages.review_texts import answers_of, options_of, progress_text
 from observations.selectors.evidence import (
     Evidence,
     dots_of,
@@ -111,6 +112,10 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
     context = _context(definition, data, now)
     preview: RequirementPreview = context["preview"]
     evidence, revision = preview.evidence, context["revision"]
+    progress = ""
+    if revision.number > 1:
+        sources = evidence.assessment.sources_in(evidence.epoch)
+        progress = progress_text(revision_progress(revision, sources))
     return {
         **context,
         "lead": review_summary(preview),
@@ -121,13 +126,11 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
         "running": LabletSession.objects.filter(definition=definition, status__in=ACTIVE).count(),
         "can_snooze": bool(evidence.assessment.flags) or has_regressed(definition),
         "back_to": revert_target(revision),
-        "progress": revision_progress(revision, evidence.assessment.sources_in(evidence.epoch))
-        if revision.number > 1
-        else None,
+        "progress": progress,
         "crumbs": [
-            ("Definitions", reverse("definition_list")),
+            (_("Definitions"), reverse("definition_list")),
             (str(definition), reverse("definition_detail", args=[definition.pk])),
-            ("Review", ""),
+            (_("Review"), ""),
         ],
     }
 
@@ -168,9 +171,8 @@ def definition_apply(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         context = _whole(_get(pk), request.POST, timezone.now()) | {"refusals": refusals}
         return _show(request, context, status=error.status)
     here = reverse("definition_detail", args=[pk])
-    return redirect_with_message(
-        request, FormResult(f"Revision {revision.number} applied. New sessions use it immediately.", here)
-    )
+    text = _("Revision %(number)s applied. New sessions use it immediately.") % {"number": revision.number}
+    return redirect_with_message(request, FormResult(text, here))
 
 
 def _show(request: HttpRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:

@@ -6,17 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from lcm.web.charts.dots import ChartDot as ChartDot
 from lcm.web.charts.dots import DotChart, dot_chart
-from lcm.web.wording import count_text
-from observations.arithmetic.measures import RULES, text, with_unit
+from observations.arithmetic.measures import text
+from observations.models.resource_labels import (
+    RESOURCE_LABELS,
+    RESOURCE_UNITS,
+    SOURCE_LABELS,
+    resource_amount,
+)
 from observations.selectors.evidence import SessionDot
 from observations.services.requirement_preview import ResourceImpact
 
 # A quarter of a core or GB: closer lines could not be distinguished.
 LEAST = 25
-_WORDS = {"out": "excluded", "over": "above the proposal", "dot": ""}
+_WORDS = {"out": _("excluded"), "over": _("above the proposal"), "dot": ""}
 
 
 @dataclass(frozen=True)
@@ -31,25 +38,31 @@ class ResourceChart:
 
 def chart_of(impact: ResourceImpact, dots: Sequence[SessionDot]) -> ResourceChart:
     """Return the chart of a resource in a preview."""
-    rule = RULES[impact.resource]
+    label, unit = str(RESOURCE_LABELS[impact.resource]), str(RESOURCE_UNITS[impact.resource])
     measured = [(dot, dot.values.get(impact.resource)) for dot in dots]
     shown = [_dot(impact, dot, value) for dot, value in measured if value is not None]
     chart = dot_chart(
         shown,
         _levels(impact),
         text=lambda value: text(round(value)),
-        said=lambda value: with_unit(impact.resource, round(value)),
-        unit=rule.unit,
+        said=lambda value: resource_amount(impact.resource, round(value)),
+        unit=unit,
         least=LEAST,
         band=(impact.required, impact.proposal.value) if impact.changes else None,
     )
-    each = _each_of(sum(dot.look != "out" for dot in shown))
-    said = ", ".join(line.label for line in chart.lines)
+    source = str(SOURCE_LABELS[impact.view.source])
+    sentence = gettext("%(resource)s %(source)s by %(sessions)s, in %(unit)s: %(levels)s") % {
+        "resource": label,
+        "source": source,
+        "sessions": _each_of(sum(dot.look != "out" for dot in shown)),
+        "unit": unit,
+        "levels": ", ".join(line.label for line in chart.lines),
+    }
     return ResourceChart(
         resource=impact.resource,
-        title=rule.label,
-        source=impact.view.source,
-        sentence=f"{rule.label} {impact.view.source} by {each}, in {rule.unit}: {said}",
+        title=label,
+        source=source,
+        sentence=sentence,
         note=_note(impact),
         chart=chart,
     )
@@ -67,19 +80,31 @@ def _levels(impact: ResourceImpact) -> dict[str, float]:
 def _dot(impact: ResourceImpact, dot: SessionDot, value: int) -> ChartDot:
     look = "out" if dot.excluded else "over" if value > impact.proposal.value else "dot"
     url = reverse("session_detail", args=[dot.session_id]) if look == "over" else ""
-    return ChartDot(dot.at, value, f"Session {dot.short_id}", look, _WORDS[look], url)
+    name = gettext("Session %(name)s") % {"name": dot.short_id}
+    return ChartDot(dot.at, value, name, look, str(_WORDS[look]), url)
 
 
 def _each_of(count: int) -> str:
-    if count < 2:
-        return "one session" if count else "no session"
-    return f"each of {count} sessions"
+    if not count:
+        return gettext("no session")
+    return ngettext("one session", "each of %(count)s sessions", count) % {"count": count}
 
 
 def _note(impact: ResourceImpact) -> str:
     """Return how many sessions are above the previewed value."""
     if not impact.risk.n:
-        return "unknown"
-    line = "the proposal" if impact.changes else "the current requirement"
-    above = count_text(impact.risk.exceeding, "session") if impact.risk.exceeding else "none"
-    return f"{above} above {line}"
+        return gettext("unknown")
+    count = impact.risk.exceeding
+    if impact.changes:
+        none = gettext("none above the proposal")
+        some = ngettext(
+            "%(count)s session above the proposal", "%(count)s sessions above the proposal", count
+        )
+    else:
+        none = gettext("none above the current requirement")
+        some = ngettext(
+            "%(count)s session above the current requirement",
+            "%(count)s sessions above the current requirement",
+            count,
+        )
+    return some % {"count": f"{count:,}"} if count else none

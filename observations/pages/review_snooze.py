@@ -11,6 +11,9 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import format_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from lcm.domain.roles import Role
@@ -25,7 +28,9 @@ USUAL_SNOOZE = timedelta(days=14)
 
 
 class SnoozeForm(ReasonForm):
-    until = LocalDateTimeField(label="Until", help_text=f"{LONGEST_SNOOZE.days} days at most.")
+    until = LocalDateTimeField(
+        label=_("Until"), help_text=format_lazy(_("{days} days at most."), days=LONGEST_SNOOZE.days)
+    )
     field_order = ("until", "reason")
 
 
@@ -36,17 +41,18 @@ def review_snooze(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         snooze_review(definition=definition, **data, actor=actor_of(request), now=now)
-        return FormResult(f"The review of {definition} is snoozed.", _home(definition))
+        text = gettext("The review of %(definition)s is snoozed.") % {"definition": definition}
+        return FormResult(text, _home(definition))
 
     page = FormPage(
-        title=f"Snooze the review of {definition}?",
-        text="Hidden from Needs attention until this time, unless a revision regresses.",
+        title=gettext("Snooze the review of %(definition)s?") % {"definition": definition},
+        text=gettext("Hidden from Needs attention until this time, unless a revision regresses."),
         form=SnoozeForm,
-        submit="Snooze",
+        submit=gettext("Snooze"),
         save=save,
         back=_home(definition),
         initial={"until": now + USUAL_SNOOZE},
-        crumbs=_crumbs(definition, "Snooze"),
+        crumbs=_crumbs(definition, gettext("Snooze")),
     )
     return form_page(request, page)
 
@@ -58,16 +64,17 @@ def review_dismiss(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         dismiss_review(definition=definition, **data, actor=actor_of(request), now=timezone.now())
-        return FormResult(f"The recommendation for {definition} is dismissed.", _home(definition))
+        text = gettext("The recommendation for %(definition)s is dismissed.") % {"definition": definition}
+        return FormResult(text, _home(definition))
 
     page = FormPage(
-        title=f"Dismiss the recommendation for {definition}?",
-        text="It returns when the recommended value changes by 10 % or more.",
+        title=gettext("Dismiss the recommendation for %(definition)s?") % {"definition": definition},
+        text=gettext("It returns when the recommended value changes by 10 % or more."),
         form=ReasonForm,
-        submit="Dismiss",
+        submit=gettext("Dismiss"),
         save=save,
         back=_home(definition),
-        crumbs=_crumbs(definition, "Dismiss"),
+        crumbs=_crumbs(definition, gettext("Dismiss")),
     )
     return form_page(request, page)
 
@@ -77,4 +84,8 @@ def _home(definition: LabletDefinition) -> str:
 
 
 def _crumbs(definition: LabletDefinition, last: str) -> list[tuple[str, str]]:
-    return [("Definitions", reverse("definition_list")), (str(definition), _home(definition)), (last, "")]
+    return [
+        (gettext("Definitions"), reverse("definition_list")),
+        (str(definition), _home(definition)),
+        (last, ""),
+    ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from lcm.models import RevisionOutcome
-from lcm.web.wording import count_text
-from observations.arithmetic.measures import CPU, MEASURED, MEMORY, USED, text, with_unit
+from observations.arithmetic.measures import CPU, MEASURED, MEMORY, USED, text
 from observations.arithmetic.recommendation import OVER, UNDER, Provisioning
+from observations.models.resource_labels import resource_amount
 from observations.pages.review_texts import each_worker, resource_word
 from observations.services.requirement_preview import RequirementPreview, ResourceImpact
 
@@ -18,36 +20,38 @@ def review_summary(preview: RequirementPreview) -> str:
     """Return the summary in one or two sentences; `**…**` marks strong text."""
     kept, n = preview.evidence.assessment, preview.evidence.digest.n
     if not n:
-        return (
+        return _(
             "**No completed session has been observed yet.** A recommendation needs five observed sessions."
         )
-    sessions = count_text(n, "session")
+    sessions = ngettext("%(count)s session", "%(count)s sessions", n) % {"count": f"{n:,}"}
     flagged = [name for name in MEASURED if name in kept.flags]
     if not flagged and kept.provisioning == Provisioning.NOT_ENOUGH_DATA:
-        few = f"**Not enough data: {sessions} observed.**"
-        return f"{few} A recommendation needs five sessions, a reduction ten."
+        text = _(
+            "**Not enough data: %(sessions)s observed.** "
+            "A recommendation needs five sessions, a reduction ten."
+        )
+        return text % {"sessions": sessions}
     if not flagged:
         return _fits(preview, sessions)
     sentences = " ".join([*_too_low(kept.flags), *_too_high(kept.flags)])
-    return f"**{sentences}**{_seen(preview, flagged, sessions)}{_would_fit(preview)}"
+    parts = (f"**{sentences}**", _seen(preview, flagged, sessions), _would_fit(preview))
+    return " ".join(filter(None, parts))
 
 
 def _too_low(flags: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence such as `CPU and memory are set too low.`"""
     names = _flagged(flags, UNDER)
-    if len(names) == 1:
-        yield f"{capfirst(names[0])} is set too low."
-    elif names:
-        yield f"{capfirst(_listed(names))} are set too low."
+    if names:
+        text = ngettext("%(resources)s is set too low.", "%(resources)s are set too low.", len(names))
+        yield text % {"resources": capfirst(_listed(names))}
 
 
 def _too_high(flags: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence such as `Storage is set too high.`"""
     names = _flagged(flags, OVER)
-    if len(names) == 1:
-        yield f"{capfirst(names[0])} is set too high."
-    elif names:
-        yield f"{capfirst(_listed(names))} are set too high."
+    if names:
+        text = ngettext("%(resources)s is set too high.", "%(resources)s are set too high.", len(names))
+        yield text % {"resources": capfirst(_listed(names))}
 
 
 def _flagged(flags: Mapping[str, str], direction: str) -> list[str]:
@@ -55,8 +59,8 @@ def _flagged(flags: Mapping[str, str], direction: str) -> list[str]:
 
 
 def _listed(parts: Sequence[str]) -> str:
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last
+    *first, last = parts or [""]
+    return _("%(names)s and %(last)s") % {"names": ", ".join(first), "last": last} if first else last
 
 
 def _fits(preview: RequirementPreview, sessions: str) -> str:
@@ -64,26 +68,33 @@ def _fits(preview: RequirementPreview, sessions: str) -> str:
     revision, evidence = preview.definition.current_revision, preview.evidence
     assert revision is not None
     if revision.outcome == RevisionOutcome.REGRESSED:
-        exceeded = f"**Revision {revision.number} was exceeded by the sessions after it.**"
-        return f"{exceeded} Over all {sessions} the requirements are right-sized."
+        text = _(
+            "**Revision %(number)s was exceeded by the sessions after it.** "
+            "Over all %(sessions)s the requirements are right-sized."
+        )
+        return text % {"number": revision.number, "sessions": sessions}
     current = evidence.current_revision_n
     if current == evidence.digest.n:
-        return f"**Right-sized** according to {sessions}."
+        return _("**Right-sized** according to %(sessions)s.") % {"sessions": sessions}
     if not current:
-        return f"**Right-sized** according to {sessions}, none with revision {revision.number} yet."
-    return f"**Right-sized** according to {sessions}, {current:,} with revision {revision.number}."
+        text = _("**Right-sized** according to %(sessions)s, none with revision %(number)s yet.")
+    else:
+        text = _("**Right-sized** according to %(sessions)s, %(current)s with revision %(number)s.")
+    return text % {"sessions": sessions, "current": f"{current:,}", "number": revision.number}
 
 
 def _seen(preview: RequirementPreview, flagged: Sequence[str], sessions: str) -> str:
-    """Return text such as ` 8 sessions used at most 15.93 of 14 cores and 70.88 of 62 GB memory.`"""
+    """Return text such as `8 sessions used at most 15.93 of 14 cores and 70.88 of 62 GB memory.`"""
     impacts = [each for each in preview.impacts if each.resource in flagged]
     used = [text for each in impacts if each.view.source == USED for text in _at_most(each)]
     held = [text for each in impacts if each.view.source != USED for text in _at_most(each)]
+    if not used and not held:
+        return ""
     if used and held:
-        return f" {sessions} used at most {_listed(used)} and held at most {_listed(held)}."
-    if used:
-        return f" {sessions} used at most {_listed(used)}."
-    return f" {sessions} held at most {_listed(held)}." if held else ""
+        text = _("%(sessions)s used at most %(used)s and held at most %(held)s.")
+    else:
+        text = _("%(sessions)s used at most %(used)s.") if used else _("%(sessions)s held at most %(held)s.")
+    return text % {"sessions": sessions, "used": _listed(used), "held": _listed(held)}
 
 
 def _at_most(impact: ResourceImpact) -> list[str]:
@@ -91,24 +102,31 @@ def _at_most(impact: ResourceImpact) -> list[str]:
     name = impact.resource
     if impact.view.summary is None:
         return []
-    kind = "" if name == CPU else f" {resource_word(name)}"
-    return [f"{text(impact.view.summary.max)} of {with_unit(name, impact.required)}{kind}"]
+    amounts = {
+        "amount": text(impact.view.summary.max),
+        "required": resource_amount(name, impact.required),
+        "resource": resource_word(name),
+    }
+    if name == CPU:
+        return [_("%(amount)s of %(required)s") % amounts]
+    return [_("%(amount)s of %(required)s %(resource)s") % amounts]
 
 
 def _would_fit(preview: RequirementPreview) -> str:
     before, after = preview.empty_before, preview.empty_after
     if not before.workers or before.sessions >= after.sessions:
         return ""
-    proposed = " and ".join(
-        with_unit(impact.resource, impact.proposal.value)
+    proposed = [
+        resource_amount(impact.resource, impact.proposal.value)
         for impact in preview.impacts
         if impact.changes and impact.resource in (CPU, MEMORY)
-    )
+    ]
     if not proposed:
         return ""
     if after.is_bound:
-        return (
-            f" At {proposed} at most {after.sessions:,} would fit the workers instead of {before.sessions:,}."
-        )
-    fewer, more = each_worker(before), each_worker(after)
-    return f" At {proposed} a worker would run {more} of these labs instead of {fewer}."
+        text = _("At %(proposed)s at most %(more)s would fit the workers instead of %(fewer)s.")
+        fewer, more = f"{before.sessions:,}", f"{after.sessions:,}"
+    else:
+        text = _("At %(proposed)s a worker would run %(more)s of these labs instead of %(fewer)s.")
+        fewer, more = each_worker(before), each_worker(after)
+    return text % {"proposed": _listed(proposed), "more": more, "fewer": fewer}

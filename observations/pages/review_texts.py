@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lcm.web.wording import count_text
-from observations.arithmetic.impact import WORDS, Packing, highest_risk, risk_text
-from observations.arithmetic.measures import RULES, text, with_unit
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from observations.arithmetic.impact import GPU, LEASES, PORTS, UNBOUND, Packing, highest_risk, risk_text
+from observations.arithmetic.measures import CPU, MEMORY, STORAGE, text
 from observations.arithmetic.recommendation import BASES, propose
 from observations.arithmetic.statistics import LEVELS
+from observations.models.resource_labels import RESOURCE_LABELS, RESOURCE_UNITS, resource_amount
+from observations.services.outcomes import DECIDING_SESSIONS, RevisionProgress
 from observations.services.requirement_preview import (
     CUSTOM,
     KEEP,
@@ -22,7 +26,26 @@ from observations.services.requirement_preview import (
 TONES = {"low": "ok", "medium": "warn", "high": "bad", "unknown": "idle"}
 TRUST_TONES = {"high": "ok", "medium": "ok", "low": "warn", "insufficient": "idle"}
 SHAPES = {"ok": "check", "warn": "tri", "bad": "oct", "idle": "dash"}
-LABELS = {"max": "Max", "p95": "p95", "avg": "Avg", "latest": "Latest", "recommended": "Recommended"}
+LABELS = {
+    "max": _("Max"),
+    "p95": _("p95"),
+    "avg": _("Avg"),
+    "latest": _("Latest"),
+    "recommended": _("Recommended"),
+}
+LEVEL_LABELS = {"low": _("Low"), "medium": _("Medium"), "high": _("High")}
+RISK_LABELS = {**LEVEL_LABELS, "unknown": _("Unknown")}
+CONFIDENCE_LABELS = {**LEVEL_LABELS, "insufficient": _("Insufficient")}
+# Resources and other limits inside a sentence.
+WORDS = {
+    CPU: _("CPU"),
+    MEMORY: _("memory"),
+    STORAGE: _("storage"),
+    GPU: _("GPUs"),
+    PORTS: _("ports"),
+    LEASES: _("leases"),
+    UNBOUND: _("nothing"),
+}
 
 
 @dataclass(frozen=True)
@@ -56,17 +79,17 @@ def options_of(preview: RequirementPreview, choices: Mapping[str, RequirementCho
 
 
 def _row(impact: ResourceImpact, choice: RequirementChoice) -> OptionRow:
-    name, view, rule = impact.resource, impact.view, RULES[impact.resource]
-    options = [BasisOption(KEEP, "Keep", text(impact.required), choice.basis == KEEP)]
+    name, view = impact.resource, impact.view
+    options = [BasisOption(KEEP, gettext("Keep"), text(impact.required), choice.basis == KEEP)]
     for basis in BASES:
         known = view.summary is not None and (basis != "latest" or view.summary.latest is not None)
         value = text(propose(name, basis, view.summary, view.source).value) if known and view.summary else "–"
-        options.append(BasisOption(basis, LABELS[basis], value, choice.basis == basis, known))
+        options.append(BasisOption(basis, str(LABELS[basis]), value, choice.basis == basis, known))
     return OptionRow(
         resource=name,
-        label=rule.label,
-        unit=rule.unit,
-        now=with_unit(name, impact.required),
+        label=str(RESOURCE_LABELS[name]),
+        unit=str(RESOURCE_UNITS[name]),
+        now=resource_amount(name, impact.required),
         source=view.source,
         sessions_by_source={
             source: n for source, n in view.sessions_by_source.items() if n or source == view.source
@@ -101,56 +124,72 @@ def answers_of(preview: RequirementPreview, *, now: datetime) -> list[ReviewAnsw
 
 
 def _exceeded(preview: RequirementPreview) -> ReviewAnswer:
-    question = "Sessions that would exceed it"
+    question = gettext("Sessions that would exceed it")
     counts = [(impact, impact.risk.exceeding) for impact in preview.impacts if impact.risk.n]
     if not counts:
-        return ReviewAnswer(question, "unknown", "no session observed yet")
+        return ReviewAnswer(question, gettext("unknown"), gettext("no session observed yet"))
     n = max(impact.risk.n for impact, _ in counts)
     over = [(impact, count) for impact, count in counts if count]
     if not over:
-        return ReviewAnswer(question, f"none of {n:,}")
+        return ReviewAnswer(question, gettext("none of %(count)s") % {"count": f"{n:,}"})
     most = max(count for _, count in over)
-    where = ", ".join(f"{count:,} on {resource_word(impact.resource)}" for impact, count in over)
     if len(over) == 1:
-        where = f"on {resource_word(over[0][0].resource)}, none on anything else"
+        where = gettext("on %(resource)s, none on anything else")
+        where %= {"resource": resource_word(over[0][0].resource)}
+    else:
+        each = gettext("%(count)s on %(resource)s")
+        where = ", ".join(
+            each % {"count": f"{count:,}", "resource": resource_word(impact.resource)}
+            for impact, count in over
+        )
     return ReviewAnswer(
-        question, f"{most:,} of {n:,}", where, evidence=[_by_how_much(impact) for impact, _ in over]
+        question,
+        gettext("%(count)s of %(total)s") % {"count": f"{most:,}", "total": f"{n:,}"},
+        where,
+        evidence=[_by_how_much(impact) for impact, _count in over],
     )
 
 
 def _by_how_much(impact: ResourceImpact) -> str:
-    recent = f"{impact.exceeding_recent:,}" if impact.exceeding_recent else "none"
-    most = with_unit(impact.resource, impact.worst_excess)
-    return f"{RULES[impact.resource].label}: by {most} at most; {recent} of them in the last 30 days."
+    recent = f"{impact.exceeding_recent:,}" if impact.exceeding_recent else gettext("none")
+    return gettext("%(resource)s: by %(most)s at most; %(recent)s of them in the last 30 days.") % {
+        "resource": RESOURCE_LABELS[impact.resource],
+        "most": resource_amount(impact.resource, impact.worst_excess),
+        "recent": recent,
+    }
 
 
 def resource_word(resource: str) -> str:
-    return WORDS[resource]
+    """Return the name of a resource or another limit inside a sentence."""
+    return str(WORDS.get(resource, resource))
 
 
 def _fit(preview: RequirementPreview) -> ReviewAnswer:
     before, after = preview.empty_before, preview.empty_after
-    question = "Sessions that fit in the fleet"
+    question = gettext("Sessions that fit in the fleet")
     if not before.workers:
-        return ReviewAnswer(question, "unknown", "no suitable worker is ready now")
+        return ReviewAnswer(question, gettext("unknown"), gettext("no suitable worker is ready now"))
     moves = before.sessions != after.sessions
     each = f"{each_worker(before)} → {each_worker(after)}" if moves else each_worker(after)
     limits = ", ".join(_limit(name, before, after) for name in after.by_limit)
     how = (
-        "Upper bound, because its nodes may run on several workers."
+        gettext("Upper bound, because its nodes may run on several workers.")
         if after.is_bound
-        else f"Per worker: {each}."
+        else gettext("Per worker: %(sessions)s.") % {"sessions": each}
     )
-    free = _before_after(preview.free_before, preview.free_after)
-    return ReviewAnswer(
-        question,
-        _before_after(before, after),
-        f"on {count_text(after.workers, 'empty worker')}, limited by {after.limit_label}",
-        evidence=[
-            f"{how} By limit: {limits}." if limits else how,
-            f"On current free capacity: {free}, limited by {preview.free_after.limit_label}.",
-        ],
-    )
+    if limits:
+        by_limit = gettext("By limit: %(limits)s.") % {"limits": limits}
+        how = f"{how} {by_limit}"
+    free = gettext("On current free capacity: %(sessions)s, limited by %(limit)s.") % {
+        "sessions": _before_after(preview.free_before, preview.free_after),
+        "limit": resource_word(preview.free_after.limited_by),
+    }
+    workers = ngettext(
+        "on %(count)s empty worker, limited by %(limit)s",
+        "on %(count)s empty workers, limited by %(limit)s",
+        after.workers,
+    ) % {"count": f"{after.workers:,}", "limit": resource_word(after.limited_by)}
+    return ReviewAnswer(question, _before_after(before, after), workers, evidence=[how, free])
 
 
 def _before_after(before: Packing, after: Packing) -> str:
@@ -158,7 +197,7 @@ def _before_after(before: Packing, after: Packing) -> str:
     shown = f"{after.sessions:,}"
     if before.sessions != after.sessions:
         shown = f"{before.sessions:,} → {shown}"
-    return f"at most {shown}" if after.is_bound else shown
+    return gettext("at most %(count)s") % {"count": shown} if after.is_bound else shown
 
 
 def each_worker(packing: Packing) -> str:
@@ -173,17 +212,21 @@ def _limit(name: str, before: Packing, after: Packing) -> str:
 
 def _saved(preview: RequirementPreview) -> ReviewAnswer:
     """Return what the last thirty days would have saved or cost."""
-    question, saving = "Effect over the last 30 days", preview.saving
+    question, saving = gettext("Effect over the last 30 days"), preview.saving
     if not preview.evidence.assessment.held_seconds:
-        return ReviewAnswer(question, "unknown", "no counted session in that time")
-    parts = [
-        f"{_hours(units)} {what} {'less' if units > 0 else 'more'}"
-        for units, what in ((saving.cpu, "core-hours"), (saving.memory, "GB-hours of memory"))
-        if units
-    ]
+        return ReviewAnswer(question, gettext("unknown"), gettext("no counted session in that time"))
+    parts = []
+    if saving.cpu:
+        less, more = gettext("%(count)s core-hours less"), gettext("%(count)s core-hours more")
+        parts.append((less if saving.cpu > 0 else more) % {"count": _hours(saving.cpu)})
+    if saving.memory:
+        less = gettext("%(count)s GB-hours of memory less")
+        more = gettext("%(count)s GB-hours of memory more")
+        parts.append((less if saving.memory > 0 else more) % {"count": _hours(saving.memory)})
     if not parts:
-        return ReviewAnswer(question, "the same")
-    return ReviewAnswer(question, parts[0], f"and {parts[1]}" if len(parts) > 1 else "")
+        return ReviewAnswer(question, gettext("the same"))
+    second = gettext("and %(effect)s") % {"effect": parts[1]} if len(parts) > 1 else ""
+    return ReviewAnswer(question, parts[0], second)
 
 
 def _hours(units: int) -> str:
@@ -195,7 +238,7 @@ def _risk(preview: RequirementPreview) -> ReviewAnswer:
     level = highest_risk([impact.risk for impact in preview.impacts])
     tone = TONES[level]
     texts = [risk_text(impact.risk) for impact in preview.impacts]
-    return ReviewAnswer("Risk", level.capitalize(), tone=tone, evidence=texts)
+    return ReviewAnswer(gettext("Risk"), str(RISK_LABELS[level]), tone=tone, evidence=texts)
 
 
 def _trust(preview: RequirementPreview) -> ReviewAnswer:
@@ -204,7 +247,30 @@ def _trust(preview: RequirementPreview) -> ReviewAnswer:
     weakest = min(impacts, key=lambda impact: LEVELS.index(impact.view.confidence.level))
     confidence = weakest.view.confidence
     first, *rest = confidence.reasons
-    texts = [f"{RULES[weakest.resource].label}: {', '.join(rest)}."] if rest else []
+    texts = [f"{RESOURCE_LABELS[weakest.resource]}: {', '.join(rest)}."] if rest else []
     return ReviewAnswer(
-        "Confidence", confidence.level.capitalize(), first, TRUST_TONES[confidence.level], texts
+        gettext("Confidence"),
+        str(CONFIDENCE_LABELS[confidence.level]),
+        first,
+        TRUST_TONES[confidence.level],
+        texts,
     )
+
+
+def progress_text(progress: RevisionProgress) -> str:
+    """Return the sessions that exceeded each resource, or how many stayed within limits."""
+    if not progress.exceeded:
+        return gettext("%(count)s of %(total)s sessions stayed within limits") % {
+            "count": progress.observed,
+            "total": DECIDING_SESSIONS,
+        }
+    texts = []
+    for resource, times in progress.exceeded.items():
+        n = progress.measured[resource]
+        text = ngettext(
+            "%(resource)s exceeded by %(times)s of %(count)s session",
+            "%(resource)s exceeded by %(times)s of %(count)s sessions",
+            n,
+        )
+        texts.append(text % {"resource": resource_word(resource), "times": times, "count": n})
+    return ", ".join(texts)

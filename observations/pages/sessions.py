@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from lcm.domain.errors import LcmError
@@ -23,6 +24,7 @@ from lcm.web.access import role_required
 from lcm.web.form_page import FormPage, FormResult, actor_of, form_page, redirect_with_message
 from lcm.web.forms import ReasonForm
 from observations.models import ObservationRequest, RequestState, SessionObservation
+from observations.models.drift import KIND_LABELS
 from observations.selectors.drift import reviews_by_fingerprint
 from observations.selectors.requests import last_request
 from observations.selectors.sessions import (
@@ -77,9 +79,9 @@ def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") 
         "nodes": nodes[:NODES_SHOWN],
         "more_nodes": nodes[NODES_SHOWN:],
         "crumbs": [
-            ("Sessions", reverse("session_list")),
+            (_("Sessions"), reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[session.pk])),
-            ("Observation", ""),
+            (_("Observation"), ""),
         ],
     }
     name = "observations/session.html#panel" if request.htmx else "observations/session.html"  # type: ignore[attr-defined]
@@ -95,22 +97,22 @@ def _waited_percent(asked: ObservationRequest, now: datetime) -> int:
 def _when_observed(session: LabletSession) -> str:
     """Return when LCM will observe a session that has no observation yet."""
     if session.is_final:
-        return "The session ended without an observation."
+        return _("The session ended without an observation.")
     if session.status == SessionStatus.RUNNING:
-        return "LCM observes the lab before teardown and on request."
-    return "LCM observes the lab before teardown."
+        return _("LCM observes the lab before teardown and on request.")
+    return _("LCM observes the lab before teardown.")
 
 
 def _without_ports(session: LabletSession, row: SessionObservation | None) -> str:
     """Return why there is no port to show."""
     if row and row.observed_ports is None:
-        return "LCM could not read the ports."
+        return _("LCM could not read the ports.")
     if not session.revision.port_template:
-        return "The session has no ports."
+        return _("The session has no ports.")
     if session.is_final:
-        return "The session has released its ports."
+        return _("The session has released its ports.")
     waits = session.status == SessionStatus.PENDING
-    return "Ports are allocated when a slot is assigned." if waits else "The session has no ports."
+    return _("Ports are allocated when a slot is assigned.") if waits else _("The session has no ports.")
 
 
 def _with_reviews(session: LabletSession, lines: list[PortComparison], now: datetime) -> list[dict[str, Any]]:
@@ -119,7 +121,14 @@ def _with_reviews(session: LabletSession, lines: list[PortComparison], now: date
     rows = []
     for line in lines:
         review = reviews.get(line.item.fingerprint) if line.item else None
-        rows.append({"line": line, "review": review, "state": review.state_at(now) if review else None})
+        rows.append(
+            {
+                "line": line,
+                "kind_label": KIND_LABELS[line.kind],
+                "review": review,
+                "state": review.state_at(now) if review else None,
+            }
+        )
     return rows
 
 
@@ -148,16 +157,18 @@ def session_exclude(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         session_exclusion.exclude_session(
             session=session, **data, actor=actor_of(request), now=timezone.now()
         )
-        return FormResult(f"Session {session.short_id} excluded.", _definition(session))
+        text = _("Session %(name)s excluded.") % {"name": session.short_id}
+        return FormResult(text, _definition(session))
 
     page = FormPage(
-        title=f"Exclude session {session.short_id}?",
-        text=f"Its usage no longer counts for {session.definition}. You can include it again.",
+        title=_("Exclude session %(name)s?") % {"name": session.short_id},
+        text=_("Its usage no longer counts for %(definition)s. You can include it again.")
+        % {"definition": session.definition},
         form=ReasonForm,
-        submit="Exclude session",
+        submit=_("Exclude session"),
         save=save,
         back=_definition(session),
-        crumbs=[("Sessions", reverse("session_list")), (session.short_id, ""), ("Exclude", "")],
+        crumbs=[(_("Sessions"), reverse("session_list")), (session.short_id, ""), (_("Exclude"), "")],
     )
     return form_page(request, page)
 
@@ -171,16 +182,17 @@ def session_include(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         session_exclusion.include_session(
             session=session, **data, actor=actor_of(request), now=timezone.now()
         )
-        return FormResult(f"Session {session.short_id} included.", _definition(session))
+        text = _("Session %(name)s included.") % {"name": session.short_id}
+        return FormResult(text, _definition(session))
 
     page = FormPage(
-        title=f"Include session {session.short_id}?",
-        text=f"Its usage counts for {session.definition} again.",
+        title=_("Include session %(name)s?") % {"name": session.short_id},
+        text=_("Its usage counts for %(definition)s again.") % {"definition": session.definition},
         form=ReasonForm,
-        submit="Include session",
+        submit=_("Include session"),
         save=save,
         back=_definition(session),
-        crumbs=[("Sessions", reverse("session_list")), (session.short_id, ""), ("Include", "")],
+        crumbs=[(_("Sessions"), reverse("session_list")), (session.short_id, ""), (_("Include"), "")],
     )
     return form_page(request, page)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Count, F, Max, Min
+from django.utils.translation import gettext_lazy as _
 
 from observations.models import Presence, TargetKind
 from observations.selectors.discovery import HEARD_WITHIN
@@ -22,6 +23,14 @@ REMEMBERED = timedelta(days=1)
 SKEW_WARNED = timedelta(seconds=5)
 
 
+STATE_LABELS = {
+    "serving": _("Serving"),
+    "standing by": _("Standing by"),
+    "silent": _("Silent"),
+    "unserved": _("Unserved"),
+}
+
+
 @dataclass(frozen=True)
 class ControllerStatus:
     """A controller that has reported itself and not signed off."""
@@ -33,6 +42,10 @@ class ControllerStatus:
     pools: tuple[str, ...] = ()
     # How far its clock is ahead of LCM's, if that requires a warning.
     clock_skew: timedelta | None = None
+
+    @property
+    def state_label(self) -> str:
+        return str(STATE_LABELS[self.state])
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,10 @@ class PoolHeartbeats:
     silent: int = 0
     oldest: datetime | None = None
     newest: datetime | None = None
+
+    @property
+    def state_label(self) -> str:
+        return str(STATE_LABELS[self.state])
 
 
 def controller_statuses(served: Served, now: datetime) -> list[ControllerStatus]:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Case, F, Q, Value, When
+from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
@@ -44,7 +45,7 @@ def update_drift_reviews(
     # Locked in a fixed order: sessions of a definition are observed concurrently.
     rows = {row.fingerprint: row for row in mine.select_for_update().order_by("pk")}
     known = [(rows[key], item) for key, item in found.items() if key in rows]
-    new = [row.pk for row, _ in known if row.fingerprint not in seen_before]
+    new = [row.pk for row, _item in known if row.fingerprint not in seen_before]
     _renew_reviews(known, session, new=new, now=now)
     _open([item for key, item in found.items() if key not in rows], session, now)
     if is_whole:
@@ -84,7 +85,7 @@ def _renew_reviews(
     if not known:
         return
     resolved = When(state=ReviewState.RESOLVED, then=Value(ReviewState.OPEN.value))
-    DriftReview.objects.filter(pk__in=[row.pk for row, _ in known]).update(
+    DriftReview.objects.filter(pk__in=[row.pk for row, _item in known]).update(
         state=Case(resolved, default=F("state")),
         last_seen=now,
         last_session=session,
@@ -94,7 +95,7 @@ def _renew_reviews(
     others = [(row, item) for row, item in known if row.example != item.to_json()]
     for row, item in others:
         row.example = item.to_json()
-    DriftReview.objects.bulk_update([row for row, _ in others], ["example"], batch_size=500)
+    DriftReview.objects.bulk_update([row for row, _item in others], ["example"], batch_size=500)
 
 
 def _count_clean(rows: Sequence[DriftReview], session: LabletSession) -> None:
@@ -131,16 +132,16 @@ def acknowledge_drift(
     """Accept a deviation for a limited time; a port used by two sessions cannot be accepted."""
     until = until or now + DEFAULT_ACKNOWLEDGEMENT
     if not reason.strip():
-        raise InvalidInput({"reason": "Enter a reason; it is recorded with the acknowledgement."})
+        raise InvalidInput({"reason": _("Enter a reason; it is recorded with the acknowledgement.")})
     check_until(until, now=now)
     if review.kind == CONFLICT:
-        raise StateConflict("A port conflict cannot be acknowledged; change the port of one of the labs.")
+        raise StateConflict(_("A port conflict cannot be acknowledged; change the port of one of the labs."))
     with transaction.atomic():
         moved = DriftReview.objects.filter(pk=review.pk).exclude(state=ReviewState.RESOLVED)
         if not moved.update(
             state=ReviewState.ACKNOWLEDGED, acknowledged_until=until, reason=reason, actor=actor.label
         ):
-            raise StateConflict(f"{review} is already resolved.")
+            raise StateConflict(_("%(port)s is already resolved.") % {"port": review})
         log_change(
             review.definition,
             actor=actor,
@@ -157,7 +158,8 @@ def acknowledge_drift(
 def check_until(until: datetime, *, now: datetime) -> None:
     """Raise an error if a deviation cannot be accepted until this date."""
     if not now < until <= now + MAX_ACKNOWLEDGEMENT:
-        raise InvalidInput({"until": f"Must be in the future and within {MAX_ACKNOWLEDGEMENT.days} days."})
+        text = _("Must be in the future and within %(days)s days.") % {"days": MAX_ACKNOWLEDGEMENT.days}
+        raise InvalidInput({"until": text})
 
 
 def reopen_drift(*, review: DriftReview, reason: str, actor: Actor, now: datetime) -> DriftReview:
@@ -166,7 +168,7 @@ def reopen_drift(*, review: DriftReview, reason: str, actor: Actor, now: datetim
     with transaction.atomic():
         acknowledged = DriftReview.objects.filter(pk=review.pk, state=ReviewState.ACKNOWLEDGED)
         if not acknowledged.update(state=ReviewState.OPEN, acknowledged_until=None):
-            raise StateConflict(f"{review} is not acknowledged.")
+            raise StateConflict(_("%(port)s is not acknowledged.") % {"port": review})
         log_change(
             review.definition,
             actor=actor,

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet, UUIDField
+from django.utils.translation import gettext as _
 
 from lcm.cml.observation.model import ResourceObservation
 from lcm.db.prepared_statements import (
@@ -205,12 +206,15 @@ def _locked(session_id: UUID, scope: ControllerScope | None) -> LockedSession:
         *plan_queries(session_id),
     )
     if not sessions or (scope is not None and not _is_in(scope, sessions[0])):
-        raise NotFound("Session not found, or outside the scope of this token.")
+        raise NotFound(_("Session not found, or outside the scope of this token."))
     fresh: LabletSession = sessions[0]
     if fresh.status not in OBSERVABLE_STATUSES:
+        text = _(
+            "%(session)s is %(status)s; observations are accepted only while a session is running, "
+            "collecting or stopping."
+        )
         raise StateConflict(
-            f"{fresh} is {fresh.get_status_display().lower()}; observations are accepted only while a "
-            "session is running, collecting or stopping.",
+            text % {"session": fresh, "status": fresh.get_status_display().lower()},
             details={"status": fresh.status, "allowed": [status.value for status in OBSERVABLE_STATUSES]},
         )
     return LockedSession(fresh, rows[0] if rows else None, *others)

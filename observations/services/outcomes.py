@@ -210,7 +210,7 @@ def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: date
         definition,
         actor=SYSTEM,
         event="revision_outcome",
-        message=f"{definition}: {revision} {outcome.label.lower()}, {progress.text}",
+        message=f"{definition}: {revision} {outcome.value}, {progress.text}",
         before={"outcome": revision.outcome},
         after={"revision": revision.number, "outcome": outcome},
         now=now,

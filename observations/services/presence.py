@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
+from django.utils.translation import gettext as _
+
 from lcm.domain.access import ControllerScope
 from lcm.domain.errors import StateConflict
 from lcm.models import ApiToken
@@ -75,7 +77,8 @@ def _serve_the_same(one: ControllerScope, other: ControllerScope) -> bool:
 
 
 def _taken(name: str) -> StateConflict:
-    return StateConflict(
-        f"The name “{name}” belongs to the token of another controller. Give this controller another name, "
+    text = _(
+        "The name “%(name)s” belongs to the token of another controller. Give this controller another name, "
         "or revoke that token."
     )
+    return StateConflict(text % {"name": name})

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import StateConflict
@@ -23,10 +24,11 @@ def request_observation(*, session: LabletSession, actor: Actor, now: datetime) 
     with transaction.atomic():
         fresh = LabletSession.objects.select_for_update().get(pk=session.pk)
         if fresh.status != SessionStatus.RUNNING:
-            raise StateConflict(
-                f"{session} is {fresh.get_status_display().lower()}; only a running session can be observed.",
-                details={"status": fresh.status},
-            )
+            text = _("%(session)s is %(status)s; only a running session can be observed.") % {
+                "session": session,
+                "status": fresh.get_status_display().lower(),
+            }
+            raise StateConflict(text, details={"status": fresh.status})
         waiting = ObservationRequest.objects.filter(session=session, state=RequestState.OPEN).first()
         if waiting and waiting.state_at(now) == RequestState.OPEN:
             return waiting

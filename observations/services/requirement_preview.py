@@ -9,13 +9,15 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.core import signing
+from django.utils.translation import gettext as _
 
 from lcm.domain.errors import InvalidInput, StalePreview
 from lcm.models import LabletDefinition
 from observations.arithmetic.assessment import ResourceView
 from observations.arithmetic.impact import Packing, Risk, Saving, risk_of, saved
-from observations.arithmetic.measures import MEASURED, RULES, SOURCES, amount, hundredths, with_unit
+from observations.arithmetic.measures import MEASURED, SOURCES, amount, hundredths
 from observations.arithmetic.recommendation import BASES, Proposal, propose
+from observations.models.resource_labels import RESOURCE_LABELS, RESOURCE_UNITS, resource_amount
 from observations.selectors.evidence import (
     Evidence,
     ExceedingList,
@@ -99,7 +101,7 @@ def preview_change(
     """Return the effect of the choices on past sessions and on the fleet."""
     unknown = set(choices) - set(MEASURED)
     if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), "Unknown resource."))
+        raise InvalidInput(dict.fromkeys(sorted(unknown), _("Unknown resource.")))
     evidence = evidence or evidence_of(
         definition, now=now, sources={name: each.source for name, each in choices.items() if each.source}
     )
@@ -128,7 +130,7 @@ def check_token(*, token: str, preview: RequirementPreview) -> None:
     try:
         seen = signing.loads(token, salt=SALT)
     except signing.BadSignature as error:
-        raise StalePreview("Preview this change first; LCM applies only a previewed change.") from error
+        raise StalePreview(_("Preview this change first; LCM applies only a previewed change.")) from error
     now_shown = signing.loads(preview.token, salt=SALT)
     if seen == now_shown:
         return
@@ -138,33 +140,37 @@ def check_token(*, token: str, preview: RequirementPreview) -> None:
 
 def _differences(seen: dict[str, Any], fresh: dict[str, Any], preview: RequirementPreview) -> list[str]:
     if seen["definition"] != fresh["definition"]:
-        return ["This preview belongs to another definition."]
+        return [_("This preview belongs to another definition.")]
     revision = preview.definition.current_revision
     assert revision is not None
     changed = []
     if seen["revision"] != fresh["revision"]:
-        changed.append(
-            f"{revision.actor} applied revision {revision.number} after the preview; review it first."
-        )
+        text = _("%(actor)s applied revision %(number)s after the preview; review it first.")
+        changed.append(text % {"actor": revision.actor, "number": revision.number})
     if seen["choices"] != fresh["choices"]:
-        changed.append("The values differ from the preview; preview it again before applying.")
+        changed.append(_("The values differ from the preview; preview it again before applying."))
     for name, was in seen["numbers"].items():
         now_is = fresh["numbers"][name]
         if was != now_is and seen["choices"].get(name) == fresh["choices"].get(name):
             changed += _said(name, was, now_is)
-    return changed or ["The evidence has changed since the preview; preview it again."]
+    return changed or [_("The evidence has changed since the preview; preview it again.")]
 
 
 def _said(name: str, was: list[int], now_is: list[int]) -> list[str]:
-    words = ("the proposal", "the maximum", "the recommendation")
-    label = RULES[name].label
+    texts = (
+        _("%(resource)s: the proposal was %(old)s and is now %(new)s."),
+        _("%(resource)s: the maximum was %(old)s and is now %(new)s."),
+        _("%(resource)s: the recommendation was %(old)s and is now %(new)s."),
+    )
+    label = RESOURCE_LABELS[name]
     said = [
-        f"{label}: {word} was {with_unit(name, old)} and is now {with_unit(name, new)}."
-        for word, old, new in zip(words, was, now_is, strict=False)
+        text % {"resource": label, "old": resource_amount(name, old), "new": resource_amount(name, new)}
+        for text, old, new in zip(texts, was, now_is, strict=False)
         if old != new
     ]
     if was[3] != now_is[3]:
-        said.append(f"{label}: {now_is[3]} sessions now exceed the proposal, previously {was[3]}.")
+        text = _("%(resource)s: %(new)s sessions now exceed the proposal, previously %(old)s.")
+        said.append(text % {"resource": label, "old": was[3], "new": now_is[3]})
     return said
 
 
@@ -201,34 +207,44 @@ def _impact(
 
 
 def _proposal(view: ResourceView, choice: RequirementChoice, required: int) -> Proposal:
-    name, label = view.resource, RULES[view.resource].label
+    name, label = view.resource, RESOURCE_LABELS[view.resource]
     if choice.source and choice.source not in SOURCES:
-        allowed = ", ".join(SOURCES)
-        raise InvalidInput({name: f"{label}: “{choice.source}” is not a source; use one of {allowed}."})
+        text = _("%(resource)s: “%(source)s” is not a source; use one of %(allowed)s.")
+        shown = {"resource": label, "source": choice.source, "allowed": ", ".join(SOURCES)}
+        raise InvalidInput({name: text % shown})
     if choice.basis == KEEP:
         return Proposal(name, KEEP, required, "as it is")
     if choice.basis == CUSTOM:
         return Proposal(name, CUSTOM, _custom(name, choice.custom), "a custom number")
     if choice.basis not in BASES:
-        allowed = ", ".join((KEEP, *BASES, CUSTOM))
-        raise InvalidInput({name: f"{label}: “{choice.basis}” is not a basis; use one of {allowed}."})
+        text = _("%(resource)s: “%(basis)s” is not a basis; use one of %(allowed)s.")
+        shown = {"resource": label, "basis": choice.basis, "allowed": ", ".join((KEEP, *BASES, CUSTOM))}
+        raise InvalidInput({name: text % shown})
     if view.summary is None or (choice.basis == "latest" and view.summary.latest is None):
-        missing = f"No session has figures for {label}; “{choice.basis}” needs one. Enter a number instead."
-        raise InvalidInput({name: missing})
+        text = _("%(resource)s: no session has figures for %(basis)s. Keep the value or enter a number.")
+        raise InvalidInput({name: text % {"resource": label, "basis": choice.basis}})
     return propose(name, choice.basis, view.summary, view.source)
 
 
 def _custom(name: str, value: Decimal | None) -> int:
     if value is None:
-        raise InvalidInput({name: f"Enter a custom number for {RULES[name].label}."})
+        text = _("Enter a custom number for %(resource)s.")
+        raise InvalidInput({name: text % {"resource": RESOURCE_LABELS[name]}})
     try:
         units = hundredths(value) if value.is_finite() else -1
     except InvalidOperation:
         units = -1
     if not 0 < units <= MAX_CUSTOM * 100 or amount(units) != value:
-        rule = RULES[name]
-        limits = f"{rule.label} must be between 0.01 and {MAX_CUSTOM:,} {rule.unit}"
-        raise InvalidInput({name: f"{limits}, with at most two decimals; you entered {value}."})
+        text = _(
+            "%(resource)s must be between 0.01 and %(most)s %(unit)s, with at most two decimals; "
+            "you entered %(value)s."
+        ) % {
+            "resource": RESOURCE_LABELS[name],
+            "most": f"{MAX_CUSTOM:,}",
+            "unit": RESOURCE_UNITS[name],
+            "value": value,
+        }
+        raise InvalidInput({name: text})
     return units
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput
@@ -39,7 +40,7 @@ def apply_requirements(
 ) -> DefinitionRevision:
     """Apply the previewed requirements to new sessions. Running sessions keep theirs."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Enter a reason; it is recorded with the revision."})
+        raise InvalidInput({"reason": _("Enter a reason; it is recorded with the revision.")})
     with transaction.atomic():
         assessment = lock_assessment(definition)
         fresh = LabletDefinition.objects.select_related("current_revision").get(pk=definition.pk)
@@ -47,7 +48,11 @@ def apply_requirements(
         check_token(token=token, preview=preview)
         if not preview.changes:
             raise InvalidInput(
-                {"choices": "This change has no effect; choose a different value for at least one resource."}
+                {
+                    "choices": _(
+                        "This change has no effect; choose a different value for at least one resource."
+                    )
+                }
             )
         current = fresh.current_revision
         assert current is not None

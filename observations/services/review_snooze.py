@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
@@ -26,7 +27,8 @@ def snooze_review(
 ) -> DefinitionAssessment:
     """Hide a review until a date."""
     if not now < until <= now + LONGEST_SNOOZE:
-        raise InvalidInput({"until": f"Must be in the future and within {LONGEST_SNOOZE.days} days."})
+        text = _("Must be in the future and within %(days)s days.") % {"days": LONGEST_SNOOZE.days}
+        raise InvalidInput({"until": text})
     message = f"Review of {definition} snoozed until {until:%Y-%m-%d}"
     return _suspend_review(
         definition, "review_snoozed", message, reason, actor, now, snoozed_until=until, dismissed=None
@@ -53,12 +55,12 @@ def _suspend_review(
     **changes: Any,
 ) -> DefinitionAssessment:
     if not reason.strip():
-        raise InvalidInput({"reason": "Enter a reason; it is recorded in the change log."})
+        raise InvalidInput({"reason": _("Enter a reason; it is recorded in the change log.")})
     with transaction.atomic():
         assessment = lock_assessment(definition)
         regressed = has_regressed(definition)
         if not assessment.flags and not regressed:
-            raise StateConflict(f"{definition} needs no review.")
+            raise StateConflict(_("%(definition)s needs no review.") % {"definition": definition})
         if changes["dismissed"] is not None:
             changes["dismissed"] = _recommendation(assessment)
         changes |= {"regression_snoozed": regressed, "snooze_reason": reason, "snoozed_by": actor.label}

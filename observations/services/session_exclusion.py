@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
@@ -23,7 +24,7 @@ def exclude_session(
 ) -> SessionObservation:
     """Exclude the session and record the reason."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Enter a reason; it is shown with the evidence."})
+        raise InvalidInput({"reason": _("Enter a reason; it is shown with the evidence.")})
     return _update_excluded(session, excluded=True, reason=reason, actor=actor, now=now)
 
 
@@ -43,10 +44,10 @@ def _update_excluded(
         rows = SessionObservation.objects.select_related("definition__current_revision", "revision")
         row = rows.filter(session=session).first()
         if row is None:
-            raise StateConflict(f"{session} has not been observed.")
+            raise StateConflict(_("%(session)s has not been observed.") % {"session": session})
         if bool(row.excluded_reason) == excluded:
-            message = f"{session} is already excluded." if excluded else f"{session} is not excluded."
-            raise StateConflict(message)
+            text = _("%(session)s is already excluded.") if excluded else _("%(session)s is not excluded.")
+            raise StateConflict(text % {"session": session})
         before = sample_of(row)
         row.excluded_reason, row.excluded_by = (reason, actor.label) if excluded else ("", "")
         update_is_sample(row)

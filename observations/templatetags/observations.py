@@ -11,49 +11,63 @@ from uuid import UUID
 from django import template
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from lcm.templatetags.lcm import status
 from lcm.web.wording import NBSP, duration_text
-from observations.arithmetic.measures import CPU, RULES, text
+from observations.arithmetic.measures import CPU, text
 from observations.models import DefinitionAssessment, DriftReview, SessionObservation
+from observations.models.resource_labels import RESOURCE_LABELS, RESOURCE_UNITS, SOURCE_LABELS, core_unit
 from observations.pages import not_counted
+from observations.pages.review_texts import CONFIDENCE_LABELS
 
 register = template.Library()
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|cores?\b|core-hours\b|GB))")
-UNKNOWN = mark_safe('<span class="muted">unknown</span>')
+
+
+def _unknown() -> SafeString:
+    return format_html('<span class="muted">{}</span>', gettext("unknown"))
 
 
 @register.filter
 def units(value: int | None) -> str | SafeString:
     """Format hundredths as a number; unknown values are named as such, never zero."""
-    return UNKNOWN if value is None else text(value)
+    return _unknown() if value is None else text(value)
 
 
 @register.filter
 def core_units(value: int | None) -> str:
     """Return the unit after hundredths of a core; empty if the amount is unknown."""
-    if value is None:
-        return ""
-    return "core" if value == 100 else "cores"
+    return "" if value is None else core_unit(value)
 
 
 @register.filter
 def resource_label(name: str) -> str:
-    return RULES[name].label
+    return str(RESOURCE_LABELS[name])
 
 
 @register.filter
 def resource_unit(name: str) -> str:
-    return RULES[name].unit
+    return str(RESOURCE_UNITS[name])
+
+
+@register.filter
+def source_label(source: str) -> str:
+    return str(SOURCE_LABELS[source])
+
+
+@register.filter
+def confidence_label(level: str) -> str:
+    return str(CONFIDENCE_LABELS[level])
 
 
 @register.simple_tag
 def measure(value: int | None, resource: str) -> SafeString:
     """Format hundredths of a resource with its unit: `3.5 cores`, `1 core`, `2 GB`."""
     if value is None:
-        return UNKNOWN
-    unit = core_units(value) if resource == CPU else RULES[resource].unit
+        return _unknown()
+    unit = core_unit(value) if resource == CPU else RESOURCE_UNITS[resource]
     return format_html('{} <span class="sub">{}</span>', text(value), unit)
 
 
@@ -104,4 +118,4 @@ def answered_in(asked: Any) -> str:
 def drift_state(review: DriftReview) -> SafeString:
     """Return the current state; an expired acknowledgement counts as open."""
     state = review.state_at(timezone.now())
-    return status("warning" if state == "open" else state.value, state.label)
+    return status("warning" if state == "open" else state.value, str(state.label))

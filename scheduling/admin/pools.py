@@ -59,8 +59,8 @@ class PoolAdminForm(PoolModelForm):
             self.add_error(field if field in self.fields else None, texts)
 
 
-def _groups() -> Iterator[tuple[str, Any]]:
-    for title, names in GROUPS.items():
+def _groups() -> Iterator[tuple[Any, Any]]:
+    for title, names in GROUPS:
         yield title, {"fields": names}
 
 

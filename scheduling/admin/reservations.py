@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 
 from lcm.admin.actions import apply_to_each, confirm_with_form
 from lcm.admin.base import AuditedModelAdmin, actor_of
@@ -59,7 +60,7 @@ class ReservationAdmin(AuditedModelAdmin):
             request,
             queryset,
             save=save,
-            done=Plural("%(count)s reservation released.", "%(count)s reservations released."),
+            done=Plural(ngettext_lazy("%(count)s reservation released.", "%(count)s reservations released.")),
         )
 
     @admin.action(description="Cancel selected %(verbose_name_plural)s …", permissions=["change"])
@@ -75,5 +76,7 @@ class ReservationAdmin(AuditedModelAdmin):
             title="Cancel reservations",
             submit="Cancel these reservations",
             save=save,
-            done=Plural("%(count)s reservation cancelled.", "%(count)s reservations cancelled."),
+            done=Plural(
+                ngettext_lazy("%(count)s reservation cancelled.", "%(count)s reservations cancelled.")
+            ),
         )

@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.translation import ngettext_lazy
 
 from lcm.admin.actions import AT_ONCE, confirm_with_form
 from lcm.admin.base import AuditedModelAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
@@ -106,7 +107,7 @@ class SlotAdmin(AuditedModelAdmin):
             queryset,
             "Cordon slots",
             "Cordon these slots",
-            Plural("%(count)s slot cordoned.", "%(count)s slots cordoned."),
+            Plural(ngettext_lazy("%(count)s slot cordoned.", "%(count)s slots cordoned.")),
             services.cordon_slot,
             cordoned=True,
         )
@@ -118,7 +119,7 @@ class SlotAdmin(AuditedModelAdmin):
             queryset,
             "Uncordon slots",
             "Uncordon these slots",
-            Plural("%(count)s slot uncordoned.", "%(count)s slots uncordoned."),
+            Plural(ngettext_lazy("%(count)s slot uncordoned.", "%(count)s slots uncordoned.")),
             services.cordon_slot,
             cordoned=False,
         )
@@ -134,7 +135,7 @@ class SlotAdmin(AuditedModelAdmin):
             queryset,
             "Label slots",
             "Label these slots",
-            Plural("%(count)s slot labelled.", "%(count)s slots labelled."),
+            Plural(ngettext_lazy("%(count)s slot labelled.", "%(count)s slots labelled.")),
             services.label_slot,
             form_class=form,
         )
@@ -146,7 +147,7 @@ class SlotAdmin(AuditedModelAdmin):
             queryset,
             "Drain slots",
             "Drain these slots",
-            Plural("%(count)s slot draining.", "%(count)s slots draining."),
+            Plural(ngettext_lazy("%(count)s slot draining.", "%(count)s slots draining.")),
             services.drain_slot,
         )
 
@@ -157,7 +158,7 @@ class SlotAdmin(AuditedModelAdmin):
             queryset,
             "Retry slots",
             "Retry these slots",
-            Plural("%(count)s slot available again.", "%(count)s slots available again."),
+            Plural(ngettext_lazy("%(count)s slot available again.", "%(count)s slots available again.")),
             services.retry_slot,
         )
 
@@ -168,7 +169,7 @@ class SlotAdmin(AuditedModelAdmin):
             queryset,
             "Terminate slots",
             "Terminate these slots",
-            Plural("%(count)s slot terminating.", "%(count)s slots terminating."),
+            Plural(ngettext_lazy("%(count)s slot terminating.", "%(count)s slots terminating.")),
             services.terminate_slot,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from scheduling.api.serializers import ResourcesSerializer
@@ -84,7 +85,7 @@ class RequirementSerializer(serializers.Serializer[Any]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("definition" in attrs) == ("session" in attrs):
-            raise serializers.ValidationError("Specify a definition or a session.")
+            raise serializers.ValidationError(_("Specify a definition or a session."))
         return attrs
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
+from django.utils.translation import gettext as _
+
 NAMES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
 
 
@@ -29,9 +31,9 @@ class Resources:
         """Return the names of the resources that are insufficient."""
         pairs = {
             "CPU": (self.cpu_cores, room.cpu_cores),
-            "memory": (self.memory_gb, room.memory_gb),
-            "storage": (self.storage_gb, room.storage_gb),
-            "GPUs": (self.gpu, room.gpu),
+            _("memory"): (self.memory_gb, room.memory_gb),
+            _("storage"): (self.storage_gb, room.storage_gb),
+            _("GPUs"): (self.gpu, room.gpu),
         }
         return [name for name, (requested, free) in pairs.items() if requested > free]
 

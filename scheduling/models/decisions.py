@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from scheduling.models.pools import Pool
 from scheduling.models.reservations import Reservation
@@ -13,11 +14,11 @@ from scheduling.models.ticks import TickRun
 
 
 class DecisionOutcome(models.TextChoices):
-    PLACED = "placed", "Placed"
-    WAITING = "waiting", "Waiting"
-    HELD = "held", "Space is being cleared"
-    REFUSED = "refused", "Not yet"
-    IMPOSSIBLE = "impossible", "Impossible here"
+    PLACED = "placed", _("Placed")
+    WAITING = "waiting", _("Waiting")
+    HELD = "held", _("Space is being cleared")
+    REFUSED = "refused", _("Not yet")
+    IMPOSSIBLE = "impossible", _("Impossible here")
 
 
 class Explanation(models.Model):

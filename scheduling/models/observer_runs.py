@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from lcm.models import LabletSession
 from lcm.models.base import IdModel
 
 
 class RunKind(models.TextChoices):
-    OBSERVER = "observer", "Observer"
-    HANDLER = "handler", "Lifecycle handler"
+    OBSERVER = "observer", _("Observer")
+    HANDLER = "handler", _("Lifecycle handler")
 
 
 class ObserverRun(IdModel):
@@ -29,7 +30,7 @@ class ObserverRun(IdModel):
 
     class Meta:
         ordering = ["-started_at", "-id"]
-        verbose_name = "run"
+        verbose_name = _("run")
         constraints = [
             models.CheckConstraint(name="run_kind_known", condition=Q(kind__in=RunKind.values)),
         ]

@@ -8,15 +8,16 @@ from typing import Any
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
 
 from lcm.models.base import DatedModel
 from lcm.models.people import slug_name
 
 
 class SpotPolicy(models.TextChoices):
-    NEVER = "never", "On-demand only"
-    FALLBACK = "fallback", "Spot, on-demand fallback"
-    ONLY = "only", "Spot only"
+    NEVER = "never", _("On-demand only")
+    FALLBACK = "fallback", _("Spot, on-demand fallback")
+    ONLY = "only", _("Spot only")
 
 
 def _seconds(default: int) -> models.PositiveIntegerField[Any, Any]:
@@ -93,17 +94,19 @@ class Pool(DatedModel):
             models.CheckConstraint(
                 name="pool_min_within_max",
                 condition=Q(min_slots__lte=F("max_slots")),
-                violation_error_message="The minimum cannot exceed the maximum of slots.",
+                violation_error_message=_("The minimum cannot exceed the maximum of slots."),
             ),
             models.CheckConstraint(
                 name="pool_warm_within_max",
                 condition=Q(warm_slots__lte=F("max_slots")),
-                violation_error_message="Warm slots cannot exceed the maximum of slots.",
+                violation_error_message=_("Warm slots cannot exceed the maximum of slots."),
             ),
             models.CheckConstraint(
                 name="pool_ports_in_order",
                 condition=Q(first_port__gte=1024, last_port__lte=65_535, first_port__lte=F("last_port")),
-                violation_error_message="Ports must be between 1024 and 65535, and the first below the last.",
+                violation_error_message=_(
+                    "Ports must be between 1024 and 65535, and the first below the last."
+                ),
             ),
             models.CheckConstraint(
                 name="pool_leases_positive", condition=Q(max_leases__gte=1, max_slots__gte=1)
@@ -111,7 +114,7 @@ class Pool(DatedModel):
             models.CheckConstraint(
                 name="pool_capacity_in_range",
                 condition=Q(cpu_cores__gt=0, memory_gb__gt=0, storage_gb__gte=0, gpu__gte=0),
-                violation_error_message="A slot needs CPU and memory.",
+                violation_error_message=_("A slot needs CPU and memory."),
             ),
             models.CheckConstraint(
                 name="pool_spot_policy_known", condition=Q(spot_policy__in=SpotPolicy.values)

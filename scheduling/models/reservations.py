@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from lcm.models import LabletSession, Priority
 from lcm.models.base import IdModel
@@ -12,12 +13,12 @@ from scheduling.models.slots import Slot
 
 
 class Phase(models.TextChoices):
-    PENDING = "PENDING", "Pending"
-    READY = "READY", "Ready"
-    RELEASED = "RELEASED", "Released"
-    EXPIRED = "EXPIRED", "Expired"
-    CANCELLED = "CANCELLED", "Cancelled"
-    FAILED = "FAILED", "Failed"
+    PENDING = "PENDING", _("Pending")
+    READY = "READY", _("Ready")
+    RELEASED = "RELEASED", _("Released")
+    EXPIRED = "EXPIRED", _("Expired")
+    CANCELLED = "CANCELLED", _("Cancelled")
+    FAILED = "FAILED", _("Failed")
 
 
 ACTIVE_PHASES = (Phase.PENDING, Phase.READY)

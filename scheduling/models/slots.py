@@ -7,6 +7,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from lcm.models import ApiToken, LabletSession
 from lcm.models.base import DatedModel, IdModel
@@ -15,14 +16,14 @@ from scheduling.models.pools import Pool
 
 
 class SlotState(models.TextChoices):
-    EMPTY = "EMPTY", "Empty"
-    LAUNCHING = "LAUNCHING", "Launching"
-    BOOTING = "BOOTING", "Booting"
-    BINDING = "BINDING", "Binding"
-    READY = "READY", "Ready"
-    DRAINING = "DRAINING", "Draining"
-    TERMINATING = "TERMINATING", "Terminating"
-    ERROR = "ERROR", "Error"
+    EMPTY = "EMPTY", _("Empty")
+    LAUNCHING = "LAUNCHING", _("Launching")
+    BOOTING = "BOOTING", _("Booting")
+    BINDING = "BINDING", _("Binding")
+    READY = "READY", _("Ready")
+    DRAINING = "DRAINING", _("Draining")
+    TERMINATING = "TERMINATING", _("Terminating")
+    ERROR = "ERROR", _("Error")
 
 
 IN_FLIGHT = (SlotState.LAUNCHING, SlotState.BOOTING, SlotState.BINDING)
@@ -107,11 +108,11 @@ class Slot(DatedModel):
 
 
 class AttemptOutcome(models.TextChoices):
-    OPEN = "open", "Open"
-    LAUNCHED = "launched", "Launched"
-    REFUSED = "refused", "Refused"
-    FAILED = "failed", "Failed"
-    LOST = "lost", "Lost"
+    OPEN = "open", _("Open")
+    LAUNCHED = "launched", _("Launched")
+    REFUSED = "refused", _("Refused")
+    FAILED = "failed", _("Failed")
+    LOST = "lost", _("Lost")
 
 
 class LaunchAttempt(IdModel):
@@ -172,7 +173,7 @@ class PortAllocation(IdModel):
 
     class Meta:
         ordering = ["port"]
-        verbose_name = "port"
+        verbose_name = _("port")
         constraints = [
             models.UniqueConstraint(fields=["slot", "port"], name="port_once_on_slot"),
             models.CheckConstraint(name="port_in_range", condition=Q(port__gte=1, port__lte=65_535)),

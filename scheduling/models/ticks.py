@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from lcm.models.base import IdModel
 from scheduling.models.pools import Pool
@@ -32,7 +33,7 @@ class TickRun(IdModel):
 
     class Meta:
         ordering = ["-started_at", "-id"]
-        verbose_name = "tick"
+        verbose_name = _("tick")
         indexes = [
             models.Index(fields=["pool", "started_at"], name="tick_of_pool"),
             models.Index(fields=["started_at", "id"], name="tick_newest"),

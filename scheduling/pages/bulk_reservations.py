@@ -8,6 +8,8 @@ from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
+from django.utils.translation import gettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.actors import Actor
 from lcm.services.sessions import cancel_sessions
@@ -26,7 +28,8 @@ class BulkMoveForm(ReasonForm):
     """Choose a pool; the service decides whether it suits each session."""
 
     pool = forms.ChoiceField(
-        choices=lambda: [("", "Choose a pool"), *((name, name) for name in enabled_pools())]
+        label=_("Pool"),
+        choices=lambda: [("", gettext("Choose a pool")), *((name, name) for name in enabled_pools())],
     )
     field_order = ("pool", "reason")
 
@@ -58,18 +61,22 @@ MOVE_WAITING = BulkOperation(
     page=QUEUE,
     list_url="queue_list",
     texts=BulkTexts(
-        button=Plural("Move %(count)s waiting session", "Move %(count)s waiting sessions"),
+        button=Plural(ngettext_lazy("Move %(count)s waiting session", "Move %(count)s waiting sessions")),
         question=Plural(
-            "Move %(count)s waiting session to another pool?",
-            "Move %(count)s waiting sessions to another pool?",
+            ngettext_lazy(
+                "Move %(count)s waiting session to another pool?",
+                "Move %(count)s waiting sessions to another pool?",
+            )
         ),
-        result=Plural("%(count)s waiting session moved.", "%(count)s waiting sessions moved."),
-        effect="The sessions join the queue of the other pool and keep their age and priority.",
+        result=Plural(ngettext_lazy("%(count)s waiting session moved.", "%(count)s waiting sessions moved.")),
+        effect=_("The sessions join the queue of the other pool and keep their age and priority."),
         none_eligible=Plural(
-            "This reservation cannot be moved", "None of the %(count)s reservations can be moved"
+            ngettext_lazy(
+                "This reservation cannot be moved", "None of the %(count)s reservations can be moved"
+            )
         ),
-        some_eligible="%(count)s of %(selected)s reservations in the queue can be moved.",
-        ineligible="Reservations without a session are not moved.",
+        some_eligible=_("%(count)s of %(selected)s reservations in the queue can be moved."),
+        ineligible=_("Reservations without a session are not moved."),
     ),
     eligible_rows=lambda rows: rows.filter(session__isnull=False),
     filter_by_form=_elsewhere,
@@ -82,16 +89,23 @@ CANCEL_WAITING = BulkOperation(
     list_url="queue_list",
     texts=BulkTexts(
         button=Plural(
-            "Cancel %(count)s reservation in the queue", "Cancel %(count)s reservations in the queue"
+            ngettext_lazy(
+                "Cancel %(count)s reservation in the queue", "Cancel %(count)s reservations in the queue"
+            )
         ),
         question=Plural(
-            "Cancel %(count)s reservation in the queue?", "Cancel %(count)s reservations in the queue?"
+            ngettext_lazy(
+                "Cancel %(count)s reservation in the queue?", "Cancel %(count)s reservations in the queue?"
+            )
         ),
         result=Plural(
-            "%(count)s reservation in the queue cancelled.", "%(count)s reservations in the queue cancelled."
+            ngettext_lazy(
+                "%(count)s reservation in the queue cancelled.",
+                "%(count)s reservations in the queue cancelled.",
+            )
         ),
-        effect="The reservations leave the queue, and their sessions are cancelled.",
-        dismiss="Keep reservations",
+        effect=_("The reservations leave the queue, and their sessions are cancelled."),
+        dismiss=_("Keep reservations"),
     ),
     eligible_rows=lambda rows: rows,
     run=_cancel,
@@ -102,16 +116,18 @@ CANCEL_BARE = BulkOperation(
     page=RESERVATIONS,
     list_url="reservation_list",
     texts=BulkTexts(
-        button=Plural("Cancel %(count)s reservation", "Cancel %(count)s reservations"),
-        question=Plural("Cancel %(count)s reservation?", "Cancel %(count)s reservations?"),
-        result=Plural("%(count)s reservation cancelled.", "%(count)s reservations cancelled."),
-        effect="The holders lose their reserved capacity.",
+        button=Plural(ngettext_lazy("Cancel %(count)s reservation", "Cancel %(count)s reservations")),
+        question=Plural(ngettext_lazy("Cancel %(count)s reservation?", "Cancel %(count)s reservations?")),
+        result=Plural(ngettext_lazy("%(count)s reservation cancelled.", "%(count)s reservations cancelled.")),
+        effect=_("The holders lose their reserved capacity."),
         none_eligible=Plural(
-            "This reservation cannot be cancelled", "None of the %(count)s reservations can be cancelled"
+            ngettext_lazy(
+                "This reservation cannot be cancelled", "None of the %(count)s reservations can be cancelled"
+            )
         ),
-        some_eligible="%(count)s of %(selected)s reservations can be cancelled.",
-        ineligible="Reservations of sessions and ended reservations are skipped.",
-        dismiss="Keep reservations",
+        some_eligible=_("%(count)s of %(selected)s reservations can be cancelled."),
+        ineligible=_("Reservations of sessions and ended reservations are skipped."),
+        dismiss=_("Keep reservations"),
     ),
     eligible_rows=lambda rows: rows.filter(session=None, phase__in=ACTIVE_PHASES),
     run=for_each_row(_cancel_one),

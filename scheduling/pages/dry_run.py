@@ -12,6 +12,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from lcm.domain.errors import InvalidInput
@@ -38,7 +40,7 @@ MOVES_SHOWN = 100
 SLOTS_TO_CHOOSE = 500
 
 
-def _amount(label: str) -> forms.DecimalField:
+def _amount(label: Any) -> forms.DecimalField:
     return forms.DecimalField(label=label, min_value=0, max_digits=10, decimal_places=2, required=False)
 
 
@@ -46,28 +48,28 @@ class DryRunForm(PageForm):
     """Changes that the dry run assumes; the pool determines the slots and sessions."""
 
     drain = forms.MultipleChoiceField(
-        label="Drain these slots", required=False, widget=forms.SelectMultiple(attrs={"size": 6})
+        label=_("Drain these slots"), required=False, widget=forms.SelectMultiple(attrs={"size": 6})
     )
     add_slots = forms.IntegerField(
-        label="Add slots", min_value=0, max_value=MOST_NEW_SLOTS, required=False, initial=0
+        label=_("Add slots"), min_value=0, max_value=MOST_NEW_SLOTS, required=False, initial=0
     )
-    definition = forms.ChoiceField(label="Definition", required=False)
+    definition = forms.ChoiceField(label=_("Definition"), required=False)
     session = forms.CharField(
-        label="Or session",
+        label=_("Or session"),
         max_length=36,
         required=False,
-        help_text="The id of a waiting session, or the start of it. Empty amounts stay unchanged.",
+        help_text=_("The id of a waiting session, or the start of it. Empty amounts stay unchanged."),
     )
-    cpu_cores = _amount("CPU, cores")
-    memory_gb = _amount("Memory, GB")
-    storage_gb = _amount("Storage, GB")
-    gpu = _amount("GPUs")
+    cpu_cores = _amount(_("CPU, cores"))
+    memory_gb = _amount(_("Memory, GB"))
+    storage_gb = _amount(_("Storage, GB"))
+    gpu = _amount(_("GPUs"))
     scheduler = forms.CharField(
-        label="Another scheduler",
+        label=_("Another scheduler"),
         max_length=MAX_CHARACTERS,
         required=False,
         widget=forms.Textarea(attrs={"rows": 12, "class": "input mono", "spellcheck": "false"}),
-        help_text="Weights, arguments, plugins and actions. It is not saved.",
+        help_text=_("Weights, arguments, plugins and actions. It is not saved."),
     )
 
     def __init__(self, pool: Pool, *args: Any, **kwargs: Any) -> None:
@@ -81,15 +83,18 @@ class DryRunForm(PageForm):
         waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).values("session__definition")
         rows = LabletDefinition.objects.filter(pk__in=waiting).only("name", "version")
         self.pool = pool
-        self.fields["definition"].choices = [("", "none"), *((str(row.pk), str(row)) for row in rows)]  # type: ignore[attr-defined]
+        choices = [("", gettext("none")), *((str(row.pk), str(row)) for row in rows)]
+        self.fields["definition"].choices = choices  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         named = data.get("definition") or data.get("session")
         if not named and "session" not in self.errors and any(data.get(name) is not None for name in AMOUNTS):
-            raise forms.ValidationError("Choose a definition or a session, and enter at least one amount.")
+            raise forms.ValidationError(
+                gettext("Choose a definition or a session, and enter at least one amount.")
+            )
         if data.get("definition") and all(data.get(name) is None for name in AMOUNTS):
-            self.add_error("definition", "Enter at least one amount.")
+            self.add_error("definition", gettext("Enter at least one amount."))
         return data
 
     def clean_session(self) -> UUID | None:
@@ -100,9 +105,11 @@ class DryRunForm(PageForm):
         waiting = Reservation.objects.filter(by_id(text, "session"), pool=self.pool, phase=Phase.PENDING)
         found = list(waiting.values_list("session", flat=True)[:2])
         if not found:
-            raise forms.ValidationError(f"No session “{text}” is waiting in {self.pool}.")
+            problem = gettext("No session “%(text)s” is waiting in %(pool)s.")
+            raise forms.ValidationError(problem % {"text": text, "pool": self.pool})
         if len(found) > 1:
-            raise forms.ValidationError(f"More than one id begins with “{text}”: enter more characters.")
+            problem = gettext("More than one id begins with “%(text)s”: enter more characters.")
+            raise forms.ValidationError(problem % {"text": text})
         return found[0]
 
 
@@ -116,7 +123,7 @@ def dry_run(request: HttpRequest) -> HttpResponseBase:
         "pools": pools,
         "pool": pool,
         "limit": MAX_QUEUE,
-        "crumbs": [("Queue", reverse("queue_list")), ("Dry run", "")],
+        "crumbs": [(gettext("Queue"), reverse("queue_list")), (gettext("Dry run"), "")],
     }
     status = 200
     if pool is not None:
@@ -157,9 +164,9 @@ def _what_if(data: Mapping[str, Any], pool: Pool) -> DryRunInput:
 def _shown(found: DryRunResult) -> dict[str, Any]:
     """Return the lists of a dry run, each cut to the rows that the page shows."""
     lists = {
-        "Newly placed": found.newly_placed,
-        "No longer placed": found.no_longer_placed,
-        "Placed elsewhere": found.moved,
+        gettext("Newly placed"): found.newly_placed,
+        gettext("No longer placed"): found.no_longer_placed,
+        gettext("Placed elsewhere"): found.moved,
     }
     keys = [move.reservation for moves in lists.values() for move in moves[:MOVES_SHOWN]]
     rows = reservations().in_bulk(keys)

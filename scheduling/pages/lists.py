@@ -8,18 +8,20 @@ from typing import Any
 
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role
 from lcm.pages import lists
 from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
-from lcm.web.wording import Plural, count_text, duration_text
+from lcm.web.wording import Plural, duration_text
 from scheduling import filters
 from scheduling.models import Slot, SlotState
 from scheduling.pages.pool_board import fullest, resource_meters
 from scheduling.pages.supply import supply_of, supply_text
-from scheduling.pages.texts import ready_text
+from scheduling.pages.texts import booked_text, ready_text, waiting_text
 from scheduling.selectors.lead_time import is_advance_booking
-from scheduling.selectors.pools import pool_allocations, pools
+from scheduling.selectors.pools import HALTED_STATES, pool_allocations, pool_state_name, pools
 from scheduling.selectors.reservations import last_reservations, reservation_counts, reservations
 from scheduling.selectors.slots import slots
 
@@ -27,15 +29,18 @@ from scheduling.selectors.slots import slots
 def _pools_lead() -> str:
     rows = list(pools(timezone.now()))
     if not rows:
-        return "**No pools yet.** Sessions wait until there is a pool for their system."
+        return gettext("**No pools yet.** Sessions wait until there is a pool for their system.")
     waiting = sum(row.waiting for row in rows)
-    halted = sum(row.state in ("stopped", "backing off") for row in rows)
+    halted = sum(row.state in HALTED_STATES for row in rows)
     more = sum(max(row.max_slots - row.occupied, 0) for row in rows if row.state == "enabled")
     slots = ready_text(sum(row.ready for row in rows), more)
-    first = f"**{slots} · {waiting:,} waiting.**"
+    first = f"**{slots} · {waiting_text(waiting)}.**"
     if not halted:
         return first
-    return f"{first} **{count_text(halted, 'pool')} stopped or backing off.**"
+    text = ngettext(
+        "**%(count)s pool stopped or backing off.**", "**%(count)s pools stopped or backing off.**", halted
+    )
+    return f"{first} {text % {'count': f'{halted:,}'}}"
 
 
 def _slots_lead() -> str:
@@ -47,17 +52,21 @@ def _slots_lead() -> str:
         most=Sum("max_leases", filter=ready, default=0),
     )
     troubled, used = figures["troubled"], figures["leases"]
-    first = f"**{count_text(troubled, 'slot')} in error.**"
+    text = ngettext("**%(count)s slot in error.**", "**%(count)s slots in error.**", troubled)
+    first = text % {"count": f"{troubled:,}"}
     if not figures["ready"]:
         return first
-    leases = f"{used:,} of {count_text(figures['most'], 'lease')} in use"
+    leases = ngettext(
+        "%(used)s of %(count)s lease in use", "%(used)s of %(count)s leases in use", figures["most"]
+    ) % {"used": f"{used:,}", "count": f"{figures['most']:,}"}
     return f"{first} {ready_text(figures['ready'], 0)} · {leases}."
 
 
 def _reservations_lead() -> str:
     held, waiting, ahead = reservation_counts(timezone.now())
-    booked = f" · {ahead:,} booked" if ahead else ""
-    return f"**{held:,} placed · {waiting:,} waiting{booked}.** A reservation is a claim on capacity."
+    placed = ngettext("%(count)s placed", "%(count)s placed", held) % {"count": f"{held:,}"}
+    counts = [placed, waiting_text(waiting), *([booked_text(ahead)] if ahead else [])]
+    return f"**{' · '.join(counts)}.** {gettext('A reservation is a claim on capacity.')}"
 
 
 def _annotate_queue_entry(rows: Sequence[Any]) -> None:
@@ -92,8 +101,8 @@ def _annotate_slots(rows: Sequence[Any]) -> None:
         row.place = places.get(row.pk)
 
 
-_PLACE = Column("Slot", lambda row: row.place.slot.name if row.place else "")
-_HELD = Column("Slot", lambda row: row.place.slot.name if row.place and not row.place.released_at else "")
+_PLACE = Column(_("Slot"), lambda row: row.place.slot.name if row.place else "")
+_HELD = Column(_("Slot"), lambda row: row.place.slot.name if row.place and not row.place.released_at else "")
 SESSIONS = replace(
     lists.SESSIONS,
     columns=[*lists.SESSIONS.columns, _PLACE],
@@ -103,113 +112,113 @@ SESSIONS = replace(
 )
 
 _POOL_COLUMNS = [
-    Column("Pool", lambda row: row.name, sort="name"),
-    Column("State", lambda row: row.state.capitalize()),
-    Column("System", lambda row: row.system, sort="system"),
-    Column("Runtime", lambda row: row.runtime, sort="runtime"),
-    Column("Offerings", lambda row: row.supply),
-    Column("Ready slots", lambda row: row.ready, numeric=True),
-    Column("Leases", lambda row: row.leases, numeric=True, export_label="Leases used"),
-    Column("Use", _use, numeric=True, export_label="Fullest resource"),
-    Column("Waiting", lambda row: row.waiting, numeric=True),
-    Column("Oldest wait", _oldest_wait, numeric=True),
+    Column(_("Pool"), lambda row: row.name, sort="name"),
+    Column(_("State"), lambda row: pool_state_name(row.state)),
+    Column(_("System"), lambda row: row.system, sort="system"),
+    Column(_("Runtime"), lambda row: row.runtime, sort="runtime"),
+    Column(_("Offerings"), lambda row: row.supply),
+    Column(_("Ready slots"), lambda row: row.ready, numeric=True),
+    Column(_("Leases"), lambda row: row.leases, numeric=True, export_label=_("Leases used")),
+    Column(_("Use"), _use, numeric=True, export_label=_("Fullest resource")),
+    Column(_("Waiting"), lambda row: row.waiting, numeric=True),
+    Column(_("Oldest wait"), _oldest_wait, numeric=True),
 ]
 POOLS = ListPage(
-    title="Capacity",
+    title=_("Capacity"),
     export_name="pools",
-    counted=Plural("%(count)s pool", "%(count)s pools"),
-    search_label="Search pools",
-    no_match_title="No pool matches",
-    empty_title="No pools yet",
+    counted=Plural(ngettext_lazy("%(count)s pool", "%(count)s pools")),
+    search_label=_("Search pools"),
+    no_match_title=_("No pool matches"),
+    empty_title=_("No pools yet"),
     rows=lambda: pools(timezone.now()),
     filterset=filters.PoolFilter,
-    columns=[*_POOL_COLUMNS, Column("Min / warm / max", _sizes, sort="-max_slots", numeric=True)],
+    columns=[*_POOL_COLUMNS, Column(_("Min / warm / max"), _sizes, sort="-max_slots", numeric=True)],
     export_columns=[
         *_POOL_COLUMNS,
-        Column("Min", lambda row: row.min_slots),
-        Column("Warm", lambda row: row.warm_slots),
-        Column("Max", lambda row: row.max_slots),
+        Column(_("Min"), lambda row: row.min_slots),
+        Column(_("Warm"), lambda row: row.warm_slots),
+        Column(_("Max"), lambda row: row.max_slots),
     ],
     row_template="capacity/pool_row.html",
     enrich_rows=_annotate_allocation_and_supply,
     default_sort="name",
-    search_hint="Name, description, system, runtime",
+    search_hint=_("Name, description, system, runtime"),
     icon="server-stack",
-    empty_hint="A pool is a kind of worker with its number of slots, their capacity and their runtime.",
+    empty_hint=_("A pool is a kind of worker with its number of slots, their capacity and their runtime."),
     lead=_pools_lead,
     actions=[
-        PageAction("Slots", "slot_list", Role.VIEWER, "squares-2x2"),
-        PageAction("Reservations", "reservation_list", Role.VIEWER, "ticket"),
-        PageAction("New pool", "pool_create", Role.ADMIN, "plus", primary=True),
+        PageAction(_("Slots"), "slot_list", Role.VIEWER, "squares-2x2"),
+        PageAction(_("Reservations"), "reservation_list", Role.VIEWER, "ticket"),
+        PageAction(_("New pool"), "pool_create", Role.ADMIN, "plus", primary=True),
     ],
 )
 
 _SLOT_COLUMNS = [
-    Column("Slot", lambda row: row.name, sort="number"),
-    Column("State", lambda row: row.get_state_display(), sort="state"),
-    Column("Reason", lambda row: row.reason),
-    Column("Instance", lambda row: row.instance_id),
-    Column("Offering", lambda row: row.offering),
-    Column("Leases", lambda row: row.lease_count, sort="-lease_count", numeric=True),
-    Column("Since", lambda row: row.last_state_change, sort="-last_state_change", numeric=True),
+    Column(_("Slot"), lambda row: row.name, sort="number"),
+    Column(_("State"), lambda row: row.get_state_display(), sort="state"),
+    Column(_("Reason"), lambda row: row.reason),
+    Column(_("Instance"), lambda row: row.instance_id),
+    Column(_("Offering"), lambda row: row.offering),
+    Column(_("Leases"), lambda row: row.lease_count, sort="-lease_count", numeric=True),
+    Column(_("Since"), lambda row: row.last_state_change, sort="-last_state_change", numeric=True),
 ]
 SLOTS = ListPage(
-    title="Slots",
+    title=_("Slots"),
     export_name="slots",
-    counted=Plural("%(count)s slot", "%(count)s slots"),
-    search_label="Search slots",
-    no_match_title="No slot matches",
-    empty_title="No slots yet",
+    counted=Plural(ngettext_lazy("%(count)s slot", "%(count)s slots")),
+    search_label=_("Search slots"),
+    no_match_title=_("No slot matches"),
+    empty_title=_("No slots yet"),
     rows=slots,
     filterset=filters.SlotFilter,
     columns=_SLOT_COLUMNS,
     export_columns=[
         *_SLOT_COLUMNS,
-        Column("Cordoned", lambda row: row.cordoned),
-        Column("Spot", lambda row: row.is_spot),
-        Column("Interruption", lambda row: row.interruption_deadline),
+        Column(_("Cordoned"), lambda row: row.cordoned),
+        Column(_("Spot"), lambda row: row.is_spot),
+        Column(_("Interruption"), lambda row: row.interruption_deadline),
     ],
     row_template="capacity/slot_row.html",
     default_sort="-last_state_change",
-    search_hint="Slot, pool, instance, address",
+    search_hint=_("Slot, pool, instance, address"),
     icon="squares-2x2",
-    empty_hint="A pool creates slots when it launches its first workers.",
+    empty_hint=_("A pool creates slots when it launches its first workers."),
     lead=_slots_lead,
     bulk=[
-        BulkAction("Cordon…", "slot_bulk_cordon", Role.OPERATOR),
-        BulkAction("Uncordon…", "slot_bulk_uncordon", Role.OPERATOR),
-        BulkAction("Retry…", "slot_bulk_retry", Role.OPERATOR),
-        BulkAction("Drain…", "slot_bulk_drain", Role.OPERATOR, danger=True),
+        BulkAction(_("Cordon…"), "slot_bulk_cordon", Role.OPERATOR),
+        BulkAction(_("Uncordon…"), "slot_bulk_uncordon", Role.OPERATOR),
+        BulkAction(_("Retry…"), "slot_bulk_retry", Role.OPERATOR),
+        BulkAction(_("Drain…"), "slot_bulk_drain", Role.OPERATOR, danger=True),
     ],
 )
 
 RESERVATIONS = ListPage(
-    title="Reservations",
+    title=_("Reservations"),
     export_name="reservations",
-    counted=Plural("%(count)s reservation", "%(count)s reservations"),
-    search_label="Search reservations",
-    no_match_title="No reservation matches",
-    empty_title="No reservations yet",
+    counted=Plural(ngettext_lazy("%(count)s reservation", "%(count)s reservations")),
+    search_label=_("Search reservations"),
+    no_match_title=_("No reservation matches"),
+    empty_title=_("No reservations yet"),
     rows=reservations,
     filterset=filters.ReservationFilter,
     columns=[
-        Column("Reservation", lambda row: str(row.pk), export_label="Id"),
-        Column("Phase", lambda row: row.get_phase_display(), sort="phase"),
-        Column("For", lambda row: str(row.session_id or row.holder)),
-        Column("Pool", lambda row: row.pool.name),
-        Column("Slot", lambda row: row.slot.name if row.slot else ""),
-        Column("CPU", lambda row: row.cpu_cores, numeric=True, export_label="CPU cores"),
-        Column("Memory", lambda row: row.memory_gb, numeric=True, export_label="Memory GB"),
-        Column("Priority", lambda row: row.get_priority_display(), sort="-priority"),
-        Column("Ends", lambda row: row.expires_at, numeric=True, export_label="Expires"),
-        Column("Requested", lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column(_("Reservation"), lambda row: str(row.pk), export_label=_("Id")),
+        Column(_("Phase"), lambda row: row.get_phase_display(), sort="phase"),
+        Column(_("For"), lambda row: str(row.session_id or row.holder)),
+        Column(_("Pool"), lambda row: row.pool.name),
+        Column(_("Slot"), lambda row: row.slot.name if row.slot else ""),
+        Column("CPU", lambda row: row.cpu_cores, numeric=True, export_label=_("CPU cores")),
+        Column(_("Memory"), lambda row: row.memory_gb, numeric=True, export_label=_("Memory GB")),
+        Column(_("Priority"), lambda row: row.get_priority_display(), sort="-priority"),
+        Column(_("Ends"), lambda row: row.expires_at, numeric=True, export_label=_("Expires")),
+        Column(_("Requested"), lambda row: row.created_at, sort="-created_at", numeric=True),
     ],
     row_template="capacity/reservation_row.html",
     enrich_rows=_annotate_queue_entry,
     default_sort="-created_at",
-    search_hint="Id, session, holder",
+    search_hint=_("Id, session, holder"),
     icon="ticket",
-    empty_hint="Every session has a reservation. API clients can reserve capacity without a session.",
+    empty_hint=_("Every session has a reservation. API clients can reserve capacity without a session."),
     lead=_reservations_lead,
-    bulk=[BulkAction("Cancel…", "reservation_bulk_cancel", Role.OPERATOR, danger=True)],
+    bulk=[BulkAction(_("Cancel…"), "reservation_bulk_cancel", Role.OPERATOR, danger=True)],
 )

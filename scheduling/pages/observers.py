@@ -7,6 +7,8 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.errors import LcmError, NotFound
@@ -15,11 +17,12 @@ from lcm.web.access import is_local_address, role_required
 from lcm.web.form_page import FormResult, redirect_with_message
 from lcm.web.list_page import Column, ListPage, list_page
 from lcm.web.pagination import capped_counts
-from lcm.web.wording import Plural, count_text, duration_text
+from lcm.web.wording import Plural, duration_text
 from scheduling.coordination.coordinator import coordinator
 from scheduling.filters import RunFilter
 from scheduling.models import ObserverRun, RunKind
 from scheduling.selectors.observers import (
+    NEVER_RAN,
     ObserverStatus,
     has_failed,
     observer_status,
@@ -35,52 +38,57 @@ def _kept() -> str:
     counts = capped_counts({"all": rows, "failed": rows.filter(has_failed())})
     (count, more), (failed, more_failed) = counts["all"], counts["failed"]
     if not count:
-        return "No runs yet."
-    runs = f"More than {count:,} runs" if more else count_text(count, "run")
-    return f"{runs} · more than {failed:,} failed." if more_failed else f"{runs} · {failed:,} failed."
+        return gettext("No runs yet.")
+    runs = gettext("More than %(count)s runs") if more else ngettext("%(count)s run", "%(count)s runs", count)
+    failures = (
+        gettext("more than %(count)s failed")
+        if more_failed
+        else ngettext("%(count)s failed", "%(count)s failed", failed)
+    )
+    return f"{runs % {'count': f'{count:,}'}} · {failures % {'count': f'{failed:,}'}}."
 
 
 RUNS = ListPage(
-    title="Runs",
+    title=_("Runs"),
     export_name="runs",
-    counted=Plural("%(count)s run", "%(count)s runs"),
-    search_label="Search runs",
-    no_match_title="No run matches",
-    empty_title="No runs yet",
+    counted=Plural(ngettext_lazy("%(count)s run", "%(count)s runs")),
+    search_label=_("Search runs"),
+    no_match_title=_("No run matches"),
+    empty_title=_("No runs yet"),
     rows=ObserverRun.objects.all,
     filterset=RunFilter,
     columns=[
-        Column("Observer", lambda row: row.observer),
-        Column("Started", lambda row: row.started_at, sort="-started_at"),
+        Column(_("Observer"), lambda row: row.observer),
+        Column(_("Started"), lambda row: row.started_at, sort="-started_at"),
         Column(
-            "Duration",
+            _("Duration"),
             lambda row: row.duration_ms,
             sort="-duration_ms",
             numeric=True,
-            export_label="Duration ms",
+            export_label=_("Duration ms"),
         ),
-        Column("Done", lambda row: row.success_count, numeric=True),
-        Column("Stale", lambda row: row.stale_count, numeric=True),
-        Column("Skipped", lambda row: row.skipped_count, numeric=True),
-        Column("Failed", lambda row: row.failure_count, sort="-failure_count", numeric=True),
-        Column("Error", lambda row: row.error),
+        Column(_("Done"), lambda row: row.success_count, numeric=True),
+        Column(_("Stale"), lambda row: row.stale_count, numeric=True),
+        Column(_("Skipped"), lambda row: row.skipped_count, numeric=True),
+        Column(_("Failed"), lambda row: row.failure_count, sort="-failure_count", numeric=True),
+        Column(_("Error"), lambda row: row.error),
     ],
     row_template="observers/run_row.html",
     default_sort="-started_at",
-    search_hint="Observer, error",
+    search_hint=_("Observer, error"),
     icon="eye",
-    empty_hint="The beat starts each observer and handler at its interval.",
-    lead=lambda: f"**{_kept()}** Consecutive idle runs are merged into one.",
+    empty_hint=_("The beat starts each observer and handler at its interval."),
+    lead=lambda: f"**{_kept()}** {gettext('Consecutive idle runs are merged into one.')}",
 )
 
 
 RUNS_SHOWN = 20
 GROUPS = (
-    (RunKind.OBSERVER, "Observers", "Observers read and record. They change no state."),
+    (RunKind.OBSERVER, _("Observers"), _("Observers read and record. They change no state.")),
     (
         RunKind.HANDLER,
-        "Lifecycle handlers",
-        "Handlers move sessions that stay in a status for too long (stale).",
+        _("Lifecycle handlers"),
+        _("Handlers move sessions that stay in a status for too long (stale)."),
     ),
 )
 
@@ -88,7 +96,7 @@ GROUPS = (
 @require_GET
 @role_required(Role.VIEWER)
 def observer_list(request: HttpRequest) -> HttpResponseBase:
-    context = {**_live(), "crumbs": [("Observers", "")]}
+    context = {**_live(), "crumbs": [(gettext("Observers"), "")]}
     return render(request, "observers/list.html", context)
 
 
@@ -102,7 +110,9 @@ def observer_board(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def run_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, RUNS, crumbs=[("Observers", reverse("observer_list")), ("Runs", "")])
+    return list_page(
+        request, RUNS, crumbs=[(gettext("Observers"), reverse("observer_list")), (gettext("Runs"), "")]
+    )
 
 
 @require_GET
@@ -116,7 +126,7 @@ def observer_detail(request: HttpRequest, name: str) -> HttpResponseBase:
         "each": found,
         "sentence": _sentence_of(found),
         "runs": runs_of(name)[:RUNS_SHOWN],
-        "crumbs": [("Observers", reverse("observer_list")), (name, "")],
+        "crumbs": [(gettext("Observers"), reverse("observer_list")), (name, "")],
     }
     return render(request, "observers/detail.html", context)
 
@@ -135,19 +145,21 @@ def observer_run(request: HttpRequest, name: str) -> HttpResponseBase:
     except LcmError as error:
         messages.error(request, error.message)
         return redirect_with_message(request, FormResult("", back))
-    return redirect_with_message(
-        request, FormResult(f"{name} is enqueued and runs as soon as a worker is free.", back)
-    )
+    text = gettext("%(name)s is enqueued and runs as soon as a worker is free.") % {"name": name}
+    return redirect_with_message(request, FormResult(text, back))
 
 
 def _sentence_of(found: ObserverStatus) -> str:
     """Format the last run and the purpose of an observer."""
     if found.running:
-        first = "Running now."
+        first = gettext("Running now.")
     elif found.last is None:
-        first = "No runs yet."
+        first = gettext("No runs yet.")
     else:
-        first = f"Last run {duration_text(found.now - found.last.started_at)} ago, {found.state}."
+        first = gettext("Last run %(time)s ago, %(state)s.") % {
+            "time": duration_text(found.now - found.last.started_at),
+            "state": found.state_text.lower(),
+        }
     return f"**{first}** {found.text}"
 
 
@@ -167,12 +179,14 @@ def _live() -> dict[str, object]:
 def _sentence(rows: list[ObserverStatus]) -> str:
     """Format the number of healthy and failing observers."""
     failed = [row.name for row in rows if row.state == "failed"]
-    late = [row.name for row in rows if row.state in ("late", "never ran")]
+    late = [row.name for row in rows if row.state in ("late", NEVER_RAN)]
     if not failed and not late:
-        return f"**{len(rows)} healthy · 0 failing.**"
+        text = ngettext("**%(count)s healthy · 0 failing.**", "**%(count)s healthy · 0 failing.**", len(rows))
+        return text % {"count": len(rows)}
     parts = []
     if failed:
-        parts.append(f"**Failed in the last run: {', '.join(failed)}.**")
+        parts.append(gettext("**Failed in the last run: %(names)s.**") % {"names": ", ".join(failed)})
     if late:
-        parts.append(f"**Late: {', '.join(late)}.** Check that a worker is running.")
+        text = gettext("**Late: %(names)s.** Check that a worker is running.")
+        parts.append(text % {"names": ", ".join(late)})
     return " ".join(parts)

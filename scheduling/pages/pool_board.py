@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 from lcm.web.charts.bars import Share
 from lcm.web.wording import amount_text, duration_text
 from scheduling.capacity.resources import Resources, resources_of
@@ -94,7 +96,8 @@ def board_of(pool: Pool, *, now: datetime, occupied: int, page: int = 1, limit: 
     tiles = [slot_tile(slot, uses[slot.pk], now=now) for slot in slots]
     if len(tiles) < limit:
         places = empty_places(pool, start=max(start - occupied, 0), limit=limit - len(tiles))
-        tiles += [Tile(f"{pool.name}-{number:02}", SlotState.EMPTY, "Empty", pk) for number, pk in places]
+        empty = str(SlotState.EMPTY.label)
+        tiles += [Tile(f"{pool.name}-{number:02}", SlotState.EMPTY, empty, pk) for number, pk in places]
     return Board(tiles, page, start + 1, total, empty=total - occupied)
 
 
@@ -107,11 +110,12 @@ def states_of(by_state: Mapping[str, int]) -> list[Share]:
 
 def slot_tile(slot: Slot, use: SlotAllocation, *, now: datetime) -> Tile:
     title, text, left = _trouble(slot, now)
+    state = slot.get_state_display()
     mark = ("bad" if slot.state == SlotState.ERROR else "warn") if title else ""
     return Tile(
         name=slot.name,
         look="CORDONED" if slot.cordoned else slot.state,
-        word=f"{slot.get_state_display()}, cordoned" if slot.cordoned else slot.get_state_display(),
+        word=_("%(state)s, cordoned") % {"state": state} if slot.cordoned else state,
         pk=slot.pk,
         slot=slot,
         mark=mark,
@@ -131,16 +135,16 @@ def meters_of(slot: Slot, use: SlotAllocation) -> list[ResourceMeter]:
     return with_binding(
         [
             *resource_meters(use.taken, resources_of(slot)),
-            ResourceMeter("Ports", "", Decimal(use.ports), ports),
+            ResourceMeter(_("Ports"), "", Decimal(use.ports), ports),
         ]
     )
 
 
 def resource_meters(taken: Resources, room: Resources) -> list[ResourceMeter]:
     meters = [
-        ResourceMeter("CPU", "cores", taken.cpu_cores, room.cpu_cores),
-        ResourceMeter("Memory", "GB", taken.memory_gb, room.memory_gb),
-        ResourceMeter("Storage", "GB", taken.storage_gb, room.storage_gb),
+        ResourceMeter("CPU", _("cores"), taken.cpu_cores, room.cpu_cores),
+        ResourceMeter(_("Memory"), "GB", taken.memory_gb, room.memory_gb),
+        ResourceMeter(_("Storage"), "GB", taken.storage_gb, room.storage_gb),
         ResourceMeter("GPU", "", taken.gpu, room.gpu),
     ]
     return [meter for meter in meters if meter.most]
@@ -159,18 +163,18 @@ def _trouble(slot: Slot, now: datetime) -> tuple[str, str, str]:
     """Return the problem of a slot: a title, a sentence and a countdown; empty if there is none."""
     if slot.interruption_deadline:
         left = slot.interruption_deadline - now
-        gone = "Terminates in" if left > timedelta(0) else "The deadline has passed."
-        return "Interrupted by the provider.", gone, countdown(left) if left > timedelta(0) else ""
+        if left > timedelta(0):
+            return _("Interrupted by the provider."), _("Terminates in"), countdown(left)
+        return _("Interrupted by the provider."), _("The deadline has passed."), ""
     if slot.state == SlotState.ERROR:
         wait = slot.state_deadline - now if slot.state_deadline else timedelta(0)
-        again = f"Retries in {duration_text(wait)}" if wait > timedelta(0) else "Retries soon"
-        return f"{(slot.reason or 'Failed').rstrip('.')}.", again, ""
+        again = _("Retries soon")
+        if wait > timedelta(0):
+            again = _("Retries in %(time)s") % {"time": duration_text(wait)}
+        return f"{slot.reason.rstrip('.')}." if slot.reason else _("Failed."), again, ""
     if overdue(slot, now=now) and slot.state_deadline:
-        return (
-            f"Overdue by {duration_text(now - slot.state_deadline)}.",
-            "Ends at the next reconciliation",
-            "",
-        )
+        late = duration_text(now - slot.state_deadline)
+        return _("Overdue by %(time)s.") % {"time": late}, _("Ends at the next reconciliation"), ""
     return "", "", ""
 
 

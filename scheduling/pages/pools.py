@@ -11,6 +11,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods
 
 from lcm.domain.errors import InvalidInput
@@ -23,14 +25,13 @@ from lcm.web.charts.sparklines import sparkline
 from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import ReasonForm
 from lcm.web.list_page import list_page
-from lcm.web.wording import count_text
 from scheduling.models import OCCUPIED, Pool, SlotState
 from scheduling.pages.lists import POOLS
 from scheduling.pages.pool_board import board_of, resource_meters, states_of, with_binding
 from scheduling.pages.pool_forms import EDITED, NewPoolForm, PoolForm, SchedulerForm
 from scheduling.pages.schedulers import plugin_notices, scheduler_of
 from scheduling.pages.supply import settings_shown, supply_of
-from scheduling.pages.texts import counts_text, pool_notices, pool_sentence, waiting_noun
+from scheduling.pages.texts import counts_text, pool_notices, pool_sentence
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
 from scheduling.selectors.pools import figures_of, pools_with_state, ticks
 from scheduling.selectors.unknown_queues import unknown_queues, unknown_queues_text
@@ -49,7 +50,7 @@ def pool_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def pool_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     live = _live(request, pk)
-    crumbs = [("Capacity", reverse("pool_list")), (live["pool"].name, "")]
+    crumbs = [(_("Capacity"), reverse("pool_list")), (live["pool"].name, "")]
     return render(request, "capacity/pool.html", {**live, "crumbs": crumbs})
 
 
@@ -74,7 +75,6 @@ def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "meters": meters,
         "failed": figures.in_states([SlotState.ERROR]),
         "sentence": pool_sentence(pool, figures, now=now),
-        "waiting_noun": waiting_noun(figures),
         "notices": [*pool_notices(pool, supply, now=now), *plugin_notices(newest)],
         "states": share_bar(states_of(figures.by_state), of=pool.max_slots),
         "board": board_of(
@@ -86,7 +86,10 @@ def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "ticks": [(tick, counts_text(tick.counts)) for tick in newest],
         "spark": sparkline(
             [(number, tick.duration_ms) for number, tick in enumerate(reversed(newest))],
-            title=f"Duration of the last {count_text(len(newest), 'tick')}",
+            title=ngettext(
+                "Duration of the last %(count)s tick", "Duration of the last %(count)s ticks", len(newest)
+            )
+            % {"count": len(newest)},
         ),
         "scheduler": scheduler_of(pool, newest),
         "supply": supply,
@@ -109,16 +112,17 @@ def pool_create(request: HttpRequest) -> HttpResponseBase:
             pool = create_pool(**data, actor=actor_of(request))
         except InvalidInput as error:
             raise at_form_fields(error) from error
-        return FormResult(f"Pool {pool} created.", reverse("pool_detail", args=[pool.pk]))
+        text = _("Pool %(pool)s created.") % {"pool": pool}
+        return FormResult(text, reverse("pool_detail", args=[pool.pk]))
 
     page = FormPage(
-        title="New pool",
-        text="A pool is a kind of worker with its number of slots, their capacity and their runtime.",
+        title=_("New pool"),
+        text=_("A pool is a kind of worker with its number of slots, their capacity and their runtime."),
         form=NewPoolForm,
-        submit="Create pool",
+        submit=_("Create pool"),
         save=save,
         back=reverse("pool_list"),
-        crumbs=[("Capacity", reverse("pool_list")), ("New pool", "")],
+        crumbs=[(_("Capacity"), reverse("pool_list")), (_("New pool"), "")],
         template="capacity/pool_form.html",
     )
     return form_page(request, page)
@@ -135,17 +139,17 @@ def pool_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             update_pool(pool=get_object_or_404(Pool, pk=pk), actor=actor_of(request), **data)
         except InvalidInput as error:
             raise at_form_fields(error) from error
-        return FormResult(f"Pool {pool} saved.", home)
+        return FormResult(_("Pool %(pool)s saved.") % {"pool": pool}, home)
 
     page = FormPage(
-        title=f"Edit {pool}",
-        text="Saving ends a stop or back-off: the pool can launch at once. Running slots keep their size.",
+        title=_("Edit %(pool)s") % {"pool": pool},
+        text=_("Saving ends a stop or back-off: the pool can launch at once. Running slots keep their size."),
         form=PoolForm,
-        submit="Save pool",
+        submit=_("Save pool"),
         save=save,
         back=home,
         initial={name: getattr(pool, name) for name in EDITED},
-        crumbs=[("Capacity", reverse("pool_list")), (pool.name, home), ("Edit", "")],
+        crumbs=[(_("Capacity"), reverse("pool_list")), (pool.name, home), (_("Edit"), "")],
         template="capacity/pool_form.html",
     )
     return form_page(request, page)
@@ -162,22 +166,27 @@ def pool_scheduler(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         warning = unknown_queues_text(unknown_queues(saved.scheduler))
         if warning:
             messages.warning(request, warning)
-        return FormResult(f"Scheduler of {pool} saved. The next tick uses it.", home)
+        text = _("Scheduler of %(pool)s saved. The next tick uses it.") % {"pool": pool}
+        return FormResult(text, home)
 
     first = (
-        f"**{pool} has its own scheduler.**" if pool.scheduler else f"**{pool} uses the default scheduler.**"
+        _("**%(pool)s has its own scheduler.**")
+        if pool.scheduler
+        else _("**%(pool)s uses the default scheduler.**")
+    ) % {"pool": pool}
+    rest = _(
+        "The document lists the actions of a tick and its plugins in order. "
+        "An invalid document is rejected with the line number. An empty document restores the default."
     )
     page = FormPage(
-        title=f"Scheduler of {pool}",
-        text=f"{first} "
-        "The document lists the actions of a tick and its plugins in order. "
-        "An invalid document is rejected with the line number. An empty document restores the default.",
+        title=_("Scheduler of %(pool)s") % {"pool": pool},
+        text=f"{first} {rest}",
         form=SchedulerForm,
-        submit="Save scheduler",
+        submit=_("Save scheduler"),
         save=save,
         back=home,
         initial={"scheduler": pool.scheduler or DEFAULT_CONFIGURATION},
-        crumbs=[("Capacity", reverse("pool_list")), (pool.name, home), ("Scheduler", "")],
+        crumbs=[(_("Capacity"), reverse("pool_list")), (pool.name, home), (_("Scheduler"), "")],
         template="capacity/scheduler_form.html",
     )
     return form_page(request, page)
@@ -191,19 +200,23 @@ def pool_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         delete_pool(pool=pool, reason=data["reason"], actor=actor_of(request), now=timezone.now())
-        return FormResult(f"Pool {pool.name} deleted.", reverse("pool_list"))
+        return FormResult(_("Pool %(pool)s deleted.") % {"pool": pool.name}, reverse("pool_list"))
+
+    text = _(
+        "**Only an empty pool can be deleted**: no slot has a worker, and no session or reservation "
+        "uses it. Its ended reservations and scheduling decisions are deleted too. Sessions, usage and the "
+        "change log keep the name of the pool."
+    )
 
     page = FormPage(
-        title=f"Delete {pool}?",
-        text="**Only an empty pool can be deleted**: no slot has a worker, and no session or reservation "
-        "uses it. Its ended reservations and scheduling decisions are deleted too. Sessions, usage and the "
-        f"change log keep the name of the pool.{_definitions_that_name(pool)}",
+        title=_("Delete %(pool)s?") % {"pool": pool},
+        text=f"{text} {_definitions_that_name(pool)}".rstrip(),
         form=ReasonForm,
-        submit="Delete pool",
+        submit=_("Delete pool"),
         danger=True,
         save=save,
         back=home,
-        crumbs=[("Capacity", reverse("pool_list")), (pool.name, home), ("Delete", "")],
+        crumbs=[(_("Capacity"), reverse("pool_list")), (pool.name, home), (_("Delete"), "")],
     )
     return form_page(request, page)
 
@@ -212,9 +225,12 @@ def _definitions_that_name(pool: Pool) -> str:
     count = LabletDefinition.objects.filter(pool=pool.name).count()
     if not count:
         return ""
-    if count == 1:
-        return " 1 definition names this pool and must be edited before the next session."
-    return f" {count:,} definitions name this pool and must be edited before the next session."
+    text = ngettext(
+        "%(count)s definition names this pool and must be edited before the next session.",
+        "%(count)s definitions name this pool and must be edited before the next session.",
+        count,
+    )
+    return text % {"count": f"{count:,}"}
 
 
 def at_form_fields(error: InvalidInput) -> InvalidInput:

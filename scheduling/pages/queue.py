@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.errors import StateConflict
@@ -61,7 +62,7 @@ def queue_ticks(request: HttpRequest) -> HttpResponseBase:
         "legend": LEGEND,
         "now": timezone.now(),
         "of_all": True,
-        "crumbs": [*_queue(), ("Last ticks", "")],
+        "crumbs": [*_queue(), (_("Last ticks"), "")],
     }
     template = "queue/ticks.html#panel" if request.htmx else "queue/ticks.html"  # type: ignore[attr-defined]
     return render(request, template, context)
@@ -70,7 +71,7 @@ def queue_ticks(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def tick_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, TICKS, crumbs=[*_queue(), ("Ticks", "")])
+    return list_page(request, TICKS, crumbs=[*_queue(), (_("Ticks"), "")])
 
 
 @require_GET
@@ -87,7 +88,7 @@ def tick_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "plugins": plugins_of(tick),
         "rows": rows[:DECISIONS_SHOWN],
         "more": len(rows) > DECISIONS_SHOWN,
-        "crumbs": [*_queue(), ("Ticks", reverse("tick_list")), (f"{tick.pool.name}, {at}", "")],
+        "crumbs": [*_queue(), (_("Ticks"), reverse("tick_list")), (f"{tick.pool.name}, {at}", "")],
     }
     return render(request, "queue/tick.html", context)
 
@@ -95,7 +96,7 @@ def tick_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def decision_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, DECISIONS, crumbs=[*_queue(), ("Decisions", "")])
+    return list_page(request, DECISIONS, crumbs=[*_queue(), (_("Decisions"), "")])
 
 
 @require_GET
@@ -119,9 +120,9 @@ def session_wait_reasons(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "is_ahead": found is not None and is_advance_booking(found.reservation, now),
         "now": now,
         "crumbs": [
-            ("Sessions", reverse("session_list")),
+            (_("Sessions"), reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[pk])),
-            ("Wait reasons", ""),
+            (_("Wait reasons"), ""),
         ],
     }
     template = "queue/wait_reasons.html#panel" if request.htmx else "queue/wait_reasons.html"  # type: ignore[attr-defined]
@@ -137,4 +138,4 @@ def _with_names() -> QuerySet[LabletSession]:
 
 def _queue() -> list[tuple[str, str]]:
     """Return the first breadcrumb of queue pages."""
-    return [("Queue", reverse("queue_list"))]
+    return [(_("Queue"), reverse("queue_list"))]

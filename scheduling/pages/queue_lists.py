@@ -6,13 +6,15 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role
-from lcm.templatetags.lcm import humanize_name
 from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
-from lcm.web.wording import Plural, count_text
+from lcm.web.wording import Plural
 from scheduling import filters
-from scheduling.pages.ticks import annotate_ticks
+from scheduling.pages.texts import booked_text, waiting_text
+from scheduling.pages.ticks import annotate_ticks, step_name
 from scheduling.selectors import queue
 from scheduling.selectors.pools import tick_summary, ticks
 
@@ -23,30 +25,54 @@ LATELY = timedelta(hours=1)
 def _queue_lead() -> str:
     counts = queue.waiting_by_pool(timezone.now())
     total, ahead = (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0)
-    booked = f" {ahead:,} booked." if ahead else ""
+    booked = f"{booked_text(ahead)}." if ahead else ""
     if not total:
-        rest = booked or " The next tick of its pool places a new session."
-        return f"**0 waiting.**{rest}"
-    listed = ", ".join(f"{count:,} in {pool}" for pool, (count, _) in sorted(counts.items()) if count)
-    return f"**{total:,} waiting:** {listed}.{booked}"
+        rest = booked or gettext("The next tick of its pool places a new session.")
+        return f"**{waiting_text(0)}.** {rest}"
+    listed = [
+        gettext("%(count)s in %(pool)s") % {"count": f"{waiting:,}", "pool": pool}
+        for pool, (waiting, _ahead) in sorted(counts.items())
+        if waiting
+    ]
+    lead = ngettext("**%(count)s waiting:** %(pools)s.", "**%(count)s waiting:** %(pools)s.", total)
+    return f"{lead % {'count': f'{total:,}', 'pools': ', '.join(listed)}} {booked}".rstrip()
 
 
 def _ticks_lead() -> str:
     failed, slowest = tick_summary(timezone.now() - LATELY)
-    rest = "A tick places sessions, launches slots and drains idle ones. Consecutive idle ticks are merged."
+    rest = gettext(
+        "A tick places sessions, launches slots and drains idle ones. Consecutive idle ticks are merged."
+    )
     if slowest is None:
-        return f"**No tick has run in the last hour.** {rest}"
-    ticks = f"{count_text(failed, 'tick')} failed" if failed else "No tick failed"
-    return f"**{ticks} in the last hour; slowest: {slowest:,} ms.** {rest}"
+        return f"{gettext('**No tick has run in the last hour.**')} {rest}"
+    values = {"count": f"{failed:,}", "slowest": f"{slowest:,}"}
+    if not failed:
+        first = gettext("**No tick failed in the last hour; slowest: %(slowest)s ms.**")
+    else:
+        first = ngettext(
+            "**%(count)s tick failed in the last hour; slowest: %(slowest)s ms.**",
+            "**%(count)s ticks failed in the last hour; slowest: %(slowest)s ms.**",
+            failed,
+        )
+    return f"{first % values} {rest}"
 
 
 def _decisions_lead() -> str:
     placed, unplaced, more = queue.decided_since(timezone.now() - LATELY)
-    rest = "One row per new outcome."
+    rest = gettext("One row per new outcome.")
     if not placed + unplaced:
-        return f"**No decisions in the last hour.** {rest}"
-    counted = f" (newest {placed + unplaced:,} decisions)" if more else ""
-    return f"**Last hour: {placed:,} placed, {unplaced:,} not placed{counted}.** {rest}"
+        return f"{gettext('**No decisions in the last hour.**')} {rest}"
+    first = gettext("**Last hour: %(placed)s placed, %(unplaced)s not placed.**")
+    if more:
+        first = gettext(
+            "**Last hour: %(placed)s placed, %(unplaced)s not placed (newest %(count)s decisions).**"
+        )
+    values = {
+        "placed": f"{placed:,}",
+        "unplaced": f"{unplaced:,}",
+        "count": f"{placed + unplaced:,}",
+    }
+    return f"{first % values} {rest}"
 
 
 def factors_text(row: Any) -> str:
@@ -58,48 +84,50 @@ def factors_text(row: Any) -> str:
 
 def reason_of(row: Any) -> str:
     if row.decision is None:
-        return "Not evaluated by a tick yet."
+        return gettext("Not evaluated by a tick yet.")
     return str(row.decision.why) if row.decision.why else row.decision.get_outcome_display()
 
 
 QUEUE = ListPage(
-    title="Queue",
+    title=_("Queue"),
     export_name="reservations-in-the-queue",
-    counted=Plural("%(count)s reservation in the queue", "%(count)s reservations in the queue"),
-    search_label="Search reservations in the queue",
-    no_match_title="No reservation in the queue matches",
-    empty_title="No sessions are waiting",
+    counted=Plural(
+        ngettext_lazy("%(count)s reservation in the queue", "%(count)s reservations in the queue")
+    ),
+    search_label=_("Search reservations in the queue"),
+    no_match_title=_("No reservation in the queue matches"),
+    empty_title=_("No sessions are waiting"),
     rows=queue.waiting,
     filterset=filters.QueueFilter,
     columns=[
-        Column("#", lambda row: row.position, numeric=True, export_label="Position"),
-        Column("For", lambda row: str(row.session_id or row.holder)),
-        Column("Owner", lambda row: row.session.owner.username if row.session else ""),
-        Column("Pool", lambda row: row.pool.name),
-        Column("Priority", lambda row: row.get_priority_display()),
+        Column("#", lambda row: row.position, numeric=True, export_label=_("Position")),
+        Column(_("For"), lambda row: str(row.session_id or row.holder)),
+        Column(_("Owner"), lambda row: row.session.owner.username if row.session else ""),
+        Column(_("Pool"), lambda row: row.pool.name),
+        Column(_("Priority"), lambda row: row.get_priority_display()),
         Column(
-            "Factor: domain · project · user",
+            _("Factor: domain · project · user"),
             factors_text,
             numeric=True,
-            export_label="Factor domain project user",
+            export_label=_("Factor domain project user"),
         ),
-        Column("Last decision", reason_of),
-        Column("Waiting", lambda row: row.waits_from, numeric=True, export_label="Since"),
+        Column(_("Last decision"), reason_of),
+        Column(_("Waiting"), lambda row: row.waits_from, numeric=True, export_label=_("Since")),
     ],
     row_template="queue/row.html",
     default_sort="created_at",
-    search_hint="Session, definition, owner, project",
+    search_hint=_("Session, definition, owner, project"),
     icon="queue-list",
-    empty_hint="New sessions appear here until a slot is assigned.",
+    empty_hint=_("New sessions appear here until a slot is assigned."),
     lead=_queue_lead,
     actions=[
-        PageAction("Ticks", "tick_list", Role.VIEWER, "clock"),
-        PageAction("Decisions", "decision_list", Role.VIEWER, "scale"),
-        PageAction("Dry run", "dry_run", Role.OPERATOR, "beaker", primary=True),
+        PageAction(_("Ticks"), "tick_list", Role.VIEWER, "clock"),
+        PageAction(_("Decisions"), "decision_list", Role.VIEWER, "scale"),
+        PageAction(_("Dry run"), "dry_run", Role.OPERATOR, "beaker", primary=True),
     ],
     bulk=[
-        BulkAction("Move…", "queue_bulk_move", Role.OPERATOR),
-        BulkAction("Cancel…", "queue_bulk_cancel", Role.OPERATOR, danger=True),
+        BulkAction(_("Move…"), "queue_bulk_move", Role.OPERATOR),
+        BulkAction(_("Cancel…"), "queue_bulk_cancel", Role.OPERATOR, danger=True),
     ],
     ordered_keys=queue.in_scheduler_order,
     enrich_rows=lambda rows: queue.annotate_waiting(rows, now=timezone.now()),
@@ -108,63 +136,63 @@ QUEUE = ListPage(
 )
 
 TICKS = ListPage(
-    title="Ticks",
+    title=_("Ticks"),
     export_name="ticks",
-    counted=Plural("%(count)s tick", "%(count)s ticks"),
-    search_label="Search ticks",
-    no_match_title="No tick matches",
-    empty_title="No ticks yet",
+    counted=Plural(ngettext_lazy("%(count)s tick", "%(count)s ticks")),
+    search_label=_("Search ticks"),
+    no_match_title=_("No tick matches"),
+    empty_title=_("No ticks yet"),
     rows=ticks,
     filterset=filters.TickFilter,
     columns=[
-        Column("Started", lambda row: row.started_at, sort="-started_at"),
-        Column("Pool", lambda row: row.pool.name),
-        Column("Result", lambda row: row.did),
+        Column(_("Started"), lambda row: row.started_at, sort="-started_at"),
+        Column(_("Pool"), lambda row: row.pool.name),
+        Column(_("Result"), lambda row: row.did),
         Column(
-            "Errors",
-            lambda row: "; ".join(f"{humanize_name(step)}: {text}" for step, text in row.errors.items()),
+            _("Errors"),
+            lambda row: "; ".join(f"{step_name(step)}: {text}" for step, text in row.errors.items()),
         ),
-        Column("Steps", lambda row: row.step_ms),
+        Column(_("Steps"), lambda row: row.step_ms),
         Column(
-            "Duration",
+            _("Duration"),
             lambda row: row.duration_ms,
             sort="-duration_ms",
             numeric=True,
-            export_label="Duration ms",
+            export_label=_("Duration ms"),
         ),
     ],
     row_template="queue/tick_row.html",
     enrich_rows=annotate_ticks,
     default_sort="-started_at",
-    search_hint="Pool",
+    search_hint=_("Pool"),
     icon="clock",
-    empty_hint="The beat starts a tick for each pool every few seconds.",
+    empty_hint=_("The beat starts a tick for each pool every few seconds."),
     lead=_ticks_lead,
 )
 
 DECISIONS = ListPage(
-    title="Decisions",
+    title=_("Decisions"),
     export_name="decisions",
-    counted=Plural("%(count)s decision", "%(count)s decisions"),
-    search_label="Search decisions",
-    no_match_title="No decision matches",
-    empty_title="No decisions yet",
+    counted=Plural(ngettext_lazy("%(count)s decision", "%(count)s decisions")),
+    search_label=_("Search decisions"),
+    no_match_title=_("No decision matches"),
+    empty_title=_("No decisions yet"),
     rows=queue.decisions,
     filterset=filters.DecisionFilter,
     columns=[
-        Column("For", lambda row: str(row.reservation.session_id or row.reservation.holder)),
-        Column("Pool", lambda row: row.pool.name),
-        Column("Outcome", lambda row: row.get_outcome_display()),
-        Column("Slot", lambda row: row.slot.name if row.slot else ""),
-        Column("Reason", lambda row: row.why.message if row.why else ""),
-        Column("Scores", lambda row: row.scores),
-        Column("Position", lambda row: row.position, numeric=True),
-        Column("At", lambda row: row.at, sort="-at", numeric=True),
+        Column(_("For"), lambda row: str(row.reservation.session_id or row.reservation.holder)),
+        Column(_("Pool"), lambda row: row.pool.name),
+        Column(_("Outcome"), lambda row: row.get_outcome_display()),
+        Column(_("Slot"), lambda row: row.slot.name if row.slot else ""),
+        Column(_("Reason"), lambda row: row.why.message if row.why else ""),
+        Column(_("Scores"), lambda row: row.scores),
+        Column(_("Position"), lambda row: row.position, numeric=True),
+        Column(_("At"), lambda row: row.at, sort="-at", numeric=True),
     ],
     row_template="queue/decision_row.html",
     default_sort="-at",
-    search_hint="Session, reservation, holder",
+    search_hint=_("Session, reservation, holder"),
     icon="scale",
-    empty_hint="A tick records a decision when the outcome of a reservation changes.",
+    empty_hint=_("A tick records a decision when the outcome of a reservation changes."),
     lead=_decisions_lead,
 )

@@ -11,6 +11,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from lcm.domain.roles import Role
@@ -40,7 +42,7 @@ DECISIONS_SHOWN = 50
 @require_GET
 @role_required(Role.VIEWER)
 def reservation_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, RESERVATIONS, crumbs=[*_capacity(), ("Reservations", "")])
+    return list_page(request, RESERVATIONS, crumbs=[*_capacity(), (gettext("Reservations"), "")])
 
 
 @require_GET
@@ -73,17 +75,21 @@ def reservation_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         cancel_reservation(
             reservation=reservation, reason=data["reason"], actor=actor_of(request), now=timezone.now()
         )
-        return FormResult(f"Reservation {reservation.short_id} cancelled.", back)
+        return FormResult(gettext("Reservation %(id)s cancelled.") % {"id": reservation.short_id}, back)
 
+    values = {"holder": reservation.holder, "pool": reservation.pool}
+    text = gettext("%(holder)s loses its reserved capacity in %(pool)s.") % values
+    if not reservation.holder:
+        text = gettext("Its session loses its reserved capacity in %(pool)s.") % values
     page = FormPage(
-        title=f"Cancel reservation {reservation.short_id}?",
-        text=f"{reservation.holder or 'Its session'} loses its reserved capacity in {reservation.pool}.",
+        title=gettext("Cancel reservation %(id)s?") % {"id": reservation.short_id},
+        text=text,
         form=ReasonForm,
-        submit="Cancel reservation",
+        submit=gettext("Cancel reservation"),
         danger=True,
         save=save,
         back=back,
-        crumbs=[*_reservations(), (reservation.short_id, ""), ("Cancel", "")],
+        crumbs=[*_reservations(), (reservation.short_id, ""), (gettext("Cancel"), "")],
     )
     return form_page(request, page)
 
@@ -116,9 +122,9 @@ def session_capacity(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "claims": claims,
         "parts": [part for parts in parts_of(claims).values() for part in parts],
         "crumbs": [
-            ("Sessions", reverse("session_list")),
+            (gettext("Sessions"), reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[pk])),
-            ("Capacity", ""),
+            (gettext("Capacity"), ""),
         ],
     }
     template = "capacity/session.html#panel" if request.htmx else "capacity/session.html"  # type: ignore[attr-defined]
@@ -126,17 +132,17 @@ def session_capacity(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 
 def _capacity() -> list[tuple[str, str]]:
-    return [("Capacity", reverse("pool_list"))]
+    return [(gettext("Capacity"), reverse("pool_list"))]
 
 
 def _reservations() -> list[tuple[str, str]]:
-    return [*_capacity(), ("Reservations", reverse("reservation_list"))]
+    return [*_capacity(), (gettext("Reservations"), reverse("reservation_list"))]
 
 
 class SessionPoolForm(ReasonForm):
     """Choose a pool; the service decides whether it suits the session."""
 
-    pool = forms.CharField(max_length=63, widget=forms.Select)
+    pool = forms.CharField(label=_("Pool"), max_length=63, widget=forms.Select)
     field_order = ("pool", "reason")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -153,18 +159,24 @@ def session_pool(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         move_to_pool(session=session, **data, actor=actor_of(request), now=timezone.now())
-        return FormResult(f"Session {session.short_id} moved to {session.pool}.", here)
+        moved = gettext("Session %(session)s moved to %(pool)s.")
+        return FormResult(moved % {"session": session.short_id, "pool": session.pool}, here)
 
-    text = f"The session is waiting in {session.pool}. It keeps its age and priority."
-    none = f"No other pool for {session.definition.system} is enabled."
+    text = gettext("The session is waiting in %(pool)s. It keeps its age and priority.")
+    if not pools:
+        text = gettext("No other pool for %(system)s is enabled.")
     page = FormPage(
-        title=f"Move session {session.short_id} to another pool",
-        text=text if pools else none,
+        title=gettext("Move session %(session)s to another pool") % {"session": session.short_id},
+        text=text % {"pool": session.pool, "system": session.definition.system},
         form=SessionPoolForm,
-        submit="Move session",
+        submit=gettext("Move session"),
         save=save,
         back=here,
         initial={"pools": pools},
-        crumbs=[("Sessions", reverse("session_list")), (session.short_id, here), ("Move", "")],
+        crumbs=[
+            (gettext("Sessions"), reverse("session_list")),
+            (session.short_id, here),
+            (gettext("Move"), ""),
+        ],
     )
     return form_page(request, page)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from scheduling.models import Pool, TickRun
 from scheduling.pages.texts import PoolNotice
 from scheduling.placement.framework.configuration import (
@@ -82,12 +84,11 @@ def plugin_notices(ticks: Sequence[TickRun]) -> Iterator[PoolNotice]:
     tick = _last_with_plugins(ticks)
     for name, found in tick.plugins.items() if tick else ():
         if "error" in found:
-            text = f"{found['error']}. Cycles continue without it."
-            yield PoolNotice("bad", "oct", f"The plugin {name} failed.", text)
+            text = _("%(error)s. Cycles continue without it.") % {"error": found["error"]}
+            yield PoolNotice("bad", "oct", _("The plugin %(name)s failed.") % {"name": name}, text)
         if "warning" in found:
-            yield PoolNotice(
-                "warn", "tri", f"The plugin {name} returned an invalid score.", found["warning"].capitalize()
-            )
+            title = _("The plugin %(name)s returned an invalid score.") % {"name": name}
+            yield PoolNotice("warn", "tri", title, found["warning"].capitalize())
 
 
 def _plugin_text(kind: type[Plugin]) -> str:
@@ -102,8 +103,8 @@ def _default(argument: Field[Any]) -> str:
     elif argument.default_factory is not MISSING:
         value = argument.default_factory()
     else:
-        return "required"
-    return "none" if value in (None, "", (), {}) else json.dumps(value, default=str)
+        return _("required")
+    return _("none") if value in (None, "", (), {}) else json.dumps(value, default=str)
 
 
 def _last_with_plugins(ticks: Sequence[TickRun]) -> TickRun | None:

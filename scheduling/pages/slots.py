@@ -12,6 +12,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from lcm.domain.roles import Role
@@ -48,7 +50,7 @@ MOST_PORTS = 600
 @require_GET
 @role_required(Role.VIEWER)
 def slot_list(request: HttpRequest) -> HttpResponseBase:
-    crumbs = [("Capacity", reverse("pool_list")), ("Slots", "")]
+    crumbs = [(gettext("Capacity"), reverse("pool_list")), (gettext("Slots"), "")]
     return list_page(request, SLOTS, crumbs=crumbs)
 
 
@@ -83,18 +85,30 @@ def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @role_required(Role.OPERATOR)
 def slot_cordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
-    on_it = slot_occupancy(slot)
-    text = f"The slot gets no new sessions and is not drained when idle. {occupants_text(on_it)}"
-    title, done = f"Cordon {slot}?", f"{slot} is cordoned."
-    return _ask(request, slot, title, "Cordon slot", done, text=text, work=_cordon)
+    effect = gettext("The slot gets no new sessions and is not drained when idle.")
+    return _ask(
+        request,
+        slot,
+        gettext("Cordon %(slot)s?"),
+        gettext("Cordon slot"),
+        gettext("%(slot)s is cordoned."),
+        text=f"{effect} {occupants_text(slot_occupancy(slot))}",
+        work=_cordon,
+    )
 
 
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_uncordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    slot, text = _get(pk), "The slot can get sessions again."
-    title, done = f"Uncordon {slot}?", f"{slot} is uncordoned."
-    return _ask(request, slot, title, "Uncordon slot", done, text=text, work=_uncordon)
+    return _ask(
+        request,
+        _get(pk),
+        gettext("Uncordon %(slot)s?"),
+        gettext("Uncordon slot"),
+        gettext("%(slot)s is uncordoned."),
+        text=gettext("The slot can get sessions again."),
+        work=_uncordon,
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -102,22 +116,34 @@ def slot_uncordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def slot_drain(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
     on_it = slot_occupancy(slot)
-    then = "The worker terminates after that." if on_it.count else "The worker terminates soon."
-    text = f"The slot gets no new sessions. {occupants_text(on_it)} {then}"
-    title, done = f"Drain {slot}?", f"{slot} is draining."
-    return _ask(request, slot, title, "Drain slot", done, text=text, work=services.drain_slot, danger=True)
+    then = gettext("The worker terminates soon.")
+    if on_it.count:
+        then = gettext("The worker terminates after that.")
+    return _ask(
+        request,
+        slot,
+        gettext("Drain %(slot)s?"),
+        gettext("Drain slot"),
+        gettext("%(slot)s is draining."),
+        text=f"{gettext('The slot gets no new sessions.')} {occupants_text(on_it)} {then}",
+        work=services.drain_slot,
+        danger=True,
+    )
 
 
 class LabelsForm(ReasonForm):
     """The labels of a worker."""
 
     labels = ObjectField(
+        label=_("Labels"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 4, "class": "input mono", "spellcheck": "false"}),
-        help_text='Names and values as JSON: {"gpu": "a10"}; empty for none. '
-        "The labels last until this worker terminates.",
+        help_text=_(
+            'Names and values as JSON: {"gpu": "a10"}; empty for none. '
+            "The labels last until this worker terminates."
+        ),
         error_messages={
-            "invalid": 'This is not valid JSON. Enter an object such as {"gpu": "a10"}, or leave it empty.'
+            "invalid": _('This is not valid JSON. Enter an object such as {"gpu": "a10"}, or leave it empty.')
         },
     )
     field_order = ("labels", "reason")
@@ -134,18 +160,20 @@ def slot_labels(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> FormResult:
         services.label_slot(slot=slot, **data, actor=actor_of(request), now=timezone.now())
-        return FormResult(f"Labels of {slot} saved.", home)
+        return FormResult(gettext("Labels of %(slot)s saved.") % {"slot": slot}, home)
 
     page = FormPage(
-        title=f"Labels of {slot}",
-        text="Sessions whose definition requires labels are placed only on slots that have them. "
-        "Running sessions stay.",
+        title=gettext("Labels of %(slot)s") % {"slot": slot},
+        text=gettext(
+            "Sessions whose definition requires labels are placed only on slots that have them. "
+            "Running sessions stay."
+        ),
         form=LabelsForm,
-        submit="Save labels",
+        submit=gettext("Save labels"),
         save=save,
         back=home,
         initial={"labels": slot.labels},
-        crumbs=[*_crumbs(slot), ("Labels", "")],
+        crumbs=[*_crumbs(slot), (gettext("Labels"), "")],
     )
     return form_page(request, page)
 
@@ -153,9 +181,15 @@ def slot_labels(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    slot, text = _get(pk), "The slot is available at once, and the pool's back-off ends."
-    title, done = f"Retry {slot}?", f"{slot} is available again."
-    return _ask(request, slot, title, "Retry slot", done, text=text, work=services.retry_slot)
+    return _ask(
+        request,
+        _get(pk),
+        gettext("Retry %(slot)s?"),
+        gettext("Retry slot"),
+        gettext("%(slot)s is available again."),
+        text=gettext("The slot is available at once, and the pool's back-off ends."),
+        work=services.retry_slot,
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -163,11 +197,16 @@ def slot_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def slot_terminate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
     on_it = slot_occupancy(slot)
-    then = "Drain the slot instead." if on_it.count else "The worker terminates now."
-    text = f"{occupants_text(on_it)} {then}"
-    title, done = f"Terminate {slot}?", f"{slot} is terminating."
+    then = gettext("Drain the slot instead.") if on_it.count else gettext("The worker terminates now.")
     return _ask(
-        request, slot, title, "Terminate slot", done, text=text, work=services.terminate_slot, danger=True
+        request,
+        slot,
+        gettext("Terminate %(slot)s?"),
+        gettext("Terminate slot"),
+        gettext("%(slot)s is terminating."),
+        text=f"{occupants_text(on_it)} {then}",
+        work=services.terminate_slot,
+        danger=True,
     )
 
 
@@ -214,15 +253,18 @@ def _ask(
     work: Callable[..., Slot],
     danger: bool = False,
 ) -> HttpResponseBase:
-    """Dialog of an action: explains the effect and requires a reason."""
+    """Dialog of an action: explains the effect and requires a reason.
+
+    `%(slot)s` in the title and the result is the name of the slot.
+    """
     home = reverse("slot_detail", args=[slot.pk])
 
     def save(data: Mapping[str, Any]) -> FormResult:
         work(slot=slot, reason=data["reason"], actor=actor_of(request), now=timezone.now())
-        return FormResult(done, home)
+        return FormResult(done % {"slot": slot}, home)
 
     page = FormPage(
-        title=title,
+        title=title % {"slot": slot},
         text=text,
         form=ReasonForm,
         submit=submit,
@@ -240,7 +282,7 @@ def _get(pk: UUID) -> Slot:
 
 def _crumbs(slot: Slot) -> list[tuple[str, str]]:
     return [
-        ("Capacity", reverse("pool_list")),
+        (gettext("Capacity"), reverse("pool_list")),
         (slot.pool.name, reverse("pool_detail", args=[slot.pool_id])),
         (slot.name, reverse("slot_detail", args=[slot.pk])),
     ]

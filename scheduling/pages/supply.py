@@ -9,7 +9,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from lcm.web.wording import amount_text, count_text
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from lcm.web.wording import amount_text
 from scheduling.capacity.offerings import OfferingStatus, offering_statuses
 from scheduling.capacity.runtimes.base import ListedWorker, RuntimeFailure
 from scheduling.capacity.runtimes.registry import runtime_for
@@ -19,7 +22,7 @@ MOST_WORKERS = 50
 # Settings that have a table of their own.
 TABLES = ("offerings", "workers")
 # Display names; runtimes of other packages use their own name.
-WORDS = {"simulated": "Simulated", "static": "Static", "ec2": "EC2", "cml": "CML"}
+WORDS = {"simulated": gettext_lazy("Simulated"), "static": gettext_lazy("Static"), "ec2": "EC2", "cml": "CML"}
 UNITS = {"seconds": "s", "percent": "%"}
 _USER_IN_ADDRESS = re.compile(r"//[^/@\s]*@")
 _SECRET = re.compile(r"password|secret|token|credential")
@@ -64,30 +67,35 @@ def supply_of(pool: Pool, *, now: datetime, most: int = MOST_WORKERS) -> PoolSup
 def supply_text(supply: PoolSupply) -> str:
     """Format the number of offerings: “2 offerings, 1 refused”."""
     if supply.problem:
-        return "wrong settings"
+        return _("wrong settings")
     if supply.workers:
-        return f"{count_text(len(supply.workers) + supply.hidden, 'worker')} listed"
-    refused = f", {len(supply.refused)} refused" if supply.refused else ""
-    return f"{count_text(sum(each.wanted for each in supply.offerings), 'offering')}{refused}"
+        listed = len(supply.workers) + supply.hidden
+        text = ngettext("%(count)s worker listed", "%(count)s workers listed", listed)
+        return text % {"count": f"{listed:,}"}
+    wanted, refused = sum(each.wanted for each in supply.offerings), len(supply.refused)
+    text = ngettext("%(count)s offering", "%(count)s offerings", wanted) % {"count": f"{wanted:,}"}
+    if not refused:
+        return text
+    return f"{text}, {ngettext('%(count)s refused', '%(count)s refused', refused) % {'count': refused}}"
 
 
 def display_name(name: str) -> str:
     """Return the display name of a runtime or system: “CML”."""
-    return WORDS.get(name, name)
+    return str(WORDS.get(name, name))
 
 
 def settings_shown(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Return each setting with its formatted value; without passwords and settings that a table shows."""
     for name, value in settings.items():
         if name not in TABLES:
-            yield name, "set, not shown" if _SECRET.search(name) else _shown(name, value)
+            yield name, _("set, not shown") if _SECRET.search(name) else _shown(name, value)
 
 
 def _shown(name: str, value: Any) -> str:
     if value is None or value in ("", [], {}):
-        return "none"
+        return _("none")
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _("yes") if value else _("no")
     if isinstance(value, int | float):
         return f"{amount_text(Decimal(str(value)))} {UNITS.get(name.rpartition('_')[2], '')}".rstrip()
     if isinstance(value, Mapping):

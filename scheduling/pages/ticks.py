@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext_lazy as _
+
 from lcm.templatetags.lcm import humanize_name
 from lcm.web.wording import NBSP
 from scheduling.capacity.tick import STEPS
@@ -17,9 +19,17 @@ WIDTH = 1000
 # Steps shorter than this, in ms, are neither drawn nor listed in a row.
 SHORT = 0.05
 # Steps that share a colour, and their name in the legend.
-LEGEND = ((1, "Place"), (2, "Launch"), (3, "Interruptions"), (5, "Other"))
+LEGEND = ((1, _("Place")), (2, _("Launch")), (3, _("Interruptions")), (5, _("Other")))
 _KINDS = {"place": 1, "launch": 2, "keep_minimum": 2, "interrupt": 3}
 _REST = 5
+STEP_NAMES = {
+    "expire": _("expire"),
+    "interrupt": _("interrupt"),
+    "place": _("place"),
+    "launch": _("launch"),
+    "keep_minimum": _("keep minimum"),
+    "scale_down": _("scale down"),
+}
 
 
 @dataclass(frozen=True)
@@ -75,14 +85,27 @@ class PluginTimes:
 
 def steps_of(tick: TickRun) -> list[TickStep]:
     """Return the steps in order; JSON in the database does not keep it."""
+    return _steps_of(tick, {name: str(text) for name, text in STEP_NAMES.items()})
+
+
+def step_name(name: str) -> str:
+    """Return the name of a step for pages; of an unknown step its identifier as words."""
+    return str(STEP_NAMES.get(name) or humanize_name(name))
+
+
+def _steps_of(tick: TickRun, texts: Mapping[str, str]) -> list[TickStep]:
     names = [name for name, _ in STEPS if name in tick.step_ms]
     names += [name for name in tick.step_ms if name not in names]
-    return [TickStep(humanize_name(name), tick.step_ms[name], _KINDS.get(name, _REST)) for name in names]
+    return [
+        TickStep(texts.get(name) or humanize_name(name), tick.step_ms[name], _KINDS.get(name, _REST))
+        for name in names
+    ]
 
 
 def annotate_ticks(rows: Sequence[Any]) -> None:
     """Add results and step bars to the ticks of a page."""
-    steps = [steps_of(row) for row in rows]
+    texts = {name: str(text) for name, text in STEP_NAMES.items()}
+    steps = [_steps_of(row, texts) for row in rows]
     slowest = max((_sum(each) for each in steps), default=0)
     for row, each in zip(rows, steps, strict=True):
         row.did = counts_text(row.counts)

@@ -9,6 +9,8 @@ from decimal import Decimal
 from itertools import cycle, islice
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 from lcm.domain.allocation import split_proportionally
 from lcm.domain.errors import InvalidInput
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
@@ -97,7 +99,8 @@ def run_dry_run(pool: Pool, what_if: DryRunInput, *, now: datetime) -> DryRunRes
     theirs = ours if what_if.scheduler is None else _configuration(what_if.scheduler)
     drained = _drained(pool, what_if.drain)
     if not 0 <= what_if.add_slots <= MOST_NEW_SLOTS:
-        raise InvalidInput({"add_slots": f"Enter a number from 0 to {MOST_NEW_SLOTS:,}."})
+        text = _("Enter a number from 0 to %(most)s.") % {"most": f"{MOST_NEW_SLOTS:,}"}
+        raise InvalidInput({"add_slots": text})
     before = snapshot_of(pool, ours, now=now, limit=MAX_QUEUE)
     after = before if theirs is ours else snapshot_of(pool, theirs, now=now, limit=MAX_QUEUE)
     after = _with_slots(after, drained, what_if.add_slots)
@@ -125,15 +128,18 @@ def _drained(pool: Pool, keys: Sequence[UUID]) -> set[str]:
     )
     unknown = [str(key) for key in keys if key not in known]
     if unknown:
-        raise InvalidInput({"drain": f"These are not READY slots of {pool}: {', '.join(unknown)}."})
+        text = _("These are not READY slots of %(pool)s: %(slots)s.")
+        raise InvalidInput({"drain": text % {"pool": pool, "slots": ", ".join(unknown)}})
     return {key.hex for key in known}
 
 
 def _with_slots(snapshot: Snapshot, drained: set[str], count: int) -> Snapshot:
     """Return the snapshot without some slots, and with new ones of each kind in turn."""
     kinds = islice(cycle(snapshot.templates), count)
+    name = _("new slot %(number)s")
     more = [
-        replace(new, name=f"new slot {number}", id=f"new-{number:04}") for number, new in enumerate(kinds, 1)
+        replace(new, name=name % {"number": number}, id=f"new-{number:04}")
+        for number, new in enumerate(kinds, 1)
     ]
     return replace(snapshot, nodes=[*(node for node in snapshot.nodes if node.id not in drained), *more])
 
@@ -189,7 +195,9 @@ def _where(verdict: Verdict, names: Mapping[str, str]) -> str:
     if verdict.outcome not in (VerdictOutcome.PLACED, VerdictOutcome.HELD):
         return ""
     found = ", ".join(sorted(names.get(part.node, part.node) for part in verdict.parts))
-    return found if verdict.outcome is VerdictOutcome.PLACED else f"{found}, after evictions"
+    if verdict.outcome is VerdictOutcome.PLACED:
+        return found
+    return _("%(slots)s, after evictions") % {"slots": found}
 
 
 def _victims(evictions: Sequence[Eviction]) -> int:

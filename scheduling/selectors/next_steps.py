@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from lcm.web.wording import count_text
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from scheduling.capacity.offerings import next_retry_at
 from scheduling.capacity.runtimes.base import Market, RuntimeFailure
 from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import Reservation, Slot
-from scheduling.placement.framework.amounts import RESOURCES, UNIT, WORDS, amount_text
+from scheduling.placement.framework.amounts import RESOURCES, UNIT, amount_text
 from scheduling.placement.framework.configuration import Configuration
 from scheduling.placement.framework.cycle import Cycle, Verdict, VerdictOutcome, run_cycle
 from scheduling.placement.framework.demand import slots_needed
@@ -69,8 +71,8 @@ def next_steps(found: EvaluatedReservation, *, now: datetime) -> list[NextStep]:
 
 def _held(found: EvaluatedReservation) -> list[NextStep]:
     slot = found.claim.held_slot
-    text = f"It is placed on {slot} when they have stopped. The space is held for it until then."
-    return [NextStep("held", text, slot, found.claim.held_until)] if slot else []
+    text = _("It is placed on %(slot)s when they have stopped. The space is held for it until then.")
+    return [NextStep("held", text % {"slot": slot}, slot, found.claim.held_until)] if slot else []
 
 
 def _its_turn(found: EvaluatedReservation) -> NextStep:
@@ -78,15 +80,14 @@ def _its_turn(found: EvaluatedReservation) -> NextStep:
     code = why.main_reason if why else ""
     if code == TOO_EARLY:
         at = datetime.fromtimestamp(found.job.starts, UTC) - configured_lead_time(found.configuration)
-        return NextStep(
-            "turn", "It is placed as soon as it has joined the queue and a slot has space.", at=at
-        )
+        text = _("It is placed as soon as it has joined the queue and a slot has space.")
+        return NextStep("turn", text, at=at)
     if code == "quota":
-        text = (
+        text = _(
             "Sessions of the same queue must end first, or an Admin raises the limit in the pool's scheduler."
         )
         return NextStep("quota", text)
-    return NextStep("refused", why.message if why else "It may not be placed now.")
+    return NextStep("refused", why.message if why else _("It may not be placed now."))
 
 
 def _impossible(found: EvaluatedReservation) -> NextStep:
@@ -96,16 +97,16 @@ def _impossible(found: EvaluatedReservation) -> NextStep:
     task = found.verdict.unplaced.task if found.verdict.unplaced else found.job.whole
     counts = explain(ideal, task, found.job).counts
     if not counts:
-        text = f"No slot of {found.claim.pool} can ever hold it: its kernels need more than all slots have."
-        return NextStep("impossible", text)
+        text = _("No slot of %(pool)s can ever hold it: its kernels need more than all slots have.")
+        return NextStep("impossible", text % {"pool": found.claim.pool})
     reasons = "; ".join(each.text for each in counts)
-    text = f"No slot of {found.claim.pool} can ever hold it, even when empty: {reasons}."
-    return NextStep("impossible", text)
+    text = _("No slot of %(pool)s can ever hold it, even when empty: %(reasons)s.")
+    return NextStep("impossible", text % {"pool": found.claim.pool, "reasons": reasons})
 
 
 def _on_the_way(found: EvaluatedReservation) -> Iterator[NextStep]:
     """Return the incoming slots, by whether the sessions ahead leave space on them."""
-    nodes = [node for _, node in found.coming]
+    nodes = [node for _slot, node in found.coming]
     fits = _taken_by(replace(found.alone, nodes=nodes), found)
     if fits is None:
         return
@@ -115,10 +116,10 @@ def _on_the_way(found: EvaluatedReservation) -> Iterator[NextStep]:
     slots = {node.key: slot for slot, node in found.coming}
     slot = slots.get(gets or "", slots[fits])
     slot.pool = found.claim.pool
-    state = slot.get_state_display().lower()
-    text = f"{slot} is {state} and fits it, after the sessions ahead."
+    text = _("%(slot)s is %(state)s and fits it, after the sessions ahead.")
     if gets in slots:
-        text = f"{slot} is {state} and will hold it."
+        text = _("%(slot)s is %(state)s and will hold it.")
+    text %= {"slot": slot, "state": slot.get_state_display().lower()}
     yield NextStep("booting", text, slot, slot.state_deadline)
 
 
@@ -134,29 +135,51 @@ def _smaller(found: EvaluatedReservation) -> Iterator[NextStep]:
     smaller = smaller_request(found.cycle.ssn, unplaced.task, found.job) if unplaced else None
     if unplaced is None or smaller is None:
         return
-    less = " and ".join(
-        f"{amount_text(amount, name)} of {WORDS[name]} instead of {requested / UNIT:g}"
+    changes = [
+        _("%(amount)s of %(resource)s instead of %(requested)s")
+        % {
+            "amount": amount_text(amount, name),
+            "resource": _resource_word(name),
+            "requested": f"{requested / UNIT:g}",
+        }
         for name, amount, requested in zip(RESOURCES, smaller.request, unplaced.task.request, strict=True)
         if name in smaller.changed
+    ]
+    text = ngettext(
+        "With %(changes)s it would fit %(count)s slot now.",
+        "With %(changes)s it would fit %(count)s slots now.",
+        smaller.nodes,
     )
-    yield NextStep("smaller", f"With {less} it would fit {count_text(smaller.nodes, 'slot')} now.")
+    values = {"changes": _(" and ").join(changes), "count": f"{smaller.nodes:,}"}
+    yield NextStep("smaller", text % values)
+
+
+def _resource_word(name: str) -> str:
+    words = {"cpu_cores": "CPU", "memory_gb": _("memory"), "storage_gb": _("storage"), "gpu": "GPU"}
+    return words[name]
 
 
 def _launching(found: EvaluatedReservation, now: datetime) -> NextStep | None:
     """Return why no slot can be launched for any session."""
     pool = found.claim.pool
     if not pool.enabled:
-        return NextStep("off", f"{pool} is disabled: no slot is launched.")
+        return NextStep("off", _("%(pool)s is disabled: no slot is launched.") % {"pool": pool})
     if pool.stopped_reason:
-        return NextStep("stopped", f"{pool} launches nothing: {pool.stopped_reason.rstrip('.')}.")
+        text = _("%(pool)s launches nothing: %(reason)s.")
+        return NextStep("stopped", text % {"pool": pool, "reason": pool.stopped_reason.rstrip(".")})
     if pool.backoff_until and pool.backoff_until > now:
-        text = f"{pool} is backing off after failures."
+        text = _("%(pool)s is backing off after failures.") % {"pool": pool}
         return NextStep("backoff", text, at=pool.backoff_until)
     if found.occupied >= pool.max_slots:
-        first = f"{pool} is at its maximum of {count_text(pool.max_slots, 'slot')}."
+        first = ngettext(
+            "%(pool)s is at its maximum of %(count)s slot.",
+            "%(pool)s is at its maximum of %(count)s slots.",
+            pool.max_slots,
+        ) % {"pool": pool, "count": f"{pool.max_slots:,}"}
+        then = _("A running session must end first.")
         if found.occupied - found.leaving < pool.max_slots:
-            return NextStep("full", f"{first} An idle slot terminates to make room.")
-        return NextStep("full", f"{first} A running session must end first.")
+            then = _("An idle slot terminates to make room.")
+        return NextStep("full", f"{first} {then}")
     return None
 
 
@@ -164,7 +187,8 @@ def _launch(found: EvaluatedReservation, now: datetime) -> NextStep:
     """Return the launch for the session, or why no suitable slot can be launched now."""
     pool = found.claim.pool
     prospects = new_slots_of(pool)
-    any_way = NextStep("launch", f"{pool} can launch more slots for sessions that do not fit.")
+    text = _("%(pool)s can launch more slots for sessions that do not fit.")
+    any_way = NextStep("launch", text % {"pool": pool})
     try:
         runtime = runtime_for(pool)
     except RuntimeFailure:
@@ -173,8 +197,9 @@ def _launch(found: EvaluatedReservation, now: datetime) -> NextStep:
     if slots_needed([found.job], (), stock.supplies(), limit=1).new:
         return any_way
     if prospects.workers:
-        return NextStep("workers", f"Every worker of {pool} that suits it is already in use.")
+        text = _("Every worker of %(pool)s that suits it is already in use.")
+        return NextStep("workers", text % {"pool": pool})
     if len(prospects.markets) == 1:
         return any_way
-    text = "It needs an on-demand slot, which the provider refused a moment ago. LCM requests it again."
+    text = _("It needs an on-demand slot, which the provider refused a moment ago. LCM requests it again.")
     return NextStep("on-demand", text, at=next_retry_at(pool, runtime, Market.ON_DEMAND))

@@ -10,6 +10,8 @@ from typing import Any
 
 from django.db.models import Max, Min, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.errors import NotFound
 from lcm.web.wording import duration_text
@@ -23,7 +25,15 @@ logger = logging.getLogger(__name__)
 LATE_AFTER = 2
 SLACK = timedelta(seconds=30)
 BEFORE_ALL = datetime(1970, 1, 1, tzinfo=UTC)
-STATES = ("healthy", "running", "late", "failed", "never ran")
+NEVER_RAN = "never ran"
+STATES = ("healthy", "running", "late", "failed", NEVER_RAN)
+STATE_NAMES = {
+    "healthy": _("Healthy"),
+    "running": _("Running"),
+    "late": _("Late"),
+    "failed": _("Failed"),
+    NEVER_RAN: _("Never ran"),
+}
 
 
 @dataclass(frozen=True)
@@ -52,15 +62,21 @@ class ObserverStatus:
         if self.running:
             return "running"
         if self.last is None:
-            return "never ran"
+            return NEVER_RAN
         if self.last.error or self.last.failure_count:
             return "failed"
         return "late" if self.is_late else "healthy"
 
     @property
+    def state_text(self) -> str:
+        return str(STATE_NAMES[self.state])
+
+    @property
     def interval_text(self) -> str:
         seconds = self.interval.total_seconds()
-        return f"{seconds:g} s" if seconds < 60 else duration_text(self.interval)
+        if seconds < 60:
+            return gettext("%(count)s s") % {"count": f"{seconds:g}"}
+        return duration_text(self.interval)
 
 
 def observer_statuses(now: datetime, *, names: Iterable[str] | None = None) -> list[ObserverStatus]:
@@ -136,7 +152,7 @@ def failing_observers(now: datetime) -> list[FailingObserver]:
     failed = {name: newest[name] for name in others if newest[name].error or newest[name].failure_count}
     since = _failing_since(failed) if failed else {}
     failing = [
-        FailingObserver(name, intervals[name], since[name], run.error or "Some targets failed.")
+        FailingObserver(name, intervals[name], since[name], run.error or gettext("Some targets failed."))
         for name, run in failed.items()
         # Observers that are missing here ran successfully a moment ago.
         if name in since
@@ -178,7 +194,7 @@ def _failing_since(names: Iterable[str]) -> dict[str, datetime]:
 def observer_status(name: str, now: datetime) -> ObserverStatus:
     found = observer_statuses(now, names=[name])
     if not found:
-        raise NotFound(f"There is no observer or lifecycle handler “{name}”.")
+        raise NotFound(gettext("There is no observer or lifecycle handler “%(name)s”.") % {"name": name})
     return found[0]
 
 

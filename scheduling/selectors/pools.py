@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db.models import Case, Count, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext_lazy as _
 
 from lcm.models import LabletSession
 from lcm.selectors.names import SUGGESTIONS
@@ -27,7 +28,16 @@ from scheduling.models import (
 )
 from scheduling.selectors.lead_time import QUEUED_SINCE, is_queued
 
-POOL_STATES = ("enabled", "off", "stopped", "backing off")
+BACKING_OFF = "backing off"
+POOL_STATES = ("enabled", "off", "stopped", BACKING_OFF)
+# States of enabled pools that launch nothing.
+HALTED_STATES = ("stopped", BACKING_OFF)
+POOL_STATE_NAMES = {
+    "enabled": _("Enabled"),
+    "off": _("Off"),
+    "stopped": _("Stopped"),
+    BACKING_OFF: _("Backing off"),
+}
 
 
 def pools(now: datetime) -> QuerySet[Any]:
@@ -66,9 +76,14 @@ def pool_state(now: datetime) -> Case:
     return Case(
         When(enabled=False, then=Value("off")),
         When(~Q(stopped_reason=""), then=Value("stopped")),
-        When(backoff_until__gt=now, then=Value("backing off")),
+        When(backoff_until__gt=now, then=Value(BACKING_OFF)),
         default=Value("enabled"),
     )
+
+
+def pool_state_name(state: str) -> str:
+    """Return the name of a state for pages."""
+    return str(POOL_STATE_NAMES[state])
 
 
 def pool_names() -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+
 from lcm.models import Project, User
 from lcm.models.people import Domain
 from scheduling.placement.framework.configuration import InvalidConfiguration, read_configuration
@@ -30,9 +32,9 @@ def unknown_queues_text(names: list[str]) -> str:
     if not names:
         return ""
     if len(names) == 1:
-        return f"There is no queue “{names[0]}”: its limit has no effect."
+        return _("There is no queue “%(name)s”: its limit has no effect.") % {"name": names[0]}
     listed = ", ".join(f"“{name}”" for name in names)
-    return f"There are no queues {listed}: their limits have no effect."
+    return _("There are no queues %(names)s: their limits have no effect.") % {"names": listed}
 
 
 def _last(names: set[str]) -> set[str]:

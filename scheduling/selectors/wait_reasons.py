@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from lcm.domain.errors import StateConflict
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
@@ -72,15 +75,16 @@ def explain_session(session: LabletSession, *, now: datetime, by_slot: bool = Fa
     claims = Reservation.objects.select_related("pool__queue_order", "held_slot__pool")
     claim = claims.filter(session=session, phase=Phase.PENDING).first()
     if session.status != SessionStatus.PENDING or claim is None:
-        word = SessionStatus(session.status).label.lower()
-        raise StateConflict(f"Session {session.short_id} is {word}: it is not waiting for a slot.")
+        status = SessionStatus(session.status).label.lower()
+        text = _("Session %(session)s is %(status)s: it is not waiting for a slot.")
+        raise StateConflict(text % {"session": session.short_id, "status": status})
     order = queue_snapshot(claim.pool)
     place = (order.position_of(claim.pk), len(order), order.at)
     try:
         configuration = read_configuration(claim.pool.scheduler)
     except InvalidConfiguration as error:
-        text = f"The scheduler of {claim.pool} is invalid, so nothing is placed. {error}"
-        return WaitExplanation(claim, VerdictOutcome.WAITING, text, *place)
+        text = _("The scheduler of %(pool)s is invalid, so nothing is placed.") % {"pool": claim.pool}
+        return WaitExplanation(claim, VerdictOutcome.WAITING, f"{text} {error}", *place)
     return _explained(claim, configuration, place, now=now, by_slot=by_slot)
 
 
@@ -101,11 +105,11 @@ def _explained(
         now=now,
         limit=MAX_QUEUE,
         only=None if whole else claim.pk,
-        coming=[node for _, node in coming],
+        coming=[node for _slot, node in coming],
     )
     job = next((each for each in snapshot.waiting if UUID(each.id) == claim.pk), None)
     if job is None:
-        raise StateConflict("The session was placed or has ended a moment ago.")
+        raise StateConflict(_("The session was placed or has ended a moment ago."))
     alone = replace(snapshot, jobs=[job, *snapshot.running])
     cycle = run_cycle(alone, configuration, keep_scores=False)
     (verdict,) = cycle.verdicts
@@ -138,21 +142,29 @@ def _explained(
 def _sentence(claim: Reservation, verdict: Verdict, cycle: Cycle, *, ahead: int) -> str:
     if verdict.outcome is VerdictOutcome.PLACED:
         where = node_name(cycle.ssn.snapshot, verdict.parts[0].node)
-        if ahead:
-            if ahead == 1:
-                return f"It fits on {where}. The session ahead of it comes first."
-            return f"It fits on {where}. The {ahead:,} sessions ahead of it come first."
-        return f"It fits on {where}: the next tick places it."
+        if not ahead:
+            return _("It fits on %(slot)s: the next tick places it.") % {"slot": where}
+        text = ngettext(
+            "It fits on %(slot)s. The session ahead of it comes first.",
+            "It fits on %(slot)s. The %(count)s sessions ahead of it come first.",
+            ahead,
+        )
+        return text % {"slot": where, "count": f"{ahead:,}"}
     if verdict.outcome is VerdictOutcome.HELD:
         if claim.held_slot is not None:
-            return f"Space is being cleared for it on {claim.held_slot}: sessions there are stopping."
-        if len(cycle.evictions) == 1:
-            return "The next tick stops a session to make room for it."
-        return f"The next tick stops {len(cycle.evictions):,} sessions to make room for it."
+            text = _("Space is being cleared for it on %(slot)s: sessions there are stopping.")
+            return text % {"slot": claim.held_slot}
+        text = ngettext(
+            "The next tick stops a session to make room for it.",
+            "The next tick stops %(count)s sessions to make room for it.",
+            len(cycle.evictions),
+        )
+        return text % {"count": f"{len(cycle.evictions):,}"}
     assert verdict.why is not None
     text = verdict.why.message
     if verdict.unplaced is not None and verdict.job.is_spread:
-        return f"Node {verdict.unplaced.task.name} fits no slot. {text}"
+        first = _("Node %(node)s fits no slot.") % {"node": verdict.unplaced.task.name}
+        return f"{first} {text}"
     return text
 
 
@@ -163,7 +175,7 @@ def _by_slot(cycle: Cycle, verdict: Verdict, job: Job) -> list[SlotReasons]:
         return _reasons_by_slot(ssn, job.whole, job)
     if not job.is_spread:
         return _reasons_by_slot(ssn, verdict.unplaced.task, job)
-    with longest_placeable_prefix(ssn, job) as (unplaced, _):
+    with longest_placeable_prefix(ssn, job) as (unplaced, _placed):
         return _reasons_by_slot(ssn, (unplaced or verdict.unplaced).task, job)
 
 
@@ -175,4 +187,4 @@ def _reasons_by_slot(ssn: SchedulingSession, task: Task, job: Job) -> list[SlotR
 
 
 def node_name(snapshot: Snapshot, key: str) -> str:
-    return next((node.name for node in snapshot.nodes if node.key == key), "a slot that is gone")
+    return next((node.name for node in snapshot.nodes if node.key == key), None) or _("a slot that is gone")

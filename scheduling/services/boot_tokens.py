@@ -9,6 +9,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 from django.utils.crypto import constant_time_compare
+from django.utils.translation import gettext as _
 
 from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import NotFound
@@ -19,8 +20,6 @@ from lcm.services.tokens import create_token
 from scheduling.capacity.launcher import boot_token
 from scheduling.models import LIVE, AttemptOutcome, LaunchAttempt, Slot
 from scheduling.services.worker_keys import key_name
-
-REFUSED = "This boot token is unknown, used or expired."
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,13 @@ def redeem_boot_token(*, slot_id: UUID, token: str, now: datetime) -> BootKey:
     )
     # No lock yet: the endpoint is public, and a wrong token must not block anything.
     if attempt is None or attempt.redeemed_at or not constant_time_compare(boot_token(attempt), token):
-        raise NotFound(REFUSED)
+        raise NotFound(_("This boot token is unknown, used or expired."))
     with transaction.atomic():
         # Whatever ends the instance updates this row and then revokes the keys of the slot.
         slot = Slot.objects.select_for_update().filter(pk=slot_id, state__in=LIVE).first()
         fresh = LaunchAttempt.objects.filter(pk=attempt.pk, redeemed_at=None)
         if slot is None or not fresh.update(redeemed_at=now):
-            raise NotFound(REFUSED)
+            raise NotFound(_("This boot token is unknown, used or expired."))
         name = key_name(slot, attempt.token)
         expires_at = now + timedelta(days=settings.CONFIG["TOKEN_DAYS"])
         scopes = [f"{POOL_SCOPE}{slot.pool.name}", f"{SLOT_SCOPE}{slot.pk}"]

@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 from lcm.domain.errors import InvalidInput
 from lcm.events.signals import process_heartbeat, process_stopped
 from lcm.models import ApiToken
@@ -107,7 +109,8 @@ def _hold_slot(pool: str, slot_id: UUID, holder: str, now: datetime) -> list[Poo
 
 def _need_own_name(holder: str) -> None:
     if holder == ON_WORKERS:
-        raise InvalidInput({"holder": f"“{ON_WORKERS}” is reserved. Give the controller another name."})
+        text = _("“%(name)s” is reserved. Give the controller another name.") % {"name": ON_WORKERS}
+        raise InvalidInput({"holder": text})
 
 
 def _name(pool: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
@@ -32,9 +33,9 @@ def move_to_pool(
         raise _refused(session)
     old = session.pool
     if not pool:
-        raise InvalidInput({"pool": "Choose a pool."})
+        raise InvalidInput({"pool": _("Choose a pool.")})
     if pool == old:
-        raise InvalidInput({"pool": f"The session is already waiting in {pool}."})
+        raise InvalidInput({"pool": _("The session is already waiting in %(pool)s.") % {"pool": pool}})
     target = choose_pool_for_session(session, name=pool, now=now)
     with transaction.atomic():
         moved = LabletSession.objects.filter(
@@ -64,11 +65,10 @@ def _refused(session: LabletSession) -> StateConflict:
     """Return the error by the current state: the session may have been placed, cancelled or moved."""
     status, pool = LabletSession.objects.values_list("status", "pool").get(pk=session.pk)
     if status == SessionStatus.PENDING:
-        return StateConflict(
-            f"{session} was changed a moment ago. Reload and try again.", details={"pool": pool}
-        )
-    label = SessionStatus(status).label.lower()
-    return StateConflict(
-        f"{session} is {label}; only pending sessions can be moved to another pool.",
-        details={"status": status},
-    )
+        text = _("%(session)s was changed a moment ago. Reload and try again.") % {"session": session}
+        return StateConflict(text, details={"pool": pool})
+    text = _("%(session)s is %(status)s; only pending sessions can be moved to another pool.") % {
+        "session": session,
+        "status": SessionStatus(status).label.lower(),
+    }
+    return StateConflict(text, details={"status": status})

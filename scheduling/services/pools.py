@@ -12,6 +12,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from lcm.db.bulk import update_rows
 from lcm.domain.actors import SYSTEM, Actor
@@ -62,7 +64,6 @@ def update_queue_entry_times(pool: Pool) -> None:
         update_rows(Reservation, ["joins_queue_at"], changed)
 
 
-SPOT_ONLY = "has spot slots only"
 DELETED_AT_ONCE = 2_000
 EDITABLE = (
     "description", "enabled", "runtime_settings", "spot_policy", "scheduler", "min_slots", "warm_slots",
@@ -141,7 +142,7 @@ def delete_pool(*, pool: Pool, reason: str, actor: Actor, now: datetime) -> None
     ended = _delete_ended_reservations(pool)
     with transaction.atomic():
         if not Pool.objects.select_for_update().filter(pk=pool.pk).exists():
-            raise NotFound(f"The pool {pool} was deleted a moment ago.")
+            raise NotFound(_("The pool %(pool)s was deleted a moment ago.") % {"pool": pool})
         # Locked, so that the tick launches none of them meanwhile. New rows wait for the lock of the pool.
         # A slot that another transaction changes now counts as in use: to wait for it could deadlock.
         _refuse_unless_empty(pool, pool.slots.select_for_update(skip_locked=True), now)
@@ -157,7 +158,7 @@ def delete_pool(*, pool: Pool, reason: str, actor: Actor, now: datetime) -> None
             before=loggable_fields(pool),
             now=now,
         )
-        delete_if_unused(pool, name=f"The pool {pool}")
+        delete_if_unused(pool, name=_("The pool %(pool)s") % {"pool": pool})
 
 
 def _delete_ended_reservations(pool: Pool) -> int:
@@ -180,12 +181,19 @@ def _refuse_unless_empty(pool: Pool, slots: QuerySet[Slot], now: datetime) -> No
         "reservations": active.filter(session=None).count(),
     }
     if any(counts.values()):
-        found = [count_text(count, name.removesuffix("s")) for name, count in counts.items() if count]
-        raise InUse(
-            f"The pool {pool} is not empty: {', '.join(found)} in use. "
-            "Disable the pool, end its sessions and drain its slots. Then delete it.",
-            details=counts,
+        texts = {
+            "slots": ngettext("%(count)s slot", "%(count)s slots", counts["slots"]),
+            "sessions": ngettext("%(count)s session", "%(count)s sessions", counts["sessions"]),
+            "reservations": ngettext(
+                "%(count)s reservation", "%(count)s reservations", counts["reservations"]
+            ),
+        }
+        found = [texts[name] % {"count": f"{count:,}"} for name, count in counts.items() if count]
+        text = _(
+            "The pool %(pool)s is not empty: %(counts)s in use. "
+            "Disable the pool, end its sessions and drain its slots. Then delete it."
         )
+        raise InUse(text % {"pool": pool, "counts": ", ".join(found)}, details=counts)
     _refuse_while_orphans_may_come(pool, now)
 
 
@@ -201,10 +209,20 @@ def _refuse_while_orphans_may_come(pool: Pool, now: datetime) -> None:
     )
     possible = [at + wait for at in lost.values_list("finished_at", flat=True) if at]
     if possible:
+        text = ngettext(
+            "The pool %(pool)s had %(count)s launch without a response. "
+            "An instance may still appear, and LCM must end it. Delete the pool after %(time)s.",
+            "The pool %(pool)s had %(count)s launches without a response. "
+            "An instance may still appear, and LCM must end it. Delete the pool after %(time)s.",
+            len(possible),
+        )
         raise InUse(
-            f"The pool {pool} had {count_text(len(possible), 'launch', 'launches')} without a response. "
-            "An instance may still appear, and LCM must end it. "
-            f"Delete the pool after {clock_text(max(possible), seconds=True)}.",
+            text
+            % {
+                "pool": pool,
+                "count": f"{len(possible):,}",
+                "time": clock_text(max(possible), seconds=True),
+            },
             details={"lost_launches": len(possible), "possible_at": max(possible)},
         )
 
@@ -253,45 +271,54 @@ def choose_pool(
     if name:
         pool = Pool.objects.filter(name=name).first()
         if pool is None:
-            raise InvalidInput({"pool": f"There is no pool “{name}”."})
+            raise InvalidInput({"pool": _("There is no pool “%(name)s”.") % {"name": name}})
         problem = _problem_with(pool, system, requested, ports, preemptible)
         if problem:
             raise InvalidInput({"pool": problem})
         return pool
     if not system:
-        raise InvalidInput({"pool": "Specify a pool or a system."})
+        raise InvalidInput({"pool": _("Specify a pool or a system.")})
     queue = Reservation.objects.filter(is_queued(now), pool=OuterRef("pk"), phase=Phase.PENDING).order_by()
     waiting = Subquery(queue.values("pool").annotate(claims=Count("*")).values("claims"))
     pools = Pool.objects.filter(system=system, enabled=True).annotate(waiting=Coalesce(waiting, 0))
     problems = {pool: _problem_with(pool, system, requested, ports, preemptible) for pool in pools}
     able = [pool for pool, problem in problems.items() if not problem]
     if not able:
-        raise InvalidInput({"pool": _no_pool_message(system, problems.values())})
+        raise InvalidInput({"pool": _no_pool_message(system, problems)})
     able = pools_with_labels(able, labels or {}) or able
     return min(able, key=lambda pool: (bool(pool.stopped_reason), pool.waiting / pool.max_slots, pool.name))
 
 
-def _no_pool_message(system: str, problems: Collection[str]) -> str:
+def _no_pool_message(system: str, problems: Mapping[Any, str]) -> str:
     """Return the message if no pool fits; mentions if only spot capacity is the obstacle."""
     if not problems:
-        return f"No pool for {system} is enabled."
-    spot = (problem for problem in problems if SPOT_ONLY in problem)
-    return " ".join([f"No pool for {system} can hold this.", *islice(spot, 1)])
+        return _("No pool for %(system)s is enabled.") % {"system": system}
+    spot = (problem for pool, problem in problems.items() if problem == _spot_only(pool))
+    text = _("No pool for %(system)s can hold this.") % {"system": system}
+    return " ".join([text, *islice(spot, 1)])
+
+
+def _spot_only(pool: Pool) -> str:
+    text = _("The pool %(pool)s has spot slots only, and this session is not preemptible.")
+    return text % {"pool": pool}
 
 
 def _problem_with(pool: Pool, system: str, requested: Resources, ports: int, preemptible: bool) -> str:
     """Return why a pool can never hold a reservation; empty if it can."""
     if not pool.enabled:
-        return f"The pool {pool} is disabled."
+        return _("The pool %(pool)s is disabled.") % {"pool": pool}
     if system and pool.system != system:
-        return f"The pool {pool} is for {pool.system}, not for {system}."
+        text = _("The pool %(pool)s is for %(own)s, not for %(system)s.")
+        return text % {"pool": pool, "own": pool.system, "system": system}
     lacking = requested.lacking_in(resources_of(pool))
     if lacking:
-        return f"No slot of {pool} can ever hold this: too little {' and '.join(lacking)}."
+        text = _("No slot of %(pool)s can ever hold this: too little %(resources)s.")
+        return text % {"pool": pool, "resources": _(" and ").join(lacking)}
     if ports > pool.port_count:
-        return f"No slot of {pool} can ever hold this: ports requested: {ports}, per slot: {pool.port_count}."
+        text = _("No slot of %(pool)s can ever hold this: ports requested: %(ports)s, per slot: %(most)s.")
+        return text % {"pool": pool, "ports": ports, "most": pool.port_count}
     if not preemptible and is_spot_only(pool):
-        return f"The pool {pool} {SPOT_ONLY}, and this session is not preemptible."
+        return _spot_only(pool)
     return ""
 
 
@@ -321,9 +348,9 @@ def _check_runtime(pool: Pool) -> None:
             raise InvalidInput({"max_slots": _too_many(runtime.most_slots)})
         markets = {offering.market for offering in runtime.offerings()}
         if pool.spot_policy == SpotPolicy.ONLY and Market.SPOT not in markets:
-            raise InvalidInput({"spot_policy": "This runtime has no spot offering."})
+            raise InvalidInput({"spot_policy": _("This runtime has no spot offering.")})
         if pool.spot_policy == SpotPolicy.NEVER and Market.ON_DEMAND not in markets:
-            raise InvalidInput({"spot_policy": "This runtime has no on-demand offering."})
+            raise InvalidInput({"spot_policy": _("This runtime has no on-demand offering.")})
         if runtime.calls_home and pool.enabled:
             _check_public_url(pool)
     if problems:
@@ -336,12 +363,11 @@ def _check_public_url(pool: Pool) -> None:
     """Raise if new workers of the pool could not reach LCM. A disabled pool launches none."""
     address = settings.CONFIG["PUBLIC_URL"]
     if not is_reachable_from_elsewhere(address):
-        raise InvalidInput(
-            {
-                "runtime": f"PUBLIC_URL is “{address}”. Workers of the runtime {pool.runtime} cannot reach "
-                "LCM there. Set PUBLIC_URL to an address of LCM that they can reach, and restart LCM."
-            }
+        text = _(
+            "PUBLIC_URL is “%(address)s”. Workers of the runtime %(runtime)s cannot reach LCM there. "
+            "Set PUBLIC_URL to an address of LCM that they can reach, and restart LCM."
         )
+        raise InvalidInput({"runtime": text % {"address": address, "runtime": pool.runtime}})
 
 
 def _check_workers(pool: Pool) -> None:
@@ -352,8 +378,9 @@ def _check_workers(pool: Pool) -> None:
         for worker in _workers_of(other):
             same = mine.get(normalized_address(worker.endpoint))
             if same:
-                both = f"{same.name} and {worker.name} of the pool {other} have the same address"
-                raise InvalidInput({"runtime_settings.workers": f"{both}: {same.endpoint}."})
+                text = _("%(mine)s and %(worker)s of the pool %(pool)s have the same address: %(address)s.")
+                values = {"mine": same.name, "worker": worker.name, "pool": other, "address": same.endpoint}
+                raise InvalidInput({"runtime_settings.workers": text % values})
 
 
 def _workers_of(pool: Pool) -> Sequence[ListedWorker]:
@@ -364,12 +391,15 @@ def _workers_of(pool: Pool) -> Sequence[ListedWorker]:
 
 
 def _too_many(most: int) -> str:
-    if most == 1:
-        return "The runtime settings list 1 worker, so the pool can have at most 1 slot."
-    return f"The runtime settings list {most} workers, so the pool can have at most {most} slots."
+    text = ngettext(
+        "The runtime settings list %(count)s worker, so the pool can have at most %(count)s slot.",
+        "The runtime settings list %(count)s workers, so the pool can have at most %(count)s slots.",
+        most,
+    )
+    return text % {"count": most}
 
 
 def _refuse_unknown(fields: dict[str, Any]) -> None:
     unknown = set(fields) - set(EDITABLE)
     if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a setting of a pool."))
+        raise InvalidInput(dict.fromkeys(sorted(unknown), _("This is not a setting of a pool.")))

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Case, F, Value, When
+from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
@@ -43,7 +44,7 @@ def create_reservation(
     """Reserve capacity without a session; the holder must renew it."""
     _check_ttl(ttl)
     if not holder.strip():
-        raise InvalidInput({"holder": "Enter a holder."})
+        raise InvalidInput({"holder": _("Enter a holder.")})
     requested = _checked(resources)
     found = choose_pool(name=pool, system=system, requested=requested, now=now)
     reservation = Reservation(
@@ -69,17 +70,20 @@ def renew_reservation(*, reservation: Reservation, ttl: int | None = None, now: 
     if ttl is not None:
         _check_ttl(ttl)
     if reservation.ttl_seconds is None:
-        raise StateConflict(f"{reservation} belongs to a session and needs no renewal.")
+        text = _("reservation %(id)s belongs to a session and needs no renewal.")
+        raise StateConflict(text % {"id": reservation.short_id})
     until = now + timedelta(seconds=reservation.ttl_seconds if ttl is None else ttl)
     renewed = Reservation.objects.filter(
         pk=reservation.pk, phase__in=ACTIVE_PHASES, expires_at__gt=now
     ).update(expires_at=until)
     if not renewed:
         reservation.refresh_from_db()
-        ended = "has expired" if reservation.phase in ACTIVE_PHASES else f"is {reservation.phase.lower()}"
-        raise StateConflict(
-            f"{reservation} {ended} and cannot be renewed.", details={"phase": reservation.phase}
-        )
+        text = (
+            _("reservation %(id)s has expired and cannot be renewed.")
+            if reservation.phase in ACTIVE_PHASES
+            else _("reservation %(id)s is %(phase)s and cannot be renewed.")
+        ) % {"id": reservation.short_id, "phase": reservation.get_phase_display().lower()}
+        raise StateConflict(text, details={"phase": reservation.phase})
     reservation.expires_at = until
     return reservation
 
@@ -106,7 +110,9 @@ def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime,
         )
         if not ended:
             reservation.refresh_from_db()
-            raise StateConflict(f"{reservation} is {reservation.phase.lower()} already.")
+            text = _("reservation %(id)s is %(phase)s already.")
+            phase = reservation.get_phase_display().lower()
+            raise StateConflict(text % {"id": reservation.short_id, "phase": phase})
         message = f"{reservation} cancelled"
         log_change(
             reservation, actor=actor, event="reservation_cancelled", message=message, reason=reason, now=now
@@ -245,21 +251,23 @@ def _claim(session: LabletSession, pool: Pool) -> Reservation:
 
 def _check_ttl(ttl: int) -> None:
     if not 1 <= ttl <= MAX_TTL:
-        raise InvalidInput({"ttl": f"The TTL must be between 1 and {MAX_TTL} seconds."})
+        text = _("The TTL must be between 1 and %(most)s seconds.") % {"most": MAX_TTL}
+        raise InvalidInput({"ttl": text})
 
 
 def _checked(resources: Mapping[str, Decimal]) -> Resources:
     unknown = set(resources) - set(NAMES)
     if unknown:
-        raise InvalidInput({f"resources.{name}": "This is not a resource." for name in sorted(unknown)})
+        raise InvalidInput({f"resources.{name}": _("This is not a resource.") for name in sorted(unknown)})
     wrong = [name for name, value in resources.items() if not value.is_finite() or value < 0]
     if wrong:
-        raise InvalidInput({f"resources.{name}": "Must be 0 or more." for name in wrong})
+        raise InvalidInput({f"resources.{name}": _("Must be 0 or more.") for name in wrong})
     if not any(resources.values()):
-        raise InvalidInput({"resources": "Request at least one resource."})
+        raise InvalidInput({"resources": _("Request at least one resource.")})
     return Resources(**{name: Decimal(value) for name, value in resources.items()})
 
 
 def _refuse_for_session(reservation: Reservation) -> None:
     if reservation.session_id is not None:
-        raise StateConflict(f"{reservation} belongs to a session: cancel the session instead.")
+        text = _("reservation %(id)s belongs to a session: cancel the session instead.")
+        raise StateConflict(text % {"id": reservation.short_id})

@@ -8,6 +8,8 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from lcm.domain.actors import SYSTEM, Actor
 from lcm.domain.errors import InvalidInput, StateConflict
@@ -17,7 +19,6 @@ from lcm.models import ChangeLog
 from lcm.models.definitions import label_map
 from lcm.services.changelog import build_entry, log_change, log_changes
 from lcm.services.validation import require_reason
-from lcm.web.wording import count_text
 from scheduling.capacity.tick_trigger import trigger_tick
 from scheduling.models import DRAINABLE, LIVE, AttemptOutcome, LaunchAttempt, PortAllocation, Slot, SlotState
 from scheduling.services.worker_keys import revoke_worker_keys
@@ -70,7 +71,8 @@ def move_slot(
     """
     old = SlotState(slot.state)
     if to not in TRANSITIONS[old]:
-        raise StateConflict(f"{slot} is {old.label.lower()} and cannot become {to.label.lower()}.")
+        text = _("%(slot)s is %(state)s and cannot become %(new)s.")
+        raise StateConflict(text % {"slot": slot, "state": old.label.lower(), "new": to.label.lower()})
     timeout = slot.pool.timeout_of(to)
     fields.setdefault("state_deadline", now + timeout if timeout else None)
     gone = to == SlotState.EMPTY and bool(slot.instance_id) and not worker_stays
@@ -128,8 +130,8 @@ def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: d
             cordoned=cordoned
         ):
             if cordoned:
-                raise StateConflict(f"{slot} is {_fresh(slot).lower()} or cordoned already.")
-            raise StateConflict(f"{slot} is {_fresh(slot).lower()} or uncordoned already.")
+                raise _conflict(_("%(slot)s is %(state)s or cordoned already."), slot)
+            raise _conflict(_("%(slot)s is %(state)s or uncordoned already."), slot)
         slot.cordoned = cordoned
         log_change(slot, actor=actor, event=f"slot_{word}", message=f"{slot} {word}", reason=reason, now=now)
         trigger_tick(slot.pool)
@@ -147,7 +149,7 @@ def label_slot(*, slot: Slot, labels: Mapping[str, str], reason: str, actor: Act
         # Without the default ordering, which would lock the pool as well.
         fresh = Slot.objects.select_for_update().filter(pk=slot.pk, state__in=LIVE).order_by("pk").first()
         if fresh is None:
-            raise StateConflict(f"{slot} is {_fresh(slot).lower()} and has no worker to label.")
+            raise _conflict(_("%(slot)s is %(state)s and has no worker to label."), slot)
         before, slot.labels = fresh.labels, dict(labels)
         if before != slot.labels:
             Slot.objects.filter(pk=slot.pk).update(labels=slot.labels)
@@ -165,7 +167,7 @@ def drain_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
     if slot.state not in DRAINABLE or not move_slot(
         slot=slot, to=SlotState.DRAINING, now=now, reason=reason, actor=actor
     ):
-        raise StateConflict(f"{slot} is {_fresh(slot).lower()} and cannot drain.")
+        raise _conflict(_("%(slot)s is %(state)s and cannot drain."), slot)
     return slot
 
 
@@ -173,13 +175,16 @@ def terminate_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> S
     """Terminate the instance now; raise while sessions are on it."""
     require_reason(reason)
     if slot.lease_count:
-        raise StateConflict(
-            f"{slot} has {count_text(slot.lease_count, 'lease')}: drain it, or stop its sessions first."
+        text = ngettext(
+            "%(slot)s has %(count)s lease: drain it, or stop its sessions first.",
+            "%(slot)s has %(count)s leases: drain it, or stop its sessions first.",
+            slot.lease_count,
         )
+        raise StateConflict(text % {"slot": slot, "count": f"{slot.lease_count:,}"})
     if slot.state not in LIVE or not move_slot(
         slot=slot, to=SlotState.TERMINATING, now=now, reason=reason, actor=actor, unleased=True
     ):
-        raise StateConflict(f"{slot} is {_fresh(slot).lower()} and cannot be terminated.")
+        raise _conflict(_("%(slot)s is %(state)s and cannot be terminated."), slot)
     return slot
 
 
@@ -192,10 +197,13 @@ def retry_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
         ):
             slot.refresh_from_db(fields=["state", "lease_count"])
             if slot.state == SlotState.ERROR and slot.lease_count:
-                raise StateConflict(
-                    f"{slot} still has {count_text(slot.lease_count, 'lease')}: stop its sessions first."
+                text = ngettext(
+                    "%(slot)s still has %(count)s lease: stop its sessions first.",
+                    "%(slot)s still has %(count)s leases: stop its sessions first.",
+                    slot.lease_count,
                 )
-            raise StateConflict(f"{slot} is {_fresh(slot).lower()}; only a slot in error can be retried.")
+                raise StateConflict(text % {"slot": slot, "count": f"{slot.lease_count:,}"})
+            raise _conflict(_("%(slot)s is %(state)s; only a slot in error can be retried."), slot)
         pools = type(slot.pool).objects.filter(pk=slot.pool_id)
         pools.update(backoff_until=None, backoff_since=None, failures=0)
     return slot
@@ -221,7 +229,8 @@ def _step(slot: Slot, old: SlotState, to: SlotState, actor: Actor, reason: str, 
         slot,
         actor=actor,
         event="slot_state",
-        message=f"{slot}: {old.label} → {to.label}",
+        # The change log stays English; the labels are translated.
+        message=f"{slot}: {old.capitalize()} → {to.capitalize()}",
         reason=reason,
         before={"state": old},
         after={"state": to},
@@ -236,5 +245,7 @@ def _close_open_attempt(slot: Slot, *, now: datetime, reason: str) -> None:
     )
 
 
-def _fresh(slot: Slot) -> str:
-    return SlotState(Slot.objects.values_list("state", flat=True).get(pk=slot.pk)).label
+def _conflict(text: str, slot: Slot) -> StateConflict:
+    """Return an error with the slot's current state as `%(state)s`."""
+    state = SlotState(Slot.objects.values_list("state", flat=True).get(pk=slot.pk))
+    return StateConflict(text % {"slot": slot, "state": state.label.lower()})

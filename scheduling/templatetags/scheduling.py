@@ -7,27 +7,33 @@ from typing import Any
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from lcm.templatetags.lcm import humanize_name
 from scheduling.pages.supply import display_name
+from scheduling.pages.ticks import step_name
 from scheduling.placement.framework.callbacks import Band
+from scheduling.selectors.pools import pool_state_name
 
 register = template.Library()
 register.filter(display_name)
+register.filter(pool_state_name)
+register.filter(step_name)
 # A score is at most this many times its band.
 MOST = 100
 TITLES = {
-    "cpu_cores": "Not enough CPU",
-    "memory_gb": "Not enough memory",
-    "storage_gb": "Not enough storage",
-    "gpu": "Not enough GPUs",
-    "ports": "Not enough ports",
-    "leases": "No lease left",
-    "cordon": "Cordoned",
-    "system": "System does not match",
-    "labels": "Labels do not match",
-    "spot": "Spot slot",
-    "timeslot": "Ends before the timeslot",
+    "cpu_cores": _("Not enough CPU"),
+    "memory_gb": _("Not enough memory"),
+    "storage_gb": _("Not enough storage"),
+    "gpu": _("Not enough GPUs"),
+    "ports": _("Not enough ports"),
+    "leases": _("No lease left"),
+    "cordon": _("Cordoned"),
+    "system": _("System does not match"),
+    "labels": _("Labels do not match"),
+    "spot": _("Spot slot"),
+    "timeslot": _("Ends before the timeslot"),
 }
 
 
@@ -43,13 +49,12 @@ def score(value: float) -> SafeString:
         return format_html('<span class="muted">{}</span>', text)
     if band == lowest:
         return format_html("<b>{}</b>", text)
-    return format_html(
-        '<b title="{}">{}</b>', f"In the band {humanize_name(band.name).lower()}: counts first", text
-    )
+    title = gettext("In the band %(band)s: counts first") % {"band": humanize_name(band.name).lower()}
+    return format_html('<b title="{}">{}</b>', title, text)
 
 
 @register.filter
 def reason_title(reason: Any) -> str:
     """Return the title of a reason; for an installed plugin the plugin's name."""
     kept = reason if isinstance(reason, dict) else {"code": reason.code, "plugin": reason.plugin}
-    return TITLES.get(kept["code"], humanize_name(kept["plugin"]).capitalize())
+    return str(TITLES.get(kept["code"]) or humanize_name(kept["plugin"]).capitalize())

@@ -5,6 +5,12 @@ document.documentElement.classList.add("js");
 
 const dialog = () => document.getElementById("dialog");
 
+// The page contains the texts in its language, in templates/components/script_texts.html.
+function translated(name, values = {}) {
+  const text = document.getElementById("script-texts").dataset[name];
+  return text.replace(/\{(\w+)\}/g, (placeholder, key) => values[key]);
+}
+
 // "/" moves the focus to the search box.
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, [contenteditable]");
@@ -59,9 +65,10 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 // Show the age of live parts, by the browser's clock; a part is stale after three missed polls.
 const receivedAt = new WeakMap();
 function age(seconds) {
-  if (seconds < 5) return "just now";
-  if (seconds < 60) return `${seconds} s ago`;
-  return seconds < 3600 ? `${Math.floor(seconds / 60)} min ago` : `${Math.floor(seconds / 3600)} h ago`;
+  if (seconds < 5) return translated("justNow");
+  if (seconds < 60) return translated("secondsAgo", { count: seconds });
+  if (seconds < 3600) return translated("minutesAgo", { count: Math.floor(seconds / 60) });
+  return translated("hoursAgo", { count: Math.floor(seconds / 3600) });
 }
 function updateAges() {
   for (const each of document.querySelectorAll(".updated > [data-updated]")) {
@@ -73,7 +80,7 @@ function updateAges() {
     const stale = seconds > 3 * every;
     each.parentElement.classList.toggle("is-stale", stale);
     each.parentElement.querySelector("use").setAttribute("href", stale ? "#s-tri" : "#s-dot");
-    each.textContent = `${stale ? "Stale, updated" : "Updated"} ${age(seconds)}`;
+    each.textContent = translated(stale ? "stale" : "updated", { age: age(seconds) });
   }
 }
 setInterval(updateAges, 1000);
@@ -146,7 +153,7 @@ function countSelection(form) {
   const chosen = boxes.filter((box) => box.checked).length;
   const text = form.querySelector("[data-selected-count]");
   const matching = form.querySelector("[name=all]:checked");
-  if (text) text.textContent = matching ? matching.parentElement.textContent.trim() : `${chosen} selected`;
+  if (text) text.textContent = matching ? matching.parentElement.textContent.trim() : translated("selected", { count: chosen });
   for (const all of form.querySelectorAll("[data-select-all]")) {
     all.checked = chosen === boxes.length && chosen > 0;
     all.indeterminate = chosen > 0 && chosen < boxes.length;
@@ -175,7 +182,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
   const count = document.querySelector("#results [data-count]");
   const config = event.detail.requestConfig;
   if (event.target.id === "results" && !(config && isPoll(config))) {
-    document.getElementById("announcer").textContent = count ? count.textContent : "No results";
+    document.getElementById("announcer").textContent = count ? count.textContent : translated("noResults");
   }
 });
 
@@ -206,15 +213,11 @@ document.addEventListener("click", (event) => {
 document.addEventListener("htmx:responseError", (event) => {
   const status = event.detail.xhr.status;
   if (status >= 500 && polls.has(event.detail.requestConfig)) return;
-  const text = {
-    403: "Access denied, or you were signed out. Reload the page.",
-    404: "The object no longer exists. Reload the page.",
-    409: "Someone else changed this object. Reload the page.",
-  }[status];
-  toast(text || `The server returned error ${status}. Try again.`);
+  const name = { 403: "accessDenied", 404: "notFound", 409: "conflict" }[status] || "serverError";
+  toast(translated(name, { status }));
 });
 document.addEventListener("htmx:sendError", (event) => {
-  if (!polls.has(event.detail.requestConfig)) toast("The server cannot be reached. Try again.");
+  if (!polls.has(event.detail.requestConfig)) toast(translated("unreachable"));
 });
 
 // Apply the theme immediately; the server stores it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,8 +13,35 @@ from django.test import Client
 
 from tests.support.control_plane import ROOT
 from tests.support.message_catalog import CATALOG, gettext_folder, update_catalog
+from tests.support.untranslated_texts import (
+    error_sentences,
+    module_findings,
+    modules,
+    sentences,
+    template_findings,
+    template_texts,
+    templates,
+)
 
 pytestmark = [pytest.mark.gettext, pytest.mark.slow]
+
+
+def test_templates_have_no_text_outside_of_translate_tags():
+    assert template_findings(templates()) == []
+
+
+def test_the_finder_sees_texts_without_gettext():
+    """The two tests above can fail."""
+    page = '<h2>Port map</h2><input placeholder="Search"><b>{{ name }} is away</b>{% translate "Known" %} GB'
+    assert template_texts(page) == ["Port map", "Search", "is away"]
+    code = 'text = "Port map", f"{name} is away", _("Not found here")\nTextarea(attrs={"class": "a b"})'
+    assert [ast.unparse(node) for node in sentences(ast.parse(code))] == ["'Port map'", "f'{name} is away'"]
+    errors = 'log("not shown here")\nraise InvalidInput({"cpu cores": "CPU is missing."})'
+    assert [ast.unparse(node) for node in error_sentences(ast.parse(errors))] == ["'CPU is missing.'"]
+
+
+def test_sentences_of_pages_and_errors_go_through_gettext():
+    assert module_findings(modules()) == []
 
 
 def test_the_catalog_has_all_texts(tmp_path: Path):

@@ -19,7 +19,7 @@ from scheduling.services.pools import create_pool
 from tests.support.factories import WAY_TO, make_definition, make_session
 from tests.support.fake_runtime import START, Clock, FakeRuntime
 from tests.support.fleet import Fleet
-from tests.support.scheduler_setup import Party
+from tests.support.scheduler_setup import SessionRequester
 
 
 @pytest.fixture
@@ -49,36 +49,38 @@ def fleet(pool: Pool, clock: Clock, runtime: FakeRuntime) -> Fleet:
 
 
 @pytest.fixture
-def tuned(fleet: Fleet) -> Callable[..., Fleet]:
-    """`tuned(max_slots=2, …)`: the fleet with these fields of the policy changed."""
+def configure_pool(fleet: Fleet) -> Callable[..., Fleet]:
+    """`configure_pool(max_slots=2, …)`: change these fields of the pool and return the fleet."""
 
-    def tune(**fields: Any) -> Fleet:
+    def configure(**fields: Any) -> Fleet:
         Pool.objects.filter(pk=fleet.pool.pk).update(**fields)
-        fleet.fresh()
+        fleet.reload_pool()
         return fleet
 
-    return tune
+    return configure
 
 
 @pytest.fixture
-def mixed(tuned: Callable[..., Fleet]) -> Fleet:
-    """Spot with on-demand fallback; both are available."""
-    fleet = tuned(spot_policy=SpotPolicy.FALLBACK, runtime_settings={"spot": True})
-    fleet.runtime.on_offer = [Offering("sim-large-spot", Market.SPOT), Offering("sim-large")]
+def mixed_fleet(configure_pool: Callable[..., Fleet]) -> Fleet:
+    """A pool that uses spot slots with on-demand fallback; both offerings are available."""
+    fleet = configure_pool(spot_policy=SpotPolicy.FALLBACK, runtime_settings={"spot": True})
+    fleet.runtime.available_offerings = [Offering("sim-large-spot", Market.SPOT), Offering("sim-large")]
     return fleet
 
 
 @pytest.fixture
-def loose(mixed: Fleet) -> Party:
-    """Requests preemptible sessions; each fills a slot."""
+def preemptible_requester(mixed_fleet: Fleet) -> SessionRequester:
+    """A requester of preemptible sessions that fill a slot each."""
     size = {"cpu_cores": Decimal(16), "memory_gb": Decimal(4), "storage_gb": Decimal(8), "gpu": Decimal(0)}
     definition = make_definition("loose", pool="cml-eu", preemptible=True, requirements=size)
-    return Party(mixed, "loose", definition)
+    return SessionRequester(mixed_fleet, "loose", definition)
 
 
 @pytest.fixture
-def lab(pool: Pool, active_definition: LabletDefinition, project: Project, operator: User, clock: Clock):
-    """`lab()`: create a session that waits in cml-eu: 4 cores, 3.5 GB, 7 GB, two ports."""
+def new_session(
+    pool: Pool, active_definition: LabletDefinition, project: Project, operator: User, clock: Clock
+):
+    """`new_session()`: create a session that waits in cml-eu: 4 cores, 3.5 GB, 7 GB, two ports."""
 
     def make(**fields: Any) -> LabletSession:
         return make_session(active_definition, project, operator, now=clock(), **fields)
@@ -87,12 +89,12 @@ def lab(pool: Pool, active_definition: LabletDefinition, project: Project, opera
 
 
 @pytest.fixture
-def lab_on(fleet: Fleet, lab: Callable[..., LabletSession]) -> Callable[..., LabletSession]:
-    """`lab_on(slot, status)`: create a session on a READY slot in this status."""
+def session_on(fleet: Fleet, new_session: Callable[..., LabletSession]) -> Callable[..., LabletSession]:
+    """`session_on(slot, status)`: create a session on a READY slot in this status."""
 
     def make(slot: Slot, status: SessionStatus = SessionStatus.SCHEDULED, **fields: Any) -> LabletSession:
-        session = lab(**fields)
-        fleet.put(session, slot)
+        session = new_session(**fields)
+        fleet.assign(session, slot)
         for step in WAY_TO[status][1:]:
             transition_session(session=session, to=step, actor=SYSTEM, now=fleet.clock())
         return session

@@ -1,4 +1,4 @@
-"""Slots and leases in the state in which a tick leaves them."""
+"""Slots and reservations in the state after a tick."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def make_slot(pool: Pool, number: int = 1, state: str = SlotState.READY, **field
 
 
 def reserve(pool: Pool, now: datetime, holder: str = "build-7", **fields: Any) -> Reservation:
-    asked = {"resources": {"cpu_cores": Decimal(2), "memory_gb": Decimal(4)}, **fields}
-    return create_reservation(holder=holder, pool=pool.name, actor=SYSTEM, now=now, **asked)
+    request = {"resources": {"cpu_cores": Decimal(2), "memory_gb": Decimal(4)}, **fields}
+    return create_reservation(holder=holder, pool=pool.name, actor=SYSTEM, now=now, **request)
 
 
 def put_on(slot: Slot, reservation: Reservation, now: datetime, *ports: int) -> None:

@@ -49,16 +49,16 @@ class FakeRuntime(RuntimeAdapter):
     def __init__(self, clock: Clock, *offerings: Offering) -> None:
         super().__init__("fake", {})
         self.clock = clock
-        self.on_offer = list(offerings) or [Offering("large")]
+        self.available_offerings = list(offerings) or [Offering("large")]
         self.calls: list[tuple[str, str]] = []
-        self.made: dict[str, Instance] = {}
-        self.launched = 0
+        self.instances: dict[str, Instance] = {}
+        self.launch_count = 0
         self.error: Exception | None = None
-        self.refused: set[str] = set()
-        self.loses_answers = False
-        self.blind: RuntimeFailure | None = None
+        self.refused_offerings: set[str] = set()
+        self.loses_responses = False
+        self.describe_error: RuntimeFailure | None = None
         self.boots = True
-        self.ends_at_once = True
+        self.terminates_at_once = True
         self.health = Health(True, version="2.9.1")
         self.notices: list[Interruption] = []
 
@@ -67,39 +67,41 @@ class FakeRuntime(RuntimeAdapter):
         return {}
 
     def offerings(self) -> Iterable[Offering]:
-        return self.on_offer
+        return self.available_offerings
 
     def launch(self, request: LaunchRequest) -> Instance:
         self.calls.append(("launch", request.offering.name))
         if self.error is not None:
             raise self.error
-        if request.offering.name in self.refused:
+        if request.offering.name in self.refused_offerings:
             raise CapacityRefused(f"no {request.offering.name}")
-        instance = self._made_for(request)
-        if self.loses_answers:
+        instance = self._instance_for(request)
+        if self.loses_responses:
             raise ResponseLost("the connection broke")
         return instance
 
     def describe(self) -> Iterable[Instance]:
         self.calls.append(("describe", ""))
-        if self.blind is not None:
-            raise self.blind
-        for instance in self.made.values():
+        if self.describe_error is not None:
+            raise self.describe_error
+        for instance in self.instances.values():
             if self.boots and instance.state == InstanceState.PENDING:
-                self.turn(instance.id, InstanceState.RUNNING)
-        return list(self.made.values())
+                self.set_state(instance.id, InstanceState.RUNNING)
+        return list(self.instances.values())
 
     def claim(self, instance_ids: Sequence[str]) -> None:
         self.calls.append(("claim", " ".join(instance_ids)))
         if self.error is not None:
             raise self.error
         for key in instance_ids:
-            self.made[key] = replace(self.made[key], claimed=True)
+            self.instances[key] = replace(self.instances[key], claimed=True)
 
     def terminate(self, instance_id: str) -> None:
         self.calls.append(("terminate", instance_id))
-        if instance_id in self.made:
-            self.turn(instance_id, InstanceState.GONE if self.ends_at_once else InstanceState.STOPPING)
+        if instance_id in self.instances:
+            self.set_state(
+                instance_id, InstanceState.GONE if self.terminates_at_once else InstanceState.STOPPING
+            )
 
     def probe(self, instance: Instance) -> Health:
         self.calls.append(("probe", instance.id))
@@ -113,26 +115,26 @@ class FakeRuntime(RuntimeAdapter):
 
     @property
     def alive(self) -> list[Instance]:
-        return [each for each in self.made.values() if each.state != InstanceState.GONE]
+        return [each for each in self.instances.values() if each.state != InstanceState.GONE]
 
-    def turn(self, instance_id: str, state: InstanceState) -> None:
-        self.made[instance_id] = replace(self.made[instance_id], state=state)
+    def set_state(self, instance_id: str, state: InstanceState) -> None:
+        self.instances[instance_id] = replace(self.instances[instance_id], state=state)
 
     def vanish(self, instance_id: str) -> None:
-        del self.made[instance_id]
+        del self.instances[instance_id]
 
     def add(self, instance_id: str, **fields: Any) -> Instance:
-        """Add an instance that was launched outside of LCM."""
+        """Add an instance."""
         values = {"state": InstanceState.RUNNING, "slot_id": "", "token": "", "launched_at": self.clock()}
-        self.made[instance_id] = Instance(id=instance_id, **{**values, **fields})
-        return self.made[instance_id]
+        self.instances[instance_id] = Instance(id=instance_id, **{**values, **fields})
+        return self.instances[instance_id]
 
-    def _made_for(self, request: LaunchRequest) -> Instance:
-        for instance in self.made.values():
+    def _instance_for(self, request: LaunchRequest) -> Instance:
+        for instance in self.instances.values():
             if instance.token == request.token:
                 return instance
-        self.launched += 1
-        number = self.launched
+        self.launch_count += 1
+        number = self.launch_count
         return self.add(
             f"i-{number:04}",
             state=InstanceState.PENDING,

@@ -28,7 +28,7 @@ from tests.support.fake_runtime import Clock, FakeRuntime, NoMetrics
 
 S = SlotState
 # Transitions after BOOTING that lead to each state.
-WAY_TO: dict[SlotState, tuple[SlotState, ...]] = {
+TRANSITIONS_TO: dict[SlotState, tuple[SlotState, ...]] = {
     S.EMPTY: (),
     S.LAUNCHING: (),
     S.BOOTING: (),
@@ -53,22 +53,24 @@ class Fleet:
     clock: Clock
     runtime: FakeRuntime
 
-    def fresh(self) -> Pool:
+    def reload_pool(self) -> Pool:
+        """Read the pool from the database again."""
         self.pool = Pool.objects.get(pk=self.pool.pk)
         return self.pool
 
     def tick(self) -> TickReport:
-        report = scheduling_tick(self.fresh(), self.runtime, self.clock, NoMetrics())
+        report = scheduling_tick(self.reload_pool(), self.runtime, self.clock, NoMetrics())
         assert report is not None
         return report
 
-    def clean_tick(self) -> TickReport:
+    def tick_without_errors(self) -> TickReport:
+        """Run a tick and check that no step failed."""
         report = self.tick()
         assert report.errors == {}
         return report
 
     def context(self) -> TickContext:
-        return TickContext(self.fresh(), self.runtime, self.clock(), is_lease_held=lambda: True)
+        return TickContext(self.reload_pool(), self.runtime, self.clock(), is_lease_held=lambda: True)
 
     def launch(self) -> None:
         """Run the open launch attempts, as the tasks do."""
@@ -76,9 +78,9 @@ class Fleet:
             perform_launch(attempt.pk, self.runtime, self.clock)
 
     def reconcile(self) -> ReconcilePass:
-        world = reconcile_pool(self.fresh(), self.runtime, self.clock)
-        assert world is not None
-        return world
+        result = reconcile_pool(self.reload_pool(), self.runtime, self.clock)
+        assert result is not None
+        return result
 
     def round(self, seconds: float = 60) -> TickReport:
         """Run a tick, its launches and the reconciler, then advance the clock."""
@@ -100,13 +102,14 @@ class Fleet:
         return [slot.state for slot in self.slots()]
 
     def attempts(self) -> list[tuple[str, str]]:
+        """Return the outcome and category of every launch attempt, oldest first."""
         rows = LaunchAttempt.objects.filter(slot__pool=self.pool).order_by("requested_at", "slot__number")
         return list(rows.values_list("outcome", "category"))
 
     def slot(self, state: SlotState = S.READY, **fields: Any) -> Slot:
         """Create a slot in a state by its transitions; with an instance unless EMPTY or LAUNCHING."""
         numbers = Slot.objects.filter(pool=self.pool).count()
-        pool = self.fresh()
+        pool = self.reload_pool()
         slot = Slot.objects.create(
             pool=pool,
             number=numbers + 1,
@@ -120,7 +123,7 @@ class Fleet:
         if state == S.LAUNCHING:
             assert begin_launch(slot, now=self.clock())
         elif state != S.EMPTY:
-            self._fill(slot, state)
+            self._move_to(slot, state)
         if fields:
             Slot.objects.filter(pk=slot.pk).update(**fields)
         slot.refresh_from_db()
@@ -131,16 +134,18 @@ class Fleet:
         values = {"holder": "a class", "resources": {"cpu_cores": Decimal(str(cpu))}, "pool": self.pool.name}
         return create_reservation(**{**values, **fields}, actor=SYSTEM, now=self.clock())
 
-    def put(self, held: Reservation | LabletSession, slot: Slot) -> Reservation:
+    def assign(self, holder: Reservation | LabletSession, slot: Slot) -> Reservation:
         """Assign a reservation, or a session's reservation, to this slot."""
-        reservation = held if isinstance(held, Reservation) else active_of(held)
-        assert assign_slots(self.fresh(), [placing(self.fresh(), reservation, slot)], now=self.clock())
-        held.refresh_from_db()
+        reservation = holder if isinstance(holder, Reservation) else active_reservation(holder)
+        assert assign_slots(
+            self.reload_pool(), [placement_verdict(self.reload_pool(), reservation, slot)], now=self.clock()
+        )
+        holder.refresh_from_db()
         slot.refresh_from_db()
         reservation.refresh_from_db()
         return reservation
 
-    def _fill(self, slot: Slot, state: SlotState) -> None:
+    def _move_to(self, slot: Slot, state: SlotState) -> None:
         from scheduling.services.slots import move_slot
 
         attempt = begin_launch(slot, now=self.clock())
@@ -150,30 +155,31 @@ class Fleet:
         self.runtime.error = error
         slot = Slot.objects.select_related("pool").get(pk=slot.pk)
         if state != S.BOOTING:
-            self.runtime.turn(slot.instance_id, InstanceState.RUNNING)
-        for to in WAY_TO[state]:
+            self.runtime.set_state(slot.instance_id, InstanceState.RUNNING)
+        for to in TRANSITIONS_TO[state]:
             extra = {"idle_since": self.clock()} if to == S.READY else {}
             if to == S.ERROR:
                 extra = {"state_deadline": self.clock() + timedelta(minutes=5)}
             assert move_slot(slot=slot, to=to, now=self.clock(), **extra)
 
 
-def active_of(session: LabletSession) -> Reservation:
+def active_reservation(session: LabletSession) -> Reservation:
+    """Return the PENDING or READY reservation of a session."""
     return Reservation.objects.get(session=session, phase__in=(Phase.PENDING, Phase.READY))
 
 
-def launches(fleet: Fleet) -> list[str]:
+def requested_offerings(fleet: Fleet) -> list[str]:
     """Return the offerings that were requested."""
     return [name for call, name in fleet.runtime.calls if call == "launch"]
 
 
 def phases(rows: Iterable[Reservation]) -> list[str]:
-    """Return the current phases from the database, in the given order."""
+    """Return the current phases of these reservations from the database, in the same order."""
     found = dict(Reservation.objects.filter(pk__in=[row.pk for row in rows]).values_list("pk", "phase"))
     return [found[row.pk] for row in rows]
 
 
-def placing(pool: Pool, reservation: Reservation, slot: Slot) -> Verdict:
+def placement_verdict(pool: Pool, reservation: Reservation, slot: Slot) -> Verdict:
     """Return the decision of a cycle that places the reservation on this slot."""
     snapshot = snapshot_of(
         pool, read_configuration(""), now=reservation.created_at, limit=1, only=reservation.pk

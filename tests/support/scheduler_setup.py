@@ -19,7 +19,7 @@ from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from tests.support.factories import WAY_TO, make_person, make_project, make_session
-from tests.support.fleet import Fleet, active_of
+from tests.support.fleet import Fleet, active_reservation
 
 RECLAIM = DEFAULT_CONFIGURATION.replace("actions: [allocate]", "actions: [allocate, reclaim]")
 PREEMPT = DEFAULT_CONFIGURATION.replace("actions: [allocate]", "actions: [allocate, preempt]")
@@ -52,7 +52,7 @@ class LongReasonPlugin(Plugin):
         return Reason("a-reason-" * 10, "not today")
 
 
-class Party:
+class SessionRequester:
     """A project whose only member requests sessions of one definition."""
 
     def __init__(self, fleet: Fleet, name: str, definition: LabletDefinition) -> None:
@@ -60,13 +60,13 @@ class Party:
         self.person = make_person(f"{name}-person")
         self.project: Project = make_project("academy", name, self.person)
 
-    def asks(self, **fields: Any) -> LabletSession:
+    def request(self, **fields: Any) -> LabletSession:
         definition = fields.pop("definition", self.definition)
         return make_session(definition, self.project, self.person, now=self.fleet.clock(), **fields)
 
-    def runs(self, slot: Any, **fields: Any) -> LabletSession:
-        session = self.asks(**fields)
-        self.fleet.put(session, slot)
+    def request_on(self, slot: Any, **fields: Any) -> LabletSession:
+        session = self.request(**fields)
+        self.fleet.assign(session, slot)
         for step in WAY_TO[SessionStatus.RUNNING][1:]:
             transition_session(session=session, to=step, actor=SYSTEM, now=self.fleet.clock())
         return session
@@ -77,28 +77,28 @@ def status_of(session: LabletSession) -> str:
 
 
 def slot_of(session: LabletSession) -> Any:
-    return active_of(session).slot_id
+    return active_reservation(session).slot_id
 
 
-def end(session: LabletSession, fleet: Fleet) -> None:
+def report_termination(session: LabletSession, fleet: Fleet) -> None:
     """Report the teardown of the lab, as a controller does."""
     session.refresh_from_db()
     transition_session(session=session, to=SessionStatus.TERMINATED, actor=SYSTEM, now=fleet.clock())
 
 
-def _counted_leases(slot_ids: Iterable[UUID]) -> dict[UUID, int]:
+def _lease_counts(slot_ids: Iterable[UUID]) -> dict[UUID, int]:
     """Return the number of active reservations by slot, the expected lease counts."""
     keys = list(slot_ids)
-    counted: Counter[UUID] = Counter()
-    whole = Reservation.objects.filter(slot_id__in=keys, phase=Phase.READY, spread=False)
-    for held in (whole, ReservationPart.objects.filter(slot_id__in=keys)):
-        rows: Any = held.order_by().values_list("slot_id").annotate(Count("pk"))
-        counted.update(dict(rows))
-    return dict(counted)
+    lease_counts: Counter[UUID] = Counter()
+    undivided = Reservation.objects.filter(slot_id__in=keys, phase=Phase.READY, spread=False)
+    for rows_with_lease in (undivided, ReservationPart.objects.filter(slot_id__in=keys)):
+        rows: Any = rows_with_lease.order_by().values_list("slot_id").annotate(Count("pk"))
+        lease_counts.update(dict(rows))
+    return dict(lease_counts)
 
 
 def check_leases() -> None:
     """Check that every slot counts its leases; spread sessions count once per slot."""
     slots = Slot.objects.all()
-    counted = _counted_leases(slot.pk for slot in slots)
-    assert {slot.pk: slot.lease_count for slot in slots if slot.lease_count} == counted
+    lease_counts = _lease_counts(slot.pk for slot in slots)
+    assert {slot.pk: slot.lease_count for slot in slots if slot.lease_count} == lease_counts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -80,7 +81,7 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
         definition = None
         if not data.pop("dry_run"):
             if not data.get("name"):
-                raise InvalidInput({"name": "A definition needs a name."})
+                raise InvalidInput({"name": _("A definition needs a name.")})
             definition = services.import_definition(**data, actor=self.actor, now=self.now())
         answer = {"definition": definition, "topology": topology.to_dict()}
         return Response(s.ImportResultSerializer(answer).data, status=201 if definition else 200)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from django.db import close_old_connections
+from django.utils.translation import gettext as _
 
 from lcm.api.watch.hub import FeedHub
 from lcm.api.watch.window import FeedWindow
@@ -56,7 +57,8 @@ async def _answer(window: FeedWindow, scope: ControllerScope, since: int) -> Wat
     reach = window.bounds
     if since < reach.pruned_revision or since > reach.revision:
         raise Gone(
-            f"Revision {since} is not in the feed ({reach.pruned_revision} to {reach.revision}). List again.",
+            _("Revision %(since)s is not in the feed (%(pruned_revision)s to %(revision)s). List again.")
+            % {"since": since, "pruned_revision": reach.pruned_revision, "revision": reach.revision},
             details={"revision": reach.revision},
         )
     if window.holds(since):

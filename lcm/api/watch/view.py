@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from asgiref.sync import SyncToAsync, sync_to_async
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -122,7 +123,7 @@ def _parse_request(request: Request) -> WatchRequest:
     principal: Any = request.user
     since, wait = request.query_params.get("since"), request.query_params.get("wait")
     if since is not None and not (since.isascii() and since.isdigit() and len(since) <= LONGEST_REVISION):
-        raise InvalidInput({"since": "Must be the revision of an earlier response."})
+        raise InvalidInput({"since": _("Must be the revision of an earlier response.")})
     return WatchRequest(principal.scope, None if since is None else int(since), _seconds(wait))
 
 
@@ -132,7 +133,7 @@ def _seconds(text: str | None) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= MAX_WAIT:
-        raise InvalidInput({"wait": f"Must be between 0 and {MAX_WAIT:.0f} seconds."})
+        raise InvalidInput({"wait": _("Must be between 0 and %(max)s seconds.") % {"max": f"{MAX_WAIT:.0f}"}})
     return seconds
 
 

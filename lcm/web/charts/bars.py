@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 WIDTH = 1000
 
@@ -12,7 +18,7 @@ WIDTH = 1000
 class Share:
     """A share with its number; `look` is a status that sets shape and tone."""
 
-    label: str
+    label: StrOrPromise
     count: int
     look: str
 
@@ -41,5 +47,5 @@ def share_bar(shares: Sequence[Share], *, of: int | None = None) -> ShareBar:
         width = share.count / whole * WIDTH
         segments.append(BarSegment(round(x, 1), round(width, 1), share))
         x += width
-    title = ", ".join(f"{share.count:,} {share.label.lower()}" for share in present) or "none"
+    title = ", ".join(f"{share.count:,} {share.label.lower()}" for share in present) or gettext("none")
     return ShareBar(title, segments, present)

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from django.utils.dateformat import format as format_date
+from django.utils.translation import gettext
+
 from lcm.web.charts.scales import format_number
 from lcm.web.charts.tables import ChartTable
 
@@ -95,7 +98,12 @@ def stacked(found: ByDay, *, unit: str) -> ColumnChart:
         for number, day in enumerate(found.days)
     ]
     return ColumnChart(
-        title=f"{unit[0].upper()}{unit[1:]} a day, {first:%d %b} to {last:%d %b}",
+        title=gettext("%(unit)s a day, %(first)s to %(last)s")
+        % {
+            "unit": f"{unit[0].upper()}{unit[1:]}",
+            "first": format_date(first, "d M"),
+            "last": format_date(last, "d M"),
+        },
         unit=unit,
         lines=[(BOTTOM - top * part / 3 * scale, format_number(top * part / 3)) for part in range(4)],
         columns=_columns(found, scale, unit),
@@ -103,7 +111,7 @@ def stacked(found: ByDay, *, unit: str) -> ColumnChart:
         legend=[
             (kind, series.name, format_number(series.total)) for kind, series in enumerate(found.series, 1)
         ],
-        table=ChartTable("Day, UTC", [f"{series.name}, {unit}" for series in found.series], rows),
+        table=ChartTable(gettext("Day, UTC"), [f"{series.name}, {unit}" for series in found.series], rows),
     )
 
 
@@ -122,7 +130,7 @@ def _labels(days: Sequence[date], look: str, most: int) -> Iterator[AxisLabel]:
     month = None
     for number in range(0, len(days), math.ceil(len(days) / most)):
         day = days[number]
-        text = str(day.day) if day.month == month else f"{day.day} {day:%b}"
+        text = str(day.day) if day.month == month else format_date(day, "j M")
         month = day.month
         if number == 0:
             yield AxisLabel(0, look, text)
@@ -134,12 +142,12 @@ def _labels(days: Sequence[date], look: str, most: int) -> Iterator[AxisLabel]:
 
 def _segments(found: ByDay, number: int, scale: float, unit: str) -> list[ColumnSegment]:
     y, segments = BOTTOM, []
-    day = found.days[number]
+    day = format_date(found.days[number], "d M")
     for kind, series in enumerate(found.series, 1):
         value = series.values[number]
         if value > 0:
             y -= value * scale
-            title = f"{day:%d %b}: {series.name} {format_number(value)} {unit}"
+            title = f"{day}: {series.name} {format_number(value)} {unit}"
             segments.append(ColumnSegment(y, value * scale, kind, title))
     return segments
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils import timezone
+from django.utils.dateformat import format as format_date
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext
 
 from lcm.web.charts.scales import Scale, places_along, scale_over, times_along
-from lcm.web.charts.tables import ChartTable
+from lcm.web.charts.tables import ChartTable, newest_rows_note
 
 WIDTH, HEIGHT = 334, 216
 LEFT, RIGHT, TOP, BOTTOM = 38, 228, 24, 192
@@ -164,11 +166,11 @@ def _link(mark: DotMark) -> str:
 def _table(dots: Sequence[ChartDot], text: Callable[[float], str], unit: str) -> ChartTable:
     newest = sorted(dots, key=lambda dot: dot.at, reverse=True)
     rows = [
-        (f"{dot.name}, {timezone.localtime(dot.at):%d %b %H:%M}{_words(dot)}", [text(dot.value)])
+        (f"{dot.name}, {format_date(timezone.localtime(dot.at), 'd M H:i')}{_words(dot)}", [text(dot.value)])
         for dot in newest[:ROWS]
     ]
-    note = f"The newest {ROWS} of {len(newest):,}." if len(newest) > ROWS else ""
-    return ChartTable("Session", [unit], rows, note)
+    note = newest_rows_note(ROWS, len(newest))
+    return ChartTable(gettext("Session"), [unit], rows, note)
 
 
 def _words(dot: ChartDot) -> str:

@@ -8,9 +8,11 @@ from datetime import datetime
 from itertools import groupby
 
 from django.utils import timezone
+from django.utils.dateformat import format as format_date
+from django.utils.translation import gettext
 
 from lcm.web.charts.scales import Scale, format_number, places_along, scale_over, times_along
-from lcm.web.charts.tables import ChartTable
+from lcm.web.charts.tables import ChartTable, newest_rows_note
 
 # Heights are pixels, widths are thousandths: lines stretch with the page, texts do not.
 TOP, BOTTOM, HEIGHT, WIDTH = 24, 136, 156, 1000
@@ -90,7 +92,7 @@ def line_chart(points: Sequence[Point], *, title: str, unit: str) -> LineChart |
         ],
         figures=[
             ("p95", f"{format_number(sorted(values)[round(0.95 * (len(values) - 1))])} {unit}"),
-            ("max", f"{format_number(max(values))} {unit}"),
+            (gettext("max"), f"{format_number(max(values))} {unit}"),
         ],
         table=_table(shown, unit),
     )
@@ -118,12 +120,11 @@ def _labelled(scale: Scale) -> list[float]:
 def _table(shown: Sequence[Point], unit: str) -> ChartTable:
     newest = list(reversed(shown))
     rows = [(f"{_when(point)}{_of(point)}", [format_number(point.value)]) for point in newest[:ROWS]]
-    hidden = len(newest) - len(rows)
-    return ChartTable("When", [unit], rows, f"The newest {ROWS} of {len(newest):,}." if hidden else "")
+    return ChartTable(gettext("When"), [unit], rows, newest_rows_note(ROWS, len(newest)))
 
 
 def _when(point: Point) -> str:
-    return f"{timezone.localtime(point.at):%d %b %H:%M:%S}"
+    return format_date(timezone.localtime(point.at), "d M H:i:s")
 
 
 def _of(point: Point) -> str:

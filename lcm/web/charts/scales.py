@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.utils import timezone
+from django.utils.dateformat import format as format_date
 
 # Below this span, three labels would read the same.
 TO_THE_SECOND = timedelta(minutes=2)
@@ -56,16 +57,16 @@ def times_along(moments: Sequence[datetime], left: float, right: float) -> list[
     if not moments:
         return []
     first, last = timezone.localtime(min(moments)), timezone.localtime(max(moments))
-    pattern = "%H:%M" if first.date() == last.date() else "%d %b"
+    pattern = "H:i" if first.date() == last.date() else "d M"
     if last - first < TO_THE_SECOND:
-        pattern = "%H:%M:%S"
+        pattern = "H:i:s"
     if first == last:
-        return [((left + right) / 2, "mid", first.strftime(pattern))]
+        return [((left + right) / 2, "mid", format_date(first, pattern))]
     middle = first + (last - first) / 2
     return [
-        (left, "", first.strftime(pattern)),
-        ((left + right) / 2, "mid", middle.strftime(pattern)),
-        (right, "end", last.strftime(pattern)),
+        (left, "", format_date(first, pattern)),
+        ((left + right) / 2, "mid", format_date(middle, pattern)),
+        (right, "end", format_date(last, pattern)),
     ]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,13 @@ class ChartTable:
     def body(self) -> SafeString:
         """Render the rows in one go: some pages have hundreds."""
         return mark_safe("".join(map(_row, self.rows)))  # noqa: S308  (escaped below)
+
+
+def newest_rows_note(shown: int, total: int) -> str:
+    """Return that a table has only the newest rows; empty if it has all."""
+    if total <= shown:
+        return ""
+    return gettext("The newest %(shown)s of %(total)s.") % {"shown": shown, "total": f"{total:,}"}
 
 
 def _row(row: tuple[str, Sequence[str]]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lcm.web.wording import count_text
+from django.utils.translation import ngettext
 
 WIDTH, HEIGHT = 420, 260
 MARGIN_X, MARGIN_Y = 44, 30
@@ -31,7 +31,10 @@ class Picture:
 
     @property
     def described(self) -> str:
-        return f"{count_text(len(self.nodes), 'node')}, {count_text(len(self.links), 'link')}"
+        nodes, links = len(self.nodes), len(self.links)
+        node_count = ngettext("%(count)s node", "%(count)s nodes", nodes) % {"count": f"{nodes:,}"}
+        link_count = ngettext("%(count)s link", "%(count)s links", links) % {"count": f"{links:,}"}
+        return f"{node_count}, {link_count}"
 
 
 def picture_of(nodes: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]]) -> Picture:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
@@ -153,16 +154,15 @@ def _asked(request: Request) -> dict[str, Any]:
     """Return the query parameters of the aggregate; reject invalid ones."""
     given = request.query_params
     unknown = set(given) - {"revision", "by", *MEASURED}
-    wrong = dict.fromkeys(sorted(unknown), "Unknown parameter.")
+    wrong = dict.fromkeys(sorted(unknown), _("Unknown parameter."))
     sources = {name: given[name] for name in MEASURED if given.get(name)}
-    wrong |= {
-        name: f"Must be one of {', '.join(SOURCES)}." for name, each in sources.items() if each not in SOURCES
-    }
+    allowed = _("Must be one of %(allowed)s.") % {"allowed": ", ".join(SOURCES)}
+    wrong |= dict.fromkeys((name for name, each in sources.items() if each not in SOURCES), allowed)
     revision = given.get("revision", "")
     if "revision" in given and (not revision.isdecimal() or len(revision) > LONGEST_REVISION):
-        wrong["revision"] = "Must be the number of a revision."
+        wrong["revision"] = _("Must be the number of a revision.")
     if given.get("by", "") not in ("", "node"):
-        wrong["by"] = "Must be “node”."
+        wrong["by"] = _("Must be “node”.")
     if wrong:
         raise InvalidInput(wrong)
     return {"sources": sources, "revision": int(revision) if revision else None, "by": given.get("by", "")}
@@ -173,5 +173,7 @@ def _revision(definition: LabletDefinition, number: int | None) -> DefinitionRev
         return None
     found = definition.revisions.filter(number=number).first()
     if found is None:
-        raise NotFound(f"{definition} has no revision {number}.")
+        raise NotFound(
+            _("%(definition)s has no revision %(number)s.") % {"definition": definition, "number": number}
+        )
     return found

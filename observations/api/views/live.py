@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -62,10 +63,11 @@ class LiveViewSet(LcmViewSet[Kernel]):
         sessions = selectors.kernels_of(data.get("sessions", ()))
         ids = {*data.get("kernels", ()), *(key for kernels in sessions.values() for key in kernels)}
         if len(ids) > s.MOST_KERNELS:
-            many = f"{len(ids):,} kernels requested; the maximum is {s.MOST_KERNELS:,}."
-            raise InvalidInput({"sessions": many})
-        shown = {str(key): [str(each) for each in kernels] for key, kernels in sessions.items()}
-        return Response({**_shown(kernel_live_stats(ids)), "sessions": shown})
+            text = _("%(count)s kernels requested; the maximum is %(most)s.")
+            shown = {"count": f"{len(ids):,}", "most": f"{s.MOST_KERNELS:,}"}
+            raise InvalidInput({"sessions": text % shown})
+        listed = {str(key): [str(each) for each in kernels] for key, kernels in sessions.items()}
+        return Response({**_shown(kernel_live_stats(ids)), "sessions": listed})
 
 
 def _shown(stats: LiveStats) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.core.exceptions import RequestDataTooBig
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -61,7 +62,7 @@ class InternalObservationViewSet(ScopedObservations):
         try:
             body = request.data
         except RequestDataTooBig as error:
-            raise Unprocessable("An observation must not exceed 5 MB.") from error
+            raise Unprocessable(_("An observation must not exceed 5 MB.")) from error
         principal: Any = request.user
         recorded = record_observation(
             session_id=_id(pk),
@@ -111,7 +112,7 @@ class SessionObservationViewSet(ScopedObservations):
         session = self.get_object()
         last = last_request(session)
         if last is None:
-            raise NotFound(f"No observation of {session} was requested.")
+            raise NotFound(_("No observation of %(session)s was requested.") % {"session": session})
         last.state = last.state_at(self.now())
         return Response(s.RequestedObservationSerializer(last).data)
 
@@ -140,4 +141,4 @@ def _id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise NotFound("Session not found.") from error
+        raise NotFound(_("Session not found.")) from error

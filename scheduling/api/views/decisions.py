@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import mixins
 from rest_framework.request import Request
@@ -49,6 +50,6 @@ class SessionExplainViewSet(LcmViewSet[LabletSession]):
     def explain(self, request: Request, pk: str) -> Response:
         slots = request.query_params.get("slots", "")
         if slots not in ("", "true", "false"):
-            raise InvalidInput({"slots": "This must be true or false."})
+            raise InvalidInput({"slots": _("This must be true or false.")})
         found = explain_session(self.get_object(), now=self.now(), by_slot=slots == "true")
         return Response(s.ExplanationSerializer(found).data)

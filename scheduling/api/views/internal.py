@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins
 from rest_framework.decorators import action
@@ -59,7 +60,8 @@ class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
         slot = self.get_object()
         noted = record_interruption(slot=slot, **data, now=self.now(), actor=self.actor)
         if not noted and slot.state not in LIVE:
-            raise StateConflict(f"{slot} is {slot.get_state_display().lower()} and has no worker to lose.")
+            text = _("%(slot)s is %(state)s and has no worker to lose.")
+            raise StateConflict(text % {"slot": slot, "state": slot.get_state_display().lower()})
         return self.plain(slot)
 
 

@@ -145,7 +145,7 @@ def settle(fleet: Fleet) -> None:
     """Let time pass without demand until nothing is left."""
     for _ in range(12):
         fleet.round(150)
-        check_rows(fleet.fresh())
+        check_rows(fleet.reload_pool())
     assert set(fleet.states()) <= {S.EMPTY}
     assert not SimulatedInstance.objects.filter(ended_at=None).exists()
     assert not Reservation.objects.filter(phase__in=ACTIVE_PHASES).exists()
@@ -279,7 +279,7 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_tick_leaves_nothing_half_don
     kill_at(sim, start, point, tmp_path)
     assert {claim.phase for claim in Reservation.objects.all()} == {Phase.PENDING}
     check(sim)
-    report = sim.clean_tick()
+    report = sim.tick_without_errors()
     assert report.counts["placed"] == len(claims)
     check(sim)
     for claim in claims:

@@ -293,8 +293,8 @@ def test_both_pages_describe_the_policy_with_the_same_terms(busy, as_, admin):
     client = as_(admin)
     for value in Normalisation:
         FairSharePolicy.objects.update_or_create(pool=busy.pool, defaults={"normalisation": value})
-        assert value.label in unescape(text_of(client.get(FAIR)))
-        assert value.label in unescape(text_of(client.get(EDIT)))
+        assert str(value.label) in unescape(text_of(client.get(FAIR)))
+        assert str(value.label) in unescape(text_of(client.get(EDIT)))
 
 
 def test_the_page_explains_rank_by_factor_alone(busy, as_, viewer):

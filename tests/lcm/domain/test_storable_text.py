@@ -61,10 +61,10 @@ def test_a_filter_with_unstorable_text_is_rejected_or_finds_nothing(api, admin, 
 
 @pytest.mark.parametrize("escaped", ["\\u0000", "\\ud800"])
 def test_a_page_shows_the_error_at_the_field_and_keeps_the_input(client, admin, escaped):
-    from tests.scheduling.pages.capacity.test_pool_forms import GOOD
+    from tests.scheduling.pages.capacity.test_pool_forms import VALID_FORM
 
     client.force_login(admin)
-    page = client.post("/pools/new", {**GOOD, "runtime_settings": f'{{"spot": "{escaped}"}}'})
+    page = client.post("/pools/new", {**VALID_FORM, "runtime_settings": f'{{"spot": "{escaped}"}}'})
     assert page.status_code == 422
     assert "cannot be stored" in page.content.decode()
     assert escaped in page.content.decode()

@@ -87,7 +87,7 @@ ERRORS: dict[str, Exception | None] = {
     "unknown": RuntimeFailure("strange"),
     "a bug": ZeroDivisionError("oh"),
 }
-which = st.integers(0, 11)
+row_numbers = st.integers(0, 11)
 Row = TypeVar("Row")
 
 
@@ -96,7 +96,7 @@ def pick(rows: Sequence[Row], number: int) -> Row:
 
 
 @contextmanager
-def ids_in_order() -> Iterator[None]:
+def sequential_ids() -> Iterator[None]:
     """Sequential ids: ties are broken by id, so random ids would make examples irreproducible."""
     numbers = count(1)
     keys = [model._meta.pk for model in apps.get_models() if isinstance(model._meta.pk, UUIDField)]
@@ -114,15 +114,15 @@ class CapacityMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.undo = ExitStack()
-        self.undo.enter_context(ids_in_order())
-        self.undo.enter_context(transaction.atomic())
+        self.cleanup = ExitStack()
+        self.cleanup.enter_context(sequential_ids())
+        self.cleanup.enter_context(transaction.atomic())
 
     @initialize(
         floor=st.sampled_from([(0, 0), (1, 0), (0, 1), (1, 2), (2, 1), (3, 0), (0, 3)]),
         policy=st.sampled_from([SpotPolicy.NEVER, SpotPolicy.FALLBACK]),
     )
-    def begin(self, floor: tuple[int, int], policy: str) -> None:
+    def set_up_pool(self, floor: tuple[int, int], policy: str) -> None:
         minimum, warm = floor
         pool = create_pool(
             name="cml-eu",
@@ -151,32 +151,34 @@ class CapacityMachine(RuleBasedStateMachine):
     # --- demand -----------------------------------------------------------------------------------
 
     @rule(cpu=st.sampled_from([1, 3, 9]), ttl=st.sampled_from([60, 400, 5000]))
-    def claim(self, cpu: int, ttl: int) -> None:
+    def create_reservation(self, cpu: int, ttl: int) -> None:
         self.fleet.reservation(cpu, ttl=ttl)
 
     @rule(preemptible=st.booleans())
-    def ask_for_a_session(self, preemptible: bool) -> None:
+    def request_session(self, preemptible: bool) -> None:
         make_session(self.labs[preemptible], self.project, self.owner, now=self.clock())
 
-    @precondition(lambda self: self.bare())
-    @rule(number=which)
+    @precondition(lambda self: self.bare_reservations())
+    @rule(number=row_numbers)
     def renew(self, number: int) -> None:
         with suppress(StateConflict):
-            renew_reservation(reservation=pick(self.bare(), number), now=self.clock())
+            renew_reservation(reservation=pick(self.bare_reservations(), number), now=self.clock())
 
-    @precondition(lambda self: self.bare())
-    @rule(number=which)
+    @precondition(lambda self: self.bare_reservations())
+    @rule(number=row_numbers)
     def release(self, number: int) -> None:
-        release_reservation(reservation=pick(self.bare(), number), actor=SYSTEM, now=self.clock())
+        release_reservation(
+            reservation=pick(self.bare_reservations(), number), actor=SYSTEM, now=self.clock()
+        )
 
     @precondition(lambda self: self.sessions())
-    @rule(number=which)
+    @rule(number=row_numbers)
     def cancel(self, number: int) -> None:
         with suppress(StateConflict):
-            self.call_off(pick(self.sessions(), number))
+            self.end_session(pick(self.sessions(), number))
 
     @precondition(lambda self: self.sessions())
-    @rule(number=which)
+    @rule(number=row_numbers)
     def step(self, number: int) -> None:
         """Report a transition as the controller."""
         session = pick(self.sessions(), number)
@@ -191,27 +193,27 @@ class CapacityMachine(RuleBasedStateMachine):
         expire_leases()
 
     @rule(seconds=st.sampled_from([1, 40, 130, 310, 700]))
-    def time_passes(self, seconds: int) -> None:
+    def advance_time(self, seconds: int) -> None:
         self.clock.advance(seconds=seconds)
         if seconds > CALL_LEASE.total_seconds():
             expire_leases()
 
     @rule()
     def tick(self) -> None:
-        self.fleet.clean_tick()
+        self.fleet.tick_without_errors()
 
     @rule()
-    def two_ticks_at_once(self) -> None:
+    def run_concurrent_ticks(self) -> None:
         """The second tick takes the lease between the first one's plan and its commit."""
         real = place.assign_slots
 
-        def after_the_other(*arguments: Any, **fields: Any) -> int:
+        def run_second_tick_first(*arguments: Any, **fields: Any) -> int:
             place.assign_slots = real
             expire_leases()
-            self.fleet.clean_tick()
+            self.fleet.tick_without_errors()
             return real(*arguments, **fields)
 
-        place.assign_slots = after_the_other
+        place.assign_slots = run_second_tick_first
         try:
             self.fleet.tick()
         finally:
@@ -221,32 +223,32 @@ class CapacityMachine(RuleBasedStateMachine):
     def reconcile(self) -> None:
         assert self.fleet.reconcile().errors == []
         old = self.clock() - ORPHAN_GRACE
-        assert not [each for each in self.unknown() if each.launched_at and each.launched_at <= old]
+        assert not [each for each in self.orphans() if each.launched_at and each.launched_at <= old]
 
     @rule()
-    def a_quiet_minute(self) -> None:
+    def run_for_a_minute(self) -> None:
         self.round(60)
 
     # --- launches: in any order, with any result ------------------------------------------------------
 
     @precondition(lambda self: self.fleet.open_attempts())
-    @rule(number=which, result=st.sampled_from(sorted(ERRORS)))
+    @rule(number=row_numbers, result=st.sampled_from(sorted(ERRORS)))
     def launch(self, number: int, result: str) -> None:
         self.runtime.error = ERRORS[result]
         perform_launch(pick(self.fleet.open_attempts(), number).pk, self.runtime, self.clock)
         self.runtime.error = None
 
     @precondition(lambda self: self.fleet.open_attempts())
-    @rule(number=which)
-    def launch_and_lose_the_answer(self, number: int) -> None:
-        self.runtime.loses_answers = True
+    @rule(number=row_numbers)
+    def launch_with_lost_response(self, number: int) -> None:
+        self.runtime.loses_responses = True
         perform_launch(pick(self.fleet.open_attempts(), number).pk, self.runtime, self.clock)
-        self.runtime.loses_answers = False
+        self.runtime.loses_responses = False
 
     @precondition(lambda self: self.fleet.open_attempts())
-    @rule(number=which, called=st.booleans())
+    @rule(number=row_numbers, called=st.booleans())
     def crash_between_intent_and_record(self, number: int, called: bool) -> None:
-        """The process dies before or after its call; its lease expires when time passes."""
+        """The process dies before or after its call; its lease expires later."""
         attempt = pick(self.fleet.open_attempts(), number)
         ProcessLease.objects.update_or_create(
             name=f"launch:{attempt.pk}",
@@ -259,39 +261,39 @@ class CapacityMachine(RuleBasedStateMachine):
     # --- provider and operators ----------------------------------------------------------------------
 
     @precondition(lambda self: self.runtime.alive)
-    @rule(number=which)
+    @rule(number=row_numbers)
     def vanish(self, number: int) -> None:
         self.runtime.vanish(pick(self.runtime.alive, number).id)
 
     @precondition(lambda self: self.runtime.alive)
-    @rule(number=which)
-    def switched_off(self, number: int) -> None:
-        self.runtime.turn(pick(self.runtime.alive, number).id, InstanceState.STOPPED)
+    @rule(number=row_numbers)
+    def stop_instance(self, number: int) -> None:
+        self.runtime.set_state(pick(self.runtime.alive, number).id, InstanceState.STOPPED)
 
     @precondition(lambda self: self.fleet.slots(*LIVE))
-    @rule(number=which)
+    @rule(number=row_numbers)
     def interrupt(self, number: int) -> None:
         slot = pick(self.fleet.slots(*LIVE), number)
         record_interruption(slot=slot, deadline=self.clock() + timedelta(minutes=2), now=self.clock())
 
     @precondition(lambda self: self.fleet.slots(SlotState.READY))
-    @rule(number=which, port=st.integers(2000, 2005))
+    @rule(number=row_numbers, port=st.integers(2000, 2005))
     def leak(self, number: int, port: int) -> None:
         """The controller finds an unexpected listener on a worker's port."""
         slot = pick(self.fleet.slots(SlotState.READY), number)
         PortAllocation.objects.get_or_create(slot=slot, port=port, defaults={"name": "?", "leaked": True})
 
     @rule()
-    def look_without_seeing(self) -> None:
+    def reconcile_without_listing(self) -> None:
         """Reconcile while the provider cannot list instances."""
-        self.runtime.blind = RuntimeFailure("no route to host")
+        self.runtime.describe_error = RuntimeFailure("no route to host")
         self.fleet.reconcile()
-        self.runtime.blind = None
+        self.runtime.describe_error = None
 
     @precondition(lambda self: self.fleet.slots())
-    @rule(number=which, action=st.sampled_from(["drain", "terminate", "cordon", "uncordon", "retry"]))
+    @rule(number=row_numbers, action=st.sampled_from(["drain", "terminate", "cordon", "uncordon", "retry"]))
     def operate(self, number: int, action: str) -> None:
-        ask = {
+        arguments = {
             "slot": pick(self.fleet.slots(), number),
             "reason": "why not",
             "actor": SYSTEM,
@@ -300,59 +302,59 @@ class CapacityMachine(RuleBasedStateMachine):
         with suppress(StateConflict):
             match action:
                 case "drain":
-                    drain_slot(**ask)
+                    drain_slot(**arguments)
                 case "terminate":
-                    terminate_slot(**ask)
+                    terminate_slot(**arguments)
                 case "retry":
-                    retry_slot(**ask)
+                    retry_slot(**arguments)
                 case _:
-                    cordon_slot(cordoned=action == "cordon", **ask)
+                    cordon_slot(cordoned=action == "cordon", **arguments)
 
     # --- invariants -----------------------------------------------------------------------------------
 
     @invariant()
-    def promises_are_kept(self) -> None:
+    def check_invariants(self) -> None:
         if hasattr(self, "fleet"):
-            check_rows(self.fleet.fresh())
+            check_rows(self.fleet.reload_pool())
             idle = Slot.objects.filter(state=SlotState.DRAINING, reason="idle", lease_count__gt=0)
             assert not idle.exists(), "a slot with a lease was drained by idleness"
-            assert all(each.launched_at for each in self.unknown())
+            assert all(each.launched_at for each in self.orphans())
 
     def teardown(self) -> None:
         try:
             if sys.exc_info()[0] is None and hasattr(self, "fleet"):
                 self.end_demand()
                 self.settle()
-                self.stay()
+                self.check_stays_settled()
         finally:
             transaction.set_rollback(True)
-            self.undo.close()
+            self.cleanup.close()
 
     def end_demand(self) -> None:
         for session in self.sessions():
             if session.status in (SessionStatus.PENDING, SessionStatus.SCHEDULED):
-                self.call_off(session)
+                self.end_session(session)
                 continue
             if session.status != SessionStatus.STOPPING:
-                self.call_off(session)
+                self.end_session(session)
             transition_session(session=session, to=SessionStatus.TERMINATED, actor=SYSTEM, now=self.clock())
-        for claim in self.bare():
-            release_reservation(reservation=claim, actor=SYSTEM, now=self.clock())
+        for reservation in self.bare_reservations():
+            release_reservation(reservation=reservation, actor=SYSTEM, now=self.clock())
         for slot in self.fleet.slots(*LIVE):
             if slot.cordoned:
                 cordon_slot(slot=slot, cordoned=False, reason="over", actor=SYSTEM, now=self.clock())
-        if self.fleet.fresh().stopped_reason:
+        if self.fleet.reload_pool().stopped_reason:
             update_pool(pool=self.fleet.pool, actor=SYSTEM, description="mended")
 
     def settle(self) -> None:
         for _ in range(40):
             self.round(120)
-            check_rows(self.fleet.fresh())
+            check_rows(self.fleet.reload_pool())
             if self.is_settled():
                 return
         raise AssertionError(f"not settled: {self.fleet.states()}, alive {self.runtime.alive}")
 
-    def stay(self) -> None:
+    def check_stays_settled(self) -> None:
         launches = self.runtime.count("launch")
         for _ in range(10):
             self.round(120)
@@ -365,11 +367,11 @@ class CapacityMachine(RuleBasedStateMachine):
         slots = self.fleet.slots()
         ready = [slot for slot in slots if slot.state == SlotState.READY]
         rest = {slot.state for slot in slots} - {SlotState.READY, SlotState.EMPTY}
-        return not rest and len(ready) == len(self.runtime.alive) == self.fleet.fresh().floor
+        return not rest and len(ready) == len(self.runtime.alive) == self.fleet.reload_pool().floor
 
     # --- queries --------------------------------------------------------------------------------------
 
-    def bare(self) -> list[Reservation]:
+    def bare_reservations(self) -> list[Reservation]:
         return list(
             Reservation.objects.filter(session=None, phase__in=ACTIVE_PHASES).order_by("created_at", "pk")
         )
@@ -377,35 +379,35 @@ class CapacityMachine(RuleBasedStateMachine):
     def sessions(self) -> list[LabletSession]:
         return list(LabletSession.objects.exclude(status__in=FINAL).order_by("created_at", "pk"))
 
-    def unknown(self) -> list[Instance]:
+    def orphans(self) -> list[Instance]:
         """Running instances without a slot or an open attempt: orphans."""
         owned = {slot.instance_id for slot in self.fleet.slots()}
         awaited = {attempt.token for attempt in self.fleet.open_attempts()}
         return [each for each in self.runtime.alive if each.id not in owned and each.token not in awaited]
 
-    def call_off(self, session: LabletSession) -> None:
+    def end_session(self, session: LabletSession) -> None:
         cancel_session(session=session, actor=SYSTEM, now=self.clock(), reason="no more")
 
 
-def test_whatever_happens_a_pool_keeps_its_promises_and_settles():
+def test_any_sequence_of_events_keeps_the_invariants_and_settles():
     examples = 15 if connection.vendor == "postgresql" else 5
     plan = settings(max_examples=examples, stateful_step_count=20, deadline=None, print_blob=True)
     run_state_machine_as_test(CapacityMachine, settings=plan)
 
 
-def test_every_reservation_of_a_busy_day_ends(db):
+def test_a_fixed_sequence_of_all_rules_ends_every_reservation(db):
     """A fixed sequence of all rules, so that every run exercises each of them."""
     machine = CapacityMachine()
-    machine.begin((1, 1), SpotPolicy.FALLBACK)
+    machine.set_up_pool((1, 1), SpotPolicy.FALLBACK)
     for turn in range(8):
-        machine.claim(3, 400)
-        machine.ask_for_a_session(turn % 2 == 0)
-        machine.two_ticks_at_once()
-        machine.promises_are_kept()
+        machine.create_reservation(3, 400)
+        machine.request_session(turn % 2 == 0)
+        machine.run_concurrent_ticks()
+        machine.check_invariants()
         if machine.fleet.open_attempts():
             machine.crash_between_intent_and_record(turn, called=turn % 2 == 0)
-        machine.a_quiet_minute()
+        machine.run_for_a_minute()
         machine.step(turn)
-        machine.promises_are_kept()
+        machine.check_invariants()
     assert Reservation.objects.filter(phase=Phase.READY).exists()
     machine.teardown()

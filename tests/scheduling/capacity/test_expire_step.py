@@ -15,31 +15,35 @@ from tests.support.fleet import phases
 @pytest.mark.parametrize(
     ("seconds", "phase"), [(59, Phase.PENDING), (60, Phase.EXPIRED), (600, Phase.EXPIRED)]
 )
-def test_a_waiting_claim_expires_at_the_end_of_its_time(fleet, seconds, phase):
-    claim = fleet.reservation(ttl=60)
+def test_a_waiting_reservation_expires_at_the_end_of_its_ttl(fleet, seconds, phase):
+    reservation = fleet.reservation(ttl=60)
     fleet.clock.advance(seconds=seconds)
     tick = fleet.context()
     expire(tick)
-    assert phases([claim]) == [phase]
+    assert phases([reservation]) == [phase]
     assert tick.counts == ({"expired": 1} if phase == Phase.EXPIRED else {})
 
 
-def test_a_claim_that_holds_a_slot_gives_its_lease_back_when_it_expires(fleet):
+def test_an_expired_reservation_releases_its_lease(fleet):
     slot = fleet.slot()
-    claim = fleet.put(fleet.reservation(ttl=60), slot)
+    reservation = fleet.assign(fleet.reservation(ttl=60), slot)
     assert slot.lease_count == 1
     ended_at = fleet.clock.advance(seconds=60)
     expire(fleet.context())
     slot.refresh_from_db()
-    claim.refresh_from_db()
+    reservation.refresh_from_db()
     assert (slot.lease_count, slot.idle_since) == (0, ended_at)
-    assert (claim.phase, claim.released_at, claim.reason) == (Phase.EXPIRED, ended_at, "not renewed in time")
+    assert (reservation.phase, reservation.released_at, reservation.reason) == (
+        Phase.EXPIRED,
+        ended_at,
+        "not renewed in time",
+    )
 
 
-def test_many_on_several_slots_each_give_back_their_own(fleet):
+def test_expired_reservations_on_several_slots_release_their_own_leases(fleet):
     slots = [fleet.slot(), fleet.slot()]
     for ttl, slot in ((60, 0), (60, 0), (60, 1), (999, 1), (999, 0)):
-        fleet.put(fleet.reservation(ttl=ttl), slots[slot])
+        fleet.assign(fleet.reservation(ttl=ttl), slots[slot])
     fleet.clock.advance(seconds=60)
     expire(fleet.context())
     for slot in slots:
@@ -47,31 +51,31 @@ def test_many_on_several_slots_each_give_back_their_own(fleet):
     assert [slot.lease_count for slot in slots] == [1, 1]
 
 
-def test_a_session_has_no_time_in_which_to_renew(fleet, lab):
-    session = lab()
+def test_the_reservation_of_a_session_does_not_expire(fleet, new_session):
+    session = new_session()
     fleet.clock.advance(days=3)
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert phases(session.reservations.all()) == [Phase.PENDING]
 
 
-def test_other_pools_are_left_alone(fleet):
-    claim = fleet.reservation(ttl=60)
+def test_reservations_of_other_pools_do_not_expire(fleet):
+    reservation = fleet.reservation(ttl=60)
     other = type(fleet.pool).objects.create(name="other")
-    type(claim).objects.filter(pk=claim.pk).update(pool=other)
+    type(reservation).objects.filter(pk=reservation.pk).update(pool=other)
     fleet.clock.advance(seconds=60)
     expire(fleet.context())
-    assert phases([claim]) == [Phase.PENDING]
+    assert phases([reservation]) == [Phase.PENDING]
 
 
-def test_a_renewal_that_comes_between_looking_and_ending_wins(fleet, monkeypatch):
-    claim = fleet.reservation(ttl=60)
-    asked_at = fleet.clock.advance(seconds=59)
+def test_a_renewal_during_the_expire_step_keeps_the_reservation(fleet, monkeypatch):
+    reservation = fleet.reservation(ttl=60)
+    renewed_at = fleet.clock.advance(seconds=59)
     fleet.clock.advance(seconds=1)
 
-    def renewed_first(keys, **fields):
-        renew_reservation(reservation=claim, now=asked_at)
+    def renew_first(keys, **fields):
+        renew_reservation(reservation=reservation, now=renewed_at)
         return reservations.end_reservations(keys, **fields)
 
-    monkeypatch.setattr(step, "end_reservations", renewed_first)
+    monkeypatch.setattr(step, "end_reservations", renew_first)
     expire(fleet.context())
-    assert phases([claim]) == [Phase.PENDING]
+    assert phases([reservation]) == [Phase.PENDING]

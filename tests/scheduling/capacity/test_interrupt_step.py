@@ -22,7 +22,7 @@ S = SlotState
 TWO_MINUTES = timedelta(minutes=2)
 
 
-def notice(fleet, slot):
+def give_notice(fleet, slot):
     return record_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
 
 
@@ -38,7 +38,7 @@ def notice(fleet, slot):
 )
 def test_a_notice_drains_a_slot_in_any_live_state(fleet, state, after):
     slot = fleet.slot(state)
-    assert notice(fleet, slot)
+    assert give_notice(fleet, slot)
     interrupt(fleet.context())
     slot.refresh_from_db()
     assert slot.state == after
@@ -47,7 +47,7 @@ def test_a_notice_drains_a_slot_in_any_live_state(fleet, state, after):
 @pytest.mark.parametrize("state", LIVE)
 def test_at_the_deadline_the_slot_terminates_in_any_state(fleet, state):
     slot = fleet.slot(state)
-    notice(fleet, slot)
+    give_notice(fleet, slot)
     fleet.clock.advance(minutes=2)
     interrupt(fleet.context())
     slot.refresh_from_db()
@@ -57,7 +57,7 @@ def test_at_the_deadline_the_slot_terminates_in_any_state(fleet, state):
 @pytest.mark.parametrize("state", LIVE)
 def test_an_interrupted_slot_ends_empty_and_can_be_launched_again(fleet, state):
     slot = fleet.slot(state)
-    notice(fleet, slot)
+    give_notice(fleet, slot)
     for _ in range(5):
         fleet.round(60)
     assert fleet.states() == [S.EMPTY]
@@ -71,7 +71,7 @@ def test_an_interrupted_slot_ends_empty_and_can_be_launched_again(fleet, state):
 @pytest.mark.parametrize("state", [S.EMPTY, S.TERMINATING, S.ERROR])
 def test_a_notice_for_a_slot_without_a_worker_is_ignored(fleet, state):
     slot = fleet.slot(state)
-    assert not notice(fleet, slot)
+    assert not give_notice(fleet, slot)
     tick = fleet.context()
     interrupt(tick)
     slot.refresh_from_db()
@@ -80,9 +80,9 @@ def test_a_notice_for_a_slot_without_a_worker_is_ignored(fleet, state):
 
 def test_a_second_notice_does_not_move_the_deadline(fleet):
     slot = fleet.slot()
-    assert notice(fleet, slot)
+    assert give_notice(fleet, slot)
     fleet.clock.advance(seconds=30)
-    assert not notice(fleet, slot)
+    assert not give_notice(fleet, slot)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,14 @@ def test_a_second_notice_does_not_move_the_deadline(fleet):
     ],
 )
 @pytest.mark.parametrize("state", [S.READY, S.DRAINING])
-def test_its_sessions_stop_and_the_ones_not_started_are_requeued(fleet, lab_on, state, status, after, phase):
+def test_a_notice_requeues_sessions_that_have_not_started_and_stops_ready_ones(
+    fleet, session_on, state, status, after, phase
+):
     slot = fleet.slot()
-    session = lab_on(slot, status)
+    session = session_on(slot, status)
     type(slot).objects.filter(pk=slot.pk).update(state=state)
     slot.refresh_from_db()
-    notice(fleet, slot)
+    give_notice(fleet, slot)
     interrupt(fleet.context())
     session.refresh_from_db()
     assert session.status == after
@@ -110,13 +112,13 @@ def test_its_sessions_stop_and_the_ones_not_started_are_requeued(fleet, lab_on, 
 
 
 @pytest.fixture
-def running(fleet, project, operator):
-    """`running(slot, …)`: a preemptible session that runs on a slot for two hours."""
+def running_session(fleet, project, operator):
+    """`running_session(slot, …)`: a preemptible session that runs on a slot for two hours."""
 
     def make(slot, *, preemptible=True, **fields):
         definition = make_definition(pool=fleet.pool.name, preemptible=preemptible)
         session = make_session(definition, project, operator, now=fleet.clock(), **fields)
-        fleet.put(session, slot)
+        fleet.assign(session, slot)
         for step in WAY_TO[SessionStatus.RUNNING][1:]:
             transition_session(session=session, to=step, actor=SYSTEM, now=fleet.clock())
         return session
@@ -124,23 +126,23 @@ def running(fleet, project, operator):
     return make
 
 
-def follow(fleet, session, *moments):
+def statuses_after(fleet, session, *offsets):
     """Return the status of a session after ticks at these seconds from now."""
-    begun, statuses = fleet.clock(), []
-    for moment in moments:
-        fleet.clock.now = begun + timedelta(seconds=moment)
-        fleet.clean_tick()
+    start, statuses = fleet.clock(), []
+    for offset in offsets:
+        fleet.clock.now = start + timedelta(seconds=offset)
+        fleet.tick_without_errors()
         session.refresh_from_db()
         statuses.append(session.status)
     return statuses
 
 
-def others(session):
+def other_sessions(session):
     return list(LabletSession.objects.exclude(pk=session.pk))
 
 
 @pytest.mark.parametrize(
-    ("left", "moments", "statuses"),
+    ("seconds_left", "offsets", "statuses"),
     [
         (120, (0, 74, 75, 80, 119), "RUNNING RUNNING COLLECTING COLLECTING COLLECTING"),
         (120, (0, 5, 110, 120), "RUNNING RUNNING COLLECTING FAILED"),
@@ -150,16 +152,18 @@ def others(session):
     ],
     ids=["in time", "missed ticks, no controller", "no tick until it is gone", "short notice", "late notice"],
 )
-def test_a_running_session_uses_the_time_that_is_left_and_is_requested_again(
-    fleet, running, left, moments, statuses
+def test_a_running_session_uses_the_remaining_time_and_is_requested_again(
+    fleet, running_session, seconds_left, offsets, statuses
 ):
     slot = fleet.slot()
-    session = running(slot, priority=90)
+    session = running_session(slot, priority=90)
     requested = fleet.clock()
     fleet.clock.advance(minutes=20)
-    record_interruption(slot=slot, deadline=fleet.clock() + timedelta(seconds=left), now=fleet.clock())
-    assert follow(fleet, session, *moments) == statuses.split()
-    (again,) = others(session)
+    record_interruption(
+        slot=slot, deadline=fleet.clock() + timedelta(seconds=seconds_left), now=fleet.clock()
+    )
+    assert statuses_after(fleet, session, *offsets) == statuses.split()
+    (again,) = other_sessions(session)
     ended = session.transitions.exclude(from_status="").get(from_status=SessionStatus.RUNNING)
     assert (again.starts_at, again.ends_at) == (ended.at, session.ends_at)
     assert (again.definition, again.owner, again.priority, again.pool) == (
@@ -168,27 +172,28 @@ def test_a_running_session_uses_the_time_that_is_left_and_is_requested_again(
     assert again.transitions.first().reason == (
         f"for the rest of the timeslot of {session}, which was interrupted"
     )
-    claim = again.reservations.get()
-    assert (claim.phase, claim.created_at) == (Phase.PENDING, requested)
+    reservation = again.reservations.get()
+    assert (reservation.phase, reservation.created_at) == (Phase.PENDING, requested)
     entry = ChangeLog.objects.get(event="session_interrupted")
     assert entry.message == f"{session} was interrupted and is requested again as {again}"
 
 
-def test_an_interrupted_session_is_not_requested_again_without_need_or_permission(fleet, running):
+def test_an_interrupted_session_is_not_requested_again_without_need_or_permission(fleet, running_session):
     """The definition is not preemptible or not active, the timeslot ends first, or the owner ended it."""
     slot = fleet.slot()
     soon = fleet.clock() + timedelta(seconds=119)
     kept, inactive, short, ended = (
-        running(slot, preemptible=False), running(slot), running(slot, ends_at=soon), running(slot),
+        running_session(slot, preemptible=False), running_session(slot),
+        running_session(slot, ends_at=soon), running_session(slot),
     )  # fmt: skip
     type(inactive.definition).objects.filter(pk=inactive.definition_id).update(
         status=DefinitionStatus.DEPRECATED
     )
-    notice(fleet, slot)
-    fleet.clean_tick()
+    give_notice(fleet, slot)
+    fleet.tick_without_errors()
     cancel_session(session=ended, actor=SYSTEM, now=fleet.clock(), reason="done")
     fleet.clock.advance(seconds=80)
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert LabletSession.objects.count() == 4
     for session in (kept, inactive, short):
         session.refresh_from_db()
@@ -197,26 +202,30 @@ def test_an_interrupted_session_is_not_requested_again_without_need_or_permissio
     assert (entry.object_id, "cannot be requested again" in entry.message) == (str(inactive.pk), True)
 
 
-def test_a_session_that_is_extended_during_the_notice_is_requested_again_until_its_new_end(fleet, running):
+def test_a_session_that_is_extended_during_the_notice_is_requested_again_until_its_new_end(
+    fleet, running_session
+):
     slot = fleet.slot()
-    session = running(slot, ends_at=fleet.clock() + timedelta(seconds=90))
-    notice(fleet, slot)
-    fleet.clean_tick()
+    session = running_session(slot, ends_at=fleet.clock() + timedelta(seconds=90))
+    give_notice(fleet, slot)
+    fleet.tick_without_errors()
     later = fleet.clock() + timedelta(hours=1)
     extend_session(session=session, ends_at=later, actor=SYSTEM, now=fleet.clock())
     fleet.clock.advance(seconds=80)
-    fleet.clean_tick()
-    assert [each.ends_at for each in others(session)] == [later]
+    fleet.tick_without_errors()
+    assert [each.ends_at for each in other_sessions(session)] == [later]
 
 
-def test_each_interrupted_session_is_requested_again_in_its_own_transaction(fleet, running, monkeypatch):
-    """If LCM cannot request one session again, the sessions before it are still requested."""
+def test_each_interrupted_session_is_requested_again_in_its_own_transaction(
+    fleet, running_session, monkeypatch
+):
+    """If one session cannot be requested again, the sessions before it still are."""
     slot = fleet.slot()
-    sessions = [running(slot) for _ in range(2)]
-    notice(fleet, slot)
+    sessions = [running_session(slot) for _ in range(2)]
+    give_notice(fleet, slot)
     slot.refresh_from_db()
-    asked = iter([lost_slots.create_session, None])
-    monkeypatch.setattr(lost_slots, "create_session", lambda **fields: next(asked)(**fields))
+    create_calls = iter([lost_slots.create_session, None])
+    monkeypatch.setattr(lost_slots, "create_session", lambda **fields: next(create_calls)(**fields))
     with pytest.raises(TypeError):
         fail_sessions_on_slot(slot=slot, reason="gone", now=fleet.clock())
     statuses = LabletSession.objects.filter(pk__in=[each.pk for each in sessions]).values_list("status")
@@ -228,10 +237,12 @@ def test_each_interrupted_session_is_requested_again_in_its_own_transaction(flee
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_a_tick_and_the_reconciler_at_the_same_time_request_a_session_again_once(fleet, running, at_once):
+def test_a_tick_and_the_reconciler_at_the_same_time_request_a_session_again_once(
+    fleet, running_session, at_once
+):
     slot = fleet.slot()
-    sessions = [running(slot) for _ in range(3)]
-    notice(fleet, slot)
+    sessions = [running_session(slot) for _ in range(3)]
+    give_notice(fleet, slot)
     slot.refresh_from_db()
     now = fleet.clock.advance(seconds=100)
     reason, deadline = "it is taken away", slot.interruption_deadline
@@ -243,32 +254,32 @@ def test_a_tick_and_the_reconciler_at_the_same_time_request_a_session_again_once
     assert LabletSession.objects.count() == 2 * len(sessions)
 
 
-def test_a_notice_that_is_withdrawn_leaves_a_running_session_alone(fleet, running):
+def test_a_notice_that_is_withdrawn_leaves_a_running_session_alone(fleet, running_session):
     slot = fleet.slot()
-    session = running(slot)
-    notice(fleet, slot)
-    assert follow(fleet, session, 0, 60) == ["RUNNING", "RUNNING"]
+    session = running_session(slot)
+    give_notice(fleet, slot)
+    assert statuses_after(fleet, session, 0, 60) == ["RUNNING", "RUNNING"]
     type(slot).objects.filter(pk=slot.pk).update(interruption_deadline=None)
-    assert follow(fleet, session, 60, 600) == ["RUNNING", "RUNNING"]
-    assert others(session) == []
+    assert statuses_after(fleet, session, 60, 600) == ["RUNNING", "RUNNING"]
+    assert other_sessions(session) == []
 
 
-def test_bare_holders_keep_their_claim_until_the_deadline_and_lose_it_then(fleet):
+def test_reservations_without_a_session_fail_at_the_deadline(fleet):
     slot = fleet.slot()
-    claim = fleet.put(fleet.reservation(ttl=9999), slot)
-    notice(fleet, slot)
+    reservation = fleet.assign(fleet.reservation(ttl=9999), slot)
+    give_notice(fleet, slot)
     interrupt(fleet.context())
-    assert phases([claim]) == [Phase.READY]
+    assert phases([reservation]) == [Phase.READY]
     fleet.clock.advance(minutes=2)
     interrupt(fleet.context())
     slot.refresh_from_db()
-    assert phases([claim]) == [Phase.FAILED]
+    assert phases([reservation]) == [Phase.FAILED]
     assert slot.lease_count == 0
 
 
-def test_counts_show_the_results(fleet):
+def test_the_step_counts_interrupted_and_lost_slots(fleet):
     for slot in (fleet.slot(), fleet.slot(S.BOOTING)):
-        notice(fleet, slot)
+        give_notice(fleet, slot)
     first = fleet.context()
     interrupt(first)
     fleet.clock.advance(minutes=2)
@@ -277,12 +288,12 @@ def test_counts_show_the_results(fleet):
     assert (first.counts, second.counts) == ({"interrupted": 2}, {"lost": 2})
 
 
-def test_a_slot_that_fails_does_not_keep_the_others_from_draining(fleet, monkeypatch):
+def test_a_failing_slot_does_not_block_the_others(fleet, monkeypatch):
     from scheduling.capacity.steps import interrupt as step
 
     slots = [fleet.slot() for _ in range(3)]
     for slot in slots:
-        notice(fleet, slot)
+        give_notice(fleet, slot)
     real = step.stop_sessions_on_slot
 
     def break_one(*, slot, **fields):

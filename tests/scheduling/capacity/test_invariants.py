@@ -16,7 +16,7 @@ from scheduling.capacity.runtimes.base import (
 )
 from scheduling.models import Phase, SlotState
 from scheduling.services.slots import record_interruption
-from tests.support.fleet import active_of, phases
+from tests.support.fleet import active_reservation, phases
 
 S = SlotState
 TWO_MINUTES = timedelta(minutes=2)
@@ -30,14 +30,14 @@ def test_capacity_in_flight_counts_against_demand_per_pool_until_its_deadline(fl
     for _ in range(5):
         fleet.clock.advance(seconds=60)
         assert fleet.tick().attempts == []
-    # The reconciler had a minute to check it; without a reconciler, it no longer counts.
+    # The reconciler has one more minute to end the slot; after that the slot no longer counts.
     fleet.clock.advance(seconds=60)
     assert len(fleet.tick().attempts) == 1
     assert fleet.states() == [S.BOOTING, S.LAUNCHING]
 
 
-def test_one_cap_for_demand_minimum_and_warm_together(tuned):
-    fleet = tuned(max_slots=3, min_slots=3, warm_slots=2)
+def test_demand_minimum_and_warm_slots_share_one_maximum(configure_pool):
+    fleet = configure_pool(max_slots=3, min_slots=3, warm_slots=2)
     for _ in range(9):
         fleet.reservation(16, ttl=86_400)
     for _ in range(10):
@@ -46,15 +46,15 @@ def test_one_cap_for_demand_minimum_and_warm_together(tuned):
     assert fleet.runtime.count("launch") == 3
 
 
-def test_slots_that_drain_without_leases_do_not_count_as_serving(tuned):
-    fleet = tuned(min_slots=1)
+def test_draining_slots_without_leases_do_not_count_for_the_minimum(configure_pool):
+    fleet = configure_pool(min_slots=1)
     fleet.slot(S.DRAINING)
     assert fleet.tick().counts == {"launched_for_minimum": 1}
 
 
 @pytest.mark.parametrize(("minimum", "warm"), [(0, 0), (2, 0), (0, 2), (2, 1), (1, 3)])
-def test_scale_down_never_goes_below_the_larger_of_minimum_and_warm(tuned, minimum, warm):
-    fleet = tuned(min_slots=minimum, warm_slots=warm)
+def test_scale_down_never_goes_below_the_larger_of_minimum_and_warm(configure_pool, minimum, warm):
+    fleet = configure_pool(min_slots=minimum, warm_slots=warm)
     for _ in range(4):
         fleet.slot()
     for _ in range(25):
@@ -63,19 +63,19 @@ def test_scale_down_never_goes_below_the_larger_of_minimum_and_warm(tuned, minim
     assert len(fleet.slots(S.READY)) == max(minimum, warm)
 
 
-def test_scale_down_never_takes_a_slot_with_a_lease(fleet):
+def test_scale_down_never_drains_a_slot_with_a_lease(fleet):
     slot = fleet.slot()
-    claim = fleet.put(fleet.reservation(ttl=86_400), slot)
+    reservation = fleet.assign(fleet.reservation(ttl=86_400), slot)
     for _ in range(12):
         fleet.round(300)
-    assert (fleet.states(), phases([claim])) == ([S.READY], [Phase.READY])
+    assert (fleet.states(), phases([reservation])) == ([S.READY], [Phase.READY])
 
 
 @pytest.mark.slow
 @pytest.mark.once
-def test_with_warm_2_and_no_demand_a_day_of_ticks_makes_2_launches(tuned):
+def test_with_warm_2_and_no_demand_a_day_of_ticks_makes_2_launches(configure_pool):
     """A tick, its launches and a reconciliation every minute; a slot is idle for most of the day."""
-    fleet = tuned(warm_slots=2)
+    fleet = configure_pool(warm_slots=2)
     for minute in range(24 * 60):
         report = fleet.round(60)
         assert report.errors == {}
@@ -100,40 +100,40 @@ def test_an_interruption_notice_in_any_live_state_drains_the_slot_by_its_deadlin
     assert slot.state == S.TERMINATING
 
 
-def test_an_interruption_stops_sessions_and_requeues_the_ones_not_started(fleet, lab_on):
+def test_an_interruption_stops_sessions_and_requeues_those_that_have_not_started(fleet, session_on):
     slot = fleet.slot()
-    runs, waits = lab_on(slot, SessionStatus.RUNNING), lab_on(slot, SessionStatus.INSTANTIATING)
+    running, waiting = session_on(slot, SessionStatus.RUNNING), session_on(slot, SessionStatus.INSTANTIATING)
     record_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
     fleet.clock.advance(seconds=1)
     fleet.tick()
-    runs.refresh_from_db(), waits.refresh_from_db()
-    assert (runs.status, waits.status) == (SessionStatus.RUNNING, SessionStatus.PENDING)
+    running.refresh_from_db(), waiting.refresh_from_db()
+    assert (running.status, waiting.status) == (SessionStatus.RUNNING, SessionStatus.PENDING)
     fleet.clock.advance(seconds=75)
     fleet.tick()
-    runs.refresh_from_db()
-    assert runs.status == SessionStatus.COLLECTING
-    assert "is interrupted at" in runs.transitions.last().reason
+    running.refresh_from_db()
+    assert running.status == SessionStatus.COLLECTING
+    assert "is interrupted at" in running.transitions.last().reason
 
 
-def test_an_interruption_does_not_wait_for_the_next_tick_to_count_as_unmet_demand(fleet, lab_on):
+def test_an_interruption_does_not_wait_for_the_next_tick_to_count_as_unmet_demand(fleet, session_on):
     slot = fleet.slot()
-    session = lab_on(slot)
+    session = session_on(slot)
     record_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
-    report = fleet.clean_tick()
+    report = fleet.tick_without_errors()
     assert report.counts == {"interrupted": 1, "new_wait_reasons": 1, "unmet": 1, "launched_for_demand": 1}
-    assert active_of(session).phase == Phase.PENDING
+    assert active_reservation(session).phase == Phase.PENDING
 
 
 @pytest.mark.parametrize("state", [S.LAUNCHING, S.BOOTING, S.BINDING, S.DRAINING, S.TERMINATING])
-def test_every_state_on_the_way_has_a_deadline(fleet, state):
+def test_every_transitional_state_has_a_deadline(fleet, state):
     assert fleet.slot(state).state_deadline is not None
 
 
 @pytest.mark.parametrize("state", [S.LAUNCHING, S.BOOTING, S.BINDING, S.DRAINING, S.TERMINATING, S.ERROR])
-def test_an_overdue_slot_is_always_ended(fleet, state):
-    """Whatever the provider does, the place is free an hour later."""
+def test_an_overdue_slot_always_becomes_empty(fleet, state):
+    """Even if the provider does not respond, the slot is empty an hour later."""
     slot = fleet.slot(state)
-    fleet.runtime.boots, fleet.runtime.ends_at_once = False, False
+    fleet.runtime.boots, fleet.runtime.terminates_at_once = False, False
     fleet.runtime.health = Health(False, "not ready")
     for _ in range(30):
         fleet.reconcile()
@@ -142,44 +142,44 @@ def test_an_overdue_slot_is_always_ended(fleet, state):
     assert slot.state == S.EMPTY
 
 
-def test_a_refused_offering_is_remembered_and_the_demand_stays(fleet):
-    claim = fleet.reservation(ttl=86_400)
+def test_a_refused_offering_is_not_retried_at_once_and_the_demand_stays(fleet):
+    reservation = fleet.reservation(ttl=86_400)
     fleet.runtime.error = CapacityRefused("none left")
     for _ in range(60):
         fleet.round(60)
     assert fleet.runtime.count("launch") <= 60 / 3 + 1
-    assert phases([claim]) == [Phase.PENDING]
+    assert phases([reservation]) == [Phase.PENDING]
 
 
 @pytest.mark.slow
 @pytest.mark.once
-def test_every_launch_refused_for_an_hour_is_bounded_in_calls_and_recovers(tuned):
-    fleet = tuned(max_slots=5)
-    claims = [fleet.reservation(16, ttl=86_400) for _ in range(5)]
+def test_every_launch_refused_for_an_hour_is_bounded_in_calls_and_recovers(configure_pool):
+    fleet = configure_pool(max_slots=5)
+    reservations = [fleet.reservation(16, ttl=86_400) for _ in range(5)]
     fleet.runtime.error = CapacityRefused("none left")
     for _ in range(60 * 4):
         fleet.tick()
         fleet.launch()
         fleet.clock.advance(seconds=15)
     assert fleet.runtime.count("launch") <= 60 / 3 + 1
-    assert phases(claims) == [Phase.PENDING] * 5
+    assert phases(reservations) == [Phase.PENDING] * 5
     fleet.runtime.error = None
     for _ in range(8):
         fleet.round(60)
-    assert phases(claims) == [Phase.READY] * 5
+    assert phases(reservations) == [Phase.READY] * 5
 
 
-def test_throttled_keeps_the_demand_and_counts_no_failure(fleet):
-    claim = fleet.reservation(ttl=86_400)
+def test_throttling_keeps_the_demand_and_counts_no_failure(fleet):
+    reservation = fleet.reservation(ttl=86_400)
     fleet.runtime.error = Throttled("slow down")
     for _ in range(20):
         fleet.round(5)
-    assert (phases([claim]), fleet.fresh().failures) == ([Phase.PENDING], 0)
+    assert (phases([reservation]), fleet.reload_pool().failures) == ([Phase.PENDING], 0)
     assert fleet.runtime.count("launch") <= 100 / 15 + 1
     fleet.runtime.error = None
     for _ in range(5):
         fleet.round(15)
-    assert phases([claim]) == [Phase.READY]
+    assert phases([reservation]) == [Phase.READY]
 
 
 def test_a_configuration_error_stops_the_pool_with_a_reason(fleet):
@@ -187,7 +187,7 @@ def test_a_configuration_error_stops_the_pool_with_a_reason(fleet):
     fleet.runtime.error = Misconfigured("no such image")
     for _ in range(60):
         fleet.round(60)
-    assert (fleet.runtime.count("launch"), fleet.fresh().stopped_reason) == (1, "no such image")
+    assert (fleet.runtime.count("launch"), fleet.reload_pool().stopped_reason) == (1, "no such image")
 
 
 def test_unknown_errors_back_off_exponentially(fleet):

@@ -42,15 +42,15 @@ def test_back_off_doubles_from_five_to_thirty_minutes(failures, minutes):
         (SpotPolicy.FALLBACK, ["spot-a", "large-a", "large-b"]),
     ],
 )
-def test_offerings_follow_the_spot_policy_in_their_order(tuned, policy, names):
-    fleet = tuned(spot_policy=policy)
-    fleet.runtime.on_offer = [ON_DEMAND, SPOT, Offering("large-b")]
+def test_offerings_follow_the_spot_policy_in_their_order(configure_pool, policy, names):
+    fleet = configure_pool(spot_policy=policy)
+    fleet.runtime.available_offerings = [ON_DEMAND, SPOT, Offering("large-b")]
     assert [each.name for each in open_offerings(fleet.pool, fleet.runtime, fleet.clock())] == names
 
 
-def test_a_launch_boots_and_returns_its_instance(tuned):
-    fleet = tuned(spot_policy=SpotPolicy.ONLY)
-    fleet.runtime.on_offer = [SPOT]
+def test_a_launch_boots_and_returns_its_instance(configure_pool):
+    fleet = configure_pool(spot_policy=SpotPolicy.ONLY)
+    fleet.runtime.available_offerings = [SPOT]
     slot = fleet.slot(S.LAUNCHING)
     fleet.launch()
     slot.refresh_from_db()
@@ -70,8 +70,8 @@ def test_launching_an_attempt_twice_calls_the_provider_once(fleet):
 
 
 def test_a_capacity_refusal_requests_the_next_offering(fleet):
-    fleet.runtime.on_offer = [ON_DEMAND, Offering("large-b")]
-    fleet.runtime.refused = {"large-a"}
+    fleet.runtime.available_offerings = [ON_DEMAND, Offering("large-b")]
+    fleet.runtime.refused_offerings = {"large-a"}
     slot = fleet.slot(S.LAUNCHING)
     fleet.launch()
     slot.refresh_from_db()
@@ -79,9 +79,9 @@ def test_a_capacity_refusal_requests_the_next_offering(fleet):
     assert fleet.runtime.calls == [("launch", "large-a"), ("launch", "large-b")]
 
 
-def test_refused_spot_falls_back_to_on_demand_if_the_policy_allows_it(tuned):
-    fleet = tuned(spot_policy=SpotPolicy.FALLBACK)
-    fleet.runtime.on_offer, fleet.runtime.refused = [SPOT, ON_DEMAND], {"spot-a"}
+def test_refused_spot_falls_back_to_on_demand_if_the_policy_allows_it(configure_pool):
+    fleet = configure_pool(spot_policy=SpotPolicy.FALLBACK)
+    fleet.runtime.available_offerings, fleet.runtime.refused_offerings = [SPOT, ON_DEMAND], {"spot-a"}
     slot = fleet.slot(S.LAUNCHING)
     fleet.launch()
     slot.refresh_from_db()
@@ -89,38 +89,41 @@ def test_refused_spot_falls_back_to_on_demand_if_the_policy_allows_it(tuned):
 
 
 def test_a_refused_offering_is_remembered_for_three_minutes(fleet):
-    fleet.runtime.on_offer, fleet.runtime.refused = [ON_DEMAND, Offering("large-b")], {"large-a"}
-    for seconds, asked in ((0, ["large-a", "large-b"]), (179, ["large-b"]), (1, ["large-a", "large-b"])):
+    fleet.runtime.available_offerings, fleet.runtime.refused_offerings = (
+        [ON_DEMAND, Offering("large-b")],
+        {"large-a"},
+    )
+    for seconds, expected in ((0, ["large-a", "large-b"]), (179, ["large-b"]), (1, ["large-a", "large-b"])):
         fleet.clock.advance(seconds=seconds)
         fleet.runtime.calls.clear()
         fleet.slot(S.LAUNCHING)
         fleet.launch()
-        assert [name for _, name in fleet.runtime.calls] == asked
+        assert [name for _, name in fleet.runtime.calls] == expected
 
 
-def test_every_offering_refused_leaves_the_demand_and_recovers(fleet):
-    claim = fleet.reservation(ttl=86_400)
-    fleet.runtime.refused = {"large"}
+def test_demand_stays_while_every_offering_is_refused_and_is_then_satisfied(fleet):
+    reservation = fleet.reservation(ttl=86_400)
+    fleet.runtime.refused_offerings = {"large"}
     fleet.tick()
     fleet.launch()
     assert (fleet.attempts(), fleet.states()) == ([("refused", "capacity")], [S.EMPTY])
-    assert (phases([claim]), fleet.fresh().failures) == ([Phase.PENDING], 0)
+    assert (phases([reservation]), fleet.reload_pool().failures) == ([Phase.PENDING], 0)
     fleet.clock.advance(seconds=179)
     assert fleet.tick().attempts == []
-    fleet.runtime.refused = set()
+    fleet.runtime.refused_offerings = set()
     fleet.clock.advance(seconds=1)
     for _ in range(4):
         fleet.round()
-    assert phases([claim]) == [Phase.READY]
+    assert phases([reservation]) == [Phase.READY]
 
 
-def test_throttled_counts_no_failure_and_is_tried_again_soon(fleet):
-    claim = fleet.reservation(ttl=86_400)
+def test_throttling_counts_no_failure_and_is_retried_soon(fleet):
+    reservation = fleet.reservation(ttl=86_400)
     fleet.runtime.error = Throttled("slow down")
     fleet.tick()
     fleet.launch()
     assert (fleet.attempts(), fleet.states()) == ([("failed", "throttled")], [S.EMPTY])
-    assert (fleet.fresh().failures, phases([claim])) == (0, [Phase.PENDING])
+    assert (fleet.reload_pool().failures, phases([reservation])) == (0, [Phase.PENDING])
     assert fleet.pool.backoff_since == fleet.clock()
     fleet.clock.advance(seconds=15)
     assert len(fleet.tick().attempts) == 1
@@ -137,22 +140,22 @@ def test_throttled_counts_no_failure_and_is_tried_again_soon(fleet):
 def test_quota_and_unknown_errors_back_off_from_five_to_thirty_minutes(fleet, error, category):
     fleet.reservation(ttl=86_400)
     fleet.runtime.error = error
-    waited = []
+    back_offs = []
     for _ in range(5):
         assert len(fleet.tick().attempts) == 1
         fleet.launch()
-        assert fleet.fresh().backoff_since == fleet.clock(), "each wait has its own beginning"
-        waited.append((fleet.fresh().backoff_until - fleet.clock()).total_seconds() / 60)
+        assert fleet.reload_pool().backoff_since == fleet.clock(), "each back-off has its own start"
+        back_offs.append((fleet.reload_pool().backoff_until - fleet.clock()).total_seconds() / 60)
         slot = fleet.slots(S.ERROR)[-1]
         assert slot.state_deadline == fleet.pool.backoff_until
         fleet.clock.now = fleet.pool.backoff_until
         fleet.reconcile()
-    assert waited == [5, 10, 20, 30, 30]
-    assert {found for _, found in fleet.attempts()} == {category}
+    assert back_offs == [5, 10, 20, 30, 30]
+    assert {each_category for _, each_category in fleet.attempts()} == {category}
     assert fleet.runtime.count("launch") == 5
 
 
-def test_a_launch_that_works_ends_the_back_off_once_its_worker_is_ready(fleet):
+def test_a_successful_launch_ends_the_back_off_once_its_worker_is_ready(fleet):
     fleet.reservation(ttl=86_400)
     fleet.runtime.error = RuntimeFailure("strange")
     fleet.tick()
@@ -161,11 +164,15 @@ def test_a_launch_that_works_ends_the_back_off_once_its_worker_is_ready(fleet):
     fleet.clock.advance(minutes=5)
     fleet.tick()
     fleet.launch()
-    assert fleet.fresh().failures == 1
+    assert fleet.reload_pool().failures == 1
     fleet.reconcile()
-    assert (fleet.states(), fleet.fresh().failures) == ([S.EMPTY, S.BINDING], 1)
+    assert (fleet.states(), fleet.reload_pool().failures) == ([S.EMPTY, S.BINDING], 1)
     fleet.reconcile()
-    assert (fleet.fresh().failures, fleet.pool.backoff_until, fleet.pool.backoff_since) == (0, None, None)
+    assert (fleet.reload_pool().failures, fleet.pool.backoff_until, fleet.pool.backoff_since) == (
+        0,
+        None,
+        None,
+    )
 
 
 def test_a_worker_that_was_launched_before_the_failure_does_not_end_the_back_off(fleet):
@@ -174,46 +181,52 @@ def test_a_worker_that_was_launched_before_the_failure_does_not_end_the_back_off
     fleet.launch()
     fleet.reconcile()
     assert fleet.states() == [S.READY, S.ERROR]
-    assert (fleet.fresh().failures, fleet.pool.backoff_until) == (1, fleet.clock() + timedelta(minutes=5))
+    assert (fleet.reload_pool().failures, fleet.pool.backoff_until) == (
+        1,
+        fleet.clock() + timedelta(minutes=5),
+    )
 
 
 def test_an_invalid_configuration_stops_the_pool_until_it_is_corrected(fleet, as_admin):
-    claim = fleet.reservation(ttl=86_400)
+    reservation = fleet.reservation(ttl=86_400)
     fleet.runtime.error = Misconfigured("There is no launch template “cml”.")
     fleet.tick()
     fleet.launch()
-    assert fleet.fresh().stopped_reason == "There is no launch template “cml”."
+    assert fleet.reload_pool().stopped_reason == "There is no launch template “cml”."
     assert fleet.pool.stopped_at == fleet.clock()
     assert ChangeLog.objects.get(event="pool_stopped").reason == fleet.pool.stopped_reason
     fleet.clock.advance(hours=12)
     assert fleet.tick().attempts == []
     fleet.runtime.error = None
-    mended = {"runtime_settings": {"launch_seconds": 1}}
-    update_pool(pool=fleet.fresh(), actor=as_admin, reason="mended", **mended)
+    corrected = {"runtime_settings": {"launch_seconds": 1}}
+    update_pool(pool=fleet.reload_pool(), actor=as_admin, reason="mended", **corrected)
     for _ in range(4):
         fleet.round()
-    assert phases([claim]) == [Phase.READY]
+    assert phases([reservation]) == [Phase.READY]
 
 
 def test_a_lost_response_is_requested_again_without_a_second_instance(fleet):
     slot = fleet.slot(S.LAUNCHING)
-    fleet.runtime.loses_answers = True
+    fleet.runtime.loses_responses = True
     fleet.launch()
     slot.refresh_from_db()
     assert (slot.state, fleet.attempts()) == (S.LAUNCHING, [("open", "")])
-    fleet.runtime.loses_answers = False
+    fleet.runtime.loses_responses = False
     fleet.launch()
     slot.refresh_from_db()
     assert slot.state == S.BOOTING
     assert len(fleet.runtime.alive) == 1
 
 
-def test_an_attempt_without_an_answer_requests_the_same_offering_again(fleet):
-    fleet.runtime.on_offer, fleet.runtime.refused = [ON_DEMAND, Offering("large-b")], {"large-a"}
+def test_an_attempt_without_a_response_requests_the_same_offering_again(fleet):
+    fleet.runtime.available_offerings, fleet.runtime.refused_offerings = (
+        [ON_DEMAND, Offering("large-b")],
+        {"large-a"},
+    )
     slot = fleet.slot(S.LAUNCHING)
-    fleet.runtime.loses_answers = True
+    fleet.runtime.loses_responses = True
     fleet.launch()
-    fleet.runtime.refused, fleet.runtime.loses_answers = set(), False
+    fleet.runtime.refused_offerings, fleet.runtime.loses_responses = set(), False
     fleet.clock.advance(seconds=200)
     fleet.launch()
     slot.refresh_from_db()
@@ -222,18 +235,18 @@ def test_an_attempt_without_an_answer_requests_the_same_offering_again(fleet):
 
 
 def test_a_lost_response_is_requested_again_even_if_the_offering_was_refused_to_others(fleet):
-    fleet.runtime.on_offer = [ON_DEMAND, Offering("large-b")]
+    fleet.runtime.available_offerings = [ON_DEMAND, Offering("large-b")]
     slot = fleet.slot(S.LAUNCHING)
-    fleet.runtime.loses_answers = True
+    fleet.runtime.loses_responses = True
     fleet.launch()
-    fleet.runtime.loses_answers = False
-    refuse_offering(fleet.fresh(), "large-a", until=fleet.clock() + timedelta(minutes=3))
+    fleet.runtime.loses_responses = False
+    refuse_offering(fleet.reload_pool(), "large-a", until=fleet.clock() + timedelta(minutes=3))
     fleet.launch()
     slot.refresh_from_db()
     assert (slot.state, slot.offering, len(fleet.runtime.alive)) == (S.BOOTING, "large-a", 1)
 
 
-def test_an_attempt_that_was_called_off_is_not_launched(fleet, as_operator):
+def test_a_cancelled_attempt_is_not_launched(fleet, as_operator):
     slot = fleet.slot(S.LAUNCHING)
     attempt = fleet.open_attempts()[0]
     terminate_slot(slot=slot, reason="not now", actor=as_operator, now=fleet.clock())
@@ -241,7 +254,7 @@ def test_an_attempt_that_was_called_off_is_not_launched(fleet, as_operator):
     assert fleet.runtime.calls == []
 
 
-def test_an_answer_after_the_slot_was_given_up_changes_nothing(fleet, as_operator):
+def test_a_late_response_for_an_abandoned_slot_changes_nothing(fleet, as_operator):
     slot = fleet.slot(S.LAUNCHING)
     attempt = fleet.open_attempts()[0]
     late = fleet.runtime.add("i-late", token=attempt.token)
@@ -254,22 +267,22 @@ def test_an_answer_after_the_slot_was_given_up_changes_nothing(fleet, as_operato
 @pytest.mark.parametrize(
     "error", [RuntimeFailure("x" * 900), Misconfigured("x" * 900), ResponseLost("x" * 900)]
 )
-def test_long_errors_are_kept_as_far_as_they_fit(fleet, error):
+def test_long_errors_are_truncated(fleet, error):
     fleet.slot(S.LAUNCHING)
     fleet.runtime.error = error
     fleet.launch()
-    assert len(fleet.fresh().stopped_reason) in (0, 500)
+    assert len(fleet.reload_pool().stopped_reason) in (0, 500)
 
 
-def test_a_long_refusal_is_kept_as_far_as_it_fits(fleet):
-    fleet.runtime.on_offer, fleet.runtime.refused = [Offering("x" * 100)], {"x" * 100}
+def test_a_long_refusal_is_truncated(fleet):
+    fleet.runtime.available_offerings, fleet.runtime.refused_offerings = [Offering("x" * 100)], {"x" * 100}
     slot = fleet.slot(S.LAUNCHING)
-    fleet.runtime.launch = _refuse_at_length  # type: ignore[method-assign]
+    fleet.runtime.launch = _refuse_with_long_message  # type: ignore[method-assign]
     fleet.launch()
     assert len(slot.attempts.get().error) == 500
 
 
-def _refuse_at_length(request):
+def _refuse_with_long_message(request):
     from scheduling.capacity.runtimes.base import CapacityRefused
 
     raise CapacityRefused("x" * 900)

@@ -17,7 +17,7 @@ from tests.support.fleet import begin_launch
 S = SlotState
 
 
-def launched(fleet, *steps):
+def count_launches(fleet, *steps):
     """Return the number of launches that these steps begin after placement."""
     tick = fleet.context()
     for step in (place_waiting, *steps):
@@ -27,7 +27,7 @@ def launched(fleet, *steps):
 
 
 @pytest.mark.parametrize(
-    ("claims", "in_flight", "expected"),
+    ("cpu_requests", "in_flight", "expected"),
     [
         ([], [], 0),
         ([1], [], 1),
@@ -44,78 +44,80 @@ def launched(fleet, *steps):
     ],
     ids=[
         "no demand",
-        "one claim",
-        "two that share",
-        "two that do not",
+        "one reservation",
+        "two on one slot",
+        "two on two slots",
         "the maximum",
-        "one on its way",
-        "enough on their way",
-        "more than enough on their way",
-        "slots that end count against the maximum",
-        "slots that drain do not serve",
-        "slots in error are no places",
-        "an empty place is used",
+        "one incoming",
+        "enough incoming",
+        "more than enough incoming",
+        "terminating slots count against the maximum",
+        "draining slots do not count",
+        "slots in error count against the maximum",
+        "an empty slot is reused",
     ],
 )
-def test_launches_for_demand(fleet, claims, in_flight, expected):
+def test_slots_are_launched_for_demand(fleet, cpu_requests, in_flight, expected):
     for state in in_flight:
         fleet.slot(state)
-    for cpu in claims:
+    for cpu in cpu_requests:
         fleet.reservation(cpu)
-    assert launched(fleet, launch_for_demand) == expected
+    assert count_launches(fleet, launch_for_demand) == expected
     assert Slot.objects.filter(pool=fleet.pool).count() <= fleet.pool.max_slots
 
 
 @pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
-def test_slots_beyond_a_smaller_maximum_take_its_places(tuned, step):
-    """One is in use and one terminates, both with higher numbers: the lower ones stay empty."""
-    fleet = tuned(max_slots=4)
+def test_slots_above_a_lowered_maximum_count_against_it(configure_pool, step):
+    """One slot is in use and one terminates, both above the maximum: the lower slots stay empty."""
+    fleet = configure_pool(max_slots=4)
     for state in (S.EMPTY, S.EMPTY, S.READY, S.TERMINATING):
         slot = fleet.slot(state)
         if state == S.READY:
-            fleet.put(fleet.reservation(16, ttl=86_400), slot)
-    tuned(max_slots=2, warm_slots=2)
+            fleet.assign(fleet.reservation(16, ttl=86_400), slot)
+    configure_pool(max_slots=2, warm_slots=2)
     fleet.reservation(ttl=86_400)
-    assert launched(fleet, step) == 0
+    assert count_launches(fleet, step) == 0
 
 
 def test_an_incoming_slot_with_an_interruption_notice_does_not_count(fleet):
     slot = fleet.slot(S.BOOTING)
     record_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
     fleet.reservation()
-    assert launched(fleet, launch_for_demand) == 1
+    assert count_launches(fleet, launch_for_demand) == 1
 
 
 def test_an_incoming_slot_that_is_cordoned_does_not_count(fleet, as_operator):
     slot = fleet.slot(S.BOOTING)
     cordon_slot(slot=slot, cordoned=True, reason="disk", actor=as_operator, now=fleet.clock())
     fleet.reservation()
-    assert launched(fleet, launch_for_demand) == 1
+    assert count_launches(fleet, launch_for_demand) == 1
 
 
 @pytest.mark.parametrize(("state", "seconds"), [(S.LAUNCHING, 360), (S.BOOTING, 360), (S.BINDING, 240)])
 @pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
-def test_an_incoming_slot_counts_until_its_deadline_and_a_last_reconciliation(tuned, state, seconds, step):
-    """It counts for one more minute, in which the reconciler ends it and counts the failure."""
-    fleet = tuned(min_slots=1) if step is keep_minimum else tuned()
+def test_an_incoming_slot_counts_until_its_deadline_and_a_last_reconciliation(
+    configure_pool, state, seconds, step
+):
+    """After the deadline it counts for one more minute, in which the reconciler ends it."""
+    fleet = configure_pool(min_slots=1) if step is keep_minimum else configure_pool()
     fleet.slot(state)
     fleet.reservation(ttl=86_400)
     fleet.clock.advance(seconds=seconds - 1)
-    assert launched(fleet, step) == 0
+    assert count_launches(fleet, step) == 0
     fleet.clock.advance(seconds=1)
-    assert launched(fleet, step) == 1
+    assert count_launches(fleet, step) == 1
 
 
 def test_an_incoming_slot_counts_with_its_capacity(fleet):
     fleet.slot(S.BOOTING, cpu_cores=2)
     fleet.reservation(2), fleet.reservation(1)
-    assert launched(fleet, launch_for_demand) == 1
+    assert count_launches(fleet, launch_for_demand) == 1
 
 
-def test_a_claim_that_fits_no_slot_any_more_launches_nothing(tuned, fleet):
+def test_a_reservation_that_no_longer_fits_a_slot_launches_nothing(configure_pool, fleet):
     fleet.reservation(12)
-    tuned(cpu_cores=8)
-    assert launched(fleet, launch_for_demand) == 0
+    configure_pool(cpu_cores=8)
+    assert count_launches(fleet, launch_for_demand) == 0
 
 
 @pytest.mark.parametrize(
@@ -125,26 +127,26 @@ def test_a_claim_that_fits_no_slot_any_more_launches_nothing(tuned, fleet):
         {"stopped_reason": "no such launch template"},
         {"backoff_until": "later"},
     ],
-    ids=["switched off", "stopped", "backing off"],
+    ids=["disabled", "stopped", "backing off"],
 )
-def test_a_pool_that_may_not_launch_does_not(tuned, policy):
-    fleet = tuned(min_slots=1)
+def test_a_disabled_stopped_or_backing_off_pool_launches_nothing(configure_pool, policy):
+    fleet = configure_pool(min_slots=1)
     fleet.reservation()
     if "backoff_until" in policy:
         policy = {"backoff_until": fleet.clock() + timedelta(seconds=1)}
-    tuned(**policy)
-    assert launched(fleet, launch_for_demand, keep_minimum) == 0
+    configure_pool(**policy)
+    assert count_launches(fleet, launch_for_demand, keep_minimum) == 0
     assert not fleet.slots()
 
 
-def test_a_back_off_that_is_over_is_over(tuned):
-    fleet = tuned(backoff_until="2026-03-02T08:00:00Z")
+def test_a_pool_launches_again_after_its_back_off(configure_pool):
+    fleet = configure_pool(backoff_until="2026-03-02T08:00:00Z")
     fleet.reservation()
-    assert launched(fleet, launch_for_demand) == 1
+    assert count_launches(fleet, launch_for_demand) == 1
 
 
 @pytest.mark.parametrize(
-    ("policy", "there", "expected"),
+    ("policy", "existing_states", "expected"),
     [
         ({}, [], 0),
         ({"min_slots": 2}, [], 2),
@@ -160,65 +162,65 @@ def test_a_back_off_that_is_over_is_over(tuned):
         ({"min_slots": 3}, [S.ERROR, S.ERROR], 2),
     ],
 )
-def test_the_minimum_and_the_warm_slots_are_kept(tuned, policy, there, expected):
-    fleet = tuned(**policy)
-    for state in there:
+def test_the_minimum_and_the_warm_slots_are_kept(configure_pool, policy, existing_states, expected):
+    fleet = configure_pool(**policy)
+    for state in existing_states:
         fleet.slot(state)
-    assert launched(fleet, keep_minimum) == expected
+    assert count_launches(fleet, keep_minimum) == expected
 
 
-def test_a_slot_in_use_is_not_warm_but_counts_for_the_minimum(tuned):
-    fleet = tuned(min_slots=1, warm_slots=1)
-    fleet.put(fleet.reservation(), fleet.slot())
-    assert launched(fleet, keep_minimum) == 1
+def test_a_slot_in_use_is_not_warm_but_counts_for_the_minimum(configure_pool):
+    fleet = configure_pool(min_slots=1, warm_slots=1)
+    fleet.assign(fleet.reservation(), fleet.slot())
+    assert count_launches(fleet, keep_minimum) == 1
 
 
-def test_cordoned_and_interrupted_slots_are_replaced(tuned, as_operator):
-    fleet = tuned(min_slots=2)
+def test_cordoned_and_interrupted_slots_are_replaced(configure_pool, as_operator):
+    fleet = configure_pool(min_slots=2)
     first, second = fleet.slot(), fleet.slot()
     cordon_slot(slot=first, cordoned=True, reason="disk", actor=as_operator, now=fleet.clock())
     record_interruption(slot=second, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
-    assert launched(fleet, keep_minimum) == 2
+    assert count_launches(fleet, keep_minimum) == 2
 
 
 @pytest.mark.parametrize(("warm", "expected"), [(0, 2), (1, 3), (2, 4), (3, 4)])
-def test_warm_slots_are_added_to_the_demand(tuned, warm, expected):
-    fleet = tuned(warm_slots=warm)
+def test_warm_slots_are_added_to_the_demand(configure_pool, warm, expected):
+    fleet = configure_pool(warm_slots=warm)
     fleet.reservation(9), fleet.reservation(9)
-    assert launched(fleet, launch_for_demand, keep_minimum) == expected
+    assert count_launches(fleet, launch_for_demand, keep_minimum) == expected
 
 
-def test_demand_minimum_and_warm_share_one_maximum(tuned):
-    fleet = tuned(max_slots=3, min_slots=3, warm_slots=3)
+def test_demand_minimum_and_warm_share_one_maximum(configure_pool):
+    fleet = configure_pool(max_slots=3, min_slots=3, warm_slots=3)
     for _ in range(9):
         fleet.reservation(9)
-    assert launched(fleet, launch_for_demand, keep_minimum) == 3
-    assert launched(fleet, launch_for_demand, keep_minimum) == 0
+    assert count_launches(fleet, launch_for_demand, keep_minimum) == 3
+    assert count_launches(fleet, launch_for_demand, keep_minimum) == 0
 
 
-def test_places_get_the_lowest_free_numbers_and_are_used_again(tuned):
-    fleet = tuned(min_slots=3, max_slots=5)
-    fleet.clean_tick()
+def test_new_slots_get_the_lowest_free_numbers(configure_pool):
+    fleet = configure_pool(min_slots=3, max_slots=5)
+    fleet.tick_without_errors()
     assert [slot.number for slot in fleet.slots()] == [1, 2, 3]
     Slot.objects.filter(number=2).update(state=S.EMPTY)
     LaunchAttempt.objects.filter(slot__number=2).delete()
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert [slot.number for slot in fleet.slots(*IN_FLIGHT)] == [1, 2, 3]
 
 
-def test_a_smaller_maximum_launches_nothing_above_it(tuned):
-    fleet = tuned(max_slots=4)
+def test_no_slot_above_a_lowered_maximum_is_launched(configure_pool):
+    fleet = configure_pool(max_slots=4)
     for _ in range(4):
         fleet.slot(S.EMPTY)
-    tuned(max_slots=2, min_slots=2)
-    fleet.clean_tick()
+    configure_pool(max_slots=2, min_slots=2)
+    fleet.tick_without_errors()
     assert Counter(fleet.states()) == {S.LAUNCHING: 2, S.EMPTY: 2}
     assert [slot.number for slot in fleet.slots(S.LAUNCHING)] == [1, 2]
 
 
 def test_a_reused_slot_has_the_pools_current_capacity(fleet, as_admin):
     fleet.slot(S.EMPTY)
-    update_pool(pool=fleet.fresh(), actor=as_admin, cpu_cores=32, max_leases=3)
+    update_pool(pool=fleet.reload_pool(), actor=as_admin, cpu_cores=32, max_leases=3)
     fleet.reservation(20)
     for _ in range(4):
         fleet.round()
@@ -226,7 +228,7 @@ def test_a_reused_slot_has_the_pools_current_capacity(fleet, as_admin):
     assert (slot.cpu_cores, slot.max_leases, slot.lease_count) == (32, 3, 1)
 
 
-def test_an_intent_is_a_slot_and_an_open_attempt_and_no_call(fleet):
+def test_beginning_a_launch_opens_an_attempt_without_a_provider_call(fleet):
     slot = fleet.slot(S.EMPTY)
     attempt = begin_launch(slot, now=fleet.clock())
     slot.refresh_from_db()
@@ -235,7 +237,7 @@ def test_an_intent_is_a_slot_and_an_open_attempt_and_no_call(fleet):
     assert fleet.runtime.calls == []
 
 
-def test_two_that_begin_to_launch_one_slot_leave_one_attempt(fleet):
+def test_two_launches_of_one_slot_open_one_attempt(fleet):
     slot = fleet.slot(S.EMPTY)
     copy = Slot.objects.select_related("pool").get(pk=slot.pk)
     assert begin_launch(slot, now=fleet.clock()) is not None
@@ -243,8 +245,8 @@ def test_two_that_begin_to_launch_one_slot_leave_one_attempt(fleet):
     assert slot.attempts.count() == 1
 
 
-def test_a_tick_that_lost_its_lease_begins_no_more_launches(tuned):
-    fleet = tuned(min_slots=3)
+def test_a_tick_that_lost_its_lease_begins_no_more_launches(configure_pool):
+    fleet = configure_pool(min_slots=3)
     tick = fleet.context()
     tick.is_lease_held = lambda: False
     keep_minimum(tick)

@@ -20,8 +20,8 @@ MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
-def elapsed(monkeypatch):
-    """`elapsed(seconds)`: time passes for this process; the clock of the database is left alone."""
+def advance_process_time(monkeypatch):
+    """`advance_process_time(seconds)`: advance the clock of this process, but not of the database."""
     seconds = [0.0]
     monkeypatch.setattr(leases, "monotonic", lambda: seconds[0])
 
@@ -35,44 +35,44 @@ def expire() -> None:
     ProcessLease.objects.update(expires_at=timezone.now() - MINUTE)
 
 
-def test_two_holders_only_one_has_it():
+def test_only_one_of_two_holders_gets_the_lease():
     with lease("tick", length=MINUTE) as first, lease("tick", length=MINUTE) as second:
         assert first is not None
         assert second is None
         assert first.renew()
 
 
-def test_different_names_do_not_wait_for_one_another():
+def test_leases_with_different_names_are_independent():
     with lease("one", length=MINUTE) as first, lease("two", length=MINUTE) as second:
         assert first is not None
         assert second is not None
 
 
-def test_it_is_released_at_the_end_of_the_block_even_after_an_error():
+def test_a_lease_is_released_at_the_end_of_the_block_even_after_an_error():
     with pytest.raises(ZeroDivisionError), lease("tick", length=MINUTE):
         raise ZeroDivisionError
     assert not ProcessLease.objects.exists()
 
 
 def test_the_error_of_the_block_is_raised_if_the_lease_cannot_be_released(monkeypatch, caplog):
-    def gone(hold):
+    def fail(hold):
         raise OperationalError("the connection is closed")
 
-    monkeypatch.setattr(HeldLease, "release", gone)
+    monkeypatch.setattr(HeldLease, "release", fail)
     with pytest.raises(ZeroDivisionError), lease("tick", length=MINUTE):
         raise ZeroDivisionError
     assert "lease_not_released" in caplog.text
 
 
-@pytest.mark.parametrize(("seconds", "taken"), [(-30, False), (30, True), (600, True)])
-def test_the_lease_of_a_dead_holder_expires(seconds, taken):
+@pytest.mark.parametrize(("seconds", "is_obtained"), [(-30, False), (30, True), (600, True)])
+def test_the_lease_of_a_dead_holder_expires(seconds, is_obtained):
     expired = timezone.now() - timedelta(seconds=seconds)
     ProcessLease.objects.create(name="tick", holder="dead", expires_at=expired)
     with lease("tick", length=MINUTE) as hold:
-        assert (hold is not None) == taken
+        assert (hold is not None) == is_obtained
 
 
-def test_a_process_whose_clock_is_ahead_takes_no_lease(time_machine):
+def test_a_process_whose_clock_is_ahead_gets_no_lease(time_machine):
     with lease("tick", length=MINUTE):
         time_machine.move_to(timezone.now() + timedelta(hours=1))
         with lease("tick", length=MINUTE) as second:
@@ -98,25 +98,27 @@ def test_a_renewal_after_another_took_the_lease_fails_and_leaves_the_new_holder_
 
 
 @pytest.mark.parametrize(("seconds", "queries"), [(0, 0), (29, 0), (30, 1), (59, 1), (120, 1)])
-def test_a_fresh_lease_needs_no_query(elapsed, django_assert_num_queries, seconds, queries):
+def test_a_recently_renewed_lease_is_checked_without_a_query(
+    advance_process_time, django_assert_num_queries, seconds, queries
+):
     with lease("tick", length=MINUTE) as hold:
-        elapsed(seconds)
+        advance_process_time(seconds)
         with django_assert_num_queries(queries):
             assert hold.is_held()
         with django_assert_num_queries(0):
             assert hold.is_held()
 
 
-def test_a_process_that_was_frozen_notices_that_it_lost_the_lease(elapsed):
+def test_a_process_that_was_frozen_notices_that_it_lost_the_lease(advance_process_time):
     with lease("tick", length=MINUTE) as first:
-        elapsed(61)
+        advance_process_time(61)
         expire()
         with lease("tick", length=MINUTE):
             assert not first.is_held()
 
 
-def test_the_thread_renews_after_each_third_and_sooner_after_an_error_and_ends_when_the_lease_is_lost():
-    answers = iter([True, OperationalError("gone"), True, False])
+def test_the_renewal_thread_retries_sooner_after_an_error_and_ends_when_the_lease_is_lost():
+    results = iter([True, OperationalError("gone"), True, False])
     waits = []
 
     class Ended:
@@ -126,21 +128,21 @@ def test_the_thread_renews_after_each_third_and_sooner_after_an_error_and_ends_w
 
     class Renewed(HeldLease):
         def renew(self):
-            answer = next(answers)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
+            result = next(results)
+            if isinstance(result, Exception):
+                raise result
+            return result
 
     leases._renew_until(Renewed("tick", timedelta(seconds=12)), Ended())
     assert waits == [4, 4, 1, 4]
 
 
 # Length of each lease, and the seconds within which another process continues after a death.
-PROMISES = [(tick.LEASE, 5), (coordinator.LEASE, 15), (reconciler.LEASE, 15), (launcher.CALL_LEASE, 15)]
+LEASE_LENGTHS = [(tick.LEASE, 5), (coordinator.LEASE, 15), (reconciler.LEASE, 15), (launcher.CALL_LEASE, 15)]
 
 
-@pytest.mark.parametrize(("length", "seconds"), PROMISES)
-def test_leases_are_as_short_as_promised(length, seconds):
+@pytest.mark.parametrize(("length", "seconds"), LEASE_LENGTHS)
+def test_leases_are_short_enough_for_the_takeover_time(length, seconds):
     assert length + RESUME_INTERVAL <= timedelta(seconds=seconds * 0.8)
 
 
@@ -159,14 +161,14 @@ KEY = "6f3b1f0e-0000-4000-8000-000000000001"
     ],
 )
 def test_the_work_of_a_dead_holder_is_enqueued_once(name, task, monkeypatch):
-    sent = []
+    enqueued = []
     for each in (tasks.tick_pool, tasks.reconcile, tasks.launch_slot, tasks.run_handler, tasks.run_observer):
-        monkeypatch.setattr(each, "apply_async", lambda args, each=each, **_: sent.append((each, *args)))
+        monkeypatch.setattr(each, "apply_async", lambda args, each=each, **_: enqueued.append((each, *args)))
     ProcessLease.objects.create(name=name, holder="dead", expires_at=timezone.now() - MINUTE)
     ProcessLease.objects.create(name="tick:alive", holder="alive", expires_at=timezone.now() + MINUTE)
     tasks.resume_interrupted()
     tasks.resume_interrupted()
-    assert sent == ([] if task is None else [(task, name.partition(":")[2])])
+    assert enqueued == ([] if task is None else [(task, name.partition(":")[2])])
     assert ProcessLease.objects.filter(name="tick:alive").exists()
 
 

@@ -17,8 +17,8 @@ from scheduling.services import lost_slots
 from scheduling.services.lost_slots import fail_sessions_on_slot
 
 
-def test_sessions_that_move_together_are_locked_in_the_order_of_their_ids(fleet, lab):
-    sessions = sorted((lab() for _ in range(3)), key=lambda each: each.pk, reverse=True)
+def test_sessions_of_one_transition_are_locked_in_the_order_of_their_ids(fleet, new_session):
+    sessions = sorted((new_session() for _ in range(3)), key=lambda each: each.pk, reverse=True)
     with CaptureQueriesContext(connection) as queries:
         cancel_sessions(sessions=sessions, actor=SYSTEM, now=fleet.clock(), reason="no more")
     table = LabletSession._meta.db_table
@@ -30,21 +30,21 @@ def test_sessions_that_move_together_are_locked_in_the_order_of_their_ids(fleet,
 def test_a_refused_launch_updates_the_pool_before_its_slot(fleet):
     """The deletion of a pool locks the pool first as well."""
     fleet.slot(SlotState.LAUNCHING)
-    fleet.runtime.refused = {each.name for each in fleet.runtime.offerings()}
+    fleet.runtime.refused_offerings = {each.name for each in fleet.runtime.offerings()}
     with CaptureQueriesContext(connection) as queries:
         fleet.launch()
     tables = (Pool._meta.db_table, Slot._meta.db_table)
     updates = [each for query in queries for each in tables if f'UPDATE "{each}" SET' in query["sql"]]
-    assert fleet.fresh().backoff_until is not None
+    assert fleet.reload_pool().backoff_until is not None
     assert updates[-2:] == list(tables)
 
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_losing_a_slot_does_not_lock_it_while_locking_more_sessions(fleet, lab_on, monkeypatch):
+def test_losing_a_slot_does_not_lock_it_while_locking_more_sessions(fleet, session_on, monkeypatch):
     """A controller reports the other session while the first releases its lease."""
     slot = fleet.slot()
-    _, other = lab_on(slot, S.SCHEDULED), lab_on(slot, S.INSTANTIATING)
+    _, other = session_on(slot, S.SCHEDULED), session_on(slot, S.INSTANTIATING)
     reported = []
 
     def report():
@@ -56,15 +56,15 @@ def test_losing_a_slot_does_not_lock_it_while_locking_more_sessions(fleet, lab_o
         finally:
             connections.close_all()
 
-    def move(**asked):
-        moved = real(**asked)
+    def transition_and_report(**arguments):
+        transitioned = real(**arguments)
         if not reported:
             with ThreadPoolExecutor(1) as thread:
                 reported.append(thread.submit(report).result(20))
-        return moved
+        return transitioned
 
     real = lost_slots.transition_sessions
-    monkeypatch.setattr(lost_slots, "transition_sessions", move)
+    monkeypatch.setattr(lost_slots, "transition_sessions", transition_and_report)
     fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=fleet.clock())
     slot.refresh_from_db()
     assert (reported[0].status, slot.lease_count) == (S.FAILED, 0)

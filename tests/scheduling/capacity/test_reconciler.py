@@ -1,4 +1,4 @@
-"""Slots follow the provider's state; orphans are collected, foreign instances are left alone."""
+"""Slots follow the provider's state; orphans are terminated, instances of other owners are not."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def state_of(slot):
     return slot.state
 
 
-def test_the_whole_way_of_a_slot(tuned):
-    fleet = tuned(min_slots=1)
+def test_the_full_life_cycle_of_a_slot(configure_pool):
+    fleet = configure_pool(min_slots=1)
     fleet.tick()
-    seen = fleet.states()
+    states = fleet.states()
     fleet.launch()
-    seen += fleet.states()
+    states += fleet.states()
     for _ in range(2):
         fleet.reconcile()
-        seen += fleet.states()
-    tuned(min_slots=0)
+        states += fleet.states()
+    configure_pool(min_slots=0)
     fleet.clock.advance(minutes=10)
     fleet.tick()
-    seen += fleet.states()
+    states += fleet.states()
     for _ in range(3):
         fleet.reconcile()
-        seen += fleet.states()
-    assert seen == [
+        states += fleet.states()
+    assert states == [
         S.LAUNCHING, S.BOOTING, S.BINDING, S.READY, S.DRAINING, S.TERMINATING, S.TERMINATING, S.EMPTY
     ]  # fmt: skip
     assert fleet.runtime.alive == []
@@ -62,7 +62,7 @@ def test_booting_waits_for_the_instance_to_run(fleet):
     assert (state_of(slot), slot.endpoint) == (S.BINDING, fleet.runtime.alive[0].endpoint)
 
 
-def test_binding_waits_for_the_worker_to_answer(fleet):
+def test_binding_waits_for_the_worker_to_respond(fleet):
     slot = fleet.slot(S.BINDING)
     fleet.runtime.health = Health(False, "CML reports that it is not ready.")
     fleet.reconcile()
@@ -78,25 +78,25 @@ def test_binding_waits_for_the_worker_to_answer(fleet):
     )
 
 
-def test_draining_ends_when_the_last_lease_does(fleet, as_operator):
+def test_draining_ends_with_the_last_lease(fleet, as_operator):
     slot = fleet.slot()
-    claim = fleet.put(fleet.reservation(ttl=9999), slot)
+    reservation = fleet.assign(fleet.reservation(ttl=9999), slot)
     Slot.objects.filter(pk=slot.pk).update(state=S.DRAINING)
     fleet.reconcile()
     assert state_of(slot) == S.DRAINING
-    type(claim).objects.filter(pk=claim.pk).update(expires_at=fleet.clock())
+    type(reservation).objects.filter(pk=reservation.pk).update(expires_at=fleet.clock())
     fleet.tick()
     fleet.reconcile()
     assert state_of(slot) == S.TERMINATING
 
 
-def test_terminating_is_repeated_until_the_instance_is_gone(fleet):
+def test_terminating_waits_until_the_instance_is_gone(fleet):
     slot = fleet.slot(S.TERMINATING)
-    fleet.runtime.ends_at_once = False
+    fleet.runtime.terminates_at_once = False
     fleet.reconcile()
     fleet.reconcile()
     assert (state_of(slot), fleet.runtime.count("terminate")) == (S.TERMINATING, 1)
-    fleet.runtime.turn(slot.instance_id, InstanceState.GONE)
+    fleet.runtime.set_state(slot.instance_id, InstanceState.GONE)
     fleet.reconcile()
     assert (state_of(slot), slot.instance_id) == (S.EMPTY, "")
 
@@ -104,7 +104,7 @@ def test_terminating_is_repeated_until_the_instance_is_gone(fleet):
 def test_a_failed_termination_is_reported_and_retried(fleet, monkeypatch):
     fleet.slot(S.TERMINATING)
     real = fleet.runtime.terminate
-    monkeypatch.setattr(fleet.runtime, "terminate", _fail)
+    monkeypatch.setattr(fleet.runtime, "terminate", _raise_throttled)
     assert "slow down" in fleet.reconcile().errors[0]
     monkeypatch.setattr(fleet.runtime, "terminate", real)
     fleet.reconcile()
@@ -112,11 +112,11 @@ def test_a_failed_termination_is_reported_and_retried(fleet, monkeypatch):
     assert fleet.states() == [S.EMPTY]
 
 
-def _fail(instance_id):
+def _raise_throttled(instance_id):
     raise Throttled("slow down")
 
 
-def test_an_error_is_over_when_its_time_is(fleet):
+def test_an_error_state_ends_at_its_deadline(fleet):
     slot = fleet.slot(S.ERROR)
     fleet.clock.advance(seconds=299)
     fleet.reconcile()
@@ -128,7 +128,7 @@ def test_an_error_is_over_when_its_time_is(fleet):
 
 def test_an_instance_of_a_lost_response_is_adopted_by_its_token(fleet):
     slot = fleet.slot(S.LAUNCHING)
-    fleet.runtime.loses_answers = True
+    fleet.runtime.loses_responses = True
     fleet.launch()
     fleet.reconcile()
     attempt = slot.attempts.get()
@@ -136,13 +136,13 @@ def test_an_instance_of_a_lost_response_is_adopted_by_its_token(fleet):
     assert slot.instance_id == attempt.instance_id == fleet.runtime.alive[0].id
 
 
-def test_a_late_answer_after_the_adoption_changes_nothing(fleet):
+def test_a_late_response_after_the_adoption_changes_nothing(fleet):
     fleet.slot(S.LAUNCHING)
-    fleet.runtime.loses_answers = True
+    fleet.runtime.loses_responses = True
     fleet.launch()
     fleet.reconcile()
     before = Slot.objects.values().get()
-    fleet.runtime.loses_answers = False
+    fleet.runtime.loses_responses = False
     attempt = LaunchAttempt.objects.get()
     from scheduling.capacity.launcher import record_launch
 
@@ -166,7 +166,7 @@ def test_a_tagged_orphan_is_collected_after_the_grace_period_only(fleet, minutes
 
 
 @pytest.mark.parametrize(
-    ("state", "ended"),
+    ("state", "is_terminated"),
     [
         (InstanceState.PENDING, True),
         (InstanceState.RUNNING, True),
@@ -175,15 +175,15 @@ def test_a_tagged_orphan_is_collected_after_the_grace_period_only(fleet, minutes
         (InstanceState.GONE, False),
     ],
 )
-def test_orphans_are_ended_in_every_state_in_which_that_means_something(fleet, state, ended):
+def test_orphans_are_terminated_unless_they_are_already_stopping(fleet, state, is_terminated):
     fleet.runtime.boots = False
     fleet.runtime.add("i-orphan", token="forgotten", state=state)
     fleet.clock.advance(hours=1)
     fleet.reconcile()
-    assert fleet.runtime.count("terminate") == ended
+    assert fleet.runtime.count("terminate") == is_terminated
 
 
-def test_an_instance_of_a_slot_or_open_attempt_is_no_orphan(fleet):
+def test_an_instance_of_a_slot_or_open_attempt_is_not_an_orphan(fleet):
     fleet.slot(S.READY)
     slot = fleet.slot(S.LAUNCHING)
     Slot.objects.filter(pk=slot.pk).update(state_deadline=fleet.clock() + timedelta(days=1))
@@ -206,24 +206,26 @@ def test_a_slot_whose_instance_vanished_is_empty(fleet, state):
     ("status", "after"),
     [(SessionStatus.SCHEDULED, SessionStatus.PENDING), (SessionStatus.RUNNING, SessionStatus.FAILED)],
 )
-def test_sessions_of_an_instance_that_vanished_wait_again_or_have_failed(fleet, lab_on, state, status, after):
+def test_sessions_of_a_vanished_instance_are_requeued_or_fail(fleet, session_on, state, status, after):
     slot = fleet.slot()
-    session, bare = lab_on(slot, status), fleet.put(fleet.reservation(), slot)
+    session, reservation = session_on(slot, status), fleet.assign(fleet.reservation(), slot)
     Slot.objects.filter(pk=slot.pk).update(state=state)
     fleet.runtime.vanish(slot.instance_id)
     fleet.reconcile()
     session.refresh_from_db()
     assert (state_of(slot), slot.lease_count) == (S.EMPTY, 0)
-    assert (session.status, phases([bare])) == (after, [Phase.FAILED])
+    assert (session.status, phases([reservation])) == (after, [Phase.FAILED])
 
 
-@pytest.mark.parametrize("off", [InstanceState.STOPPED, InstanceState.STOPPING])
+@pytest.mark.parametrize("instance_state", [InstanceState.STOPPED, InstanceState.STOPPING])
 @pytest.mark.parametrize("state", [S.BOOTING, S.BINDING, S.READY, S.DRAINING])
-def test_a_slot_whose_instance_was_stopped_is_ended_and_its_sessions_fail(fleet, lab_on, state, off):
+def test_a_slot_whose_instance_was_stopped_terminates_and_its_sessions_fail(
+    fleet, session_on, state, instance_state
+):
     slot = fleet.slot(state if state in (S.BOOTING, S.BINDING) else S.READY)
-    session = lab_on(slot, SessionStatus.RUNNING) if slot.state == S.READY else None
+    session = session_on(slot, SessionStatus.RUNNING) if slot.state == S.READY else None
     Slot.objects.filter(pk=slot.pk).update(state=state)
-    fleet.runtime.turn(slot.instance_id, off)
+    fleet.runtime.set_state(slot.instance_id, instance_state)
     fleet.reconcile()
     assert (state_of(slot), slot.lease_count) == (S.TERMINATING, 0)
     if session:
@@ -240,9 +242,9 @@ def test_a_slot_whose_instance_was_stopped_is_ended_and_its_sessions_fail(fleet,
         (S.TERMINATING, 300, S.ERROR, "its instance did not terminate in time"),
     ],
 )
-def test_an_overdue_slot_is_ended_with_a_reason_and_not_a_second_before(fleet, state, seconds, after, reason):
+def test_an_overdue_slot_changes_state_exactly_at_its_deadline(fleet, state, seconds, after, reason):
     slot = fleet.slot(state)
-    fleet.runtime.boots, fleet.runtime.ends_at_once = False, False
+    fleet.runtime.boots, fleet.runtime.terminates_at_once = False, False
     fleet.runtime.health = Health(False, "not ready")
     fleet.clock.advance(seconds=seconds - 1)
     fleet.reconcile()
@@ -252,14 +254,14 @@ def test_an_overdue_slot_is_ended_with_a_reason_and_not_a_second_before(fleet, s
     assert (state_of(slot), slot.reason) == (after, reason)
 
 
-def test_a_slot_that_did_not_end_in_time_is_tried_again_and_its_instance_collected(fleet):
+def test_a_slot_that_did_not_terminate_in_time_becomes_empty_and_its_instance_is_collected(fleet):
     slot = fleet.slot(S.TERMINATING)
-    fleet.runtime.ends_at_once = False
+    fleet.runtime.terminates_at_once = False
     fleet.clock.advance(seconds=300)
     fleet.reconcile()
     assert state_of(slot) == S.ERROR
-    fleet.runtime.ends_at_once = True
-    fleet.runtime.turn(slot.instance_id, InstanceState.RUNNING)
+    fleet.runtime.terminates_at_once = True
+    fleet.runtime.set_state(slot.instance_id, InstanceState.RUNNING)
     fleet.clock.advance(seconds=300)
     for _ in range(3):
         fleet.round(60)
@@ -267,14 +269,14 @@ def test_a_slot_that_did_not_end_in_time_is_tried_again_and_its_instance_collect
     assert fleet.runtime.alive == []
 
 
-BLIND = [RuntimeFailure("no route to host"), ZeroDivisionError("no route to host")]
+DESCRIBE_ERRORS = [RuntimeFailure("no route to host"), ZeroDivisionError("no route to host")]
 
 
-@pytest.mark.parametrize("error", BLIND, ids=["a failure", "a bug"])
+@pytest.mark.parametrize("error", DESCRIBE_ERRORS, ids=["a failure", "a bug"])
 @pytest.mark.parametrize("state", S)
-def test_a_describe_that_fails_changes_nothing_within_the_deadlines(fleet, state, error):
+def test_a_failed_describe_changes_nothing_within_the_deadlines(fleet, state, error):
     slot = fleet.slot(state)
-    fleet.runtime.blind = error
+    fleet.runtime.describe_error = error
     fleet.clock.advance(seconds=119)
     before = Slot.objects.values().get(pk=slot.pk)
     assert fleet.reconcile().errors == ["no route to host"]
@@ -294,23 +296,23 @@ def test_a_describe_that_fails_changes_nothing_within_the_deadlines(fleet, state
         (S.ERROR, S.EMPTY),
     ],
 )
-def test_deadlines_hold_when_nothing_can_be_described(fleet, state, after):
+def test_deadlines_apply_while_describe_fails(fleet, state, after):
     """An instance that still runs is an orphan, collected once it is listed again."""
     slot = fleet.slot(state)
-    fleet.runtime.blind = RuntimeFailure("no route to host")
+    fleet.runtime.describe_error = RuntimeFailure("no route to host")
     fleet.clock.advance(seconds=301)
     fleet.reconcile()
     assert state_of(slot) == after
-    fleet.runtime.blind = None
+    fleet.runtime.describe_error = None
     for _ in range(8):
         fleet.round(120)
     assert len(fleet.runtime.alive) == len(fleet.slots(S.READY, S.DRAINING))
 
 
-def test_a_draining_slot_with_a_lease_waits_for_it_even_when_nothing_can_be_described(fleet):
+def test_a_draining_slot_waits_for_its_lease_while_describe_fails(fleet):
     slot = fleet.slot(S.DRAINING)
     Slot.objects.filter(pk=slot.pk).update(lease_count=1)
-    fleet.runtime.blind = RuntimeFailure("no route to host")
+    fleet.runtime.describe_error = RuntimeFailure("no route to host")
     fleet.clock.advance(seconds=301)
     fleet.reconcile()
     assert state_of(slot) == S.DRAINING
@@ -327,38 +329,38 @@ def test_a_refused_termination_is_reported_and_a_permanent_failure_stops_the_poo
 
     monkeypatch.setattr(fleet.runtime, "terminate", refuse)
     assert fleet.reconcile().errors == [f"{slot.instance_id}: no"]
-    assert fleet.fresh().stopped_reason == stopped
+    assert fleet.reload_pool().stopped_reason == stopped
     fleet.clock.advance(seconds=301)
     fleet.reconcile()
     slot.refresh_from_db()
     assert (slot.state, slot.reason) == (S.ERROR, "its instance did not terminate in time: no")
 
 
-def test_a_listing_that_can_never_work_stops_the_pool(fleet):
+def test_a_configuration_error_in_describe_stops_the_pool(fleet):
     fleet.slot()
-    fleet.runtime.blind = Misconfigured("no such key")
+    fleet.runtime.describe_error = Misconfigured("no such key")
     fleet.reconcile()
-    assert fleet.fresh().stopped_reason == "no such key"
+    assert fleet.reload_pool().stopped_reason == "no such key"
 
 
-def test_capacity_in_flight_does_not_count_after_its_deadline_when_nothing_can_be_described(fleet):
+def test_capacity_in_flight_does_not_count_after_its_deadline_while_describe_fails(fleet):
     fleet.reservation(ttl=86_400)
     fleet.slot(S.BOOTING)
-    fleet.runtime.blind = RuntimeFailure("no route to host")
-    assert fleet.clean_tick().attempts == []
+    fleet.runtime.describe_error = RuntimeFailure("no route to host")
+    assert fleet.tick_without_errors().attempts == []
     fleet.clock.advance(seconds=300)
     fleet.reconcile()
-    report = fleet.clean_tick()
+    report = fleet.tick_without_errors()
     assert (report.counts, report.attempts) == ({"unmet": 1}, [])
-    fleet.clock.now = fleet.fresh().backoff_until
-    assert len(fleet.clean_tick().attempts) == 1
+    fleet.clock.now = fleet.reload_pool().backoff_until
+    assert len(fleet.tick_without_errors().attempts) == 1
 
 
-def test_a_slot_that_fails_at_every_reconciliation_still_has_its_deadline(fleet, monkeypatch):
+def test_a_slot_that_fails_at_every_reconciliation_still_times_out(fleet, monkeypatch):
     from scheduling.capacity import reconciler
 
     slot = fleet.slot(S.BINDING)
-    monkeypatch.setattr(reconciler, "_binding", _break)
+    monkeypatch.setattr(reconciler, "_binding", _raise_bug)
     fleet.reconcile()
     assert state_of(slot) == S.BINDING
     fleet.clock.advance(seconds=181)
@@ -366,16 +368,16 @@ def test_a_slot_that_fails_at_every_reconciliation_still_has_its_deadline(fleet,
     assert state_of(slot) == S.TERMINATING
 
 
-def _break(*arguments):
+def _raise_bug(*arguments):
     raise ZeroDivisionError("oh")
 
 
-def test_a_probe_that_breaks_is_a_worker_that_is_not_ready(fleet):
+def test_a_probe_that_raises_counts_as_not_ready(fleet):
     broken, other = fleet.slot(S.BINDING), fleet.slot(S.BINDING)
     real = fleet.runtime.probe
 
     def probe(instance):
-        return _break() if instance.id == broken.instance_id else real(instance)
+        return _raise_bug() if instance.id == broken.instance_id else real(instance)
 
     fleet.runtime.probe = probe
     fleet.reconcile()
@@ -385,9 +387,9 @@ def test_a_probe_that_breaks_is_a_worker_that_is_not_ready(fleet):
     assert "ZeroDivisionError: oh" in Slot.objects.get(pk=broken.pk).reason
 
 
-def test_notices_that_cannot_be_read_do_not_stop_the_rest(fleet):
+def test_unreadable_notices_do_not_stop_the_reconciliation(fleet):
     slot = fleet.slot(S.BINDING)
-    fleet.runtime.interruptions = _break
+    fleet.runtime.interruptions = _raise_bug
     fleet.reconcile()
     assert state_of(slot) == S.READY
 
@@ -403,16 +405,16 @@ def test_valid_parts_of_a_workers_report_are_stored(fleet):
     assert (state_of(silent), silent.reason) == (S.TERMINATING, "its worker did not respond in time: \ufffd")
 
 
-def test_a_slot_in_error_that_still_has_leases_loses_them_when_its_time_is_over(fleet, lab_on):
+def test_a_slot_in_error_loses_its_leases_at_its_deadline(fleet, session_on):
     slot = fleet.slot()
-    session = lab_on(slot, SessionStatus.RUNNING)
+    session = session_on(slot, SessionStatus.RUNNING)
     Slot.objects.filter(pk=slot.pk).update(state=S.ERROR, state_deadline=fleet.clock())
     fleet.reconcile()
     session.refresh_from_db()
     assert (state_of(slot), slot.lease_count, session.status) == (S.EMPTY, 0, SessionStatus.FAILED)
 
 
-def test_a_slot_that_fails_does_not_stop_the_others(fleet, monkeypatch):
+def test_a_failing_slot_does_not_stop_the_others(fleet, monkeypatch):
     from scheduling.capacity import reconciler
 
     first, second = fleet.slot(S.BOOTING), fleet.slot(S.BOOTING)
@@ -428,40 +430,40 @@ def test_a_slot_that_fails_does_not_stop_the_others(fleet, monkeypatch):
     assert (state_of(first), state_of(second)) == (S.BOOTING, S.BINDING)
 
 
-def test_a_stuck_slot_never_blocks_others(tuned):
-    fleet = tuned(min_slots=2)
+def test_a_stuck_slot_never_blocks_others(configure_pool):
+    fleet = configure_pool(min_slots=2)
     stuck = fleet.slot(S.TERMINATING)
-    fleet.runtime.ends_at_once = False
+    fleet.runtime.terminates_at_once = False
     for _ in range(6):
         fleet.round(120)
     assert [slot.number for slot in fleet.slots(S.READY)] == [2, 3]
     assert state_of(stuck) != S.READY
 
 
-def test_an_instance_launched_during_the_provider_call_did_not_vanish(fleet):
+def test_an_instance_launched_during_the_provider_call_does_not_count_as_vanished(fleet):
     slot = fleet.slot(S.LAUNCHING)
-    described = fleet.runtime.describe
+    real_describe = fleet.runtime.describe
 
     def describe_then_launch():
-        answer = list(described())
+        acknowledgement = list(real_describe())
         fleet.launch()
-        return answer
+        return acknowledgement
 
     fleet.runtime.describe = describe_then_launch
     fleet.reconcile()
     assert state_of(slot) == S.BOOTING
 
 
-def test_an_instance_launched_during_the_provider_call_is_no_orphan(fleet):
+def test_an_instance_launched_during_the_provider_call_is_not_an_orphan(fleet):
     """Its slot was empty when the pass began, and the provider gives no launch time."""
     slot = fleet.slot(S.EMPTY)
-    described = fleet.runtime.describe
+    real_describe = fleet.runtime.describe
 
     def launch_then_describe():
         attempt = begin_launch(Slot.objects.select_related("pool").get(pk=slot.pk), now=fleet.clock())
         fleet.runtime.add("i-new", token=attempt.token, launched_at=None)
-        fleet.runtime.describe = described
-        return described()
+        fleet.runtime.describe = real_describe
+        return real_describe()
 
     fleet.runtime.describe = launch_then_describe
     fleet.reconcile()
@@ -471,32 +473,34 @@ def test_an_instance_launched_during_the_provider_call_is_no_orphan(fleet):
     assert (slot.state, slot.instance_id) == (S.BOOTING, "i-new")
 
 
-def test_a_notice_that_cannot_be_acknowledged_keeps_no_other_from_being_taken(fleet):
+def test_a_notice_that_cannot_be_acknowledged_does_not_block_the_others(fleet):
     slots = [fleet.slot(), fleet.slot()]
     deadline = fleet.clock() + timedelta(minutes=2)
     acknowledged = []
 
-    def refused():
+    def fail_to_acknowledge():
         raise RuntimeFailure("not allowed to delete")
 
-    answers = [refused, lambda: acknowledged.append(True)]
+    acknowledgements = [fail_to_acknowledge, lambda: acknowledged.append(True)]
     fleet.runtime.notices = [
-        Interruption(slot.instance_id, deadline, acknowledge=answer)
-        for slot, answer in zip(slots, answers, strict=True)
+        Interruption(slot.instance_id, deadline, acknowledge=acknowledgement)
+        for slot, acknowledgement in zip(slots, acknowledgements, strict=True)
     ]
     fleet.reconcile()
     assert [slot.interruption_deadline for slot in fleet.slots()] == [deadline] * 2
     assert acknowledged == [True]
 
 
-def test_notices_are_acknowledged_once_written_down_and_unknown_ones_come_again_until_they_are_over(fleet):
+def test_recorded_notices_are_acknowledged_and_unknown_ones_only_after_their_deadline(fleet):
     slot = fleet.slot()
     acknowledged = []
     deadline = fleet.clock() + timedelta(minutes=2)
     for instance_id in (slot.instance_id, "i-unknown"):
-        done = acknowledged.append
+        record = acknowledged.append
         fleet.runtime.notices.append(
-            Interruption(instance_id, deadline, acknowledge=lambda key=instance_id, done=done: done(key))
+            Interruption(
+                instance_id, deadline, acknowledge=lambda key=instance_id, record=record: record(key)
+            )
         )
     fleet.reconcile()
     slot.refresh_from_db()
@@ -507,14 +511,14 @@ def test_notices_are_acknowledged_once_written_down_and_unknown_ones_come_again_
     assert acknowledged[1:] == [slot.instance_id, "i-unknown"]
 
 
-def test_one_reconciler_a_pool_at_a_time(fleet):
+def test_only_one_reconciler_per_pool_runs_at_a_time(fleet):
     slot = fleet.slot(S.BOOTING)
     with lease(f"reconcile:{fleet.pool.pk}", length=timedelta(minutes=2)):
         assert reconcile_pool(fleet.pool, fleet.runtime, fleet.clock) is None
     assert state_of(slot) == S.BOOTING
 
 
-def test_workers_that_exist_already_are_not_ended(fleet, as_operator):
+def test_listed_workers_are_not_terminated(fleet, as_operator):
     slot = fleet.slot()
     fleet.runtime.add("i-listed", launched_at=None)
     type(fleet.runtime).launches = False
@@ -527,10 +531,10 @@ def test_workers_that_exist_already_are_not_ended(fleet, as_operator):
     assert fleet.runtime.count("terminate") == 0
 
 
-def test_workers_that_do_not_answer_do_not_hold_up_the_others(fleet):
+def test_probes_run_after_all_other_steps(fleet):
     """Every step without a probe is done before the first probe starts."""
     fleet.slot(S.BINDING), fleet.slot(S.BINDING)
-    ending, boots = fleet.slot(S.TERMINATING), fleet.slot(S.BOOTING)
+    terminating, booting = fleet.slot(S.TERMINATING), fleet.slot(S.BOOTING)
     fleet.runtime.add("i-orphan", token="forgotten")
     fleet.clock.advance(minutes=11)
     fleet.runtime.calls.clear()
@@ -538,4 +542,4 @@ def test_workers_that_do_not_answer_do_not_hold_up_the_others(fleet):
     calls = [call for call, _ in fleet.runtime.calls]
     assert calls.index("probe") > max(place for place, call in enumerate(calls) if call == "terminate")
     assert (calls.count("probe"), calls.count("terminate")) == (2, 2)
-    assert (state_of(ending), state_of(boots)) == (S.ERROR, S.BINDING)
+    assert (state_of(terminating), state_of(booting)) == (S.ERROR, S.BINDING)

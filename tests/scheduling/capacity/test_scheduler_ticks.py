@@ -16,8 +16,14 @@ from scheduling.selectors.wait_reasons import explain_session
 from scheduling.services.reservations import release_reservation
 from scheduling.services.slots import label_slot, move_slot
 from tests.support.factories import make_definition
-from tests.support.fleet import active_of
-from tests.support.scheduler_setup import Party, check_leases, end, slot_of, status_of
+from tests.support.fleet import active_reservation
+from tests.support.scheduler_setup import (
+    SessionRequester,
+    check_leases,
+    report_termination,
+    slot_of,
+    status_of,
+)
 
 
 def with_limits(text: str) -> str:
@@ -30,72 +36,74 @@ def with_limits(text: str) -> str:
 
 
 @pytest.fixture
-def labelled(fleet):
+def labelled_requester(fleet):
     definition = make_definition(pool="cml-eu")
     update_definition(definition=definition, slot_labels={"rack": "b"}, actor=SYSTEM)
-    return Party(fleet, "labelled", definition)
+    return SessionRequester(fleet, "labelled", definition)
 
 
-def test_a_definition_with_labels_goes_to_a_slot_that_has_them(fleet, labelled):
+def test_a_definition_with_labels_goes_to_a_slot_that_has_them(fleet, labelled_requester):
     fleet.slot(labels={"rack": "a"})
-    right = fleet.slot(labels={"rack": "b", "gpu": "a10"})
-    session = labelled.asks()
-    fleet.clean_tick()
-    assert slot_of(session) == right.pk
+    matching_slot = fleet.slot(labels={"rack": "b", "gpu": "a10"})
+    session = labelled_requester.request()
+    fleet.tick_without_errors()
+    assert slot_of(session) == matching_slot.pk
 
 
-def test_labels_that_no_slot_can_have_are_impossible_in_the_first_cycle(fleet, labelled):
+def test_labels_that_no_slot_can_have_are_impossible_in_the_first_cycle(fleet, labelled_requester):
     fleet.slot()
-    session = labelled.asks()
-    report = fleet.clean_tick()
+    session = labelled_requester.request()
+    report = fleet.tick_without_errors()
     decision = Decision.objects.get()
-    assert (decision.outcome, active_of(session).verdict) == ("impossible", "impossible:labels")
+    assert (decision.outcome, active_reservation(session).verdict) == ("impossible", "impossible:labels")
     assert "not labelled rack=b" in decision.why.message
     # Nothing is launched for a session that would never fit.
     assert "launched_for_demand" not in report.counts
 
 
-def test_labels_by_hand_let_it_in(fleet, labelled, as_operator):
+def test_a_slot_labelled_by_an_operator_gets_the_session(fleet, labelled_requester, as_operator):
     slot = fleet.slot()
-    session = labelled.asks()
-    fleet.clean_tick()
+    session = labelled_requester.request()
+    fleet.tick_without_errors()
     label_slot(slot=slot, labels={"rack": "b"}, reason="moved", actor=as_operator, now=fleet.clock())
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert slot_of(session) == slot.pk
 
 
-def test_a_pool_that_labels_its_slots_is_launched_for(tuned, labelled):
-    fleet = tuned(runtime_settings={"labels": {"rack": "b"}})
-    session = labelled.asks()
-    report = fleet.clean_tick()
+def test_a_slot_is_launched_in_a_pool_with_matching_labels(configure_pool, labelled_requester):
+    fleet = configure_pool(runtime_settings={"labels": {"rack": "b"}})
+    session = labelled_requester.request()
+    report = fleet.tick_without_errors()
     assert report.counts["launched_for_demand"] == 1
-    assert active_of(session).verdict == "waiting:no-slots"
+    assert active_reservation(session).verdict == "waiting:no-slots"
     fleet.launch()
     assert [slot.labels for slot in fleet.slots()] == [{"rack": "b"}]
 
 
-@pytest.mark.parametrize("wrong", [["a"], "a", 7, {"rack": 7}, {"rack": ["b"]}], ids=str)
+@pytest.mark.parametrize("invalid_labels", [["a"], "a", 7, {"rack": 7}, {"rack": ["b"]}], ids=str)
 @pytest.mark.parametrize("state", [SlotState.READY, SlotState.BOOTING])
-def test_labels_that_cannot_be_read_are_none_and_stop_nothing(tuned, labelled, state, wrong):
-    fleet = tuned(max_slots=2)
-    odd = fleet.slot(state, labels=wrong)
-    right = fleet.slot(labels={"rack": "b"})
-    session = labelled.asks()
-    fleet.clean_tick()
-    assert slot_of(session) == right.pk
-    whole = [fleet.reservation(16, ttl=600) for _ in range(2)]
-    fleet.clean_tick()
-    for each in whole:
+def test_invalid_labels_count_as_none_and_do_not_stop_the_tick(
+    configure_pool, labelled_requester, state, invalid_labels
+):
+    fleet = configure_pool(max_slots=2)
+    slot_with_invalid_labels = fleet.slot(state, labels=invalid_labels)
+    matching_slot = fleet.slot(labels={"rack": "b"})
+    session = labelled_requester.request()
+    fleet.tick_without_errors()
+    assert slot_of(session) == matching_slot.pk
+    full_slot = [fleet.reservation(16, ttl=600) for _ in range(2)]
+    fleet.tick_without_errors()
+    for each in full_slot:
         each.refresh_from_db()
-    taken = [each.slot for each in whole if each.slot]
-    assert taken == ([odd] if state == SlotState.READY else [])
-    sessions = [labelled.asks() for _ in range(4)]
-    fleet.clean_tick()
-    (waits,) = [each for each in sessions if status_of(each) == S.PENDING]
-    assert explain_session(waits, now=fleet.clock()).reasons[0].code == "cpu_cores"
+    assigned_slots = [each.slot for each in full_slot if each.slot]
+    assert assigned_slots == ([slot_with_invalid_labels] if state == SlotState.READY else [])
+    sessions = [labelled_requester.request() for _ in range(4)]
+    fleet.tick_without_errors()
+    (waiting,) = [each for each in sessions if status_of(each) == S.PENDING]
+    assert explain_session(waiting, now=fleet.clock()).reasons[0].code == "cpu_cores"
 
 
-def test_the_next_worker_of_a_slot_has_labels_of_its_own(fleet, as_operator):
+def test_the_next_worker_of_a_slot_starts_without_labels(fleet, as_operator):
     slot = fleet.slot()
     label_slot(slot=slot, labels={"rack": "b"}, reason="moved", actor=as_operator, now=fleet.clock())
     slot.refresh_from_db()
@@ -107,46 +115,46 @@ def test_the_next_worker_of_a_slot_has_labels_of_its_own(fleet, as_operator):
 # --- impossible sessions
 
 
-def test_a_job_that_no_slot_can_hold_is_impossible_in_the_first_cycle(tuned):
-    fleet = tuned(cpu_cores=16)
+def test_a_job_that_no_slot_can_hold_is_impossible_in_the_first_cycle(configure_pool):
+    fleet = configure_pool(cpu_cores=16)
     fleet.slot()
-    claim = fleet.reservation(cpu=12)
-    tuned(cpu_cores=8)
+    reservation = fleet.reservation(cpu=12)
+    configure_pool(cpu_cores=8)
     Slot.objects.update(cpu_cores=8)
-    fleet.clean_tick()
-    claim.refresh_from_db()
-    assert claim.verdict == "impossible:cpu_cores"
+    fleet.tick_without_errors()
+    reservation.refresh_from_db()
+    assert reservation.verdict == "impossible:cpu_cores"
 
 
-def test_a_spot_only_pool_can_never_hold_non_preemptible_work(tuned, lab):
-    session = lab()
-    fleet = tuned(spot_policy="only")
-    report = fleet.clean_tick()
-    assert active_of(session).verdict.startswith("impossible:")
+def test_a_spot_only_pool_can_never_hold_non_preemptible_work(configure_pool, new_session):
+    session = new_session()
+    fleet = configure_pool(spot_policy="only")
+    report = fleet.tick_without_errors()
+    assert active_reservation(session).verdict.startswith("impossible:")
     assert "launched_for_demand" not in report.counts
 
 
 # --- GPUs
 
 
-def test_gpus_are_given_as_devices_and_given_back(tuned):
-    fleet = tuned(gpu=2, max_slots=1)
+def test_gpus_are_allocated_as_devices_and_released(configure_pool):
+    fleet = configure_pool(gpu=2, max_slots=1)
     slot = fleet.slot()
     first, second = (fleet.reservation(resources={"gpu": Decimal("0.5")}) for _ in range(2))
     fleet.clock.advance(seconds=1)
-    whole = fleet.reservation(resources={"gpu": Decimal(1)})
-    fleet.clean_tick()
-    for row in (first, second, whole):
+    whole_gpu = fleet.reservation(resources={"gpu": Decimal(1)})
+    fleet.tick_without_errors()
+    for row in (first, second, whole_gpu):
         row.refresh_from_db()
-    assert {row.slot_id for row in (first, second, whole)} == {slot.pk}
+    assert {row.slot_id for row in (first, second, whole_gpu)} == {slot.pk}
     assert first.devices == second.devices == [[0, 50]]
-    assert whole.devices == [[1, 100]]
+    assert whole_gpu.devices == [[1, 100]]
     late = fleet.reservation(resources={"gpu": Decimal(1)})
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     late.refresh_from_db()
     assert (late.slot_id, late.verdict) == (None, "waiting:gpu")
-    release_reservation(reservation=whole, actor=SYSTEM, now=fleet.clock())
-    fleet.clean_tick()
+    release_reservation(reservation=whole_gpu, actor=SYSTEM, now=fleet.clock())
+    fleet.tick_without_errors()
     late.refresh_from_db()
     assert late.devices == [[1, 100]]
 
@@ -154,50 +162,54 @@ def test_gpus_are_given_as_devices_and_given_back(tuned):
 # --- quota
 
 
-def test_a_quota_holds_across_ticks(tuned):
-    fleet = tuned(max_slots=1, scheduler=with_limits('{"academy / one": {sessions: 2}}'))
+def test_a_quota_applies_across_ticks(configure_pool):
+    fleet = configure_pool(max_slots=1, scheduler=with_limits('{"academy / one": {sessions: 2}}'))
     slot = fleet.slot()
-    one, other = (Party(fleet, name, make_definition(pool="cml-eu")) for name in ("one", "other"))
-    running = one.runs(slot)
-    mine = [one.asks(priority=90), one.asks()]
-    theirs = other.asks()
-    fleet.clean_tick()
-    assert [status_of(session) for session in (*mine, theirs)] == [S.SCHEDULED, S.PENDING, S.SCHEDULED]
+    one, other = (SessionRequester(fleet, name, make_definition(pool="cml-eu")) for name in ("one", "other"))
+    running = one.request_on(slot)
+    own_sessions = [one.request(priority=90), one.request()]
+    other_session = other.request()
+    fleet.tick_without_errors()
+    assert [status_of(session) for session in (*own_sessions, other_session)] == [
+        S.SCHEDULED,
+        S.PENDING,
+        S.SCHEDULED,
+    ]
     decision = Decision.objects.get(outcome="refused")
     assert decision.why.message == "academy / one has 2 of the 2 sessions it may have at once."
     transition_session(session=running, to=S.STOPPING, actor=SYSTEM, now=fleet.clock())
-    end(running, fleet)
-    fleet.clean_tick()
-    assert status_of(mine[1]) == S.SCHEDULED
+    report_termination(running, fleet)
+    fleet.tick_without_errors()
+    assert status_of(own_sessions[1]) == S.SCHEDULED
 
 
-def test_a_quota_launches_no_slots(tuned):
-    fleet = tuned(scheduler=with_limits("{academy: {memory_gb: 1}}"))
-    Party(fleet, "one", make_definition(pool="cml-eu")).asks()
-    assert "launched_for_demand" not in fleet.clean_tick().counts
+def test_a_quota_launches_no_slots(configure_pool):
+    fleet = configure_pool(scheduler=with_limits("{academy: {memory_gb: 1}}"))
+    SessionRequester(fleet, "one", make_definition(pool="cml-eu")).request()
+    assert "launched_for_demand" not in fleet.tick_without_errors().counts
 
 
 # --- a race
 
 
-def test_a_session_that_is_cancelled_between_plan_and_commit_gets_nothing(fleet, lab, monkeypatch):
+def test_a_session_that_is_cancelled_between_plan_and_commit_gets_no_slot(fleet, new_session, monkeypatch):
     fleet.slot()
-    going, staying = lab(), lab()
+    cancelled, remaining = new_session(), new_session()
     real = place.assign_slots
 
     def cancel_first(pool, verdicts, *, now):
-        cancel_session(session=going, reason="changed my mind", actor=SYSTEM, now=now)
+        cancel_session(session=cancelled, reason="changed my mind", actor=SYSTEM, now=now)
         return real(pool, verdicts, now=now)
 
     monkeypatch.setattr(place, "assign_slots", cancel_first)
-    report = fleet.clean_tick()
+    report = fleet.tick_without_errors()
     assert report.counts["placed"] == 1
-    assert (status_of(going), status_of(staying)) == (S.CANCELLED, S.SCHEDULED)
-    assert list(Decision.objects.values_list("reservation__session", flat=True)) == [staying.pk]
+    assert (status_of(cancelled), status_of(remaining)) == (S.CANCELLED, S.SCHEDULED)
+    assert list(Decision.objects.values_list("reservation__session", flat=True)) == [remaining.pk]
     check_leases()
 
 
-def test_static_workers_bring_their_own_labels():
+def test_static_workers_have_their_own_labels():
     settings = {
         "labels": {"site": "lab", "rack": "a"},
         "workers": [

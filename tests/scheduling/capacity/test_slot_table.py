@@ -36,7 +36,7 @@ DEADLINES = {state: timedelta(seconds=SECONDS[state]) if state in SECONDS else N
 
 
 @pytest.mark.parametrize(("old", "new"), list(product(S, S)))
-def test_every_pair_of_states(fleet, old, new):
+def test_each_pair_of_states_is_allowed_or_rejected(fleet, old, new):
     slot = fleet.slot(old)
     before = ChangeLog.objects.filter(event="slot_state").count()
     if new not in ALLOWED[old]:
@@ -54,7 +54,7 @@ def test_every_pair_of_states(fleet, old, new):
 
 
 @pytest.mark.parametrize("old", [state for state in S if S.EMPTY in ALLOWED[state]])
-def test_an_empty_slot_remembers_nothing_of_its_instance(fleet, old):
+def test_an_empty_slot_keeps_no_data_of_its_instance(fleet, old):
     slot = fleet.slot(old, cordoned=True, interruption_deadline=fleet.clock(), version="2.9", is_spot=True)
     assert move_slot(slot=slot, to=S.EMPTY, now=fleet.clock())
     slot.refresh_from_db()
@@ -74,7 +74,7 @@ def test_leaving_launching_without_an_instance_closes_the_attempt(fleet, new):
     assert slot.attempts.get().outcome == AttemptOutcome.LOST
 
 
-def test_the_second_of_two_copies_changes_nothing(fleet):
+def test_a_stale_copy_of_a_slot_changes_nothing(fleet):
     slot = fleet.slot(S.READY)
     copy = Slot.objects.select_related("pool").get(pk=slot.pk)
     assert move_slot(slot=slot, to=S.DRAINING, now=fleet.clock(), reason="first")
@@ -93,7 +93,7 @@ def test_a_slot_with_a_lease_does_not_become_empty_nor_move_if_unleased_is_requi
     fleet, to, unleased, moves
 ):
     slot = fleet.slot()
-    fleet.put(fleet.reservation(), slot)
+    fleet.assign(fleet.reservation(), slot)
     assert move_slot(slot=slot, to=to, now=fleet.clock(), unleased=unleased) == moves
 
 
@@ -106,15 +106,15 @@ def test_a_slot_with_a_lease_does_not_become_empty_nor_move_if_unleased_is_requi
     ],
 )
 @pytest.mark.parametrize("state", S)
-def test_operator_actions_by_state(fleet, as_operator, action, states, state):
+def test_operator_actions_are_allowed_only_in_their_states(fleet, as_operator, action, states, state):
     slot = fleet.slot(state)
-    ask = {"slot": slot, "reason": "maintenance", "actor": as_operator, "now": fleet.clock()}
+    arguments = {"slot": slot, "reason": "maintenance", "actor": as_operator, "now": fleet.clock()}
     if state in states:
-        assert action(**ask).state != state
+        assert action(**arguments).state != state
         assert ChangeLog.objects.filter(reason="maintenance", actor="otto").count() == 1
     else:
         with pytest.raises(StateConflict, match=slot.get_state_display().lower()):
-            action(**ask)
+            action(**arguments)
         slot.refresh_from_db()
         assert slot.state == state
 
@@ -122,19 +122,19 @@ def test_operator_actions_by_state(fleet, as_operator, action, states, state):
 @pytest.mark.parametrize("state", S)
 def test_only_live_slots_are_cordoned_and_only_once(fleet, as_operator, state):
     slot = fleet.slot(state)
-    ask = {"slot": slot, "reason": "noise", "actor": as_operator, "now": fleet.clock()}
+    arguments = {"slot": slot, "reason": "noise", "actor": as_operator, "now": fleet.clock()}
     if state in (S.EMPTY, S.TERMINATING, S.ERROR):
         with pytest.raises(StateConflict):
-            cordon_slot(cordoned=True, **ask)
+            cordon_slot(cordoned=True, **arguments)
         return
-    assert cordon_slot(cordoned=True, **ask).cordoned
+    assert cordon_slot(cordoned=True, **arguments).cordoned
     with pytest.raises(StateConflict, match="cordoned already"):
-        cordon_slot(cordoned=True, **ask)
-    assert not cordon_slot(cordoned=False, **ask).cordoned
+        cordon_slot(cordoned=True, **arguments)
+    assert not cordon_slot(cordoned=False, **arguments).cordoned
 
 
 @pytest.mark.parametrize("action", [drain_slot, terminate_slot, retry_slot])
-def test_an_operator_gives_a_reason(fleet, as_operator, action):
+def test_operator_actions_require_a_reason(fleet, as_operator, action):
     slot = fleet.slot()
     with pytest.raises(InvalidInput) as error:
         action(slot=slot, reason="  ", actor=as_operator, now=fleet.clock())
@@ -143,27 +143,33 @@ def test_an_operator_gives_a_reason(fleet, as_operator, action):
 
 def test_a_slot_with_sessions_is_not_terminated(fleet, as_operator):
     slot = fleet.slot()
-    fleet.put(fleet.reservation(), slot)
+    fleet.assign(fleet.reservation(), slot)
     with pytest.raises(StateConflict, match="has 1 lease"):
         terminate_slot(slot=slot, reason="now", actor=as_operator, now=fleet.clock())
 
 
-def test_a_slot_that_got_a_session_a_moment_ago_is_not_terminated(fleet, as_operator):
+def test_a_stale_copy_of_a_slot_with_a_new_session_is_not_terminated(fleet, as_operator):
     slot = fleet.slot()
-    old_copy = Slot.objects.select_related("pool").get(pk=slot.pk)
-    fleet.put(fleet.reservation(), slot)
+    stale = Slot.objects.select_related("pool").get(pk=slot.pk)
+    fleet.assign(fleet.reservation(), slot)
     with pytest.raises(StateConflict):
-        terminate_slot(slot=old_copy, reason="now", actor=as_operator, now=fleet.clock())
+        terminate_slot(slot=stale, reason="now", actor=as_operator, now=fleet.clock())
 
 
-def test_retrying_ends_the_back_off_of_the_pool(tuned, as_operator):
-    slot = tuned().slot(S.ERROR)
-    fleet = tuned(backoff_since="2026-12-31T00:00:00Z", backoff_until="2027-01-01T00:00:00Z", failures=4)
+def test_retrying_ends_the_back_off_of_the_pool(configure_pool, as_operator):
+    slot = configure_pool().slot(S.ERROR)
+    fleet = configure_pool(
+        backoff_since="2026-12-31T00:00:00Z", backoff_until="2027-01-01T00:00:00Z", failures=4
+    )
     retry_slot(slot=slot, reason="mended", actor=as_operator, now=fleet.clock())
-    assert (fleet.fresh().backoff_until, fleet.pool.backoff_since, fleet.pool.failures) == (None, None, 0)
+    assert (fleet.reload_pool().backoff_until, fleet.pool.backoff_since, fleet.pool.failures) == (
+        None,
+        None,
+        0,
+    )
 
 
-def test_a_heartbeat_is_kept(fleet):
+def test_a_heartbeat_is_recorded(fleet):
     slot = fleet.slot()
     record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), version="2.10.0")
     record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock.advance(seconds=5))
@@ -171,16 +177,16 @@ def test_a_heartbeat_is_kept(fleet):
     assert (slot.last_heartbeat, slot.version) == (fleet.clock(), "2.10.0")
 
 
-@pytest.mark.parametrize(("leases", "said"), [(1, "still has 1 lease"), (2, "still has 2 leases")])
-def test_a_slot_in_error_with_leases_is_not_retried_and_shows_the_reason(fleet, as_operator, leases, said):
+@pytest.mark.parametrize(("leases", "message"), [(1, "still has 1 lease"), (2, "still has 2 leases")])
+def test_a_slot_in_error_with_leases_is_not_retried_and_shows_the_reason(fleet, as_operator, leases, message):
     slot = fleet.slot(S.ERROR, lease_count=leases)
-    with pytest.raises(StateConflict, match=said):
+    with pytest.raises(StateConflict, match=message):
         retry_slot(slot=slot, reason="try", actor=as_operator, now=fleet.clock())
     slot.refresh_from_db()
     assert slot.state == S.ERROR
 
 
-def test_a_slot_that_was_just_retried_shows_its_state(fleet, as_operator):
+def test_retrying_a_stale_copy_reports_the_current_state(fleet, as_operator):
     slot = fleet.slot(S.ERROR)
     stale = Slot.objects.get(pk=slot.pk)
     retry_slot(slot=slot, reason="try", actor=as_operator, now=fleet.clock())

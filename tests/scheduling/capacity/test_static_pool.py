@@ -1,4 +1,4 @@
-"""A pool of listed workers: two launches never get the same one."""
+"""A pool of listed workers: no two launches get the same worker."""
 
 from __future__ import annotations
 
@@ -18,155 +18,158 @@ from scheduling.capacity.runtimes.static import StaticRuntime
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Slot, SlotState
 from scheduling.selectors.wait_reasons import explain_session
 from scheduling.services.slots import label_slot
-from tests.support.fleet import Fleet, active_of, phases
+from tests.support.fleet import Fleet, active_reservation, phases
 
 S = SlotState
 
 
 @pytest.fixture
-def static(tuned) -> Fleet:
-    """Three listed workers that answer at once."""
+def static_fleet(configure_pool) -> Fleet:
+    """Three listed workers that are ready immediately."""
     names = ("a", "b", "c")
     listed = [{"name": name, "endpoint": f"https://{name}.example.org"} for name in names]
-    fleet = tuned(runtime="static", runtime_settings={"workers": listed}, max_slots=3)
+    fleet = configure_pool(runtime="static", runtime_settings={"workers": listed}, max_slots=3)
     fleet.runtime = StaticRuntime("cml-eu", fleet.pool.runtime_settings)
     fleet.runtime.probe = lambda _: Health(True, version="2.9.1")
     return fleet
 
 
-def answering(fleet, *names):
-    """Only these workers answer."""
+def let_only_respond(fleet, *names):
+    """Let only these workers respond."""
     fleet.runtime.probe = lambda instance: Health(instance.id in names, "off")
 
 
-@pytest.mark.parametrize("dead", [1, 2])
-def test_a_worker_that_does_not_answer_lets_the_next_one_be_tried(static, dead):
-    """One after the other; failed workers come last."""
-    answering(static, *"abc"[dead:])
-    claim = static.reservation(16, ttl=86_400)
-    for _ in range(5 * (dead + 1)):
-        static.round()
+@pytest.mark.parametrize("silent_count", [1, 2])
+def test_the_next_worker_is_tried_if_one_does_not_respond(static_fleet, silent_count):
+    """Workers are tried one after the other; failed workers come last."""
+    let_only_respond(static_fleet, *"abc"[silent_count:])
+    reservation = static_fleet.reservation(16, ttl=86_400)
+    for _ in range(5 * (silent_count + 1)):
+        static_fleet.round()
     tried = LaunchAttempt.objects.order_by("requested_at").values_list("instance_id", flat=True)
-    assert (phases([claim]), list(tried)) == ([Phase.READY], list("abc"[: dead + 1]))
-    assert sorted(static.fresh().failed_workers) == list("abc"[:dead])
+    assert (phases([reservation]), list(tried)) == ([Phase.READY], list("abc"[: silent_count + 1]))
+    assert sorted(static_fleet.reload_pool().failed_workers) == list("abc"[:silent_count])
 
 
-def test_workers_that_all_fail_are_tried_in_turn_and_one_that_answers_is_forgiven(static):
-    answering(static)
-    claim = static.reservation(16, ttl=86_400)
+def test_failed_workers_are_tried_in_turn_until_one_responds(static_fleet):
+    let_only_respond(static_fleet)
+    reservation = static_fleet.reservation(16, ttl=86_400)
     for _ in range(25):
-        static.round()
+        static_fleet.round()
     tried = list(LaunchAttempt.objects.order_by("requested_at").values_list("instance_id", flat=True))
     assert tried == (list("abc") * 9)[: len(tried)]
     assert len(tried) > 4
-    answering(static, "b")
+    let_only_respond(static_fleet, "b")
     for _ in range(16):
-        static.round()
-    assert (phases([claim]), sorted(static.fresh().failed_workers)) == ([Phase.READY], ["a", "c"])
+        static_fleet.round()
+    assert (phases([reservation]), sorted(static_fleet.reload_pool().failed_workers)) == (
+        [Phase.READY],
+        ["a", "c"],
+    )
 
 
-def test_a_worker_that_falls_silent_comes_after_the_others_as_well(tuned, static):
-    tuned(min_slots=1)
+def test_a_worker_that_stops_responding_is_tried_last(configure_pool, static_fleet):
+    configure_pool(min_slots=1)
     for _ in range(3):
-        static.round()
-    assert [slot.instance_id for slot in static.slots(S.READY)] == ["a"]
-    answering(static, "b", "c")
+        static_fleet.round()
+    assert [slot.instance_id for slot in static_fleet.slots(S.READY)] == ["a"]
+    let_only_respond(static_fleet, "b", "c")
     for _ in range(20):
-        static.round()
-    assert list(static.fresh().failed_workers) == ["a"]
-    assert [slot.instance_id for slot in static.slots(S.READY)] == ["b"]
+        static_fleet.round()
+    assert list(static_fleet.reload_pool().failed_workers) == ["a"]
+    assert [slot.instance_id for slot in static_fleet.slots(S.READY)] == ["b"]
 
 
 @pytest.fixture
-def shifted(static) -> Fleet:
+def shifted_fleet(static_fleet) -> Fleet:
     """The third slot has the first worker, so that both other slots choose the second."""
-    static.fresh()
-    size = {**vars(resources_of(static.pool)), "max_leases": static.pool.max_leases}
-    Slot.objects.create(pool=static.pool, number=3, state=S.READY, instance_id="a", **size)
-    return static
+    static_fleet.reload_pool()
+    size = {**vars(resources_of(static_fleet.pool)), "max_leases": static_fleet.pool.max_leases}
+    Slot.objects.create(pool=static_fleet.pool, number=3, state=S.READY, instance_id="a", **size)
+    return static_fleet
 
 
-def test_two_launches_that_choose_the_same_worker_give_it_to_one_and_the_other_gets_another(
-    shifted, monkeypatch
-):
+def test_two_launches_that_choose_the_same_worker_get_different_workers(shifted_fleet, monkeypatch):
     """The second chooses before the first has recorded its choice."""
-    claims = [shifted.reservation(16, ttl=9999) for _ in range(3)]
-    first, second = shifted.tick().attempts
+    reservations = [shifted_fleet.reservation(16, ttl=9999) for _ in range(3)]
+    first, second = shifted_fleet.tick().attempts
     LaunchAttempt.objects.update(worker="b")
     real = launcher._request
 
-    def choose_early(attempt, offering):
+    def run_second_launch_first(attempt, offering):
         request = real(attempt, offering)
         monkeypatch.setattr(launcher, "_request", real)
-        perform_launch(second, shifted.runtime, shifted.clock)
+        perform_launch(second, shifted_fleet.runtime, shifted_fleet.clock)
         return request
 
-    monkeypatch.setattr(launcher, "_request", choose_early)
-    perform_launch(first, shifted.runtime, shifted.clock)
+    monkeypatch.setattr(launcher, "_request", run_second_launch_first)
+    perform_launch(first, shifted_fleet.runtime, shifted_fleet.clock)
     outcomes = dict(LaunchAttempt.objects.values_list("pk", "outcome"))
     assert outcomes == {first: AttemptOutcome.REFUSED, second: AttemptOutcome.LAUNCHED}
     assert "b was given to another slot" in LaunchAttempt.objects.get(pk=first).error
-    assert shifted.fresh().backoff_until is None
+    assert shifted_fleet.reload_pool().backoff_until is None
     for _ in range(4):
-        shifted.round(5)
-    assert phases(claims) == [Phase.READY] * 3
-    assert sorted(slot.instance_id for slot in shifted.slots(S.READY)) == ["a", "b", "c"]
+        shifted_fleet.round(5)
+    assert phases(reservations) == [Phase.READY] * 3
+    assert sorted(slot.instance_id for slot in shifted_fleet.slots(S.READY)) == ["a", "b", "c"]
 
 
-def test_all_workers_are_used_and_none_twice(static):
-    claims = [static.reservation(16, ttl=9999) for _ in range(3)]
+def test_each_worker_is_used_once(static_fleet):
+    reservations = [static_fleet.reservation(16, ttl=9999) for _ in range(3)]
     for _ in range(4):
-        static.round(5)
-    assert phases(claims) == [Phase.READY] * 3
-    assert sorted(slot.instance_id for slot in static.slots(S.READY)) == ["a", "b", "c"]
+        static_fleet.round(5)
+    assert phases(reservations) == [Phase.READY] * 3
+    assert sorted(slot.instance_id for slot in static_fleet.slots(S.READY)) == ["a", "b", "c"]
 
 
-def test_every_launch_intends_a_different_worker(shifted):
+def test_every_launch_intends_a_different_worker(shifted_fleet):
     """The worker of the slot's number if it is free."""
     for _ in range(3):
-        shifted.reservation(16, ttl=9999)
-    shifted.tick()
-    assert [(slot.number, slot.attempts.get().worker) for slot in shifted.slots(S.LAUNCHING)] == [
+        shifted_fleet.reservation(16, ttl=9999)
+    shifted_fleet.tick()
+    assert [(slot.number, slot.attempts.get().worker) for slot in shifted_fleet.slots(S.LAUNCHING)] == [
         (1, "c"),
         (2, "b"),
     ]
 
 
 @pytest.fixture
-def labelled(static) -> Fleet:
+def labelled_fleet(static_fleet) -> Fleet:
     """The second and third worker have labels of their own."""
-    listed = static.pool.runtime_settings["workers"]
+    listed = static_fleet.pool.runtime_settings["workers"]
     listed[1]["labels"], listed[2]["labels"] = {"rack": "b"}, {"rack": "c"}
-    type(static.pool).objects.update(runtime_settings={"workers": listed})
-    static.runtime = StaticRuntime("cml-eu", {"workers": listed})
-    static.runtime.probe = lambda _: Health(True, version="2.9.1")
-    return static
+    type(static_fleet.pool).objects.update(runtime_settings={"workers": listed})
+    static_fleet.runtime = StaticRuntime("cml-eu", {"workers": listed})
+    static_fleet.runtime.probe = lambda _: Health(True, version="2.9.1")
+    return static_fleet
 
 
 @pytest.fixture
-def asks(labelled, lab, active_definition):
-    """`asks(rack)`: a session for slots with this label."""
+def request_session(labelled_fleet, new_session, active_definition):
+    """`request_session(rack)`: a session for slots with this label."""
 
-    def ask(rack, **fields):
+    def request(rack, **fields):
         update_definition(definition=active_definition, slot_labels={"rack": rack}, actor=SYSTEM)
-        return lab(**fields)
+        return new_session(**fields)
 
-    return ask
+    return request
 
 
 @pytest.mark.parametrize("minimum", [0, 2, 3])
-@pytest.mark.parametrize("most", [1, 2, 3])
-def test_a_worker_with_its_own_labels_is_launched_for_matching_sessions(tuned, asks, minimum, most):
-    """Whatever slots are kept warm, and even with fewer slots than workers."""
-    fleet = tuned(min_slots=min(minimum, most - 1), max_slots=most)
-    session = asks("c")
+@pytest.mark.parametrize("maximum", [1, 2, 3])
+def test_a_worker_with_its_own_labels_is_launched_for_matching_sessions(
+    configure_pool, request_session, minimum, maximum
+):
+    """For any minimum of slots, and even with fewer slots than workers."""
+    fleet = configure_pool(min_slots=min(minimum, maximum - 1), max_slots=maximum)
+    session = request_session("c")
     for _ in range(10):
-        fleet.clean_tick()
+        fleet.tick_without_errors()
         session.refresh_from_db()
         if session.status != SessionStatus.PENDING:
             break
         found = explain_session(session, now=fleet.clock())
-        assert (found.outcome, active_of(session).verdict.split(":")[0]) == ("waiting", "waiting")
+        assert (found.outcome, active_reservation(session).verdict.split(":")[0]) == ("waiting", "waiting")
         fleet.launch()
         fleet.reconcile()
         fleet.clock.advance(seconds=5)
@@ -174,48 +177,51 @@ def test_a_worker_with_its_own_labels_is_launched_for_matching_sessions(tuned, a
     assert fleet.slots()[0].pool.slots.get(lease_count=1).instance_id == "c"
 
 
-def test_no_more_is_launched_than_there_are_workers_with_the_labels(labelled, asks):
-    sessions = [asks("b") for _ in range(6)]
+def test_launches_are_limited_to_the_workers_with_the_labels(labelled_fleet, request_session):
+    sessions = [request_session("b") for _ in range(6)]
     for _ in range(6):
-        labelled.round(5)
-    assert labelled.states() == [S.READY]
+        labelled_fleet.round(5)
+    assert labelled_fleet.states() == [S.READY]
     assert {session.status for session in LabletSession.objects.all()} == {"PENDING", "SCHEDULED"}
-    (waits,) = [each for each in sessions if active_of(each).phase == Phase.PENDING][:1]
-    found = explain_session(waits, now=labelled.clock())
+    (waiting,) = [each for each in sessions if active_reservation(each).phase == Phase.PENDING][:1]
+    found = explain_session(waiting, now=labelled_fleet.clock())
     assert [step.text for step in found.steps] == ["Every worker of cml-eu that suits it is already in use."]
 
 
-def test_each_session_gets_a_matching_worker_in_any_order(labelled, asks, lab):
-    plain = labelled.reservation(16, ttl=9999)
-    racks = {rack: asks(rack) for rack in ("c", "b")}
-    labelled.tick()
-    assert [slot.attempts.get().worker for slot in labelled.slots(S.LAUNCHING)] == ["a", "b", "c"]
+def test_each_session_gets_a_matching_worker_in_any_order(labelled_fleet, request_session, new_session):
+    unlabelled = labelled_fleet.reservation(16, ttl=9999)
+    racks = {rack: request_session(rack) for rack in ("c", "b")}
+    labelled_fleet.tick()
+    assert [slot.attempts.get().worker for slot in labelled_fleet.slots(S.LAUNCHING)] == ["a", "b", "c"]
     for _ in range(3):
-        labelled.round(5)
-    assert {rack: active_of(each).slot.instance_id for rack, each in racks.items()} == {"b": "b", "c": "c"}
-    plain.refresh_from_db()
-    assert plain.slot.instance_id == "a"
+        labelled_fleet.round(5)
+    assert {rack: active_reservation(each).slot.instance_id for rack, each in racks.items()} == {
+        "b": "b",
+        "c": "c",
+    }
+    unlabelled.refresh_from_db()
+    assert unlabelled.slot.instance_id == "a"
 
 
-def test_a_label_given_by_hand_to_a_slot_that_boots_makes_it_possible(fleet, lab, active_definition):
+def test_labelling_a_booting_slot_makes_the_session_possible(fleet, new_session, active_definition):
     slot = fleet.slot(S.BOOTING)
     update_definition(definition=active_definition, slot_labels={"rack": "b"}, actor=SYSTEM)
-    session = lab()
+    session = new_session()
     fleet.tick()
-    assert active_of(session).verdict.startswith("impossible")
+    assert active_reservation(session).verdict.startswith("impossible")
     label_slot(slot=slot, labels={"rack": "b"}, reason="moved", actor=SYSTEM, now=fleet.clock())
-    report = fleet.clean_tick()
-    assert active_of(session).verdict.startswith("waiting")
+    report = fleet.tick_without_errors()
+    assert active_reservation(session).verdict.startswith("waiting")
     assert "launched_for_demand" not in report.counts
 
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_launches_at_the_same_moment_share_the_workers_out(shifted, at_once):
+def test_concurrent_launches_get_different_workers(shifted_fleet, at_once):
     for _ in range(3):
-        shifted.reservation(16, ttl=9999)
+        shifted_fleet.reservation(16, ttl=9999)
     for _ in range(3):
-        attempts = shifted.tick().attempts
-        work = [partial(perform_launch, key, shifted.runtime, shifted.clock) for key in attempts]
+        attempts = shifted_fleet.tick().attempts
+        work = [partial(perform_launch, key, shifted_fleet.runtime, shifted_fleet.clock) for key in attempts]
         assert not work or at_once(*work) == [None] * len(work)
-    assert sorted(slot.instance_id for slot in shifted.slots(S.BOOTING)) == ["b", "c"]
+    assert sorted(slot.instance_id for slot in shifted_fleet.slots(S.BOOTING)) == ["b", "c"]

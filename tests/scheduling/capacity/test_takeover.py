@@ -39,14 +39,14 @@ def no_broker(monkeypatch):
 
 
 @pytest.fixture
-def overdue(transactional_db) -> LabletSession:
+def overdue_session(transactional_db) -> LabletSession:
     """A session that `expire-pending` expires."""
     owner, before = make_person("otto"), timezone.now() - timedelta(hours=3)
-    lab, project = (
+    definition, project = (
         make_definition("campus", pool="cml-eu", now=before),
         make_project("academy", "ccna", owner),
     )
-    return make_session(lab, project, owner, now=before)
+    return make_session(definition, project, owner, now=before)
 
 
 class Holder:
@@ -78,14 +78,14 @@ class Holder:
 
 
 @pytest.fixture
-def hold(tmp_path: Path) -> Iterator[Callable[..., Holder]]:
+def start_holder(tmp_path: Path) -> Iterator[Callable[..., Holder]]:
     started: list[Holder] = []
 
-    def begin(*arguments: object) -> Holder:
+    def start(*arguments: object) -> Holder:
         started.append(Holder(tmp_path, *arguments))
         return started[-1]
 
-    yield begin
+    yield start
     for each in started:
         each.process.kill()
         each.process.communicate()
@@ -100,30 +100,30 @@ def run_tick(pool: Pool):
     return scheduling_tick(pool, runtime_for(pool), timezone.now, TickMetrics())
 
 
-def check_killed(holder: Holder, take_over: Callable[[], object]) -> None:
+def check_takeover_after_kill(holder: Holder, take_over: Callable[[], object]) -> None:
     """No other process works while the holder lives; another continues one lease after its death."""
     assert take_over() is None
     holder.process.kill()
     holder.process.wait(60)
-    dead = timezone.now()
-    assert ProcessLease.objects.get().expires_at <= dead + LENGTH
+    killed_at = timezone.now()
+    assert ProcessLease.objects.get().expires_at <= killed_at + LENGTH
     wait_until(lambda: take_over() is not None, "another process continues", 60)
 
 
-def test_another_process_continues_after_a_handler_is_killed(overdue, hold):
-    check_killed(hold("handler"), lambda: process_handler("expire-pending"))
-    assert status_of(overdue) == SessionStatus.EXPIRED
+def test_another_process_continues_after_a_handler_is_killed(overdue_session, start_holder):
+    check_takeover_after_kill(start_holder("handler"), lambda: process_handler("expire-pending"))
+    assert status_of(overdue_session) == SessionStatus.EXPIRED
 
 
-def test_another_process_continues_after_a_tick_is_killed(overdue, hold):
+def test_another_process_continues_after_a_tick_is_killed(overdue_session, start_holder):
     pool = Pool.objects.get(name="cml-eu")
-    check_killed(hold("tick", pool.pk), lambda: run_tick(pool))
+    check_takeover_after_kill(start_holder("tick", pool.pk), lambda: run_tick(pool))
     assert Reservation.objects.get().phase == Phase.PENDING
     assert not ProcessLease.objects.exists()
 
 
-def test_a_frozen_holder_loses_its_lease_and_writes_nothing_when_it_continues(overdue, hold):
-    holder = hold("handler")
+def test_a_frozen_holder_loses_its_lease_and_writes_nothing_when_it_continues(overdue_session, start_holder):
+    holder = start_holder("handler")
     first = ProcessLease.objects.get(name=NAME).expires_at
     wait_until(
         lambda: ProcessLease.objects.get(name=NAME).expires_at > first + LENGTH, "the lease is renewed", 60
@@ -135,13 +135,13 @@ def test_a_frozen_holder_loses_its_lease_and_writes_nothing_when_it_continues(ov
     wait_until(lambda: take_or_renew(NAME, **other, now=timezone.now()), "another holder has it", 60)
     holder.process.send_signal(signal.SIGCONT)
     assert holder.finish() == LEASE_LOST
-    assert status_of(overdue) == SessionStatus.PENDING
+    assert status_of(overdue_session) == SessionStatus.PENDING
     assert ProcessLease.objects.get(name=NAME).holder == "other"
 
 
-def test_another_process_continues_after_a_holder_lost_its_connection(overdue, hold):
+def test_another_process_continues_after_a_holder_lost_its_connection(overdue_session, start_holder):
     pool = Pool.objects.get(name="cml-eu")
-    holder = hold("tick", pool.pk)
+    holder = start_holder("tick", pool.pk)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s)", [int(holder.reached.read_text())])
     assert "OperationalError" in holder.finish()

@@ -11,7 +11,7 @@ from scheduling import tasks
 
 
 @pytest.mark.integration
-def test_a_tick_overtakes_the_launches_that_wait():
+def test_a_tick_is_delivered_before_waiting_launches():
     queue = f"order-{uuid4().hex}"
     for _ in range(3):
         tasks.launch_slot.apply_async(("a",), queue=queue, priority=tasks.AFTER_TICKS)

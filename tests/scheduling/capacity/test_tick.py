@@ -1,4 +1,4 @@
-"""The whole tick: its order, its lease, its report, and that it calls no provider."""
+"""The complete tick: its order, its lease, its report, and no calls of the provider."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def test_the_steps_run_in_the_order_of_the_design():
     assert [name for name, _ in STEPS] == NAMES
 
 
-def broken(*arguments, **fields):
+def fail(*arguments, **fields):
     raise RuntimeError("out of luck")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_step_that_fails_is_reported_and_the_others_still_run(tuned, monkeypatch, name):
-    fleet = tuned(max_slots=9, min_slots=4, warm_slots=0)
+def test_a_step_that_fails_is_reported_and_the_others_still_run(configure_pool, monkeypatch, name):
+    fleet = configure_pool(max_slots=9, min_slots=4, warm_slots=0)
     ready = [fleet.slot(), fleet.slot()]
     expired = fleet.reservation(ttl=5)
     fleet.clock.advance(seconds=700)
     record_interruption(slot=fleet.slot(), deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
     waiting = [fleet.reservation(12, ttl=9999) for _ in range(3)]
-    steps = tuple((each, broken if each == name else step) for each, step in STEPS)
+    steps = tuple((each, fail if each == name else step) for each, step in STEPS)
     monkeypatch.setattr(tick, "STEPS", steps)
     report = fleet.tick()
     assert report.errors == {name: "RuntimeError: out of luck"}
     assert list(report.step_ms) == NAMES
-    done = {
+    effects = {
         "expire": phases([expired]) == [Phase.EXPIRED],
         "interrupt": bool(fleet.slots(S.DRAINING)),
         "place": phases(waiting).count(Phase.READY) == len(ready),
@@ -51,13 +51,13 @@ def test_a_step_that_fails_is_reported_and_the_others_still_run(tuned, monkeypat
         "keep_minimum": report.counts.get("launched_for_minimum", 0) > 0,
     }
     lost = {name} | ({"launch"} if name == "place" else set())
-    assert {step for step, worked in done.items() if not worked} == lost - {"scale_down"}
+    assert {step for step, worked in effects.items() if not worked} == lost - {"scale_down"}
     assert TickRun.objects.latest("started_at").errors == report.errors
     monkeypatch.undo()
     assert fleet.tick().errors == {}
 
 
-def test_one_tick_a_pool_at_a_time(fleet):
+def test_only_one_tick_per_pool_runs_at_a_time(fleet):
     fleet.reservation()
     with lease(f"tick:{fleet.pool.pk}", length=timedelta(minutes=1)):
         assert scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, NoMetrics()) is None
@@ -66,7 +66,7 @@ def test_one_tick_a_pool_at_a_time(fleet):
     assert not ProcessLease.objects.exists()
 
 
-def test_a_tick_of_the_dead_is_followed_by_the_next_after_its_lease(fleet):
+def test_the_next_tick_runs_after_the_lease_of_a_dead_process_expires(fleet):
     dead = ProcessLease.objects.create(
         name=f"tick:{fleet.pool.pk}", holder="dead", expires_at=timezone.now() + timedelta(hours=1)
     )
@@ -76,15 +76,15 @@ def test_a_tick_of_the_dead_is_followed_by_the_next_after_its_lease(fleet):
     assert fleet.tick() is not None
 
 
-def test_a_tick_that_lost_its_lease_stops(tuned, monkeypatch):
-    fleet = tuned(min_slots=2)
+def test_a_tick_that_lost_its_lease_stops(configure_pool, monkeypatch):
+    fleet = configure_pool(min_slots=2)
 
-    def taken_over(context):
+    def lose_lease(context):
         frozen = monotonic() + 60
         monkeypatch.setattr(leases, "monotonic", lambda: frozen)
         ProcessLease.objects.update(holder="someone else")
 
-    steps = tuple((name, taken_over if name == "place" else step) for name, step in STEPS)
+    steps = tuple((name, lose_lease if name == "place" else step) for name, step in STEPS)
     monkeypatch.setattr(tick, "STEPS", steps)
     report = fleet.tick()
     assert report.errors == {"launch": "the lease was lost"}
@@ -92,10 +92,10 @@ def test_a_tick_that_lost_its_lease_stops(tuned, monkeypatch):
     assert ProcessLease.objects.get().holder == "someone else"
 
 
-def test_two_hundred_launches_of_50_ms_do_not_lengthen_the_tick_for_it_calls_nothing_outside(tuned):
+def test_a_tick_with_two_hundred_launches_makes_no_provider_calls(configure_pool):
     """The duration of a provider call does not matter: the tick makes none."""
-    fleet = tuned(max_slots=200, min_slots=200)
-    report = fleet.clean_tick()
+    fleet = configure_pool(max_slots=200, min_slots=200)
+    report = fleet.tick_without_errors()
     assert len(report.attempts) == 200
     assert fleet.runtime.calls == []
     fleet.launch()
@@ -103,25 +103,25 @@ def test_two_hundred_launches_of_50_ms_do_not_lengthen_the_tick_for_it_calls_not
 
 
 @pytest.mark.parametrize("state", S)
-def test_a_tick_calls_nothing_outside_whatever_state_its_slots_are_in(tuned, state):
-    fleet = tuned(min_slots=1, warm_slots=1)
+def test_a_tick_makes_no_provider_calls_in_any_slot_state(configure_pool, state):
+    fleet = configure_pool(min_slots=1, warm_slots=1)
     fleet.slot(state)
     fleet.reservation(), fleet.reservation(ttl=1)
     fleet.runtime.calls.clear()
     for minutes in (0, 1, 60):
         fleet.clock.advance(minutes=minutes)
-        fleet.clean_tick()
+        fleet.tick_without_errors()
     assert fleet.runtime.calls == []
 
 
-def test_quiet_ticks_leave_one_row_and_busy_ones_a_row_each(fleet):
+def test_idle_ticks_share_one_row_and_busy_ticks_have_their_own(fleet):
     for _ in range(5):
-        fleet.clean_tick()
+        fleet.tick_without_errors()
         fleet.clock.advance(seconds=5)
     assert TickRun.objects.count() == 1
     assert TickRun.objects.get().started_at == fleet.clock() - timedelta(seconds=5)
     fleet.reservation()
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert TickRun.objects.count() == 2
     assert TickRun.objects.latest("started_at").counts == {
         "new_wait_reasons": 1,
@@ -130,38 +130,38 @@ def test_quiet_ticks_leave_one_row_and_busy_ones_a_row_each(fleet):
     }
 
 
-def test_a_tick_with_a_new_wait_reason_keeps_its_row_and_its_decisions(tuned):
-    fleet = tuned(max_slots=1)
+def test_a_tick_with_a_new_wait_reason_keeps_its_row_and_its_decisions(configure_pool):
+    fleet = configure_pool(max_slots=1)
     fleet.slot(cordoned=True)
     fleet.reservation(ttl=9999)
     for _ in range(4):
-        fleet.clean_tick()
+        fleet.tick_without_errors()
         fleet.clock.advance(seconds=5)
-    told, quiet = TickRun.objects.order_by("started_at")
-    assert (told.counts, quiet.counts) == ({"new_wait_reasons": 1, "unmet": 1}, {"unmet": 1})
+    first, idle = TickRun.objects.order_by("started_at")
+    assert (first.counts, idle.counts) == ({"new_wait_reasons": 1, "unmet": 1}, {"unmet": 1})
     decision = Decision.objects.get()
-    assert (decision.tick_id, decision.at) == (told.pk, told.started_at)
+    assert (decision.tick_id, decision.at) == (first.pk, first.started_at)
 
 
-def test_ticks_in_a_row_that_do_the_same_have_a_row_each(fleet):
+def test_busy_ticks_with_equal_counts_have_separate_rows(fleet):
     for _ in range(2):
         fleet.reservation(ttl=1)
         fleet.clock.advance(seconds=5)
-        fleet.clean_tick()
+        fleet.tick_without_errors()
     assert [run.counts for run in TickRun.objects.all()] == [{"expired": 1}] * 2
 
 
-def test_placing_again_without_outside_change_changes_nothing(fleet, lab):
+def test_repeated_ticks_without_changes_do_not_change_reservations(fleet, new_session):
     fleet.slot()
-    lab(), fleet.reservation(ttl=9999)
-    fleet.clean_tick()
+    new_session(), fleet.reservation(ttl=9999)
+    fleet.tick_without_errors()
     before = list(Reservation.objects.order_by("pk").values())
     for _ in range(5):
-        fleet.clean_tick()
+        fleet.tick_without_errors()
     assert list(Reservation.objects.order_by("pk").values()) == before
 
 
-def test_placing_follows_priority_then_age(fleet, lab):
+def test_placement_follows_priority_then_age(fleet, new_session):
     low, old, young, high = (
         fleet.reservation(16, priority=10, ttl=9999),
         fleet.reservation(16, ttl=9999),
@@ -172,46 +172,48 @@ def test_placing_follows_priority_then_age(fleet, lab):
     young, high = fleet.reservation(16, ttl=9999), fleet.reservation(16, priority=90, ttl=9999)
     for expected in (high, old, young, low):
         fleet.slot()
-        fleet.clean_tick()
+        fleet.tick_without_errors()
         assert phases([expected]) == [Phase.READY]
 
 
-def test_the_tick_task_enqueues_new_and_lost_launches(tuned, monkeypatch):
-    fleet = tuned(min_slots=2)
-    sent = []
-    monkeypatch.setattr(tasks.launch_slot, "apply_async", lambda arguments, **_: sent.append(arguments[0]))
+def test_the_tick_task_enqueues_new_and_lost_launches(configure_pool, monkeypatch):
+    fleet = configure_pool(min_slots=2)
+    enqueued = []
+    monkeypatch.setattr(
+        tasks.launch_slot, "apply_async", lambda arguments, **_: enqueued.append(arguments[0])
+    )
     tasks.tick_pool(str(fleet.pool.pk))
     attempts = [str(key) for key in LaunchAttempt.objects.values_list("pk", flat=True)]
-    assert sorted(sent) == sorted(attempts)
-    sent.clear()
+    assert sorted(enqueued) == sorted(attempts)
+    enqueued.clear()
     tasks.tick_pool(str(fleet.pool.pk))
-    assert sent == []
+    assert enqueued == []
     LaunchAttempt.objects.update(due_at=fleet.clock())
     tasks.tick_pool(str(fleet.pool.pk))
-    assert sorted(sent) == sorted(attempts)
-    sent.clear()
+    assert sorted(enqueued) == sorted(attempts)
+    enqueued.clear()
     tasks.tick_pool(str(fleet.pool.pk))
-    assert sent == []
+    assert enqueued == []
 
 
 def test_tasks_for_deleted_rows_do_nothing(db):
-    nothing = "00000000-0000-4000-8000-000000000000"
-    tasks.tick_pool(nothing)
-    tasks.reconcile(nothing)
-    tasks.launch_slot(nothing)
+    missing_id = "00000000-0000-4000-8000-000000000000"
+    tasks.tick_pool(missing_id)
+    tasks.reconcile(missing_id)
+    tasks.launch_slot(missing_id)
 
 
-def test_a_task_for_each_pool(fleet, monkeypatch):
-    sent = []
-    monkeypatch.setattr(tasks.tick_pool, "apply_async", lambda arguments, **_: sent.append(arguments))
-    monkeypatch.setattr(tasks.reconcile, "apply_async", lambda arguments, **_: sent.append(arguments))
+def test_a_tick_and_a_reconciliation_are_enqueued_for_each_pool(fleet, monkeypatch):
+    enqueued = []
+    monkeypatch.setattr(tasks.tick_pool, "apply_async", lambda arguments, **_: enqueued.append(arguments))
+    monkeypatch.setattr(tasks.reconcile, "apply_async", lambda arguments, **_: enqueued.append(arguments))
     tasks.tick_all()
     tasks.reconcile_all()
-    assert sent == [(str(fleet.pool.pk),)] * 2
+    assert enqueued == [(str(fleet.pool.pk),)] * 2
 
 
-def test_launches_and_reconciling_by_their_tasks_fill_a_simulated_pool(tuned, monkeypatch):
-    fleet = tuned(min_slots=1, runtime_settings={"launch_seconds": 0, "boot_seconds": 0})
+def test_the_tasks_fill_a_simulated_pool(configure_pool, monkeypatch):
+    fleet = configure_pool(min_slots=1, runtime_settings={"launch_seconds": 0, "boot_seconds": 0})
     monkeypatch.setattr(
         tasks.launch_slot, "apply_async", lambda arguments, **_: tasks.launch_slot(*arguments)
     )
@@ -221,14 +223,14 @@ def test_launches_and_reconciling_by_their_tasks_fill_a_simulated_pool(tuned, mo
     assert fleet.states() == [S.READY]
 
 
-def test_old_ticks_are_forgotten(fleet, time_machine):
-    fleet.clean_tick()
+def test_old_ticks_are_deleted(fleet, time_machine):
+    fleet.tick_without_errors()
     time_machine.move_to(fleet.clock() + timedelta(days=2, seconds=1))
     tasks.delete_old_records()
     assert not TickRun.objects.exists()
 
 
-def test_expired_leases_are_deleted_too(fleet, time_machine):
+def test_old_expired_leases_are_deleted(fleet, time_machine):
     time_machine.move_to(fleet.clock())
     for name, age in (("launch:1", timedelta(days=2, seconds=1)), ("launch:2", timedelta(days=1))):
         ProcessLease.objects.create(name=name, holder="dead", expires_at=fleet.clock() - age)
@@ -237,10 +239,10 @@ def test_expired_leases_are_deleted_too(fleet, time_machine):
 
 
 def test_an_error_with_any_text_is_recorded(fleet, monkeypatch):
-    def odd(context):
+    def raise_error(context):
         raise ValueError("a\x00b")
 
-    monkeypatch.setattr(tick, "STEPS", (("place", odd),))
+    monkeypatch.setattr(tick, "STEPS", (("place", raise_error),))
     assert fleet.tick().errors == {"place": "ValueError: a\ufffdb"}
     assert TickRun.objects.get().errors == {"place": "ValueError: a\ufffdb"}
 
@@ -250,25 +252,25 @@ class BrokenMetrics:
         raise ZeroDivisionError("oh")
 
 
-def test_metrics_that_fail_do_not_lose_the_launches(tuned):
-    fleet = tuned(min_slots=2)
+def test_metrics_that_fail_do_not_lose_the_launches(configure_pool):
+    fleet = configure_pool(min_slots=2)
     report = scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, BrokenMetrics())
     assert (len(report.attempts), report.errors) == (2, {"metrics": "ZeroDivisionError: oh"})
 
 
-def test_a_tick_that_cannot_be_recorded_does_not_lose_the_launches(tuned, monkeypatch):
-    fleet = tuned(min_slots=2)
-    monkeypatch.setattr(tick, "_record", broken)
+def test_a_tick_that_cannot_be_recorded_does_not_lose_the_launches(configure_pool, monkeypatch):
+    fleet = configure_pool(min_slots=2)
+    monkeypatch.setattr(tick, "_record", fail)
     report = fleet.tick()
     assert (len(report.attempts), list(report.errors)) == (2, ["record"])
     assert not ProcessLease.objects.exists()
 
 
-def test_a_session_requested_after_the_tick_began_is_placed_when_it_was_requested(fleet, lab):
+def test_a_session_requested_during_the_tick_is_not_placed_before_its_request(fleet, new_session):
     fleet.slot()
-    begun = fleet.clock()
+    tick_start = fleet.clock()
     requested = fleet.clock.advance(milliseconds=67)
-    session = lab()
-    fleet.clock.now = begun
-    assert fleet.clean_tick().counts["placed"] == 1
+    session = new_session()
+    fleet.clock.now = tick_start
+    assert fleet.tick_without_errors().counts["placed"] == 1
     assert set(session.transitions.values_list("at", flat=True)) == {requested}

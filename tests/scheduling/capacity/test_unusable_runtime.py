@@ -23,7 +23,7 @@ BROKEN = [
 
 
 @pytest.fixture(autouse=True)
-def sent(monkeypatch):
+def enqueued(monkeypatch):
     calls = []
     monkeypatch.setattr(tasks.launch_slot, "apply_async", lambda arguments, **_: calls.append(arguments[0]))
     return calls
@@ -36,55 +36,55 @@ def real_time(fleet):
     return fleet
 
 
-@pytest.mark.parametrize(("wrong", "said"), BROKEN, ids=[str(row[0]) for row in BROKEN])
-def test_the_tick_stops_the_pool_once_and_still_places_and_expires(real_time, tuned, wrong, said):
+@pytest.mark.parametrize(("wrong", "message"), BROKEN, ids=[str(row[0]) for row in BROKEN])
+def test_the_tick_stops_the_pool_once_and_still_places_and_expires(real_time, configure_pool, wrong, message):
     fleet = real_time
     expired = fleet.reservation(ttl=1)
     fleet.slot()
     fleet.clock.advance(seconds=-60)
-    waits = fleet.reservation(16, ttl=9999)
+    waiting = fleet.reservation(16, ttl=9999)
     type(expired).objects.filter(pk=expired.pk).update(expires_at=fleet.clock())
-    tuned(**wrong)
+    configure_pool(**wrong)
     for _ in range(3):
         tasks.tick_pool(str(fleet.pool.pk))
         tasks.reconcile(str(fleet.pool.pk))
-    assert said in fleet.fresh().stopped_reason
-    assert phases([expired, waits]) == [Phase.EXPIRED, Phase.READY]
+    assert message in fleet.reload_pool().stopped_reason
+    assert phases([expired, waiting]) == [Phase.EXPIRED, Phase.READY]
     assert ChangeLog.objects.get(event="pool_stopped").reason == fleet.pool.stopped_reason
     assert fleet.states() == [S.READY]
 
 
-def test_nothing_is_launched_for_it_and_an_open_attempt_ends(real_time, tuned, sent):
+def test_nothing_is_launched_and_an_open_attempt_ends(real_time, configure_pool, enqueued):
     fleet = real_time
     fleet.reservation(ttl=9999)
     attempt = fleet.slot(S.LAUNCHING).attempts.get()
-    tuned(runtime_settings={"nonsense": 1})
+    configure_pool(runtime_settings={"nonsense": 1})
     tasks.launch_slot(str(attempt.pk))
     attempt.refresh_from_db()
     assert attempt.outcome in (AttemptOutcome.FAILED, AttemptOutcome.REFUSED)
     assert fleet.states() == [S.EMPTY]
     tasks.tick_pool(str(fleet.pool.pk))
-    assert sent == []
+    assert enqueued == []
 
 
-def test_its_slots_are_left_alone_until_their_deadlines(real_time, tuned):
+def test_slots_do_not_change_until_their_deadlines(real_time, configure_pool):
     fleet = real_time
-    ready, boots = fleet.slot(), fleet.slot(S.BOOTING)
-    tuned(runtime_settings={"nonsense": 1})
+    ready_slot, booting_slot = fleet.slot(), fleet.slot(S.BOOTING)
+    configure_pool(runtime_settings={"nonsense": 1})
     tasks.reconcile(str(fleet.pool.pk))
     assert fleet.states() == [S.READY, S.BOOTING]
-    Slot.objects.filter(pk=boots.pk).update(state_deadline=timezone.now() - timedelta(seconds=1))
+    Slot.objects.filter(pk=booting_slot.pk).update(state_deadline=timezone.now() - timedelta(seconds=1))
     tasks.reconcile(str(fleet.pool.pk))
     assert fleet.states() == [S.READY, S.TERMINATING]
-    assert ready.lease_count == 0
+    assert ready_slot.lease_count == 0
 
 
-def test_mending_it_starts_it_again(real_time, tuned, as_admin, sent):
+def test_correcting_the_settings_starts_the_pool_again(real_time, configure_pool, as_admin, enqueued):
     fleet = real_time
     fleet.reservation(ttl=9999)
-    tuned(runtime_settings={"nonsense": 1})
+    configure_pool(runtime_settings={"nonsense": 1})
     tasks.tick_pool(str(fleet.pool.pk))
-    assert sent == []
-    update_pool(pool=fleet.fresh(), actor=as_admin, reason="mended", runtime_settings={})
+    assert enqueued == []
+    update_pool(pool=fleet.reload_pool(), actor=as_admin, reason="mended", runtime_settings={})
     tasks.tick_pool(str(fleet.pool.pk))
-    assert (fleet.fresh().stopped_reason, len(sent)) == ("", 1)
+    assert (fleet.reload_pool().stopped_reason, len(enqueued)) == ("", 1)

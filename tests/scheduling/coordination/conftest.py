@@ -22,7 +22,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def own() -> ScheduleCoordinator:
+def empty_coordinator() -> ScheduleCoordinator:
     """An empty coordinator, so that registrations stay within the test."""
     return ScheduleCoordinator()
 

@@ -135,51 +135,58 @@ def package(tmp_path_factory):
 
 
 @pytest.fixture
-def loaded(package, own, monkeypatch):
+def loaded_coordinator(package, empty_coordinator, monkeypatch):
     """A separate coordinator with LCM's names, after it loaded the package."""
     monkeypatch.syspath_prepend(str(package))
     for handler in BUILT_IN:
-        own.register_handler(handler())
-    own.load_observers()
-    own.register_observer(coordinator.observers["usage-record"])
-    yield own
+        empty_coordinator.register_handler(handler())
+    empty_coordinator.load_observers()
+    empty_coordinator.register_observer(coordinator.observers["usage-record"])
+    yield empty_coordinator
     for name in [name for name in sys.modules if name.startswith(("own_observers", "licence_observer"))]:
         del sys.modules[name]
 
 
-def test_broken_ones_are_named_and_left_out(loaded, caplog):
-    assert set(loaded.observers) == {"licences", "quick", "slow", "ready-made", "tick", "usage-record"}
-    assert sorted(loaded.refused) == LEFT_OUT
-    assert loaded.observers["usage-record"] is coordinator.observers["usage-record"]
-    assert loaded.refused["taken"] == "“usage-record” is the name of an observer of LCM"
-    assert "3 is not an ObserverHandler" in loaded.refused["no-observer"]
-    assert "RuntimeError: broken" in loaded.refused["raising"]
-    assert "SystemExit: 3" in loaded.refused["leaving"]
-    assert "the interval must be greater than 0" in loaded.refused["never"]
+def test_broken_observers_are_reported_and_left_out(loaded_coordinator, caplog):
+    assert set(loaded_coordinator.observers) == {
+        "licences",
+        "quick",
+        "slow",
+        "ready-made",
+        "tick",
+        "usage-record",
+    }
+    assert sorted(loaded_coordinator.refused) == LEFT_OUT
+    assert loaded_coordinator.observers["usage-record"] is coordinator.observers["usage-record"]
+    assert loaded_coordinator.refused["taken"] == "“usage-record” is the name of an observer of LCM"
+    assert "3 is not an ObserverHandler" in loaded_coordinator.refused["no-observer"]
+    assert "RuntimeError: broken" in loaded_coordinator.refused["raising"]
+    assert "SystemExit: 3" in loaded_coordinator.refused["leaving"]
+    assert "the interval must be greater than 0" in loaded_coordinator.refused["never"]
 
 
 @pytest.mark.django_db
-def test_an_installed_observer_runs_like_a_built_in_one(loaded, clock, session_in):
+def test_an_installed_observer_runs_like_a_built_in_one(loaded_coordinator, clock, session_in):
     session_in(SessionStatus.RUNNING)
-    assert loaded.process_observer("licences", clock).success_count == 3
-    assert loaded.process_observer("quick", clock).success_count == 2
-    assert loaded.process_observer("slow", clock).success_count == 2
+    assert loaded_coordinator.process_observer("licences", clock).success_count == 3
+    assert loaded_coordinator.process_observer("quick", clock).success_count == 2
+    assert loaded_coordinator.process_observer("slow", clock).success_count == 2
 
 
-def test_the_interval_is_that_of_the_observer_or_of_the_setting(loaded, settings, monkeypatch):
-    quick = loaded.observers["quick"]
+def test_a_setting_overrides_the_interval_of_an_observer(loaded_coordinator, settings, monkeypatch):
+    quick = loaded_coordinator.observers["quick"]
     assert interval_of(quick) == timedelta(seconds=20)
     monkeypatch.setenv("OBSERVER_INTERVALS", "quick=90, slow = 0.5")
     settings.CONFIG["OBSERVER_INTERVALS"] = read_settings()["OBSERVER_INTERVALS"]
     assert interval_of(quick) == timedelta(seconds=90)
-    assert interval_of(loaded.observers["slow"]) == timedelta(seconds=0.5)
+    assert interval_of(loaded_coordinator.observers["slow"]) == timedelta(seconds=0.5)
 
 
 @pytest.mark.django_db
-def test_pages_show_them_and_name_the_broken(loaded, clock, client, viewer, monkeypatch):
-    monkeypatch.setattr(coordinator, "observers", {**coordinator.observers, **loaded.observers})
-    monkeypatch.setattr(coordinator, "installed", loaded.installed)
-    monkeypatch.setattr(coordinator, "refused", loaded.refused)
+def test_pages_show_installed_and_broken_observers(loaded_coordinator, clock, client, viewer, monkeypatch):
+    monkeypatch.setattr(coordinator, "observers", {**coordinator.observers, **loaded_coordinator.observers})
+    monkeypatch.setattr(coordinator, "installed", loaded_coordinator.installed)
+    monkeypatch.setattr(coordinator, "refused", loaded_coordinator.refused)
     (row,) = observer_statuses(clock(), names=["quick"])
     assert (row.interval, row.lag, row.text) == (timedelta(seconds=20), None, "Counts letters.")
     client.force_login(viewer)
@@ -192,8 +199,8 @@ def test_pages_show_them_and_name_the_broken(loaded, clock, client, viewer, monk
     assert schedule["observer:tick"]["args"] == ("tick",)
     assert schedule["tick"]["task"] == "scheduling.tasks.tick_all"
 
-    # An interval that is wrong later costs the observer its place, and beat nothing.
-    monkeypatch.setattr(type(loaded.observers["quick"]), "interval", "soon")
+    # If the interval becomes invalid later, only this observer loses its place in the schedule.
+    monkeypatch.setattr(type(loaded_coordinator.observers["quick"]), "interval", "soon")
     assert "observer:quick" not in beat_schedule()
     assert client.get("/observers/").status_code == 200
 
@@ -208,14 +215,14 @@ print(json.dumps({"schedule": sorted(beat_schedule()), "warnings": warnings}))
 """
 
 
-def test_a_process_starts_with_them_and_warns_of_the_broken(package):
-    done = subprocess.run(
+def test_a_process_schedules_installed_observers_and_warns_of_broken_ones(package):
+    completed = subprocess.run(
         [sys.executable, "-c", AT_START], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{package}:{ROOT}", "SECRET_KEY": "x" * 50,
              "DJANGO_SETTINGS_MODULE": "lcm.settings"},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert {"observer:quick", "observer:licences", "usage-record", "tick"} <= set(found["schedule"])
-    assert len(found["warnings"]) == len(LEFT_OUT)
-    assert all(any(f"“{name}”" in warning for warning in found["warnings"]) for name in LEFT_OUT)
+    assert completed.returncode == 0, completed.stderr
+    result = json.loads(completed.stdout)
+    assert {"observer:quick", "observer:licences", "usage-record", "tick"} <= set(result["schedule"])
+    assert len(result["warnings"]) == len(LEFT_OUT)
+    assert all(any(f"“{name}”" in warning for warning in result["warnings"]) for name in LEFT_OUT)

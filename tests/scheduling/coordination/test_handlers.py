@@ -41,16 +41,16 @@ DUE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "status", "minutes", "then"), DUE)
-def test_handler_outcomes_lead_to_transitions(name, status, minutes, then, session_in, clock):
+@pytest.mark.parametrize(("name", "status", "minutes", "new_status"), DUE)
+def test_handler_outcomes_lead_to_transitions(name, status, minutes, new_status, session_in, clock):
     session = session_in(status)
     clock.advance(minutes=minutes)
     coordinator.process_handler(name, clock)
-    assert status_of(session) == then
+    assert status_of(session) == new_status
 
 
 @pytest.mark.parametrize("name", sorted(coordinator.handlers))
-def test_a_handler_leaves_other_statuses_alone(name, session_in, clock):
+def test_a_handler_does_not_change_sessions_in_other_statuses(name, session_in, clock):
     handler = coordinator.handlers[name]
     others = [session_in(status) for status in S if status not in handler.target_statuses]
     before = [session.status for session in others]
@@ -78,7 +78,7 @@ def test_a_session_extended_after_its_handler_read_it_continues(name, status, se
     assert status_of(session) == status
 
 
-def test_a_session_that_returned_to_the_queue_has_its_grace_again(session_in, clock):
+def test_a_requeued_session_gets_a_new_grace_period(session_in, clock):
     session = session_in(S.SCHEDULED)
     clock.advance(minutes=80)
     coordinator.process_handler("requeue-scheduled", clock)
@@ -86,7 +86,7 @@ def test_a_session_that_returned_to_the_queue_has_its_grace_again(session_in, cl
     assert status_of(session) == S.PENDING
 
 
-def test_a_session_for_later_is_not_stale_before_its_start(session_in, clock):
+def test_an_advance_booking_is_not_stale_before_its_start(session_in, clock):
     session = session_in(S.SCHEDULED, starts_at=clock() + 5 * HOUR, ends_at=clock() + 6 * HOUR)
     clock.advance(hours=5, minutes=14)
     coordinator.process_handler("requeue-scheduled", clock)
@@ -114,19 +114,19 @@ def test_timeouts_are_settings(session_in, clock, settings):
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "end"),
+    ("name", "status", "final_status"),
     [("requeue-scheduled", S.SCHEDULED, S.CANCELLED), ("requeue-instantiating", S.INSTANTIATING, S.FAILED)],
 )
-def test_after_the_last_attempt_a_session_is_given_up(name, status, end, session_in, clock):
+def test_a_session_is_given_up_after_its_last_attempt(name, status, final_status, session_in, clock):
     session = session_in(status)
     LabletSession.objects.filter(pk=session.pk).update(attempt=5)
     clock.advance(hours=1)
     coordinator.process_handler(name, clock)
-    assert status_of(session) == end
+    assert status_of(session) == final_status
     assert "given up after attempt 5" in session.transitions.last().reason
 
 
-def test_a_run_of_a_handler_leaves_a_row(session_in, clock):
+def test_a_run_of_a_handler_is_recorded(session_in, clock):
     for _ in range(3):
         session_in(S.STOPPING)
     clock.advance(hours=1)
@@ -149,24 +149,24 @@ def test_sessions_are_read_in_pages(session_in, clock, monkeypatch):
 # --- outcomes of a handler, and the coordinator's transitions --------------------------------------------
 
 
-class Told(SessionLifecycleHandler):
+class ConfigurableHandler(SessionLifecycleHandler):
     """Reports a configured outcome for every session."""
 
     target_statuses = (S.INSTANTIATING,)
     success_status = S.READY
 
-    def __init__(self, says="success", **fields):
-        self.says = says
+    def __init__(self, outcome="success", **fields):
+        self.outcome = outcome
         self.fields = fields
         for name, value in fields.items():
             setattr(type(self), name, value)
 
     @classmethod
     def name(cls):
-        return "told"
+        return "configurable"
 
     def execute(self, sessions, now):
-        match self.says:
+        match self.outcome:
             case "success":
                 return HandlerOutcome(successes={each.pk: "it came up" for each in sessions})
             case "failure":
@@ -177,113 +177,119 @@ class Told(SessionLifecycleHandler):
 
 
 @pytest.fixture
-def told(own, clock):
-    """`told(says, …)`: a run of a handler with this outcome."""
+def run_handler(empty_coordinator, clock):
+    """`run_handler(outcome, …)`: run a handler that reports this outcome."""
 
-    def run(says, **fields):
-        kind = type("Told", (Told,), {**fields, "name": staticmethod(lambda: "told")})
-        own.handlers["told"] = kind(says)
-        return own.process_handler("told", clock)
+    def run(outcome, **fields):
+        handler_class = type(
+            "ConfigurableHandler",
+            (ConfigurableHandler,),
+            {**fields, "name": staticmethod(lambda: "configurable")},
+        )
+        empty_coordinator.handlers["configurable"] = handler_class(outcome)
+        return empty_coordinator.process_handler("configurable", clock)
 
     return run
 
 
-def test_success_is_the_success_status(told, session_in):
+def test_success_sets_the_success_status(run_handler, session_in):
     session = session_in(S.INSTANTIATING)
-    assert told("success") == HandlerResult(success_count=1)
+    assert run_handler("success") == HandlerResult(success_count=1)
     assert status_of(session) == S.READY
 
 
-def test_success_without_a_status_changes_nothing(told, session_in):
+def test_success_without_a_status_changes_nothing(run_handler, session_in):
     session = session_in(S.INSTANTIATING)
-    assert told("success", success_status=None).success_count == 1
+    assert run_handler("success", success_status=None).success_count == 1
     assert status_of(session) == S.INSTANTIATING
 
 
-def test_failure_is_the_failure_status(told, session_in):
+def test_failure_sets_the_failure_status(run_handler, session_in):
     session = session_in(S.INSTANTIATING)
-    assert told("failure", failure_status=S.PENDING) == HandlerResult(failure_count=1, error="it broke")
+    assert run_handler("failure", failure_status=S.PENDING) == HandlerResult(
+        failure_count=1, error="it broke"
+    )
     assert status_of(session) == S.PENDING
 
 
-def test_a_failure_is_an_attempt_and_the_fifth_is_the_last(told, session_in):
+def test_a_failure_counts_as_an_attempt_and_the_fifth_ends_the_session(run_handler, session_in):
     session = session_in(S.INSTANTIATING)
     for attempt in range(1, 5):
-        told("failure")
+        run_handler("failure")
         assert HandlerFailure.objects.get().failures == attempt
         assert status_of(session) == S.INSTANTIATING
-    told("failure")
+    run_handler("failure")
     assert status_of(session) == S.FAILED
     assert session.transitions.get(to_status=S.FAILED).reason == "it broke; given up after attempt 5"
     assert not HandlerFailure.objects.exists()
 
 
-def test_the_maximum_is_the_handler_s(told, session_in):
+def test_a_handler_sets_its_maximum_of_attempts(run_handler, session_in):
     session = session_in(S.INSTANTIATING)
-    told("failure", max_attempts=1)
+    run_handler("failure", max_attempts=1)
     assert status_of(session) == S.FAILED
 
 
-def test_skipped_ones_burn_no_attempt(told, session_in):
+def test_a_skipped_session_uses_no_attempt(run_handler, session_in):
     session = session_in(S.INSTANTIATING)
     for _ in range(10):
-        assert told("nothing") == HandlerResult(skipped_count=1)
+        assert run_handler("skip") == HandlerResult(skipped_count=1)
     assert status_of(session) == S.INSTANTIATING
     assert not HandlerFailure.objects.exists()
 
 
-def test_a_success_ends_a_row_of_failures(told, session_in):
+def test_a_success_resets_the_failure_count(run_handler, session_in):
     session_in(S.INSTANTIATING)
-    told("failure")
-    told("success")
+    run_handler("failure")
+    run_handler("success")
     assert not HandlerFailure.objects.exists()
 
 
-def test_a_handler_that_breaks_is_a_failure_of_its_sessions(told, session_in, caplog):
+def test_a_handler_that_raises_counts_as_a_failure_of_its_sessions(run_handler, session_in, caplog):
     session_in(S.INSTANTIATING)
-    result = told("error")
+    result = run_handler("error")
     assert (result.failure_count, result.error) == (1, "OSError: the wire was cut")
     assert HandlerFailure.objects.get().reason == "OSError: the wire was cut"
     assert "handler_failed" in caplog.text
 
 
-def test_stale_is_the_stale_status_after_the_timeout(told, session_in, clock):
+def test_the_stale_status_is_set_after_the_timeout(run_handler, session_in, clock):
     session = session_in(S.INSTANTIATING)
     fields = {"stale_status": S.FAILED, "timeout_setting": "INSTANTIATING_TIMEOUT"}
-    assert told("nothing", **fields).skipped_count == 1
+    assert run_handler("skip", **fields).skipped_count == 1
     clock.advance(minutes=31)
-    assert told("nothing", **fields) == HandlerResult(stale_count=1)
+    assert run_handler("skip", **fields) == HandlerResult(stale_count=1)
     assert status_of(session) == S.FAILED
 
 
-def test_a_successful_session_is_not_stale(told, session_in, clock):
+def test_a_successful_session_is_not_stale(run_handler, session_in, clock):
     session = session_in(S.INSTANTIATING)
     clock.advance(hours=2)
-    told("success", stale_status=S.FAILED, timeout_setting="INSTANTIATING_TIMEOUT")
+    run_handler("success", stale_status=S.FAILED, timeout_setting="INSTANTIATING_TIMEOUT")
     assert status_of(session) == S.READY
 
 
-def test_a_session_that_moved_on_meanwhile_is_left_out(told, session_in, monkeypatch):
+def test_a_session_whose_status_changed_meanwhile_is_skipped(run_handler, session_in, monkeypatch):
     session = session_in(S.INSTANTIATING)
-    real = Told.execute
+    real = ConfigurableHandler.execute
 
     def execute(self, sessions, now):
         LabletSession.objects.update(status=S.STOPPING)
         return real(self, sessions, now)
 
-    monkeypatch.setattr(Told, "execute", execute)
-    assert told("success").success_count == 0
+    monkeypatch.setattr(ConfigurableHandler, "execute", execute)
+    assert run_handler("success").success_count == 0
     assert status_of(session) == S.STOPPING
 
 
 @pytest.mark.parametrize(("kernels", "count"), [((KernelStatus.ALLOCATED,), 1), ((KernelStatus.RUNNING,), 0)])
-def test_sessions_can_be_chosen_by_their_kernels(kernels, count, told, session_in):
+def test_sessions_can_be_selected_by_kernel_status(kernels, count, run_handler, session_in):
     session_in(S.INSTANTIATING)
-    assert told("nothing", target_kernel_statuses=kernels).skipped_count == count
+    assert run_handler("skip", target_kernel_statuses=kernels).skipped_count == count
 
 
 @pytest.mark.parametrize(
-    ("status", "end"),
+    ("status", "final_status"),
     [
         (S.PENDING, S.CANCELLED),
         (S.SCHEDULED, S.CANCELLED),
@@ -293,5 +299,5 @@ def test_sessions_can_be_chosen_by_their_kernels(kernels, count, told, session_i
         (S.STOPPING, S.FAILED),
     ],
 )
-def test_giving_up_keeps_to_the_table(status, end):
-    assert give_up_status(status) == end
+def test_the_status_after_giving_up_is_an_allowed_transition(status, final_status):
+    assert give_up_status(status) == final_status

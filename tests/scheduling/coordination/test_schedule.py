@@ -41,24 +41,24 @@ def test_intervals_are_settings(settings):
     ],
 )
 @pytest.mark.parametrize("value", ["0", "-5", "nan"])
-def test_an_interval_that_is_none_is_refused_at_start(name, value, monkeypatch):
+def test_an_interval_that_is_not_positive_is_rejected_at_start(name, value, monkeypatch):
     monkeypatch.setenv(name, value)
     with pytest.raises(ImproperlyConfigured, match=name):
         read_settings()
 
 
-def test_a_spec_without_an_interval_is_refused():
+def test_a_periodic_task_requires_an_interval():
     with pytest.raises(ImproperlyConfigured, match="greater than 0"):
         PeriodicTaskSpec("x", "lcm.tasks.x", timedelta(0))
 
 
 def test_the_first_run_does_not_wait_for_an_interval(monkeypatch):
-    sent = {}
+    sent_tasks = {}
     monkeypatch.setattr(
-        celery.app, "send_task", lambda name, args=(), **fields: sent.__setitem__((name, *args), fields)
+        celery.app, "send_task", lambda name, args=(), **fields: sent_tasks.__setitem__((name, *args), fields)
     )
     celery.send_initial_tasks()
-    first = sent[("scheduling.tasks.run_observer", "usage-aggregation")]
-    assert first["countdown"] == 5.0
-    assert first["expires"] == 3605.0
-    assert ("scheduling.tasks.tick_all",) not in sent
+    options = sent_tasks[("scheduling.tasks.run_observer", "usage-aggregation")]
+    assert options["countdown"] == 5.0
+    assert options["expires"] == 3605.0
+    assert ("scheduling.tasks.tick_all",) not in sent_tasks

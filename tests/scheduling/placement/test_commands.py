@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from scheduling.placement.framework.plugin import BUILT_IN, plugins
 from scheduling.placement.framework.snapshot_fields import JobRow, NodeRow, QueueRow, TaskRow
 from scheduling.placement.framework.snapshot_json import write_snapshot
-from tests.scheduling.placement.plugged import job, node, snapshot
+from tests.scheduling.placement.inline_plugins import job, node, snapshot
 
 ROOT = Path(__file__).parents[3]
 
@@ -24,15 +24,15 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def document(tmp_path):
     path = tmp_path / "snapshot.json"
-    world = snapshot([node("s-01"), node("s-02", cordoned=True)], [job("small"), job("big", 9)])
-    path.write_text(write_snapshot(world))
+    cluster = snapshot([node("s-01"), node("s-02", cordoned=True)], [job("small"), job("big", 9)])
+    path.write_text(write_snapshot(cluster))
     return path
 
 
 def replay(*arguments) -> str:
-    out = StringIO()
-    call_command("scheduler_replay", *map(str, arguments), stdout=out)
-    return out.getvalue()
+    output = StringIO()
+    call_command("scheduler_replay", *map(str, arguments), stdout=output)
+    return output.getvalue()
 
 
 def test_a_replay_prints_the_placements(document):
@@ -46,7 +46,7 @@ def test_a_replay_prints_the_placements(document):
     assert lines[2] == "1 placed, 1 impossible; 0 to stop"
 
 
-def test_a_replay_as_json(document):
+def test_a_replay_prints_json(document):
     result = json.loads(replay(document, "--json"))
     big, small = result["verdicts"]
     assert (big["outcome"], big["reasons"][0]["code"]) == ("impossible", "cpu_cores")
@@ -55,7 +55,7 @@ def test_a_replay_as_json(document):
     assert result["failures"] == {}
 
 
-def test_a_replay_with_another_configuration(document, tmp_path):
+def test_a_replay_uses_the_given_configuration(document, tmp_path):
     config = tmp_path / "pool.yaml"
     config.write_text("actions: [allocate]\nplugins: [resources, spread]\n")
     assert "placed on s-01" in replay(document, "--config", config)
@@ -78,13 +78,13 @@ def test_a_replay_needs_no_database(document):
         "PATH": os.environ["PATH"], "SECRET_KEY": "x" * 50,
         "DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:1/none", "REDIS_URL": "redis://127.0.0.1:1/0",
     }  # fmt: skip
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "manage.py", "scheduler_replay", "-"],
         cwd=ROOT, env=environment, input=document.read_text(), capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("1 placed, 1 impossible; 0 to stop\n")
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.endswith("1 placed, 1 impossible; 0 to stop\n")
 
 
 def test_the_document_of_the_handbook_can_be_replayed(tmp_path):

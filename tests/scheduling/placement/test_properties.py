@@ -13,40 +13,40 @@ from scheduling.placement.framework.cycle import Cycle, VerdictOutcome, run_cycl
 from scheduling.placement.framework.model import Gang, Job, JobPart, Node, Snapshot, Task
 from scheduling.placement.framework.results import as_result
 from scheduling.placement.framework.snapshot_json import read_snapshot, write_snapshot
-from tests.scheduling.placement.scenario import applied, copied
-from tests.scheduling.placement.worlds import (
+from tests.scheduling.placement.random_snapshots import (
+    BINPACKING,
     CONFIGURATIONS,
-    PACKED,
-    RUTHLESS,
+    EVICTING,
     busy_snapshots,
     nodes,
     requests,
     snapshots,
 )
+from tests.scheduling.placement.scenario import apply_decisions, copy_of
 
-many = settings(
+many_examples = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-few = settings(many, max_examples=30)
+few_examples = settings(many_examples, max_examples=30)
 
 
-def on_node(node: Node, snapshot: Snapshot, cycle: Cycle) -> list[JobPart]:
-    """The jobs on a node after the cycle: running and newly placed ones."""
+def parts_on_node(node: Node, snapshot: Snapshot, cycle: Cycle) -> list[JobPart]:
+    """Return the parts on a node after the cycle: of running and newly placed jobs."""
     placed = [part for verdict in cycle.placed for part in verdict.parts]
     running = [part for job in snapshot.running for part in job.parts]
     return [part for part in (*running, *placed) if part.node == node.key]
 
 
-@many
+@many_examples
 @given(busy_snapshots(), CONFIGURATIONS)
-def test_no_slot_gets_more_than_it_has(snapshot, configuration):
+def test_no_slot_exceeds_its_capacity(snapshot, configuration):
     cycle = run_cycle(snapshot, configuration)
     for node in snapshot.nodes:
-        parts = on_node(node, snapshot, cycle)
+        parts = parts_on_node(node, snapshot, cycle)
         if not parts:
             continue
         held = total([node.taken, *(task.request for part in parts for task in part.tasks)])
-        assert all(used <= there for used, there in zip(held, node.capacity, strict=True))
+        assert all(used <= limit for used, limit in zip(held, node.capacity, strict=True))
         assert node.taken_leases + len(parts) <= node.max_leases
         ports = sum(task.ports for part in parts for task in part.tasks)
         assert not ports or node.leaked + ports <= node.ports
@@ -56,9 +56,9 @@ def test_no_slot_gets_more_than_it_has(snapshot, configuration):
         assert all(held <= node.gpus()[place] for place, held in devices.items())
 
 
-@many
+@many_examples
 @given(busy_snapshots(), CONFIGURATIONS)
-def test_no_job_is_half_placed(snapshot, configuration):
+def test_no_job_is_partially_placed(snapshot, configuration):
     cycle = run_cycle(snapshot, configuration)
     assert Counter(verdict.job.id for verdict in cycle.verdicts) == Counter(
         job.id for job in snapshot.waiting
@@ -75,23 +75,23 @@ def test_no_job_is_half_placed(snapshot, configuration):
             assert not tasks
 
 
-@many
+@many_examples
 @given(busy_snapshots())
-def test_only_preemptible_jobs_that_are_not_leaving_have_to_stop(snapshot):
-    cycle = run_cycle(snapshot, RUTHLESS)
+def test_only_preemptible_jobs_that_are_not_leaving_are_evicted(snapshot):
+    cycle = run_cycle(snapshot, EVICTING)
     assert all(each.victim.preemptible and not each.victim.leaving for each in cycle.evictions)
     assert len({each.victim.id for each in cycle.evictions}) == len(cycle.evictions)
     held = {verdict.job.id for verdict in cycle.verdicts if verdict.outcome is VerdictOutcome.HELD}
     assert {each.for_job.id for each in cycle.evictions} <= held
 
 
-@few
+@few_examples
 @given(busy_snapshots(), CONFIGURATIONS)
-def test_quiet_cycles_change_nothing(snapshot, configuration):
+def test_repeated_cycles_change_nothing(snapshot, configuration):
     cycle = run_cycle(snapshot, configuration)
     held = {verdict.job.id for verdict in cycle.verdicts if verdict.outcome is VerdictOutcome.HELD}
     for _ in range(2):
-        snapshot = applied(snapshot, cycle)
+        snapshot = apply_decisions(snapshot, cycle)
         cycle = run_cycle(snapshot, configuration)
         assert not cycle.placed
         assert not cycle.evictions
@@ -100,10 +100,10 @@ def test_quiet_cycles_change_nothing(snapshot, configuration):
         } == held
 
 
-@few
+@few_examples
 @given(busy_snapshots(), CONFIGURATIONS, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(snapshot, configuration, random):
-    again = copied(snapshot)
+    again = copy_of(snapshot)
     rows, slots, queues = list(again.jobs), list(again.nodes), list(again.queues.items())
     for each in (rows, slots, queues):
         random.shuffle(each)
@@ -111,25 +111,27 @@ def test_the_order_of_rows_does_not_matter(snapshot, configuration, random):
     assert as_result(run_cycle(shuffled, configuration)) == as_result(run_cycle(snapshot, configuration))
 
 
-@few
+@few_examples
 @given(snapshots(max_jobs=0), requests, st.integers(0, 3), st.integers(1, 12), nodes(50), CONFIGURATIONS)
-def test_one_slot_more_never_makes_fewer_fit(snapshot, request, ports, count, more, configuration):
+def test_an_additional_slot_never_reduces_placements(
+    snapshot, request, ports, count, extra_node, configuration
+):
     allocating = replace(configuration, actions=("allocate",))
     jobs = [
         Job(id=f"j{number}", queue="north/b", tasks=(Task("t", request, ports),), preemptible=True)
         for number in range(count)
     ]
     before = run_cycle(replace(snapshot, jobs=jobs), allocating)
-    after = run_cycle(replace(snapshot, jobs=jobs, nodes=[*snapshot.nodes, more]), allocating)
+    after = run_cycle(replace(snapshot, jobs=jobs, nodes=[*snapshot.nodes, extra_node]), allocating)
     assert len(after.placed) >= len(before.placed)
 
 
-@few
+@few_examples
 @given(busy_snapshots())
-def test_a_document_is_the_snapshot(snapshot):
+def test_a_snapshot_survives_a_round_trip(snapshot):
     again = read_snapshot(write_snapshot(snapshot))
     assert write_snapshot(again) == write_snapshot(snapshot)
-    assert as_result(run_cycle(again, PACKED)) == as_result(run_cycle(snapshot, PACKED))
+    assert as_result(run_cycle(again, BINPACKING)) == as_result(run_cycle(snapshot, BINPACKING))
     assert (again.now, again.nodes, again.queues, again.templates, again.pool) == (
         snapshot.now, snapshot.nodes, snapshot.queues, snapshot.templates, snapshot.pool,
     )  # fmt: skip

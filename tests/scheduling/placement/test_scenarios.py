@@ -1,4 +1,4 @@
-"""Every scenario: the result of one cycle, and that five more change nothing."""
+"""Every scenario: the result of one cycle, and no changes in five more cycles."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from scheduling.placement.framework.model import Snapshot
 from tests.scheduling.placement.scenario import (
     FOLDER,
     Scenario,
-    applied,
+    apply_decisions,
     outcome_of,
     read_scenario,
-    run,
-    without,
+    run_scenario,
+    without_jobs,
 )
 
 SCENARIOS = sorted(FOLDER.glob("*.yaml"))
-QUIET_CYCLES = 5
+LATER_CYCLES = 5
 
 
-def test_there_are_scenarios():
+def test_scenarios_are_found():
     assert len(SCENARIOS) >= 40
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_scenario(path: Path):
+def test_a_scenario_has_its_expected_result(path: Path):
     scenario = read_scenario(path)
-    after = _decides(scenario, scenario.snapshot, scenario.expect, scenario.quiet)
-    if scenario.gone:
-        _decides(scenario, without(after, scenario.gone), scenario.after, {})
+    after = _check_cycles(scenario, scenario.snapshot, scenario.expect, scenario.expect_later)
+    if scenario.ended_jobs:
+        _check_cycles(scenario, without_jobs(after, scenario.ended_jobs), scenario.expect_after, {})
 
 
-def _decides(
-    scenario: Scenario, snapshot: Snapshot, expect: dict[str, Any], quiet: dict[str, Any]
+def _check_cycles(
+    scenario: Scenario, snapshot: Snapshot, expect: dict[str, Any], expect_later: dict[str, Any]
 ) -> Snapshot:
-    """Check one cycle, then idle ones; return the final snapshot."""
-    cycle = run(scenario, snapshot)
-    found = outcome_of(cycle)
-    assert found == ({"order": found["order"], **expect} if found else expect)
-    still = quiet or _unplaced(found)
-    held = found.get("held", {})
-    for _ in range(QUIET_CYCLES):
-        snapshot = applied(snapshot, cycle)
-        cycle = run(scenario, snapshot)
-        again = outcome_of(cycle)
-        assert "placed" not in again
-        assert "stopped" not in again
-        assert again.get("held", {}) == held
-        assert _unplaced(again) == still
+    """Check one cycle and the cycles after it; return the final snapshot."""
+    cycle = run_scenario(scenario, snapshot)
+    outcome = outcome_of(cycle)
+    assert outcome == ({"order": outcome["order"], **expect} if outcome else expect)
+    later_verdicts = expect_later or _unplaced(outcome)
+    held = outcome.get("held", {})
+    for _ in range(LATER_CYCLES):
+        snapshot = apply_decisions(snapshot, cycle)
+        cycle = run_scenario(scenario, snapshot)
+        later_outcome = outcome_of(cycle)
+        assert "placed" not in later_outcome
+        assert "stopped" not in later_outcome
+        assert later_outcome.get("held", {}) == held
+        assert _unplaced(later_outcome) == later_verdicts
     return snapshot
 
 
-def _unplaced(found: dict[str, Any]) -> dict[str, Any]:
-    return {key: found[key] for key in ("waiting", "refused", "impossible") if key in found}
+def _unplaced(outcome: dict[str, Any]) -> dict[str, Any]:
+    return {key: outcome[key] for key in ("waiting", "refused", "impossible") if key in outcome}

@@ -17,7 +17,7 @@ from scheduling.selectors.pools import figures_of, pools
 from scheduling.services.lost_slots import fail_sessions_on_slot
 from scheduling.services.pool_transfer import move_to_pool
 from scheduling.services.pools import create_pool, update_pool, update_queue_entry_times
-from tests.support.fleet import active_of
+from tests.support.fleet import active_reservation
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 EARLIER = """
@@ -30,60 +30,64 @@ AT_ONCE = "actions: [allocate]\nplugins: [priority]\n"
 
 
 @pytest.fixture
-def booked(lab, clock):
-    """`booked(later)`: a session requested now, with a timeslot that much later."""
+def book_session(new_session, clock):
+    """`book_session(later)`: a session requested now, with a timeslot that much later."""
 
-    def ask(later=DAY, **fields):
-        return lab(starts_at=clock() + later, ends_at=clock() + later + HOUR, **fields)
+    def book(later=DAY, **fields):
+        return new_session(starts_at=clock() + later, ends_at=clock() + later + HOUR, **fields)
 
-    return ask
+    return book
 
 
-def waits(now):
+def waiting_in_pool(now):
     row = pools(now).get(name="cml-eu")
     return row.waiting, row.oldest_waiting_since
 
 
 @pytest.mark.parametrize(
-    ("later", "turn"),
+    ("later", "joins_at"),
     [(timedelta(0), None), (15 * MINUTE, None), (16 * MINUTE, MINUTE), (DAY, DAY - 15 * MINUTE)],
 )
-def test_the_turn_comes_a_lead_before_the_timeslot(fleet, booked, later, turn):
-    claim = active_of(booked(later))
-    assert claim.joins_queue_at == (fleet.clock() + turn if turn else None)
+def test_a_booking_joins_the_queue_its_lead_time_before_the_timeslot(fleet, book_session, later, joins_at):
+    reservation = active_reservation(book_session(later))
+    assert reservation.joins_queue_at == (fleet.clock() + joins_at if joins_at else None)
 
 
 @pytest.mark.parametrize(("scheduler", "before"), [(EARLIER, 2 * HOUR), (AT_ONCE, None), ("{", 15 * MINUTE)])
-def test_the_lead_is_that_of_the_pool_s_scheduler(tuned, booked, scheduler, before):
-    fleet = tuned(scheduler=scheduler)
-    assert active_of(booked()).joins_queue_at == (fleet.clock() + DAY - before if before else None)
+def test_the_lead_time_is_set_by_the_scheduler_of_the_pool(configure_pool, book_session, scheduler, before):
+    fleet = configure_pool(scheduler=scheduler)
+    assert active_reservation(book_session()).joins_queue_at == (
+        fleet.clock() + DAY - before if before else None
+    )
 
 
-def test_one_that_is_booked_ahead_waits_from_its_turn_on(fleet, booked):
-    booked()
+def test_an_advance_booking_waits_from_its_queue_entry_on(fleet, book_session):
+    book_session()
     start = fleet.clock()
-    turn = start + DAY - 15 * MINUTE
-    assert waits(start + 12 * HOUR) == (0, None)
-    assert waits(turn) == (1, turn)
+    joins_at = start + DAY - 15 * MINUTE
+    assert waiting_in_pool(start + 12 * HOUR) == (0, None)
+    assert waiting_in_pool(joins_at) == (1, joins_at)
     figures = figures_of(fleet.pool, start + HOUR)
     assert (figures.waiting, figures.ahead, figures.oldest_waiting_since) == (0, 1, None)
-    figures = figures_of(fleet.pool, turn + HOUR)
-    assert (figures.waiting, figures.ahead, figures.oldest_waiting_since) == (1, 0, turn)
+    figures = figures_of(fleet.pool, joins_at + HOUR)
+    assert (figures.waiting, figures.ahead, figures.oldest_waiting_since) == (1, 0, joins_at)
 
 
-def test_an_immediate_session_and_a_bare_reservation_wait_from_their_request(fleet, lab, booked):
+def test_an_immediate_session_and_a_bare_reservation_wait_from_their_request(
+    fleet, new_session, book_session
+):
     start = fleet.clock()
-    lab(), fleet.reservation(ttl=86_400), booked()
-    assert waits(start + MINUTE) == (2, start)
+    new_session(), fleet.reservation(ttl=86_400), book_session()
+    assert waiting_in_pool(start + MINUTE) == (2, start)
 
 
-def test_the_overview_names_a_pool_only_if_a_queued_session_exceeds_the_wait_target(fleet, booked):
-    booked()
+def test_the_overview_names_a_pool_only_if_a_queued_session_exceeds_the_wait_target(fleet, book_session):
+    book_session()
     start = fleet.clock()
-    named = [
+    items_by_time = [
         list(capacity_attention_items(FleetSnapshot(start + after))) for after in (HOUR, DAY, DAY + MINUTE)
     ]
-    texts = [[need.more for need in needs if "wait" in need.text] for needs in named]
+    texts = [[need.more for need in needs if "wait" in need.text] for needs in items_by_time]
     assert texts == [[], [], ["1 waiting, the oldest for 16 min; target: 15 min"]]
     queue = queue_part(FleetSnapshot(start + HOUR))
     assert (queue["waiting"], queue["oldest"], queue["in_time"]) == (0, None, queue["pools"])
@@ -95,10 +99,10 @@ def test_the_overview_names_a_pool_only_if_a_queued_session_exceeds_the_wait_tar
 
 
 def test_the_page_of_a_pool_counts_advance_bookings_separately(
-    fleet, lab, booked, client, viewer, time_machine
+    fleet, new_session, book_session, client, viewer, time_machine
 ):
     time_machine.move_to(fleet.clock(), tick=False)
-    lab(), booked(), booked()
+    new_session(), book_session(), book_session()
     figures = figures_of(fleet.pool, fleet.clock())
     pool = pools(fleet.clock()).get(name="cml-eu")
     assert "1 session waiting, for 0 s · 2 booked" in pool_sentence(pool, figures, now=fleet.clock())
@@ -108,47 +112,47 @@ def test_the_page_of_a_pool_counts_advance_bookings_separately(
 
 
 def test_the_page_of_a_session_distinguishes_waiting_from_booked(
-    fleet, lab, booked, client, viewer, time_machine
+    fleet, new_session, book_session, client, viewer, time_machine
 ):
-    start, now, later = fleet.clock(), lab(), booked()
+    start, now, later = fleet.clock(), new_session(), book_session()
     client.force_login(viewer)
 
-    def said(session, at):
+    def page_of(session, at):
         time_machine.move_to(at, tick=False)
         return client.get(f"/sessions/{session.pk}/").content.decode()
 
-    assert "Waiting for a slot for 0 s." in said(now, start)
+    assert "Waiting for a slot for 0 s." in page_of(now, start)
     for ahead in (DAY, HOUR, MINUTE):
-        assert " No slot assigned yet." in said(later, start + DAY - ahead)
-    assert "Waiting for a slot. The timeslot started" in said(later, start + DAY + MINUTE)
+        assert " No slot assigned yet." in page_of(later, start + DAY - ahead)
+    assert "Waiting for a slot. The timeslot started" in page_of(later, start + DAY + MINUTE)
 
 
-def test_the_queue_shows_when_a_turn_comes(fleet, booked, lab, client, viewer, time_machine):
+def test_the_queue_shows_when_a_booking_joins(fleet, book_session, new_session, client, viewer, time_machine):
     time_machine.move_to(fleet.clock(), tick=False)
-    booked(3 * HOUR), booked(3 * HOUR)
+    book_session(3 * HOUR), book_session(3 * HOUR)
     client.force_login(viewer)
     page = client.get("/queue/").content.decode()
     assert "0 waiting.</strong> 2 booked." in page
     assert page.count(">in 2 h</time>") == 2
-    lab()
+    new_session()
     assert "1 waiting:</strong> 1 in cml-eu. 2 booked." in client.get("/queue/").content.decode()
 
 
-def figure(name):
+def metric_value(name):
     found = {metric.name: metric for metric in capacity_figures()}[f"lcm_{name}"]
     return next(sample.value for sample in found.samples if sample.labels == {"pool": "cml-eu"})
 
 
-def test_prometheus_exports_waiting_and_unplaced_reservations(fleet, booked, lab, time_machine):
+def test_prometheus_exports_waiting_and_unplaced_reservations(fleet, book_session, new_session, time_machine):
     time_machine.move_to(fleet.clock(), tick=False)
-    booked(), booked()
+    book_session(), book_session()
     fleet.tick()
     time_machine.move_to(fleet.clock.advance(hours=2), tick=False)
-    assert (figure("oldest_pending_seconds"), figure("unmet_demand")) == (0, 0)
-    lab()
+    assert (metric_value("oldest_pending_seconds"), metric_value("unmet_demand")) == (0, 0)
+    new_session()
     fleet.tick()
     time_machine.move_to(fleet.clock.advance(minutes=2), tick=False)
-    assert (figure("oldest_pending_seconds"), figure("unmet_demand")) == (120, 1)
+    assert (metric_value("oldest_pending_seconds"), metric_value("unmet_demand")) == (120, 1)
 
 
 def test_the_counts_of_a_tick_are_reset_when_the_queue_is_empty(fleet, time_machine):
@@ -156,13 +160,13 @@ def test_the_counts_of_a_tick_are_reset_when_the_queue_is_empty(fleet, time_mach
     TickRun.objects.create(
         pool=fleet.pool, started_at=fleet.clock() - HOUR, duration_ms=1, counts={"unmet": 7}
     )
-    assert figure("unmet_demand") == 0
+    assert metric_value("unmet_demand") == 0
 
 
-def test_advance_bookings_do_not_make_a_pool_look_full(fleet, booked):
+def test_advance_bookings_do_not_make_a_pool_look_full(fleet, book_session):
     others = Pool.objects.exclude(pk=fleet.pool.pk)
     for _ in range(3):
-        booked()
+        book_session()
     for pool in others:
         fleet.reservation(pool=pool.name)
     assert fleet.reservation(pool="", system="cml").pool == fleet.pool
@@ -170,36 +174,39 @@ def test_advance_bookings_do_not_make_a_pool_look_full(fleet, booked):
     assert fleet.reservation(pool="", system="cml", holder="later").pool in others
 
 
-def test_in_another_pool_its_turn_is_that_pool_s(fleet, booked, as_operator):
+def test_a_moved_booking_uses_the_lead_time_of_its_new_pool(fleet, book_session, as_operator):
     create_pool(name="cml-other", actor=SYSTEM, scheduler=EARLIER)
-    session = booked()
+    session = book_session()
     move_to_pool(session=session, pool="cml-other", reason="x", actor=as_operator, now=fleet.clock())
-    assert active_of(session).joins_queue_at == session.starts_at - 2 * HOUR
+    assert active_reservation(session).joins_queue_at == session.starts_at - 2 * HOUR
 
 
-def test_back_in_the_queue_its_turn_is_the_same(fleet, booked):
-    slot, session = fleet.slot(), booked()
-    turn = active_of(session).joins_queue_at
-    fleet.put(session, slot)
+def test_a_requeued_booking_keeps_its_queue_entry(fleet, book_session):
+    slot, session = fleet.slot(), book_session()
+    joins_at = active_reservation(session).joins_queue_at
+    fleet.assign(session, slot)
     fail_sessions_on_slot(slot=slot, reason="gone", now=fleet.clock.advance(minutes=1))
-    assert active_of(session).joins_queue_at == turn
+    assert active_reservation(session).joins_queue_at == joins_at
 
 
-def test_another_scheduler_recomputes_the_queue_entries(fleet, booked, lab, as_admin):
-    ahead, soon, bare = booked(), lab(), fleet.reservation()
-    turns = []
+def test_another_scheduler_recomputes_the_queue_entries(fleet, book_session, new_session, as_admin):
+    ahead, soon, reservation = book_session(), new_session(), fleet.reservation()
+    queue_entries = []
     for scheduler in (EARLIER, AT_ONCE, ""):
-        update_pool(pool=fleet.fresh(), actor=as_admin, scheduler=scheduler, reason="a try")
-        turns.append(active_of(ahead).joins_queue_at)
-    assert turns == [ahead.starts_at - 2 * HOUR, None, ahead.starts_at - 15 * MINUTE]
-    bare.refresh_from_db()
-    assert (active_of(soon).joins_queue_at, bare.joins_queue_at) == (None, None)
+        update_pool(pool=fleet.reload_pool(), actor=as_admin, scheduler=scheduler, reason="a try")
+        queue_entries.append(active_reservation(ahead).joins_queue_at)
+    assert queue_entries == [ahead.starts_at - 2 * HOUR, None, ahead.starts_at - 15 * MINUTE]
+    reservation.refresh_from_db()
+    assert (active_reservation(soon).joins_queue_at, reservation.joins_queue_at) == (None, None)
 
 
-def test_turns_of_claims_that_ended_stay(fleet, booked, as_admin):
-    slot, session = fleet.slot(), booked()
-    fleet.put(session, slot)
-    told = active_of(session).joins_queue_at
+def test_the_queue_entry_of_a_placed_reservation_does_not_change(fleet, book_session, as_admin):
+    slot, session = fleet.slot(), book_session()
+    fleet.assign(session, slot)
+    joins_queue_at = active_reservation(session).joins_queue_at
     Pool.objects.update(scheduler=EARLIER)
-    update_queue_entry_times(fleet.fresh())
-    assert (session.status, active_of(session).joins_queue_at) == (SessionStatus.SCHEDULED, told)
+    update_queue_entry_times(fleet.reload_pool())
+    assert (session.status, active_reservation(session).joins_queue_at) == (
+        SessionStatus.SCHEDULED,
+        joins_queue_at,
+    )

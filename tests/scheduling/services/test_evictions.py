@@ -1,4 +1,4 @@
-"""Reclaim and preempt through ticks: victims stop, the space is held, and then nothing changes."""
+"""Reclaim and preempt through ticks: victims stop, their space is held, and further ticks change nothing."""
 
 import pytest
 
@@ -8,20 +8,28 @@ from scheduling.capacity.steps import place
 from scheduling.models import Decision, Reservation
 from scheduling.services.evictions import HOLD
 from tests.support.factories import make_definition
-from tests.support.fleet import active_of
-from tests.support.scheduler_setup import PREEMPT, RECLAIM, Party, check_leases, end, slot_of, status_of
+from tests.support.fleet import active_reservation
+from tests.support.scheduler_setup import (
+    PREEMPT,
+    RECLAIM,
+    SessionRequester,
+    check_leases,
+    report_termination,
+    slot_of,
+    status_of,
+)
 
 
 @pytest.fixture
-def full(tuned):
+def full_slot(configure_pool):
     """One slot that four preemptible sessions of one project fill, and a second project."""
 
     def make(scheduler, **fields):
-        fleet = tuned(max_slots=1, scheduler=scheduler)
+        fleet = configure_pool(max_slots=1, scheduler=scheduler)
         slot = fleet.slot()
-        many = Party(fleet, "many", make_definition(pool="cml-eu", preemptible=True))
-        few = Party(fleet, "few", make_definition(pool="cml-eu"))
-        running = [many.runs(slot, **fields) for _ in range(4)]
+        many = SessionRequester(fleet, "many", make_definition(pool="cml-eu", preemptible=True))
+        few = SessionRequester(fleet, "few", make_definition(pool="cml-eu"))
+        running = [many.request_on(slot, **fields) for _ in range(4)]
         return fleet, slot, many, few, running
 
     return make
@@ -31,84 +39,87 @@ def stopping(sessions):
     return [session for session in sessions if status_of(session) == S.STOPPING]
 
 
-def test_a_project_within_its_share_gets_room_from_one_over_its_own(full):
-    fleet, slot, _, few, running = full(RECLAIM)
-    waiting = few.asks()
-    report = fleet.clean_tick()
+def test_reclaim_gives_space_to_a_project_within_its_share(full_slot):
+    fleet, slot, _, few, running = full_slot(RECLAIM)
+    waiting = few.request()
+    report = fleet.tick_without_errors()
     (victim,) = stopping(running)
     assert report.counts["evicted"] == 1
-    told = SessionTransition.objects.get(session=victim, to_status=S.STOPPING)
-    assert told.reason.startswith("makes room for a project within its share:")
-    claim = active_of(waiting)
-    assert (claim.held_slot_id, claim.held_until) == (slot.pk, fleet.clock() + HOLD)
-    assert claim.verdict == "held"
+    transition = SessionTransition.objects.get(session=victim, to_status=S.STOPPING)
+    assert transition.reason.startswith("makes room for a project within its share:")
+    reservation = active_reservation(waiting)
+    assert (reservation.held_slot_id, reservation.held_until) == (slot.pk, fleet.clock() + HOLD)
+    assert reservation.verdict == "held"
 
-    decided = Decision.objects.count()
+    decision_count = Decision.objects.count()
     for _ in range(5):
         fleet.clock.advance(seconds=10)
-        assert fleet.clean_tick().counts == {}
-    assert (stopping(running), Decision.objects.count()) == ([victim], decided)
+        assert fleet.tick_without_errors().counts == {}
+    assert (stopping(running), Decision.objects.count()) == ([victim], decision_count)
 
-    end(victim, fleet)
-    fleet.clean_tick()
+    report_termination(victim, fleet)
+    fleet.tick_without_errors()
     assert (status_of(waiting), slot_of(waiting)) == (S.SCHEDULED, slot.pk)
-    assert active_of(waiting).held_slot_id is None
+    assert active_reservation(waiting).held_slot_id is None
     check_leases()
 
 
-def test_no_session_is_stopped_while_reclaim_is_off(full):
-    fleet, _, _, few, running = full("")
-    waiting = few.asks()
-    fleet.clean_tick()
+def test_no_session_is_stopped_while_reclaim_is_off(full_slot):
+    fleet, _, _, few, running = full_slot("")
+    waiting = few.request()
+    fleet.tick_without_errors()
     assert (stopping(running), status_of(waiting)) == ([], S.PENDING)
 
 
-def test_room_that_is_held_is_not_given_to_others(full):
-    fleet, _, many, few, running = full(RECLAIM)
-    waiting = few.asks()
-    fleet.clean_tick()
-    sooner = many.asks(priority=Priority.HIGH)
-    end(stopping(running)[0], fleet)
-    fleet.clean_tick()
-    assert (status_of(waiting), status_of(sooner)) == (S.SCHEDULED, S.PENDING)
+def test_held_space_is_not_given_to_other_sessions(full_slot):
+    fleet, _, many, few, running = full_slot(RECLAIM)
+    waiting = few.request()
+    fleet.tick_without_errors()
+    urgent = many.request(priority=Priority.HIGH)
+    report_termination(stopping(running)[0], fleet)
+    fleet.tick_without_errors()
+    assert (status_of(waiting), status_of(urgent)) == (S.SCHEDULED, S.PENDING)
 
 
-def test_a_hold_ends_by_itself(full):
-    fleet, _, many, few, running = full(RECLAIM)
-    waiting = few.asks()
-    fleet.clean_tick()
-    sooner = many.asks(priority=Priority.HIGH)
-    end(stopping(running)[0], fleet)
+def test_a_hold_expires(full_slot):
+    fleet, _, many, few, running = full_slot(RECLAIM)
+    waiting = few.request()
+    fleet.tick_without_errors()
+    urgent = many.request(priority=Priority.HIGH)
+    report_termination(stopping(running)[0], fleet)
     fleet.clock.advance(seconds=HOLD.total_seconds() + 1)
-    fleet.clean_tick()
-    assert (status_of(waiting), status_of(sooner)) == (S.PENDING, S.SCHEDULED)
+    fleet.tick_without_errors()
+    assert (status_of(waiting), status_of(urgent)) == (S.PENDING, S.SCHEDULED)
 
 
-def test_a_more_important_session_displaces_one_of_its_own_project(full):
-    fleet, slot, many, few, running = full(PREEMPT, priority=Priority.LOW)
-    other, mine = few.asks(priority=Priority.HIGH), many.asks(priority=Priority.HIGH)
-    fleet.clean_tick()
+def test_a_session_preempts_a_lower_priority_session_of_its_own_project(full_slot):
+    fleet, slot, many, few, running = full_slot(PREEMPT, priority=Priority.LOW)
+    other, own_session = few.request(priority=Priority.HIGH), many.request(priority=Priority.HIGH)
+    fleet.tick_without_errors()
     assert len(stopping(running)) == 1
-    assert (active_of(mine).held_slot_id, active_of(other).held_slot_id) == (slot.pk, None)
+    assert (active_reservation(own_session).held_slot_id, active_reservation(other).held_slot_id) == (
+        slot.pk,
+        None,
+    )
 
 
-def test_a_victim_that_has_not_started_returns_to_the_queue(tuned):
-    fleet = tuned(max_slots=1, scheduler=PREEMPT)
+def test_a_victim_that_has_not_started_returns_to_the_queue(configure_pool):
+    fleet = configure_pool(max_slots=1, scheduler=PREEMPT)
     slot = fleet.slot()
-    party = Party(fleet, "one", make_definition(pool="cml-eu", preemptible=True))
-    scheduled = [party.asks(priority=Priority.LOW) for _ in range(4)]
+    requester = SessionRequester(fleet, "one", make_definition(pool="cml-eu", preemptible=True))
+    scheduled = [requester.request(priority=Priority.LOW) for _ in range(4)]
     for session in scheduled:
-        fleet.put(session, slot)
-    party.asks(priority=Priority.HIGH)
-    fleet.clean_tick()
+        fleet.assign(session, slot)
+    requester.request(priority=Priority.HIGH)
+    fleet.tick_without_errors()
     assert sorted(status_of(session) for session in scheduled) == [S.PENDING, *[S.SCHEDULED] * 3]
     check_leases()
 
 
-def test_a_session_cancelled_meanwhile_evicts_no_other(full, monkeypatch):
+def test_a_session_cancelled_meanwhile_evicts_no_session(full_slot, monkeypatch):
     """The hold is a compare-and-set: without it no session is stopped."""
-    fleet, _, _, few, running = full(RECLAIM)
-    waiting = few.asks()
+    fleet, _, _, few, running = full_slot(RECLAIM)
+    waiting = few.request()
     real = place.evict_victims
 
     def cancel_first(pool, cycle, *, now):
@@ -116,5 +127,5 @@ def test_a_session_cancelled_meanwhile_evicts_no_other(full, monkeypatch):
         return real(pool, cycle, now=now)
 
     monkeypatch.setattr(place, "evict_victims", cancel_first)
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     assert stopping(running) == []

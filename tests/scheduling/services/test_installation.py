@@ -18,13 +18,13 @@ EC2 = {"region": "eu-central-1", "launch_template": "cml", "offerings": [{"insta
 
 
 def installation(*arguments: str) -> str:
-    out = StringIO()
-    call_command("installation", *arguments, stdout=out)
-    return out.getvalue().strip()
+    output = StringIO()
+    call_command("installation", *arguments, stdout=output)
+    return output.getvalue().strip()
 
 
 @pytest.mark.django_db
-def test_the_id_is_made_once_and_is_that_of_the_runtime():
+def test_the_id_is_created_once_and_used_by_the_runtime():
     key = installation_id()
     assert (len(key), installation_id()) == (32, key)
     assert runtime_for(Pool(name="cml-eu", runtime="ec2", runtime_settings=EC2)).installation == key
@@ -32,7 +32,7 @@ def test_the_id_is_made_once_and_is_that_of_the_runtime():
 
 
 @pytest.mark.django_db
-def test_a_copy_gets_an_id_of_its_own_with_a_reason():
+def test_a_copy_gets_a_new_id_with_a_reason():
     key = installation_id()
     assert installation("--new", "a copy for staging") == installation_id() != key
     entry = ChangeLog.objects.get(event="installation_renewed")
@@ -40,7 +40,7 @@ def test_a_copy_gets_an_id_of_its_own_with_a_reason():
 
 
 @pytest.mark.django_db
-def test_a_new_id_needs_a_reason():
+def test_a_new_id_requires_a_reason():
     key = installation_id()
     with pytest.raises(CommandError, match="Enter a reason"):
         installation("--new", " ")
@@ -80,15 +80,15 @@ def test_an_older_orphan_is_identified_by_its_attempt_and_collected(fleet):
     fleet.runtime.add("i-late", token=token, claimed=False)
     fleet.clock.advance(hours=1)
     fleet.reconcile()
-    assert fleet.runtime.made["i-late"].claimed
+    assert fleet.runtime.instances["i-late"].claimed
     assert fleet.runtime.count("terminate") == 0
     fleet.reconcile()
     assert fleet.runtime.alive == []
 
 
-def test_a_claim_that_is_refused_stops_nothing(fleet):
+def test_a_failed_tagging_call_does_not_stop_the_pool(fleet):
     slot = fleet.slot()
     fleet.runtime.add(slot.instance_id, claimed=False)
     fleet.runtime.error = Misconfigured("not allowed to tag")
     assert fleet.reconcile().errors == ["not allowed to tag"]
-    assert (fleet.states(), fleet.fresh().stopped_reason) == ([S.READY], "")
+    assert (fleet.states(), fleet.reload_pool().stopped_reason) == ([S.READY], "")

@@ -1,4 +1,4 @@
-"""Choice of a pool: never one that cannot hold the reservation, and one with its labels if there is one."""
+"""Choice of a pool: it can hold the reservation, and has its labels if any pool has them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from scheduling.services.pools import create_pool
 from tests.support.factories import make_definition, make_session
 
 SPOT_ONLY = {"spot_policy": SpotPolicy.ONLY, "runtime_settings": {"spot": True}}
-NOTHING_ELSE = {
+SPOT_OFFERINGS_ONLY = {
     "spot_policy": SpotPolicy.FALLBACK,
     "runtime_settings": {"offerings": [{"name": "a", "market": "spot"}]},
 }
-SAID = "The pool aaa-spot has spot slots only, and this session is not preemptible."
+SPOT_ONLY_MESSAGE = "The pool aaa-spot has spot slots only, and this session is not preemptible."
 
 
-@pytest.fixture(params=[SPOT_ONLY, NOTHING_ELSE], ids=["by its policy", "for want of others"])
-def spot(request, pool) -> Pool:
+@pytest.fixture(params=[SPOT_ONLY, SPOT_OFFERINGS_ONLY], ids=["by its policy", "by its offerings"])
+def spot_pool(request, pool) -> Pool:
     """A pool that comes first by name."""
     return create_pool(name="aaa-spot", actor=SYSTEM, **request.param)
 
 
 @pytest.fixture
-def ask(pool, project, operator, clock):
-    """`ask(preemptible=…, slot_labels=…)`: a session that waits in its chosen pool."""
+def request_session(pool, project, operator, clock):
+    """`request_session(preemptible=…, slot_labels=…)`: a session that waits in its chosen pool."""
 
     def make(pool="", **fields):
         definition = make_definition(**fields)
@@ -38,45 +38,45 @@ def ask(pool, project, operator, clock):
     return make
 
 
-def test_non_preemptible_work_skips_a_spot_only_pool(spot, ask):
-    assert ask().pool == "cml-eu"
+def test_non_preemptible_work_skips_a_spot_only_pool(spot_pool, request_session):
+    assert request_session().pool == "cml-eu"
 
 
-def test_preemptible_work_does_not(spot, ask):
-    assert ask(preemptible=True).pool == "aaa-spot"
+def test_preemptible_work_uses_a_spot_only_pool(spot_pool, request_session):
+    assert request_session(preemptible=True).pool == "aaa-spot"
 
 
-def test_a_claim_without_a_session_goes_past_it_too(spot, fleet):
+def test_a_reservation_without_a_session_skips_a_spot_only_pool(spot_pool, fleet):
     assert fleet.reservation(pool="", system="cml").pool == fleet.pool
 
 
-def test_a_pool_of_both_kinds_takes_everything(fleet, ask):
+def test_a_pool_with_both_markets_accepts_all_work(fleet, request_session):
     create_pool(
         name="aaa-both", actor=SYSTEM, spot_policy=SpotPolicy.FALLBACK, runtime_settings={"spot": True}
     )
-    assert ask().pool == "aaa-both"
+    assert request_session().pool == "aaa-both"
     assert fleet.reservation(pool="aaa-both").pool.name == "aaa-both"
 
 
-def test_named_it_is_refused_with_the_reason(spot, ask, fleet):
+def test_a_spot_only_pool_requested_by_name_is_rejected_with_the_reason(spot_pool, request_session, fleet):
     with pytest.raises(InvalidInput) as error:
-        ask(pool="aaa-spot")
-    assert error.value.fields == {"pool": [SAID]}
-    with pytest.raises(InvalidInput, match=SAID):
+        request_session(pool="aaa-spot")
+    assert error.value.fields == {"pool": [SPOT_ONLY_MESSAGE]}
+    with pytest.raises(InvalidInput, match=SPOT_ONLY_MESSAGE):
         fleet.reservation(pool="aaa-spot")
     assert not Reservation.objects.exists()
     assert not LabletSession.objects.exists()
 
 
-def test_without_an_alternative_the_refusal_shows_the_reason(spot, fleet):
+def test_without_an_alternative_the_error_shows_the_reason(spot_pool, fleet):
     Pool.objects.exclude(name="aaa-spot").update(enabled=False)
-    with pytest.raises(InvalidInput, match=f"No pool for cml can hold this. {SAID}"):
+    with pytest.raises(InvalidInput, match=f"No pool for cml can hold this. {SPOT_ONLY_MESSAGE}"):
         fleet.reservation(pool="", system="cml")
 
 
-def test_a_session_is_not_moved_there(spot, ask, clock):
-    session = ask()
-    with pytest.raises(InvalidInput, match=SAID):
+def test_a_session_cannot_be_moved_to_a_spot_only_pool(spot_pool, request_session, clock):
+    session = request_session()
+    with pytest.raises(InvalidInput, match=SPOT_ONLY_MESSAGE):
         move_to_pool(session=session, pool="aaa-spot", reason="cheap", actor=SYSTEM, now=clock())
 
 
@@ -92,23 +92,23 @@ LISTED = [{"name": "w", "endpoint": "https://w.example.org", "labels": {**RACK, 
     ],
     ids=["by its settings", "by a worker"],
 )
-def test_labels_prefer_a_pool_that_has_them_however_many_wait_there(ask, clock, fleet, fields):
+def test_labels_select_a_matching_pool_even_with_a_longer_queue(request_session, clock, fleet, fields):
     create_pool(name="zzz", actor=SYSTEM, **fields)
     for _ in range(3):
         fleet.reservation(pool="zzz")
-    assert ask(slot_labels=RACK).pool == "zzz"
-    assert ask().pool == "cml-eu"
+    assert request_session(slot_labels=RACK).pool == "zzz"
+    assert request_session().pool == "cml-eu"
 
 
-def test_labels_of_a_slot_that_was_labelled_by_hand_count(ask, fleet):
+def test_labels_that_an_operator_set_on_a_slot_count(request_session, fleet):
     create_pool(name="aaa", actor=SYSTEM)
     slot = fleet.slot(labels=RACK)
-    assert ask(slot_labels=RACK).pool == "cml-eu"
+    assert request_session(slot_labels=RACK).pool == "cml-eu"
     type(slot).objects.update(state=SlotState.TERMINATING)
-    assert ask(slot_labels=RACK).pool == "aaa"
+    assert request_session(slot_labels=RACK).pool == "aaa"
 
 
-def test_labels_that_no_pool_has_refuse_nothing(ask, fleet):
+def test_labels_that_no_pool_has_do_not_reject_a_session(request_session, fleet):
     create_pool(name="zzz", actor=SYSTEM, runtime_settings={"labels": {"rack": "a"}})
-    assert ask(slot_labels=RACK).pool == "cml-eu"
-    assert ask(slot_labels=RACK, pool="zzz").pool == "zzz"
+    assert request_session(slot_labels=RACK).pool == "cml-eu"
+    assert request_session(slot_labels=RACK, pool="zzz").pool == "zzz"

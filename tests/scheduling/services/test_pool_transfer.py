@@ -23,7 +23,7 @@ from tests.support.fleet import Fleet
 
 
 @pytest.fixture
-def there(pool) -> Pool:
+def other_pool(pool) -> Pool:
     """Another pool of the same system."""
     return pool_named("cml-us")
 
@@ -36,17 +36,19 @@ def move(clock, as_operator):
     return call
 
 
-def claims(session) -> list[tuple[str, str, str]]:
+def reservation_rows(session) -> list[tuple[str, str, str]]:
     rows = Reservation.objects.filter(session=session).order_by("phase")
     return list(rows.values_list("pool__name", "phase", "reason"))
 
 
-def test_the_old_claim_ends_and_a_new_one_keeps_age_and_priority(lab, there, move, clock, as_operator):
-    session = lab(priority=Priority.HIGH)
+def test_the_old_reservation_ends_and_a_new_one_keeps_age_and_priority(
+    new_session, other_pool, move, clock, as_operator
+):
+    session = new_session(priority=Priority.HIGH)
     old = session.reservations.get()
     clock.advance(minutes=5)
     assert move(session).pool == "cml-us"
-    assert claims(session) == [
+    assert reservation_rows(session) == [
         ("cml-eu", Phase.CANCELLED, "moved to pool cml-us"),
         ("cml-us", Phase.PENDING, ""),
     ]
@@ -60,37 +62,37 @@ def test_the_old_claim_ends_and_a_new_one_keeps_age_and_priority(lab, there, mov
     assert (entry.before, entry.after) == ({"pool": "cml-eu"}, {"pool": "cml-us"})
 
 
-def test_it_is_placed_by_its_new_pool_and_not_by_its_old(fleet, lab, there, move, clock, runtime):
-    other = Fleet(there, clock, runtime)
+def test_a_moved_session_is_placed_only_by_its_new_pool(fleet, new_session, other_pool, move, clock, runtime):
+    other_fleet = Fleet(other_pool, clock, runtime)
     fleet.slot()
-    slot = other.slot()
-    session = lab()
+    slot = other_fleet.slot()
+    session = new_session()
     move(session)
-    fleet.clean_tick()
+    fleet.tick_without_errors()
     session.refresh_from_db()
     assert session.status == S.PENDING
-    other.clean_tick()
+    other_fleet.tick_without_errors()
     session.refresh_from_db()
     assert (session.status, session.reservations.get(phase=Phase.READY).slot) == (S.SCHEDULED, slot)
 
 
-def test_it_can_be_moved_back(lab, there, move):
-    session = lab()
+def test_a_session_can_be_moved_back(new_session, other_pool, move):
+    session = new_session()
     move(session)
     move(session, pool="cml-eu")
     assert session.reservations.filter(phase=Phase.PENDING).get().pool.name == "cml-eu"
     assert session.reservations.count() == 3
 
 
-def test_it_is_no_step_in_its_life_and_no_news_for_controllers(lab, there, move):
-    session = lab()
+def test_a_move_adds_no_transition_and_no_feed_entry(new_session, other_pool, move):
+    session = new_session()
     before = FeedEntry.objects.count(), SessionTransition.objects.count()
     move(session)
     assert (FeedEntry.objects.count(), SessionTransition.objects.count()) == before
 
 
 @pytest.mark.parametrize(
-    ("pool", "field", "said"),
+    ("pool", "field", "message"),
     [
         ("cml-eu", "pool", "The session is already waiting in cml-eu."),
         ("", "pool", "Choose a pool"),
@@ -100,79 +102,79 @@ def test_it_is_no_step_in_its_life_and_no_news_for_controllers(lab, there, move)
         ("tiny", "pool", "No slot of tiny can ever hold this: too little CPU."),
     ],
 )
-def test_an_unsuitable_pool_is_rejected_and_nothing_changes(lab, move, pool, field, said):
+def test_an_unsuitable_pool_is_rejected_and_nothing_changes(new_session, move, pool, field, message):
     for name, fields in (
         ("closed", {"enabled": False}),
         ("eve", {"system": "eve-ng"}),
         ("tiny", {"cpu_cores": 1}),
     ):
         create_pool(name=name, actor=SYSTEM, **fields)
-    session = lab()
-    with pytest.raises(InvalidInput) as caught:
+    session = new_session()
+    with pytest.raises(InvalidInput) as error:
         move(session, pool=pool)
-    ((where, texts),) = caught.value.fields.items()
-    assert where == field
-    assert texts[0].startswith(said)
+    ((found_field, texts),) = error.value.fields.items()
+    assert found_field == field
+    assert texts[0].startswith(message)
     assert session.pool == LabletSession.objects.get().pool == "cml-eu"
-    assert claims(session) == [("cml-eu", Phase.PENDING, "")]
+    assert reservation_rows(session) == [("cml-eu", Phase.PENDING, "")]
     assert not ChangeLog.objects.filter(event="session_moved_to_pool").exists()
 
 
-def test_a_reason_is_required(lab, there, move):
-    session = lab()
-    with pytest.raises(InvalidInput) as caught:
+def test_a_reason_is_required(new_session, other_pool, move):
+    session = new_session()
+    with pytest.raises(InvalidInput) as error:
         move(session, reason=" ")
-    assert list(caught.value.fields) == ["reason"]
-    assert claims(session) == [("cml-eu", Phase.PENDING, "")]
+    assert list(error.value.fields) == ["reason"]
+    assert reservation_rows(session) == [("cml-eu", Phase.PENDING, "")]
 
 
 @pytest.mark.parametrize("status", [S.SCHEDULED, S.INSTANTIATING, S.RUNNING, S.STOPPING])
-def test_a_placed_session_is_not_moved(fleet, lab_on, there, move, status):
-    session = lab_on(fleet.slot(), status)
+def test_a_placed_session_is_not_moved(fleet, session_on, other_pool, move, status):
+    session = session_on(fleet.slot(), status)
     with pytest.raises(StateConflict, match=f"is {status.label.lower()}; only pending sessions"):
         move(session)
-    assert [claim[:2] for claim in claims(session)] == [("cml-eu", Phase.READY)]
+    assert [reservation[:2] for reservation in reservation_rows(session)] == [("cml-eu", Phase.READY)]
 
 
-def test_whoever_comes_second_changes_nothing(fleet, lab, there, move):
-    session = lab()
-    mine, theirs = (LabletSession.objects.get(pk=session.pk) for _ in range(2))
-    fleet.put(session, fleet.slot())
+def test_a_move_of_a_stale_copy_is_rejected(fleet, new_session, other_pool, move):
+    session = new_session()
+    first_copy, second_copy = (LabletSession.objects.get(pk=session.pk) for _ in range(2))
+    fleet.assign(session, fleet.slot())
     with pytest.raises(StateConflict, match="is scheduled"):
-        move(mine)
-    assert mine.pool == "cml-eu"
+        move(first_copy)
+    assert first_copy.pool == "cml-eu"
     cancel_session(session=session, actor=SYSTEM, now=fleet.clock(), reason="no more")
     with pytest.raises(StateConflict, match="is cancelled"):
-        move(theirs)
+        move(second_copy)
 
 
-def test_two_moves_of_one_copy_move_it_once(lab, there, move):
+def test_a_second_move_of_a_stale_copy_is_rejected(new_session, other_pool, move):
     create_pool(name="cml-asia", actor=SYSTEM)
-    session = lab()
+    session = new_session()
     stale = LabletSession.objects.get(pk=session.pk)
     move(session)
     with pytest.raises(StateConflict, match="changed a moment ago"):
         move(stale, pool="cml-asia")
-    assert [claim[:2] for claim in claims(session)] == [
+    assert [reservation[:2] for reservation in reservation_rows(session)] == [
         ("cml-eu", Phase.CANCELLED),
         ("cml-us", Phase.PENDING),
     ]
 
 
 def test_the_new_pools_tick_is_triggered(
-    lab, pool, there, move, monkeypatch, django_capture_on_commit_callbacks
+    new_session, pool, other_pool, move, monkeypatch, django_capture_on_commit_callbacks
 ):
-    sent = []
-    monkeypatch.setattr(tasks.tick_pool, "apply_async", lambda arguments, **_: sent.append(arguments[0]))
-    session = lab()
+    enqueued = []
+    monkeypatch.setattr(tasks.tick_pool, "apply_async", lambda arguments, **_: enqueued.append(arguments[0]))
+    session = new_session()
     cache.clear()
     with django_capture_on_commit_callbacks(execute=True):
         move(session)
-    assert str(there.pk) in sent
+    assert str(other_pool.pk) in enqueued
 
 
-def test_the_session_is_locked_before_its_claim(lab, there, move):
-    session = lab()
+def test_the_session_is_locked_before_its_reservation(new_session, other_pool, move):
+    session = new_session()
     with CaptureQueriesContext(connection) as queries:
         move(session)
     tables = [LabletSession._meta.db_table, Reservation._meta.db_table]
@@ -187,13 +189,15 @@ def test_the_session_is_locked_before_its_claim(lab, there, move):
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_a_move_and_a_placement_at_once_leave_one_claim(fleet, lab, there, clock, as_operator, at_once):
+def test_a_concurrent_move_and_placement_leave_one_active_reservation(
+    fleet, new_session, other_pool, clock, as_operator, at_once
+):
     slot = fleet.slot()
     for _ in range(5):
-        session = lab()
+        session = new_session()
         stale = LabletSession.objects.get(pk=session.pk)
-        asked = {"pool": "cml-us", "reason": "nearer", "actor": as_operator, "now": clock()}
-        at_once(partial(move_to_pool, session=stale, **asked), fleet.tick)
+        arguments = {"pool": "cml-us", "reason": "nearer", "actor": as_operator, "now": clock()}
+        at_once(partial(move_to_pool, session=stale, **arguments), fleet.tick)
         session.refresh_from_db()
         (active,) = session.reservations.filter(phase__in=[Phase.PENDING, Phase.READY])
         assert active.pool.name == session.pool

@@ -25,14 +25,19 @@ from tests.support.fleet import phases
 CPU = {"cpu_cores": Decimal(1)}
 
 
-def test_a_claim_waits_with_a_time_to_live_of_twenty_minutes(fleet, as_operator):
-    claim = create_reservation(
+def test_a_reservation_waits_with_a_ttl_of_twenty_minutes(fleet, as_operator):
+    reservation = create_reservation(
         holder="ci", resources=CPU, pool="cml-eu", actor=as_operator, now=fleet.clock()
     )
-    claim.refresh_from_db()
-    assert (claim.phase, claim.slot, claim.ttl_seconds) == (Phase.PENDING, None, 1200)
-    assert claim.expires_at == fleet.clock() + timedelta(seconds=1200)
-    assert (claim.cpu_cores, claim.memory_gb, claim.gpu, claim.attempt) == (1, 0, 0, 1)
+    reservation.refresh_from_db()
+    assert (reservation.phase, reservation.slot, reservation.ttl_seconds) == (Phase.PENDING, None, 1200)
+    assert reservation.expires_at == fleet.clock() + timedelta(seconds=1200)
+    assert (reservation.cpu_cores, reservation.memory_gb, reservation.gpu, reservation.attempt) == (
+        1,
+        0,
+        0,
+        1,
+    )
     assert ChangeLog.objects.get(event="reservation_created").actor == "otto"
 
 
@@ -61,9 +66,15 @@ def test_a_claim_waits_with_a_time_to_live_of_twenty_minutes(fleet, as_operator)
     ],
 )
 def test_invalid_input_is_rejected_by_field_and_changes_nothing(fleet, as_operator, wrong, field):
-    ask = {"holder": "ci", "resources": CPU, "pool": "cml-eu", "actor": as_operator, "now": fleet.clock()}
+    arguments = {
+        "holder": "ci",
+        "resources": CPU,
+        "pool": "cml-eu",
+        "actor": as_operator,
+        "now": fleet.clock(),
+    }
     with pytest.raises(InvalidInput) as error:
-        create_reservation(**{**ask, **wrong})
+        create_reservation(**{**arguments, **wrong})
     assert list(error.value.fields) == [field]
     assert not Reservation.objects.exists()
     assert not ChangeLog.objects.filter(event="reservation_created").exists()
@@ -74,8 +85,8 @@ def test_a_reservation_larger_than_any_slot_names_the_scarce_resources(fleet):
         fleet.reservation(resources={"cpu_cores": Decimal(17), "memory_gb": Decimal(65)})
 
 
-def test_a_disabled_pool_accepts_no_reservations(tuned):
-    fleet = tuned(enabled=False)
+def test_a_disabled_pool_accepts_no_reservations(configure_pool):
+    fleet = configure_pool(enabled=False)
     with pytest.raises(InvalidInput, match="is disabled"):
         fleet.reservation()
     with pytest.raises(InvalidInput, match="No pool for cml is enabled"):
@@ -92,7 +103,7 @@ def test_a_disabled_pool_accepts_no_reservations(tuned):
     ],
     ids=["the shorter queue", "a tie by name", "not a stopped pool", "no queue"],
 )
-def test_a_claim_by_system_goes_where_the_wait_is_shortest(fleet, waiting, stopped, chosen):
+def test_a_reservation_by_system_uses_the_pool_with_the_shortest_queue(fleet, waiting, stopped, chosen):
     Pool.objects.create(name="cml-us")
     Pool.objects.create(name="other", system="other")
     for name, count in waiting.items():
@@ -103,101 +114,109 @@ def test_a_claim_by_system_goes_where_the_wait_is_shortest(fleet, waiting, stopp
 
 
 def test_renewing_restarts_the_ttl(fleet):
-    claim = fleet.reservation(ttl=60)
+    reservation = fleet.reservation(ttl=60)
     for _ in range(5):
         fleet.clock.advance(seconds=59)
-        renew_reservation(reservation=claim, now=fleet.clock())
-        fleet.clean_tick()
-    claim.refresh_from_db()
-    assert (claim.phase, claim.expires_at) == (Phase.PENDING, fleet.clock() + timedelta(seconds=60))
+        renew_reservation(reservation=reservation, now=fleet.clock())
+        fleet.tick_without_errors()
+    reservation.refresh_from_db()
+    assert (reservation.phase, reservation.expires_at) == (
+        Phase.PENDING,
+        fleet.clock() + timedelta(seconds=60),
+    )
 
 
-@pytest.mark.parametrize("ticked", [False, True], ids=["before the tick saw it", "after the tick"])
-def test_renewing_after_expiry_is_a_conflict_and_stays_one(fleet, ticked):
-    claim = fleet.reservation(ttl=60)
+@pytest.mark.parametrize("has_ticked", [False, True], ids=["before the tick", "after the tick"])
+def test_renewing_an_expired_reservation_is_always_a_conflict(fleet, has_ticked):
+    reservation = fleet.reservation(ttl=60)
     fleet.clock.advance(seconds=60)
-    if ticked:
-        fleet.clean_tick()
+    if has_ticked:
+        fleet.tick_without_errors()
     with pytest.raises(StateConflict, match="expired") as error:
-        renew_reservation(reservation=claim, now=fleet.clock())
+        renew_reservation(reservation=reservation, now=fleet.clock())
     assert error.value.status == 409
-    fleet.clean_tick()
-    assert phases([claim]) == [Phase.EXPIRED]
+    fleet.tick_without_errors()
+    assert phases([reservation]) == [Phase.EXPIRED]
 
 
 @pytest.mark.parametrize(("placed", "phase"), [(False, Phase.CANCELLED), (True, Phase.RELEASED)])
-def test_releasing_twice_is_fine_and_counts_once(fleet, as_operator, placed, phase):
+def test_release_is_idempotent(fleet, as_operator, placed, phase):
     slot = fleet.slot()
-    claim, other = fleet.reservation(), fleet.reservation()
-    fleet.put(other, slot)
+    reservation, other = fleet.reservation(), fleet.reservation()
+    fleet.assign(other, slot)
     if placed:
-        fleet.put(claim, slot)
+        fleet.assign(reservation, slot)
     first = fleet.clock.advance(seconds=5)
     for _ in range(2):
-        release_reservation(reservation=claim, actor=as_operator, now=fleet.clock())
+        release_reservation(reservation=reservation, actor=as_operator, now=fleet.clock())
         fleet.clock.advance(seconds=5)
     slot.refresh_from_db()
-    assert (claim.phase, claim.released_at, slot.lease_count) == (phase, first, 1)
+    assert (reservation.phase, reservation.released_at, slot.lease_count) == (phase, first, 1)
     assert ChangeLog.objects.filter(event="reservation_released").count() == 1
 
 
 @pytest.mark.parametrize("placed", [False, True])
-def test_an_operator_takes_a_claim_away_once(fleet, as_operator, placed):
+def test_an_operator_cancels_a_reservation_once(fleet, as_operator, placed):
     slot = fleet.slot()
-    claim = fleet.reservation()
+    reservation = fleet.reservation()
     if placed:
-        fleet.put(claim, slot)
-    ask = {"reservation": claim, "actor": as_operator, "now": fleet.clock(), "reason": "class is over"}
-    assert cancel_reservation(**ask).phase == Phase.CANCELLED
+        fleet.assign(reservation, slot)
+    arguments = {
+        "reservation": reservation,
+        "actor": as_operator,
+        "now": fleet.clock(),
+        "reason": "class is over",
+    }
+    assert cancel_reservation(**arguments).phase == Phase.CANCELLED
     with pytest.raises(StateConflict, match="cancelled already"):
-        cancel_reservation(**ask)
+        cancel_reservation(**arguments)
     slot.refresh_from_db()
-    assert (slot.lease_count, claim.reason) == (0, "class is over")
+    assert (slot.lease_count, reservation.reason) == (0, "class is over")
 
 
-@pytest.mark.parametrize("end", [release_reservation, cancel_reservation])
-def test_ended_claims_cannot_be_renewed(fleet, as_operator, end):
-    claim = fleet.reservation()
-    reason = {"reason": "over"} if end is cancel_reservation else {}
-    end(reservation=claim, actor=as_operator, now=fleet.clock(), **reason)
+@pytest.mark.parametrize("end_reservation", [release_reservation, cancel_reservation])
+def test_ended_reservations_cannot_be_renewed(fleet, as_operator, end_reservation):
+    reservation = fleet.reservation()
+    reason = {"reason": "over"} if end_reservation is cancel_reservation else {}
+    end_reservation(reservation=reservation, actor=as_operator, now=fleet.clock(), **reason)
     with pytest.raises(StateConflict, match="is cancelled and cannot be renewed"):
-        renew_reservation(reservation=claim, now=fleet.clock())
+        renew_reservation(reservation=reservation, now=fleet.clock())
 
 
-def test_a_sessions_claim_is_not_ended_behind_its_back(fleet, lab, as_operator):
-    claim = lab().reservations.get()
+def test_the_reservation_of_a_session_cannot_be_ended_directly(fleet, new_session, as_operator):
+    reservation = new_session().reservations.get()
     with pytest.raises(StateConflict, match="cancel the session instead"):
-        release_reservation(reservation=claim, actor=as_operator, now=fleet.clock())
+        release_reservation(reservation=reservation, actor=as_operator, now=fleet.clock())
     with pytest.raises(StateConflict, match="cancel the session instead"):
-        cancel_reservation(reservation=claim, actor=as_operator, now=fleet.clock(), reason="no")
+        cancel_reservation(reservation=reservation, actor=as_operator, now=fleet.clock(), reason="no")
     with pytest.raises(StateConflict, match="needs no renewal"):
-        renew_reservation(reservation=claim, now=fleet.clock())
-    assert phases([claim]) == [Phase.PENDING]
+        renew_reservation(reservation=reservation, now=fleet.clock())
+    assert phases([reservation]) == [Phase.PENDING]
 
 
-def test_one_active_claim_a_session(fleet, lab):
+def test_a_session_has_at_most_one_active_reservation(fleet, new_session):
     from django.db import IntegrityError, transaction
 
-    session = lab()
+    session = new_session()
     with pytest.raises(IntegrityError), transaction.atomic():
         reserve_for_session(session=session, now=fleet.clock())
     assert session.reservations.count() == 1
 
 
 @pytest.mark.parametrize("reason", ["", "  \n"])
-def test_taking_a_claim_away_needs_a_reason(fleet, as_operator, reason):
-    claim = fleet.reservation()
+def test_cancelling_a_reservation_requires_a_reason(fleet, as_operator, reason):
+    reservation = fleet.reservation()
     with pytest.raises(InvalidInput) as error:
-        cancel_reservation(reservation=claim, actor=as_operator, now=fleet.clock(), reason=reason)
+        cancel_reservation(reservation=reservation, actor=as_operator, now=fleet.clock(), reason=reason)
     assert "reason" in error.value.fields
-    assert phases([claim]) == [Phase.PENDING]
+    assert phases([reservation]) == [Phase.PENDING]
 
 
-def test_a_claim_finds_a_pool_with_enough_ports(fleet, tuned):
-    tuned(first_port=2000, last_port=2001)
+def test_a_pool_with_enough_ports_is_chosen(fleet, configure_pool):
+    configure_pool(first_port=2000, last_port=2001)
     roomy = create_pool(name="cml-roomy", actor=SYSTEM)
-    usual = {"name": "", "system": "cml", "requested": Resources(), "now": fleet.clock()}
-    few, many = ({**usual, "ports": count} for count in (2, 3))
+    arguments = {"name": "", "system": "cml", "requested": Resources(), "now": fleet.clock()}
+    few, many = ({**arguments, "ports": count} for count in (2, 3))
     fleet.reservation(pool="cml-roomy")
     assert choose_pool(**few) == fleet.pool
     assert choose_pool(**many) == roomy
@@ -207,7 +226,7 @@ def test_a_claim_finds_a_pool_with_enough_ports(fleet, tuned):
         choose_pool(**{**many, "name": "cml-eu"})
 
 
-def test_a_claim_for_a_system_is_not_made_in_a_pool_of_another(fleet):
+def test_a_reservation_for_a_system_is_rejected_by_a_pool_of_another(fleet):
     with pytest.raises(InvalidInput, match="The pool cml-eu is for cml, not for gpu"):
         fleet.reservation(system="gpu")
     assert fleet.reservation(system="cml").pool == fleet.pool

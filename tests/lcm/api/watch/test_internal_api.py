@@ -27,7 +27,7 @@ from scheduling.models import (
 from scheduling.services.assignment import assign_slots
 from scheduling.services.slots import move_slot
 from tests.support.factories import WAY_TO, make_session
-from tests.support.fleet import placing
+from tests.support.fleet import placement_verdict
 
 S = SessionStatus
 SESSIONS = "/api/internal/lablet-sessions/"
@@ -50,7 +50,7 @@ def on_slot(session_in, slot, now):
     def make(status=S.SCHEDULED, **fields):
         session = session_in(S.PENDING, **fields)
         claim = Reservation.objects.get(session=session, phase="PENDING")
-        assert assign_slots(slot.pool, [placing(slot.pool, claim, slot)], now=now)
+        assert assign_slots(slot.pool, [placement_verdict(slot.pool, claim, slot)], now=now)
         session.refresh_from_db()
         for step in WAY_TO[status][1:]:
             transition_session(session=session, to=step, actor=SYSTEM, now=now)
@@ -97,7 +97,7 @@ def test_a_definition_without_a_topology_runs_on_a_controller_that_knows_it(
     )
     session = make_session(web, project, operator, now=now)
     claim = Reservation.objects.get(session=session)
-    assert assign_slots(slot.pool, [placing(slot.pool, claim, slot)], now=now)
+    assert assign_slots(slot.pool, [placement_verdict(slot.pool, claim, slot)], now=now)
     part = ReservationPart.objects.get()
     ReservationPart.objects.update(kernels=["db"])
     size = {"cpu_cores": 64, "memory_gb": 256, "storage_gb": 2000, "max_leases": 20}

@@ -30,17 +30,17 @@ from tests.support.capacity_setup import SIZE, make_slot, put_on, reserve
 POOLS = "/api/pools/"
 
 
-def names(client, **query):
+def pool_names(client, **query):
     return [row["name"] for row in client.get(POOLS, query).json()["results"]]
 
 
-def test_a_pool_shows_policy_use_and_demand(api, viewer, pool, now):
+def test_a_pool_shows_policy_usage_and_demand(api, viewer, pool, now):
     put_on(make_slot(pool, 1), reserve(pool, now), now)
     make_slot(pool, 2, SlotState.BOOTING)
     reserve(pool, now - timedelta(minutes=4))
     body = api(viewer).get(f"{POOLS}{pool.pk}/").json()
-    shown = ("name", "state", "ready", "occupied", "leases", "lease_limit", "waiting", "max_slots")
-    assert {name: body[name] for name in shown} == {
+    keys = ("name", "state", "ready", "occupied", "leases", "lease_limit", "waiting", "max_slots")
+    assert {name: body[name] for name in keys} == {
         "name": "cml-eu",
         "state": "enabled",
         "ready": 1,
@@ -56,26 +56,26 @@ def test_a_pool_shows_policy_use_and_demand(api, viewer, pool, now):
 def test_pools_are_filtered_by_state(api, viewer, pool, other_pool, now):
     Pool.objects.filter(pk=pool.pk).update(backoff_until=now + timedelta(minutes=5))
     client = api(viewer)
-    assert names(client) == ["cml-eu", "cml-us"]
-    assert names(client, state="backing off") == ["cml-eu"]
-    assert names(client, q="us") == ["cml-us"]
+    assert pool_names(client) == ["cml-eu", "cml-us"]
+    assert pool_names(client, state="backing off") == ["cml-eu"]
+    assert pool_names(client, q="us") == ["cml-us"]
     assert client.get(POOLS, {"state": "asleep"}).status_code == 400
 
 
-def test_a_pool_is_made(api, admin, db):
-    asked = {"name": "gpu-lab", "system": "gpu", "max_slots": 3, "runtime_settings": {"boot_seconds": 9}}
-    answer = api(admin).post(POOLS, asked)
-    assert answer.status_code == 201
-    body = answer.json()
+def test_a_pool_is_created(api, admin, db):
+    payload = {"name": "gpu-lab", "system": "gpu", "max_slots": 3, "runtime_settings": {"boot_seconds": 9}}
+    response = api(admin).post(POOLS, payload)
+    assert response.status_code == 201
+    body = response.json()
     assert (body["name"], body["runtime"], body["max_slots"], body["ready"]) == ("gpu-lab", "simulated", 3, 0)
     assert ChangeLog.objects.get(event="pool_created").object_id == body["id"]
 
 
-def test_the_same_request_twice_makes_one_pool(api, admin, db):
+def test_a_repeated_request_creates_one_pool(api, admin, db):
     client = api(admin)
-    asked = {"name": "gpu-lab"}
-    first = client.post(POOLS, asked, headers={"Idempotency-Key": "k"})
-    again = client.post(POOLS, asked, headers={"Idempotency-Key": "k"})
+    payload = {"name": "gpu-lab"}
+    first = client.post(POOLS, payload, headers={"Idempotency-Key": "k"})
+    again = client.post(POOLS, payload, headers={"Idempotency-Key": "k"})
     assert first.json() == again.json()
     assert Pool.objects.count() == 1
 
@@ -104,27 +104,27 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "field", "said"), WRONG, ids=[str(row[0]) for row in WRONG])
-def test_bad_input_is_refused_and_stores_nothing(api, admin, pool, asked, field, said):
-    answer = api(admin).post(POOLS, asked)
-    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
-    assert said in " ".join(answer.json()["details"][field])
+@pytest.mark.parametrize(("payload", "field", "message"), WRONG, ids=[str(row[0]) for row in WRONG])
+def test_invalid_input_is_rejected_and_nothing_is_stored(api, admin, pool, payload, field, message):
+    response = api(admin).post(POOLS, payload)
+    assert (response.status_code, response.json()["code"]) == (400, "invalid")
+    assert message in " ".join(response.json()["details"][field])
     assert list(Pool.objects.values_list("name", flat=True)) == ["cml-eu"]
 
 
 def test_a_pool_is_changed(api, admin, pool):
     Pool.objects.filter(pk=pool.pk).update(stopped_reason="no template")
-    answer = api(admin).patch(f"{POOLS}{pool.pk}/", {"max_slots": 9, "reason": "More courses"})
-    assert answer.status_code == 200
-    assert (answer.json()["max_slots"], answer.json()["stopped_reason"]) == (9, "")
+    response = api(admin).patch(f"{POOLS}{pool.pk}/", {"max_slots": 9, "reason": "More courses"})
+    assert response.status_code == 200
+    assert (response.json()["max_slots"], response.json()["stopped_reason"]) == (9, "")
     entry = ChangeLog.objects.get(event="pool_edited")
     assert (entry.reason, entry.before["max_slots"], entry.after["max_slots"]) == ("More courses", 6, 9)
 
 
 @pytest.mark.parametrize("change", [{"enabled": False}, {"max_slots": 5}])
-def test_far_reaching_changes_need_a_reason(api, admin, pool, change):
-    answer = api(admin).patch(f"{POOLS}{pool.pk}/", change)
-    assert (answer.status_code, list(answer.json()["details"])) == (400, ["reason"])
+def test_high_impact_changes_require_a_reason(api, admin, pool, change):
+    response = api(admin).patch(f"{POOLS}{pool.pk}/", change)
+    assert (response.status_code, list(response.json()["details"])) == (400, ["reason"])
     pool.refresh_from_db()
     assert (pool.enabled, pool.max_slots) == (True, 6)
     assert api(admin).patch(f"{POOLS}{pool.pk}/", {**change, "reason": "exams"}).status_code == 200
@@ -140,10 +140,10 @@ def test_far_reaching_changes_need_a_reason(api, admin, pool, change):
         ({"runtime_settings": {"nonsense": 1}}, "runtime_settings.nonsense"),
     ],
 )
-def test_a_bad_change_is_refused(api, admin, pool, change, field):
-    answer = api(admin).patch(f"{POOLS}{pool.pk}/", change)
-    assert answer.status_code == 400
-    assert field in answer.json()["details"]
+def test_an_invalid_change_is_rejected(api, admin, pool, change, field):
+    response = api(admin).patch(f"{POOLS}{pool.pk}/", change)
+    assert response.status_code == 400
+    assert field in response.json()["details"]
     pool.refresh_from_db()
     assert (pool.name, pool.min_slots, pool.runtime_settings) == ("cml-eu", 0, {})
 
@@ -161,9 +161,7 @@ def test_ticks_are_listed_and_filtered(api, viewer, pool, other_pool, now):
     assert len(client.get("/api/ticks/", {"failed": "false"}).json()["results"]) == 1
 
 
-def test_a_pool_that_was_used_is_deleted_when_empty_and_its_name_stays_in_history(
-    api, admin, pool, session_in, now, settings
-):
+def test_an_empty_pool_is_deleted_and_its_name_stays_in_history(api, admin, pool, session_in, now, settings):
     session = session_in(SessionStatus.RUNNING)
     slot = pool.slots.get_or_create(number=1, defaults=SIZE | {"state": SlotState.READY})[0]
     reserve(pool, now)
@@ -178,16 +176,19 @@ def test_a_pool_that_was_used_is_deleted_when_empty_and_its_name_stays_in_histor
         transition_session(session=session, to=status, actor=SYSTEM, now=now)
     pool.reservations.filter(session=None).update(phase=Phase.CANCELLED)
     Slot.objects.filter(pk=slot.pk).update(state=SlotState.EMPTY)
-    answered = now - ORPHAN_GRACE - timedelta(seconds=settings.CONFIG["RECONCILE_INTERVAL"])
+    resolved_at = now - ORPHAN_GRACE - timedelta(seconds=settings.CONFIG["RECONCILE_INTERVAL"])
     lost = slot.attempts.create(
-        token="t", requested_at=now, outcome=AttemptOutcome.LOST, finished_at=answered + timedelta(minutes=1)
+        token="t",
+        requested_at=now,
+        outcome=AttemptOutcome.LOST,
+        finished_at=resolved_at + timedelta(minutes=1),
     )
     refused = api(admin).delete(f"{address}?reason=moved")
     assert (refused.status_code, refused.json()["code"]) == (409, "in_use")
-    possible = (now + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert refused.json()["details"] == {"lost_launches": 1, "possible_at": possible}
+    possible_at = (now + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert refused.json()["details"] == {"lost_launches": 1, "possible_at": possible_at}
     assert "1 launch without a response" in refused.json()["message"]
-    LaunchAttempt.objects.filter(pk=lost.pk).update(finished_at=answered)
+    LaunchAttempt.objects.filter(pk=lost.pk).update(finished_at=resolved_at)
     deleted = api(admin).delete(f"{address}?reason=moved")
     assert deleted.status_code == 204, deleted.json()
     assert api(admin).get(address).status_code == 404
@@ -197,7 +198,7 @@ def test_a_pool_that_was_used_is_deleted_when_empty_and_its_name_stays_in_histor
     assert (entry.object_label, entry.reason, entry.before["name"]) == (pool.name, "moved", pool.name)
 
 
-def test_a_deletion_that_was_killed_is_continued(pool, now, monkeypatch):
+def test_an_interrupted_deletion_can_be_repeated(pool, now, monkeypatch):
     for _ in range(5):
         reserve(pool, now)
     pool.reservations.update(phase=Phase.CANCELLED)
@@ -221,7 +222,7 @@ def test_a_deletion_that_was_killed_is_continued(pool, now, monkeypatch):
 def test_no_slot_is_launched_while_its_pool_is_deleted(pool, monkeypatch):
     """The tick changes an empty slot to LAUNCHING; that must wait for the deletion and then find no slot."""
     make_slot(pool, 1, SlotState.EMPTY)
-    found = []
+    errors = []
 
     def launch():
         try:
@@ -229,24 +230,24 @@ def test_no_slot_is_launched_while_its_pool_is_deleted(pool, monkeypatch):
                 cursor.execute("SET lock_timeout = '200ms'")
             Slot.objects.filter(state=SlotState.EMPTY).update(state=SlotState.LAUNCHING)
         except OperationalError as error:
-            found.append(str(error))
+            errors.append(str(error))
         finally:
             connections.close_all()
 
-    def counted(*args):
+    def launch_meanwhile(*args):
         with ThreadPoolExecutor(1) as thread:
             thread.submit(launch).result(20)
         return "none"
 
-    monkeypatch.setattr(pools, "count_text", counted)
+    monkeypatch.setattr(pools, "count_text", launch_meanwhile)
     pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM, now=timezone.now())
-    assert "lock timeout" in found[0]
+    assert "lock timeout" in errors[0]
     assert not Slot.objects.exists()
 
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_the_deletion_of_a_pool_does_not_wait_for_a_slot_that_is_being_changed(pool, now):
+def test_deleting_a_pool_does_not_wait_for_a_locked_slot(pool, now):
     """The reconciler changes a slot and then its pool; to wait for the slot would be a deadlock."""
     make_slot(pool, 1, SlotState.EMPTY)
 
@@ -285,6 +286,6 @@ def test_a_request_whose_pool_is_deleted_before_its_commit_gets_409(
         ("/api/reservations/", {"pool": other_pool.name, "holder": "build-7", "resources": {"cpu_cores": 1}}),
         (f"/api/lablet-sessions/{waiting.pk}/move/", {"pool": other_pool.name, "reason": "closer"}),
     ):
-        answer = api(operator).post(address, body, format="json")
-        assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict"), answer.json()
+        response = api(operator).post(address, body, format="json")
+        assert (response.status_code, response.json()["code"]) == (409, "state_conflict"), response.json()
     assert Reservation.objects.get().session == waiting

@@ -10,13 +10,13 @@ from scheduling.models import Phase, Pool, Reservation, Slot
 from tests.support.capacity_setup import make_slot, put_on, reserve
 
 PATH = "/api/reservations/"
-ASKED = {"pool": "cml-eu", "resources": {"cpu_cores": "2", "memory_gb": "4"}}
+REQUEST = {"pool": "cml-eu", "resources": {"cpu_cores": "2", "memory_gb": "4"}}
 
 
 def test_capacity_is_reserved_in_a_pool(api, operator, pool):
-    answer = api(operator).post(PATH, {**ASKED, "holder": "build-7", "ttl": 60, "priority": 90})
-    assert answer.status_code == 201
-    body = answer.json()
+    response = api(operator).post(PATH, {**REQUEST, "holder": "build-7", "ttl": 60, "priority": 90})
+    assert response.status_code == 201
+    body = response.json()
     assert (body["pool"], body["holder"], body["phase"], body["priority"]) == (
         "cml-eu",
         "build-7",
@@ -29,12 +29,12 @@ def test_capacity_is_reserved_in_a_pool(api, operator, pool):
         "storage_gb": "0.00",
         "gpu": "0.00",
     }
-    life = datetime.fromisoformat(body["expires_at"]) - datetime.fromisoformat(body["created_at"])
-    assert life == timedelta(seconds=60)
+    lifetime = datetime.fromisoformat(body["expires_at"]) - datetime.fromisoformat(body["created_at"])
+    assert lifetime == timedelta(seconds=60)
 
 
-def test_the_caller_holds_it_for_twenty_minutes_by_default(api, operator, pool):
-    body = api(operator).post(PATH, ASKED).json()
+def test_the_caller_holds_a_reservation_for_twenty_minutes_by_default(api, operator, pool):
+    body = api(operator).post(PATH, REQUEST).json()
     assert (body["holder"], body["ttl_seconds"], body["priority"]) == ("otto", 1200, 50)
 
 
@@ -67,61 +67,61 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("change", "field", "said"), WRONG, ids=[str(row[0]) for row in WRONG])
-def test_bad_input_is_refused_and_stores_nothing(api, operator, pool, change, field, said):
-    answer = api(operator).post(PATH, {**ASKED, **change})
-    assert answer.status_code == 400
-    assert said in " ".join(answer.json()["details"][field])
+@pytest.mark.parametrize(("change", "field", "message"), WRONG, ids=[str(row[0]) for row in WRONG])
+def test_invalid_input_is_rejected_and_nothing_is_stored(api, operator, pool, change, field, message):
+    response = api(operator).post(PATH, {**REQUEST, **change})
+    assert response.status_code == 400
+    assert message in " ".join(response.json()["details"][field])
     assert not Reservation.objects.exists()
 
 
-def test_an_unknown_resource_is_refused(api, operator, pool):
-    answer = api(operator).post(PATH, {**ASKED, "resources": {"cores": 2}})
-    assert answer.status_code == 400
-    assert answer.json()["details"] == {"resources": {"cores": ["Unknown field."]}}
+def test_an_unknown_resource_is_rejected(api, operator, pool):
+    response = api(operator).post(PATH, {**REQUEST, "resources": {"cores": 2}})
+    assert response.status_code == 400
+    assert response.json()["details"] == {"resources": {"cores": ["Unknown field."]}}
 
 
-def test_a_pool_that_is_off_takes_none(api, operator, pool):
+def test_a_disabled_pool_rejects_reservations(api, operator, pool):
     Pool.objects.update(enabled=False)
-    answer = api(operator).post(PATH, ASKED)
-    assert answer.json()["details"] == {"pool": ["The pool cml-eu is disabled."]}
+    response = api(operator).post(PATH, REQUEST)
+    assert response.json()["details"] == {"pool": ["The pool cml-eu is disabled."]}
 
 
-def test_renewing_keeps_it_alive(api, operator, pool):
+def test_a_renewal_extends_the_expiry(api, operator, pool):
     client = api(operator)
     with time_machine.travel("2026-03-01T10:00:00Z", tick=False) as clock:
-        made = client.post(PATH, {**ASKED, "ttl": 60}).json()
+        created = client.post(PATH, {**REQUEST, "ttl": 60}).json()
         clock.shift(50)
-        renewed = client.post(f"{PATH}{made['id']}/renew/").json()
-    assert made["expires_at"] == "2026-03-01T10:01:00Z"
+        renewed = client.post(f"{PATH}{created['id']}/renew/").json()
+    assert created["expires_at"] == "2026-03-01T10:01:00Z"
     assert renewed["expires_at"] == "2026-03-01T10:01:50Z"
 
 
-def test_a_renewal_takes_a_time_of_its_own(api, operator, pool):
+def test_a_renewal_accepts_its_own_ttl(api, operator, pool):
     client = api(operator)
     with time_machine.travel("2026-03-01T10:00:00Z", tick=False):
-        made = client.post(PATH, {**ASKED, "ttl": 60}).json()
-        path = f"{PATH}{made['id']}/renew/"
+        created = client.post(PATH, {**REQUEST, "ttl": 60}).json()
+        path = f"{PATH}{created['id']}/renew/"
         renewed = client.post(path, {"ttl": 3600}).json()
         assert (renewed["expires_at"], renewed["ttl_seconds"]) == ("2026-03-01T11:00:00Z", 60)
         for wrong in (0, 86_401, "soon", None):
-            answer = client.post(path, {"ttl": wrong})
-            assert (answer.status_code, list(answer.json()["details"])) == (400, ["ttl"])
+            response = client.post(path, {"ttl": wrong})
+            assert (response.status_code, list(response.json()["details"])) == (400, ["ttl"])
         assert client.post(path, {"seconds": 60}).status_code == 400
     assert Reservation.objects.get().expires_at == datetime.fromisoformat(renewed["expires_at"])
 
 
-def test_a_renewal_after_expiry_is_refused(api, operator, pool):
+def test_a_renewal_after_expiry_is_rejected(api, operator, pool):
     client = api(operator)
     with time_machine.travel("2026-03-01T10:00:00Z", tick=False) as clock:
-        made = client.post(PATH, {**ASKED, "ttl": 60}).json()
+        created = client.post(PATH, {**REQUEST, "ttl": 60}).json()
         clock.shift(61)
-        answer = client.post(f"{PATH}{made['id']}/renew/")
-    assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
-    assert "has expired and cannot be renewed." in answer.json()["message"]
+        response = client.post(f"{PATH}{created['id']}/renew/")
+    assert (response.status_code, response.json()["code"]) == (409, "state_conflict")
+    assert "has expired and cannot be renewed." in response.json()["message"]
 
 
-def test_releasing_gives_the_lease_back_and_may_be_done_twice(api, operator, pool, now):
+def test_release_frees_the_lease_and_is_idempotent(api, operator, pool, now):
     slot, reservation = make_slot(pool, 1), reserve(pool, now)
     put_on(slot, reservation, now)
     client, path = api(operator), f"{PATH}{reservation.pk}/release/"
@@ -132,7 +132,7 @@ def test_releasing_gives_the_lease_back_and_may_be_done_twice(api, operator, poo
     assert ChangeLog.objects.filter(event="reservation_released").count() == 1
 
 
-def test_cancelling_needs_a_reason_and_is_done_once(api, operator, pool, now):
+def test_cancel_requires_a_reason_and_works_once(api, operator, pool, now):
     client, path = api(operator), f"{PATH}{reserve(pool, now).pk}/cancel/"
     assert client.post(path, {}).status_code == 400
     assert client.post(path, {"reason": "forgotten"}).json()["phase"] == Phase.CANCELLED
@@ -142,11 +142,11 @@ def test_cancelling_needs_a_reason_and_is_done_once(api, operator, pool, now):
 
 
 @pytest.mark.parametrize(("step", "body"), [("renew", {}), ("release", {}), ("cancel", {"reason": "x"})])
-def test_a_sessions_reservation_goes_with_the_session(api, operator, session, step, body):
+def test_the_reservation_of_a_session_cannot_be_changed_directly(api, operator, session, step, body):
     reservation = session.reservations.get()
-    answer = api(operator).post(f"{PATH}{reservation.pk}/{step}/", body)
-    assert answer.status_code == 409
-    assert "belongs to a session" in answer.json()["message"]
+    response = api(operator).post(f"{PATH}{reservation.pk}/{step}/", body)
+    assert response.status_code == 409
+    assert "belongs to a session" in response.json()["message"]
     reservation.refresh_from_db()
     assert reservation.phase == Phase.PENDING
 
@@ -166,8 +166,8 @@ def test_reservations_are_listed_and_filtered(api, viewer, pool, session, now):
     assert client.get(PATH, {"session": "nonsense"}).status_code == 400
 
 
-def test_the_same_request_twice_reserves_once(api, operator, pool):
+def test_a_repeated_request_creates_one_reservation(api, operator, pool):
     client = api(operator)
-    answers = [client.post(PATH, ASKED, headers={"Idempotency-Key": "k"}).json() for _ in range(2)]
-    assert answers[0] == answers[1]
+    responses = [client.post(PATH, REQUEST, headers={"Idempotency-Key": "k"}).json() for _ in range(2)]
+    assert responses[0] == responses[1]
     assert Reservation.objects.count() == 1

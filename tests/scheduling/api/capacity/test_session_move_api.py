@@ -19,15 +19,17 @@ def move(api, operator, other_pool):
     )
 
 
-def test_it_waits_in_the_other_pool(move, session):
-    answer = move(session)
-    assert answer.status_code == 200, answer.json()
-    found = answer.json()
-    assert (found["id"], found["pool"], found["status"]) == (str(session.pk), "cml-us", "PENDING")
+def test_a_moved_session_waits_in_the_other_pool(move, session):
+    response = move(session)
+    assert response.status_code == 200, response.json()
+    body = response.json()
+    assert (body["id"], body["pool"], body["status"]) == (str(session.pk), "cml-us", "PENDING")
     assert session.reservations.get(phase=Phase.PENDING).pool.name == "cml-us"
 
 
-def test_controllers_see_it_in_its_new_pool_alone(api, move, session, controller, other_controller):
+def test_only_controllers_of_the_new_pool_see_a_moved_session(
+    api, move, session, controller, other_controller
+):
     address = f"/api/lablet-sessions/{session.pk}/"
     assert [api(each).get(address).status_code for each in (controller, other_controller)] == [200, 404]
     move(session)
@@ -48,24 +50,24 @@ def test_controllers_see_it_in_its_new_pool_alone(api, move, session, controller
         ({"priority": 90}, "priority"),
     ],
 )
-def test_an_unsuitable_value_is_rejected_by_field(move, session, change, field):
+def test_an_invalid_value_is_rejected_with_its_field(move, session, change, field):
     pool_named("off", enabled=False)
     pool_named("eve", system="eve-ng")
-    answer = move(session, **change)
-    assert answer.status_code == 400
-    assert list(answer.json()["details"]) == [field]
+    response = move(session, **change)
+    assert response.status_code == 400
+    assert list(response.json()["details"]) == [field]
     session.refresh_from_db()
     assert session.pool == "cml-eu"
 
 
 @pytest.mark.parametrize("status", [each for each in SessionStatus if each != SessionStatus.PENDING])
-def test_only_a_pending_session_is_moved(move, session_in, status):
-    answer = move(session_in(status))
-    assert answer.status_code == 409
-    assert answer.json()["details"] == {"status": status}
+def test_only_a_pending_session_can_be_moved(move, session_in, status):
+    response = move(session_in(status))
+    assert response.status_code == 409
+    assert response.json()["details"] == {"status": status}
 
 
-def test_a_repeat_with_the_same_key_is_answered_alike(api, operator, session, other_pool):
+def test_a_repeat_with_the_same_idempotency_key_returns_the_same_response(api, operator, session, other_pool):
     client = api(operator)
     address = f"/api/lablet-sessions/{session.pk}/move/"
     first, second = (
@@ -75,6 +77,6 @@ def test_a_repeat_with_the_same_key_is_answered_alike(api, operator, session, ot
     assert first.json() == second.json()
 
 
-def test_it_costs_a_fixed_number_of_queries(move, session, django_assert_max_num_queries):
+def test_a_move_needs_a_bounded_number_of_queries(move, session, django_assert_max_num_queries):
     with django_assert_max_num_queries(35):
         assert move(session).status_code == 200

@@ -13,7 +13,7 @@ INTERNAL = "/api/internal/slots/"
 S = SlotState
 
 
-def listed(client, **query):
+def slot_names(client, **query):
     return {row["name"] for row in client.get(SLOTS, query).json()["results"]}
 
 
@@ -38,9 +38,9 @@ def test_a_slot_shows_its_leases_ports_and_attempts(api, viewer, slot, now):
 def test_slots_are_filtered(api, viewer, slot, other_slot):
     make_slot(slot.pool, 2, S.ERROR)
     client = api(viewer)
-    assert listed(client) == {"cml-eu-01", "cml-eu-02", "cml-us-01"}
-    assert listed(client, pool="cml-us") == {"cml-us-01"}
-    assert listed(client, state="ERROR") == {"cml-eu-02"}
+    assert slot_names(client) == {"cml-eu-01", "cml-eu-02", "cml-us-01"}
+    assert slot_names(client, pool="cml-us") == {"cml-us-01"}
+    assert slot_names(client, state="ERROR") == {"cml-eu-02"}
     assert client.get(SLOTS, {"state": "BUSY"}).status_code == 400
     assert client.get(SLOTS, {"colour": "red"}).status_code == 400
 
@@ -55,11 +55,11 @@ def test_slots_are_filtered(api, viewer, slot, other_slot):
         ("terminate", S.READY, {}, {"state": "TERMINATING"}),
     ],
 )
-def test_an_operator_acts_with_a_reason(api, operator, pool, action, old, fields, new):
+def test_an_operator_action_records_its_reason(api, operator, pool, action, old, fields, new):
     slot = make_slot(pool, 1, old, **fields)
-    answer = api(operator).post(f"{SLOTS}{slot.pk}/{action}/", {"reason": "bad fan"})
-    assert answer.status_code == 200
-    assert {name: answer.json()[name] for name in new} == new
+    response = api(operator).post(f"{SLOTS}{slot.pk}/{action}/", {"reason": "bad fan"})
+    assert response.status_code == 200
+    assert {name: response.json()[name] for name in new} == new
     entry = ChangeLog.objects.filter(object_id=str(slot.pk)).latest("id")
     assert (entry.actor, entry.reason) == ("otto", "bad fan")
 
@@ -76,30 +76,30 @@ def test_an_operator_acts_with_a_reason(api, operator, pool, action, old, fields
 )
 def test_an_action_that_does_not_fit_the_state_is_rejected(api, operator, pool, action, old, fields):
     slot = make_slot(pool, 1, old, **fields)
-    answer = api(operator).post(f"{SLOTS}{slot.pk}/{action}/", {"reason": "bad fan"})
-    assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
-    assert "cml-eu-01" in answer.json()["message"]
+    response = api(operator).post(f"{SLOTS}{slot.pk}/{action}/", {"reason": "bad fan"})
+    assert (response.status_code, response.json()["code"]) == (409, "state_conflict")
+    assert "cml-eu-01" in response.json()["message"]
     assert Slot.objects.get(pk=slot.pk).state == old
 
 
 @pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": "x" * 501}])
-def test_a_reason_is_needed(api, operator, slot, body):
-    answer = api(operator).post(f"{SLOTS}{slot.pk}/drain/", body)
-    assert answer.status_code == 400
-    assert "reason" in answer.json()["details"]
+def test_an_action_requires_a_reason(api, operator, slot, body):
+    response = api(operator).post(f"{SLOTS}{slot.pk}/drain/", body)
+    assert response.status_code == 400
+    assert "reason" in response.json()["details"]
 
 
 def test_a_controller_sees_the_slots_of_its_pools(api, controller, other_controller, slot, other_slot):
-    assert listed(api(controller)) == {"cml-eu-01"}
-    assert listed(api(other_controller)) == {"cml-us-01"}
-    assert listed(api(controller), pool="cml-us") == set()
+    assert slot_names(api(controller)) == {"cml-eu-01"}
+    assert slot_names(api(other_controller)) == {"cml-us-01"}
+    assert slot_names(api(controller), pool="cml-us") == set()
     assert api(controller).get(f"{SLOTS}{other_slot.pk}/").status_code == 404
     assert api(controller).post(f"{SLOTS}{slot.pk}/drain/", {"reason": "x"}).status_code == 403
 
 
-def test_a_heartbeat_is_noted(api, controller, slot):
-    answer = api(controller).post(f"{INTERNAL}{slot.pk}/heartbeat", {"version": "2.9.1"})
-    assert answer.status_code == 200
+def test_a_heartbeat_is_recorded(api, controller, slot):
+    response = api(controller).post(f"{INTERNAL}{slot.pk}/heartbeat", {"version": "2.9.1"})
+    assert response.status_code == 200
     slot.refresh_from_db()
     assert slot.version == "2.9.1"
     assert slot.last_heartbeat is not None
@@ -108,11 +108,11 @@ def test_a_heartbeat_is_noted(api, controller, slot):
     assert slot.version == "2.9.1"
 
 
-def test_an_interruption_is_noted_once(api, controller, slot, now):
+def test_an_interruption_is_recorded_once(api, controller, slot, now):
     path = f"{INTERNAL}{slot.pk}/interruption"
     deadline = now + timedelta(seconds=120)
-    answer = api(controller).post(path, {"deadline": deadline.isoformat()})
-    assert answer.status_code == 200
+    response = api(controller).post(path, {"deadline": deadline.isoformat()})
+    assert response.status_code == 200
     later = deadline + timedelta(hours=1)
     assert api(controller).post(path, {"deadline": later.isoformat()}).status_code == 200
     slot.refresh_from_db()
@@ -123,22 +123,22 @@ def test_an_interruption_is_noted_once(api, controller, slot, now):
 
 def test_a_slot_without_a_worker_cannot_be_interrupted(api, controller, pool, now):
     slot = make_slot(pool, 1, S.EMPTY)
-    answer = api(controller).post(f"{INTERNAL}{slot.pk}/interruption", {"deadline": now.isoformat()})
-    assert answer.status_code == 409
-    assert answer.json()["message"] == "cml-eu-01 is empty and has no worker to lose."
+    response = api(controller).post(f"{INTERNAL}{slot.pk}/interruption", {"deadline": now.isoformat()})
+    assert response.status_code == 409
+    assert response.json()["message"] == "cml-eu-01 is empty and has no worker to lose."
 
 
 @pytest.mark.parametrize("body", [{}, {"deadline": "soon"}, {"deadline": None}])
-def test_a_deadline_is_needed(api, controller, slot, body):
+def test_an_interruption_requires_a_deadline(api, controller, slot, body):
     assert api(controller).post(f"{INTERNAL}{slot.pk}/interruption", body).status_code == 400
 
 
 @pytest.mark.parametrize(
     ("step", "body"), [("heartbeat", {}), ("interruption", {"deadline": "2030-01-01T00:00:00Z"})]
 )
-def test_another_controllers_slot_is_not_there(api, other_controller, slot, step, body):
-    answer = api(other_controller).post(f"{INTERNAL}{slot.pk}/{step}", body)
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+def test_a_slot_of_another_controller_is_not_found(api, other_controller, slot, step, body):
+    response = api(other_controller).post(f"{INTERNAL}{slot.pk}/{step}", body)
+    assert (response.status_code, response.json()["code"]) == (404, "not_found")
     slot.refresh_from_db()
     assert (slot.last_heartbeat, slot.interruption_deadline) == (None, None)
 

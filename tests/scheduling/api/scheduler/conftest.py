@@ -1,5 +1,5 @@
 """Fixtures of the scheduler's pages."""
 
-from tests.scheduling.pages.scheduler.conftest import clock, fleet, lab, pool, runtime, tuned
+from tests.scheduling.pages.scheduler.conftest import clock, configure_pool, fleet, new_session, pool, runtime
 
-__all__ = ["clock", "fleet", "lab", "pool", "runtime", "tuned"]
+__all__ = ["clock", "configure_pool", "fleet", "new_session", "pool", "runtime"]

@@ -5,123 +5,131 @@ import pytest
 from scheduling.models import Decision, QueueOrder, Reservation, Slot, TickRun
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
 from tests.support.factories import make_definition
-from tests.support.fleet import active_of
-from tests.support.scheduler_setup import RECLAIM, Party
+from tests.support.fleet import active_reservation
+from tests.support.scheduler_setup import RECLAIM, SessionRequester
 
 
 @pytest.fixture
-def run(api, operator, fleet):
-    """`run(…)`: the response of a dry run of the pool."""
+def dry_run(api, operator, fleet):
+    """`dry_run(…)`: the response of a dry run of the pool."""
 
     def post(status=200, **body):
-        answer = api(operator).post(f"/api/pools/{fleet.pool.pk}/dry-run", body, format="json")
-        assert answer.status_code == status, answer.json()
-        return answer.json()
+        response = api(operator).post(f"/api/pools/{fleet.pool.pk}/dry-run", body, format="json")
+        assert response.status_code == status, response.json()
+        return response.json()
 
     return post
 
 
-def moves(found, kind):
-    return {(each["reservation"], each["before"], each["after"]) for each in found[kind]}
+def moved_reservations(result, kind):
+    return {(each["reservation"], each["before"], each["after"]) for each in result[kind]}
 
 
-def test_nothing_different_changes_nothing(fleet, lab, run):
+def test_a_dry_run_without_changes_reports_no_moves(fleet, new_session, dry_run):
     fleet.slot()
-    lab()
-    found = run()
-    assert (found["waiting"], found["placed_before"], found["placed_after"]) == (1, 1, 1)
-    assert found["newly_placed"] == found["no_longer_placed"] == found["moved"] == []
+    new_session()
+    result = dry_run()
+    assert (result["waiting"], result["placed_before"], result["placed_after"]) == (1, 1, 1)
+    assert result["newly_placed"] == result["no_longer_placed"] == result["moved"] == []
 
 
-def test_a_slot_that_is_drained(fleet, lab, run):
+def test_draining_a_slot_shows_the_sessions_that_lose_their_place(fleet, new_session, dry_run):
     first, second = fleet.slot(), fleet.slot(cpu_cores=4)
-    claims = [str(active_of(lab()).pk) for _ in range(2)]
-    found = run(drain=[str(first.pk)])
-    assert (found["placed_before"], found["placed_after"]) == (2, 1)
-    gone = [each for each in found["no_longer_placed"] if each["before"]]
-    assert {each["reservation"] for each in gone} < set(claims)
-    assert all("CPU" in each["reason"] for each in gone)
+    reservations = [str(active_reservation(new_session()).pk) for _ in range(2)]
+    result = dry_run(drain=[str(first.pk)])
+    assert (result["placed_before"], result["placed_after"]) == (2, 1)
+    displaced = [each for each in result["no_longer_placed"] if each["before"]]
+    assert {each["reservation"] for each in displaced} < set(reservations)
+    assert all("CPU" in each["reason"] for each in displaced)
     second.refresh_from_db()
     assert second.state == "READY"
 
 
-def test_where_they_would_go_instead(fleet, lab, run):
+def test_draining_a_slot_shows_the_new_slot_of_moved_sessions(fleet, new_session, dry_run):
     first = fleet.slot()
     fleet.slot()
-    claim = str(active_of(lab()).pk)
-    assert moves(run(drain=[str(first.pk)]), "moved") == {(claim, "cml-eu-01", "cml-eu-02")}
+    reservation = str(active_reservation(new_session()).pk)
+    assert moved_reservations(dry_run(drain=[str(first.pk)]), "moved") == {
+        (reservation, "cml-eu-01", "cml-eu-02")
+    }
 
 
-def test_slots_that_are_added(fleet, lab, run):
-    claims = {str(active_of(lab()).pk) for _ in range(5)}
-    found = run(add_slots=2)
-    assert (found["placed_before"], found["placed_after"]) == (0, 5)
-    assert {each["reservation"] for each in found["newly_placed"]} == claims
-    assert {each["after"] for each in found["newly_placed"]} == {"new slot 1", "new slot 2"}
+def test_added_slots_hold_more_sessions(fleet, new_session, dry_run):
+    reservations = {str(active_reservation(new_session()).pk) for _ in range(5)}
+    result = dry_run(add_slots=2)
+    assert (result["placed_before"], result["placed_after"]) == (0, 5)
+    assert {each["reservation"] for each in result["newly_placed"]} == reservations
+    assert {each["after"] for each in result["newly_placed"]} == {"new slot 1", "new slot 2"}
 
 
-def test_another_requirement_of_a_definition(fleet, lab, active_definition, run):
+def test_a_changed_requirement_of_a_definition_is_applied(fleet, new_session, active_definition, dry_run):
     fleet.slot(cpu_cores=6)
     for _ in range(3):
-        lab()
+        new_session()
     smaller = {"definition": str(active_definition.pk), "resources": {"cpu_cores": "2"}}
-    found = run(requirements=[smaller])
-    assert (found["placed_before"], found["placed_after"]) == (1, 3)
+    result = dry_run(requirements=[smaller])
+    assert (result["placed_before"], result["placed_after"]) == (1, 3)
 
 
-def test_another_requirement_of_one_session(fleet, lab, run):
+def test_a_changed_requirement_of_one_session_is_applied(fleet, new_session, dry_run):
     fleet.slot(cpu_cores=6)
-    session, other = lab(priority=90), lab()
+    session, other = new_session(priority=90), new_session()
     larger = {"session": str(session.pk), "resources": {"cpu_cores": "7"}}
-    found = run(requirements=[larger])
-    assert moves(found, "no_longer_placed") == {(str(active_of(session).pk), "cml-eu-01", "")}
-    assert moves(found, "newly_placed") == {(str(active_of(other).pk), "", "cml-eu-01")}
+    result = dry_run(requirements=[larger])
+    assert moved_reservations(result, "no_longer_placed") == {
+        (str(active_reservation(session).pk), "cml-eu-01", "")
+    }
+    assert moved_reservations(result, "newly_placed") == {
+        (str(active_reservation(other).pk), "", "cml-eu-01")
+    }
 
 
-def test_a_spread_session_divides_a_new_requirement(tuned, run):
-    fleet = tuned(cpu_cores=3)
+def test_a_spread_session_divides_a_new_requirement(configure_pool, dry_run):
+    fleet = configure_pool(cpu_cores=3)
     fleet.slot()
-    session = Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks()
-    found = run(requirements=[{"session": str(session.pk), "resources": {"cpu_cores": "3"}}])
-    assert (found["placed_before"], found["placed_after"]) == (0, 1)
+    session = SessionRequester(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).request()
+    result = dry_run(requirements=[{"session": str(session.pk), "resources": {"cpu_cores": "3"}}])
+    assert (result["placed_before"], result["placed_after"]) == (0, 1)
 
 
-def test_another_scheduler_places_elsewhere(fleet, lab, lab_on_first, run):
-    claim = str(active_of(lab()).pk)
+def test_another_scheduler_moves_sessions(fleet, new_session, session_on_first_slot, dry_run):
+    reservation = str(active_reservation(new_session()).pk)
     spread = DEFAULT_CONFIGURATION.replace("- name: binpack", "- name: spread")
-    assert moves(run(scheduler=spread), "moved") == {(claim, "cml-eu-01", "cml-eu-02")}
+    assert moved_reservations(dry_run(scheduler=spread), "moved") == {(reservation, "cml-eu-01", "cml-eu-02")}
 
 
 @pytest.fixture
-def lab_on_first(fleet, lab):
-    fleet.put(lab(), fleet.slot())
+def session_on_first_slot(fleet, new_session):
+    fleet.assign(new_session(), fleet.slot())
     fleet.slot()
 
 
-def test_another_weight_is_another_answer(fleet, lab, lab_on_first, run):
-    both = DEFAULT_CONFIGURATION + "  - name: spread\n    arguments: {weight: 10}\n"
-    claim = str(active_of(lab()).pk)
-    assert moves(run(scheduler=both), "moved") == {(claim, "cml-eu-01", "cml-eu-02")}
+def test_another_plugin_weight_moves_sessions(fleet, new_session, session_on_first_slot, dry_run):
+    configuration = DEFAULT_CONFIGURATION + "  - name: spread\n    arguments: {weight: 10}\n"
+    reservation = str(active_reservation(new_session()).pk)
+    assert moved_reservations(dry_run(scheduler=configuration), "moved") == {
+        (reservation, "cml-eu-01", "cml-eu-02")
+    }
 
 
-def test_actions_that_would_stop_others(tuned, run):
-    fleet = tuned(max_slots=1)
+def test_reclaim_shows_the_sessions_that_it_would_evict(configure_pool, dry_run):
+    fleet = configure_pool(max_slots=1)
     slot = fleet.slot()
-    many = Party(fleet, "many", make_definition(pool="cml-eu", preemptible=True))
+    many = SessionRequester(fleet, "many", make_definition(pool="cml-eu", preemptible=True))
     for _ in range(4):
-        many.runs(slot)
-    Party(fleet, "few", make_definition(pool="cml-eu")).asks()
-    found = run(scheduler=RECLAIM)
-    assert (found["evicted_before"], found["evicted_after"]) == (0, 1)
-    assert found["newly_placed"][0]["after"] == "cml-eu-01, after evictions"
+        many.request_on(slot)
+    SessionRequester(fleet, "few", make_definition(pool="cml-eu")).request()
+    result = dry_run(scheduler=RECLAIM)
+    assert (result["evicted_before"], result["evicted_after"]) == (0, 1)
+    assert result["newly_placed"][0]["after"] == "cml-eu-01, after evictions"
 
 
-def test_nothing_is_written(fleet, lab, run):
+def test_a_dry_run_writes_nothing(fleet, new_session, dry_run):
     slot = fleet.slot()
-    lab()
+    new_session()
     models = (Reservation, Slot, Decision, QueueOrder, TickRun)
     before = [list(model.objects.order_by("pk").values()) for model in models]
-    run(drain=[str(slot.pk)], add_slots=3, scheduler=RECLAIM)
+    dry_run(drain=[str(slot.pk)], add_slots=3, scheduler=RECLAIM)
     assert [list(model.objects.order_by("pk").values()) for model in models] == before
 
 
@@ -137,5 +145,5 @@ def test_nothing_is_written(fleet, lab, run):
         ({"slots": 1}, "slots"),
     ],
 )
-def test_wrong_input_is_refused(body, field, run):
-    assert any(name.startswith(field) for name in run(status=400, **body)["details"])
+def test_invalid_input_is_rejected(body, field, dry_run):
+    assert any(name.startswith(field) for name in dry_run(status=400, **body)["details"])

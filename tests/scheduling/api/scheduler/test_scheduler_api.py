@@ -5,7 +5,7 @@ import pytest
 from lcm.models import ChangeLog
 from scheduling.models import Pool
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
-from tests.support.fleet import active_of
+from tests.support.fleet import active_reservation
 from tests.support.scheduler_setup import FAILING
 
 LIMITED = DEFAULT_CONFIGURATION.replace(
@@ -24,13 +24,17 @@ def change(api, admin, pool):
 
 def test_a_scheduler_is_saved_and_logged(change, pool):
     text = DEFAULT_CONFIGURATION.replace("[allocate]", "[allocate, preempt]")
-    answer = change(scheduler=text, reason="exams")
-    assert (answer.status_code, answer.json()["scheduler"], answer.json()["warnings"]) == (200, text, [])
+    response = change(scheduler=text, reason="exams")
+    assert (response.status_code, response.json()["scheduler"], response.json()["warnings"]) == (
+        200,
+        text,
+        [],
+    )
     entry = ChangeLog.objects.filter(event="pool_edited").latest("at")
     assert (entry.before["scheduler"], entry.after["scheduler"], entry.reason) == ("", text, "exams")
 
 
-def test_the_usual_one_is_kept_as_none(change, pool):
+def test_the_default_scheduler_is_stored_as_empty_text(change, pool):
     assert change(scheduler=DEFAULT_CONFIGURATION.replace("\n", "\r\n")).json()["scheduler"] == ""
 
 
@@ -50,57 +54,57 @@ def test_the_usual_one_is_kept_as_none(change, pool):
         ),
     ],
 )
-def test_a_wrong_one_is_refused_with_the_line_and_nothing_is_stored(change, pool, text, problems):
-    answer = change(scheduler=text, max_slots=9)
-    assert answer.status_code == 400
-    found = answer.json()["details"]["scheduler"]
-    assert all(sentence.startswith(start) for sentence, start in zip(found, problems, strict=True))
+def test_an_invalid_scheduler_is_rejected_with_its_line_and_nothing_is_stored(change, pool, text, problems):
+    response = change(scheduler=text, max_slots=9)
+    assert response.status_code == 400
+    result = response.json()["details"]["scheduler"]
+    assert all(sentence.startswith(start) for sentence, start in zip(result, problems, strict=True))
     pool.refresh_from_db()
     assert (pool.scheduler, pool.max_slots) == ("", 4)
 
 
-def test_a_new_pool_with_a_wrong_scheduler_is_not_made(api, admin):
-    answer = api(admin).post("/api/pools/", {"name": "cml-x", "scheduler": "plugins: []"}, format="json")
-    assert answer.status_code == 400
+def test_a_new_pool_with_an_invalid_scheduler_is_not_created(api, admin):
+    response = api(admin).post("/api/pools/", {"name": "cml-x", "scheduler": "plugins: []"}, format="json")
+    assert response.status_code == 400
     assert not Pool.objects.filter(name="cml-x").exists()
 
 
-def test_limits_of_queues_that_are_not_there_are_warned_of(change, project):
+def test_limits_of_unknown_queues_return_a_warning(change, project):
     (warning,) = change(scheduler=LIMITED, reason="exams").json()["warnings"]
     assert warning == "There is no queue “academy / nobody”: its limit has no effect."
 
 
-def test_limits_of_people_are_known(change, project, operator):
+def test_limits_of_people_return_no_warning(change, project, operator):
     text = LIMITED.replace("academy / nobody", "academy / ccna/otto")
     assert change(scheduler=text, reason="exams").json()["warnings"] == []
 
 
-def test_a_tick_shows_its_plugins_and_its_decisions(tuned, lab, api, viewer):
-    fleet = tuned(scheduler=FAILING)
+def test_a_tick_shows_its_plugins_and_its_decisions(configure_pool, new_session, api, viewer):
+    fleet = configure_pool(scheduler=FAILING)
     fleet.slot()
-    claim = active_of(lab())
-    fleet.clean_tick()
+    reservation = active_reservation(new_session())
+    fleet.tick_without_errors()
     client = api(viewer)
     (tick,) = client.get("/api/ticks/").json()["results"]
     assert "RuntimeError" in tick["plugins"]["failing_in_tests"]["error"]
     assert client.get(f"/api/ticks/{tick['id']}/").json() == tick
     (decision,) = client.get(f"/api/ticks/{tick['id']}/decisions").json()["results"]
-    assert (decision["reservation"], decision["outcome"]) == (str(claim.pk), "placed")
+    assert (decision["reservation"], decision["outcome"]) == (str(reservation.pk), "placed")
     assert decision["slot_name"] == "cml-eu-01"
     assert decision["scores"]["spot"] > 0
 
 
-def test_decisions_of_a_reservation(tuned, lab, api, viewer):
-    fleet = tuned(max_slots=1)
+def test_decisions_are_filtered_by_reservation(configure_pool, new_session, api, viewer):
+    fleet = configure_pool(max_slots=1)
     fleet.slot(cordoned=True)
-    one, other = active_of(lab()), active_of(lab())
-    fleet.clean_tick()
-    (found,) = api(viewer).get(f"/api/decisions/?reservation={one.pk}").json()["results"]
-    assert (found["reservation"], found["message"]) == (
+    one, other = active_reservation(new_session()), active_reservation(new_session())
+    fleet.tick_without_errors()
+    (result,) = api(viewer).get(f"/api/decisions/?reservation={one.pk}").json()["results"]
+    assert (result["reservation"], result["message"]) == (
         str(one.pk),
         "The only ready slot does not fit: cordoned.",
     )
-    assert found["reasons"][0] == {
+    assert result["reasons"][0] == {
         "code": "cordon", "plugin": "cordon", "text": "cordoned", "slots": 1,
         "example_slots": ["cml-eu-01"],
     }  # fmt: skip
@@ -112,8 +116,8 @@ def test_labels_are_replaced_with_a_reason(fleet, api, operator):
     slot = fleet.slot(labels={"rack": "a"})
     client = api(operator)
     body = {"labels": {"rack": "b", "gpu": "a10"}, "reason": "moved"}
-    answer = client.post(f"/api/slots/{slot.pk}/labels", body, format="json")
-    assert (answer.status_code, answer.json()["labels"]) == (200, {"rack": "b", "gpu": "a10"})
+    response = client.post(f"/api/slots/{slot.pk}/labels", body, format="json")
+    assert (response.status_code, response.json()["labels"]) == (200, {"rack": "b", "gpu": "a10"})
     entry = ChangeLog.objects.get(event="slot_labelled")
     assert (entry.before["labels"], entry.reason) == ({"rack": "a"}, "moved")
 
@@ -121,16 +125,16 @@ def test_labels_are_replaced_with_a_reason(fleet, api, operator):
 @pytest.mark.parametrize(
     ("labels", "status"), [({"": "x"}, 400), ({"n" * 64: "x"}, 400), ({str(n): "x" for n in range(21)}, 400)]
 )
-def test_wrong_labels_are_refused(fleet, api, operator, labels, status):
+def test_invalid_labels_are_rejected(fleet, api, operator, labels, status):
     slot = fleet.slot()
     body = {"labels": labels, "reason": "moved"}
-    answer = api(operator).post(f"/api/slots/{slot.pk}/labels", body, format="json")
-    assert answer.status_code == status
+    response = api(operator).post(f"/api/slots/{slot.pk}/labels", body, format="json")
+    assert response.status_code == status
     slot.refresh_from_db()
     assert slot.labels == {}
 
 
-def test_a_slot_without_a_worker_has_no_labels(fleet, api, operator):
+def test_a_slot_without_a_worker_cannot_be_labelled(fleet, api, operator):
     slot = fleet.slot("EMPTY")
     body = {"labels": {"rack": "b"}, "reason": "moved"}
     assert api(operator).post(f"/api/slots/{slot.pk}/labels", body, format="json").status_code == 409

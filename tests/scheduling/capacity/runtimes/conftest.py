@@ -38,8 +38,8 @@ def moto_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def cloud(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
-    """`cloud(service)`: a client of the account."""
+def boto_client(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """`boto_client(service)`: a client of the account."""
     for name, value in {
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
@@ -56,15 +56,15 @@ def cloud(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any
 
 
 @pytest.fixture
-def unique() -> str:
+def unique_name() -> str:
     """A unique name, since all tests share one account."""
     return f"cml-{uuid4().hex[:8]}"
 
 
 @pytest.fixture
-def ec2(cloud: Callable[[str], Any]) -> Any:
+def ec2(boto_client: Callable[[str], Any]) -> Any:
     """A boto3 client of the account."""
-    client = cloud("ec2")
+    client = boto_client("ec2")
     if not client.describe_launch_templates()["LaunchTemplates"]:
         client.create_launch_template(
             LaunchTemplateName="cml", LaunchTemplateData={"ImageId": "ami-0123456789abcdef0"}
@@ -94,23 +94,23 @@ def installation(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def runtime(ec2: Any, ec2_settings: dict[str, Any], unique: str) -> Ec2Runtime:
-    return Ec2Runtime(unique, ec2_settings)
+def runtime(ec2: Any, ec2_settings: dict[str, Any], unique_name: str) -> Ec2Runtime:
+    return Ec2Runtime(unique_name, ec2_settings)
 
 
 @pytest.fixture
-def hooked(cloud: Callable[[str], Any]) -> Iterator[Callable[[str, Callable[..., Any]], None]]:
-    """`hooked(event, what)`: run a function at an event of botocore until the test ends."""
+def boto_hook(boto_client: Callable[[str], Any]) -> Iterator[Callable[[str, Callable[..., Any]], None]]:
+    """`boto_hook(event, handler)`: run a function at an event of botocore until the test ends."""
     registered: list[tuple[Any, str, Callable[..., Any]]] = []
 
-    def hook(event: str, what: Callable[..., Any]) -> None:
-        events = cloud(event.split(".")[1]).meta.events
-        events.register(event, what)
-        registered.append((events, event, what))
+    def hook(event: str, handler: Callable[..., Any]) -> None:
+        events = boto_client(event.split(".")[1]).meta.events
+        events.register(event, handler)
+        registered.append((events, event, handler))
 
     yield hook
-    for events, event, what in registered:
-        events.unregister(event, what)
+    for events, event, handler in registered:
+        events.unregister(event, handler)
 
 
 @pytest.fixture

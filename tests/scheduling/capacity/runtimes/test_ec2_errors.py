@@ -22,7 +22,7 @@ BODY = """<?xml version="1.0" encoding="UTF-8"?>
 <RequestID>3a5c</RequestID></Response>"""
 
 
-class Raw:
+class RawResponse:
     """The raw response that urllib3 would return."""
 
     def __init__(self, body):
@@ -33,20 +33,20 @@ class Raw:
 
 
 @pytest.fixture
-def answering(hooked):
-    """`answering(operation, code, status)`: EC2 returns this error; returns the recorded calls."""
+def return_ec2_error(boto_hook):
+    """`return_ec2_error(operation, code, status)`: let EC2 return this error; return the recorded calls."""
 
-    def answer(operation, code, status=400):
+    def return_error(operation, code, status=400):
         calls = []
 
         def respond(request, **_):
             calls.append(request)
-            return AWSResponse(request.url, status, {}, Raw(BODY.format(code=code).encode()))
+            return AWSResponse(request.url, status, {}, RawResponse(BODY.format(code=code).encode()))
 
-        hooked(f"before-send.ec2.{operation}", respond)
+        boto_hook(f"before-send.ec2.{operation}", respond)
         return calls
 
-    return answer
+    return return_error
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,17 @@ def answering(hooked):
         ("PendingVerification", 400, RuntimeFailure),
     ],
 )
-def test_a_code_has_its_failure(runtime, answering, spot_and_on_demand, code, status, failure):
-    calls = answering("RunInstances", code, status)
-    with pytest.raises(RuntimeFailure, match=f"{code}: Sorry, no.") as caught:
+def test_each_error_code_raises_its_failure(
+    runtime, return_ec2_error, spot_and_on_demand, code, status, failure
+):
+    calls = return_ec2_error("RunInstances", code, status)
+    with pytest.raises(RuntimeFailure, match=f"{code}: Sorry, no.") as error:
         runtime.launch(request_for(spot_and_on_demand[0]))
-    assert type(caught.value) is failure
-    assert len(calls) == 1, "nothing is tried again behind the pool's back"
+    assert type(error.value) is failure
+    assert len(calls) == 1, "the client does not retry"
 
 
-def test_every_category_can_be_shown():
+def test_every_failure_has_its_category():
     assert {failure.category for failure in (CapacityRefused, Throttled, QuotaExceeded)} == {
         Category.CAPACITY,
         Category.THROTTLED,
@@ -104,26 +106,26 @@ def test_every_category_can_be_shown():
     assert (Misconfigured.category, ResponseLost.category) == (Category.CONFIGURATION, Category.UNKNOWN)
 
 
-def test_an_answer_that_is_no_xml_is_lost(runtime, hooked, spot_and_on_demand):
+def test_a_response_that_is_not_xml_counts_as_lost(runtime, boto_hook, spot_and_on_demand):
     def respond(request, **_):
-        return AWSResponse(request.url, 200, {}, Raw(b"<html>busy"))
+        return AWSResponse(request.url, 200, {}, RawResponse(b"<html>busy"))
 
-    hooked("before-send.ec2.RunInstances", respond)
+    boto_hook("before-send.ec2.RunInstances", respond)
     with pytest.raises(ResponseLost):
         runtime.launch(request_for(spot_and_on_demand[0]))
 
 
-def test_describe_and_terminate_fail_by_class_too(runtime, answering):
-    answering("DescribeInstances", "RequestLimitExceeded", 503)
-    answering("TerminateInstances", "UnauthorizedOperation", 403)
+def test_describe_and_terminate_raise_the_same_failures(runtime, return_ec2_error):
+    return_ec2_error("DescribeInstances", "RequestLimitExceeded", 503)
+    return_ec2_error("TerminateInstances", "UnauthorizedOperation", 403)
     with pytest.raises(Throttled, match=f"list the instances of {runtime.pool}"):
         list(runtime.describe())
     with pytest.raises(Misconfigured, match="terminate i-1"):
         runtime.terminate("i-1")
 
 
-def test_an_instance_that_is_not_found_is_terminated(runtime, answering):
-    calls = answering("TerminateInstances", "InvalidInstanceID.NotFound")
+def test_terminating_an_unknown_instance_succeeds(runtime, return_ec2_error):
+    calls = return_ec2_error("TerminateInstances", "InvalidInstanceID.NotFound")
     runtime.terminate("i-1")
     assert len(calls) == 1
 

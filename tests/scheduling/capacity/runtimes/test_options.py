@@ -18,49 +18,49 @@ WORKER = {"name": "cml-1", "endpoint": "https://cml-1.example.org"}
 EC2 = {"region": "eu-central-1", "launch_template": "cml", "offerings": [{"instance_type": "m6i.4xlarge"}]}
 
 
-def test_the_runtimes_have_names():
+def test_runtime_names_are_listed():
     assert runtime_names() == ["ec2", "simulated", "static"]
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "made"),
+    ("name", "values", "runtime_class"),
     [
         ("simulated", {}, SimulatedRuntime),
         ("static", {"workers": [WORKER]}, StaticRuntime),
         ("ec2", EC2, Ec2Runtime),
     ],
 )
-def test_a_pool_gets_its_runtime(name, given, made):
-    runtime = runtime_for(Pool(name="cml-eu", runtime=name, runtime_settings=given))
-    assert type(runtime) is made
+def test_a_pool_uses_its_configured_runtime(name, values, runtime_class):
+    runtime = runtime_for(Pool(name="cml-eu", runtime=name, runtime_settings=values))
+    assert type(runtime) is runtime_class
     assert runtime.pool == "cml-eu"
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("name", "message"),
     [
         ("simulatd", "There is no runtime “simulatd”; did you mean “simulated”?"),
         ("mainframe", "There is no runtime “mainframe”. There are: ec2, simulated, static."),
     ],
 )
-def test_an_unknown_runtime_is_refused(name, sentence):
-    assert runtime_problems(name, {}) == {"": sentence}
-    with pytest.raises(Misconfigured, match=sentence[:30]):
+def test_an_unknown_runtime_is_rejected(name, message):
+    assert runtime_problems(name, {}) == {"": message}
+    with pytest.raises(Misconfigured, match=message[:30]):
         runtime_for(Pool(name="cml-eu", runtime=name))
 
 
-def test_wrong_settings_make_no_runtime():
+def test_invalid_settings_create_no_runtime():
     with pytest.raises(Misconfigured, match="boot_seconds"):
         runtime_for(Pool(name="cml-eu", runtime="simulated", runtime_settings={"boot_seconds": "5"}))
 
 
-def test_a_name_is_taken_once():
+def test_a_runtime_name_is_registered_once():
     with pytest.raises(ValueError, match="already a runtime “ec2”"):
         register_runtime("ec2")(SimulatedRuntime)
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "key", "sentence"),
+    ("name", "values", "key", "message"),
     [
         (
             "simulated",
@@ -134,15 +134,15 @@ def test_a_name_is_taken_once():
         ("ec2", {**EC2, "tags": {f"tag-{n}": "x" for n in range(41)}}, "tags", "at most 40"),
     ],
 )
-def test_a_wrong_setting_is_named(name, given, key, sentence):
-    problems = runtime_problems(name, given)
+def test_an_invalid_setting_is_reported_with_its_path(name, values, key, message):
+    problems = runtime_problems(name, values)
     assert list(problems) == [key]
-    assert sentence in problems[key]
+    assert message in problems[key]
 
 
 def test_all_problems_are_reported_at_once():
-    settings = {"boot_second": 5, "broken": "yes", "offerings": [{"nme": "a"}]}
-    assert set(runtime_problems("simulated", settings)) == {
+    values = {"boot_second": 5, "broken": "yes", "offerings": [{"nme": "a"}]}
+    assert set(runtime_problems("simulated", values)) == {
         "boot_second",
         "broken",
         "offerings[0].nme",
@@ -151,12 +151,12 @@ def test_all_problems_are_reported_at_once():
 
 
 def test_a_long_value_is_shortened():
-    sentence = runtime_problems("simulated", {"broken": "x" * 1000})["broken"]
-    assert len(sentence) < 120
+    message = runtime_problems("simulated", {"broken": "x" * 1000})["broken"]
+    assert len(message) < 120
 
 
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("name", "values"),
     [
         ("simulated", {"vanish_after_seconds": None, "refuse_offerings": ["sim-large"], "boot_seconds": 0.5}),
         ("simulated", {"spot": True, "refuse_offerings": ["sim-large-spot"]}),
@@ -168,8 +168,8 @@ def test_a_long_value_is_shortened():
         ("ec2", {**EC2, "endpoint_template": "https://{instance_id}.{{x}}.example.org:443"}),
     ],
 )
-def test_right_settings_are_taken(name, given):
-    assert runtime_problems(name, given) == {}
+def test_valid_settings_are_accepted(name, values):
+    assert runtime_problems(name, values) == {}
 
 
 def test_settings_have_defaults_and_types():

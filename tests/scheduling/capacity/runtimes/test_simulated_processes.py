@@ -12,76 +12,76 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def process():
+def simulator():
     with SimulatorProcess() as running:
         yield running
 
 
 @pytest.fixture
-def runtime(process, settings):
-    settings.CONFIG["SIMULATOR_URL"] = process.url
+def runtime(simulator, settings):
+    settings.CONFIG["SIMULATOR_URL"] = simulator.url
     return SimulatedRuntime("cml-eu", {"launch_seconds": 0, "boot_seconds": 0, "cml_version": "2.9"})
 
 
-def ask(token="token-1"):
+def launch_request(token="token-1"):
     return LaunchRequest(token=token, slot_id="s", slot_name="cml-eu-01", offering=Offering("sim-large"))
 
 
-def test_an_instance_is_a_cml_that_answers(runtime, process):
-    instance = runtime.launch(ask())
-    assert instance.endpoint == f"{process.url}/{instance.id}"
+def test_an_instance_has_a_cml_that_responds(runtime, simulator):
+    instance = runtime.launch(launch_request())
+    assert instance.endpoint == f"{simulator.url}/{instance.id}"
     health = runtime.probe(instance)
     assert (health.ready, health.version[:3]) == (True, "2.9")
-    answer = httpx.get(f"{instance.endpoint}/api/v0/system_information")
-    assert answer.json()["version"].startswith("2.9")
+    response = httpx.get(f"{instance.endpoint}/api/v0/system_information")
+    assert response.json()["version"].startswith("2.9")
 
 
-def test_ending_an_instance_ends_its_cml(runtime, process):
-    instance = runtime.launch(ask("token-2"))
+def test_terminating_an_instance_removes_its_cml(runtime, simulator):
+    instance = runtime.launch(launch_request("token-2"))
     runtime.terminate(instance.id)
     runtime.terminate(instance.id)
-    assert instance.id not in process.admin.controllers()
+    assert instance.id not in simulator.admin.controllers()
     assert not runtime.probe(instance).ready
 
 
-def test_another_pool_s_instance_is_not_ended(runtime, process):
-    instance = runtime.launch(ask("token-3"))
+def test_an_instance_of_another_pool_is_not_terminated(runtime, simulator):
+    instance = runtime.launch(launch_request("token-3"))
     SimulatedRuntime("cml-us", {}).terminate(instance.id)
-    assert instance.id in process.admin.controllers()
+    assert instance.id in simulator.admin.controllers()
 
 
-def test_a_cml_that_was_lost_comes_back_empty(runtime, process):
-    instance = runtime.launch(ask("token-4"))
-    process.admin.remove(instance.id)
+def test_a_lost_cml_is_recreated_empty(runtime, simulator):
+    instance = runtime.launch(launch_request("token-4"))
+    simulator.admin.remove(instance.id)
     assert instance.id in {each.id for each in runtime.describe()}
-    assert process.admin.controllers()[instance.id]["labs"] == {}
+    assert simulator.admin.controllers()[instance.id]["labs"] == {}
 
 
-def test_a_vanished_instance_removes_its_cml(runtime, process, settings):
-    instance = runtime.launch(ask("token-5"))
-    gone = SimulatedRuntime("cml-eu", {"vanish_after_seconds": 0})
-    assert instance.id not in {each.id for each in gone.describe()}
-    assert instance.id not in process.admin.controllers()
+def test_a_vanished_instance_removes_its_cml(runtime, simulator, settings):
+    instance = runtime.launch(launch_request("token-5"))
+    vanishing = SimulatedRuntime("cml-eu", {"vanish_after_seconds": 0})
+    assert instance.id not in {each.id for each in vanishing.describe()}
+    assert instance.id not in simulator.admin.controllers()
 
 
-def test_without_an_answer_nothing_seems_to_have_vanished(settings):
+def test_an_unreachable_simulator_does_not_make_instances_vanish(settings):
     settings.CONFIG["SIMULATOR_URL"] = "http://127.0.0.1:9"
     runtime = SimulatedRuntime("cml-eu", {})
     with pytest.raises(ResponseLost, match="does not answer"):
-        runtime.launch(ask("token-6"))
+        runtime.launch(launch_request("token-6"))
     assert SimulatedInstance.objects.filter(token="token-6", ended_at=None).exists()
     with pytest.raises(ResponseLost, match="does not answer"):
         list(runtime.describe())
 
 
 @pytest.mark.parametrize("value", ["2.8", "3", 2.9])
-def test_a_version_that_cannot_be_simulated_is_refused(value):
+def test_an_unsupported_version_is_rejected(value):
     assert list(SimulatedRuntime.problems({"cml_version": value})) == ["cml_version"]
 
 
-def test_an_instance_that_ended_is_not_started_again(runtime, process):
-    instance = runtime.launch(ask("token-7"))
+def test_a_terminated_instance_is_not_started_again(runtime, simulator):
+    instance = runtime.launch(launch_request("token-7"))
     runtime.terminate(instance.id)
-    again = runtime.launch(ask("token-7"))
+    again = runtime.launch(launch_request("token-7"))
     assert again.state == InstanceState.GONE
-    assert instance.id not in process.admin.controllers()
+    assert instance.id not in simulator.admin.controllers()

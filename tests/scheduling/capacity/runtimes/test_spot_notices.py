@@ -25,27 +25,27 @@ DEADLINE = datetime(2026, 3, 1, 12, 2, tzinfo=UTC)
 
 
 class Queue:
-    """A queue whose messages are visible again at once, until they are deleted."""
+    """A queue whose received messages are visible again immediately, until they are deleted."""
 
     def __init__(self, client, name, hidden_for="0"):
         self.client = client
         attributes = {"VisibilityTimeout": hidden_for}
         self.url = client.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
 
-    def put(self, *bodies):
+    def send(self, *bodies):
         for body in bodies:
             text = body if isinstance(body, str) else json.dumps(body)
             self.client.send_message(QueueUrl=self.url, MessageBody=text)
 
     def __len__(self):
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-        answer = self.client.get_queue_attributes(QueueUrl=self.url, AttributeNames=names)
-        return sum(int(answer["Attributes"][name]) for name in names)
+        response = self.client.get_queue_attributes(QueueUrl=self.url, AttributeNames=names)
+        return sum(int(response["Attributes"][name]) for name in names)
 
 
 @pytest.fixture
-def queue(cloud, unique):
-    return Queue(cloud("sqs"), unique)
+def queue(boto_client, unique_name):
+    return Queue(boto_client("sqs"), unique_name)
 
 
 @pytest.fixture
@@ -53,18 +53,18 @@ def runtime(queue, ec2_settings):
     return Ec2Runtime("cml-eu", {**ec2_settings, "interruption_queue_url": queue.url})
 
 
-def about(instance_id):
+def warning_for(instance_id):
     return {**WARNING, "detail": {"instance-id": instance_id, "instance-action": "terminate"}}
 
 
-def test_a_notice_names_the_instance_and_its_end(runtime, queue):
-    queue.put(WARNING)
+def test_a_notice_has_the_instance_id_and_the_deadline(runtime, queue):
+    queue.send(WARNING)
     (notice,) = runtime.interruptions()
     assert (notice.instance_id, notice.deadline) == ("i-0abc", DEADLINE)
 
 
-def test_a_notice_stays_until_it_is_acknowledged(runtime, queue):
-    queue.put(WARNING)
+def test_a_notice_stays_in_the_queue_until_it_is_acknowledged(runtime, queue):
+    queue.send(WARNING)
     assert len(list(runtime.interruptions())) == 1
     (notice,) = runtime.interruptions()
     assert len(queue) == 1
@@ -73,11 +73,11 @@ def test_a_notice_stays_until_it_is_acknowledged(runtime, queue):
     assert list(runtime.interruptions()) == []
 
 
-def test_more_notices_than_one_call_brings_are_all_read(cloud, unique, ec2_settings):
-    queue = Queue(cloud("sqs"), unique, hidden_for="30")
-    runtime = Ec2Runtime(unique, {**ec2_settings, "interruption_queue_url": queue.url})
+def test_notices_of_several_batches_are_all_read(boto_client, unique_name, ec2_settings):
+    queue = Queue(boto_client("sqs"), unique_name, hidden_for="30")
+    runtime = Ec2Runtime(unique_name, {**ec2_settings, "interruption_queue_url": queue.url})
     names = {f"i-{number:04}" for number in range(25)}
-    queue.put(*(about(name) for name in names))
+    queue.send(*(warning_for(name) for name in names))
     notices = list(runtime.interruptions())
     assert {notice.instance_id for notice in notices} == names
 
@@ -100,8 +100,8 @@ def test_more_notices_than_one_call_brings_are_all_read(cloud, unique, ec2_setti
         ({**WARNING, "time": "9999-12-31T23:59:59Z"}, "out of range"),
     ],
 )
-def test_poison_is_logged_and_dropped_and_stops_nothing(runtime, queue, caplog, body, reason):
-    queue.put(body, WARNING)
+def test_an_unreadable_message_is_logged_and_deleted(runtime, queue, caplog, body, reason):
+    queue.send(body, WARNING)
     with caplog.at_level(logging.WARNING, "scheduling.capacity.runtimes.spot_notices"):
         notices = list(runtime.interruptions())
     assert [notice.instance_id for notice in notices] == ["i-0abc"]
@@ -114,16 +114,16 @@ def test_poison_is_logged_and_dropped_and_stops_nothing(runtime, queue, caplog, 
 @pytest.mark.parametrize(
     "kind", ["EC2 Instance Rebalance Recommendation", "EC2 Instance State-change Notification"]
 )
-def test_other_events_are_deleted_without_a_word(runtime, queue, caplog, kind):
-    queue.put({**WARNING, "detail-type": kind})
+def test_other_events_are_deleted_without_a_warning(runtime, queue, caplog, kind):
+    queue.send({**WARNING, "detail-type": kind})
     assert list(runtime.interruptions()) == []
     assert len(queue) == 0
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_reading_ends_even_if_the_queue_does_not(runtime, queue, monkeypatch):
+def test_reading_stops_after_the_maximum_of_batches(runtime, queue, monkeypatch):
     monkeypatch.setattr(SpotNotices, "most_batches", 1)
-    queue.put(*(about(f"i-{number}") for number in range(11)))
+    queue.send(*(warning_for(f"i-{number}") for number in range(11)))
     assert len(list(runtime.interruptions())) == 10
 
 
@@ -131,11 +131,11 @@ def test_without_a_queue_there_are_no_notices(ec2_settings):
     assert list(Ec2Runtime("cml-eu", ec2_settings).interruptions()) == []
 
 
-def test_a_queue_that_is_missing_is_a_matter_of_configuration(runtime, queue):
+def test_a_missing_queue_is_a_configuration_error(runtime, queue):
     queue.client.delete_queue(QueueUrl=queue.url)
     with pytest.raises(Misconfigured, match="read http"):
         list(runtime.interruptions())
 
 
-def test_the_deadline_follows_the_zone_of_the_event():
+def test_the_deadline_uses_the_time_zone_of_the_event():
     assert parse_notice(json.dumps({**WARNING, "time": "2026-03-01T13:00:00+01:00"})) == ("i-0abc", DEADLINE)

@@ -16,11 +16,11 @@ READY = b'{"version": "2.9.1+build.7", "ready": true, "allow_ssh_pubkey_auth": f
 
 
 class Worker(BaseHTTPRequestHandler):
-    """Answers like CML, or as the test configures it."""
+    """Responds like CML, or as the test configures it."""
 
     def do_GET(self):
-        self.server.asked.append(self.path)
-        status, body, pause = self.server.answer
+        self.server.requested_paths.append(self.path)
+        status, body, pause = self.server.response
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Location", "/elsewhere")
@@ -37,13 +37,13 @@ class Worker(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def serve():
-    """`serve(status, body, pause, tls)`: the address of a worker that answers like this."""
+def start_worker():
+    """`start_worker(status, body, pause, tls)`: the address and server of a worker with this response."""
     servers = []
 
     def start(status=200, body=READY, pause=0, tls=None):
         server = ThreadingHTTPServer(("127.0.0.1", 0), Worker)
-        server.answer, server.asked, server.daemon_threads = (status, body, pause), [], True
+        server.response, server.requested_paths, server.daemon_threads = (status, body, pause), [], True
         server.block_on_close = False
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -65,18 +65,19 @@ def certificate(tmp_path_factory):
     return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
-def static(*names, **fields):
+def static_runtime(*names, **fields):
     workers = [{"name": name, "endpoint": f"https://{name}.example.org", **fields} for name in names]
     return StaticRuntime("lab", {"workers": workers})
 
 
-def ask(slot_name, *taken):
+def launch_request(slot_name, *taken):
     return LaunchRequest("token-1", "slot-1", slot_name, Offering("listed"), taken=frozenset(taken))
 
 
-def test_all_listed_workers_run_and_none_is_tagged():
+def test_all_listed_workers_are_running_and_untagged():
     assert [
-        (each.id, each.state, each.slot_id, each.token, each.endpoint) for each in static("a", "b").describe()
+        (each.id, each.state, each.slot_id, each.token, each.endpoint)
+        for each in static_runtime("a", "b").describe()
     ] == [
         ("a", InstanceState.RUNNING, "", "", "https://a.example.org"),
         ("b", InstanceState.RUNNING, "", "", "https://b.example.org"),
@@ -98,45 +99,45 @@ def test_all_listed_workers_run_and_none_is_tagged():
     ],
 )
 def test_a_slot_gets_the_worker_of_its_number_or_the_next_free_one(slot_name, taken, worker):
-    instance = static("a", "b", "c").launch(ask(slot_name, *taken))
+    instance = static_runtime("a", "b", "c").launch(launch_request(slot_name, *taken))
     assert (instance.id, instance.slot_id, instance.token) == (worker, "slot-1", "token-1")
 
 
-def test_when_all_are_taken_there_is_no_capacity():
+def test_a_launch_is_refused_when_all_workers_are_in_use():
     with pytest.raises(CapacityRefused, match="All 2 listed workers are in use"):
-        static("a", "b").launch(ask("lab-03", "a", "b"))
+        static_runtime("a", "b").launch(launch_request("lab-03", "a", "b"))
 
 
-def test_nothing_is_ended():
-    runtime = static("a")
+def test_terminate_does_not_remove_a_listed_worker():
+    runtime = static_runtime("a")
     assert not runtime.launches
     runtime.terminate("a")
     assert [each.id for each in runtime.describe()] == ["a"]
 
 
-def test_a_listed_worker_is_probed(serve):
-    url, server = serve()
+def test_a_listed_worker_is_probed(start_worker):
+    url, server = start_worker()
     runtime = StaticRuntime("lab", {"workers": [{"name": "a", "endpoint": f"{url}/"}]})
-    assert runtime.probe(runtime.launch(ask("lab-01"))) == Health(True, "", "2.9.1+build.7")
-    assert server.asked == [PATH]
+    assert runtime.probe(runtime.launch(launch_request("lab-01"))) == Health(True, "", "2.9.1+build.7")
+    assert server.requested_paths == [PATH]
 
 
-def test_a_worker_that_is_no_longer_listed_is_not_healthy():
-    (gone,) = static("a").describe()
-    assert static("b").probe(gone) == Health(False, "a is no longer listed in the pool's settings.")
+def test_an_unlisted_worker_is_not_healthy():
+    (worker,) = static_runtime("a").describe()
+    assert static_runtime("b").probe(worker) == Health(False, "a is no longer listed in the pool's settings.")
 
 
-def test_a_worker_is_trusted_by_its_certificate(serve, certificate):
+def test_a_worker_is_verified_with_its_certificate(start_worker, certificate):
     key_file, ca = certificate
-    url, _ = serve(tls=key_file)
+    url, _ = start_worker(tls=key_file)
     assert probe_cml(url, ca).ready
-    stranger = probe_cml(url)
-    assert not stranger.ready
-    assert "certificate verify failed" in stranger.reason
+    unverified = probe_cml(url)
+    assert not unverified.ready
+    assert "certificate verify failed" in unverified.reason
 
 
-def test_a_certificate_file_that_is_missing_is_a_reason(serve, certificate, tmp_path):
-    url, _ = serve(tls=certificate[0])
+def test_a_missing_certificate_file_is_reported(start_worker, certificate, tmp_path):
+    url, _ = start_worker(tls=certificate[0])
     (tmp_path / "empty.pem").touch()
     for ca in ("nowhere.pem", "empty.pem"):
         health = probe_cml(url, str(tmp_path / ca))
@@ -160,28 +161,28 @@ def test_a_certificate_file_that_is_missing_is_a_reason(serve, certificate, tmp_
         (503, b"", "answers with status 503."),
     ],
 )
-def test_an_invalid_answer_is_explained(serve, status, body, reason):
-    url, _ = serve(status, body)
+def test_an_invalid_response_is_explained(start_worker, status, body, reason):
+    url, _ = start_worker(status, body)
     health = probe_cml(url)
     assert not health.ready
     assert reason in health.reason
 
 
-def test_a_version_is_known_before_it_is_ready(serve):
-    url, _ = serve(body=b'{"version": "2.9.1", "ready": false}')
+def test_a_worker_that_is_not_ready_reports_its_version(start_worker):
+    url, _ = start_worker(body=b'{"version": "2.9.1", "ready": false}')
     assert probe_cml(url).version == "2.9.1"
 
 
 @pytest.mark.parametrize("pause", [5, 0.04])
-def test_a_slow_worker_does_not_hold_up_the_others(serve, pause):
-    url, _ = serve(pause=pause)
-    begun = time.monotonic()
+def test_probing_a_slow_worker_times_out(start_worker, pause):
+    url, _ = start_worker(pause=pause)
+    started = time.monotonic()
     assert not probe_cml(url, timeout=0.3).ready
-    assert time.monotonic() - begun < 4.5
+    assert time.monotonic() - started < 4.5
 
 
 @pytest.mark.parametrize("endpoint", ["", "http://127.0.0.1:9", "https://x.invalid", "http://[", "nonsense"])
-def test_an_unreachable_address_gives_a_reason(endpoint):
+def test_an_unreachable_address_is_reported_with_a_reason(endpoint):
     health = probe_cml(endpoint)
     assert not health.ready
     assert health.reason

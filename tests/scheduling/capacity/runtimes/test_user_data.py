@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from scheduling.capacity.runtimes.user_data import user_data, yaml_quoted
 
 
-def told(document):
+def parse_user_data(document):
     (file,) = yaml.safe_load(document)["write_files"]
     return file, json.loads(file["content"])
 
 
 def test_user_data_contains_the_slot_the_address_and_the_token():
     document = user_data(slot_id="slot-1", controller_url="https://lcm.example.org", token="once")
-    file, values = told(document)
+    file, values = parse_user_data(document)
     assert document.startswith("#cloud-config\n")
     assert (file["path"], file["permissions"]) == ("/etc/lcm/worker.json", "0600")
     assert values == {"slot_id": "slot-1", "controller_url": "https://lcm.example.org", "token": "once"}
@@ -38,17 +38,17 @@ def test_user_data_contains_the_slot_the_address_and_the_token():
         "{{ x }}",
     ],
 )
-def test_awkward_text_stays_a_value(text):
+def test_special_characters_stay_inside_their_value(text):
     document = user_data(slot_id=text, controller_url=text, token=text)
     assert set(yaml.safe_load(document)) == {"write_files"}
-    assert told(document)[1] == dict.fromkeys(("slot_id", "controller_url", "token"), text)
+    assert parse_user_data(document)[1] == dict.fromkeys(("slot_id", "controller_url", "token"), text)
 
 
 @given(st.text(), st.text(), st.text())
-def test_any_text_survives(slot_id, controller_url, token):
+def test_any_text_is_preserved(slot_id, controller_url, token):
     document = user_data(slot_id=slot_id, controller_url=controller_url, token=token)
     values = {"slot_id": slot_id, "controller_url": controller_url, "token": token}
-    assert told(document)[1] == values
+    assert parse_user_data(document)[1] == values
     assert document.isascii()
 
 

@@ -21,8 +21,8 @@ def pool(db: None) -> Pool:
 
 
 @pytest.fixture
-def by(client: Client) -> Callable[[User], Client]:
-    """`by(person)`: a client signed in as this user."""
+def login_as(client: Client) -> Callable[[User], Client]:
+    """`login_as(person)`: a client signed in as this user."""
 
     def log_in(person: User) -> Client:
         client.force_login(person)
@@ -32,8 +32,8 @@ def by(client: Client) -> Callable[[User], Client]:
 
 
 @pytest.fixture
-def words() -> Callable[[object], str]:
-    """`words(page)`: the text of a page, without markup."""
+def page_text() -> Callable[[object], str]:
+    """`page_text(page)`: the text of a page, without markup."""
 
     def text(page: object) -> str:
         body = re.sub(r"<[^>]+>", " ", page.content.decode())

@@ -14,37 +14,37 @@ MOVE = {"pool": "cml-us", "reason": "It is nearer"}
 
 
 @pytest.fixture
-def place(pool, session) -> str:
+def move_url(pool, session) -> str:
     pool_named("cml-us")
     pool_named("off", enabled=False)
     pool_named("eve", system="eve-ng")
     return reverse("session_pool", args=[session.pk])
 
 
-def test_the_way_to_it_is_where_the_waiting_is_explained(by, operator, session, place):
-    page = by(operator).get(reverse("session_wait_reasons", args=[session.pk])).content.decode()
-    assert f'href="{place}" hx-get="{place}" hx-target="#dialog"' in page
+def test_the_wait_reasons_page_links_to_the_move_dialog(login_as, operator, session, move_url):
+    page = login_as(operator).get(reverse("session_wait_reasons", args=[session.pk])).content.decode()
+    assert f'href="{move_url}" hx-get="{move_url}" hx-target="#dialog"' in page
 
 
-def test_other_pools_that_are_on_and_of_its_system_are_offered(by, operator, place):
-    answer = by(operator).get(place)
-    choices = [name for name, _ in answer.context["form"].fields["pool"].widget.choices]
+def test_enabled_pools_of_the_same_system_are_offered(login_as, operator, move_url):
+    response = login_as(operator).get(move_url)
+    choices = [name for name, _ in response.context["form"].fields["pool"].widget.choices]
     assert "cml-us" in choices
     assert not {"cml-eu", "off", "eve"} & set(choices)
-    assert "The session is waiting in cml-eu. It keeps its age and priority." in answer.content.decode()
+    assert "The session is waiting in cml-eu. It keeps its age and priority." in response.content.decode()
 
 
-def test_a_session_is_moved_and_the_page_confirms_it(by, operator, session, place):
-    client = by(operator)
-    answer = client.post(place, MOVE, follow=True)
-    assert answer.redirect_chain[-1][0] == reverse("session_detail", args=[session.pk])
-    assert f"Session {session.short_id} moved to cml-us." in answer.content.decode()
+def test_a_session_is_moved_and_the_page_confirms_it(login_as, operator, session, move_url):
+    client = login_as(operator)
+    response = client.post(move_url, MOVE, follow=True)
+    assert response.redirect_chain[-1][0] == reverse("session_detail", args=[session.pk])
+    assert f"Session {session.short_id} moved to cml-us." in response.content.decode()
     assert session.reservations.get(phase=Phase.PENDING).pool.name == "cml-us"
     assert ChangeLog.objects.get(event="session_moved_to_pool").reason == "It is nearer"
 
 
 @pytest.mark.parametrize(
-    ("change", "field", "said"),
+    ("change", "field", "message"),
     [
         ({"pool": "off"}, "pool", "The pool off is disabled."),
         ({"pool": "eve"}, "pool", "The pool eve is for eve-ng, not for cml."),
@@ -54,16 +54,18 @@ def test_a_session_is_moved_and_the_page_confirms_it(by, operator, session, plac
         ({"reason": ""}, "reason", "This field is required."),
     ],
 )
-def test_an_unsuitable_pool_is_reported_at_its_field(by, operator, session, place, change, field, said):
-    answer = by(operator).post(place, {**MOVE, **change})
-    assert answer.status_code == 422
-    assert answer.context["form"].errors == {field: [said]}
+def test_an_unsuitable_pool_is_reported_at_its_field(
+    login_as, operator, session, move_url, change, field, message
+):
+    response = login_as(operator).post(move_url, {**MOVE, **change})
+    assert response.status_code == 422
+    assert response.context["form"].errors == {field: [message]}
     session.refresh_from_db()
     assert session.pool == "cml-eu"
 
 
-def test_a_session_that_no_longer_waits_is_reported_above_the_form(by, operator, session_in, place):
+def test_a_session_that_no_longer_waits_is_reported_above_the_form(login_as, operator, session_in, move_url):
     session = session_in(SessionStatus.RUNNING)
-    answer = by(operator).post(reverse("session_pool", args=[session.pk]), MOVE)
-    assert answer.status_code == 422
-    assert "only pending sessions can be moved" in answer.content.decode()
+    response = login_as(operator).post(reverse("session_pool", args=[session.pk]), MOVE)
+    assert response.status_code == 422
+    assert "only pending sessions can be moved" in response.content.decode()

@@ -1,4 +1,4 @@
-"""Creating and editing pools: invalid input is explained at its field and saves nothing."""
+"""Creating and editing pools: invalid input is explained at its field and is not saved."""
 
 import pytest
 from django.urls import reverse
@@ -8,7 +8,7 @@ from scheduling.models import Pool
 from scheduling.pages.pool_forms import NewPoolForm
 from tests.support.capacity_setup import make_slot
 
-GOOD = {
+VALID_FORM = {
     "name": "cml-new",
     "system": "cml",
     "runtime": "simulated",
@@ -67,8 +67,8 @@ def edit_url(pool):
     return reverse("pool_edit", args=[pool.pk])
 
 
-def test_a_pool_is_made(by, admin, db):
-    page = by(admin).post("/pools/new", GOOD)
+def test_a_pool_is_created(login_as, admin, db):
+    page = login_as(admin).post("/pools/new", VALID_FORM)
     pool = Pool.objects.get(name="cml-new")
     assert page.status_code == 302
     assert page.headers["Location"] == reverse("pool_detail", args=[pool.pk])
@@ -77,54 +77,56 @@ def test_a_pool_is_made(by, admin, db):
     assert (entry.actor, entry.object_id) == ("ada", str(pool.pk))
 
 
-def test_settings_of_the_runtime_may_be_left_empty(by, admin, db):
-    by(admin).post("/pools/new", {**GOOD, "runtime_settings": ""})
+def test_runtime_settings_may_be_empty(login_as, admin, db):
+    login_as(admin).post("/pools/new", {**VALID_FORM, "runtime_settings": ""})
     assert Pool.objects.get(name="cml-new").runtime_settings == {}
 
 
-@pytest.mark.parametrize(("change", "field", "said"), WRONG, ids=[str(row[0]) for row in WRONG])
-def test_bad_input_is_explained_at_its_field_and_nothing_is_stored(by, admin, pool, change, field, said):
-    page = by(admin).post("/pools/new", {**GOOD, **change})
+@pytest.mark.parametrize(("change", "field", "message"), WRONG, ids=[str(row[0]) for row in WRONG])
+def test_invalid_input_is_explained_at_its_field_and_nothing_is_stored(
+    login_as, admin, pool, change, field, message
+):
+    page = login_as(admin).post("/pools/new", {**VALID_FORM, **change})
     assert page.status_code == 422
     errors = page.context["form"].errors[field]
-    assert any(said in error for error in errors), errors
+    assert any(message in error for error in errors), errors
     assert list(Pool.objects.values_list("name", flat=True)) == ["cml-eu"]
     for value in change.values():
-        assert page.context["form"].data["name"] == {**GOOD, **change}["name"]
+        assert page.context["form"].data["name"] == {**VALID_FORM, **change}["name"]
         assert value in page.context["form"].data.values()
 
 
-def test_every_field_of_the_form_is_on_the_page(by, admin, db):
-    body = by(admin).get("/pools/new").content.decode()
+def test_every_field_of_the_form_is_on_the_page(login_as, admin, db):
+    body = login_as(admin).get("/pools/new").content.decode()
     assert all(f'name="{name}"' in body for name in NewPoolForm().fields)
     assert "reason" not in NewPoolForm().fields
 
 
-def test_the_example_of_settings_can_be_pasted(by, admin, db):
+def test_the_example_of_settings_can_be_pasted(login_as, admin, db):
     text = NewPoolForm().fields["runtime_settings"].help_text
     example = text[text.index("{") : text.index("}") + 1]
-    by(admin).post("/pools/new", {**GOOD, "runtime_settings": example})
+    login_as(admin).post("/pools/new", {**VALID_FORM, "runtime_settings": example})
     assert Pool.objects.get(name="cml-new").runtime_settings == {"boot_seconds": 20}
 
 
-def test_no_settings_are_an_empty_box(by, admin, pool, edit_url):
+def test_empty_settings_are_shown_as_an_empty_field(login_as, admin, pool, edit_url):
     for address in ("/pools/new", edit_url):
-        assert by(admin).get(address).context["form"]["runtime_settings"].value() == ""
+        assert login_as(admin).get(address).context["form"]["runtime_settings"].value() == ""
 
 
-def test_a_reason_is_not_called_optional_where_some_changes_need_it(by, admin, edit_url):
-    form = by(admin).get(edit_url).context["form"]
+def test_the_reason_is_labelled_as_required_for_some_changes(login_as, admin, edit_url):
+    form = login_as(admin).get(edit_url).context["form"]
     assert form["reason"].field.optional_word == "required for some changes"
 
 
-def test_the_edit_form_explains_the_effect_of_saving(by, admin, edit_url, words):
-    said = "Saving ends a stop or back-off: the pool can launch at once. Running slots keep their size."
-    assert said in words(by(admin).get(edit_url))
+def test_the_edit_form_explains_the_effect_of_saving(login_as, admin, edit_url, page_text):
+    message = "Saving ends a stop or back-off: the pool can launch at once. Running slots keep their size."
+    assert message in page_text(login_as(admin).get(edit_url))
 
 
-def test_a_pool_is_edited_with_a_reason(by, admin, pool, edit_url):
+def test_a_pool_is_edited_with_a_reason(login_as, admin, pool, edit_url):
     Pool.objects.filter(pk=pool.pk).update(stopped_reason="no template", failures=3)
-    page = by(admin).post(edit_url, {**GOOD, "max_slots": "9", "reason": "More courses"})
+    page = login_as(admin).post(edit_url, {**VALID_FORM, "max_slots": "9", "reason": "More courses"})
     assert page.status_code == 302
     pool.refresh_from_db()
     assert (pool.name, pool.max_slots, pool.stopped_reason, pool.failures) == ("cml-eu", 9, "", 0)
@@ -132,44 +134,44 @@ def test_a_pool_is_edited_with_a_reason(by, admin, pool, edit_url):
     assert (entry.reason, entry.before["max_slots"], entry.after["max_slots"]) == ("More courses", 6, 9)
 
 
-def test_a_pool_is_switched_off_with_a_reason(by, admin, pool, edit_url):
-    client = by(admin)
-    form = {**GOOD, "max_slots": "6", "runtime_settings": ""}
-    off = {name: value for name, value in form.items() if name != "enabled"}
-    page = client.post(edit_url, off)
+def test_a_pool_is_disabled_with_a_reason(login_as, admin, pool, edit_url):
+    client = login_as(admin)
+    form = {**VALID_FORM, "max_slots": "6", "runtime_settings": ""}
+    disabled_form = {name: value for name, value in form.items() if name != "enabled"}
+    page = client.post(edit_url, disabled_form)
     assert page.status_code == 422
     assert page.context["form"].errors == {"reason": ["Enter a reason. It is recorded in the change log."]}
     pool.refresh_from_db()
     assert pool.enabled
     assert client.post(edit_url, {**form, "enabled": "on"}).status_code == 302
-    assert client.post(edit_url, {**off, "reason": "Moved"}).status_code == 302
+    assert client.post(edit_url, {**disabled_form, "reason": "Moved"}).status_code == 302
     pool.refresh_from_db()
     assert not pool.enabled
 
 
-def test_a_bad_edit_changes_nothing(by, admin, pool, edit_url, words):
-    page = by(admin).post(edit_url, {**GOOD, "min_slots": "99", "description": "Changed"})
+def test_an_invalid_edit_changes_nothing(login_as, admin, pool, edit_url, page_text):
+    page = login_as(admin).post(edit_url, {**VALID_FORM, "min_slots": "99", "description": "Changed"})
     assert page.status_code == 422
-    assert "The minimum cannot exceed the maximum of slots." in words(page)
+    assert "The minimum cannot exceed the maximum of slots." in page_text(page)
     pool.refresh_from_db()
     assert (pool.min_slots, pool.description) == (0, "Evening courses")
     assert not ChangeLog.objects.filter(event="pool_edited").exists()
 
 
-def test_the_edit_form_shows_the_current_values(by, admin, pool, edit_url):
-    form = by(admin).get(edit_url).context["form"]
+def test_the_edit_form_shows_the_current_values(login_as, admin, pool, edit_url):
+    form = login_as(admin).get(edit_url).context["form"]
     assert form["max_slots"].value() == 6
     assert form["description"].value() == "Evening courses"
     assert "runtime" not in form.fields
 
 
-def test_an_empty_pool_is_deleted_with_a_reason(by, admin, pool, active_definition, words):
+def test_an_empty_pool_is_deleted_with_a_reason(login_as, admin, pool, active_definition, page_text):
     address = reverse("pool_delete", args=[pool.pk])
     slot = make_slot(pool, 1)
-    page = by(admin).get(address)
-    assert "1 definition names this pool and must be edited before the next session." in words(page)
-    refused = by(admin).post(address, {"reason": "moved"})
-    assert "The pool cml-eu is not empty: 1 slot in use." in words(refused)
+    page = login_as(admin).get(address)
+    assert "1 definition names this pool and must be edited before the next session." in page_text(page)
+    refused = login_as(admin).post(address, {"reason": "moved"})
+    assert "The pool cml-eu is not empty: 1 slot in use." in page_text(refused)
     slot.delete()
-    assert by(admin).post(address, {"reason": "moved"}).headers["Location"] == "/pools/"
+    assert login_as(admin).post(address, {"reason": "moved"}).headers["Location"] == "/pools/"
     assert not Pool.objects.filter(pk=pool.pk).exists()

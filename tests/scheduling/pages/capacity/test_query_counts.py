@@ -18,30 +18,30 @@ DETAIL_LIMIT = 20
 
 
 @pytest.fixture
-def fill(pool, session, now):
-    made = 0
+def add_rows(pool, session, now):
+    created = 0
 
     def add(count):
-        nonlocal made
-        first = make_slot(pool, 1) if not made else pool.slots.get(number=1)
-        for number in range(made, made + count):
+        nonlocal created
+        first = make_slot(pool, 1) if not created else pool.slots.get(number=1)
+        for number in range(created, created + count):
             slot = make_slot(pool, number + 2, SlotState.READY)
             other = make_slot(pool_named(f"pool-{number}"), 1, SlotState.READY)
             owner = UserFactory()
             session.project.memberships.create(user=owner)
-            mine = make_session(session.definition, session.project, owner, now=now)
-            put_on(first if number < 8 else slot, mine.reservations.get(), now, 3000 + number)
+            own_session = make_session(session.definition, session.project, owner, now=now)
+            put_on(first if number < 8 else slot, own_session.reservations.get(), now, 3000 + number)
             put_on(other, reserve(other.pool, now), now)
             reserve(pool, now)
             LaunchAttempt.objects.create(slot=first, token=f"t{number}", requested_at=now, outcome="launched")
             TickRun.objects.create(pool=pool, started_at=now - timedelta(seconds=number), duration_ms=1)
-        made += count
+        created += count
         return first
 
     return add
 
 
-def cost(client, address):
+def count_queries(client, address):
     with CaptureQueriesContext(connection) as captured:
         assert client.get(address).status_code == 200
     return len(captured)
@@ -51,14 +51,14 @@ LISTS = ["pool_list", "slot_list", "reservation_list"]
 DETAILS = ["pool_detail", "pool_board", "slot_detail", "session_capacity", "session_pool"]
 
 
-def test_pages_need_the_same_queries_for_few_and_many_rows(by, admin, fill, session):
-    client, slot = by(admin), fill(3)
+def test_pages_need_the_same_queries_for_few_and_many_rows(login_as, admin, add_rows, session):
+    client, slot = login_as(admin), add_rows(3)
     keys = {"slot_detail": slot.pk, "session_capacity": session.pk, "session_pool": session.pk}
     limits = {reverse(name): LIST_LIMIT for name in LISTS}
     limits |= {f"{reverse(name)}?pool=cml-eu&q=cml": LIST_LIMIT for name in LISTS if name != "pool_list"}
     limits |= {f"{reverse('pool_list')}?q=cml": LIST_LIMIT}
     limits |= {reverse(name, args=[keys.get(name, slot.pool_id)]): DETAIL_LIMIT for name in DETAILS}
-    few = {address: cost(client, address) for address in limits}
-    fill(27)
-    assert {address: cost(client, address) for address in limits} == few
+    few = {address: count_queries(client, address) for address in limits}
+    add_rows(27)
+    assert {address: count_queries(client, address) for address in limits} == few
     assert {address: count for address, count in few.items() if count > limits[address]} == {}

@@ -1,4 +1,4 @@
-"""A pool that a test drives by hand at the current time, and signed-in clients."""
+"""A pool whose ticks a test runs step by step at the current time, and signed-in clients."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from datetime import datetime
 
 import pytest
 
-from tests.scheduling.pages.capacity.conftest import by, words
-from tests.support.capacity_fixtures import fleet, lab, pool, runtime, tuned
+from tests.scheduling.pages.capacity.conftest import login_as, page_text
+from tests.support.capacity_fixtures import configure_pool, fleet, new_session, pool, runtime
 from tests.support.fake_runtime import Clock
 
-__all__ = ["by", "fleet", "lab", "pool", "runtime", "tuned", "words"]
+__all__ = ["configure_pool", "fleet", "login_as", "new_session", "page_text", "pool", "runtime"]
 
 
 @pytest.fixture

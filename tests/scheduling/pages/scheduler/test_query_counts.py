@@ -7,20 +7,20 @@ from django.urls import reverse
 
 from scheduling.models import Pool, TickRun
 from tests.support.factories import UserFactory, make_session
-from tests.support.fleet import active_of
+from tests.support.fleet import active_reservation
 
 LIMIT = 12
 
 
-def cost(client, address):
+def count_queries(client, address):
     with CaptureQueriesContext(connection) as captured:
         assert client.get(address).status_code == 200
     return len(captured)
 
 
 @pytest.fixture
-def fill(tuned, session):
-    fleet = tuned(max_slots=1)
+def add_waiting_sessions(configure_pool, session):
+    fleet = configure_pool(max_slots=1)
     fleet.slot(cordoned=True)
 
     def add(count):
@@ -29,7 +29,7 @@ def fill(tuned, session):
             session.project.memberships.create(user=owner)
             make_session(session.definition, session.project, owner, now=fleet.clock())
             fleet.clock.advance(seconds=1)
-            fleet.clean_tick()
+            fleet.tick_without_errors()
         return fleet
 
     return add
@@ -38,38 +38,42 @@ def fill(tuned, session):
 PAGES = ["queue_list", "queue_ticks", "tick_list", "decision_list", "dry_run"]
 
 
-def test_pages_need_the_same_queries_for_few_and_many_rows(by, admin, fill, session):
-    client = by(admin)
-    fill(3)
+def test_pages_need_the_same_queries_for_few_and_many_rows(login_as, admin, add_waiting_sessions, session):
+    client = login_as(admin)
+    add_waiting_sessions(3)
     addresses = [
         *(reverse(name) for name in PAGES),
         reverse("tick_detail", args=[TickRun.objects.latest("started_at").pk]),
-        reverse("reservation_detail", args=[active_of(session).pk]),
+        reverse("reservation_detail", args=[active_reservation(session).pk]),
     ]
-    few = {address: cost(client, address) for address in addresses}
-    fill(8)
-    assert {address: cost(client, address) for address in addresses} == few
+    few = {address: count_queries(client, address) for address in addresses}
+    add_waiting_sessions(8)
+    assert {address: count_queries(client, address) for address in addresses} == few
     assert {address: count for address, count in few.items() if count > LIMIT} == {}
 
 
-def test_a_search_of_the_queue_needs_three_more_queries_for_names_and_one_for_the_pool(by, admin, fill):
-    client = by(admin)
-    fill(3)
-    plain, filters = cost(client, reverse("queue_list")), "?q=campus&pool=cml-eu&outcome=waiting"
-    assert cost(client, reverse("queue_list") + filters) == plain + 4 <= LIMIT + 4
+def test_a_search_of_the_queue_needs_three_more_queries_for_names_and_one_for_the_pool(
+    login_as, admin, add_waiting_sessions
+):
+    client = login_as(admin)
+    add_waiting_sessions(3)
+    plain, filters = count_queries(client, reverse("queue_list")), "?q=campus&pool=cml-eu&outcome=waiting"
+    assert count_queries(client, reverse("queue_list") + filters) == plain + 4 <= LIMIT + 4
 
 
 @pytest.mark.parametrize("by_slot", ["", "?by=slot"])
-def test_the_panel_needs_the_same_queries_for_few_and_many_rows(by, admin, fill, session, by_slot):
-    client = by(admin)
+def test_the_panel_needs_the_same_queries_for_few_and_many_rows(
+    login_as, admin, add_waiting_sessions, session, by_slot
+):
+    client = login_as(admin)
     client.defaults["HTTP_HX_REQUEST"] = "true"
-    fleet = fill(3)
+    fleet = add_waiting_sessions(3)
     address = reverse("session_wait_reasons", args=[session.pk]) + by_slot
-    few = cost(client, address)
-    fill(8)
-    assert cost(client, address) == few <= LIMIT
+    few = count_queries(client, address)
+    add_waiting_sessions(8)
+    assert count_queries(client, address) == few <= LIMIT
     Pool.objects.update(max_slots=2)
     other = make_session(session.definition, session.project, session.owner, now=fleet.clock())
-    fleet.put(other, fleet.slot(cpu_cores=4))
-    # Reservations on busy slots need two more queries: whole ones, and parts.
-    assert cost(client, address) <= LIMIT + 2
+    fleet.assign(other, fleet.slot(cpu_cores=4))
+    # Reservations on busy slots need two more queries: one for reservations and one for their parts.
+    assert count_queries(client, address) <= LIMIT + 2

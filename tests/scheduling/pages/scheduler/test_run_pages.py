@@ -22,13 +22,13 @@ def runs(db, now):
     )
 
 
-def test_an_observers_page_leads_to_all_its_runs(by, viewer, runs):
-    client = by(viewer)
+def test_an_observers_page_leads_to_all_its_runs(login_as, viewer, runs):
+    client = login_as(viewer)
     body = client.get("/observers/usage-record/").content.decode()
     assert body.count('data-label="Duration"') == RUNS_SHOWN
-    here = f"{reverse('run_list')}?observer=usage-record"
-    assert f'href="{here}"' in body
-    page = client.get(here)
+    run_list_url = f"{reverse('run_list')}?observer=usage-record"
+    assert f'href="{run_list_url}"' in body
+    page = client.get(run_list_url)
     assert page.context["total"] == RUNS_SHOWN + 5
     assert {row.observer for row in page.context["rows"].rows} == {"usage-record"}
     assert reverse("run_list") in client.get("/observers/").content.decode()
@@ -38,18 +38,18 @@ def test_an_observers_page_leads_to_all_its_runs(by, viewer, runs):
     ("query", "count"),
     [("failed=true", 2), ("failed=false", RUNS_SHOWN + 5), ("q=broker", 1), ("observer=end-running", 2)],
 )
-def test_runs_are_filtered(by, viewer, runs, query, count):
-    assert by(viewer).get(f"{reverse('run_list')}?{query}").context["total"] == count
+def test_runs_are_filtered(login_as, viewer, runs, query, count):
+    assert login_as(viewer).get(f"{reverse('run_list')}?{query}").context["total"] == count
 
 
-def test_runs_are_paged(by, viewer, runs):
-    page = by(viewer).get(f"{reverse('run_list')}?size=25")
+def test_runs_are_paged(login_as, viewer, runs):
+    page = login_as(viewer).get(f"{reverse('run_list')}?size=25")
     assert len(page.context["rows"].rows) == 25
     assert page.context["next_query"]
 
 
-def test_the_list_of_runs_starts_with_the_number_of_failures(by, viewer, runs):
-    client = by(viewer)
+def test_the_list_of_runs_starts_with_the_number_of_failures(login_as, viewer, runs):
+    client = login_as(viewer)
     page = client.get(reverse("run_list"))
     assert f"<strong>{RUNS_SHOWN + 7} runs · 2 failed.</strong>" in page.content.decode()
     assert page.context["crumbs"] == [("Observers", reverse("observer_list")), ("Runs", "")]
@@ -62,8 +62,8 @@ def test_the_list_of_runs_starts_with_the_number_of_failures(by, viewer, runs):
 @pytest.mark.parametrize(
     ("sort", "first"), [("-duration_ms", "usage-record"), ("-failure_count", "end-running")]
 )
-def test_runs_are_sorted_by_duration_and_failures(by, viewer, runs, sort, first):
-    rows = by(viewer).get(f"{reverse('run_list')}?sort={sort}").context["rows"].rows
+def test_runs_are_sorted_by_duration_and_failures(login_as, viewer, runs, sort, first):
+    rows = login_as(viewer).get(f"{reverse('run_list')}?sort={sort}").context["rows"].rows
     assert rows[0].observer == first
     values = [getattr(row, sort[1:]) for row in rows]
     assert values == sorted(values, reverse=True)

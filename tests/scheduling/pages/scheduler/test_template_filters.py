@@ -9,7 +9,7 @@ from scheduling.templatetags.scheduling import reason_title, score
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "html"),
     [
         (0, '<span class="muted">0.00</span>'),
         (0.7, "<b>0.70</b>"),
@@ -21,8 +21,8 @@ from scheduling.templatetags.scheduling import reason_title, score
         (100_000_000_000_000, '<b title="In the band topology: counts first">100.00</b>'),
     ],
 )
-def test_a_score_is_written_with_two_decimals_and_its_band_on_hover(value, words):
-    assert score(value) == words
+def test_a_score_is_written_with_two_decimals_and_its_band_on_hover(value, html):
+    assert score(value) == html
 
 
 @pytest.mark.parametrize(

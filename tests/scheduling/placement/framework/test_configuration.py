@@ -14,15 +14,15 @@ from scheduling.placement.framework.configuration import (
 )
 from scheduling.placement.framework.cycle import VerdictOutcome, run_cycle
 from scheduling.placement.framework.plugin import BUILT_IN, Plugin, plugins, register_plugin
-from tests.scheduling.placement.plugged import job, node, snapshot
+from tests.scheduling.placement.inline_plugins import job, node, snapshot
 
 ALLOCATE = "actions: [allocate]\n"
 
 
 def problems(text: str) -> list[tuple[int, str]]:
-    with pytest.raises(InvalidConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as error:
         read_configuration(text)
-    return caught.value.problems
+    return error.value.problems
 
 
 def test_every_built_in_plugin_is_known():
@@ -30,7 +30,7 @@ def test_every_built_in_plugin_is_known():
     assert all(plugins()[name].name == name and plugins()[name].__doc__ for name in BUILT_IN)
 
 
-@pytest.mark.parametrize("text", ["", "  \n ", DEFAULT_CONFIGURATION], ids=["empty", "blank", "itself"])
+@pytest.mark.parametrize("text", ["", "  \n ", DEFAULT_CONFIGURATION], ids=["empty", "blank", "default"])
 def test_an_empty_document_is_the_default(text):
     configuration = read_configuration(text)
     assert configuration.actions == ("allocate",)
@@ -51,19 +51,19 @@ def test_plugins_get_their_arguments():
 
 
 @pytest.mark.parametrize(
-    ("chosen", "opened"),
+    ("configured", "effective"),
     [
         ("[]", ["cordon", "leases", "ports", "resources"]),
         ("[binpack, ports]", ["cordon", "leases", "resources", "binpack", "ports"]),
         ("[resources, ports, leases, cordon]", ["resources", "ports", "leases", "cordon"]),
     ],
 )
-def test_the_checks_of_a_commit_run_even_if_they_are_not_configured(chosen, opened):
-    configuration = read_configuration(ALLOCATE + f"plugins: {chosen}")
-    assert [plugin.name for plugin in configuration.plugins_for_cycle()] == opened
+def test_mandatory_plugins_run_even_if_they_are_not_configured(configured, effective):
+    configuration = read_configuration(ALLOCATE + f"plugins: {configured}")
+    assert [plugin.name for plugin in configuration.plugins_for_cycle()] == effective
 
 
-def test_no_job_is_planned_where_a_commit_would_refuse_it():
+def test_a_job_is_not_placed_where_the_commit_would_reject_it():
     nodes = [node("a", cordoned=True), node("b", max_leases=0), node("c", ports=0), node("d", 0)]
     (verdict,) = run_cycle(
         snapshot(nodes, [job("j", ports=1)]), read_configuration(ALLOCATE + "plugins: [submit_order]")
@@ -78,7 +78,7 @@ def test_plugins_are_created_for_every_cycle():
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "sentence"),
+    ("text", "line", "message"),
     [
         (
             ALLOCATE + "plugins:\n  - resorces\n",
@@ -187,10 +187,10 @@ def test_plugins_are_created_for_every_cycle():
         ("actions: " + "[" * 19_000, 1, "This is nested more than 20 deep."),
     ],
 )
-def test_problems_are_reported_with_their_line(text, line, sentence):
-    (found_line, found), *_ = problems(text)
+def test_problems_are_reported_with_their_line(text, line, message):
+    (found_line, message_found), *_ = problems(text)
     assert found_line == line
-    assert sentence in found
+    assert message in message_found
 
 
 def test_every_problem_is_reported_at_once():
@@ -210,13 +210,13 @@ def second_gate(monkeypatch):
         owns = ("quota gate",)
 
 
-def test_two_plugins_for_a_single_owner_point_are_refused(second_gate):
-    (line, sentence), *more = problems(ALLOCATE + "plugins:\n  - quota\n  - resources\n  - budget\n")
-    assert (line, sentence) == (5, "“quota” and “budget” both decide the quota gate; only one can.")
-    assert not more
+def test_two_plugins_for_a_single_owner_point_are_rejected(second_gate):
+    (line, message), *other_problems = problems(ALLOCATE + "plugins:\n  - quota\n  - resources\n  - budget\n")
+    assert (line, message) == (5, "“quota” and “budget” both decide the quota gate; only one can.")
+    assert not other_problems
     assert read_configuration(ALLOCATE + "plugins: [budget]").has("budget")
 
 
-def test_a_name_is_one_plugins_alone(second_gate):
+def test_a_plugin_name_is_registered_once(second_gate):
     with pytest.raises(ValueError, match="There is already a plugin “ports”"):
         register_plugin("ports")(Plugin)

@@ -16,12 +16,12 @@ from scheduling.placement.framework.model import Gang, Job, Node, Task
 numbers = count()
 
 
-def job(cpu=1, *, ports=0, gang=Gang.TOGETHER, tasks=1, **more) -> Job:
+def job(cpu=1, *, ports=0, gang=Gang.TOGETHER, tasks=1, **fields) -> Job:
     each = amounts_of(
-        {"cpu_cores": cpu, **{key: more.pop(key) for key in ("memory_gb", "gpu") if key in more}}
+        {"cpu_cores": cpu, **{key: fields.pop(key) for key in ("memory_gb", "gpu") if key in fields}}
     )
     kernels = tuple(Task(f"k{place}", each, ports) for place in range(tasks))
-    return Job(f"j{next(numbers)}", "lab", kernels, gang=gang, **more)
+    return Job(f"j{next(numbers)}", "lab", kernels, gang=gang, **fields)
 
 
 SLOT = Node(
@@ -51,13 +51,13 @@ SLOT = Node(
         ([job(labels=(("zone", "a"),))], 9, 0),
     ],
     ids=[
-        "nothing",
+        "no jobs",
         "one",
         "two in each",
         "up to the limit",
-        "a limit of none",
-        "what never fits counts nothing",
-        "only what never fits",
+        "a limit of zero",
+        "a job that never fits does not count",
+        "only a job that never fits",
         "too much memory",
         "by GPUs",
         "by ports",
@@ -66,67 +66,67 @@ SLOT = Node(
         "a gang that stays together",
         "a gang that spreads",
         "another system",
-        "its system",
+        "the same system",
         "labels a new slot does not have",
     ],
 )
-def test_slots_needed(jobs, limit, needed):
+def test_the_number_of_needed_slots_is_computed(jobs, limit, needed):
     assert slots_needed(jobs, (), [SlotSupply(SLOT, 99)], limit) == (0, [SLOT] * needed)
 
 
 SPOT = replace(SLOT, name="spot", spot=True)
 RACK = replace(SLOT, name="rack", labels={"rack": "b"})
-FIRM, LOOSE = job(4), job(4, preemptible=True)
+NON_PREEMPTIBLE, PREEMPTIBLE = job(4), job(4, preemptible=True)
 IN_RACK = job(4, labels=(("rack", "b"),))
 
 
 @pytest.mark.parametrize(
-    ("jobs", "coming", "new", "limit", "claimed", "expected"),
+    ("jobs", "incoming", "new", "limit", "claimed", "expected"),
     [
-        ([FIRM, FIRM], [(SLOT, 1)], [(SLOT, 9)], 9, 1, ["new"]),
-        ([FIRM], [(SLOT, 3)], [(SLOT, 9)], 9, 1, []),
-        ([FIRM], [(replace(SLOT, capacity=(100, 0, 0, 0)), 3)], [(SLOT, 9)], 9, 0, ["new"]),
-        ([FIRM], [(SPOT, 3)], [(SPOT, 9), (SLOT, 9)], 9, 0, ["new"]),
-        ([LOOSE], [(SPOT, 3)], [(SPOT, 9), (SLOT, 9)], 9, 1, []),
-        ([LOOSE], [], [(SPOT, 9), (SLOT, 9)], 9, 0, ["spot"]),
-        ([LOOSE, FIRM], [], [(SPOT, 9), (SLOT, 9)], 9, 0, ["new", "spot"]),
-        ([LOOSE, FIRM], [(SLOT, 1), (SPOT, 1)], [(SPOT, 9), (SLOT, 9)], 9, 2, []),
+        ([NON_PREEMPTIBLE, NON_PREEMPTIBLE], [(SLOT, 1)], [(SLOT, 9)], 9, 1, ["new"]),
+        ([NON_PREEMPTIBLE], [(SLOT, 3)], [(SLOT, 9)], 9, 1, []),
+        ([NON_PREEMPTIBLE], [(replace(SLOT, capacity=(100, 0, 0, 0)), 3)], [(SLOT, 9)], 9, 0, ["new"]),
+        ([NON_PREEMPTIBLE], [(SPOT, 3)], [(SPOT, 9), (SLOT, 9)], 9, 0, ["new"]),
+        ([PREEMPTIBLE], [(SPOT, 3)], [(SPOT, 9), (SLOT, 9)], 9, 1, []),
+        ([PREEMPTIBLE], [], [(SPOT, 9), (SLOT, 9)], 9, 0, ["spot"]),
+        ([PREEMPTIBLE, NON_PREEMPTIBLE], [], [(SPOT, 9), (SLOT, 9)], 9, 0, ["new", "spot"]),
+        ([PREEMPTIBLE, NON_PREEMPTIBLE], [(SLOT, 1), (SPOT, 1)], [(SPOT, 9), (SLOT, 9)], 9, 2, []),
         ([job(1, preemptible=True), job(1)], [], [(SPOT, 9), (SLOT, 9)], 9, 0, ["new"]),
-        ([LOOSE, FIRM], [], [(SPOT, 9), (SLOT, 9)], 1, 0, ["new"]),
-        ([FIRM], [], [(SPOT, 9)], 9, 0, []),
-        ([FIRM, replace(IN_RACK, priority=90)], [], [(SLOT, 9), (RACK, 9)], 1, 0, ["rack"]),
-        ([replace(FIRM, priority=90), IN_RACK], [], [(SLOT, 9), (RACK, 9)], 1, 0, ["new"]),
-        ([FIRM, IN_RACK], [], [(SLOT, 9), (RACK, 9)], 9, 0, ["rack", "new"]),
-        ([FIRM, IN_RACK], [(RACK, 1), (SLOT, 1)], [(SLOT, 9), (RACK, 9)], 9, 2, []),
+        ([PREEMPTIBLE, NON_PREEMPTIBLE], [], [(SPOT, 9), (SLOT, 9)], 1, 0, ["new"]),
+        ([NON_PREEMPTIBLE], [], [(SPOT, 9)], 9, 0, []),
+        ([NON_PREEMPTIBLE, replace(IN_RACK, priority=90)], [], [(SLOT, 9), (RACK, 9)], 1, 0, ["rack"]),
+        ([replace(NON_PREEMPTIBLE, priority=90), IN_RACK], [], [(SLOT, 9), (RACK, 9)], 1, 0, ["new"]),
+        ([NON_PREEMPTIBLE, IN_RACK], [], [(SLOT, 9), (RACK, 9)], 9, 0, ["rack", "new"]),
+        ([NON_PREEMPTIBLE, IN_RACK], [(RACK, 1), (SLOT, 1)], [(SLOT, 9), (RACK, 9)], 9, 2, []),
         ([IN_RACK, IN_RACK], [], [(SLOT, 9), (RACK, 1)], 9, 0, ["rack"]),
-        ([FIRM, FIRM], [], [(SLOT, 1), (RACK, 9)], 9, 0, ["new", "rack"]),
+        ([NON_PREEMPTIBLE, NON_PREEMPTIBLE], [], [(SLOT, 1), (RACK, 9)], 9, 0, ["new", "rack"]),
         ([IN_RACK], [(SLOT, 5)], [], 0, 0, []),
     ],
     ids=[
-        "beside those on their way",
-        "enough on their way",
-        "on their way, but too small",
-        "spot slots on their way do not count for what cannot be interrupted",
-        "and do for the rest",
-        "spot first for what may be interrupted",
-        "each its own",
-        "each its own when they are on their way, whichever comes first",
-        "what may be interrupted goes along",
-        "the last place is one that both can have",
+        "in addition to an incoming slot",
+        "enough incoming slots",
+        "incoming slots that are too small",
+        "incoming spot slots do not count for non-preemptible jobs",
+        "incoming spot slots count for preemptible jobs",
+        "spot first for preemptible jobs",
+        "one slot of each market",
+        "incoming slots of both markets in any order",
+        "a preemptible job shares an on-demand slot",
+        "the last place is a slot that both can use",
         "spot only",
-        "the last place is for the more important",
-        "any request",
+        "the last place is for the higher priority",
+        "the higher priority is without labels",
         "by labels",
         "labelled slots first, in any order",
-        "no more than there are",
-        "the plainest first",
-        "none that suits",
+        "no more than the supply",
+        "slots without labels first",
+        "no suitable slot",
     ],
 )
-def test_kinds_of_slots(jobs, coming, new, limit, claimed, expected):
-    coming, new = ([SlotSupply(*each) for each in supplies] for supplies in (coming, new))
-    found = slots_needed(jobs, coming, new, limit)
-    assert (found.claimed, [node.name for node in found.new]) == (claimed, expected)
+def test_the_kinds_of_needed_slots_are_computed(jobs, incoming, new, limit, claimed, expected):
+    incoming, new = ([SlotSupply(*each) for each in supplies] for supplies in (incoming, new))
+    demand = slots_needed(jobs, incoming, new, limit)
+    assert (demand.claimed, [node.name for node in demand.new]) == (claimed, expected)
 
 
 EVERY_JOB = [
@@ -144,23 +144,23 @@ def test_incoming_launches_satisfy_the_demand(jobs):
     kinds = [SPOT, SLOT, *racks, *(replace(each, name=f"{each.name}-spot", spot=True) for each in racks)]
     stock = [SlotSupply(node, 99) for node in kinds]
     first = slots_needed(jobs, (), stock, 99)
-    coming = [SlotSupply(node, list(first.new).count(node)) for node in reversed(kinds)]
-    assert slots_needed(jobs, coming, stock, 99) == (len(first.new), [])
+    incoming = [SlotSupply(node, list(first.new).count(node)) for node in reversed(kinds)]
+    assert slots_needed(jobs, incoming, stock, 99) == (len(first.new), [])
 
 
 def first_fit(sizes: list[int]) -> int:
-    """An exhaustive search, to compare with the one that keeps a pointer."""
-    rooms: list[list[int]] = []
+    """Return the number of slots that an exhaustive search needs."""
+    slots: list[list[int]] = []
     for size in sizes:
-        room = next((room for room in rooms if sum(room) + size <= 400 and len(room) < 10), None)
-        if room is None:
-            rooms.append([size])
+        slot = next((slot for slot in slots if sum(slot) + size <= 400 and len(slot) < 10), None)
+        if slot is None:
+            slots.append([size])
         else:
-            room.append(size)
-    return len(rooms)
+            slot.append(size)
+    return len(slots)
 
 
 @given(st.lists(st.sampled_from([50, 100, 150, 200, 300, 400]), max_size=25))
-def test_searching_from_the_pointer_finds_the_same_as_searching_everywhere(sizes):
+def test_the_search_with_a_pointer_matches_an_exhaustive_search(sizes):
     jobs = [Job(f"j{number}", "lab", (Task("t", (size, 0, 0, 0)),)) for number, size in enumerate(sizes)]
     assert len(slots_needed(jobs, (), [SlotSupply(SLOT, 99)], 99).new) == first_fit(sizes)

@@ -1,4 +1,4 @@
-"""Plugins of other packages: classes and functions are accepted, anything else is rejected by name."""
+"""Plugins of other packages: classes and functions are accepted, other objects are rejected by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduling.placement.framework.configuration import InvalidConfiguration, r
 from scheduling.placement.framework.cycle import VerdictOutcome, run_cycle
 from scheduling.placement.framework.entry_points import load_entry_points
 from scheduling.placement.framework.plugin import ENTRY_POINTS, plugins, refused_plugins
-from tests.scheduling.placement.plugged import job, node, snapshot
+from tests.scheduling.placement.inline_plugins import job, node, snapshot
 from tests.support.packages import install_package
 
 MODULE = '''
@@ -82,8 +82,8 @@ def package(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def loaded(package):
-    """The same after a restart."""
+def loaded_plugins(package):
+    """The package, loaded as after a restart."""
     registry._refused.update(load_entry_points(ENTRY_POINTS, registry._register_installed))
 
 
@@ -91,39 +91,39 @@ def document(*names: str) -> str:
     return "actions: [allocate]\nplugins:\n" + "".join(f"  - {name}\n" for name in names)
 
 
-def problem(*names: str) -> str:
+def problem_with(*names: str) -> str:
     with pytest.raises(InvalidConfiguration) as caught:
         read_configuration(document(*names))
     return str(caught.value)
 
 
-def test_an_object_that_is_no_plugin_is_rejected_by_name(loaded):
+def test_an_object_that_is_not_a_plugin_is_rejected_by_name(loaded_plugins):
     assert set(plugins()) >= GOOD
     assert set(refused_plugins()) == NAMES.keys() - GOOD
     for name in refused_plugins():
-        assert problem(name).startswith(f"Line 3: The plugin “{name}” cannot be used: own_rules.rules:")
-    assert "neither a plugin class nor a function" in problem("stranger")
-    assert "the function returned None" in problem("nothing")
-    assert "RuntimeError: no database" in problem("badly")
+        assert problem_with(name).startswith(f"Line 3: The plugin “{name}” cannot be used: own_rules.rules:")
+    assert "neither a plugin class nor a function" in problem_with("stranger")
+    assert "the function returned None" in problem_with("nothing")
+    assert "RuntimeError: no database" in problem_with("badly")
 
 
-def test_a_function_is_taken_like_a_class(loaded):
+def test_a_function_is_accepted_like_a_class(loaded_plugins):
     built = plugins()["built"]
     assert [(each.name, each.default) for each in fields(built)] == [("slot", "b")]
     assert (built.__doc__, built.owns) == ("Refuses another slot.", ("choice",))
-    for name, where in (("picky", "b"), ("built", "a"), ("{name: built, arguments: {slot: a}}", "b")):
+    for name, expected_node in (("picky", "b"), ("built", "a"), ("{name: built, arguments: {slot: a}}", "b")):
         cycle = run_cycle(
             snapshot([node("a"), node("b")], [job("j")]), read_configuration(document("resources", name))
         )
-        assert cycle.placed[0].parts[0].node == where
-    assert "There is no argument “slit”; did you mean “slot”?" in problem(
+        assert cycle.placed[0].parts[0].node == expected_node
+    assert "There is no argument “slit”; did you mean “slot”?" in problem_with(
         "{name: built, arguments: {slit: a}}"
     )
-    assert "“slot” is required" in problem("built_from")
-    assert "both decide the choice" in problem("picky", "built")
+    assert "“slot” is required" in problem_with("built_from")
+    assert "both decide the choice" in problem_with("picky", "built")
 
 
-def test_a_plugin_that_cannot_be_created_is_reported_and_the_cycle_continues(loaded, monkeypatch):
+def test_a_plugin_that_cannot_be_created_is_reported_and_the_cycle_continues(loaded_plugins, monkeypatch):
     configuration = read_configuration(document("resources", "built"))
 
     def fail(slot):
@@ -133,20 +133,20 @@ def test_a_plugin_that_cannot_be_created_is_reported_and_the_cycle_continues(loa
     cycle = run_cycle(snapshot([node("a")], [job("j")]), configuration)
     assert cycle.verdicts[0].outcome is VerdictOutcome.PLACED
     assert cycle.ssn.failures.by_plugin == {"built": "RuntimeError: gone"}
-    assert "The plugin “built” cannot be created: RuntimeError: gone." in problem(
+    assert "The plugin “built” cannot be created: RuntimeError: gone." in problem_with(
         "resources", "built", "spot"
     )
 
 
-def test_one_that_was_installed_while_lcm_runs_needs_a_restart(package):
-    assert problem("picky") == (
+def test_a_plugin_that_was_installed_while_lcm_runs_needs_a_restart(package):
+    assert problem_with("picky") == (
         "Line 3: The plugin “picky” was installed after LCM started. "
         "Restart the web, worker and beat processes to use it."
     )
 
 
 @pytest.mark.django_db
-def test_a_pool_with_one_is_refused_on_the_page_and_the_page_names_it(loaded, client, admin):
+def test_the_scheduler_page_lists_and_rejects_an_unusable_plugin(loaded_plugins, client, admin):
     client.force_login(admin)
     pool = Pool.objects.create(name="lab")
     address = f"/pools/{pool.pk}/scheduler"

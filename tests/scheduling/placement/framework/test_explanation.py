@@ -10,24 +10,24 @@ from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.cycle import Verdict, VerdictOutcome, run_cycle
 from scheduling.placement.framework.explanation import PlacementExplanation, ReasonCount, reasons_on
 from scheduling.placement.framework.model import Gang, Job, Node, Task
-from tests.scheduling.placement.plugged import Inline, job, node, run_with, snapshot
+from tests.scheduling.placement.inline_plugins import InlinePlugin, job, node, run_with, snapshot
 from tests.scheduling.placement.scenario import configuration_of
 
 
-def why(nodes: list[Node], waiting: Job, template: Node | None = None) -> Verdict:
+def verdict_of(nodes: list[Node], waiting: Job, template: Node | None = None) -> Verdict:
 
-    world = replace(snapshot(nodes, [waiting]), templates=[template] if template else [])
-    (verdict,) = run_cycle(world, configuration_of()).verdicts
+    cluster = replace(snapshot(nodes, [waiting]), templates=[template] if template else [])
+    (verdict,) = run_cycle(cluster, configuration_of()).verdicts
     return verdict
 
 
-def full(count: int, **more) -> list[Node]:
-    return [node(f"s-{number:02}", memory=6 - number % 3, **more) for number in range(count)]
+def nodes_with_little_memory(count: int, **fields) -> list[Node]:
+    return [node(f"s-{number:02}", memory=6 - number % 3, **fields) for number in range(count)]
 
 
-def test_the_sentence_of_the_handbook():
+def test_the_handbook_example_has_its_sentence():
     cordoned = [node(f"x-{number}", cordoned=True, memory=16) for number in range(2)]
-    verdict = why([*full(12), *cordoned], job("j", memory=8))
+    verdict = verdict_of([*nodes_with_little_memory(12), *cordoned], job("j", memory=8))
     assert verdict.why.message == (
         "None of 14 ready slots fits: 12 insufficient memory (8 GB requested, at most 6 GB free); 2 cordoned."
     )
@@ -121,8 +121,8 @@ def test_the_sentence_of_the_handbook():
         ([], job("j"), "No slot is ready."),
     ],
 )
-def test_sentences(nodes, waiting, sentence):
-    assert why(nodes, waiting).why.message == sentence
+def test_each_wait_reason_has_its_sentence(nodes, waiting, sentence):
+    assert verdict_of(nodes, waiting).why.message == sentence
 
 
 @pytest.mark.parametrize(
@@ -150,11 +150,11 @@ def test_sentences(nodes, waiting, sentence):
     ],
 )
 def test_a_job_is_impossible_if_no_present_or_new_slot_could_hold_it(nodes, waiting, template, outcome):
-    assert why(nodes, waiting, template).outcome is outcome
+    assert verdict_of(nodes, waiting, template).outcome is outcome
 
 
 @pytest.mark.parametrize(
-    ("more", "outcome"),
+    ("fields", "outcome"),
     [
         ({"templates": [node("new"), node("other", labels={"zone": "a"})]}, VerdictOutcome.WAITING),
         ({"templates": [node("new")], "coming": [node("b", labels={"zone": "a"})]}, VerdictOutcome.WAITING),
@@ -164,20 +164,20 @@ def test_a_job_is_impossible_if_no_present_or_new_slot_could_hold_it(nodes, wait
         ),
         ({"templates": [node("new"), node("other")]}, VerdictOutcome.IMPOSSIBLE),
     ],
-    ids=["a kind that could be launched", "a slot on its way", "one that is too small", "none"],
+    ids=["a kind that could be launched", "an incoming slot", "an incoming slot that is too small", "none"],
 )
-@pytest.mark.parametrize("of", ["one", "a gang"])
-def test_any_launchable_or_incoming_kind_makes_it_possible(more, outcome, of):
+@pytest.mark.parametrize("shape", ["a single task", "a gang"])
+def test_any_launchable_or_incoming_kind_makes_a_job_possible(fields, outcome, shape):
     labels = (("zone", "a"),)
-    waiting = job("j", labels=labels) if of == "one" else gang(1, 1, labels=labels)
-    world = replace(snapshot([node("a")], [waiting]), max_nodes=2, **more)
-    (verdict,) = run_cycle(world, configuration_of()).verdicts
+    waiting = job("j", labels=labels) if shape == "a single task" else gang(1, 1, labels=labels)
+    cluster = replace(snapshot([node("a")], [waiting]), max_nodes=2, **fields)
+    (verdict,) = run_cycle(cluster, configuration_of()).verdicts
     assert verdict.outcome is outcome
 
 
 def test_a_kernel_that_fits_no_slot_explains_its_gang():
     tasks = (Task("small", (100, 0, 0, 0)), Task("large", (900, 0, 0, 0)))
-    verdict = why([node("a"), node("b")], Job("j", "lab", tasks, gang=Gang.SPREAD))
+    verdict = verdict_of([node("a"), node("b")], Job("j", "lab", tasks, gang=Gang.SPREAD))
     assert verdict.outcome is VerdictOutcome.IMPOSSIBLE
     assert verdict.why.message == (
         "None of 2 ready slots fits: 2 insufficient CPU (9 cores requested, at most 4 cores free). "
@@ -185,19 +185,19 @@ def test_a_kernel_that_fits_no_slot_explains_its_gang():
     )
 
 
-def gang(*cores: float, **more) -> Job:
+def gang(*cores: float, **fields) -> Job:
     tasks = tuple(Task(f"t{place}", (round(each * 100), 0, 0, 0)) for place, each in enumerate(cores))
-    return Job("gang", "lab", tasks, gang=Gang.SPREAD, **more)
+    return Job("gang", "lab", tasks, gang=Gang.SPREAD, **fields)
 
 
 def test_a_gang_is_explained_with_its_placeable_tasks():
-    verdict = why([node("a")], gang(4, 4), node("new"))
+    verdict = verdict_of([node("a")], gang(4, 4), node("new"))
     assert (verdict.outcome, verdict.summary) == (VerdictOutcome.WAITING, "waiting:cpu_cores")
     assert verdict.why.message == (
         "With 1 of its 2 kernels placed, the only ready slot does not fit: "
         "insufficient CPU (4 cores requested, at most 0 cores free)."
     )
-    three = why([node("a"), node("b"), node("c", cordoned=True)], gang(4, 4, 4))
+    three = verdict_of([node("a"), node("b"), node("c", cordoned=True)], gang(4, 4, 4))
     assert three.why.message == (
         "With 2 of its 3 kernels placed, none of 3 ready slots fits: "
         "2 insufficient CPU (4 cores requested, at most 0 cores free); 1 cordoned."
@@ -207,7 +207,7 @@ def test_a_gang_is_explained_with_its_placeable_tasks():
 @pytest.mark.parametrize(
     ("nodes", "cores", "partial"),
     [
-        # Largest first would leave space for one only.
+        # Largest first would leave space for only one kernel.
         ([node("a")], (3, 2, 2), "Best partial placement: 2 of its 3 kernels (t2 on a, t1 on a)."),
         ([node("a"), node("b")], (4, 4, 4), "Best partial placement: 2 of its 3 kernels (t0 on a, t1 on b)."),
         ([node("a", 8)], (1,) * 9,
@@ -217,7 +217,7 @@ def test_a_gang_is_explained_with_its_placeable_tasks():
     ],
 )  # fmt: skip
 def test_an_impossible_gang_is_explained_with_its_best_partial_placement(nodes, cores, partial):
-    verdict = why(nodes, gang(*cores))
+    verdict = verdict_of(nodes, gang(*cores))
     assert verdict.outcome is VerdictOutcome.IMPOSSIBLE
     assert verdict.why.partial == partial
     assert verdict.why.message.endswith(partial or "free).")
@@ -232,20 +232,20 @@ def test_gangs_of_one_shape_share_one_explanation():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "waiting", "template", "most", "outcome"),
+    ("nodes", "waiting", "template", "max_nodes", "outcome"),
     [
         ([node("a")], gang(4, 4), None, None, VerdictOutcome.IMPOSSIBLE),
         ([node("a")], gang(4, 4), node("new"), None, VerdictOutcome.WAITING),
         ([node("a")], gang(4, 4), node("new"), 1, VerdictOutcome.IMPOSSIBLE),
         ([node("a")], gang(4, 4), node("new"), 2, VerdictOutcome.WAITING),
         ([], gang(4, 4), node("new"), 1, VerdictOutcome.IMPOSSIBLE),
-        # Enough together, but never more than one on a slot.
+        # Enough capacity in total, but a slot never holds more than one kernel.
         ([node("a")], gang(2.5, 2.5, 2.5), node("new"), 2, VerdictOutcome.IMPOSSIBLE),
         ([node("a")], gang(2.5, 2.5, 2.5), node("new"), 3, VerdictOutcome.WAITING),
         # Each task fits alone, but not all together.
         ([node("a")], gang(3, 2, 1), node("new"), 1, VerdictOutcome.IMPOSSIBLE),
         ([node("a")], gang(3, 2, 1), node("new"), 2, VerdictOutcome.WAITING),
-        # A larger slot than would be launched today counts as what it is, and as one.
+        # An existing slot that is larger than new slots counts with its own capacity, and once.
         ([node("a", 8, taken=(800, 0, 0, 0))], gang(4, 4), node("new"), 1, VerdictOutcome.WAITING),
         (
             [node("a", 8, system="vm")],
@@ -258,23 +258,25 @@ def test_gangs_of_one_shape_share_one_explanation():
         ([node("a"), node("b")], gang(0, 0, 0), node("new"), 1, VerdictOutcome.PLACED),
     ],
 )
-def test_a_gang_is_impossible_when_all_slots_there_can_be_are_too_few(
-    nodes, waiting, template, most, outcome
+def test_a_gang_is_impossible_if_the_maximum_of_slots_is_too_small(
+    nodes, waiting, template, max_nodes, outcome
 ):
-    world = replace(snapshot(nodes, [waiting]), templates=[template] if template else [], max_nodes=most)
-    (verdict,) = run_cycle(world, configuration_of()).verdicts
+    cluster = replace(
+        snapshot(nodes, [waiting]), templates=[template] if template else [], max_nodes=max_nodes
+    )
+    (verdict,) = run_cycle(cluster, configuration_of()).verdicts
     assert verdict.outcome is outcome
 
 
 def test_all_plugins_that_refuse_a_job_are_named():
-    def opens(ssn):
+    def on_open(ssn):
         ssn.add_job_over_capacity_fn(lambda _: Reason("budget", "The lab has enough."))
         ssn.add_pre_predicate_fn(lambda *_: Reason("monday", "It is Monday."))
 
-    late = Inline(
-        name="late", opens=lambda ssn: ssn.add_pre_predicate_fn(lambda *_: Reason("late", "It is late."))
+    late = InlinePlugin(
+        name="late", on_open=lambda ssn: ssn.add_pre_predicate_fn(lambda *_: Reason("late", "It is late."))
     )
-    cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="gate", opens=opens), late)
+    cycle = run_with(snapshot([node("a")], [job("j")]), InlinePlugin(name="gate", on_open=on_open), late)
     (verdict,) = cycle.verdicts
     assert verdict.outcome is VerdictOutcome.REFUSED
     assert verdict.why.counts == (
@@ -288,10 +290,10 @@ def test_all_plugins_that_refuse_a_job_are_named():
     )
 
 
-def test_all_reasons_of_one_slot():
-    world = snapshot([node("a", 1, 1, cordoned=True, spot=True, ports=0)], [])
+def test_all_reasons_of_one_slot_are_listed():
+    cluster = snapshot([node("a", 1, 1, cordoned=True, spot=True, ports=0)], [])
     waiting = job("j", 2, 2, ports=1, gpu=1, system="vm")
-    ssn = run_cycle(world, configuration_of()).ssn
+    ssn = run_cycle(cluster, configuration_of()).ssn
     assert [(reason.code, reason.text) for reason in reasons_on(ssn, waiting.whole, waiting, 0)] == [
         ("cordon", "cordoned"),
         ("system", "runs another system, not vm"),
@@ -311,7 +313,7 @@ def test_jobs_of_one_shape_share_one_explanation():
 
 
 def test_reasons_keep_the_codes_that_the_plugin_gave_them():
-    def opens(ssn):
+    def on_open(ssn):
         ssn.add_predicate_fn(
             lambda _, __, node: Reason(f"no-{node.name[0]}", node.name),
             batch=lambda _, __, nodes: nodes.all(False),
@@ -319,31 +321,31 @@ def test_reasons_keep_the_codes_that_the_plugin_gave_them():
         ssn.add_predicate_fn(lambda *_: Reason("other", "x"), code="own")
 
     nodes = [node("a1"), node("a2"), node("b1")]
-    cycle = run_with(snapshot(nodes, [job("j")]), Inline(name="picky", opens=opens))
-    found = [
+    cycle = run_with(snapshot(nodes, [job("j")]), InlinePlugin(name="picky", on_open=on_open))
+    reasons = [
         (count.code, count.plugin, count.nodes, count.example_slots) for count in cycle.verdicts[0].why.counts
     ]
-    assert found == [
+    assert reasons == [
         ("own", "picky", 3, ("a1", "a2", "b1")),
         ("no-a", "picky", 2, ("a1", "a2")),
         ("no-b", "picky", 1, ("b1",)),
     ]
 
 
-def test_a_plugin_without_a_summary_gives_its_first_reason():
-    def opens(ssn):
+def test_a_plugin_without_a_summary_shows_its_first_reason():
+    def on_open(ssn):
         ssn.add_predicate_fn(lambda _, __, node: Reason("mood", f"{node.name} is not in the mood"))
 
-    cycle = run_with(snapshot([node("a"), node("b")], [job("j")]), Inline(name="mood", opens=opens))
+    cycle = run_with(snapshot([node("a"), node("b")], [job("j")]), InlinePlugin(name="mood", on_open=on_open))
     assert cycle.verdicts[0].why.message == "None of 2 ready slots fits: 2 refused (a is not in the mood)."
 
 
 def test_a_plugin_that_refuses_without_a_reason_is_named():
-    def opens(ssn):
+    def on_open(ssn):
         ssn.add_predicate_fn(lambda *_: Reason("x", ""), batch=lambda _, __, nodes: nodes.all(False))
         ssn.add_predicate_fn(lambda *_: "no", code="text")
 
-    cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="mute", opens=opens))
+    cycle = run_with(snapshot([node("a")], [job("j")]), InlinePlugin(name="mute", on_open=on_open))
     assert cycle.verdicts[0].why.message == ("The only ready slot does not fit: refused (); refused by mute.")
 
 
@@ -357,6 +359,6 @@ def test_an_explanation_without_nodes_is_its_own_sentence():
     )
 
 
-def test_nodes_that_are_refused_by_several_are_counted_by_each():
-    verdict = why([node("a", 1, 1)], job("j", 2, 2))
+def test_a_node_with_several_reasons_is_counted_for_each():
+    verdict = verdict_of([node("a", 1, 1)], job("j", 2, 2))
     assert [(count.code, count.nodes) for count in verdict.why.counts] == [("cpu_cores", 1), ("memory_gb", 1)]

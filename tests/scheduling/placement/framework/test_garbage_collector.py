@@ -16,7 +16,7 @@ def test_objects_in_cycles_are_collected_between_blocks_without_the_collector():
         with garbage_collector_paused():
             assert not gc.isenabled()
         for _ in range(CYCLES):
-            ring: list[object] = []
-            ring.append(ring)
+            cycle: list[object] = []
+            cycle.append(cycle)
     assert gc.isenabled()
     assert gc.get_stats()[1]["collections"] > before

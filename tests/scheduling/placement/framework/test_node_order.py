@@ -1,4 +1,4 @@
-"""Shapes that rank slots alike share one order: faster, with the same result."""
+"""Shapes with the same ranking of slots share one order: faster, with the same result."""
 
 from __future__ import annotations
 
@@ -16,28 +16,37 @@ from scheduling.placement.framework.cycle import Cycle, run_cycle
 from scheduling.placement.framework.model import Node, Snapshot
 from scheduling.placement.framework.results import as_result
 from scheduling.placement.framework.session import SchedulingSession
-from tests.scheduling.placement.plugged import Inline, Mixed, job, node, run_with, snapshot
-from tests.scheduling.placement.scenario import copied
-from tests.scheduling.placement.worlds import (
+from tests.scheduling.placement.inline_plugins import (
+    ConfigurationWithInlinePlugins,
+    InlinePlugin,
+    job,
+    node,
+    run_with,
+    snapshot,
+)
+from tests.scheduling.placement.random_snapshots import (
+    BINPACKING,
     CONFIGURATIONS,
-    EVENLY,
-    PACKED,
+    SPREADING,
     busy_snapshots,
     nodes_of_one_size,
 )
+from tests.scheduling.placement.scenario import copy_of
 
 # Powers of two, so that sums of shares are exact.
 SIZE = (512, 1024, 0, 0)
 
 
-def asks_everywhere(ssn: SchedulingSession) -> None:
+def add_plain_predicate(ssn: SchedulingSession) -> None:
     """A predicate without options: it must be called for every node."""
     ssn.add_predicate_fn(lambda *_: None)
 
 
-def surveyed(world: Snapshot, configuration: Configuration) -> Cycle:
-    asking = Inline(name="asking", opens=asks_everywhere)
-    return run_cycle(world, Mixed(configuration.actions, configuration.choices, (asking,)))
+def evaluate_every_node(cluster: Snapshot, configuration: Configuration) -> Cycle:
+    plain = InlinePlugin(name="asking", on_open=add_plain_predicate)
+    return run_cycle(
+        cluster, ConfigurationWithInlinePlugins(configuration.actions, configuration.choices, (plain,))
+    )
 
 
 @settings(
@@ -49,29 +58,29 @@ def surveyed(world: Snapshot, configuration: Configuration) -> Cycle:
     ),
     CONFIGURATIONS,
 )
-def test_a_shared_order_decides_as_asking_about_every_slot_does(world, configuration):
-    found = as_result(run_cycle(world, configuration))
-    assert found == as_result(surveyed(copied(world), configuration))
+def test_a_shared_order_gives_the_same_result_as_evaluating_every_slot(cluster, configuration):
+    result = as_result(run_cycle(cluster, configuration))
+    assert result == as_result(evaluate_every_node(copy_of(cluster), configuration))
 
 
-def crowded(seed: int) -> Snapshot:
+def crowded_snapshot(seed: int) -> Snapshot:
     """Many partly used slots of one size, and more jobs than fit."""
-    chance = Random(seed)
+    random = Random(seed)
     slots = [
         Node(
             f"s{number:02}",
             (512, 1024, 0, 0),
-            spot=chance.random() < 0.3,
-            taken=(chance.randrange(400), 0, 0, 0),
+            spot=random.random() < 0.3,
+            taken=(random.randrange(400), 0, 0, 0),
         )
         for number in range(40)
     ]
     jobs = [
         job(
             f"j{number}",
-            chance.choice((0.5, 1, 2, 4)),
-            chance.choice((0, 1, 3)),
-            preemptible=chance.random() < 0.5,
+            random.choice((0.5, 1, 2, 4)),
+            random.choice((0, 1, 3)),
+            preemptible=random.random() < 0.5,
         )
         for number in range(150)
     ]
@@ -79,30 +88,30 @@ def crowded(seed: int) -> Snapshot:
 
 
 @pytest.mark.parametrize("limits", [{"HEAD": 48}, {"HEAD": 1}, {"HEAD": 0}, {"MANY": 0}], ids=str)
-@pytest.mark.parametrize("configuration", [PACKED, EVENLY], ids=["packed", "evenly"])
-def test_so_it_does_where_there_is_much_to_choose_from(configuration, limits):
+@pytest.mark.parametrize("configuration", [BINPACKING, SPREADING], ids=["binpack", "spread"])
+def test_a_shared_order_gives_the_same_result_with_many_candidates(configuration, limits):
     for seed in range(4):
         with patch.multiple(node_order, **limits):
-            found = as_result(run_cycle(crowded(seed), configuration))
-        assert found == as_result(surveyed(crowded(seed), configuration))
-        assert len({verdict["outcome"] for verdict in found["verdicts"]}) > 1
-        assert found["clipped_scores"] == {}
+            result = as_result(run_cycle(crowded_snapshot(seed), configuration))
+        assert result == as_result(evaluate_every_node(crowded_snapshot(seed), configuration))
+        assert len({verdict["outcome"] for verdict in result["verdicts"]}) > 1
+        assert result["clipped_scores"] == {}
 
 
-def kind_of_candidates(world: Snapshot, *more: Inline) -> set[type]:
-    ssn = SchedulingSession(world)
-    ssn.open([*PACKED.plugins(), *more])
-    return {type(ssn.candidates(each.whole, each)) for each in world.jobs}
+def candidate_types(cluster: Snapshot, *inline_plugins: InlinePlugin) -> set[type]:
+    ssn = SchedulingSession(cluster)
+    ssn.open([*BINPACKING.plugins(), *inline_plugins])
+    return {type(ssn.candidates(each.whole, each)) for each in cluster.jobs}
 
 
-def test_shapes_share_an_order_when_every_plugin_promises_it():
+def test_shapes_share_an_order_if_every_plugin_supports_it():
     small, large, on_gpus = job("small"), job("large", 3), job("on gpus", gpu=1)
     slots = [node("a", gpu=1), node("b", gpu=1)]
-    assert kind_of_candidates(snapshot(slots, [small, large])) == {RankedCandidates}
-    assert kind_of_candidates(snapshot(slots, [on_gpus])) == {EvaluatedCandidates}
-    assert kind_of_candidates(snapshot([*slots, node("c", 9)], [small])) == {EvaluatedCandidates}
-    asking = Inline(name="asking", opens=asks_everywhere)
-    assert kind_of_candidates(snapshot(slots, [small]), asking) == {EvaluatedCandidates}
+    assert candidate_types(snapshot(slots, [small, large])) == {RankedCandidates}
+    assert candidate_types(snapshot(slots, [on_gpus])) == {EvaluatedCandidates}
+    assert candidate_types(snapshot([*slots, node("c", 9)], [small])) == {EvaluatedCandidates}
+    plain = InlinePlugin(name="asking", on_open=add_plain_predicate)
+    assert candidate_types(snapshot(slots, [small]), plain) == {EvaluatedCandidates}
 
 
 def test_placements_of_one_shape_affect_the_others():
@@ -134,13 +143,13 @@ def test_a_job_gets_its_own_scores():
 
 
 def test_a_score_that_stops_being_a_number_is_left_out():
-    def opens(ssn: SchedulingSession) -> None:
+    def on_open(ssn: SchedulingSession) -> None:
         ssn.add_node_order_fn(
             lambda _, __, state: float("nan") if state.free[0] < 400 else 1.0, ranks_by=lambda _: None
         )
 
     jobs = [job(f"j{number}", created=number) for number in range(4)]
-    cycle = run_with(snapshot([node("a"), node("b")], jobs), Inline(name="broken", opens=opens))
+    cycle = run_with(snapshot([node("a"), node("b")], jobs), InlinePlugin(name="broken", on_open=on_open))
     assert [verdict.parts[0].node for verdict in cycle.verdicts] == ["a", "a", "a", "a"]
     assert [list(verdict.scores) for verdict in cycle.verdicts][1:] == [["binpack"]] * 3
     assert cycle.ssn.failures.by_plugin == {"broken": "ValueError: a score is not a number"}

@@ -7,18 +7,18 @@ from scheduling.placement.framework.explanation import smaller_request
 from scheduling.placement.framework.model import Job, Node, Snapshot, Task
 from scheduling.placement.framework.session import SchedulingSession
 
-ASKED = (400, 800, 1000, 0)
+REQUEST = (400, 800, 1000, 0)
 
 
-def advised(*free, request=ASKED, labels=(), cordoned=()):
+def suggested_request(*free, request=REQUEST, labels=(), cordoned=()):
     nodes = [
         Node(f"n{number}", capacity, cordoned=number in cordoned) for number, capacity in enumerate(free, 1)
     ]
     job = Job("job", "", (Task("job", request),), labels=labels)
     ssn = SchedulingSession(Snapshot(now=0.0, nodes=nodes, queues={}, jobs=[job]))
     ssn.open(read_configuration("").plugins())
-    found = smaller_request(ssn, job.whole, job)
-    return (found.request, found.changed, found.nodes) if found else None
+    suggestion = smaller_request(ssn, job.whole, job)
+    return (suggestion.request, suggestion.changed, suggestion.nodes) if suggestion else None
 
 
 @pytest.mark.parametrize(
@@ -33,19 +33,19 @@ def advised(*free, request=ASKED, labels=(), cordoned=()):
         ([(300, 400, 1000, 0)], ((300, 400, 1000, 0), ("cpu_cores", "memory_gb"), 1)),
         # A resource is used up: no smaller request helps.
         ([(0, 800, 1000, 0)], None),
-        # It fits as it is.
+        # The request fits without a reduction.
         ([(400, 800, 1000, 0)], None),
         ([], None),
     ],
 )
-def test_the_least_that_has_to_be_given_up(free, expected):
-    assert advised(*free) == expected
+def test_the_smallest_reduction_is_suggested(free, expected):
+    assert suggested_request(*free) == expected
 
 
 def test_a_smaller_request_does_not_help_other_reasons():
-    assert advised((300, 800, 1000, 0), labels=(("rack", "b"),)) is None
-    assert advised((300, 800, 1000, 0), cordoned=(1,)) is None
-    assert advised((300, 800, 1000, 0), (200, 800, 1000, 0), cordoned=(1,)) == (
+    assert suggested_request((300, 800, 1000, 0), labels=(("rack", "b"),)) is None
+    assert suggested_request((300, 800, 1000, 0), cordoned=(1,)) is None
+    assert suggested_request((300, 800, 1000, 0), (200, 800, 1000, 0), cordoned=(1,)) == (
         (200, 800, 1000, 0),
         ("cpu_cores",),
         1,
@@ -53,4 +53,4 @@ def test_a_smaller_request_does_not_help_other_reasons():
 
 
 def test_gpus_are_not_reduced_to_fractions():
-    assert advised((300, 800, 1000, 100), request=(400, 800, 1000, 200)) is None
+    assert suggested_request((300, 800, 1000, 100), request=(400, 800, 1000, 200)) is None

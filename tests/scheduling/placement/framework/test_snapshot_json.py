@@ -93,34 +93,34 @@ def test_every_field_is_read():
     )  # fmt: skip
     assert snapshot.nodes[1].until == FOREVER
     assert snapshot.queues["uni"] == Queue("uni", weight=2, quota={"memory_gb": 1650, "sessions": 3})
-    waits, runs = snapshot.jobs
-    assert waits.tasks == (Task("r1", (100, 0, 0, 0), 2), Task("r2", (0, 0, 0, 0)))
-    assert (waits.gang, waits.labels, waits.owner, waits.parts) == (
+    waiting, running = snapshot.jobs
+    assert waiting.tasks == (Task("r1", (100, 0, 0, 0), 2), Task("r2", (0, 0, 0, 0)))
+    assert (waiting.gang, waiting.labels, waiting.owner, waiting.parts) == (
         Gang.SPREAD, (("zone", "a"),), "uni/a/ann", (),
     )  # fmt: skip
-    first, second, third = runs.tasks
-    assert runs.parts == (JobPart("f00", (first, second), ((0, 50),)), JobPart("lab-02", (third,)))
-    assert runs.leaving
+    first, second, third = running.tasks
+    assert running.parts == (JobPart("f00", (first, second), ((0, 50),)), JobPart("lab-02", (third,)))
+    assert running.leaving
 
 
-def test_writing_gives_the_same_document_back():
+def test_a_document_survives_a_round_trip():
     assert as_document(snapshot_from(FULL)) == FULL
     assert json.loads(write_snapshot(read_snapshot(json.dumps(FULL)))) == FULL
 
 
-def changed(path: str, value: Any) -> dict[str, Any]:
-    """The document with one value replaced."""
+def document_with(path: str, value: Any) -> dict[str, Any]:
+    """Return the document with one value replaced."""
     document = json.loads(json.dumps(FULL))
-    *way, last = [int(key) if key.isdigit() else key for key in path.split(".")]
-    place = document
-    for key in way:
-        place = place[key]
-    place[last] = value
+    *parents, last = [int(key) if key.isdigit() else key for key in path.split(".")]
+    parent = document
+    for key in parents:
+        parent = parent[key]
+    parent[last] = value
     return document
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "where", "sentence"),
+    ("path", "value", "error_path", "message"),
     [
         ("format", 2, "format", "“format” is 2; only 1 can be read."),
         ("now", "noon", "now", "“now” must be a number"),
@@ -239,19 +239,19 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("jobs.1.created", "x", "jobs[1].created", "“jobs[1].created” must be a number"),
     ],
 )
-def test_problems_are_reported_with_their_path(path, value, where, sentence):
-    with pytest.raises(InvalidSnapshot) as caught:
-        snapshot_from(changed(path, value))
-    assert sentence in caught.value.problems[where]
-    assert f"{where}: " in str(caught.value)
+def test_problems_are_reported_with_their_path(path, value, error_path, message):
+    with pytest.raises(InvalidSnapshot) as error:
+        snapshot_from(document_with(path, value))
+    assert message in error.value.problems[error_path]
+    assert f"{error_path}: " in str(error.value)
 
 
 def test_several_problems_are_reported_at_once():
-    with pytest.raises(InvalidSnapshot) as caught:
+    with pytest.raises(InvalidSnapshot) as error:
         snapshot_from(
             {"now": 0, "nodes": [{"name": "a", "capacity": {"cpu_cores": -1, "gpu": "x"}, "spot": 1}]}
         )
-    assert set(caught.value.problems) == {
+    assert set(error.value.problems) == {
         "format", "nodes[0].capacity.cpu_cores", "nodes[0].capacity.gpu", "nodes[0].spot",
     }  # fmt: skip
 
@@ -265,11 +265,11 @@ def test_invalid_json_is_reported(text):
 
 
 @pytest.mark.parametrize("value", [None, [], 3, "text"])
-def test_a_document_is_an_object(value):
+def test_a_document_must_be_an_object(value):
     with pytest.raises(InvalidSnapshot, match="must be an object of names and values"):
         snapshot_from(value)
 
 
-def test_amounts_finer_than_a_hundredth_count_as_the_next_one_up():
-    document = changed("jobs.0.tasks.0.request.cpu_cores", 0.301)
+def test_amounts_are_rounded_up_to_a_hundredth():
+    document = document_with("jobs.0.tasks.0.request.cpu_cores", 0.301)
     assert snapshot_from(document).jobs[0].tasks[0].request[0] == 31

@@ -6,38 +6,38 @@ from scheduling.placement.framework.model import Job, JobPart, Node, Queue, Snap
 from scheduling.placement.framework.session import SchedulingSession
 from scheduling.placement.framework.statement import OperationKind
 
-WORK = Task("t", (100, 200, 0, 50), 3)
+TASK = Task("t", (100, 200, 0, 50), 3)
 
 
 def session() -> SchedulingSession:
-    running = Job("old", "lab", (WORK,), parts=(JobPart("a", (WORK,), ((0, 50),)), JobPart("gone", (WORK,))))
+    running = Job("old", "lab", (TASK,), parts=(JobPart("a", (TASK,), ((0, 50),)), JobPart("gone", (TASK,))))
     nodes = [Node("a", (400, 800, 0, 200), max_leases=4, ports=10), Node("b", (400, 800, 0, 0))]
     return SchedulingSession(Snapshot(0, nodes, {"lab": Queue("lab")}, [running]))
 
 
-def left(ssn: SchedulingSession, name: str = "a") -> list[int]:
+def free_levels(ssn: SchedulingSession, name: str = "a") -> list[int]:
     return ssn.nodes.levels[ssn.nodes.index[name]].tolist()
 
 
-def test_allocating_takes_from_the_node():
+def test_allocating_reduces_the_free_space_of_the_node():
     ssn = session()
-    assert left(ssn) == [300, 600, 0, 150, 3, 7]
-    ssn.statement().allocate(Job("new", "lab", (WORK,)), JobPart("a", (WORK,), ((1, 50),)))
-    assert left(ssn) == [200, 400, 0, 100, 2, 4]
+    assert free_levels(ssn) == [300, 600, 0, 150, 3, 7]
+    ssn.statement().allocate(Job("new", "lab", (TASK,)), JobPart("a", (TASK,), ((1, 50),)))
+    assert free_levels(ssn) == [200, 400, 0, 100, 2, 4]
     assert ssn.nodes.free_devices.tolist() == [[50, 50], [-1, -1]]
 
 
-def test_allocating_without_a_lease():
+def test_allocating_without_a_lease_takes_no_lease():
     ssn = session()
-    ssn.statement().allocate(Job("new", "lab", (WORK,)), JobPart("a", (WORK,)), leases=0)
-    assert left(ssn)[4] == 3
+    ssn.statement().allocate(Job("new", "lab", (TASK,)), JobPart("a", (TASK,)), leases=0)
+    assert free_levels(ssn)[4] == 3
 
 
 def test_evicting_releases_the_parts_on_present_nodes():
     ssn = session()
     statement = ssn.statement()
     statement.evict(next(iter(ssn.snapshot.running)))
-    assert left(ssn) == [400, 800, 0, 200, 4, 10]
+    assert free_levels(ssn) == [400, 800, 0, 200, 4, 10]
     assert [(each.kind, each.part.node) for each in statement.operations] == [(OperationKind.EVICT, "a")]
 
 
@@ -48,12 +48,12 @@ def test_discarding_undoes_the_newest_first_and_keeps_other_statements():
         deallocate=lambda job, _: calls.append(("-", job.id)),
     )
     first, statement = ssn.statement(), ssn.statement()
-    first.allocate(Job("one", "lab", (WORK,)), JobPart("b", (WORK,)))
-    before = (left(ssn), left(ssn, "b"))
-    statement.allocate(Job("two", "lab", (WORK,)), JobPart("b", (WORK,)))
+    first.allocate(Job("one", "lab", (TASK,)), JobPart("b", (TASK,)))
+    before = (free_levels(ssn), free_levels(ssn, "b"))
+    statement.allocate(Job("two", "lab", (TASK,)), JobPart("b", (TASK,)))
     statement.evict(next(iter(ssn.snapshot.running)))
     statement.discard()
-    assert (left(ssn), left(ssn, "b")) == before
+    assert (free_levels(ssn), free_levels(ssn, "b")) == before
     assert (len(first.operations), len(statement.operations)) == (1, 0)
     assert calls == [("+", "one"), ("+", "two"), ("-", "old"), ("+", "old"), ("-", "two")]
 
@@ -63,17 +63,17 @@ def test_discarding_undoes_everything():
     before = ssn.nodes.levels.tolist(), ssn.nodes.free_devices.tolist()
     statement = ssn.statement()
     statement.evict(next(iter(ssn.snapshot.running)))
-    statement.allocate(Job("new", "lab", (WORK,)), JobPart("a", (WORK,), ((0, 50),)))
+    statement.allocate(Job("new", "lab", (TASK,)), JobPart("a", (TASK,), ((0, 50),)))
     statement.discard()
     assert (ssn.nodes.levels.tolist(), ssn.nodes.free_devices.tolist()) == before
     assert not statement.operations
 
 
-def test_committing_hands_the_operations_over_and_keeps_their_effect():
+def test_committing_returns_the_operations_and_keeps_their_effect():
     ssn = session()
     statement = ssn.statement()
-    statement.allocate(Job("new", "lab", (WORK,)), JobPart("b", (WORK,)))
-    done = statement.commit()
-    assert [(each.kind, each.job.id) for each in done] == [(OperationKind.ALLOCATE, "new")]
+    statement.allocate(Job("new", "lab", (TASK,)), JobPart("b", (TASK,)))
+    operations = statement.commit()
+    assert [(each.kind, each.job.id) for each in operations] == [(OperationKind.ALLOCATE, "new")]
     statement.discard()
-    assert left(ssn, "b")[:2] == [300, 600]
+    assert free_levels(ssn, "b")[:2] == [300, 600]

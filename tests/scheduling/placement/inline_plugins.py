@@ -15,52 +15,59 @@ from scheduling.placement.framework.session import SchedulingSession
 
 
 @dataclass(frozen=True)
-class Inline(Plugin):
+class InlinePlugin(Plugin):
     """A plugin that consists of one function."""
 
     name: str = "inline"  # type: ignore[misc]
-    opens: Callable[[SchedulingSession], None] = lambda _: None
-    closes: Callable[[SchedulingSession], None] = lambda _: None
+    on_open: Callable[[SchedulingSession], None] = lambda _: None
+    on_close: Callable[[SchedulingSession], None] = lambda _: None
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        self.opens(ssn)
+        self.on_open(ssn)
 
     def on_session_close(self, ssn: SchedulingSession) -> None:
-        self.closes(ssn)
+        self.on_close(ssn)
 
 
 @dataclass(frozen=True)
-class Mixed(Configuration):
-    """Plugins by name, followed by inline ones."""
+class ConfigurationWithInlinePlugins(Configuration):
+    """Plugins by name, followed by inline plugins."""
 
-    more: tuple[Plugin, ...] = ()
+    inline_plugins: tuple[Plugin, ...] = ()
 
     def plugins(self) -> list[Plugin]:
-        return [*super().plugins(), *self.more]
+        return [*super().plugins(), *self.inline_plugins]
 
 
 def run_with(
     snapshot: Snapshot,
-    *more: Plugin,
+    *inline_plugins: Plugin,
     names: Sequence[str] = ("resources", "leases", "priority", "fairshare", "binpack"),
     actions: Sequence[str] = ("allocate",),
 ) -> Cycle:
-    return run_cycle(snapshot, Mixed(tuple(actions), tuple(PluginChoice(name) for name in names), more))
+    return run_cycle(
+        snapshot,
+        ConfigurationWithInlinePlugins(
+            tuple(actions), tuple(PluginChoice(name) for name in names), inline_plugins
+        ),
+    )
 
 
-def node(name: str, cpu: float = 4, memory: float = 8, gpu: float = 0, **more: Any) -> Node:
-    return Node(name, amounts_of({"cpu_cores": cpu, "memory_gb": memory, "gpu": gpu}), **more)
+def node(name: str, cpu: float = 4, memory: float = 8, gpu: float = 0, **fields: Any) -> Node:
+    return Node(name, amounts_of({"cpu_cores": cpu, "memory_gb": memory, "gpu": gpu}), **fields)
 
 
-def job(name: str, cpu: float = 1, memory: float = 0, gpu: float = 0, queue: str = "lab", **more: Any) -> Job:
-    asked = amounts_of({"cpu_cores": cpu, "memory_gb": memory, "gpu": gpu})
-    return Job(name, queue, (Task("t", asked, more.pop("ports", 0)),), **more)
+def job(
+    name: str, cpu: float = 1, memory: float = 0, gpu: float = 0, queue: str = "lab", **fields: Any
+) -> Job:
+    request = amounts_of({"cpu_cores": cpu, "memory_gb": memory, "gpu": gpu})
+    return Job(name, queue, (Task("t", request, fields.pop("ports", 0)),), **fields)
 
 
-def on(where: str, waiting: Job) -> Job:
-    """The same job, running."""
-    waiting.parts = (JobPart(where, waiting.tasks),)
-    return waiting
+def running_on(node_name: str, job: Job) -> Job:
+    """Return the job as running on this node."""
+    job.parts = (JobPart(node_name, job.tasks),)
+    return job
 
 
 def snapshot(nodes: Sequence[Node], jobs: Sequence[Job], *queues: Queue) -> Snapshot:

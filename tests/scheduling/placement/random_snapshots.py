@@ -12,14 +12,14 @@ from scheduling.placement.framework.amounts import GPU, UNIT, Amounts
 from scheduling.placement.framework.configuration import Configuration
 from scheduling.placement.framework.cycle import run_cycle
 from scheduling.placement.framework.model import FOREVER, Gang, Job, Node, Queue, Snapshot, Task
-from tests.scheduling.placement.scenario import applied, configuration_of
+from tests.scheduling.placement.scenario import apply_decisions, configuration_of
 
 NOW = 1_000.0
 SYSTEMS = ("", "cml", "vm")
 ZONES = st.sampled_from([{}, {"zone": "a"}, {"zone": "b"}])
 
-PACKED = configuration_of()
-EVENLY = configuration_of(
+BINPACKING = configuration_of()
+SPREADING = configuration_of(
     plugins=[
         "cordon",
         "system",
@@ -37,8 +37,8 @@ EVENLY = configuration_of(
         "gpuspread",
     ]
 )
-RUTHLESS = configuration_of(actions=["allocate", "reclaim", "preempt"])
-CONFIGURATIONS = st.sampled_from([PACKED, EVENLY, RUTHLESS])
+EVICTING = configuration_of(actions=["allocate", "reclaim", "preempt"])
+CONFIGURATIONS = st.sampled_from([BINPACKING, SPREADING, EVICTING])
 
 requests: st.SearchStrategy[Amounts] = st.tuples(
     st.sampled_from([0, 50, 100, 200, 350]),
@@ -138,7 +138,7 @@ def snapshots(
     max_jobs: int = 9,
     slots: Callable[[int], st.SearchStrategy[Node]] = nodes,
 ) -> Snapshot:
-    """Slots, and jobs of which none runs."""
+    """Slots, and jobs of which none is running."""
     return Snapshot(
         now=NOW,
         nodes=[draw(slots(number)) for number in range(draw(st.integers(0, max_nodes)))],
@@ -151,23 +151,28 @@ def snapshots(
 
 @st.composite
 def busy_snapshots(draw: st.DrawFn, **sizes: Any) -> Snapshot:
-    """The same after a cycle: some jobs run, some of them are stopping, and others wait."""
+    """Snapshots after a cycle: some jobs are running, some of those are stopping, and others wait."""
     first = draw(snapshots(**sizes))
-    later = draw(st.integers(0, len(first.jobs)))
-    waiting, newer = first.jobs[later:], first.jobs[:later]
-    begun = applied(
-        Snapshot(first.now, first.nodes, first.queues, waiting), run_cycle(_only(first, waiting), PACKED)
+    waiting_from = draw(st.integers(0, len(first.jobs)))
+    waiting, newer = first.jobs[waiting_from:], first.jobs[:waiting_from]
+    after_first_cycle = apply_decisions(
+        Snapshot(first.now, first.nodes, first.queues, waiting),
+        run_cycle(_with_jobs(first, waiting), BINPACKING),
     )
-    for job in begun.jobs:
+    for job in after_first_cycle.jobs:
         job.leaving = bool(job.parts) and draw(st.sampled_from([False, False, True]))
-    return Snapshot(first.now, first.nodes, first.queues, [*begun.jobs, *newer], first.templates, first.pool)
+    return Snapshot(
+        first.now, first.nodes, first.queues, [*after_first_cycle.jobs, *newer], first.templates, first.pool
+    )
 
 
-def _only(snapshot: Snapshot, some: Any) -> Snapshot:
-    return Snapshot(snapshot.now, snapshot.nodes, snapshot.queues, some, snapshot.templates, snapshot.pool)
+def _with_jobs(snapshot: Snapshot, jobs_kept: Any) -> Snapshot:
+    return Snapshot(
+        snapshot.now, snapshot.nodes, snapshot.queues, jobs_kept, snapshot.templates, snapshot.pool
+    )
 
 
-def of_one_plugin(name: str, **arguments: Any) -> Configuration:
+def configuration_of_plugin(name: str, **arguments: Any) -> Configuration:
     return configuration_of(plugins=[{"name": name, "arguments": arguments}])
 
 
