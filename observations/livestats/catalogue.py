@@ -24,7 +24,6 @@ class Metric:
 
     name: str
     kind: MetricKind
-    label: str
     unit: str
     capacity: str | None = None
 
@@ -32,13 +31,13 @@ class Metric:
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("cpu_util", MetricKind.GAUGE, "CPU", "cores", "cpu_util"),
-        Metric("mem", MetricKind.GAUGE, "Memory", "bytes", "mem"),
-        Metric("disk", MetricKind.GAUGE, "Disk", "bytes", "disk"),
-        Metric("disk_read", MetricKind.DIFF, "Read from disk", "bytes"),
-        Metric("disk_write", MetricKind.DIFF, "Written to disk", "bytes"),
-        Metric("net_rx", MetricKind.RATE, "Received", "bytes/s"),
-        Metric("net_tx", MetricKind.RATE, "Sent", "bytes/s"),
+        Metric("cpu_util", MetricKind.GAUGE, "cores", "cpu_util"),
+        Metric("mem", MetricKind.GAUGE, "bytes", "mem"),
+        Metric("disk", MetricKind.GAUGE, "bytes", "disk"),
+        Metric("disk_read", MetricKind.DIFF, "bytes"),
+        Metric("disk_write", MetricKind.DIFF, "bytes"),
+        Metric("net_rx", MetricKind.RATE, "bytes/s"),
+        Metric("net_tx", MetricKind.RATE, "bytes/s"),
     )
 }
 
