@@ -58,8 +58,10 @@ def running(name: str) -> None:
         actor=SYSTEM,
         now=now,
     )
-    assert place_session(session, now=now) or session.status == SessionStatus.SCHEDULED
+    # If it is not placed here, a tick has placed it at the same time.
+    place_session(session, now=now)
     session.refresh_from_db()
+    assert session.status == SessionStatus.SCHEDULED, session.status
     for step in (SessionStatus.INSTANTIATING, SessionStatus.READY, SessionStatus.RUNNING):
         transition_session(session=session, to=step, actor=SYSTEM, now=now)
     ports = session.port_allocations.order_by("port").values_list("name", "port")

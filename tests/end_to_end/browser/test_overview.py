@@ -240,6 +240,6 @@ def test_usage_is_rebuilt_by_a_job_that_shows_its_progress(open_page):
     page.get_by_role("button", name="Rebuild usage").click()
     expect(page.get_by_role("heading", name=re.compile("Rebuild usage of"))).to_be_visible()
     expect(page.locator(".badge", has_text="Done")).to_be_visible()
-    expect(page.locator(".lead")).to_contain_text("mended")
+    expect(page.locator(".lead")).to_contain_text("repaired")
     page.goto("/jobs/")
     expect(page.get_by_role("link", name=re.compile("Rebuild usage of")).first).to_be_visible()

@@ -124,7 +124,7 @@ def test_live_usage_is_flagged_reviewed_applied_verified_and_reverted(learning: 
 
     # Over-provisioned: the preview changes with the choice.
     open_definition(page, ROOMY)
-    impact = page.locator("#review-impact .answer").first
+    impact = page.locator("#review-impact .impact-value").first
     expect_text(impact, "none of 10")
     memory = page.get_by_label("Memory, custom value in GB")
     memory.fill("0.5")

@@ -419,7 +419,7 @@ def test_observers_are_listed_with_their_state(busy, as_, operator):
     text = text_of(as_(operator).get("/observers/"))
     assert "usage-record Records the resources that each node of a lab held" in text
     assert "Requeue placed sessions that are not started in time; after the last attempt" in text
-    assert "are late" in text
+    assert "Late: " in text
     assert text.count("Run now") == 10
     assert "Run now" not in text_of(as_(operator).get("/observers/no-such-one/"))
 
@@ -453,7 +453,7 @@ def test_a_failed_observer_shows_the_reason(busy, as_, viewer):
         result=type("R", (), {"success_count": 1, "failure_count": 2, "error": "allocation 7: no"})(),
     )  # fmt: skip
     client = as_(viewer)
-    assert "usage-record failed in the last run" in text_of(client.get("/observers/"))
+    assert "Failed in the last run: usage-record." in text_of(client.get("/observers/"))
     assert "allocation 7: no" in text_of(client.get("/observers/usage-record/"))
     assert client.get("/observers/stars/").status_code == 404
 

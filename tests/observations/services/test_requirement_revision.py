@@ -191,7 +191,7 @@ def test_invalid_choices_are_rejected(choices, field, known, now):
 
 
 def test_without_evidence_only_custom_numbers_are_possible(active_definition, as_admin, now):
-    with pytest.raises(InvalidInput, match="No session has figures"):
+    with pytest.raises(InvalidInput, match="no session has figures"):
         preview(active_definition, CPU_RECOMMENDED, now)
     revision = apply(active_definition, {"cpu_cores": RequirementChoice("custom", Decimal(3))}, as_admin, now)
     assert revision.cpu_cores == 3
