@@ -36,7 +36,7 @@ def act(client: Client, action: str, *objs: Model, **values: Any) -> Any:
 
 def edit(client: Client, obj: Model, **values: Any) -> Any:
     """Open an object's form, change some values, enter a reason and save."""
-    sent = {**form_values(client.get(change_url(obj))), "reason": "put right", **values}
+    sent = {**form_values(client.get(change_url(obj))), "reason": "corrected", **values}
     return client.post(change_url(obj), sent)
 
 

@@ -32,7 +32,7 @@ def test_a_save_is_logged_with_who_and_only_what_changed(staff_client, staff_adm
     assert (entry.event, entry.actor, entry.user_id) == ("admin_edited", "fay", staff_admin.pk)
     assert (entry.before, entry.after) == ({"description": ""}, {"description": "The academy"})
     assert entry.message == "domain academy edited as a data fix: description"
-    assert entry.reason == "put right"
+    assert entry.reason == "corrected"
     assert entry.request_id
 
 

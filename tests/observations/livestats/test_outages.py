@@ -60,14 +60,14 @@ def reaches(connections, count):
 
 @pytest.fixture
 def prometheus_at(settings):
-    def tell(url, limit=LIMIT):
+    def configure(url, limit=LIMIT):
         settings.CONFIG |= {
             "PROMETHEUS_URL": url,
             "LIVE_STATS_CACHE_SECONDS": 0.0,
             "PROMETHEUS_TIMEOUT": limit,
         }
 
-    return tell
+    return configure
 
 
 def test_a_hanging_prometheus_is_queried_once_then_skipped_then_probed_by_one_caller(prometheus_at):

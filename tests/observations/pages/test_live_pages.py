@@ -97,7 +97,7 @@ def test_without_prometheus_the_panel_names_the_setting(viewer_client, running):
     assert "usage of allocation" not in text
     slot = on_slot(running)
     for page in (text, viewer_client.get(reverse("slot_live", args=[slot.pk])).content.decode()):
-        assert "every 5s" not in page, "there is nothing to ask for again"
+        assert "every 5s" not in page, "nothing will be requested again"
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_the_busiest_sessions_are_listed(viewer_client, running, session_in, pro
 def test_without_prometheus_the_busiest_panel_names_the_setting(viewer_client):
     page = viewer_client.get(reverse("busiest_sessions")).content.decode()
     assert "PROMETHEUS_URL" in page
-    assert "every 10s" not in page, "there is nothing to ask for again"
+    assert "every 10s" not in page, "nothing will be requested again"
 
 
 def test_a_sparkline_has_a_gap_without_measurements():

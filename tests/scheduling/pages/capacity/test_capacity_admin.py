@@ -48,7 +48,7 @@ def test_a_refusal_shows_the_services_message(admin_client, pool):
 def test_the_state_and_labels_of_a_slot_cannot_be_posted(admin_client, pool):
     slot = make_slot(pool, 1)
     assert admin_client.get(change_url(slot)).status_code == 200
-    form_data = {"state": S.ERROR, "lease_count": 7, "labels": '{"rack": "b"}', "reason": "put right"}
+    form_data = {"state": S.ERROR, "lease_count": 7, "labels": '{"rack": "b"}', "reason": "corrected"}
     assert admin_client.post(change_url(slot), form_data).status_code == 403
     slot.refresh_from_db()
     assert (slot.state, slot.lease_count, slot.labels) == (S.READY, 0, {})

@@ -126,7 +126,7 @@ def test_django_admin_rejects_an_invalid_scheduler(login_as, admin, pool):
     scheduler_url = reverse("admin:scheduling_pool_change", args=[pool.pk])
     form = client.get(scheduler_url).context["adminform"].form
     data = {name: field for name, field in form.initial.items() if name in form.fields and field is not None}
-    data |= {"scheduler": "plugins: []", "runtime_settings": "{}", "reason": "put right"}
+    data |= {"scheduler": "plugins: []", "runtime_settings": "{}", "reason": "corrected"}
     page = client.post(scheduler_url, data)
     assert page.status_code == 200
     assert page.context["adminform"].form.errors["scheduler"] == ["Line 1: “actions” is missing."]
