@@ -12,6 +12,7 @@ from lcm.models.base import IdModel
 class TargetKind(models.TextChoices):
     CONTROLLER = "controller", "Controller"
     WEB = "web", "Web"
+    WATCH = "watch", "Watch"
     WORKER = "worker", "Worker"
     SLOT = "slot", "Slot"
 

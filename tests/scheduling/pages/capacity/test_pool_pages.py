@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.urls import reverse
 
 from scheduling.models import Pool, SlotState, TickRun
@@ -64,10 +63,7 @@ def test_a_pools_state_is_shown_and_filtered_by(by, viewer, pool, now, words, fi
 
 
 def exported(response):
-    async def read():
-        return b"".join([part async for part in response.streaming_content])
-
-    return async_to_sync(read)().decode()
+    return response.getvalue().decode()
 
 
 @pytest.mark.django_db(transaction=True)
