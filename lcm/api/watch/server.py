@@ -48,7 +48,7 @@ class WatchServer:
 
     async def _respond(self, request: HttpRequest) -> HttpResponse:
         before = self._context.before(request)
-        response = await self._view_response(request)
+        response: HttpResponse = await self._view_response(request)
         if response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
             health.report_error()
         self._security.process_response(request, response)
