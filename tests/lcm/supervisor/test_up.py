@@ -110,6 +110,10 @@ def test_it_serves_restarts_a_dead_child_and_stops_cleanly(
 
         watch = plane.leader("lcm.asgi")
         os.kill(watch, signal.SIGKILL)
+        wait_until(
+            lambda: "watch was killed by SIGKILL; restarting in 1 s" in plane.output,
+            "the restart is reported",
+        )
         wait_until(plane.watch_answers, "the watch process answers again")
         assert plane.leader("lcm.asgi") != watch
 
