@@ -45,7 +45,7 @@ def prometheus(plane):
             }
         ],
         "relabel_configs": [
-            {"source_labels": ["__meta_lcm_kind"], "regex": "controller|web", "action": "keep"},
+            {"source_labels": ["__meta_lcm_kind"], "regex": "controller|web|watch", "action": "keep"},
             {"source_labels": ["__meta_lcm_kind"], "target_label": "kind"},
         ],
     }
