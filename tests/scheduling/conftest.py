@@ -1,1 +1,25 @@
-"""Fixtures of a pool that a test drives by hand."""
+"""Fixtures of a pool that a test runs step by step."""
+
+from tests.support.capacity_fixtures import (
+    clock,
+    configure_pool,
+    fleet,
+    mixed_fleet,
+    new_session,
+    pool,
+    preemptible_requester,
+    runtime,
+    session_on,
+)
+
+__all__ = [
+    "clock",
+    "configure_pool",
+    "fleet",
+    "mixed_fleet",
+    "new_session",
+    "pool",
+    "preemptible_requester",
+    "runtime",
+    "session_on",
+]

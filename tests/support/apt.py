@@ -15,5 +15,4 @@ def apt_install(package: str) -> bool:
         result = subprocess.run(["apt-get", "-qq", *arguments], env=env, capture_output=True, text=True)
         if result.returncode:
             print(f"apt-get {arguments[0]} failed: {result.stderr.strip()}", flush=True)
-            return False
-    return True
+    return result.returncode == 0

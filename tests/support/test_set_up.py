@@ -37,6 +37,7 @@ def started_parts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for name in ("valkey_version", "postgres_version", "program_version", "playwright_version"):
         monkeypatch.setattr(module, name, Mock(return_value="1.0, here"))
     monkeypatch.setattr(module, "prometheus", lambda: "/programs")
+    monkeypatch.setattr(module, "gettext_folder", lambda: "/programs")
     monkeypatch.setattr(module, "driver_environment", dict)
     monkeypatch.setattr(module, "chromium", no_browser)
     monkeypatch.setattr(Part, "run", run)
@@ -56,11 +57,12 @@ def test_missing_programs_are_listed_first_and_fail_a_run_in_ci(
     assert module.main([], environ) == code
     assert started_parts == parts
     begun = capsys.readouterr().out.partition("Summary")[0]
-    assert begun.splitlines()[:6] == [
+    assert begun.splitlines()[:7] == [
         "The tests run on",
         "  Valkey: 1.0, here",
         "  PostgreSQL: 1.0, here",
         "  Prometheus: 1.0, here",
+        "  GNU gettext: 1.0, here",
         "  Playwright: 1.0, here",
         "  missing: Chromium: install chromium",
     ]

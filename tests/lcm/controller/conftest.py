@@ -47,7 +47,7 @@ def play(
                 sending_posts.cancel()
                 await asyncio.gather(sending_posts, return_exceptions=True)
                 await scene.client.aclose()
-                await scene.world.aclose()
+                await scene.inventory.aclose()
 
         asyncio.run(wrapped())
 

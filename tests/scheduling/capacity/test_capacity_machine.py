@@ -313,7 +313,7 @@ class CapacityMachine(RuleBasedStateMachine):
     # --- invariants -----------------------------------------------------------------------------------
 
     @invariant()
-    def check_invariants(self) -> None:
+    def check_pool_invariants(self) -> None:
         if hasattr(self, "fleet"):
             check_rows(self.fleet.reload_pool())
             idle = Slot.objects.filter(state=SlotState.DRAINING, reason="idle", lease_count__gt=0)
@@ -403,11 +403,11 @@ def test_a_fixed_sequence_of_all_rules_ends_every_reservation(db):
         machine.create_reservation(3, 400)
         machine.request_session(turn % 2 == 0)
         machine.run_concurrent_ticks()
-        machine.check_invariants()
+        machine.check_pool_invariants()
         if machine.fleet.open_attempts():
             machine.crash_between_intent_and_record(turn, called=turn % 2 == 0)
         machine.run_for_a_minute()
         machine.step(turn)
-        machine.check_invariants()
+        machine.check_pool_invariants()
     assert Reservation.objects.filter(phase=Phase.READY).exists()
     machine.teardown()

@@ -167,7 +167,7 @@ def test_system_stats_have_capacity_and_pools_have_usage(version):
     stats, pool = call_on_lab(version, scenario, cpus=8, memory_mb=16384)
     assert (stats.cpu_count, stats.memory_total_mb) == (8, 16384)
     assert stats.disk_total_mb > 0
-    assert (pool.label, pool.licenses_used) == ("", 0)
+    assert (pool.label, pool.licenses_used) == ("pool", 2)
 
 
 def test_titles_may_contain_any_characters():
