@@ -1,4 +1,4 @@
-"""ASGI entry point: dispatches watch requests, then Django."""
+"""ASGI entry point of the watch process: the controllers' long poll."""
 
 import os
 
@@ -7,7 +7,6 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
 django.setup(set_prefix=False)
 
-from lcm.api.watch.asgi import WatchDispatcher  # noqa: E402  (needs Django to be set up)
-from lcm.web.server.asgi_handler import ThreadedAsgiHandler  # noqa: E402
+from lcm.api.watch.server import WatchServer  # noqa: E402  (needs Django to be set up)
 
-application = WatchDispatcher(ThreadedAsgiHandler())
+application = WatchServer()

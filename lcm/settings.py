@@ -45,7 +45,8 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "lcm.web.server.middleware.RequestContextMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "lcm.web.server.static_files.StaticFilesMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "lcm.web.server.middleware.DatabaseHealthMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -57,7 +58,7 @@ MIDDLEWARE = [
     "lcm.web.server.middleware.PreferencesMiddleware",
 ]
 ROOT_URLCONF = "lcm.urls"
-ASGI_APPLICATION = "lcm.asgi.application"
+WSGI_APPLICATION = "lcm.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -91,7 +92,7 @@ VALKEY_SOCKET = embedded_valkey_socket(DATA_DIR)
 REDIS_URL: str = CONFIG["REDIS_URL"] or f"unix://{quote(str(VALKEY_SOCKET))}"
 CACHES = {
     "default": {
-        "BACKEND": "lcm.config.redis_cache.PersistentRedisCache",
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "lcm",
         "OPTIONS": {"socket_timeout": 0.5, "socket_connect_timeout": 0.5},
@@ -154,6 +155,8 @@ STORAGES = {
     },
 }
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = DEBUG
+# With DEBUG, URLs of static files change with the file.
+WHITENOISE_MAX_AGE = 3600 if DEBUG else 60
 
 # --- API --------------------------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ LCM = httpx.Client(base_url=f"{os.environ['LCM_URL']}/api/internal/", headers=KE
 
 
 def call(method, path, **options):
-    return LCM.request(method, path, **options).raise_for_status().json()
+    answer = LCM.request(method, path, **options)  # without a proxy, the watch redirects to its own process
+    return (LCM.get(answer.headers["Location"]) if answer.is_redirect else answer).raise_for_status().json()
 
 
 def move(session, to):
@@ -62,14 +63,13 @@ def main():
         for session in answer.json()["results"]:
             while session and session["pool"] in mine:
                 session = step(session, now)
-        answer = LCM.get("watch", params={"since": revision, "wait": 5})  # sooner when something changes
-        revision = answer.json()["revision"] if answer.is_success else call("GET", "watch")["revision"]
+        revision = call("GET", "watch", params={"since": revision, "wait": 5})["revision"]  # or sooner
 
 
 if __name__ == "__main__":
     while True:
         try:
             main()
-        except httpx.HTTPError as error:  # LCM is down: labs keep running, try again
+        except httpx.HTTPError as error:  # LCM is down, or 410: labs keep running, try again
             print(error)
             time.sleep(2)

@@ -167,6 +167,19 @@ GROUPS: dict[str, list[Setting]] = {
         Setting("WEB_WORKERS", "whole number", 2, "Number of web processes.", 1),
         Setting("WEB_THREADS", "whole number", 16, "Concurrent requests per web process.", 1),
         Setting(
+            "WATCH_BIND",
+            "text",
+            "",
+            "Address and port the watch process listens on. Empty: the host of `WEB_BIND` and the next port.",
+        ),
+        Setting(
+            "WATCH_URL",
+            "text",
+            "",
+            "Public URL of the watch process, such as `https://watch.example.org`. Not needed if a proxy "
+            "routes `/api/internal/watch` to it, or if controllers reach it at `WATCH_BIND` without a proxy.",
+        ),
+        Setting(
             "ALLOWED_HOSTS",
             "list",
             ["localhost", "127.0.0.1", "[::1]"],
@@ -195,7 +208,7 @@ GROUPS: dict[str, list[Setting]] = {
             "METRICS_TOKEN",
             "text",
             "",
-            "Bearer token required for `/metrics` of web and worker processes. "
+            "Bearer token required for `/metrics` of web, watch and worker processes. "
             "Empty: only direct requests from this machine are allowed.",
         ),
         Setting(
@@ -208,8 +221,8 @@ GROUPS: dict[str, list[Setting]] = {
             "PROMETHEUS_MULTIPROC_DIR",
             "text",
             "",
-            "Folder in which all processes of a machine share metrics; it must be empty at startup. "
-            "`manage.py up` sets it. Not set: each web process reports only its own metrics.",
+            "Folder in which the web and worker processes of a machine share metrics; it must be empty at "
+            "startup. `manage.py up` sets it. Not set: each web process reports only its own metrics.",
         ),
         Setting("LOGIN_HOURS", "whole number", 12, "Hours until a person has to sign in again.", 1),
     ],
@@ -243,7 +256,7 @@ GROUPS: dict[str, list[Setting]] = {
             "WATCH_POLL_INTERVAL",
             "seconds",
             1.0,
-            "How often a web process polls the change feed without a notification from Redis.",
+            "How often the watch process polls the change feed without a notification from Redis.",
             0.05,
         ),
         Setting("TOKEN_DAYS", "whole number", 90, "Default lifetime of new tokens in days.", 1),

@@ -1,4 +1,4 @@
-"""Gunicorn settings: `gunicorn -c python:lcm.config.gunicorn lcm.asgi:application`."""
+"""Gunicorn settings of the web processes: `gunicorn -c python:lcm.config.gunicorn lcm.wsgi:application`."""
 
 import os
 from typing import Any
@@ -11,12 +11,11 @@ from django.conf import settings
 
 bind = settings.CONFIG["WEB_BIND"]
 workers = settings.CONFIG["WEB_WORKERS"]
-worker_class = "asgi"
-# Django does not support ASGI lifespan events.
-asgi_lifespan = "off"
+worker_class = "gthread"
+threads = settings.CONFIG["WEB_THREADS"]
 # Longer than the keep-alive of proxies and clients, so that none sends on a connection being closed.
 keepalive = 75
-# Less than the supervisor's grace period, so that a long poll does not get the whole server killed.
+# Less than the supervisor's grace period, so that a slow request does not get the whole server killed.
 graceful_timeout = 7
 # The application logs requests itself.
 accesslog = None

@@ -17,6 +17,7 @@ from lcm.controller.model import Session, SlotInfo
 PAGE = 200
 IDS_AT_ONCE = 100
 UNAUTHORIZED_STATUSES = (401, 403)
+REDIRECT = 307
 LIMITS = httpx.Limits(max_connections=32, max_keepalive_connections=16)
 
 
@@ -75,6 +76,8 @@ class LcmClient:
     ) -> None:
         self._config = config
         self.clock = clock or LcmClock()
+        # URL of LCM's watch process, after a redirect to it.
+        self._watch_url: str | None = None
         verify: ssl.SSLContext | bool = True
         if config.lcm_ca_file:
             verify = ssl.create_default_context(cafile=config.lcm_ca_file)
@@ -105,12 +108,12 @@ class LcmClient:
 
     async def revision(self) -> int:
         """Return the current revision of the change feed."""
-        return int((await self._call("GET", "watch"))["revision"])
+        return int((await self._call_watch({}, timeout=15))["revision"])
 
     async def watch(self, since: int, wait: float) -> tuple[int, list[WatchedChange]]:
         """Return changes after `since`, waiting up to `wait` seconds for the first."""
         params = {"since": since, "wait": wait}
-        payload = await self._call("GET", "watch", params=params, timeout=wait + 10)
+        payload = await self._call_watch(params, timeout=wait + 10)
         return int(payload["revision"]), [
             WatchedChange(each["kind"], each["id"]) for each in payload["changes"]
         ]
@@ -151,20 +154,54 @@ class LcmClient:
             cursor = httpx.URL(following).params["cursor"]
             payload = await self._call("GET", path, params={**params, "page_size": PAGE, "cursor": cursor})
 
+    async def _call_watch(self, params: Mapping[str, Any], timeout: float) -> Any:
+        """Call the watch. Without a proxy, LCM redirects the first call to its watch process."""
+        # The URL is kept only after a success. After an error LCM names it again.
+        known, self._watch_url = self._watch_url, None
+        response = await self._request("GET", known or "watch", params=params, timeout=timeout)
+        if response.status_code == REDIRECT:
+            known = self._redirect_target(response)
+            response = await self._request("GET", known, params=params, timeout=timeout)
+        payload = _content("GET", "watch", response)
+        self._watch_url = known
+        return payload
+
+    def _redirect_target(self, response: httpx.Response) -> str:
+        """Return the URL without its query. Never send the token over HTTP if LCM's URL is HTTPS."""
+        target = response.url.join(response.headers.get("Location", ""))
+        if response.url.scheme == "https" and target.scheme != "https":
+            raise LcmUnavailable(f"GET watch: LCM redirects from HTTPS to {target}")
+        return str(target.copy_with(query=None))
+
     async def _call(self, method: str, path: str, **options: Any) -> Any:
+        return _content(method, path, await self._request(method, path, **options))
+
+    async def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:
             headers = {"Authorization": f"Bearer {self._config.key()}", **options.pop("headers", {})}
             sent = self.clock.monotonic()
             response = await self._http.request(method, path, headers=headers, **options)
             self.clock.note(response.headers.get(TIME_HEADER), sent=sent, received=self.clock.monotonic())
-            if response.is_success:
-                return response.json() if response.content else None
+            return response
         except ConfigError as error:
             # A token file may be empty or missing for a moment while it is rotated.
             raise TokenRejected(f"{method} {path}: {error}") from error
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            raise LcmUnavailable(f"{method} {path}: {error or type(error).__name__}") from error
+            raise _unavailable(method, path, error) from error
+
+
+def _content(method: str, path: str, response: httpx.Response) -> Any:
+    """Return the body of a successful response, else raise the error."""
+    if not response.is_success:
         raise _problem(method, path, response)
+    try:
+        return response.json() if response.content else None
+    except ValueError as error:
+        raise _unavailable(method, path, error) from error
+
+
+def _unavailable(method: str, path: str, error: Exception) -> LcmUnavailable:
+    return LcmUnavailable(f"{method} {path}: {error or type(error).__name__}")
 
 
 def _problem(method: str, path: str, response: httpx.Response) -> LcmCallError:

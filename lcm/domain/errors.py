@@ -69,6 +69,19 @@ class Gone(LcmError):
     status = 410
 
 
+class WatchNotRouted(LcmError):
+    """A watch request reached a web process through a TLS proxy."""
+
+    code = "watch_not_routed"
+    status = 421
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The proxy must route /api/internal/watch to the watch process (WATCH_BIND). "
+            "Otherwise set WATCH_URL to the public URL of the watch process."
+        )
+
+
 class Unavailable(LcmError):
     """A service that the request needs is down."""
 

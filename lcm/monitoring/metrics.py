@@ -58,6 +58,11 @@ def render_metrics() -> bytes:
         return generate_latest(registry)
 
 
+def render_process_metrics() -> bytes:
+    """Return the metrics of this process."""
+    return generate_latest(REGISTRY)
+
+
 def mark_process_dead(pid: int) -> None:
     """Drop the live gauges of a process that has ended; its counters stay in the totals."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:

@@ -29,7 +29,13 @@ def broker(socket: Path, data_dir: Path) -> ChildProcess:
 
 def web(env: Mapping[str, str]) -> ChildProcess:
     return ChildProcess(
-        "web", _python("gunicorn", "-c", "python:lcm.config.gunicorn", "lcm.asgi:application"), env
+        "web", _python("gunicorn", "-c", "python:lcm.config.gunicorn", "lcm.wsgi:application"), env
+    )
+
+
+def watch(env: Mapping[str, str]) -> ChildProcess:
+    return ChildProcess(
+        "watch", _python("gunicorn", "-c", "python:lcm.config.gunicorn_watch", "lcm.asgi:application"), env
     )
 
 

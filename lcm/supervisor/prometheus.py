@@ -110,7 +110,7 @@ class Prometheus:
         }
         jobs = [
             self._job("lcm-controllers", "controller", discovery),
-            self._job("lcm", "web|worker", discovery),
+            self._job("lcm", "web|watch|worker", discovery),
         ]
         if settings.METRICS_TOKEN:
             jobs[1]["authorization"] = {"type": "Bearer", "credentials": settings.METRICS_TOKEN}

@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils import timezone
 from django.utils.translation import get_language, override
+
+from lcm.web.server.database_health import health
 
 if TYPE_CHECKING:
     from lcm.web.list_page import ListPage
@@ -40,28 +41,29 @@ def export(page: ListPage, queryset: QuerySet[Any], *, sort: str, wanted: str) -
     )
 
 
-async def _chunks(page: ListPage, queryset: QuerySet[Any], sort: str) -> AsyncIterator[list[list[Any]]]:
+def _chunks(page: ListPage, queryset: QuerySet[Any], sort: str) -> Iterator[list[list[Any]]]:
     def read(cursor: str) -> tuple[list[list[Any]], str | None]:
-        found = page.page_of(queryset, sort=sort, size=CHUNK, cursor=cursor)
-        columns = page.export_columns or page.columns
-        return [[column.value(row) for column in columns] for row in found.rows], found.next
+        with health.watched():
+            found = page.page_of(queryset, sort=sort, size=CHUNK, cursor=cursor)
+            columns = page.export_columns or page.columns
+            return [[column.value(row) for column in columns] for row in found.rows], found.next
 
     cursor: str | None = ""
     while cursor is not None:
-        rows, cursor = await sync_to_async(read)(cursor)
+        rows, cursor = read(cursor)
         yield rows
 
 
-async def _csv(labels: list[str], chunks: AsyncIterator[list[list[Any]]]) -> AsyncIterator[str]:
+def _csv(labels: list[str], chunks: Iterator[list[list[Any]]]) -> Iterator[str]:
     yield _lines([labels])
-    async for rows in chunks:
+    for rows in chunks:
         yield _lines([_cell(value) for value in row] for row in rows)
 
 
-async def _json(labels: list[str], chunks: AsyncIterator[list[list[Any]]]) -> AsyncIterator[str]:
+def _json(labels: list[str], chunks: Iterator[list[list[Any]]]) -> Iterator[str]:
     keys = [label.lower().replace(" ", "_") for label in labels]
     separator = "["
-    async for rows in chunks:
+    for rows in chunks:
         for row in rows:
             yield separator + json.dumps(dict(zip(keys, row, strict=True)), cls=DjangoJSONEncoder)
             separator = ",\n"

@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
             name='ScrapeTarget',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('controller', 'Controller'), ('web', 'Web'), ('worker', 'Worker'), ('slot', 'Slot')], max_length=10)),
+                ('kind', models.CharField(choices=[('controller', 'Controller'), ('web', 'Web'), ('watch', 'Watch'), ('worker', 'Worker'), ('slot', 'Slot')], max_length=10)),
                 ('name', models.CharField(max_length=200)),
                 ('address', models.CharField(max_length=200)),
                 ('labels', models.JSONField(blank=True, default=dict)),
@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['kind', 'name'],
-                'constraints': [models.UniqueConstraint(fields=('kind', 'name'), name='scrape_target_once'), models.CheckConstraint(condition=models.Q(('kind__in', ['controller', 'web', 'worker', 'slot'])), name='scrape_target_kind_known')],
+                'constraints': [models.UniqueConstraint(fields=('kind', 'name'), name='scrape_target_once'), models.CheckConstraint(condition=models.Q(('kind__in', ['controller', 'web', 'watch', 'worker', 'slot'])), name='scrape_target_kind_known')],
             },
         ),
         migrations.CreateModel(
@@ -111,7 +111,7 @@ class Migration(migrations.Migration):
             name='Presence',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('controller', 'Controller'), ('web', 'Web'), ('worker', 'Worker'), ('slot', 'Slot')], max_length=10)),
+                ('kind', models.CharField(choices=[('controller', 'Controller'), ('web', 'Web'), ('watch', 'Watch'), ('worker', 'Worker'), ('slot', 'Slot')], max_length=10)),
                 ('name', models.CharField(max_length=200)),
                 ('address', models.CharField(blank=True, max_length=200)),
                 ('seen_at', models.DateTimeField(null=True)),
@@ -120,7 +120,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['kind', 'name'],
-                'constraints': [models.UniqueConstraint(fields=('kind', 'name'), name='presence_once'), models.CheckConstraint(condition=models.Q(('kind__in', ['controller', 'web', 'worker', 'slot'])), name='presence_kind_known')],
+                'constraints': [models.UniqueConstraint(fields=('kind', 'name'), name='presence_once'), models.CheckConstraint(condition=models.Q(('kind__in', ['controller', 'web', 'watch', 'worker', 'slot'])), name='presence_kind_known')],
             },
         ),
         migrations.CreateModel(

@@ -13,6 +13,7 @@ from lcm.models.base import IdModel
 class TargetKind(models.TextChoices):
     CONTROLLER = "controller", _("Controller")
     WEB = "web", _("Web")
+    WATCH = "watch", _("Watch")
     WORKER = "worker", _("Worker")
     SLOT = "slot", _("Slot")
 

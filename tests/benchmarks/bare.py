@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from lcm.asgi import application
+from lcm.wsgi import application
 
 from django.urls import path  # isort: skip
 from rest_framework.request import Request  # isort: skip

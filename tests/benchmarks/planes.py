@@ -25,8 +25,17 @@ def running_plane(**settings: str) -> Iterator[ControlPlane]:
 
 def web_workers(plane: ControlPlane) -> list[int]:
     """Return the web worker processes."""
-    leader = plane.leader("gunicorn")
-    return [pid for pid in plane.processes("gunicorn") if pid != leader]
+    return _workers(plane, "lcm.wsgi")
+
+
+def watch_workers(plane: ControlPlane) -> list[int]:
+    """Return the worker process of the watch."""
+    return _workers(plane, "lcm.asgi")
+
+
+def _workers(plane: ControlPlane, application: str) -> list[int]:
+    leader = plane.leader(application)
+    return [pid for pid in plane.processes(application) if pid != leader]
 
 
 def threads_of(pids: list[int]) -> int:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 from tests.benchmarks.measuring import Timing, print_table, start_django
-from tests.benchmarks.planes import cpu_seconds_of, megabytes_of, running_plane, threads_of, web_workers
+from tests.benchmarks.planes import cpu_seconds_of, megabytes_of, running_plane, threads_of, watch_workers
 
 ROUNDS = 12
 SIZES = (1, 100, 500)
@@ -82,9 +82,9 @@ def main() -> None:
     vendor = connection.vendor
     close_old_connections()
     with running_plane() as plane:
-        pids = web_workers(plane)
+        pids = watch_workers(plane)
         for size in SIZES:
-            watchers = [Watcher(plane.address.host, plane.address.port, key) for _ in range(size)]
+            watchers = [Watcher(plane.watch_address.host, plane.watch_address.port, key) for _ in range(size)]
 
             async def run(watchers: list[Watcher] = watchers) -> tuple[Timing, int, float, float]:
                 await asyncio.gather(*(each.connect() for each in watchers))
@@ -99,7 +99,7 @@ def main() -> None:
             timing, threads, memory, busy = asyncio.run(run())
             latency = [f"{timing.percentile(share):.0f}" for share in (0.5, 0.95, 0.99)]
             rows.append([f"{size:,}", *latency, f"{busy * 1000:.0f}", str(threads), f"{memory:.0f}"])
-    heads = ["waiting", "p50 ms", "p95 ms", "p99 ms", "CPU ms of web a round", "threads of web", "MB of web"]
+    heads = ["waiting", "p50 ms", "p95 ms", "p99 ms", "CPU ms of the watch a round", "threads", "MB"]
     print_table(f"Delay from a change to its watchers, {vendor}", heads, rows)
 
 

@@ -8,9 +8,9 @@ from tests.deploy.commands import problems
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["gunicorn-2", "lcm.asgi:application"], "gunicorn-2 is not installed"),
-        (["gunicorn", "-c", "python:lcm.gunicorn", "lcm.asgi:application"], "no module lcm.gunicorn"),
-        (["gunicorn", "lcm.wsgi:application"], "no module lcm.wsgi"),
+        (["gunicorn-2", "lcm.wsgi:application"], "gunicorn-2 is not installed"),
+        (["gunicorn", "-c", "python:lcm.gunicorn", "lcm.wsgi:application"], "no module lcm.gunicorn"),
+        (["gunicorn", "lcm.rsgi:application"], "no module lcm.rsgi"),
         (["celery", "-A", "lcm.tasks.celery", "worker"], "no module lcm.tasks.celery"),
         (["python", "-m", "lcm.steering"], "no module lcm.steering"),
         (["python", "manage.py", "migrat"], "no command migrat"),

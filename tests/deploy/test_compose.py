@@ -10,7 +10,7 @@ from tests.support.environment import SETTINGS
 
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = ("prepare", "web", "worker", "beat", "controller")
+OURS = ("prepare", "web", "watch", "worker", "beat", "controller")
 KEYS = {
     *(
         "image",
@@ -79,9 +79,9 @@ def test_services_awaited_as_healthy_have_a_health_check():
     assert all("test" in SERVICES[name]["healthcheck"] for name in healthy)
 
 
-def test_only_the_web_server_is_published_and_only_locally():
+def test_only_the_web_and_watch_servers_are_published_and_only_locally():
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert published == {"web": ["127.0.0.1:8000:8000"]}
+    assert published == {"web": ["127.0.0.1:8000:8000"], "watch": ["127.0.0.1:8001:8001"]}
 
 
 def test_no_password_is_in_the_file():

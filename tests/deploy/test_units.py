@@ -81,7 +81,7 @@ def test_the_target_starts_all_parts_of_the_control_plane():
     parser = configparser.ConfigParser(strict=False, interpolation=None)
     parser.read(DEPLOY / "systemd" / "lcm.target")
     wanted = set(parser["Unit"]["Wants"].split())
-    assert wanted == {f"lcm-{part}.service" for part in ("web", "worker", "beat")}
+    assert wanted == {f"lcm-{part}.service" for part in ("web", "watch", "worker", "beat")}
     assert all((DEPLOY / "systemd" / name).exists() for name in wanted)
     stopped_with_it = {unit.name for unit in SERVICES if settings(unit, "PartOf") == ["lcm.target"]}
     assert stopped_with_it == wanted | {"lcm-prepare.service"}
@@ -91,7 +91,7 @@ def test_a_machine_may_omit_parts_as_in_the_scaling_guide():
     """Units that are only wanted may be missing, and no part requires another."""
     text = (ROOT / "docs" / "scaling.md").read_text()
     parts = {service.name for service in SERVICES if f"`{service.name}`" in text}
-    assert parts == {f"lcm-{part}.service" for part in ("prepare", "web", "worker", "beat")}
+    assert parts == {f"lcm-{part}.service" for part in ("prepare", "web", "watch", "worker", "beat")}
     assert settings(DEPLOY / "systemd" / "lcm.target", "Requires") == []
     for service in SERVICES:
         assert set(settings(service, "Requires")) <= {"lcm-prepare.service"}

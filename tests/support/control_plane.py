@@ -64,6 +64,7 @@ class ControlPlane:
     process: subprocess.Popen[bytes] | None = None
     # Start with an empty folder; otherwise with a migrated database, which is faster.
     from_nothing: bool = False
+    watch_address: Address = field(default_factory=lambda: free_address())
 
     def load_demo(self) -> None:
         """Load the demo fleet; LCM itself loads it only with DEBUG."""
@@ -94,8 +95,8 @@ class ControlPlane:
         """Start and wait for /readyz: database, broker, beat and worker are up."""
         self.start()
         wait_until(
-            lambda: self.status("/readyz") == 200 or self.has_ended,
-            "/readyz is 200",
+            lambda: (self.status("/readyz") == 200 and self.watch_answers()) or self.has_ended,
+            "/readyz is 200 and the watch process responds",
             details=lambda: self.output,
         )
         assert not self.has_ended, f"manage.py up ended:\n{self.output}"
@@ -117,9 +118,13 @@ class ControlPlane:
         assert self.process is not None
         return self.process.pid
 
-    def status(self, path: str) -> int | None:
+    def watch_answers(self) -> bool:
+        return self.status("/healthz", self.watch_address) == 200
+
+    def status(self, path: str, address: Address | None = None) -> int | None:
         """Return the HTTP status of a page, or None if the server does not answer."""
-        connection = http.client.HTTPConnection(self.address.host, self.address.port, timeout=5)
+        address = address or self.address
+        connection = http.client.HTTPConnection(address.host, address.port, timeout=5)
         try:
             connection.request("GET", path)
             return connection.getresponse().status
@@ -154,7 +159,8 @@ class ControlPlane:
             self.process.wait()
 
     def _environment(self) -> dict[str, str]:
-        basics = {"DATA_DIR": str(self.data_dir), "WEB_BIND": str(self.address), MARK: self.mark}
+        binds = {"WEB_BIND": str(self.address), "WATCH_BIND": str(self.watch_address)}
+        basics = {"DATA_DIR": str(self.data_dir), **binds, MARK: self.mark}
         return clean_environment(**basics, BEAT_HEARTBEAT_INTERVAL="1", **self.settings)
 
     def _is_ours(self, pid: int, containing: str) -> bool:

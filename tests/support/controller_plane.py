@@ -131,6 +131,7 @@ class Plane:
         self.lcm = ControlPlane(folder / "data", free_address(), settings)
         self.lcm.start_and_wait()
         self.url = f"http://{self.lcm.address}"
+        self.watch_url = f"http://{self.lcm.watch_address}"
         self.known = self._bootstrap()
         headers = {"Authorization": f"Bearer {self.known['person']}"}
         self.http = httpx.Client(base_url=self.url, headers=headers, timeout=30)

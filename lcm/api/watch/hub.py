@@ -1,4 +1,4 @@
-"""The hub of a web process, which reads the change feed for all of its watchers.
+"""The hub of the watch process, which reads the change feed for all of its watchers.
 
 A waiting watcher uses no thread and no database connection. Only the hub reads, in a thread that it releases.
 Redis wakes the hub; without Redis it polls every `WATCH_POLL_INTERVAL` seconds.
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError
 
 from lcm.api.watch.window import FeedWindow
 from lcm.domain.errors import DatabaseUnavailable
@@ -22,7 +22,7 @@ from lcm.events import change_feed_reader
 from lcm.events.change_feed import assign_revisions
 from lcm.events.change_feed_reader import FeedBounds, FeedChange
 from lcm.events.feed_notification import FeedSubscription
-from lcm.web.server.database_health import while_database_answers
+from lcm.web.server.database_health import in_database_thread
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class FeedHub:
 
     async def _read(self) -> FeedWindow:
         revision = self._window.bounds.revision if self._window else None
-        changes, reach = await while_database_answers(lambda: asyncio.to_thread(_read_after, revision))
+        changes, reach = await in_database_thread(lambda: _read_after(revision))
         if changes is None or self._window is None:
             self._window = FeedWindow(reach)
         else:
@@ -116,15 +116,12 @@ async def _woken(event: asyncio.Event, seconds: float) -> None:
 
 def _read_after(revision: int | None) -> tuple[list[FeedChange] | None, FeedBounds]:
     """Number committed changes and return the ones after the revision, or None if that is out of range."""
-    try:
-        while change_feed_reader.has_unnumbered():
-            assign_revisions()
-        reach = change_feed_reader.feed_bounds()
-        if revision is None or not reach.pruned_revision <= revision <= reach.revision:
-            return None, reach
-        return _changes(revision, reach.revision), reach
-    finally:
-        close_old_connections()
+    while change_feed_reader.has_unnumbered():
+        assign_revisions()
+    reach = change_feed_reader.feed_bounds()
+    if revision is None or not reach.pruned_revision <= revision <= reach.revision:
+        return None, reach
+    return _changes(revision, reach.revision), reach
 
 
 def _changes(after: int, until: int) -> list[FeedChange]:

@@ -7,7 +7,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
-from django.db import close_old_connections
 from django.utils.translation import gettext as _
 
 from lcm.api.watch.hub import FeedHub
@@ -17,7 +16,7 @@ from lcm.domain.errors import Gone
 from lcm.events import change_feed_reader
 from lcm.events.change_feed_reader import FeedChange
 from lcm.selectors.controller_sessions import changes_in_scope
-from lcm.web.server.database_health import while_database_answers
+from lcm.web.server.database_health import in_database_thread
 
 MAX_CHANGES = 1_000
 
@@ -64,27 +63,15 @@ async def _answer(window: FeedWindow, scope: ControllerScope, since: int) -> Wat
     if window.holds(since):
         changes = window.after(since, scope.pools, MAX_CHANGES)
     else:
-        changes = await while_database_answers(
-            lambda: asyncio.to_thread(_from_database, since, scope.pools, reach.revision)
-        )
+        changes = await in_database_thread(lambda: _from_database(since, scope.pools, reach.revision))
     complete = len(changes) < MAX_CHANGES
     revision = reach.revision if complete else changes[-1].revision
     if changes and scope.slot_id is not None:
         found = changes
-        changes = await while_database_answers(lambda: asyncio.to_thread(_narrowed, found, scope))
+        changes = await in_database_thread(lambda: changes_in_scope(found, scope))
     return WatchResponse(revision, changes)
 
 
 def _from_database(since: int, pools: Collection[str], until: int) -> list[FeedChange]:
-    try:
-        found = change_feed_reader.changes_after(since, pools=list(pools), limit=MAX_CHANGES)
-        return [change for change in found if change.revision <= until]
-    finally:
-        close_old_connections()
-
-
-def _narrowed(changes: list[FeedChange], scope: ControllerScope) -> list[FeedChange]:
-    try:
-        return changes_in_scope(changes, scope)
-    finally:
-        close_old_connections()
+    found = change_feed_reader.changes_after(since, pools=list(pools), limit=MAX_CHANGES)
+    return [change for change in found if change.revision <= until]

@@ -1,32 +1,26 @@
-"""`GET /api/internal/watch?since=REVISION&wait=SECONDS`: a long poll without a thread or connection."""
+"""`GET /api/internal/watch`: access and parameters of the long poll, and the redirect of web processes."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
 
-from asgiref.sync import SyncToAsync, sync_to_async
-from django.db import close_old_connections
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext as _
-from django.views.decorators.csrf import csrf_exempt
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from lcm.api.schema import ErrorSerializer
-from lcm.api.watch.hub import hub
-from lcm.api.watch.long_poll import watch
 from lcm.domain.access import CONTROLLER, ControllerScope
-from lcm.domain.errors import RETRY_SECONDS, InvalidInput, LcmError
+from lcm.domain.errors import InvalidInput, WatchNotRouted
 from lcm.models import FeedKind
-from lcm.web.server.database_health import while_database_answers
-
-T = TypeVar("T")
+from lcm.supervisor.address import Address, watch_address
 
 MAX_WAIT = 30.0
 DEFAULT_WAIT = 25.0
@@ -57,7 +51,7 @@ class WatchRequest:
 class WatchView(APIView):
     """Changes in a controller's pools; waits up to 30 s for a change.
 
-    DRF checks token, policy and rate limit in a shared thread; waiting needs no thread.
+    A web process redirects to the watch process, because a waiting request would occupy one of its threads.
     """
 
     access = {"get": CONTROLLER}
@@ -77,46 +71,53 @@ class WatchView(APIView):
                 description="Seconds; default 25.",
             ),
         ],
-        responses={200: WatchSerializer, 410: ErrorSerializer},
+        responses={
+            200: WatchSerializer,
+            307: OpenApiResponse(
+                description="Send the request, with the token, to the URL in `Location`: the watch process. "
+                "A proxy that routes this path to the watch process never returns 307."
+            ),
+            410: ErrorSerializer,
+            421: ErrorSerializer,
+        },
     )
     def get(self, request: Request) -> Response:
-        """Serve the schema and synchronous servers, without waiting."""
-        raise NotImplementedError
+        """Redirect to the watch process."""
+        _parse_request(request)
+        headers = {"Location": _watch_url(request), "Cache-Control": "no-store"}
+        return Response(status=HTTPStatus.TEMPORARY_REDIRECT, headers=headers)
 
-    @classmethod
-    def as_view(cls, **initkwargs: Any) -> Any:
-        async def answer(request: HttpRequest) -> HttpResponseBase:
-            try:
-                admitted = await while_database_answers(lambda: _in_thread(cls(**initkwargs).admit, request))
-                if isinstance(admitted, HttpResponseBase):
-                    return admitted
-                found = await watch(hub(), admitted.scope, admitted.since, admitted.wait)
-            except LcmError as error:
-                return _refusal(error)
-            changes = [vars(change) for change in found.changes]
-            return _json({"revision": found.revision, "changes": changes})
-
-        # The schema generator finds the view class by this attribute.
-        vars(answer).update(cls=cls, initkwargs=initkwargs)
-        return csrf_exempt(answer)
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        if request.method != "GET":
+            self.http_method_not_allowed(request)
+        super().initial(request, *args, **kwargs)
 
     def admit(self, request: HttpRequest) -> WatchRequest | HttpResponseBase:
-        """Return the validated request, or a finished error response."""
+        """Return the validated request, or a finished error response, for the watch process."""
+        self.args, self.kwargs = (), {}
+        self.request = self.initialize_request(request)
+        self.headers = self.default_response_headers
         try:
-            self.args, self.kwargs = (), {}
-            self.request = self.initialize_request(request)
-            self.headers = self.default_response_headers
-            try:
-                if request.method != "GET":
-                    self.http_method_not_allowed(self.request)
-                self.initial(self.request)
-                return _parse_request(self.request)
-            except Exception as error:
-                refused = self.handle_exception(error)
-                finished: HttpResponseBase = self.finalize_response(self.request, refused).render()
-                return finished
-        finally:
-            close_old_connections()
+            self.initial(self.request)
+            return _parse_request(self.request)
+        except Exception as error:
+            refused = self.handle_exception(error)
+            finished: HttpResponseBase = self.finalize_response(self.request, refused).render()
+            return finished
+
+
+def _watch_url(request: Request) -> str:
+    """Return the URL of this request at the watch process.
+
+    Behind a TLS proxy LCM cannot know it: the watch process itself serves plain HTTP.
+    """
+    path = request.get_full_path()
+    if base := settings.CONFIG["WATCH_URL"]:
+        return f"{base.rstrip('/')}{path}"
+    if request.is_secure():
+        raise WatchNotRouted
+    host = urlsplit(f"//{request.get_host()}").hostname or ""
+    return f"http://{Address(host, watch_address(settings.CONFIG).port)}{path}"
 
 
 def _parse_request(request: Request) -> WatchRequest:
@@ -135,32 +136,3 @@ def _seconds(text: str | None) -> float:
     if not 0 <= seconds <= MAX_WAIT:
         raise InvalidInput({"wait": _("Must be between 0 and %(max)s seconds.") % {"max": f"{MAX_WAIT:.0f}"}})
     return seconds
-
-
-def _refusal(error: LcmError) -> JsonResponse:
-    body = {"code": error.code, "message": error.message, "details": error.details}
-    response = _json(body, status=error.status)
-    if error.status == 503:
-        response["Retry-After"] = str(RETRY_SECONDS)
-    return response
-
-
-def _json(body: dict[str, Any], status: int = 200) -> JsonResponse:
-    response = JsonResponse(body, status=status, headers={"Cache-Control": "no-store"})
-    response["Content-Length"] = len(response.content)
-    return response
-
-
-async def _in_thread(admit: Callable[[HttpRequest], T], request: HttpRequest) -> T:
-    """Run the function in one of a few threads that all requests share.
-
-    Django reserves a thread per request for synchronous code. It is released here; later synchronous code
-    gets another one. Outside a server only the caller's thread exists.
-    """
-    context = SyncToAsync.thread_sensitive_context.get(None)
-    if context is None:
-        return await sync_to_async(admit)(request)
-    executor = SyncToAsync.context_to_thread_executor.pop(context, None)
-    if executor is not None:
-        executor.shutdown(wait=False)
-    return await asyncio.to_thread(admit, request)

@@ -13,14 +13,14 @@ from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrappe
 
 from lcm.config import data_folder
 from lcm.supervisor import processes, valkey
-from lcm.supervisor.address import Address, AddressError, answers
+from lcm.supervisor.address import Address, AddressError, answers, watch_address
 from lcm.supervisor.demo_processes import DemoFleet
 from lcm.supervisor.prometheus import DOWNLOADING, HOW_TO_ADD, NOT_DOWNLOADED, STARTING, Prometheus
 from lcm.supervisor.supervisor import Supervisor
 
 
 class Command(BaseCommand):
-    help = "Prepare the database, then run web, worker, beat and, without REDIS_URL, Valkey until Ctrl-C."
+    help = "Prepare the database, then run all processes, with Valkey if REDIS_URL is not set, until Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -39,13 +39,15 @@ class Command(BaseCommand):
             with data_folder.hold_lock(data_dir):
                 address = Address.parse(settings.CONFIG["WEB_BIND"])
                 address.require_free()
-                self._run(Supervisor(say=self._say), address, data_dir)
+                watch = watch_address(settings.CONFIG)
+                watch.require_free("WATCH_BIND")
+                self._run(Supervisor(say=self._say), address, watch, data_dir)
         except (data_folder.AlreadyRunningError, AddressError, valkey.ValkeyError) as error:
             raise CommandError(str(error)) from error
         except OperationalError as error:
             raise CommandError(f"The database does not answer: {error}") from error
 
-    def _run(self, supervisor: Supervisor, address: Address, data_dir: Path) -> None:
+    def _run(self, supervisor: Supervisor, address: Address, watch: Address, data_dir: Path) -> None:
         try:
             if settings.REDIS_EMBEDDED:
                 self._start_broker(supervisor, data_dir)
@@ -58,11 +60,12 @@ class Command(BaseCommand):
             if prometheus:
                 env |= prometheus.settings
             self._prepare(data_dir, fleet, prometheus)
-            children = [processes.web(env), processes.worker(env), processes.beat(env, data_dir)]
+            servers = [processes.web(env), processes.watch(env)]
+            children = [*servers, processes.worker(env), processes.beat(env, data_dir)]
             for child in [*children, *(fleet.children(env) if fleet else ())]:
                 supervisor.start(child)
             supervisor.run(
-                is_ready=lambda: answers(address, "/healthz"),
+                is_ready=lambda: answers(address, "/healthz") and answers(watch, "/healthz"),
                 on_ready=lambda: self._welcome(supervisor, address, prometheus),
             )
             self._say("Stopping. Press Ctrl-C again to kill the remaining processes")
@@ -94,7 +97,7 @@ class Command(BaseCommand):
         _close_database()
 
     def _welcome(self, supervisor: Supervisor, address: Address, prometheus: Prometheus | None) -> None:
-        """Print the address and start Prometheus, once the web server answers."""
+        """Print the address and start Prometheus, once the servers answer."""
         self._announce(address)
         if prometheus is None:
             if _wants_prometheus():

@@ -1,4 +1,4 @@
-"""Middleware for request ids, request log, metrics, content security policy and time zone."""
+"""Middleware for request ids, request log, metrics, security policy, database health and time zone."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import time
 import uuid
 import zoneinfo
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
@@ -18,14 +18,16 @@ from django.utils.cache import patch_cache_control, patch_vary_headers
 
 from lcm.config.logs import request_id
 from lcm.monitoring import metrics
-from lcm.web.error_pages import server_error
+from lcm.web.error_pages import server_error, unavailable
 from lcm.web.server.client_address import client_address
+from lcm.web.server.database_health import health
 
 logger = logging.getLogger("lcm.requests")
 
 _GIVEN_ID = re.compile(r"^[A-Za-z0-9._-]{8,64}$")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _QUIET = ("/static/", "/healthz", "/readyz", "/metrics")
+_PROBES = ("/healthz", "/readyz")
 
 SELF_ONLY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
@@ -38,26 +40,17 @@ FOR_API_DOCS = SELF_ONLY.replace("style-src 'self'", "style-src 'self' 'unsafe-i
 
 
 class RequestContextMiddleware:
-    """Set request id and content security policy, log and measure the request, in sync and async stacks."""
+    """Set request id and content security policy, log and measure the request.
 
-    sync_capable = True
-    async_capable = True
+    The watch process calls `before` and `after` itself.
+    """
 
     def __init__(self, get_response: Any) -> None:
         self.get_response = get_response
-        self.is_async = iscoroutinefunction(get_response)
-        if self.is_async:
-            markcoroutinefunction(self)
 
-    def __call__(self, request: HttpRequest) -> Any:
-        if self.is_async:
-            return self._answer_async(request)
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
         before = self.before(request)
         return self.after(request, self.get_response(request), before)
-
-    async def _answer_async(self, request: HttpRequest) -> HttpResponseBase:
-        before = self.before(request)
-        return self.after(request, await self.get_response(request), before)
 
     def before(self, request: HttpRequest) -> float:
         given = request.headers.get("X-Request-ID", "")
@@ -99,6 +92,28 @@ class RequestContextMiddleware:
                 "ms": round(seconds * 1000, 1),
             },
         )
+
+
+class DatabaseHealthMiddleware:
+    """Return 503 while the database is down, and end requests that wait for it."""
+
+    def __init__(self, get_response: Any) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path in _PROBES:
+            return self._respond(request)
+        if health.is_unavailable:
+            return unavailable(request)
+        with health.watched():
+            response = self._respond(request)
+        if response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
+            health.report_error()
+        return response
+
+    def _respond(self, request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = self.get_response(request)
+        return response
 
 
 class PreferencesMiddleware:

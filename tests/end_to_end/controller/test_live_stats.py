@@ -45,7 +45,7 @@ def prometheus(plane):
             }
         ],
         "relabel_configs": [
-            {"source_labels": ["__meta_lcm_kind"], "regex": "controller|web", "action": "keep"},
+            {"source_labels": ["__meta_lcm_kind"], "regex": "controller|web|watch", "action": "keep"},
             {"source_labels": ["__meta_lcm_kind"], "target_label": "kind"},
         ],
     }
@@ -161,9 +161,9 @@ def test_prometheus_finds_its_targets_by_discovery_alone(plane, prometheus, cont
         }
 
     mine = ("controller", f"127.0.0.1:{controller.metrics_port}")
-    web = ("web", str(plane.lcm.address))
+    web, watch = ("web", str(plane.lcm.address)), ("watch", str(plane.lcm.watch_address))
     wait_until(
-        lambda: {mine, web} <= set(scraped()), "both are scraped", 60, lambda: str(prometheus.targets())
+        lambda: {mine, web, watch} <= set(scraped()), "all are scraped", 60, lambda: str(prometheus.targets())
     )
     wait_until(lambda: scraped()[mine] == "cml-eu", "its pool is known", 60, lambda: str(scraped()))
 

@@ -17,7 +17,7 @@ from tests.end_to_end.faults.processes import ManagedProcess
 from tests.end_to_end.faults.proxy import BROKEN
 from tests.end_to_end.faults.stage import Stage
 
-CONTROL_PLANE = ("web", "worker", "beat")
+CONTROL_PLANE = ("web", "watch", "worker", "beat")
 SERVER_SECONDS = 60.0
 Say = Callable[[str], None]
 

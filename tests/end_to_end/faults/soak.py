@@ -46,8 +46,8 @@ EXPORTS = ("/sessions/", "/decisions/", "/changes/", "/definitions/", "/ticks/",
 class Load:
     """Clients that send a limited number of requests per second."""
 
-    def __init__(self, url: str, known: Known, *, rate: float, seed: int) -> None:
-        self.url, self.known, self.rate = url, known, rate
+    def __init__(self, url: str, watch_url: str, known: Known, *, rate: float, seed: int) -> None:
+        self.url, self.watch_url, self.known, self.rate = url, watch_url, known, rate
         self.random = random.Random(seed)
         self.answers: Counter[str] = Counter()
         self.sessions: list[str] = []
@@ -58,7 +58,7 @@ class Load:
         async with (
             httpx.AsyncClient(base_url=self.url, timeout=60, limits=limits) as self.browser,
             httpx.AsyncClient(base_url=self.url, timeout=60, limits=limits, headers=headers) as self.api,
-            httpx.AsyncClient(base_url=self.url, timeout=60) as self.watcher,
+            httpx.AsyncClient(base_url=self.watch_url, timeout=60) as self.watcher,
         ):
             await self._log_in()
             until = time.monotonic() + seconds
@@ -138,11 +138,13 @@ class Load:
 def processes_of(plane: ControlPlane, controller: ControllerProcess) -> dict[int, str]:
     """Return the role of each process by id; gunicorn and celery leaders are listed as such."""
     found = {}
-    web, worker = plane.leader("gunicorn"), plane.leader("lcm.celery worker")
+    web, worker = plane.leader("lcm.wsgi"), plane.leader("lcm.celery worker")
     for pid in plane.processes():
         command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-        if "gunicorn" in command:
+        if "lcm.wsgi" in command:
             found[pid] = "web leader" if pid == web else "web"
+        elif "lcm.asgi" in command:
+            found[pid] = "watch leader" if pid == plane.leader("lcm.asgi") else "watch"
         elif "lcm.celery worker" in command:
             found[pid] = "worker leader" if pid == worker else "worker"
         elif "lcm.celery beat" in command:
@@ -206,7 +208,7 @@ def main(arguments: list[str]) -> int:
         url = f"http://{plane.address}"
         controller = ControllerProcess(folder / "controller", url, known.controller, {"NAME": "soak"}).start()
         stack.callback(controller.kill)
-        load = Load(url, known, rate=options.rate, seed=options.seed)
+        load = Load(url, f"http://{plane.watch_address}", known, rate=options.rate, seed=options.seed)
         recorder = Recorder(options.output)
         print(
             f"Soak of {options.minutes:g} min, seed {options.seed}; samples in {options.output}",

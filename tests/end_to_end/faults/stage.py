@@ -115,10 +115,12 @@ class Stage:
     def _add_control_plane(self, number: int, port: int) -> None:
         metrics = self.folder / f"metrics-{number}"
         metrics.mkdir()
-        env = {**self.env, "WEB_BIND": f"127.0.0.1:{port}", "PROMETHEUS_MULTIPROC_DIR": str(metrics)}
+        binds = {"WEB_BIND": f"127.0.0.1:{port}", "WATCH_BIND": str(free_address())}
+        env = {**self.env, **binds, "PROMETHEUS_MULTIPROC_DIR": str(metrics)}
         schedule = self.folder / f"beat-{number}"
         schedule.mkdir()
         self._add(f"web-{number}", processes.web(env).argv, env)
+        self._add(f"watch-{number}", processes.watch(env).argv, env)
         self._add(f"worker-{number}", [*processes.worker(env).argv, "-n", f"worker-{number}@%h"], env)
         self._add(f"beat-{number}", processes.beat(env, schedule).argv, env)
 

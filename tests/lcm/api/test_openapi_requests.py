@@ -192,8 +192,8 @@ def test_responses_to_an_admin_are_as_documented(case, stored):
     check(case, stored)
 
 
-# Elsewhere a controller gets 403, which the permission matrix tests. The watch needs the event loop of an
-# ASGI server: tests/lcm/api/watch tests it.
+# Elsewhere a controller gets 403, which the permission matrix tests. The watch has its own process:
+# tests/lcm/api/watch tests it.
 OF_CONTROLLERS = "^/api/(internal(?!/watch)|lablet-sessions|slots)/"
 
 

@@ -180,7 +180,9 @@ UNSAFE = [
 @pytest.mark.parametrize(("given", "message"), UNSAFE)
 def test_production_does_not_start_with_unsafe_settings(given, message, tmp_path):
     """Web, worker, beat and commands all read the settings first."""
-    done = django(tmp_path, "import lcm.celery; lcm.celery.app.finalize(); import lcm.asgi", **given)
+    done = django(
+        tmp_path, "import lcm.celery; lcm.celery.app.finalize(); import lcm.wsgi, lcm.asgi", **given
+    )
     assert done.returncode != 0
     assert message in done.stderr.splitlines()[-1]
 

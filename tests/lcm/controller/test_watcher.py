@@ -181,3 +181,72 @@ def test_a_pool_is_held_while_lcm_confirms_it(lcm, monkeypatch):
         await client.aclose()
 
     asyncio.run(scenario())
+
+
+class Redirected:
+    """LCM without a proxy: its web process redirects the watch to the watch process."""
+
+    def __init__(self, location):
+        self.location = location
+        self.calls = []
+        self.is_watch_down = False
+
+    async def __call__(self, request):
+        self.calls.append((request.url.port, str(request.url.query, "ascii")))
+        assert request.headers["Authorization"] == "Bearer lcm_x"
+        if request.url.port == 8000:
+            query = request.url.query.decode()
+            where = f"{self.location}/api/internal/watch{'?' if query else ''}{query}"
+            return httpx.Response(307, headers={"Location": where})
+        if self.is_watch_down:
+            raise httpx.ConnectError("connection refused")
+        return httpx.Response(200, json={"revision": 7, "changes": []})
+
+
+def call_redirected(server, scenario, lcm_url="http://lcm:8000"):
+    async def wrapped():
+        config = Config(token="lcm_x", lcm_url=lcm_url)
+        client = LcmClient(config, transport=httpx.MockTransport(server))
+        try:
+            await scenario(client)
+        finally:
+            await client.aclose()
+
+    asyncio.run(wrapped())
+
+
+def test_a_redirect_to_the_watch_process_is_followed_once_with_the_token():
+    server = Redirected("http://lcm:8001")
+
+    async def scenario(client):
+        assert await client.revision() == 7
+        assert await client.watch(7, 5) == (7, [])
+
+    call_redirected(server, scenario)
+    assert server.calls == [(8000, ""), (8001, ""), (8001, "since=7&wait=5")]
+
+
+def test_after_a_failure_the_watch_process_is_found_again():
+    server = Redirected("http://lcm:8001")
+
+    async def scenario(client):
+        await client.revision()
+        server.is_watch_down = True
+        with pytest.raises(LcmUnavailable):
+            await client.revision()
+        server.is_watch_down, server.location = False, "http://lcm:8002"
+        assert await client.revision() == 7
+
+    call_redirected(server, scenario)
+    assert [port for port, _ in server.calls] == [8000, 8001, 8001, 8000, 8002]
+
+
+def test_the_token_is_not_sent_over_http_if_lcm_has_https():
+    server = Redirected("http://lcm:8001")
+
+    async def scenario(client):
+        with pytest.raises(LcmUnavailable, match="redirects from HTTPS to http://lcm:8001/"):
+            await client.revision()
+
+    call_redirected(server, scenario, lcm_url="https://lcm:8000")
+    assert [port for port, _ in server.calls] == [8000]

@@ -9,7 +9,6 @@ from decimal import Decimal
 from html import unescape
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.urls import reverse
 
 from lcm.domain.actors import SYSTEM
@@ -94,10 +93,7 @@ def test_page_and_api_use_the_same_labels_for_revisions(client_of, api, viewer, 
 def test_revisions_are_exported_with_the_labels_of_the_page(client_of, viewer, revise):
     answer = client_of(viewer).get(page_url("definition_revisions", revise(1)), {"format": "csv"})
 
-    async def join() -> bytes:
-        return b"".join([part async for part in answer])
-
-    rows = list(csv.DictReader(async_to_sync(join)().decode().splitlines()))
+    rows = list(csv.DictReader(answer.getvalue().decode().splitlines()))
     assert [(row["Revision"], row["Outcome"], row["Actor"]) for row in rows] == [
         ("2", "Watching", SYSTEM.label),
         ("1", "Superseded", rows[1]["Actor"]),

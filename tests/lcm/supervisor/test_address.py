@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lcm.supervisor.address import Address, AddressError, answers
+from lcm.supervisor.address import Address, AddressError, answers, watch_address
 
 
 @pytest.fixture
@@ -54,3 +54,23 @@ def test_an_address_of_another_machine_is_not_reported_as_in_use() -> None:
 def test_an_address_without_a_listener_does_not_respond(taken: Address) -> None:
     assert not answers(taken.at_port(1), "/healthz")
     assert not answers(taken, "/healthz", timeout=0.1)
+
+
+@pytest.mark.parametrize(
+    ("web", "watch", "expected"),
+    [
+        ("127.0.0.1:8000", "", "127.0.0.1:8001"),
+        ("[::]:8222", "", "[::]:8223"),
+        ("0.0.0.0:8000", "127.0.0.1:9000", "127.0.0.1:9000"),
+    ],
+)
+def test_the_watch_process_listens_on_the_next_port_unless_another_is_set(
+    web: str, watch: str, expected: str
+) -> None:
+    assert str(watch_address({"WEB_BIND": web, "WATCH_BIND": watch})) == expected
+
+
+@pytest.mark.parametrize(("web", "watch"), [("127.0.0.1:65535", ""), ("127.0.0.1:8000", "8001")])
+def test_an_invalid_watch_address_is_rejected_with_its_setting(web: str, watch: str) -> None:
+    with pytest.raises(AddressError, match="WATCH_BIND="):
+        watch_address({"WEB_BIND": web, "WATCH_BIND": watch})

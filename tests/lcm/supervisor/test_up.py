@@ -100,13 +100,22 @@ def test_it_serves_restarts_a_dead_child_and_stops_cleanly(
             assert second.wait() == 1
             assert f"LCM is already running on {data_dir} (process {plane.pid})" in second.output
 
-        killed = plane.leader("gunicorn")
+        killed = plane.leader("lcm.wsgi")
         os.kill(killed, signal.SIGKILL)
         wait_until(
             lambda: "web was killed by SIGKILL; restarting in 1 s" in plane.output, "the restart is reported"
         )
         wait_until(lambda: plane.status("/healthz") == 200, "the web answers again")
-        assert plane.leader("gunicorn") != killed
+        assert plane.leader("lcm.wsgi") != killed
+
+        watch = plane.leader("lcm.asgi")
+        os.kill(watch, signal.SIGKILL)
+        wait_until(
+            lambda: "watch was killed by SIGKILL; restarting in 1 s" in plane.output,
+            "the restart is reported",
+        )
+        wait_until(plane.watch_answers, "the watch process answers again")
+        assert plane.leader("lcm.asgi") != watch
 
         users = [plane.leader("-A lcm.celery worker"), plane.leader("-A lcm.celery beat")]
         restart_broker(plane)

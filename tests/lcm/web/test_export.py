@@ -6,7 +6,6 @@ import csv
 import json
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.urls import reverse
 
 from lcm.domain.lifecycle import SessionStatus as S
@@ -31,10 +30,8 @@ def export(client, viewer):
 
 
 def _text(answer) -> str:
-    async def join() -> bytes:
-        return b"".join([part async for part in answer])
-
-    return async_to_sync(join)().decode()
+    text: str = answer.getvalue().decode()
+    return text
 
 
 def test_sessions_have_their_drift_and_their_slot(export, session_in):

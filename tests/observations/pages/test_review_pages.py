@@ -7,7 +7,6 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.urls import reverse
 
 from lcm.domain.lifecycle import SessionStatus
@@ -317,10 +316,7 @@ def test_the_order_of_the_list_is_shown_and_can_be_restored(as_, viewer, known, 
 
 
 def exported(response):
-    async def read():
-        return b"".join([part async for part in response.streaming_content])
-
-    return async_to_sync(read)().decode()
+    return response.getvalue().decode()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -10,31 +10,74 @@ import pytest
 from redis import Redis
 
 from lcm.config.data_folder import embedded_valkey_socket
+from lcm.models import User
 from tests.support.control_plane import wait_until
 from tests.support.controller_plane import Plane
+from tests.support.factories import make_person_token
+from tests.support.watch_server import WATCH, ask_watch
 
-WATCH = "/api/internal/watch"
+
+@pytest.fixture(params=["web", "watch"])
+def ask(request, api, transactional_db):
+    """Call the watch of a web process, and of the watch process."""
+
+    def call(caller, query="", method="get"):
+        path = f"{WATCH}{query}"
+        if request.param == "web":
+            return getattr(api(caller), method)(path)
+        key = make_person_token(caller).key if isinstance(caller, User) else caller.key if caller else ""
+        return ask_watch(path, key=key, method=method.upper())
+
+    return call
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     "query", ["since=x", "since=-1", "since=" + "9" * 30, "wait=31", "wait=-1", "wait=nan"]
 )
-def test_invalid_parameters_are_rejected(api, controller, query):
-    answer = api(controller).get(f"{WATCH}?{query}")
+def test_invalid_parameters_are_rejected(ask, controller, query):
+    answer = ask(controller, f"?{query}")
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
 
 
-@pytest.mark.django_db(transaction=True)
-def test_people_and_anonymous_callers_are_refused(api, admin):
-    assert api(None).get(WATCH).status_code == 401
-    assert api(admin).get(WATCH).status_code == 403
+def test_people_and_anonymous_callers_are_refused(ask, admin):
+    assert ask(None).status_code == 401
+    assert ask(admin).status_code == 403
 
 
-@pytest.mark.django_db
-def test_only_get_is_allowed(api, controller):
-    answer = api(controller).post(WATCH)
+def test_only_get_is_allowed(ask, controller):
+    answer = ask(controller, method="post")
     assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+
+
+def test_a_controller_is_limited_to_its_rate(ask, controller, settings, one_window):
+    settings.CONFIG["CONTROLLER_RATE"] = "2/min"
+    assert [ask(controller).status_code == 429 for _ in range(3)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("config", "host", "location"),
+    [
+        ({}, "127.0.0.1:8000", "http://127.0.0.1:8001"),
+        ({"WEB_BIND": "0.0.0.0:8222"}, "localhost:8222", "http://localhost:8223"),
+        ({"WATCH_BIND": "127.0.0.1:9000"}, "[::1]:8000", "http://[::1]:9000"),
+        ({"WATCH_URL": "https://watch.example.org/"}, "127.0.0.1:8000", "https://watch.example.org"),
+    ],
+)
+def test_a_web_process_redirects_to_the_watch_process(api, controller, settings, config, host, location):
+    settings.CONFIG.update({"WEB_BIND": "127.0.0.1:8000", "WATCH_BIND": "", "WATCH_URL": ""} | config)
+    answer = api(controller).get(f"{WATCH}?since=7&wait=5", HTTP_HOST=host)
+    assert (answer.status_code, answer["Location"]) == (307, f"{location}{WATCH}?since=7&wait=5")
+    assert answer["Cache-Control"] == "no-store"
+
+
+def test_behind_a_tls_proxy_a_web_process_names_the_missing_route(api, controller, settings):
+    settings.CONFIG["WATCH_URL"] = ""
+    answer = api(controller).get(WATCH, secure=True)
+    assert (answer.status_code, answer.json()["code"]) == (421, "watch_not_routed")
+    assert "must route /api/internal/watch to the watch process" in answer.json()["message"]
+    settings.CONFIG["WATCH_URL"] = "https://lcm.example.org:8443"
+    answer = api(controller).get(WATCH, secure=True)
+    assert (answer.status_code, answer["Location"]) == (307, f"https://lcm.example.org:8443{WATCH}")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +95,7 @@ class Watcher:
         self.headers = {"Authorization": f"Bearer {plane.known['controllers'][pool]}"}
 
     def get(self, **params):
-        return httpx.get(f"{self.plane.url}{WATCH}", params=params, headers=self.headers, timeout=40)
+        return httpx.get(f"{self.plane.watch_url}{WATCH}", params=params, headers=self.headers, timeout=40)
 
     def revision(self):
         return self.get().json()["revision"]
@@ -60,7 +103,7 @@ class Watcher:
     async def wait(self, client, since, wait=20):
         begun = time.monotonic()
         answer = await client.get(
-            f"{self.plane.url}{WATCH}",
+            f"{self.plane.watch_url}{WATCH}",
             params={"since": since, "wait": wait},
             headers=self.headers,
             timeout=40,
@@ -108,11 +151,12 @@ class TestRealServer:
     def test_waiting_uses_no_thread_and_no_connection(self, plane):
         watcher = Watcher(plane)
         settled = self.quiet(plane)
-        (web,) = [pid for pid in plane.lcm.processes("gunicorn") if pid != plane.lcm.leader("gunicorn")]
+        leader = plane.lcm.leader("lcm.asgi")
+        (server,) = [pid for pid in plane.lcm.processes("lcm.asgi") if pid != leader]
 
         def cost():
-            threads = len(os.listdir(f"/proc/{web}/task"))
-            files = [os.readlink(f"/proc/{web}/fd/{fd}") for fd in os.listdir(f"/proc/{web}/fd")]
+            threads = len(os.listdir(f"/proc/{server}/task"))
+            files = [os.readlink(f"/proc/{server}/fd/{fd}") for fd in os.listdir(f"/proc/{server}/fd")]
             return threads, sum("sqlite3" in name for name in files)
 
         async def scene():
@@ -127,6 +171,10 @@ class TestRealServer:
         assert all(answer.status_code == 200 for answer, _ in answers)
         assert threads < 45
         assert files < 45
+
+    def test_a_web_process_redirects_to_the_watch_process(self, plane):
+        answer = httpx.get(f"{plane.url}{WATCH}", headers=Watcher(plane).headers)
+        assert (answer.status_code, answer.headers["Location"]) == (307, f"{plane.watch_url}{WATCH}")
 
     def test_too_old_and_too_new_revisions_are_gone(self, plane):
         watcher = Watcher(plane)

@@ -1,8 +1,8 @@
 """The key that a worker gets for its boot token gives access to its own slot, not to the rest of the pool."""
 
-import asyncio
 from datetime import timedelta
 from types import SimpleNamespace
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
@@ -25,6 +25,7 @@ from scheduling.models import LaunchAttempt, ProcessLease, Reservation, Reservat
 from scheduling.services.slots import move_slot
 from tests.support.factories import TokenHolder, make_controller
 from tests.support.observed_labs import on_slot, seen
+from tests.support.watch_server import WATCH, ask_watch
 
 HOLD = "/api/internal/leases/hold"
 pytestmark = pytest.mark.django_db
@@ -111,18 +112,16 @@ def test_the_feed_is_limited_to_the_slot(fleet, now):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_watch_is_limited_to_the_slot(fleet, async_client, now):
-    async def watch(**params):
-        headers = {"Authorization": f"Bearer {fleet.key.key}"}
-        answer = await async_client.get("/api/internal/watch", params, headers=headers)
-        return answer.json()
+def test_the_watch_is_limited_to_the_slot(fleet, now):
+    def watch(**params):
+        return ask_watch(f"{WATCH}?{urlencode(params)}", key=fleet.key.key).json()
 
-    before = asyncio.run(watch())["revision"]
+    before = watch()["revision"]
     transition_session(session=fleet.other, to=SessionStatus.STOPPING, actor=SYSTEM, now=now)
-    nothing = asyncio.run(watch(since=before, wait=0.1))
+    nothing = watch(since=before, wait=0.1)
     assert (nothing["changes"], nothing["revision"] > before) == ([], True)
     transition_session(session=fleet.mine, to=SessionStatus.STOPPING, actor=SYSTEM, now=now)
-    found = asyncio.run(watch(since=before, wait=5))
+    found = watch(since=before, wait=5)
     assert {change["id"] for change in found["changes"]} == {str(fleet.mine.pk)}
 
 

@@ -1,11 +1,10 @@
-"""A web process whose PostgreSQL is silent or refuses connections returns 503 in time and recovers."""
+"""Web and watch processes return 503 in time while PostgreSQL is silent or refuses connections."""
 
 from __future__ import annotations
 
 import os
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +16,9 @@ import httpx
 import pytest
 from django.db import connection
 
+from lcm.supervisor import processes
 from lcm.supervisor.child_process import die_with_parent
-from lcm.web.server.database_health import PATIENCE_SECONDS, PROBE_SECONDS
+from lcm.web.server.database_health import CHECK_SECONDS, PATIENCE_SECONDS, PROBE_SECONDS
 from tests.support.control_plane import ROOT, free_address, wait_until
 from tests.support.environment import clean_environment
 
@@ -29,13 +29,14 @@ THREADS = 2
 ANSWER, READINESS = 2.0, 3.0
 LOADED = 3
 
+WATCH = "/api/internal/watch"
 BEARER = {"Authorization": "Bearer unknown"}
 COOKIE = {"Cookie": "lcm_session=" + "x" * 32}
 # Each request needs the database: path, headers, status when the database responds.
 REQUESTS = [
     ("/sessions/", COOKIE, 302),
     ("/api/users/", BEARER, 401),
-    ("/api/internal/watch?wait=0", BEARER, 401),
+    (f"{WATCH}?wait=0", BEARER, 401),
 ]
 
 
@@ -99,51 +100,69 @@ def database(transactional_db: None) -> Iterator[Proxy]:
         proxy.refuse()
 
 
+@dataclass
+class Servers:
+    """URLs of one web process with two request threads and of the watch process."""
+
+    web: str
+    watch: str
+
+    def get(self, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
+        base = self.watch if path.startswith(WATCH) else self.web
+        return httpx.get(base + path, headers=headers, timeout=60)
+
+    def get_from_watch(self, path: str) -> httpx.Response:
+        return httpx.get(self.watch + path, timeout=60)
+
+
 @pytest.fixture
-def web(database: Proxy, tmp_path: Path) -> Iterator[str]:
-    """URL of one web process with two request threads, on the proxied database."""
+def servers(database: Proxy, tmp_path: Path) -> Iterator[Servers]:
+    """Web and watch process on the proxied database."""
     where = {**connection.settings_dict, "HOST": "127.0.0.1", "PORT": database.port}
-    address = free_address()
+    web, watch = free_address(), free_address()
     env = clean_environment(
         DATABASE_URL="postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**where),
         DATABASE_POOL_SIZE=str(THREADS),
         DATA_DIR=str(tmp_path),
         REDIS_URL=os.environ["REDIS_URL"],
-        WEB_BIND=str(address),
+        WEB_BIND=str(web),
+        WATCH_BIND=str(watch),
         WEB_WORKERS="1",
         WEB_THREADS=str(THREADS),
         LOGIN_FAILURE_RATE="1000/min",
     )
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:lcm.config.gunicorn", "lcm.asgi:application"]
     with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=env, stdout=log, stderr=log, preexec_fn=die_with_parent
-        )
+        running = [
+            subprocess.Popen(
+                child.argv, cwd=ROOT, env=env, stdout=log, stderr=log, preexec_fn=die_with_parent
+            )
+            for child in (processes.web(env), processes.watch(env))
+        ]
     try:
-        yield f"http://{address}"
-        assert process.poll() is None
+        yield Servers(f"http://{web}", f"http://{watch}")
+        assert [process.poll() for process in running] == [None, None]
     finally:
-        process.terminate()
-        process.wait()
+        for process in running:
+            process.terminate()
+            process.wait()
 
 
-def get(web: str, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
-    return httpx.get(web + path, headers=headers, timeout=60)
-
-
-def works(web: str) -> bool:
+def works(servers: Servers) -> bool:
     with suppress(httpx.TransportError):
-        return [get(web, path, headers).status_code for path, headers, _ in REQUESTS] == [
+        return [servers.get(path, headers).status_code for path, headers, _ in REQUESTS] == [
             status for _, _, status in REQUESTS
         ]
     return False
 
 
-def assert_answers_without_database(web: str) -> None:
+def assert_answers_without_database(servers: Servers) -> None:
     """Send more requests than there are threads, and probes besides."""
     with ThreadPoolExecutor(10) as callers:
-        refused = [callers.submit(get, web, path, headers) for path, headers, _ in REQUESTS * 2]
-        alive, ready = callers.submit(get, web, "/healthz"), callers.submit(get, web, "/readyz")
+        refused = [callers.submit(servers.get, path, headers) for path, headers, _ in REQUESTS * 2]
+        probes = [
+            (callers.submit(get, "/healthz"), callers.submit(get, "/readyz"))
+            for get in (servers.get, servers.get_from_watch)
+        ]
     for answer in [each.result() for each in refused]:
         assert answer.status_code == 503, answer.text
         assert answer.elapsed.total_seconds() < ANSWER * LOADED
@@ -153,23 +172,24 @@ def assert_answers_without_database(web: str) -> None:
             assert answer.json() == {"code": "unavailable", "message": text, "details": {}}
         else:
             assert "The database does not answer." in answer.text
-    assert (alive.result().status_code, alive.result().text) == (200, "ok")
-    assert alive.result().elapsed.total_seconds() < ANSWER
-    assert ready.result().elapsed.total_seconds() < READINESS * LOADED
-    assert ready.result().status_code == 503
-    assert ready.result().json()["checks"]["database"].startswith("the database does not respond: ")
+    for alive, ready in probes:
+        assert (alive.result().status_code, alive.result().text) == (200, "ok")
+        assert alive.result().elapsed.total_seconds() < ANSWER
+        assert ready.result().elapsed.total_seconds() < READINESS * LOADED
+        assert ready.result().status_code == 503
+        assert ready.result().json()["checks"]["database"].startswith("the database does not respond: ")
 
 
-def test_requests_are_rejected_in_time_and_work_again_when_the_database_recovers(web, database, tmp_path):
-    assert PATIENCE_SECONDS + PROBE_SECONDS < ANSWER
+def test_requests_are_rejected_in_time_and_work_again_when_the_database_recovers(servers, database, tmp_path):
+    assert PATIENCE_SECONDS + CHECK_SECONDS + PROBE_SECONDS < ANSWER
 
     def log() -> str:
         return (tmp_path / "log").read_text(errors="replace")[-3000:]
 
-    wait_until(lambda: works(web), "requests work", details=log)
+    wait_until(lambda: works(servers), "requests work", details=log)
     for leave in (database.freeze, database.refuse):
         leave()
-        assert_answers_without_database(web)
-        assert_answers_without_database(web)
+        assert_answers_without_database(servers)
+        assert_answers_without_database(servers)
         database.open()
-        wait_until(lambda: works(web), "requests work again", 60, log)
+        wait_until(lambda: works(servers), "requests work again", 60, log)

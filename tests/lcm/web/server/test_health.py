@@ -1,12 +1,27 @@
 """Liveness and readiness."""
 
+from concurrent.futures import Future
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.db import OperationalError, connection
 
 from lcm.services.maintenance import record_heartbeat
 from lcm.web.server import health
+
+
+@pytest.fixture(autouse=True)
+def checks_in_this_thread(monkeypatch):
+    """Let the checks see the data of the test's transaction."""
+
+    def submit(work):
+        made = Future()
+        made.set_result(work())
+        return made
+
+    monkeypatch.setattr(health, "_threads", SimpleNamespace(submit=submit))
+    monkeypatch.setattr(health, "close_old_connections", lambda: None)
 
 
 @pytest.fixture

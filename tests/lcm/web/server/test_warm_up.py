@@ -14,7 +14,7 @@ from tests.support.environment import clean_environment
 
 WARM = """
 import gc, sys
-import lcm.asgi
+import lcm.wsgi
 from lcm.web.server.warm_up import warm_up
 before = "scheduling.pages.pools" in sys.modules
 warm_up()

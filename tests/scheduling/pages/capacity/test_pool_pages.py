@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.urls import reverse
 
 from scheduling.models import Pool, SlotState, TickRun
@@ -66,10 +65,7 @@ def test_pools_are_shown_with_their_state_and_filtered_by_it(
 
 
 def exported(response):
-    async def read():
-        return b"".join([part async for part in response.streaming_content])
-
-    return async_to_sync(read)().decode()
+    return response.getvalue().decode()
 
 
 @pytest.mark.django_db(transaction=True)
