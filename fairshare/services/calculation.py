@@ -107,7 +107,7 @@ def _delete_removed(pool: Pool) -> None:
     """Delete rows of removed domains, projects and members."""
     rows = FairShare.objects.filter(pool=pool)
     for level, there in _there():
-        rows.filter(~Exists(there), level=level)._raw_delete(using="default")
+        rows.filter(~Exists(there), level=level).delete()
 
 
 def _there() -> Iterator[tuple[Level, Any]]:
