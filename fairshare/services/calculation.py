@@ -107,7 +107,7 @@ def _delete_removed(pool: Pool) -> None:
     """Delete rows of removed domains, projects and members."""
     rows = FairShare.objects.filter(pool=pool)
     for level, existing in _existing_subjects():
-        rows.filter(~Exists(existing), level=level)._raw_delete(using="default")
+        rows.filter(~Exists(existing), level=level).delete()
 
 
 def _existing_subjects() -> Iterator[tuple[Level, Any]]:

@@ -45,7 +45,7 @@ def _remove_records(before: datetime, now: datetime) -> int:
         with transaction.atomic():
             # A rebuild checks under the same lock whether the records of its day are complete.
             lock_buckets()
-            removed += UsageRecord.objects.filter(batch__in=keys)._raw_delete(using="default")
+            removed += UsageRecord.objects.filter(batch__in=keys).delete()[0]
             UsageBatch.objects.filter(pk__in=keys).update(removed_at=now)
     return removed
 
@@ -65,5 +65,5 @@ def _remove_allocations(before: datetime) -> int:
     while keys := list(old.filter(pk__gt=after).values_list("pk", flat=True)[:BATCH]):
         after = keys[-1]
         bare = list(Allocation.objects.filter(pk__in=keys, records=None).values_list("pk", flat=True))
-        removed += Allocation.objects.filter(pk__in=bare)._raw_delete(using="default")
+        removed += Allocation.objects.filter(pk__in=bare).delete()[0]
     return removed

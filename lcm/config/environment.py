@@ -524,6 +524,8 @@ POSTGRES_OPTIONS = {
     "tcp_user_timeout": 10_000,
 }
 POOL_OPTIONS = {"min_size": 1, "timeout": 10, "reconnect_timeout": 5}
+# A connection of the pool is used for long, so psycopg prepares what runs more often than this.
+PREPARE_THRESHOLD = 5
 SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
@@ -539,8 +541,9 @@ def database_settings(url: str, data_dir: Path, pool_size: int) -> dict[str, Any
     found = _parse_database_url(url, data_dir)
     defaults: dict[str, Any] = SQLITE_OPTIONS
     if not found["ENGINE"].endswith("sqlite3"):
-        pool = {"pool": {**POOL_OPTIONS, "max_size": max(pool_size, 2)}} if pool_size else {}
-        defaults = {**POSTGRES_OPTIONS, **pool}
+        pool = {**POOL_OPTIONS, "max_size": max(pool_size, 2)}
+        pooled = {"pool": pool, "prepare_threshold": PREPARE_THRESHOLD} if pool_size else {}
+        defaults = {**POSTGRES_OPTIONS, **pooled}
     return {**found, "OPTIONS": {**defaults, **found.get("OPTIONS", {})}}
 
 

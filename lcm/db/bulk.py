@@ -1,9 +1,10 @@
-"""Bulk inserts and updates in few statements, and raw reads without model objects."""
+"""Bulk inserts and updates in few statements, and look-ups of many ids in one parameter."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
@@ -14,15 +15,6 @@ from django.db.models.lookups import In
 
 Field: TypeAlias = "models.Field[Any, Any]"
 CHUNK = 5_000
-
-
-def fetch_raw_rows(queryset: models.QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
-    """Return the rows of a `values_list` without conversion to Python types."""
-    query, params = queryset.query.sql_with_params()
-    with connection.cursor() as cursor:
-        cursor.execute(query, params)
-        found: list[tuple[Any, ...]] = cursor.fetchall()
-    return found
 
 
 def insert_rows(
@@ -78,40 +70,17 @@ def _copy(
     rows: Iterable[Sequence[Any]],
     common: tuple[Any, ...],
 ) -> None:
-    """Send rows as COPY text; values that all rows share are formatted once."""
     names = ", ".join(f'"{field.column}"' for field in columns)
-    own = len(columns) - len(common)
-    json_indexes = [index for index, field in enumerate(columns[:own]) if isinstance(field, models.JSONField)]
-    shared = [
-        _copy_value(_json(value) if isinstance(field, models.JSONField) else value)
-        for field, value in zip(columns[own:], common, strict=True)
-    ]
-    shared_suffix = "".join(f"\t{value}" for value in shared) + "\n"
+    json_indexes = [index for index, field in enumerate(columns) if isinstance(field, models.JSONField)]
+    # psycopg takes long to format a date and time, so it is formatted once for all rows.
+    shared = [str(value) if isinstance(value, datetime) else value for value in common]
     query = f'COPY "{model._meta.db_table}" ({names}) FROM STDIN'
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(query) as copy:
-        for chunk in _chunks(rows):
-            copy.write("".join([_copy_row(row, json_indexes) + shared_suffix for row in chunk]))
-
-
-def _copy_row(row: Sequence[Any], json_indexes: Sequence[int]) -> str:
-    if json_indexes:
-        row = list(row)
-        for index in json_indexes:
-            row[index] = _json(row[index])
-    return "\t".join([_copy_value(value) for value in row])
-
-
-# In COPY text a tab ends a value and a line break ends a row.
-_COPY_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-
-
-def _copy_value(value: Any) -> str:
-    """Return a value in COPY text format."""
-    if isinstance(value, str):
-        return value.translate(_COPY_ESCAPES)
-    if value is None:
-        return "\\N"
-    return value.hex if isinstance(value, UUID) else str(value)
+        for own in rows:
+            row = [*own, *shared]
+            for index in json_indexes:
+                row[index] = _json(row[index])
+            copy.write_row(row)
 
 
 def _json(value: Any) -> str | None:
@@ -135,23 +104,21 @@ def _update_from_arrays(
         f'UPDATE "{table}" SET {assignments} FROM unnest({arrays}) AS new({names}) '  # noqa: S608
         f'WHERE "{table}"."{columns[0].column}" = new.v0'
     )
-    values = [_array(field, column) for field, column in zip(columns, zip(*rows, strict=True), strict=True)]
+    values = [
+        [field.get_db_prep_save(value, connection) for value in column]
+        if isinstance(field, models.JSONField)
+        else list(column)
+        for field, column in zip(columns, zip(*rows, strict=True), strict=True)
+    ]
     with connection.cursor() as cursor:
         shared = [field.get_db_prep_save(value, connection) for field, value in common.items()]
         cursor.execute(query, [*shared, *values])
 
 
-def _array(field: Field, column: Sequence[Any]) -> Any:
-    if isinstance(field, models.JSONField):
-        return [field.get_db_prep_save(value, connection) for value in column]
-    is_key = field.db_type(connection) == "uuid" and None not in column
-    return uuid_array(column) if is_key else list(column)
-
-
-def ids_subquery(ids: Iterable[UUID | str]) -> tuple[str, str]:
+def ids_subquery(ids: Iterable[UUID | str]) -> tuple[str, Any]:
     """Return a subquery that selects many ids from one parameter, and that parameter."""
     if connection.vendor == "postgresql":
-        return "SELECT unnest(%s::uuid[])", uuid_array(ids)
+        return "SELECT unnest(%s::uuid[])", list(ids)
     return "SELECT value FROM json_each(%s)", json.dumps([_hex(key) for key in ids])
 
 
@@ -231,9 +198,4 @@ class Among(In):
 
     def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         lhs, params = self.process_lhs(compiler, connection)
-        return f"{lhs} = ANY(%s::uuid[])", [*params, uuid_array(self.rhs)]
-
-
-def uuid_array(keys: Iterable[Any]) -> str:
-    """Return ids or their text as a PostgreSQL array literal; faster than the driver's conversion."""
-    return "{" + ",".join([key if isinstance(key, str) else key.hex for key in keys]) + "}"
+        return f"{lhs} = ANY(%s::uuid[])", [*params, self.get_prep_lookup()]

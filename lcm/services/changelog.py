@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from lcm.config.logs import trace_id
 from lcm.db.bulk import insert_rows
-from lcm.db.prepared_statements import PreparedStatement, insert_statement
+from lcm.db.statements import Statement, insert_statement
 from lcm.domain.actors import Actor
 from lcm.models import ChangeLog
 
@@ -50,7 +50,7 @@ def log_changes(entries: Iterable[ChangeLog]) -> None:
     insert_rows(ChangeLog, _FIELDS, (_VALUES(entry) for entry in entries))
 
 
-def change_log_statement(entry: ChangeLog) -> PreparedStatement[Any]:
+def change_log_statement(entry: ChangeLog) -> Statement[None]:
     """Return the INSERT of an entry, to run with other statements in one round trip."""
     return insert_statement(ChangeLog, dict(zip(_FIELDS, _VALUES(entry), strict=True)))
 

@@ -10,23 +10,21 @@ from math import ceil
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, F, Q, QuerySet, Subquery, UUIDField, Value
+from django.db.models import Count, F, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
-from lcm.db.prepared_statements import Parameter, PreparedQuery, run_statements
 from lcm.models import DefinitionRevision, LabletDefinition
 from observations.arithmetic.assessment import DAYS, ResourceView, view_of
 from observations.arithmetic.histogram import Digest, day_of, merge_digests
 from observations.arithmetic.measures import MEASURED, USED, amount, gigabytes, hundredths
 from observations.arithmetic.statistics import normal_range
-from observations.models import DefinitionAssessment, NotCountedReason, SessionObservation
-from observations.services.assessments import (
-    AGGREGATES,
-    NEWEST_SAMPLES,
-    lock_assessment,
-    newest_in,
-    newest_samples,
+from observations.models import (
+    DefinitionAssessment,
+    NotCountedReason,
+    ResourceAggregate,
+    SessionObservation,
 )
+from observations.services.assessments import lock_assessment, newest_samples
 from observations.services.observation_validation import TOTALS
 from observations.services.samples import column
 
@@ -50,11 +48,6 @@ class Evidence:
     revision: DefinitionRevision | None = None
 
 
-_ASSESSMENT = PreparedQuery(
-    lambda: DefinitionAssessment.objects.filter(definition=Parameter("definition", UUIDField()))
-)
-
-
 def evidence_of(
     definition: LabletDefinition,
     *,
@@ -64,19 +57,15 @@ def evidence_of(
 ) -> Evidence:
     """Return the evidence of the epoch or of one revision, from the default or the requested sources."""
     epoch = definition.topology_hash
-    aggregates, rows, assessments = run_statements(
-        AGGREGATES.bind(definition=definition.pk, epoch=epoch),
-        NEWEST_SAMPLES.bind(definition=definition.pk, epoch=epoch),
-        _ASSESSMENT.bind(definition=definition.pk),
-    )
-    newest = newest_in(rows)
+    aggregates = ResourceAggregate.objects.filter(definition=definition, epoch=epoch)
     if revision is not None:
-        aggregates = [row for row in aggregates if row.revision_id == revision.pk]
-        newest = newest_samples(definition, epoch, revision=revision)
-    digests = {row.revision_id: Digest.from_json(row.digest) for row in aggregates}
+        aggregates = aggregates.filter(revision=revision)
+    newest = newest_samples(definition, epoch, revision=revision)
+    digests: dict[UUID | None, Digest] = {row.revision_id: Digest.from_json(row.digest) for row in aggregates}
     present = digests.get(definition.current_revision_id)
     digest = merge_digests(digests.values())
-    assessment = assessments[0] if assessments else lock_assessment(definition)
+    stored = DefinitionAssessment.objects.filter(definition=definition).first()
+    assessment = stored or lock_assessment(definition)
     chosen, present_sources, today = sources or {}, assessment.sources_in(epoch), day_of(now)
     views = {
         name: view_of(

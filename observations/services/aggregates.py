@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
-from lcm.db.prepared_statements import PreparedStatement, run_statements, update_statement
+from lcm.db.statements import Statement, run_statements, update_statement
 from lcm.models import LabletDefinition
 from observations.arithmetic.assessment import DAYS, Days, change_days, recent_days
 from observations.arithmetic.histogram import Digest, day_of, merge_digests
@@ -57,7 +56,7 @@ def change_samples(
     epoch: str,
     changes: Sequence[SampleChange],
     now: datetime,
-    first: Sequence[PreparedStatement[Any]] = (),
+    first: Sequence[Statement[None]] = (),
 ) -> DefinitionAssessment | None:
     """Add, remove or change samples and reassess the definition in the same transaction.
 

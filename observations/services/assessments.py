@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import CharField, UUIDField
 
-from lcm.db.prepared_statements import (
-    Parameter,
-    PreparedQuery,
-    PreparedStatement,
-    column_values,
-    run_statements,
-    update_statement,
-)
+from lcm.db.statements import Statement, column_values, run_statements, update_statement
 from lcm.domain.actors import SYSTEM
 from lcm.models import DefinitionRevision, LabletDefinition, RevisionOutcome
 from lcm.services.changelog import log_change
@@ -28,50 +20,21 @@ from observations.arithmetic.measures import MEASURED, amount, hundredths
 from observations.arithmetic.recommendation import has_changed
 from observations.arithmetic.statistics import STEP_BEFORE_MOST, STEP_NEWEST
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
+from observations.services.recording_sql import (
+    CurrentReview,
+    lock_assessment_row,
+    read_aggregates,
+    read_newest_samples,
+    read_review,
+)
 from observations.services.samples import PEAKS, amounts_in
 
-# Columns of a revision that an assessment reads.
-REVISION_COLUMNS = ("number", *MEASURED, "outcome")
 NEWEST = STEP_NEWEST + STEP_BEFORE_MOST
 Newest: TypeAlias = list[tuple[datetime, dict[tuple[str, str], int]]]
-T = TypeVar("T")
 
 
 def required_by(revision: DefinitionRevision) -> dict[str, int]:
     return {name: hundredths(getattr(revision, name)) for name in MEASURED}
-
-
-# Prepared, because every observation runs it.
-_ASSESSMENT = PreparedQuery(
-    lambda: DefinitionAssessment.objects.select_for_update().filter(
-        definition=Parameter("definition", UUIDField())
-    )
-)
-# Read after the assessment is locked, because the revision may have changed before.
-_PRESENT = PreparedQuery(
-    lambda: (
-        LabletDefinition.objects.filter(pk=Parameter("definition", UUIDField()))
-        .select_related("current_revision")
-        .only("needs_review", "review_reasons", *(f"current_revision__{name}" for name in REVISION_COLUMNS))
-        .order_by()
-    )
-)
-AGGREGATES = PreparedQuery(
-    lambda: ResourceAggregate.objects.filter(
-        definition=Parameter("definition", UUIDField()), epoch=Parameter("epoch", CharField())
-    ).order_by()
-)
-NEWEST_SAMPLES = PreparedQuery(
-    lambda: (
-        SessionObservation.objects.filter(
-            definition=Parameter("definition", UUIDField()),
-            epoch=Parameter("epoch", CharField()),
-            is_sample=True,
-        )
-        .order_by("-observed_at", "-session_id")
-        .values_list("observed_at", *PEAKS)[:NEWEST]
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -104,48 +67,41 @@ def lock_assessment(definition: LabletDefinition) -> DefinitionAssessment:
 
     The definition instance is refreshed with the current revision and review.
     """
-    found, present = run_statements(
-        _ASSESSMENT.bind(definition=definition.pk), _PRESENT.bind(definition=definition.pk)
-    )
-    _bring_up_to_date(definition, present)
-    return _only(found) or DefinitionAssessment.objects.create(
-        definition=definition, epoch=definition.topology_hash
-    )
+    found, review = run_statements(lock_assessment_row(definition.pk), read_review(definition.pk))
+    _bring_up_to_date(definition, review)
+    return found or DefinitionAssessment.objects.create(definition=definition, epoch=definition.topology_hash)
 
 
-def _bring_up_to_date(definition: LabletDefinition, present: Iterable[LabletDefinition]) -> None:
-    for fresh in present:
-        definition.current_revision = fresh.current_revision
-        definition.needs_review, definition.review_reasons = fresh.needs_review, fresh.review_reasons
+def _bring_up_to_date(definition: LabletDefinition, review: CurrentReview | None) -> None:
+    if review is not None:
+        definition.current_revision = review.revision
+        definition.needs_review, definition.review_reasons = review.needs_review, review.reasons
 
 
 def lock_aggregates(
     definition: LabletDefinition,
     epoch: str,
     revisions: Iterable[UUID] = (),
-    first: Sequence[PreparedStatement[Any]] = (),
+    first: Sequence[Statement[None]] = (),
 ) -> LockedAggregates:
     """Lock the assessment and read its rows; create missing aggregates of these revisions."""
     reading = (
-        _ASSESSMENT.bind(definition=definition.pk),
-        _PRESENT.bind(definition=definition.pk),
-        AGGREGATES.bind(definition=definition.pk, epoch=epoch),
-        NEWEST_SAMPLES.bind(definition=definition.pk, epoch=epoch),
+        lock_assessment_row(definition.pk),
+        # Read after the assessment is locked, because the revision may have changed before.
+        read_review(definition.pk),
+        read_aggregates(definition.pk, epoch),
+        read_newest_samples(definition.pk, epoch, NEWEST),
     )
-    assessments, present, aggregates, newest = run_statements(*first, *reading)[-len(reading) :]
-    if not assessments:
-        assessments = [lock_assessment(definition)]
-        present, aggregates, newest = run_statements(*reading[1:])
-    _bring_up_to_date(definition, present)
+    assessment, review, aggregates, newest = run_statements(*first, *reading)[-len(reading) :]
+    if assessment is None:
+        assessment = lock_assessment(definition)
+        review, aggregates, newest = run_statements(*reading[1:])
+    _bring_up_to_date(definition, review)
     rows = {row.revision_id: row for row in aggregates}
     for key in revisions:
         if key not in rows:
             rows[key] = ResourceAggregate.objects.create(definition=definition, epoch=epoch, revision_id=key)
-    return LockedAggregates(assessments[0], rows, newest_in(newest))
-
-
-def _only(rows: Sequence[T]) -> T | None:
-    return rows[0] if rows else None
+    return LockedAggregates(assessment, rows, _newest_in(newest))
 
 
 def write_assessment(
@@ -157,7 +113,7 @@ def write_assessment(
     days: Days,
     now: datetime,
     epoch: str,
-    first: Sequence[PreparedStatement[Any]] = (),
+    first: Sequence[Statement[None]] = (),
 ) -> DefinitionAssessment:
     """Write class, recommendation, flags and waste from the digest, and decide whether to review.
 
@@ -204,11 +160,12 @@ def newest_samples(
     rows = SessionObservation.objects.filter(definition=definition, epoch=epoch, is_sample=True)
     if revision is not None:
         rows = rows.filter(revision=revision)
-    return newest_in(rows.order_by("-observed_at", "-session_id").values_list("observed_at", *PEAKS)[:NEWEST])
+    rows = rows.order_by("-observed_at", "-session_id")
+    return _newest_in(rows.values_list("observed_at", *PEAKS)[:NEWEST])
 
 
-def newest_in(rows: Iterable[Sequence[Any]]) -> Newest:
-    """Return rows of `NEWEST_SAMPLES` with their amounts by resource and source."""
+def _newest_in(rows: Iterable[Sequence[Any]]) -> Newest:
+    """Return rows of a time and `PEAKS` with their amounts by resource and source."""
     return [(at, amounts_in(values)) for at, *values in rows]
 
 

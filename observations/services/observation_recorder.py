@@ -10,15 +10,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet, UUIDField
+from django.db.models import F
 from django.utils.translation import gettext as _
 
 from lcm.cml.observation.model import ResourceObservation
-from lcm.db.prepared_statements import (
-    Parameter,
-    PreparedQuery,
-    PreparedStatement,
+from lcm.db.statements import (
     RawJson,
+    Statement,
     column_values,
     insert_statement,
     run_statements,
@@ -33,29 +31,30 @@ from lcm.selectors.controller_sessions import sessions_in_scope
 from lcm.services.changelog import build_entry, change_log_statement
 from observations import metrics
 from observations.arithmetic.drift import DriftItem, kinds_text, merge_partial, worst_first
-from observations.models import (
-    DriftReview,
-    ObservationRequest,
-    RequestState,
-    ReviewState,
-    SessionObservation,
-)
+from observations.models import SessionObservation
 from observations.services.aggregates import SampleChange, change_samples
-from observations.services.assessments import REVISION_COLUMNS, required_by
+from observations.services.assessments import required_by
 from observations.services.drift_reviews import update_drift_reviews
 from observations.services.observation_validation import amounts_of, parse_observation
 from observations.services.outcomes import decide_outcome
 from observations.services.port_drift import (
     by_worker,
     compare,
-    plan_queries,
     plans_from,
     release_free_ports,
     reserve_leaked_ports,
 )
+from observations.services.recording_sql import (
+    Claim,
+    Port,
+    lock_session,
+    read_claims,
+    read_ports,
+    read_row,
+    read_steps,
+)
 from observations.services.requests import answer_requests
 from observations.services.samples import (
-    STEPS,
     apply_amounts,
     apply_timeline,
     is_memory_peak,
@@ -66,18 +65,6 @@ from observations.services.samples import (
 
 OBSERVABLE_STATUSES = (SessionStatus.RUNNING, SessionStatus.COLLECTING, SessionStatus.STOPPING)
 MAX_FINGERPRINTS = 500
-# Columns that a recording needs from session, definition and revision; the others are long.
-SESSION_COLUMNS = (
-    "status",
-    "attempt",
-    "pool",
-    "observation_count",
-    "observed_at",
-    "port_drift_detected",
-    "port_drift_open",
-    *(f"definition__{name}" for name in ("name", "version", "topology_hash")),
-    *(f"revision__{name}" for name in REVISION_COLUMNS),
-)
 
 
 @dataclass(frozen=True)
@@ -174,40 +161,22 @@ class LockedSession:
 
     session: LabletSession
     row: SessionObservation | None
-    steps: list[Any]
-    claims: list[Any]
-    ports: list[Any]
-
-
-def _sessions() -> QuerySet[LabletSession]:
-    # no_key: the key never changes, so rows that reference it, such as ports, need not wait.
-    rows = LabletSession.objects.select_for_update(of=("self",), no_key=True)
-    rows = rows.select_related("definition", "revision")
-    asked = ObservationRequest.objects.filter(session=OuterRef("pk"), state=RequestState.OPEN)
-    drift = DriftReview.objects.filter(definition=OuterRef("definition")).exclude(state=ReviewState.RESOLVED)
-    rows = rows.annotate(is_asked_for=Exists(asked), has_reviews=Exists(drift)).only(*SESSION_COLUMNS)
-    return rows.filter(pk=Parameter("session", UUIDField())).order_by()
-
-
-_SESSION = PreparedQuery(_sessions)
-_ROW = PreparedQuery(
-    lambda: SessionObservation.objects.filter(session=Parameter("session", UUIDField())).defer(
-        "observed_resources", "peak_resources"
-    )
-)
+    steps: list[tuple[str, datetime, int]]
+    claims: list[Claim]
+    ports: list[Port]
 
 
 def _locked(session_id: UUID, scope: ControllerScope | None) -> LockedSession:
     """Lock the session, then read: each statement sees what was committed before it started."""
-    sessions, rows, *others = run_statements(
-        _SESSION.bind(session=session_id),
-        _ROW.bind(session=session_id),
-        STEPS.bind(session=session_id),
-        *plan_queries(session_id),
+    fresh, *others = run_statements(
+        lock_session(session_id),
+        read_row(session_id),
+        read_steps(session_id),
+        read_claims(session_id),
+        read_ports(session_id),
     )
-    if not sessions or (scope is not None and not _is_in(scope, sessions[0])):
+    if fresh is None or (scope is not None and not _is_in(scope, fresh)):
         raise NotFound(_("Session not found, or outside the scope of this token."))
-    fresh: LabletSession = sessions[0]
     if fresh.status not in OBSERVABLE_STATUSES:
         text = _(
             "%(session)s is %(status)s; observations are accepted only while a session is running, "
@@ -217,7 +186,7 @@ def _locked(session_id: UUID, scope: ControllerScope | None) -> LockedSession:
             text % {"session": fresh, "status": fresh.get_status_display().lower()},
             details={"status": fresh.status, "allowed": [status.value for status in OBSERVABLE_STATUSES]},
         )
-    return LockedSession(fresh, rows[0] if rows else None, *others)
+    return LockedSession(fresh, *others)
 
 
 def _is_in(scope: ControllerScope, session: LabletSession) -> bool:
@@ -271,7 +240,7 @@ def _keep_peak(row: SessionObservation, body: Any, *, newest: bool, is_peak: boo
         kept.update(peak_resources=F("observed_resources"))
 
 
-def _writing(row: SessionObservation) -> PreparedStatement[Any]:
+def _writing(row: SessionObservation) -> Statement[None]:
     """Return the statement that saves the row, without unchanged JSON columns that were not read."""
     if row._state.adding:
         return insert_statement(SessionObservation, {"session_id": row.session_id, **column_values(row)})
@@ -281,7 +250,7 @@ def _writing(row: SessionObservation) -> PreparedStatement[Any]:
 
 def _updating_session(
     session: LabletSession, row: SessionObservation, drift: Sequence[DriftItem]
-) -> PreparedStatement[Any]:
+) -> Statement[None]:
     session.observation_count += 1
     session.observed_at, session.port_drift_open = row.observed_at, bool(drift)
     session.port_drift_detected |= session.port_drift_open
@@ -296,7 +265,7 @@ def _logging(
     drift_before: list[DriftItem],
     actor: Actor,
     now: datetime,
-) -> list[PreparedStatement[Any]]:
+) -> list[Statement[None]]:
     incomplete = "" if observation.is_complete else ", incomplete"
     after: dict[str, Any] = {
         "total_cpu_cores": observation.total_cpu_cores,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, UUIDField
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from lcm.db.prepared_statements import Parameter, PreparedQuery, PreparedStatement, run_statements
+from lcm.db.statements import run_statements
 from lcm.models import LabletSession
 from observations.arithmetic.drift import DriftItem, Ports, compare_ports, leaked_ports
 from observations.models import SessionObservation
+from observations.services.recording_sql import Claim, Port, read_claims, read_ports
 from scheduling.models import Phase, PortAllocation, Reservation, ReservationPart, Slot
 from scheduling.selectors.snapshots import ports_by_kernel
 
@@ -29,39 +29,12 @@ class PortPlan:
     leaked: dict[int, UUID] = field(default_factory=dict)
 
 
-def _place() -> Subquery:
-    mine = Reservation.objects.filter(session=Parameter("session", UUIDField()), phase=Phase.READY)
-    return Subquery(mine.values("slot_id")[:1])
-
-
-# Prepared, because every observation runs them.
-_CLAIMS = PreparedQuery(
-    lambda: (
-        Reservation.objects.filter(slot_id=_place(), phase=Phase.READY)
-        .order_by()
-        .values_list("slot_id", "session_id", "session__port_drift_open", "spread")
-    )
-)
-_PORTS = PreparedQuery(
-    lambda: (
-        PortAllocation.objects.filter(slot_id=_place())
-        .order_by()
-        .values_list("pk", "port", "name", "session_id", "leaked")
-    )
-)
-
-
-def plan_queries(session_id: UUID) -> tuple[PreparedStatement[Any], PreparedStatement[Any]]:
-    """Return the queries whose results `plans_from` needs."""
-    return _CLAIMS.bind(session=session_id), _PORTS.bind(session=session_id)
-
-
 def plans_of(session: LabletSession) -> list[PortPlan]:
     """Return the port plans of the session's workers."""
-    return plans_from(session, *run_statements(*plan_queries(session.pk)))
+    return plans_from(session, *run_statements(read_claims(session.pk), read_ports(session.pk)))
 
 
-def plans_from(session: LabletSession, claims: Sequence[Any], ports: Sequence[Any]) -> list[PortPlan]:
+def plans_from(session: LabletSession, claims: Sequence[Claim], ports: Sequence[Port]) -> list[PortPlan]:
     if not claims:
         return [PortPlan()]
     if any(spread and holder == session.pk for _, holder, _, spread in claims):
@@ -84,7 +57,7 @@ def _plans_apart(session: LabletSession) -> list[PortPlan]:
     return plans
 
 
-def _fill(plan: PortPlan, session: LabletSession, ports: Sequence[Any], drifting: Sequence[UUID]) -> None:
+def _fill(plan: PortPlan, session: LabletSession, ports: Sequence[Port], drifting: Sequence[UUID]) -> None:
     for key, port, name, holder, leaked in ports:
         if holder == session.pk and leaked:
             plan.leaked[port] = key

@@ -9,11 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
-from django.db.models import UUIDField
 
-from lcm.db.prepared_statements import Parameter, PreparedQuery
 from lcm.domain.lifecycle import SessionStatus
-from lcm.models import LabletSession, SessionTransition
+from lcm.models import LabletSession
 from observations.arithmetic.histogram import day_of, keys
 from observations.arithmetic.measures import ALLOCATED, CPU, MEMORY, USED, Amounts, amount, hundredths
 from observations.models import NotCountedReason, SessionObservation
@@ -99,18 +97,11 @@ class AttemptTimeline:
     collecting: bool = False
 
 
-# Status, time and attempt of each transition. Prepared, because every observation runs it.
-STEPS = PreparedQuery(
-    lambda: (
-        SessionTransition.objects.filter(session=Parameter("session", UUIDField()))
-        .order_by("at")
-        .values_list("to_status", "at", "attempt")
-    )
-)
-
-
 def timeline_from(session: LabletSession, steps: Sequence[tuple[str, datetime, int]]) -> AttemptTimeline:
-    """Return the timeline from rows of `STEPS`; stopping after running counts as collecting."""
+    """Return the timeline from status, time and attempt of each step.
+
+    Stopping after running counts as collecting.
+    """
     course = AttemptTimeline(collecting=session.status == SessionStatus.COLLECTING)
     for status, at, attempt in steps:
         if attempt != session.attempt:

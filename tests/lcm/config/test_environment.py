@@ -15,6 +15,7 @@ from lcm.config.environment import (
     GROUPS,
     POOL_OPTIONS,
     POSTGRES_OPTIONS,
+    PREPARE_THRESHOLD,
     SQLITE_OPTIONS,
     Setting,
     database_settings,
@@ -140,7 +141,10 @@ def test_documented_settings_are_used():
     assert [name for name in ALL if f'"{name}"' not in texts] == []
 
 
-@pytest.mark.parametrize(("size", "pool"), [(0, {}), (8, {"pool": {**POOL_OPTIONS, "max_size": 8}})])
+@pytest.mark.parametrize(
+    ("size", "pool"),
+    [(0, {}), (8, {"pool": {**POOL_OPTIONS, "max_size": 8}, "prepare_threshold": PREPARE_THRESHOLD})],
+)
 def test_options_in_the_database_url_are_kept_with_and_without_a_pool(size, pool, tmp_path):
     url = "postgres://lcm:p%40ss@db.example.org/lcm?sslmode=verify-full&sslrootcert=/etc/lcm/db-ca.pem"
     found = database_settings(url, tmp_path, size)
