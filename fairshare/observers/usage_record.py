@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class UsageRecordObserver(ObserverHandler[AllocationPage]):
-    """Records the resources that each node of a lab held, every 5 minutes and when the node ends."""
+    """Records every 5 minutes, and when a node ends, the resources that each node of a lab held."""
 
     interval_setting = "USAGE_RECORD_INTERVAL"
     page_size = 1

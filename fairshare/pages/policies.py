@@ -50,7 +50,8 @@ class PolicyForm(PageForm):
     normalisation = forms.ChoiceField(label=_("Normalised"), choices=Normalisation.choices)
     order = forms.ChoiceField(label=_("Order"), choices=FairShareOrder.choices)
     default_weight = forms.FloatField(
-        label=_("Default weight"), help_text=_("Weight of subjects without their own.")
+        label=_("Default weight"),
+        help_text=_("Weight of domains, projects and people without their own weight."),
     )
     dampening_factor = forms.IntegerField(
         label=_("Dampening factor"),

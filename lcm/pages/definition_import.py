@@ -71,7 +71,7 @@ def definition_bulk_import(request: HttpRequest) -> HttpResponseBase:
         crumbs=[
             (gettext("Definitions"), reverse("definition_list")),
             (gettext("Import"), home),
-            (gettext("Several"), ""),
+            (gettext("Bulk import"), ""),
         ],
     )
     return form_page(request, page)
@@ -121,7 +121,7 @@ class ReviewForm(RequirementsForm, DefinitionForm):
         label=_("Name"),
         max_length=63,
         validators=[slug_name],
-        help_text=_("Lower-case letters, digits and hyphens."),
+        help_text=_("Lowercase letters, digits and hyphens."),
     )
     version = forms.CharField(label=_("Version"), max_length=20, initial="1.0")
     status = forms.ChoiceField(

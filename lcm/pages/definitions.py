@@ -220,7 +220,7 @@ class PortsForm(ReasonForm):
         max_length=200_000,
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
         help_text=_(
-            "One port a line: the label of a node, a space and the port tag as in CML. "
+            "One port per line: the label of a node, a space and the port tag as in CML. "
             "Examples: “r1 serial:5041”, “r1 ssh:5022:22”, “r1 pat:udp:2161:161”."
         ),
     )

@@ -35,7 +35,7 @@ class DomainForm(PageForm):
         label=_("Name"),
         max_length=63,
         validators=[slug_name],
-        help_text=_("Lower-case letters, digits and hyphens."),
+        help_text=_("Lowercase letters, digits and hyphens."),
     )
     description = forms.CharField(label=_("Description"), max_length=300, required=False)
 

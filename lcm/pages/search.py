@@ -89,7 +89,9 @@ def find_people(text: str, limit: int, role: Role) -> list[SearchHit]:
     url = reverse("session_list")
     return [
         SearchHit(
-            person.username, f"{url}?owner={person.pk}", person.get_full_name() or gettext("Their sessions")
+            person.username,
+            f"{url}?owner={person.pk}",
+            person.get_full_name() or gettext("Sessions of this person"),
         )
         for person in found
     ]

@@ -88,4 +88,4 @@ def _serving_text(serving: int, pools: Sequence[PoolHeartbeats]) -> str:
         (ngettext("%(count)s ready worker", "%(count)s ready workers", workers), workers),
     )
     parts = [text % {"count": f"{count:,}"} for text, count in counted]
-    return " · ".join([*parts, gettext("0 silent")])
+    return " · ".join([*parts, gettext("0 silent.")])

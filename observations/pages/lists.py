@@ -154,7 +154,7 @@ DRIFT = ListPage(
     default_sort="-last_seen",
     search_hint=_("Port, definition, reason"),
     icon="arrows-right-left",
-    empty_hint=_("Deviations appear here when a lab uses other ports than it was allocated."),
+    empty_hint=_("Deviations appear here when a lab uses ports other than its allocated ports."),
     lead=_drift_lead,
     bulk=[BulkAction(_("Acknowledge…"), "drift_bulk_acknowledge", Role.OPERATOR)],
 )

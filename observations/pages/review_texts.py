@@ -124,7 +124,7 @@ def answers_of(preview: RequirementPreview, *, now: datetime) -> list[ReviewAnsw
 
 
 def _exceeded(preview: RequirementPreview) -> ReviewAnswer:
-    question = gettext("Sessions that would exceed it")
+    question = gettext("Sessions that would exceed the proposal")
     counts = [(impact, impact.risk.exceeding) for impact in preview.impacts if impact.risk.n]
     if not counts:
         return ReviewAnswer(question, gettext("unknown"), gettext("no session observed yet"))

@@ -316,11 +316,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='pool',
-            constraint=models.CheckConstraint(condition=models.Q(('min_slots__lte', models.F('max_slots'))), name='pool_min_within_max', violation_error_message='The minimum cannot exceed the maximum of slots.'),
+            constraint=models.CheckConstraint(condition=models.Q(('min_slots__lte', models.F('max_slots'))), name='pool_min_within_max', violation_error_message='The minimum cannot exceed the maximum number of slots.'),
         ),
         migrations.AddConstraint(
             model_name='pool',
-            constraint=models.CheckConstraint(condition=models.Q(('warm_slots__lte', models.F('max_slots'))), name='pool_warm_within_max', violation_error_message='Warm slots cannot exceed the maximum of slots.'),
+            constraint=models.CheckConstraint(condition=models.Q(('warm_slots__lte', models.F('max_slots'))), name='pool_warm_within_max', violation_error_message='Warm slots cannot exceed the maximum number of slots.'),
         ),
         migrations.AddConstraint(
             model_name='pool',

@@ -94,12 +94,12 @@ class Pool(DatedModel):
             models.CheckConstraint(
                 name="pool_min_within_max",
                 condition=Q(min_slots__lte=F("max_slots")),
-                violation_error_message=_("The minimum cannot exceed the maximum of slots."),
+                violation_error_message=_("The minimum cannot exceed the maximum number of slots."),
             ),
             models.CheckConstraint(
                 name="pool_warm_within_max",
                 condition=Q(warm_slots__lte=F("max_slots")),
-                violation_error_message=_("Warm slots cannot exceed the maximum of slots."),
+                violation_error_message=_("Warm slots cannot exceed the maximum number of slots."),
             ),
             models.CheckConstraint(
                 name="pool_ports_in_order",

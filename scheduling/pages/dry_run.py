@@ -65,11 +65,11 @@ class DryRunForm(PageForm):
     storage_gb = _amount(_("Storage, GB"))
     gpu = _amount(_("GPUs"))
     scheduler = forms.CharField(
-        label=_("Another scheduler"),
+        label=_("Scheduler document"),
         max_length=MAX_CHARACTERS,
         required=False,
         widget=forms.Textarea(attrs={"rows": 12, "class": "input mono", "spellcheck": "false"}),
-        help_text=_("Weights, arguments, plugins and actions. It is not saved."),
+        help_text=_("Weights, arguments, plugins and actions. The document is not saved."),
     )
 
     def __init__(self, pool: Pool, *args: Any, **kwargs: Any) -> None:

@@ -143,7 +143,9 @@ def pool_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=_("Edit %(pool)s") % {"pool": pool},
-        text=_("Saving ends a stop or back-off: the pool can launch at once. Running slots keep their size."),
+        text=_(
+            "Saving clears a stop or back-off, so the pool can launch at once. Running slots keep their size."
+        ),
         form=PoolForm,
         submit=_("Save pool"),
         save=save,

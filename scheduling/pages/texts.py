@@ -172,13 +172,13 @@ def occupants_text(on_it: SlotOccupancy) -> str:
     text = (
         ngettext(
             "%(count)s reservation on this slot, until %(time)s.",
-            "%(count)s reservations on this slot, the last until %(time)s.",
+            "%(count)s reservations hold this slot; the last ends at %(time)s.",
             number,
         )
         if on_it.without_session
         else ngettext(
             "%(count)s session on this slot, until %(time)s.",
-            "%(count)s sessions on this slot, the last until %(time)s.",
+            "%(count)s sessions run on this slot; the last ends at %(time)s.",
             number,
         )
     )

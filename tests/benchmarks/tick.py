@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from tests.benchmarks.measuring import print_table, start_django
 
 SIZES = ((1_000, 200), (5_000, 1_000), (20_000, 4_000))
-STEPS = ("expire", "interrupt", "place", "launch", "keep", "scale_down")
+STEPS = ("expire", "interrupt", "place", "launch", "keep_minimum", "scale_down")
 WARM_UP = (200, 40)
 AGAIN = "READY but full, again"
 TARGETS = {(AGAIN, 4_000): 0.5, ("READY", 4_000): 2.0}

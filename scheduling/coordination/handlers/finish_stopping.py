@@ -13,7 +13,7 @@ from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecyc
 
 
 class FinishStopping(SessionLifecycleHandler):
-    """Fail sessions that stop for too long; release their slots, and their ports once observed free."""
+    """Fail sessions that take too long to stop. Release their slots, and their ports once observed free."""
 
     target_statuses = (SessionStatus.STOPPING,)
     stale_status = SessionStatus.FAILED

@@ -50,7 +50,7 @@ def test_a_newcomer_finds_a_flagged_definition_and_corrects_it(open_page, plane:
     expect(recommended).not_to_have_count(0)
     for choice in recommended.all():
         choose(page, choice)
-    expect(page.locator("#review-impact")).to_contain_text("Sessions that would exceed it")
+    expect(page.locator("#review-impact")).to_contain_text("Sessions that would exceed the proposal")
     review.get_by_label(mentioned_in_readme("Reason")).fill("Past sessions say so")
     # The first revision in a fresh demo; other tests may have applied some here.
     mentioned_in_readme("Apply as revision 2")

@@ -198,7 +198,7 @@ def test_the_pages_show_live_values(plane, session, browser):
 
     wait_until(lambda: "<polyline" in shown(), "there are lines", 60, shown)
     panel = shown()
-    assert "3 nodes, usage of allocation" in panel
+    assert "3 nodes, usage relative to allocation" in panel
     assert re.search(r"of 4\scores, \d+\s%", panel)
     assert "of 3.5 GB" in panel
     (slot,) = {

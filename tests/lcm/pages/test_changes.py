@@ -111,7 +111,7 @@ def test_a_change_links_to_its_object_while_it_exists(client, viewer, session, p
     page = _page_of(client, f"tried {session.definition}")
     definition_page = reverse("definition_detail", args=[session.definition_id])
     assert f'<a href="{definition_page}">definition {session.definition}</a>' in page
-    assert f'?object_id={session.definition_id}">All changes of this object</a>' in page
+    assert f'?object_id={session.definition_id}">All changes to this object</a>' in page
 
 
 def test_slots_and_pools_have_pages_too(client, viewer, session):

@@ -122,7 +122,7 @@ def test_a_pool_shows_its_controller_and_the_heartbeats_of_its_workers(worker, n
     ("serves", "is_gone", "sentence"),
     [
         (False, False, "No controller serves cml-eu."),
-        (True, False, "1 serving controller · 1 served pool · 1 ready worker · 0 silent"),
+        (True, False, "1 serving controller · 1 served pool · 1 ready worker · 0 silent."),
         (True, True, "No heartbeat for more than a minute: gone."),
     ],
 )
@@ -138,7 +138,7 @@ def test_the_lead_names_the_most_important_problem(page, worker, now, serves, is
 def test_a_pool_without_ready_workers_is_shown(page, worker, now):
     hold(HOLDER, now, "cml-eu", "cml-us")
     Slot.objects.update(state=SlotState.EMPTY, lease_count=0)
-    assert "1 serving controller · 2 served pools · 0 ready workers · 0 silent" in page()
+    assert "1 serving controller · 2 served pools · 0 ready workers · 0 silent." in page()
 
 
 def test_workers_without_heartbeats_are_counted(page, worker, now):

@@ -67,7 +67,7 @@ def test_a_session_page_has_the_live_panel_while_the_lab_exists(viewer_client, s
 def test_the_panel_shows_the_total_and_each_node(viewer_client, running, prometheus):
     prometheus.respond = answers(running)
     text = panel(viewer_client, running)
-    assert "3 nodes, usage of allocation" in text
+    assert "3 nodes, usage relative to allocation" in text
     assert "1.50 <small>of 3\N{NO-BREAK SPACE}cores, 50\N{NO-BREAK SPACE}%" in text
     assert "3.0 GB <small>of 6.0 GB, 50\N{NO-BREAK SPACE}%" in text
     assert text.count('aria-label="CPU of ') == 3
@@ -94,7 +94,7 @@ def test_without_prometheus_the_panel_names_the_setting(viewer_client, running):
     assert "Not configured" in text
     assert "PROMETHEUS_URL" in text
     assert "unknown" not in text
-    assert "usage of allocation" not in text
+    assert "usage relative to allocation" not in text
     slot = on_slot(running)
     for page in (text, viewer_client.get(reverse("slot_live", args=[slot.pk])).content.decode()):
         assert "every 5s" not in page, "nothing will be requested again"

@@ -124,7 +124,7 @@ def test_a_pool_is_edited_by_the_service(admin_client, pool):
     [
         ({"runtime_settings": '{"boot_second": 2}'}, "did you mean “boot_seconds”?"),
         ({"runtime_settings": '["a"]'}, "The settings must be an object"),
-        ({"min_slots": 99}, "The minimum cannot exceed the maximum of slots."),
+        ({"min_slots": 99}, "The minimum cannot exceed the maximum number of slots."),
         ({"spot_policy": "only"}, "This runtime has no spot offering."),
         ({"scheduler": "actions: [allocate]\nplugins: [gone]\n"}, "There is no plugin “gone”"),
         ({"reason": " "}, "This field is required."),

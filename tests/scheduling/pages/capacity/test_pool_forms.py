@@ -40,8 +40,8 @@ WRONG = [
     ({"name": "CML EU"}, "name", "letters"),
     ({"name": ""}, "name", "required"),
     ({"runtime": "docker"}, "runtime", "docker is not one of the available choices"),
-    ({"min_slots": "6"}, ALL, "The minimum cannot exceed the maximum of slots."),
-    ({"warm_slots": "6"}, ALL, "Warm slots cannot exceed the maximum of slots."),
+    ({"min_slots": "6"}, ALL, "The minimum cannot exceed the maximum number of slots."),
+    ({"warm_slots": "6"}, ALL, "Warm slots cannot exceed the maximum number of slots."),
     ({"max_slots": "0"}, "max_slots", "greater than or equal to 1"),
     ({"min_slots": "-1"}, "min_slots", "greater than or equal to 0"),
     ({"max_leases": "many"}, "max_leases", "whole number"),
@@ -120,7 +120,9 @@ def test_the_reason_is_labelled_as_required_for_some_changes(login_as, admin, ed
 
 
 def test_the_edit_form_explains_the_effect_of_saving(login_as, admin, edit_url, page_text):
-    message = "Saving ends a stop or back-off: the pool can launch at once. Running slots keep their size."
+    message = (
+        "Saving clears a stop or back-off, so the pool can launch at once. Running slots keep their size."
+    )
     assert message in page_text(login_as(admin).get(edit_url))
 
 
@@ -152,7 +154,7 @@ def test_a_pool_is_disabled_with_a_reason(login_as, admin, pool, edit_url):
 def test_an_invalid_edit_changes_nothing(login_as, admin, pool, edit_url, page_text):
     page = login_as(admin).post(edit_url, {**VALID_FORM, "min_slots": "99", "description": "Changed"})
     assert page.status_code == 422
-    assert "The minimum cannot exceed the maximum of slots." in page_text(page)
+    assert "The minimum cannot exceed the maximum number of slots." in page_text(page)
     pool.refresh_from_db()
     assert (pool.min_slots, pool.description) == (0, "Evening courses")
     assert not ChangeLog.objects.filter(event="pool_edited").exists()

@@ -193,9 +193,9 @@ ONE_SESSION = {
     "terminate": "1 session on this slot, until {end}. Drain the slot instead.",
 }
 TWO_RESERVATIONS = {
-    "cordon": "2 reservations on this slot, the last until {end}.",
-    "drain": "2 reservations on this slot, the last until {end}. The worker terminates after that.",
-    "terminate": "2 reservations on this slot, the last until {end}. Drain the slot",
+    "cordon": "2 reservations hold this slot; the last ends at {end}.",
+    "drain": "2 reservations hold this slot; the last ends at {end}. The worker terminates after that.",
+    "terminate": "2 reservations hold this slot; the last ends at {end}. Drain the slot",
 }
 
 
