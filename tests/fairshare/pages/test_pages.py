@@ -417,7 +417,7 @@ def test_without_a_broker_the_page_shows_an_error(as_, operator, monkeypatch):
 
 def test_observers_are_listed_with_their_state(busy, as_, operator):
     text = text_of(as_(operator).get("/observers/"))
-    assert "usage-record Records the resources that each node of a lab held" in text
+    assert "usage-record Records every 5 minutes, and when a node ends, the resources" in text
     assert "Requeue placed sessions that are not started in time; after the last attempt" in text
     assert "Late: " in text
     assert text.count("Run now") == 10
