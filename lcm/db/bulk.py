@@ -1,4 +1,4 @@
-"""Bulk inserts and updates in few statements, and look-ups of many ids in one parameter."""
+"""Bulk inserts and updates in few statements, raw reads, and look-ups of many ids in one parameter."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ from django.db.models.lookups import In
 
 Field: TypeAlias = "models.Field[Any, Any]"
 CHUNK = 5_000
+
+
+def fetch_raw_rows(queryset: models.QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
+    """Return the rows of a `values_list` without conversion to Python types."""
+    query, params = queryset.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(query, params)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
 
 
 def insert_rows(

@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.models import Case, CharField, Count, F, FloatField, Func, IntegerField, Q, QuerySet, When
 from django.db.models.functions import Cast
 
+from lcm.db.bulk import fetch_raw_rows
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Kernel, Project, User
 from scheduling.capacity.resources import NAMES
@@ -186,7 +187,7 @@ def _rows(reservations: QuerySet[Reservation]) -> list[ReservationRow]:
         **whole_units(),
     )
     columns = ["session_key" if name == "session" else name for name in ReservationRow._fields]
-    return [ReservationRow._make(values) for values in annotated.values_list(*columns)]
+    return [ReservationRow._make(values) for values in fetch_raw_rows(annotated.values_list(*columns))]
 
 
 def _text(name: str) -> Cast:
