@@ -108,7 +108,7 @@ def record_observation(
         if row is not None and fingerprint in row.seen:
             return RecordingResult(session, _items(row), was_new=False)
         recorded = _record(found, observation, RawJson(text) if text else body, fingerprint, actor, now)
-        if session.is_asked_for:  # type: ignore[attr-defined]
+        if session.has_open_request:  # type: ignore[attr-defined]
             answer_requests(session_id=session.pk, observed_at=observation.observed_at, now=now)
     metrics.OBSERVATIONS.inc()
     return recorded

@@ -76,7 +76,7 @@ _NEWEST = Columns(SessionObservation, ["observed_at", *PEAKS])
 def lock_session(session_id: UUID) -> Statement[LabletSession | None]:
     """Lock a session and read it with its definition and revision.
 
-    `is_asked_for` tells whether an observation was requested, `has_reviews` whether the definition has
+    `has_open_request`: an observation of it was requested. `has_reviews`: its definition has
     unresolved port drift. NO KEY: the key never changes, so rows that reference it, such as ports, need not
     wait.
     """
@@ -97,10 +97,12 @@ def lock_session(session_id: UUID) -> Statement[LabletSession | None]:
 def _to_session(rows: list[Any]) -> LabletSession | None:
     if not rows:
         return None
-    own, definition, revision, (is_asked_for, has_reviews) = _parts(rows[0], _SESSION, _DEFINITION, _REVISION)
+    own, definition, revision, (has_open_request, has_reviews) = _parts(
+        rows[0], _SESSION, _DEFINITION, _REVISION
+    )
     session = _SESSION.to_object(own)
     session.definition, session.revision = _DEFINITION.to_object(definition), _REVISION.to_object(revision)
-    vars(session).update(is_asked_for=bool(is_asked_for), has_reviews=bool(has_reviews))
+    vars(session).update(has_open_request=bool(has_open_request), has_reviews=bool(has_reviews))
     return session
 
 

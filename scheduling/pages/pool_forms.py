@@ -123,7 +123,7 @@ class PoolForm(PoolFields):
         required=False,
         help_text=_(
             "Recorded in the change log under your name. Required to disable the pool, to lower its "
-            "maximum of slots and to change the runtime settings."
+            "maximum number of slots and to change the runtime settings."
         ),
     )
 

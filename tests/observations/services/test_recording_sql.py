@@ -89,7 +89,7 @@ def test_requests_and_drift_reviews_of_a_session_are_found(
 
 def found_flags(session):
     found = read(lock_session(session.pk))
-    return found.is_asked_for, found.has_reviews
+    return found.has_open_request, found.has_reviews
 
 
 def test_the_row_of_a_session_is_read_without_its_observations(observed_session):
