@@ -42,8 +42,8 @@ bench: $(VENV)/.dev-installed ## run the benchmarks on a private PostgreSQL
 screenshots: $(VENV)/.dev-installed ## take screenshots of every page at three widths in both themes, into var/screenshots
 	@exec $(BIN)/python -m tests.end_to_end.screenshots.every_page $(ARGS)
 
-replay: $(VENV)/.run-installed ## replay a generated trace with the recommendations applied
-	@exec $(BIN)/python -m observations.arithmetic.replay $(ARGS)
+replay: $(VENV)/.dev-installed ## replay a generated trace with the recommendations applied
+	@exec $(BIN)/python -m tests.benchmarks.replay $(ARGS)
 
 messages: $(VENV)/.dev-installed ## write the texts of pages, forms and errors into lcm/locale/en
 	@$(BIN)/python -m tests.support.message_catalog

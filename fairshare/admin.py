@@ -14,7 +14,8 @@ from fairshare.models import (
     UsageCheck,
     UsageRecord,
 )
-from lcm.admin.base import ReadOnlyAdmin
+from lcm.admin.data_fixes import ReadOnlyAdmin
+from lcm.domain.resources import RESOURCE_NAMES
 
 
 @admin.register(Allocation)
@@ -63,10 +64,7 @@ class UsageRecordAdmin(ReadOnlyAdmin):
         "allocation",
         "starts_at",
         "period_ms",
-        "cpu_cores",
-        "memory_gb",
-        "storage_gb",
-        "gpu",
+        *RESOURCE_NAMES,
     )
     list_select_related = ("allocation",)
     search_fields = ("=allocation__kernel_id",)
@@ -78,7 +76,7 @@ class UsageRecordAdmin(ReadOnlyAdmin):
 class UsageBucketAdmin(ReadOnlyAdmin):
     note = "Hundredths of an amount × milliseconds per UTC day; manage.py rebuild_usage rebuilds them."
     note_page = "usage_explorer"
-    list_display = ("day", "pool", "level", "subject_id", "cpu_cores", "memory_gb", "storage_gb", "gpu")
+    list_display = ("day", "pool", "level", "subject_id", *RESOURCE_NAMES)
     list_filter = ("level", "day")
     search_fields = ("=subject_id", "pool")
     ordering = ("-day", "-id")

@@ -30,11 +30,11 @@ class BrokerConnection(Connection):
         return super().ensure_connection(*args, **options)  # type: ignore[no-untyped-call]
 
 
-class BrokerConnections(AMQP):  # type: ignore[misc]
+class BrokerConnections(AMQP):
     Connection = BrokerConnection
 
 
-class ReconnectingConsumer(Consumer):  # type: ignore[misc]
+class ReconnectingConsumer(Consumer):
     """A consumer that outlives a broker restart (decision 0095)."""
 
     def on_connection_error_after_connected(self, exc: Exception) -> None:

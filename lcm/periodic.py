@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib import import_module
-from importlib.util import find_spec
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+
+from lcm.extensions import Extension
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,15 @@ def specs() -> list[PeriodicTaskSpec]:
         PeriodicTaskSpec("beat-heartbeat", "lcm.tasks.beat_heartbeat", seconds("BEAT_HEARTBEAT_INTERVAL")),
         PeriodicTaskSpec("cleanup", "lcm.tasks.clean_up", seconds("CLEANUP_INTERVAL")),
         PeriodicTaskSpec("requeue-abandoned-jobs", "lcm.tasks.requeue_abandoned_jobs", timedelta(minutes=1)),
+        PeriodicTaskSpec("route-events", "lcm.tasks.route_new_events", seconds("EVENT_INTERVAL")),
+        PeriodicTaskSpec("deliver-events", "lcm.tasks.deliver_events", seconds("EVENT_INTERVAL")),
         PeriodicTaskSpec("prune-change-feed", "lcm.tasks.prune_change_feed", timedelta(minutes=10)),
     ]
 
 
 def all_specs() -> list[PeriodicTaskSpec]:
-    """Return the specs of all apps that have a module `periodic` with a function `specs()`."""
-    modules = [f"{app}.periodic" for app in settings.INSTALLED_APPS if _has_periodic(app)]
-    return [spec for name in modules for spec in import_module(name).specs()]
+    return [spec for specs in Extension.installed().periodic for spec in specs()]
 
 
 def beat_schedule() -> dict[str, dict[str, object]]:
     return {spec.name: spec.entry() for spec in all_specs()}
-
-
-def _has_periodic(app: str) -> bool:
-    return "." not in app and find_spec(f"{app}.periodic") is not None

@@ -74,6 +74,7 @@ TEMPLATES = [
             ],
             "builtins": [
                 "lcm.templatetags.lcm",
+                "lcm.templatetags.resources",
                 "observations.templatetags.observations",
                 "template_partials.templatetags.partials",
                 "django.templatetags.i18n",
@@ -111,6 +112,14 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
 CSRF_FAILURE_VIEW = "lcm.web.error_pages.csrf_failure"
 SESSION_COOKIE_AGE = CONFIG["LOGIN_HOURS"] * 3600
+PASSWORD_RESET_TIMEOUT = CONFIG["PASSWORD_LINK_HOURS"] * 3600
+EMAIL_HOST: str = CONFIG["EMAIL_HOST"]
+EMAIL_PORT: int = CONFIG["EMAIL_PORT"]
+EMAIL_HOST_USER: str = CONFIG["EMAIL_HOST_USER"]
+EMAIL_HOST_PASSWORD: str = CONFIG["EMAIL_HOST_PASSWORD"]
+EMAIL_USE_TLS: bool = CONFIG["EMAIL_USE_TLS"]
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL: str = CONFIG["DEFAULT_FROM_EMAIL"]
 SESSION_COOKIE_NAME = "lcm_session"
 CSRF_COOKIE_NAME = "lcm_csrf"
 CSRF_COOKIE_HTTPONLY = True
@@ -163,7 +172,7 @@ WHITENOISE_MAX_AGE = 3600 if DEBUG else 60
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "lcm.api.authentication.TokenAuthentication",
-        "lcm.api.authentication.PersonSessionAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["lcm.api.permissions.AccessPermission"],
     "DEFAULT_THROTTLE_CLASSES": ["lcm.api.throttling.PrincipalThrottle"],
@@ -187,6 +196,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "lcm.api.schema.add_error_responses",
         "lcm.api.schema.allow_empty_parameters",
         "lcm.api.schema.close_request_bodies",
     ],
@@ -205,6 +215,9 @@ SPECTACULAR_SETTINGS = {
         "ObserverStateEnum": "scheduling.selectors.observers.STATES",
         "LiveStateEnum": "observations.api.live_serializers.STATES",
         "JobStateEnum": "lcm.models.jobs.JobState",
+        "SeverityEnum": ["info", "warning", "critical"],
+        "DeliveryStateEnum": "lcm.models.events.DeliveryState",
+        "WebhookStateEnum": "lcm.web.delivery_filters.WEBHOOK_STATES",
         "TokenStateEnum": ["valid", "expired", "revoked"],
         "RevisionBasisEnum": "lcm.models.definitions.RevisionBasis",
         "SourceEnum": ["used", "allocated"],

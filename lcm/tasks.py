@@ -9,6 +9,8 @@ from django.utils import timezone
 
 from lcm.events.change_feed import prune_entries
 from lcm.services import jobs, maintenance
+from lcm.services.delivery_run import deliver_due
+from lcm.services.event_routing import BATCH, route_events
 
 # How long one task works on a job before it yields to other tasks.
 JOB_TURN = timedelta(seconds=60)
@@ -29,6 +31,19 @@ def clean_up() -> None:
 def prune_change_feed() -> None:
     """Remove old change feed entries; controllers that were offline longer list all sessions again."""
     prune_entries(now=timezone.now())
+
+
+@shared_task
+def route_new_events() -> None:
+    """Create deliveries for the events that match a rule."""
+    while route_events(now=timezone.now()) == BATCH:
+        pass
+
+
+@shared_task
+def deliver_events() -> None:
+    """Send due deliveries to webhooks."""
+    deliver_due(clock=timezone.now)
 
 
 @shared_task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from lcm.admin.base import ReadOnlyAdmin
+from lcm.admin.data_fixes import ReadOnlyAdmin
 from observations.models import (
     DefinitionAssessment,
     DriftReview,
@@ -77,7 +77,7 @@ class DriftReviewAdmin(ReadOnlyAdmin):
 @admin.register(ObservationRequest)
 class ObservationRequestAdmin(ReadOnlyAdmin):
     note = "Requests to observe a session, and whether the controller completed them."
-    list_display = ("session", "state", "actor", "requested_at", "answered_at")
+    list_display = ("session", "state", "actor", "requested_at", "completed_at")
     search_fields = ("actor",)
     list_filter = ("state", "requested_at")
     list_select_related = ("session",)

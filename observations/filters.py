@@ -11,17 +11,17 @@ from django.utils.translation import gettext_lazy as _
 from lcm.models import LabletDefinition, LabletSession, User
 from lcm.selectors.names import by_id
 from lcm.selectors.sessions import MAX_NAMES
+from lcm.web.added_filters import AddedFilter
 from lcm.web.filter_time import filter_now
 from lcm.web.filters import (
     ChoicesFilter,
     DefinitionFilter,
     FlagFilter,
     ObjectFilter,
-    PeriodFilter,
     SearchFilter,
 )
-from lcm.web.filters import register_filter as register
-from observations.models import DriftReview, NotCountedReason, ReviewState, SessionObservation
+from lcm.web.period_filters import PeriodFilter, ends_of_period
+from observations.models import DriftReview, NotCountedReason, ReviewState
 from observations.models.aggregates import ProvisioningClass
 from observations.models.drift import KIND_LABELS, is_open
 
@@ -29,16 +29,13 @@ from observations.models.drift import KIND_LABELS, is_open
 MAX_SESSIONS = 2_000
 
 
-class DriftFilter(df.FilterSet):  # type: ignore[misc]
+class DriftFilter(df.FilterSet):
     q = SearchFilter("name", "definition__name", "reason")
     state = ChoicesFilter(choices=ReviewState.choices, label=_("State"), method="in_state")
     kind = ChoicesFilter(choices=list(KIND_LABELS.items()), label=_("Kind"))
     definition = ObjectFilter(LabletDefinition, field_name="definition_id", label=_("Definition"))
-    seen = PeriodFilter(field_name="last_seen", label=_("Seen"))
-
-    class Meta:
-        model = DriftReview
-        fields: list[str] = []
+    seen = PeriodFilter(field_name="last_seen", label=_("Last observed"))
+    seen_from, seen_to = ends_of_period("last_seen", menu="seen")
 
     def in_state(self, qs: QuerySet[DriftReview], name: str, value: list[str]) -> QuerySet[DriftReview]:
         """Filter by current state; an expired acknowledgement counts as open."""
@@ -54,10 +51,10 @@ class DriftFilter(df.FilterSet):  # type: ignore[misc]
         return qs.filter(found)
 
 
-class EvidenceSearch(df.CharFilter):  # type: ignore[misc]
-    """Search by start of session ID, owner or definition:
+class EvidenceSearch(df.CharFilter):
+    """Search by start of session ID, owner or definition.
 
-    finds the few matches first, then their rows by index.
+    The few matching owners and definitions are read first, so that an index finds their rows.
     """
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -75,7 +72,7 @@ def _keys(rows: QuerySet[Any], most: int, *order: str) -> list[Any]:
     return list(rows.order_by(*order).values_list("pk", flat=True)[:most])
 
 
-class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
+class EvidenceFilter(df.FilterSet):
     q = EvidenceSearch(label=_("Search"), max_length=100)
     definition = ObjectFilter(LabletDefinition, field_name="definition_id", label=_("Definition"))
     session = ObjectFilter(LabletSession, field_name="session_id", label=_("Session"))
@@ -84,17 +81,17 @@ class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
     drift = FlagFilter(field_name="session__port_drift_detected", label=_("Port drift"))
     drift_open = FlagFilter(field_name="session__port_drift_open", label=_("Open port drift"))
     observed = PeriodFilter(field_name="observed_at", label=_("Observed"))
-
-    class Meta:
-        model = SessionObservation
-        fields: list[str] = []
+    observed_from, observed_to = ends_of_period("observed_at", menu="observed")
 
 
-def add_filters() -> None:
-    """Add filters by assessment to the definition list, on its page and in the API."""
-    provisioning: Any = ChoicesFilter(
-        field_name="assessment__provisioning", choices=ProvisioningClass.choices, label=_("Class")
-    )
-    register(DefinitionFilter, "class", provisioning)
-    observed = PeriodFilter(field_name="assessment__last_observed_at", label=_("Observed"))
-    register(DefinitionFilter, "observed", observed)
+_PROVISIONING: Any = ChoicesFilter(
+    field_name="assessment__provisioning", choices=ProvisioningClass.choices, label=_("Class")
+)
+_OBSERVED = "assessment__last_observed_at"
+_OBSERVED_FROM, _OBSERVED_TO = ends_of_period(_OBSERVED, menu="observed")
+ADDED_FILTERS = (
+    AddedFilter(DefinitionFilter, "class", _PROVISIONING),
+    AddedFilter(DefinitionFilter, "observed", PeriodFilter(field_name=_OBSERVED, label=_("Observed"))),
+    AddedFilter(DefinitionFilter, "observed_from", _OBSERVED_FROM),
+    AddedFilter(DefinitionFilter, "observed_to", _OBSERVED_TO),
+)

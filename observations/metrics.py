@@ -25,12 +25,12 @@ def observation_figures() -> Iterator[Metric]:
         classes.add_metric([provisioning], count)
     yield classes
     drift = GaugeMetricFamily("lcm_port_drift_open", "Open port drift reviews.", labels=["kind"])
-    waiting = (
+    rows_by_kind = (
         DriftReview.objects.filter(is_open(timezone.now()))
         .order_by()
         .values_list("kind")
         .annotate(Count("pk"))
     )
-    for kind, count in waiting:
+    for kind, count in rows_by_kind:
         drift.add_metric([kind], count)
     yield drift

@@ -7,17 +7,17 @@ from typing import Any
 from django.core.checks import Warning, register
 
 from scheduling.coordination.coordinator import coordinator
-from scheduling.placement.framework.plugin import refused_plugins
+from scheduling.placement.framework.plugin import rejected_plugins
 
 
 @register()
 def check_entry_points(**kwargs: Any) -> list[Warning]:
     plugins = [
         Warning(f"The plugin “{name}” cannot be used: {problem}", id="scheduling.W001")
-        for name, problem in refused_plugins().items()
+        for name, problem in rejected_plugins().items()
     ]
     observers = [
         Warning(f"The observer “{name}” cannot be used: {problem}", id="scheduling.W002")
-        for name, problem in coordinator.refused.items()
+        for name, problem in coordinator.rejected.items()
     ]
     return plugins + observers

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import django_filters as df
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.lifecycle import SessionStatus
-from lcm.models import LabletDefinition, LabletSession, Priority
+from lcm.models import ChangeLog, LabletDefinition, LabletSession, Priority
 from lcm.selectors.names import by_id
 from lcm.selectors.sessions import search_sessions
+from lcm.web.filter_inputs import MomentFilter, UsernameFilter
 from lcm.web.filter_time import filter_now
-from lcm.web.filters import ChoicesFilter, EndedFilter, FlagFilter, ObjectFilter, PeriodFilter, SearchFilter
+from lcm.web.filters import ChoicesFilter, EndedFilter, FlagFilter, ObjectFilter, SearchFilter
+from lcm.web.period_filters import PeriodFilter, ends_of_period
 from scheduling.models import (
     ACTIVE_PHASES,
     Decision,
@@ -30,23 +32,23 @@ from scheduling.selectors.observers import has_failed, observer_names
 from scheduling.selectors.pool_overview import is_overdue, is_silent
 from scheduling.selectors.pools import POOL_STATE_NAMES, pool_names, pool_state
 from scheduling.selectors.slots import search_slots
+from scheduling.services.slots import STATE_EVENTS, STEP_EVENTS
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
-class PoolFilter(df.FilterSet):  # type: ignore[misc]
+class PoolFilter(df.FilterSet):
     q = SearchFilter("name", "description", "system", "runtime")
     state = ChoicesFilter(choices=list(POOL_STATE_NAMES.items()), label=_("State"), method="in_state")
     system = df.CharFilter(label=_("System"), max_length=30)
     runtime = df.CharFilter(label=_("Runtime"), max_length=30)
 
-    class Meta:
-        model = Pool
-        fields: list[str] = []
-
     def in_state(self, qs: QuerySet[Pool], name: str, value: list[str]) -> QuerySet[Pool]:
         return qs.alias(is_in=pool_state(filter_now())).filter(is_in__in=value) if value else qs
 
 
-class PoolChoices(df.FilterSet):  # type: ignore[misc]
+class PoolChoices(df.FilterSet):
     """A choice of pools that is queried once per form."""
 
     pool = ChoicesFilter(label=_("Pool"), method="in_pools")
@@ -70,10 +72,6 @@ class SlotFilter(PoolChoices):
     interrupted = FlagFilter(label=_("Interrupted"), method="only_interrupted")
     overdue = FlagFilter(label=_("Overdue"), method="only_overdue")
     silent = FlagFilter(label=_("Silent"), method="only_silent")
-
-    class Meta:
-        model = Slot
-        fields: list[str] = []
 
     def search(self, qs: QuerySet[Slot], name: str, value: str) -> QuerySet[Slot]:
         return search_slots(qs, value)
@@ -99,10 +97,7 @@ class ReservationFilter(PoolChoices):
     session = ObjectFilter(LabletSession, field_name="session_id", label=_("Session"))
     holder = df.CharFilter(label=_("Holder"), max_length=100)
     created = PeriodFilter(field_name="created_at", label=_("Requested"))
-
-    class Meta:
-        model = Reservation
-        fields: list[str] = []
+    created_from, created_to = ends_of_period("created_at", menu="created")
 
     def search(self, qs: QuerySet[Reservation], name: str, value: str) -> QuerySet[Reservation]:
         """Search by the start of the reservation's or session's id, or by holder."""
@@ -122,10 +117,7 @@ class QueueFilter(PoolChoices):
     )
     definition = ObjectFilter(LabletDefinition, field_name="session__definition_id", label=_("Definition"))
     created = PeriodFilter(field_name="created_at", label=_("Requested"))
-
-    class Meta:
-        model = Reservation
-        fields: list[str] = []
+    created_from, created_to = ends_of_period("created_at", menu="created")
 
     def search(self, qs: QuerySet[Reservation], name: str, value: str) -> QuerySet[Reservation]:
         """Search by holder, or with the search of sessions."""
@@ -147,10 +139,7 @@ class DecisionFilter(PoolChoices):
     reservation = ObjectFilter(Reservation, field_name="reservation_id", label=_("Reservation"))
     session = ObjectFilter(LabletSession, field_name="reservation__session_id", label=_("Session"))
     at = PeriodFilter(field_name="at", label=_("Decided"))
-
-    class Meta:
-        model = Decision
-        fields: list[str] = []
+    at_from, at_to = ends_of_period("at", menu="at")
 
     def search(self, qs: QuerySet[Decision], name: str, value: str) -> QuerySet[Decision]:
         """Search by the start of the reservation's or session's id, or by holder."""
@@ -162,24 +151,18 @@ class TickFilter(PoolChoices):
     q = SearchFilter("pool__name")
     failed = FlagFilter(label=_("With errors"), method="only_failed")
     started = PeriodFilter(field_name="started_at", label=_("Started"))
-
-    class Meta:
-        model = TickRun
-        fields: list[str] = []
+    started_from, started_to = ends_of_period("started_at", menu="started")
 
     def only_failed(self, qs: QuerySet[TickRun], name: str, value: str) -> QuerySet[TickRun]:
         return qs.exclude(errors={}) if value == "true" else qs.filter(errors={})
 
 
-class RunFilter(df.FilterSet):  # type: ignore[misc]
+class RunFilter(df.FilterSet):
     q = SearchFilter("observer", "error")
     observer = ChoicesFilter(label=_("Observer"))
     failed = FlagFilter(label=_("With failures"), method="only_failed")
     started = PeriodFilter(field_name="started_at", label=_("Started"))
-
-    class Meta:
-        model = ObserverRun
-        fields: list[str] = []
+    started_from, started_to = ends_of_period("started_at", menu="started")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -187,3 +170,41 @@ class RunFilter(df.FilterSet):  # type: ignore[misc]
 
     def only_failed(self, qs: QuerySet[ObserverRun], name: str, value: str) -> QuerySet[ObserverRun]:
         return qs.filter(has_failed()) if value == "true" else qs.exclude(has_failed())
+
+
+_SLOT_STATES = (*STATE_EVENTS.values(), *STEP_EVENTS.values(), "slot.cordoned", "slot.uncordoned")
+# Kinds of entries of a timeline.
+KINDS: dict[str, tuple[StrOrPromise, Q]] = {
+    "sessions": (_("Sessions"), Q(event__startswith="session.") | Q(event__startswith="reservation.")),
+    "states": (_("Slot and pool states"), Q(event__in=_SLOT_STATES) | Q(event__startswith="pool.")),
+    "heartbeats": (_("Heartbeats"), Q(event__startswith="slot.heartbeat")),
+    "interruptions": (_("Interruptions"), Q(event__endswith=".interrupted")),
+    "ports": (_("Ports"), Q(event__startswith="slot.ports_")),
+    "drift": (_("Port drift"), Q(event__startswith="observation.port_drift")),
+    "observations": (
+        _("Observations"),
+        Q(event__in=("observation.requested", "observation.resources_observed")),
+    ),
+    "people": (_("Changes by people"), Q(user__isnull=False)),
+}
+
+
+class TimelineFilter(df.FilterSet):
+    q = SearchFilter("message", "object_label", "actor", "reason")
+    kind = df.MultipleChoiceFilter(
+        choices=[(name, label) for name, (label, _rows) in KINDS.items()], label=_("Kind"), method="of_kinds"
+    )
+    person = UsernameFilter(field_name="user", label=_("Person"), menu="person", max_length=150)
+    # Without an input: the page has its own choice of a time.
+    since = MomentFilter(field_name="at", lookup_expr="gte", label=_("From"))
+    until = MomentFilter(field_name="at", lookup_expr="lt", label=_("To"))
+
+    class Meta:
+        model = ChangeLog
+        fields: list[str] = []
+
+    def of_kinds(self, qs: QuerySet[ChangeLog], name: str, value: list[str]) -> QuerySet[ChangeLog]:
+        found = Q()
+        for kind in value:
+            found |= KINDS[kind][1]
+        return qs.filter(found)

@@ -14,7 +14,7 @@ from scheduling.models import Phase, Pool, Reservation, RunKind, Slot, SlotState
 from scheduling.selectors.pools import pools_with_queue
 
 if TYPE_CHECKING:
-    from scheduling.capacity.tick import TickReport
+    from scheduling.capacity.steps.context import TickContext
 
 TICK_SECONDS = Histogram("lcm_tick_seconds", "Duration of one tick.", ["pool"])
 STEP_SECONDS = Histogram("lcm_tick_step_seconds", "Duration of one step of a tick.", ["pool", "step"])
@@ -48,7 +48,7 @@ def count_run(kind: RunKind, name: str, *, duration_ms: int, result: Any) -> Non
 class TickMetrics:
     """Metrics of a tick; tests and simulations pass a replacement."""
 
-    def observe(self, pool: Pool, report: TickReport) -> None:
+    def observe(self, pool: Pool, report: TickContext) -> None:
         TICK_SECONDS.labels(pool=pool.name).observe(sum(report.step_ms.values()) / 1000)
         for step, milliseconds in report.step_ms.items():
             STEP_SECONDS.labels(pool=pool.name, step=step).observe(milliseconds / 1000)
@@ -86,8 +86,8 @@ def _by(name: str, text: str, labels: list[str], rows: Any) -> Metric:
 
 
 def _queues() -> Iterator[Metric]:
-    """Yield queue metrics. Advance bookings count from their queue entry; a disabled pool has no newer
-    demand."""
+    """Yield queue metrics. Advance bookings count from their queue entry. Unmet demand is that of the
+    last tick, at most the current queue."""
     oldest = GaugeMetricFamily(
         "lcm_oldest_pending_seconds", "Longest current wait in the queue.", labels=["pool"]
     )
@@ -116,11 +116,11 @@ def _leases() -> Iterator[Metric]:
     leases = {pool: rest for pool, *rest in ready.annotate(Sum("lease_count"), Sum("max_leases"))}
     serving = ready.filter(lease_count=0, cordoned=False, interruption_deadline=None)
     idle = dict(serving.annotate(Count("pk")))
-    for name, enabled, wanted in Pool.objects.values_list("name", "enabled", "warm_slots"):
-        held, most = leases.get(name, (0, 0))
+    for name, enabled, target in Pool.objects.values_list("name", "enabled", "warm_slots"):
+        held, limit_sum = leases.get(name, (0, 0))
         used.add_metric([name], held)
-        limit.add_metric([name], most)
-        warm.add_metric([name], max(wanted - idle.get(name, 0), 0) if enabled else 0)
+        limit.add_metric([name], limit_sum)
+        warm.add_metric([name], max(target - idle.get(name, 0), 0) if enabled else 0)
     yield from (used, limit, warm)
 
 

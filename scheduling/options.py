@@ -1,22 +1,34 @@
-"""Settings and arguments: JSON read into frozen dataclasses, with a message for each invalid value.
+"""Settings, arguments and rows of documents: JSON read into frozen dataclasses, with a sentence per problem.
 
-A dataclass declares its settings with the functions below (`number`, `flag`, `text`, …). Each returns a field
-with a default and a check; `read_options` does the rest.
+A dataclass annotates its fields with the types below: `weight: Annotated[float, number(0, 100)] = 1`. The
+docstring below a field says what it means. `read_options` validates the values with pydantic.
 """
 
 from __future__ import annotations
 
-import difflib
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 
-Options = TypeVar("Options")
-Reader = Callable[[str, Any], Any]
-REQUIRED: Any = MISSING
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from lcm.domain.validation import Must, Reads, ValuePath, must_be, number_schema, read_by, refused, sentences
+
+AnyOptions = TypeVar("AnyOptions")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Base class of settings. No other names are allowed."""
+
+    __pydantic_config__: ClassVar = ConfigDict(
+        extra="forbid", use_attribute_docstrings=True, arbitrary_types_allowed=True
+    )
 
 
 class InvalidOptions(Exception):
@@ -27,153 +39,129 @@ class InvalidOptions(Exception):
         self.problems = dict(problems)
 
 
-def number(default: float | None, low: float, high: float) -> Any:
-    """Declare a number within bounds; a default of None makes it optional."""
-
-    def read(key: str, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise wrong_type(key, value, f"a number from {low:g} to {high:g}")
-        return value
-
-    return setting(default, read)
+def number(low: float, high: float) -> Must:
+    """Return the type of numbers within bounds."""
+    limits = {"minimum": low, "maximum": high}
+    be = f"a number from {low:g} to {high:g}"
+    return Must(be, number_schema(ge=low, le=high), {"type": "number", **limits})
 
 
-def flag(default: bool) -> Any:
-    def read(key: str, value: Any) -> bool:
-        if not isinstance(value, bool):
-            raise wrong_type(key, value, "true or false")
-        return value
-
-    return setting(default, read)
+def flag() -> Must:
+    """Return the type of true and false."""
+    return Must("true or false", core_schema.bool_schema(strict=True))
 
 
-def text(
-    default: str = REQUIRED, *, expected: str = "text", pattern: str = r"(?s:.+)", longest: int = 300
-) -> Any:
-    """Declare text that matches a pattern; it may be empty only if the default is."""
+def text(be: str = "text", *, pattern: str = r"(?s:.+)", longest: int = 300, empty: bool = False) -> Reads:
+    """Return the type of texts that match a pattern; `empty` allows an empty text too."""
 
-    def read(key: str, value: Any) -> str:
-        if isinstance(value, str) and value == default:
-            return value
-        if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise wrong_type(key, value, expected)
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or not (re.fullmatch(pattern, value) or (empty and not value)):
+            raise must_be(be)
         if len(value) > longest:
-            raise InvalidOptions(
-                {key: f"“{key}” has {len(value)} characters; at most {longest} are allowed."}
-            )
+            raise refused(f"has {len(value)} characters; at most {longest} are allowed.")
         return value
 
-    return setting(default, read)
+    return read_by(read, {"type": "string", "maxLength": longest, **({} if be == "text" else {"title": be})})
 
 
-def choice(of: type[StrEnum], default: StrEnum) -> Any:
-    def read(key: str, value: Any) -> StrEnum:
-        if value not in of.__members__.values():
-            raise wrong_type(key, value, f"one of {', '.join(of)}")
-        return of(value)
-
-    return setting(default, read)
+def choice(of: type[StrEnum]) -> Must:
+    """Return the type of the values of an enumeration."""
+    return Must(f"one of {', '.join(of)}", json={"type": "string", "enum": [each.value for each in of]})
 
 
-def texts() -> Any:
-    """Declare a list of texts, empty by default."""
-
-    def read(key: str, value: Any) -> tuple[str, ...]:
-        if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-            raise wrong_type(key, value, "a list of texts")
-        return tuple(value)
-
-    return setting((), read)
+def texts() -> Must:
+    """Return the type of lists of texts."""
+    schema = core_schema.tuple_variable_schema(core_schema.str_schema(strict=True))
+    return Must("a list of texts", schema, {"type": "array", "items": {"type": "string"}})
 
 
-def texts_by_name() -> Any:
-    """Declare a mapping of names to texts, empty by default."""
-
-    def read(key: str, value: Any) -> dict[str, str]:
-        if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
-            raise wrong_type(key, value, "an object of names and texts")
-        return dict(value)
-
-    return field(default_factory=dict, metadata={"read": read})
+def texts_by_name() -> Must:
+    """Return the type of mappings of names to texts."""
+    schema = core_schema.dict_schema(core_schema.str_schema(), core_schema.str_schema(strict=True))
+    return Must("an object of names and texts", schema, {"type": "object"})
 
 
-def rows(of: type[Any], *, required: bool = True) -> Any:
-    """Declare a list of objects with settings of their own; `required` demands at least one."""
+def rows(*, required: bool = True) -> BeforeValidator:
+    """Annotate a tuple of dataclasses: a list of objects; `required` demands at least one."""
 
-    def read(key: str, value: Any) -> tuple[Any, ...]:
+    def check(value: Any) -> Any:
         if not isinstance(value, list | tuple):
-            raise wrong_type(key, value, "a list of objects")
+            raise must_be("a list of objects")
         if required and not value:
-            raise InvalidOptions({key: f"“{key}” must name at least one."})
-        found: list[Any] = []
-        problems: dict[str, str] = {}
-        for index, item in enumerate(value):
-            try:
-                found.append(read_options(of, item, f"{key}[{index}]"))
-            except InvalidOptions as error:
-                problems |= error.problems
-        if problems:
-            raise InvalidOptions(problems)
-        return tuple(found)
+            raise refused("must have at least one entry.")
+        return value
 
-    return setting(REQUIRED if required else (), read)
+    return BeforeValidator(check)
 
 
-def read_options(of: type[Options], values: Any, path: str = "") -> Options:
-    """Return the settings as their dataclass; raise `InvalidOptions` with every problem."""
-    if not isinstance(values, Mapping):
-        raise wrong_type(path, values, "an object of names and values")
-    prefix = f"{path}." if path else ""
-    known: dict[str, Field[Any]] = {each.name: each for each in fields(of)}  # type: ignore[arg-type]
-    problems = {f"{prefix}{key}": _unknown(f"{key}", known) for key in values if key not in known}
-    found: dict[str, Any] = {}
-    for name, declared in known.items():
-        try:
-            if name in values:
-                found[name] = _value(declared, f"{prefix}{name}", values[name])
-            elif declared.default is MISSING and declared.default_factory is MISSING:
-                raise InvalidOptions({f"{prefix}{name}": f"“{prefix}{name}” is required."})
-        except InvalidOptions as error:
-            problems |= error.problems
-    if not problems:
-        made = of(**found)
-        check: Callable[[], Mapping[str, str]] = getattr(made, "problems", dict)
-        problems = {f"{prefix}{key}": sentence for key, sentence in check().items()}
-        if not problems:
-            return made
-    raise InvalidOptions(problems)
+def read_options(of: type[AnyOptions], values: Any) -> AnyOptions:
+    """Return the settings as their dataclass; raise `InvalidOptions` with every problem.
+
+    A method `problems` of the dataclass checks several fields together: it returns sentences by path.
+    """
+    model = _model(of)
+    try:
+        made: AnyOptions = _adapter(model).validate_python(values)
+    except ValidationError as error:
+        _raise_own_error(error)
+        raise InvalidOptions(sentences(error, lambda path: _names(model, path))) from error
+    if model is not of:
+        made = of(**vars(made))
+    check: Callable[[], Mapping[str, str]] = getattr(made, "problems", dict)
+    if found := check():
+        raise InvalidOptions(found)
+    return made
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return “; did you mean …?” if a choice is close, otherwise the choices."""
-    names = sorted(known)
-    close = difflib.get_close_matches(word, names, 1, 0.7)
-    return f"; did you mean “{close[0]}”?" if close else f". There are: {', '.join(names) or 'none'}."
+@cache
+def _adapter(of: Any) -> TypeAdapter[Any]:
+    """Return the validator of a dataclass."""
+    return TypeAdapter(of)
 
 
-def setting(default: Any, read: Reader) -> Any:
-    """Declare a field with its own reader, which raises `InvalidOptions`."""
-    return field(default=default, metadata={"read": read})
+class _AnyJsonSchema(GenerateJsonSchema):
+    """JSON schema that describes a type without one as any value."""
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:
+        return {}
 
 
-def _value(declared: Field[Any], key: str, value: Any) -> Any:
-    if value is None and declared.default is None:
-        return None
-    # A plugin field without a check accepts any value.
-    return declared.metadata["read"](key, value) if "read" in declared.metadata else value
+def field_schemas(of: type[Any]) -> dict[str, dict[str, Any]]:
+    """Return the JSON schema of each field; of an optional field, that of its values."""
+    found = _adapter(_model(of)).json_schema(schema_generator=_AnyJsonSchema).get("properties", {})
+    return {name: {**schema.get("anyOf", ({},))[0], **schema} for name, schema in found.items()}
 
 
-def _unknown(key: str, known: Iterable[str]) -> str:
-    return f"There is no setting “{key}”{suggestion(key, known)}"
+def row_types(of: type[Any]) -> dict[str, type[Any]]:
+    """Return the dataclass of the rows of each field that is a list of objects."""
+    model = _model(of)
+    found = {name: next(_dataclasses_in(hint), None) for name, hint in get_type_hints(model).items()}
+    return {each.name: kind for each in fields(model) if (kind := found[each.name]) is not None}
 
 
-def wrong_type(key: str, value: Any, expected: str) -> InvalidOptions:
-    """Return the error for a value of the wrong type."""
-    shown = json.dumps(value, ensure_ascii=False, default=str)
-    return InvalidOptions(
-        {key: f"{f'“{key}”' if key else 'The settings'} must be {expected}, but is {_shortened(shown)}."}
-    )
+def _model(of: type[Any]) -> Any:
+    """Return the dataclass that declares the fields: the class or, without the decorator, a base class."""
+    return next(each for each in of.__mro__ if "__dataclass_fields__" in vars(each))
 
 
-def _shortened(shown: str, longest: int = 60) -> str:
-    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+def _raise_own_error(error: ValidationError) -> None:
+    """Raise an error of the class itself, which pydantic takes for a problem of the values."""
+    for each in error.errors():
+        own = each.get("ctx", {}).get("error")
+        if isinstance(own, Exception):
+            raise own
+
+
+def _names(of: Any, path: ValuePath) -> Iterable[str]:
+    """Return the names of the fields at a path of a document."""
+    for part in path:
+        if isinstance(part, str):
+            of = next(_dataclasses_in(get_type_hints(of)[part]))
+    return [each.name for each in fields(of)]
+
+
+def _dataclasses_in(hint: Any) -> Iterator[type[Any]]:
+    if isinstance(hint, type) and is_dataclass(hint):
+        yield hint
+    for each in get_args(hint):
+        yield from _dataclasses_in(each)

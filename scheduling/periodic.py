@@ -27,7 +27,7 @@ def specs() -> list[PeriodicTaskSpec]:
 
 
 def _coordinated() -> list[PeriodicTaskSpec]:
-    """Yield one schedule entry per handler and observer; an invalid interval must not stop beat."""
+    """Return one schedule entry per handler and observer; an invalid interval must not stop beat."""
     kinds: tuple[tuple[str, dict[str, Any]], ...] = (
         ("scheduling.tasks.run_handler", coordinator.handlers),
         ("scheduling.tasks.run_observer", coordinator.observers),

@@ -13,7 +13,7 @@ from scheduling.capacity.launcher import attempts_to_redrive, perform_launch
 from scheduling.capacity.reconciler import reconcile_pool
 from scheduling.capacity.runtimes.base import RuntimeAdapter, RuntimeFailure
 from scheduling.capacity.runtimes.registry import UnusableRuntime, runtime_for
-from scheduling.capacity.tick import KEPT_TICKS, scheduling_tick
+from scheduling.capacity.tick import TICK_RETENTION, scheduling_tick
 from scheduling.coordination.coordinator import coordinator, process_handler, process_observer
 from scheduling.coordination.leases import delete_expired_lease, expired_leases
 from scheduling.metrics import TickMetrics
@@ -70,8 +70,8 @@ def reconcile(pool_id: str) -> None:
 def delete_old_records() -> None:
     """Delete ticks and expired leases after two days, decisions as configured, runs after a month."""
     now = timezone.now()
-    TickRun.objects.filter(started_at__lt=now - KEPT_TICKS).delete()
-    ProcessLease.objects.filter(expires_at__lt=now - KEPT_TICKS).delete()
+    TickRun.objects.filter(started_at__lt=now - TICK_RETENTION).delete()
+    ProcessLease.objects.filter(expires_at__lt=now - TICK_RETENTION).delete()
     delete_old_decisions(now=now)
     delete_old_runs(now=now)
 

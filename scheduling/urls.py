@@ -2,7 +2,17 @@
 
 from django.urls import path
 
-from scheduling.pages import dry_run, observers, overview, pools, queue, reservations, slots
+from scheduling.pages import (
+    access,
+    dry_run,
+    observers,
+    overview,
+    pools,
+    queue,
+    reservations,
+    slots,
+    timelines,
+)
 
 urlpatterns = [
     path("overview/ticks", overview.overview_ticks, name="overview_ticks"),
@@ -10,6 +20,7 @@ urlpatterns = [
     path("pools/new", pools.pool_create, name="pool_create"),
     path("pools/<uuid:pk>/", pools.pool_detail, name="pool_detail"),
     path("pools/<uuid:pk>/board", pools.pool_board, name="pool_board"),
+    path("pools/<uuid:pk>/timeline", timelines.pool_timeline, name="pool_timeline"),
     path("pools/<uuid:pk>/edit", pools.pool_edit, name="pool_edit"),
     path("pools/<uuid:pk>/delete", pools.pool_delete, name="pool_delete"),
     path("pools/<uuid:pk>/scheduler", pools.pool_scheduler, name="pool_scheduler"),
@@ -27,9 +38,11 @@ urlpatterns = [
     path("slots/drain", slots.slot_bulk_drain, name="slot_bulk_drain"),
     path("slots/retry", slots.slot_bulk_retry, name="slot_bulk_retry"),
     path("slots/<uuid:pk>/", slots.slot_detail, name="slot_detail"),
+    path("slots/<uuid:pk>/timeline", timelines.slot_timeline, name="slot_timeline"),
     path("slots/<uuid:pk>/cordon", slots.slot_cordon, name="slot_cordon"),
     path("slots/<uuid:pk>/uncordon", slots.slot_uncordon, name="slot_uncordon"),
     path("slots/<uuid:pk>/drain", slots.slot_drain, name="slot_drain"),
+    path("slots/<uuid:pk>/cancel-drain", slots.slot_cancel_drain, name="slot_cancel_drain"),
     path("slots/<uuid:pk>/labels", slots.slot_labels, name="slot_labels"),
     path("slots/<uuid:pk>/retry", slots.slot_retry, name="slot_retry"),
     path("slots/<uuid:pk>/terminate", slots.slot_terminate, name="slot_terminate"),
@@ -42,7 +55,9 @@ urlpatterns = [
     path("observers/runs/", observers.run_list, name="run_list"),
     path("observers/<slug:name>/", observers.observer_detail, name="observer_detail"),
     path("observers/<slug:name>/run", observers.observer_run, name="observer_run"),
+    path("sessions/<uuid:pk>/access", access.session_access_page, name="session_access"),
     path("sessions/<uuid:pk>/wait-reasons", queue.session_wait_reasons, name="session_wait_reasons"),
+    path("sessions/<uuid:pk>/timeline", timelines.session_timeline, name="session_timeline"),
     path("sessions/<uuid:pk>/pool", reservations.session_pool, name="session_pool"),
     path("sessions/<uuid:pk>/capacity", reservations.session_capacity, name="session_capacity"),
 ]

@@ -12,8 +12,8 @@ LCM = httpx.Client(base_url=f"{os.environ['LCM_URL']}/api/internal/", headers=KE
 
 
 def call(method, path, **options):
-    answer = LCM.request(method, path, **options)  # without a proxy, the watch redirects to its own process
-    return (LCM.get(answer.headers["Location"]) if answer.is_redirect else answer).raise_for_status().json()
+    reply = LCM.request(method, path, **options)  # without a proxy, the watch redirects to its own process
+    return (LCM.get(reply.headers["Location"]) if reply.is_redirect else reply).raise_for_status().json()
 
 
 def move(session, to):
@@ -21,8 +21,8 @@ def move(session, to):
     body = {"from_status": session["status"], "attempt": session["attempt"], "ends_at": session["ends_at"]}
     body["to_status"] = to
     key = {"Idempotency-Key": f"{session['id']} {session['attempt']} {to}"}
-    answer = LCM.post(f"lablet-sessions/{session['id']}/transitions", json=body, headers=key)
-    return None if answer.status_code == 409 else answer.raise_for_status().json()
+    response = LCM.post(f"lablet-sessions/{session['id']}/transitions", json=body, headers=key)
+    return None if response.status_code == 409 else response.raise_for_status().json()
 
 
 def observe(session, now):
@@ -58,9 +58,9 @@ def main():
     revision = call("GET", "watch")["revision"]
     while True:
         mine = {each["pool"] for each in call("POST", "leases/hold", json={"holder": NAME}) if each["held"]}
-        answer = LCM.get("lablet-sessions", params={"page_size": 500}).raise_for_status()
-        now = datetime.fromisoformat(answer.headers["X-LCM-Time"])  # the clock of this machine may be wrong
-        for session in answer.json()["results"]:
+        response = LCM.get("lablet-sessions", params={"page_size": 500}).raise_for_status()
+        now = datetime.fromisoformat(response.headers["X-LCM-Time"])  # the clock of this machine may be wrong
+        for session in response.json()["results"]:
             while session and session["pool"] in mine:
                 session = step(session, now)
         revision = call("GET", "watch", params={"since": revision, "wait": 5})["revision"]  # or sooner

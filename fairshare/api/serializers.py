@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -15,34 +14,35 @@ from fairshare.arithmetic.policy import (
     LEAST_WEIGHT,
     MAX_LOOKBACK_DAYS,
     PARENT,
-    Policy,
 )
-from fairshare.arithmetic.units import RESOURCES, exact_seconds
+from fairshare.arithmetic.units import exact_seconds
 from fairshare.models import (
     FairShare,
     FairShareCalculation,
     FairShareOrder,
-    FairSharePolicy,
     Normalisation,
     UsageBucket,
 )
 from fairshare.models.levels import Level
+from fairshare.selectors.trees import policy_read_with
 from fairshare.services.policies import warnings_for
+from lcm.api.amounts import AmountsSerializer
+from lcm.domain.resources import RESOURCE_NAMES, RESOURCES, Resource
 from scheduling.models import Pool
 
 
-class AmountsSerializer(serializers.Serializer[Any]):
-    cpu_cores = serializers.FloatField()
-    memory_gb = serializers.FloatField()
-    storage_gb = serializers.FloatField()
-    gpu = serializers.FloatField()
+class HoursSerializer(AmountsSerializer):
+    """Core-hours, GB-hours and GPU-hours."""
+
+    def amount(self, resource: Resource) -> serializers.FloatField:
+        return serializers.FloatField()
 
 
-class ExactAmountsSerializer(serializers.Serializer[Any]):
-    cpu_cores = serializers.CharField()
-    memory_gb = serializers.CharField()
-    storage_gb = serializers.CharField()
-    gpu = serializers.CharField()
+class ExactSecondsSerializer(AmountsSerializer):
+    """Core-seconds, GB-seconds and GPU-seconds without rounding."""
+
+    def amount(self, resource: Resource) -> serializers.CharField:
+        return serializers.CharField()
 
 
 class UsageBucketSerializer(serializers.ModelSerializer[UsageBucket]):
@@ -52,27 +52,19 @@ class UsageBucketSerializer(serializers.ModelSerializer[UsageBucket]):
     )
     name = serializers.CharField()
     parent_name = serializers.CharField()
-    hours = AmountsSerializer(read_only=True)
+    hours = HoursSerializer(read_only=True)
     exact_seconds = serializers.SerializerMethodField(help_text="Amount × seconds, without rounding.")
 
     class Meta:
         model = UsageBucket
         fields = [
-            "id",
-            "day",
-            "pool",
-            "level",
-            "subject",
-            "parent",
-            "name",
-            "parent_name",
-            "hours",
+            "id", "day", "pool", "level", "subject", "parent", "name", "parent_name", "hours",
             "exact_seconds",
-        ]
+        ]  # fmt: skip
 
-    @extend_schema_field(ExactAmountsSerializer)
+    @extend_schema_field(ExactSecondsSerializer)
     def get_exact_seconds(self, row: UsageBucket) -> dict[str, str]:
-        return {name: str(exact_seconds(getattr(row, name))) for name in RESOURCES}
+        return {name: str(exact_seconds(getattr(row, name))) for name in RESOURCE_NAMES}
 
 
 class CalculationSerializer(serializers.ModelSerializer[FairShareCalculation]):
@@ -134,10 +126,9 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
             "user_level_factor", "rank", "calculated",
         ]  # fmt: skip
 
-    @extend_schema_field(AmountsSerializer)
+    @extend_schema_field(HoursSerializer)
     def get_decayed_hours(self, row: FairShare) -> dict[str, float]:
-        amounts = (row.cpu_hours, row.memory_hours, row.storage_hours, row.gpu_hours)
-        return dict(zip(RESOURCES, amounts, strict=True))
+        return {each.name: getattr(row, f"{each.short}_hours") for each in RESOURCES}
 
     @extend_schema_field(CalculationSerializer(allow_null=True))
     def get_calculated(self, row: FairShare) -> Any:
@@ -149,7 +140,7 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
     {
         "type": "object",
         "properties": {
-            name: {"type": "number", "minimum": 0, "maximum": GREATEST_WEIGHT} for name in RESOURCES
+            name: {"type": "number", "minimum": 0, "maximum": GREATEST_WEIGHT} for name in RESOURCE_NAMES
         },
         "additionalProperties": False,
     }
@@ -219,32 +210,6 @@ class PolicySaveSerializer(PolicyChangeSerializer):
     reason = serializers.CharField(max_length=500, help_text="Required; recorded in the change log.")
 
 
-@dataclass(frozen=True)
-class PoolPolicy:
-    """A pool's policy as the API shows it."""
-
-    pool: Pool
-    policy: Policy
-    is_custom: bool
-
-    @property
-    def weights(self) -> dict[str, float]:
-        return {name: weight for name, (weight, _) in self.policy.weight_sources.items()}
-
-    @property
-    def sources(self) -> dict[str, str]:
-        return {name: source for name, (_, source) in self.policy.weight_sources.items()}
-
-    @property
-    def warnings(self) -> list[str]:
-        return warnings_for(self.pool)
-
-
-def _shown(pool: Pool) -> PoolPolicy:
-    row: FairSharePolicy | None = getattr(pool, "fair_share_policy", None)
-    return PoolPolicy(pool, row.values if row else Policy(), is_custom=row is not None)
-
-
 class PolicySerializer(serializers.Serializer[Any]):
     pool = serializers.UUIDField(source="pool.pk")
     pool_name = serializers.CharField(source="pool.name")
@@ -260,4 +225,13 @@ class PolicySerializer(serializers.Serializer[Any]):
     warnings = serializers.ListField(child=serializers.CharField())
 
     def to_representation(self, pool: Pool) -> Any:
-        return super().to_representation(_shown(pool))
+        policy = policy_read_with(pool)
+        shown = {
+            "pool": pool,
+            "policy": policy,
+            "is_custom": hasattr(pool, "fair_share_policy"),
+            "weights": {name: weight for name, (weight, _) in policy.weight_sources.items()},
+            "sources": {name: source for name, (_, source) in policy.weight_sources.items()},
+            "warnings": warnings_for(pool),
+        }
+        return super().to_representation(shown)

@@ -103,7 +103,7 @@ class PolicyViewSet(ReadViewSet[Pool]):
 
     @extend_schema(request=s.PolicySaveSerializer, responses=s.PolicySerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        changes = {"reason": "", **self.validated_changes(s.PolicySaveSerializer, request)}
+        changes = {"reason": "", **self.validated(s.PolicySaveSerializer, request, partial=True)}
         pool = self.get_object()
         save_policy(pool=pool, actor=self.actor, **changes)
         return Response(self.get_serializer(self.get_queryset().get(pk=pool.pk)).data)
@@ -112,7 +112,7 @@ class PolicyViewSet(ReadViewSet[Pool]):
     @action(detail=True, methods=["post"])
     def preview(self, request: Request, pk: str) -> Response:
         """Preview the effect of these values on ranks; nothing is changed."""
-        changes = self.validated_changes(s.PolicyChangeSerializer, request)
+        changes = self.validated(s.PolicyChangeSerializer, request, partial=True)
         pool = self.get_object()
         changed = changed_policy(policy_read_with(pool), changes)
         return Response(s.PreviewSerializer(preview_fair_share(pool, now=self.now(), policy=changed)).data)

@@ -45,18 +45,12 @@ def fair_share_factor(normalized_usage: Any, share: Any, dampening: float = 1) -
 
 
 def effective_usage(actual: Any, parent: Any | None, share: Any) -> Any:
-    """Return Slurm's effective usage:
-
-    own usage plus a share of the siblings'; at the first level own usage.
-    """
+    """Return Slurm's effective usage: own usage, and below the first level a share of the siblings' usage."""
     return actual if parent is None else actual + (parent - actual) * share
 
 
 def usage_ratio(usage: Any, sibling_usage: Any, share: Any) -> Any:
-    """Return the fraction of the siblings' usage relative to the share:
-
-    0 without usage, inf without a share.
-    """
+    """Return the fraction of the siblings' usage ÷ the share: 0 without usage, infinite without a share."""
     among = np.where(np.asarray(usage) > 0, sibling_usage, 1.0)
     shares = np.asarray(share, dtype=float)
     return np.where(shares > 0, usage / among / np.where(shares > 0, shares, 1.0), np.inf)

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from fairshare.arithmetic.units import RESOURCES
+from lcm.domain.messages import Message, gettext
+from lcm.domain.resources import RESOURCE_NAMES, RESOURCES
 
 NORMALISATIONS = ("relative", "capacity")
 ORDERS = ("tree", "classic")
 # Per core-hour, GB-hour and GPU-hour.
-DEFAULT_RESOURCE_WEIGHTS = {"cpu_cores": 1.0, "memory_gb": 0.25, "storage_gb": 0.0, "gpu": 8.0}
+DEFAULT_RESOURCE_WEIGHTS = {each.name: each.hour_weight for each in RESOURCES}
 MAX_LOOKBACK_DAYS = 730
 # The finest decay is by hour.
 LEAST_HALF_LIFE_DAYS = 1 / 24
@@ -51,58 +52,74 @@ class Policy:
     @property
     def weights(self) -> list[float]:
         """Return one weight per resource: the policy's own, else the default."""
-        return [float(self.resource_weights.get(name, DEFAULT_RESOURCE_WEIGHTS[name])) for name in RESOURCES]
+        weights = {**DEFAULT_RESOURCE_WEIGHTS, **self.resource_weights}
+        return [float(weights[name]) for name in RESOURCE_NAMES]
 
     @property
     def weight_sources(self) -> dict[str, tuple[float, str]]:
         """Return each resource's weight and whether it comes from the policy or the default."""
         return {
             name: (weight, "policy" if name in self.resource_weights else "default")
-            for name, weight in zip(RESOURCES, self.weights, strict=True)
+            for name, weight in zip(RESOURCE_NAMES, self.weights, strict=True)
         }
 
 
-def policy_problems(values: Mapping[str, Any]) -> dict[str, str]:
+def policy_problems(values: Mapping[str, Any]) -> dict[str, Message]:
     """Return the problems by field; only the given fields are validated."""
-    problems: dict[str, str] = {}
+    problems: dict[str, Message] = {}
     if "default_weight" in values and (problem := weight_problem(values["default_weight"])):
         problems["default_weight"] = problem
     if "half_life_days" in values and not _is_half_life(values["half_life_days"]):
-        problems["half_life_days"] = (
-            f"It must be between 1 hour ({LEAST_HALF_LIFE_DAYS:.4f} days) and {GREATEST_WEIGHT:,.0f} days,"
-            f" but is {values['half_life_days']}."
+        problems["half_life_days"] = gettext(
+            "It must be between 1 hour (%(least)s days) and %(most)s days, but is %(value)s.",
+            least=f"{LEAST_HALF_LIFE_DAYS:.4f}",
+            most=f"{GREATEST_WEIGHT:,.0f}",
+            value=values["half_life_days"],
         )
     if "lookback_days" in values and not _whole(values["lookback_days"], MAX_LOOKBACK_DAYS):
-        problems["lookback_days"] = f"Must be 1 to {MAX_LOOKBACK_DAYS} whole days."
+        problems["lookback_days"] = gettext("Must be 1 to %(most)s whole days.", most=MAX_LOOKBACK_DAYS)
     if "dampening_factor" in values and not _whole(values["dampening_factor"], GREATEST_DAMPENING):
-        problems["dampening_factor"] = (
-            f"It must be a whole number from 1 to {GREATEST_DAMPENING:,},"
-            f" but is {values['dampening_factor']}."
+        problems["dampening_factor"] = gettext(
+            "It must be a whole number from 1 to %(most)s, but is %(value)s.",
+            most=f"{GREATEST_DAMPENING:,}",
+            value=values["dampening_factor"],
         )
     for name, known in (("normalisation", NORMALISATIONS), ("order", ORDERS)):
         if name in values and values[name] not in known:
-            problems[name] = f"Choose one of {', '.join(known)}."
+            problems[name] = gettext("Choose one of %(allowed)s.", allowed=", ".join(known))
     if "resource_weights" in values and (problem := _resource_problem(values["resource_weights"])):
         problems["resource_weights"] = problem
     return problems
 
 
-def weight_problem(value: Any) -> str:
-    """Return why a weight is invalid; empty if it is valid."""
-    number = _number(value)
-    if number is None:
-        return f"“{value}” is not a number."
-    if not LEAST_WEIGHT <= number <= GREATEST_WEIGHT:
-        return f"It must be between {LEAST_WEIGHT:f} and {GREATEST_WEIGHT:,.0f}, but is {value}."
-    return ""
+def weight_problem(value: Any) -> Message | None:
+    """Return why a weight is invalid; None if it is valid."""
+    if _number(value) is None:
+        return gettext("“%(value)s” is not a number.", value=value)
+    if _is_in_range(value):
+        return None
+    return gettext("It must be between %(least)s and %(most)s, but is %(value)s.", **_range(value))
 
 
-def share_problem(value: Any) -> str:
+def share_problem(value: Any) -> Message | None:
     """Return why a domain, project or person cannot have this weight; 0 and “parent” are weights too."""
-    if value == PARENT or _number(value) == 0:
-        return ""
-    problem = weight_problem(value)
-    return problem and f"{problem.removesuffix('.')}; 0 and “{PARENT}” can be used too."
+    if value == PARENT or _number(value) == 0 or _is_in_range(value):
+        return None
+    if _number(value) is None:
+        return gettext("“%(value)s” is not a number; 0 and “parent” can be used too.", value=value)
+    return gettext(
+        "It must be between %(least)s and %(most)s, but is %(value)s; 0 and “parent” can be used too.",
+        **_range(value),
+    )
+
+
+def _is_in_range(value: Any) -> bool:
+    number = _number(value)
+    return number is not None and LEAST_WEIGHT <= number <= GREATEST_WEIGHT
+
+
+def _range(value: Any) -> dict[str, object]:
+    return {"least": f"{LEAST_WEIGHT:f}", "most": f"{GREATEST_WEIGHT:,.0f}", "value": value}
 
 
 def read_weight(value: Any) -> Weight:
@@ -119,18 +136,26 @@ def usable_weight(stored: Weight, default: float) -> float:
     return min(max(weight, LEAST_WEIGHT), GREATEST_WEIGHT)
 
 
-def _resource_problem(weights: Any) -> str:
+def _resource_problem(weights: Any) -> Message | None:
     if not isinstance(weights, Mapping):
-        return "Enter a weight for each resource."
+        return gettext("Enter a weight for each resource.")
     for name, value in weights.items():
-        if name not in RESOURCES:
-            return f"Unknown resource “{name}”; use one of {', '.join(RESOURCES)}."
+        if name not in RESOURCE_NAMES:
+            return gettext(
+                "Unknown resource “%(name)s”; use one of %(allowed)s.",
+                name=name,
+                allowed=", ".join(RESOURCE_NAMES),
+            )
         number = _number(value)
         if number is None or not math.isfinite(number) or not 0 <= number <= GREATEST_WEIGHT:
-            return f"The weight of {name} must be finite and 0 or more, but is {value}."
+            return gettext(
+                "The weight of %(name)s must be finite and 0 or more, but is %(value)s.",
+                name=name,
+                value=value,
+            )
     if not any(Policy(resource_weights=weights).weights):
-        return "At least one resource needs a weight greater than 0."
-    return ""
+        return gettext("At least one resource needs a weight greater than 0.")
+    return None
 
 
 def _number(value: Any) -> float | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairshare.arithmetic.policy import Policy, policy_problems, read_weight, share_problem
 from fairshare.arithmetic.tree import DEPTH, FairShareResult, Subject, calculate
-from fairshare.arithmetic.units import RESOURCES
+from lcm.domain.resources import RESOURCE_NAMES
 
 _KEYS = {"policy", "capacity", "unattributed", "tree"}
 _NODE_KEYS = {"name", "weight", "usage", "children"}
@@ -21,7 +21,7 @@ class InvalidDocument(ValueError):
 def simulate(document: Any) -> list[dict[str, Any]]:
     """Return norm share, effective usage, factor and rank of every node, in document order."""
     _expect(isinstance(document, Mapping), "The document must be a JSON object.")
-    _refuse_unknown(document, _KEYS, "the document")
+    _reject_unknown(document, _KEYS, "the document")
     policy = _policy(document.get("policy", {}))
     capacity = _amounts(document.get("capacity", {}), "capacity")
     unattributed = _amount(document.get("unattributed", 0), "unattributed")
@@ -47,10 +47,10 @@ def _subjects(nodes: Any, above: tuple[str, ...]) -> Iterator[Subject]:
         _expect(isinstance(node, Mapping) and bool(node.get("name")), f"A node under {where} has no name.")
         path = (*above, str(node["name"]))
         named = " / ".join(path)
-        _refuse_unknown(node, _NODE_KEYS, named)
+        _reject_unknown(node, _NODE_KEYS, named)
         _expect(len(path) <= DEPTH, f"{named}: a tree has only three levels: domains, projects and people.")
         weight = node.get("weight")
-        problem = "" if weight is None else share_problem(weight)
+        problem = None if weight is None else share_problem(weight)
         _expect(not problem, f"The weight of {named}: {problem}")
         yield Subject(path, read_weight(weight), _amounts(node.get("usage", 0), named))
         yield from _subjects(node.get("children", []), path)
@@ -58,7 +58,7 @@ def _subjects(nodes: Any, above: tuple[str, ...]) -> Iterator[Subject]:
 
 def _policy(values: Any) -> Policy:
     _expect(isinstance(values, Mapping), "“policy” must be an object.")
-    _refuse_unknown(values, set(Policy.__dataclass_fields__), "the policy")
+    _reject_unknown(values, set(Policy.__dataclass_fields__), "the policy")
     for name, problem in policy_problems(values).items():
         raise InvalidDocument(f"policy.{name}: {problem}")
     return Policy(**values)
@@ -67,9 +67,9 @@ def _policy(values: Any) -> Policy:
 def _amounts(value: Any, where: str) -> list[float]:
     """Return hours by resource; a bare number means core-hours."""
     if not isinstance(value, Mapping):
-        return [_amount(value, where), *([0.0] * (len(RESOURCES) - 1))]
-    _refuse_unknown(value, set(RESOURCES), where)
-    return [_amount(value.get(name, 0), where) for name in RESOURCES]
+        return [_amount(value, where), *([0.0] * (len(RESOURCE_NAMES) - 1))]
+    _reject_unknown(value, set(RESOURCE_NAMES), where)
+    return [_amount(value.get(name, 0), where) for name in RESOURCE_NAMES]
 
 
 def _amount(value: Any, where: str) -> float:
@@ -95,7 +95,7 @@ def _shown(result: FairShareResult) -> dict[str, Any]:
     }
 
 
-def _refuse_unknown(given: Mapping[str, Any], known: set[str], where: str) -> None:
+def _reject_unknown(given: Mapping[str, Any], known: set[str], where: str) -> None:
     unknown = sorted(set(given) - known)
     _expect(
         not unknown, f"{where} has “{', '.join(map(str, unknown))}”; known are {', '.join(sorted(known))}."

@@ -20,7 +20,7 @@ from fairshare.arithmetic.policy import PARENT, Policy, Weight, usable_weight
 
 Path = tuple[Hashable, ...]
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
-Places: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Indexes: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 DEPTH = 3
 
@@ -63,10 +63,10 @@ class _Level(NamedTuple):
     """The subjects at one depth of the tree, as arrays."""
 
     subjects: Sequence[Subject]
-    parent: Places  # index of the parent in the level above
+    parent: Indexes  # index of the parent in the level above
     # Group that a subject competes in: the first ancestor whose weight is not “parent”, or 0, the root.
-    group: Places
-    number: Places  # group of its children
+    group: Indexes
+    number: Indexes  # group of its children
     joins: Flags  # its weight is “parent”
     weight: Numbers
     usage: list[Numbers]  # by resource, including all descendants
@@ -81,12 +81,12 @@ class _Groups(NamedTuple):
     """By group number: sums over the competing subjects, and the values of the group's head."""
 
     weight: Numbers
-    worth: Numbers
+    weighted_usage: Numbers
     norm_share: Numbers
     effective: Numbers
     factor: Numbers
     level_factors: Numbers  # one row per level, compared from the first
-    depth: Places  # number of rows of `level_factors` that the head has
+    depth: Indexes  # number of rows of `level_factors` that the head has
 
 
 class _LevelResult(NamedTuple):
@@ -94,7 +94,7 @@ class _LevelResult(NamedTuple):
 
     share: Numbers
     norm_share: Numbers
-    worth: Numbers
+    weighted_usage: Numbers
     actual: Numbers
     effective: Numbers
     factor: Numbers
@@ -119,9 +119,9 @@ def calculate(
     groups = _groups(levels, policy)
     results: list[FairShareResult] = []
     for depth, level in enumerate(levels, 1):
-        stand = _calculate_level(level, groups, policy, total, capacity)
-        _keep_heads(level, stand, groups)
-        results.extend(_results(level, stand, policy, depth))
+        computed = _calculate_level(level, groups, policy, total, capacity)
+        _keep_heads(level, computed, groups)
+        results.extend(_results(level, computed, policy, depth))
     return results
 
 
@@ -132,17 +132,23 @@ def _build_levels(subjects: Sequence[Subject], policy: Policy) -> list[_Level]:
     above = np.zeros(1, dtype=np.int64)
     first = 1
     for depth in range(1, max((len(each.path) for each in subjects), default=0) + 1):
-        here = [each for each in subjects if len(each.path) == depth]
-        parent = _parents(here, index)
+        level_subjects = [each for each in subjects if len(each.path) == depth]
+        parent = _parents(level_subjects, index)
         group = above[parent]
-        joins = np.array([each.weight == PARENT for each in here], dtype=bool)
-        number = np.where(joins, group, np.arange(first, first + len(here)))
-        weight = np.array([usable_weight(each.weight, policy.default_weight) for each in here], dtype=float)
-        usage = np.array([each.usage for each in here], dtype=float).reshape(len(here), len(policy.weights)).T
-        found.append(_Level(here, parent, group, number, joins, weight, list(usage), len(index)))
+        joins = np.array([each.weight == PARENT for each in level_subjects], dtype=bool)
+        number = np.where(joins, group, np.arange(first, first + len(level_subjects)))
+        weight = np.array(
+            [usable_weight(each.weight, policy.default_weight) for each in level_subjects], dtype=float
+        )
+        usage = (
+            np.array([each.usage for each in level_subjects], dtype=float)
+            .reshape(len(level_subjects), len(policy.weights))
+            .T
+        )
+        found.append(_Level(level_subjects, parent, group, number, joins, weight, list(usage), len(index)))
         if depth < DEPTH:
-            index = _index(here)
-        above, first = number, first + len(here)
+            index = _index(level_subjects)
+        above, first = number, first + len(level_subjects)
     for level, higher in zip(found[:0:-1], found[-2::-1], strict=True):
         for resource, amounts in enumerate(level.usage):
             higher.usage[resource] = higher.usage[resource] + level.by_parent(amounts)
@@ -152,28 +158,34 @@ def _build_levels(subjects: Sequence[Subject], policy: Policy) -> list[_Level]:
 def _groups(levels: Sequence[_Level], policy: Policy) -> _Groups:
     """Sum each group over all depths: children of a subject with “parent” compete further up."""
     size = 1 + sum(len(level.subjects) for level in levels)
-    weight, worth = np.zeros(size), np.zeros(size)
+    weight, weighted_usage = np.zeros(size), np.zeros(size)
     for depth, level in enumerate(levels, 1):
         weight += np.bincount(level.group, weights=np.where(level.joins, 0.0, level.weight), minlength=size)
         # Usage of a project with “parent” is counted with its people; usage of a person always counts.
         counted = weighted(level.usage, policy.weights)
         if depth < DEPTH:
             counted = np.where(level.joins, 0.0, counted)
-        worth += np.bincount(level.group, weights=counted, minlength=size)
+        weighted_usage += np.bincount(level.group, weights=counted, minlength=size)
     ones = np.ones(size)
     return _Groups(
-        weight, worth, ones, ones.copy(), ones.copy(), np.ones((DEPTH, size)), np.zeros(size, dtype=np.int64)
+        weight,
+        weighted_usage,
+        ones,
+        ones.copy(),
+        ones.copy(),
+        np.ones((DEPTH, size)),
+        np.zeros(size, dtype=np.int64),
     )
 
 
-def _keep_heads(level: _Level, stand: _LevelResult, groups: _Groups) -> None:
+def _keep_heads(level: _Level, computed: _LevelResult, groups: _Groups) -> None:
     """Store the values of subjects that head a group, for the levels below."""
     own = ~level.joins
     number = level.number[own]
-    groups.norm_share[number] = stand.norm_share[own]
-    groups.effective[number] = stand.effective[own]
-    groups.factor[number] = stand.factor[own]
-    groups.level_factors[:, number] = stand.level_factors[:, own]
+    groups.norm_share[number] = computed.norm_share[own]
+    groups.effective[number] = computed.effective[own]
+    groups.factor[number] = computed.factor[own]
+    groups.level_factors[:, number] = computed.level_factors[:, own]
     groups.depth[number] = groups.depth[level.group[own]] + 1
 
 
@@ -186,7 +198,7 @@ def _index(subjects: Sequence[Subject]) -> dict[Path, int]:
     return index
 
 
-def _parents(subjects: Sequence[Subject], index: dict[Path, int]) -> Places:
+def _parents(subjects: Sequence[Subject], index: dict[Path, int]) -> Indexes:
     """Return the index of each subject's parent in the level above; neighbours mostly share one."""
     parents = []
     last: Path | None = None
@@ -207,11 +219,11 @@ def _calculate_level(
     """Calculate the shares and factors of a level."""
     group, joins, dampening = level.group, level.joins, policy.dampening_factor
     below_root = group != 0
-    worth = weighted(level.usage, policy.weights)
+    weighted_usage = weighted(level.usage, policy.weights)
     among = groups.weight[group]
     share = np.where(joins, 1.0, level.weight / np.where(among > 0, among, 1.0))
     norm_share = share * groups.norm_share[group]
-    actual = worth / total if total > 0 else worth * 0.0
+    actual = weighted_usage / total if total > 0 else weighted_usage * 0.0
     if policy.normalisation == "capacity":
         effective = capacity_usage(level.usage, policy.weights, capacity)
         factor = fair_share_factor(effective, level.weight, dampening)
@@ -222,20 +234,22 @@ def _calculate_level(
     taken = joins & below_root
     effective = np.where(taken, groups.effective[group], effective)
     factor = remove_rounding_noise(np.where(taken, groups.factor[group], factor))
-    ratio = remove_rounding_noise(np.where(joins, 0.0, usage_ratio(worth, groups.worth[group], share)))
+    ratio = remove_rounding_noise(
+        np.where(joins, 0.0, usage_ratio(weighted_usage, groups.weighted_usage[group], share))
+    )
     level_factors = groups.level_factors[:, group].copy()
     own = np.flatnonzero(~joins)
     level_factors[groups.depth[group[own]], own] = level_factor(ratio[own])
-    return _LevelResult(share, norm_share, worth, actual, effective, factor, ratio, level_factors)
+    return _LevelResult(share, norm_share, weighted_usage, actual, effective, factor, ratio, level_factors)
 
 
-def _results(level: _Level, stand: _LevelResult, policy: Policy, depth: int) -> Iterator[FairShareResult]:
-    level_factors = list(stand.level_factors[:depth])
-    ranks = _ranks(level_factors if policy.order == "tree" else [stand.factor])
+def _results(level: _Level, computed: _LevelResult, policy: Policy, depth: int) -> Iterator[FairShareResult]:
+    level_factors = list(computed.level_factors[:depth])
+    ranks = _ranks(level_factors if policy.order == "tree" else [computed.factor])
     columns = (
-        level.weight, [each.weight is None for each in level.subjects], stand.share, stand.norm_share,
-        _rows(level.usage), stand.worth, stand.actual, stand.effective, stand.factor, stand.ratio,
-        _rows(level_factors), ranks,
+        level.weight, [each.weight is None for each in level.subjects], computed.share, computed.norm_share,
+        _rows(level.usage), computed.weighted_usage, computed.actual, computed.effective, computed.factor,
+        computed.ratio, _rows(level_factors), ranks,
     )  # fmt: skip
     plain = (each.tolist() if isinstance(each, np.ndarray) else each for each in columns)
     return map(FairShareResult._make, zip((each.path for each in level.subjects), *plain, strict=True))
@@ -245,7 +259,7 @@ def _rows(columns: Sequence[Numbers]) -> list[tuple[float, ...]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def _ranks(keys: Sequence[Numbers]) -> Places:
+def _ranks(keys: Sequence[Numbers]) -> Indexes:
     """Rank by the first key, then by the next, highest first; equal subjects share a rank."""
     order = np.lexsort([-key for key in reversed(keys)])
     differs = np.zeros(len(order), dtype=bool)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-RESOURCES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
+from lcm.domain.resources import HUNDREDTHS
 
-HUNDREDTHS = 100
 UNITS_A_SECOND = HUNDREDTHS * 1_000
 UNITS_AN_HOUR = UNITS_A_SECOND * 3_600
 

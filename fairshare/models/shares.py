@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from fairshare.arithmetic.policy import PARENT, Policy, Weight
 from fairshare.models.levels import ENGLISH_NAMES, Level
+from lcm.domain.resources import RESOURCES
 from lcm.models.base import DatedModel
 from scheduling.models import Pool
 
@@ -165,7 +166,7 @@ class FairShare(models.Model):
 
 
 RESULT_FIELDS = (
-    "effective_weight", "share", "norm_share", "cpu_hours", "memory_hours", "storage_hours", "gpu_hours",
+    "effective_weight", "share", "norm_share", *(f"{each.short}_hours" for each in RESOURCES),
     "usage", "actual_usage", "effective_usage", "factor", "ratio",
     "domain_level_factor", "project_level_factor", "user_level_factor", "rank",
 )  # fmt: skip

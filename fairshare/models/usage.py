@@ -13,15 +13,17 @@ from django.db import models
 from django.db.models import F, Q
 
 from fairshare.arithmetic.slices import to_moment
-from fairshare.arithmetic.units import RESOURCES, hours
+from fairshare.arithmetic.units import hours
 from fairshare.models.levels import ENGLISH_NAMES, Level
+from lcm.domain.resources import RESOURCE_NAMES
+from lcm.models.resources import NOT_NEGATIVE
 
 
 def _amount(text: str) -> models.BigIntegerField[Any, Any]:
     return models.BigIntegerField(help_text=text)
 
 
-class Amounts(models.Model):
+class UsageAmounts(models.Model):
     """An amount for each resource."""
 
     cpu_cores = _amount("CPU")
@@ -35,10 +37,10 @@ class Amounts(models.Model):
     @property
     def hours(self) -> dict[str, float]:
         """Return core-hours, GB-hours and GPU-hours."""
-        return {name: hours(getattr(self, name)) for name in RESOURCES}
+        return {name: hours(getattr(self, name)) for name in RESOURCE_NAMES}
 
 
-class Allocation(Amounts):
+class Allocation(UsageAmounts):
     """Resources that one kernel held in one attempt: start, end, and how far usage is recorded.
 
     Written in the transaction of the session's transition; amounts are in hundredths.
@@ -72,7 +74,7 @@ class Allocation(Amounts):
             ),
             models.CheckConstraint(
                 name="allocation_amounts_in_range",
-                condition=Q(cpu_cores__gte=0, memory_gb__gte=0, storage_gb__gte=0, gpu__gte=0),
+                condition=NOT_NEGATIVE,
             ),
         ]
         indexes = [
@@ -124,7 +126,7 @@ class UsageBatch(models.Model):
         return f"batch {self.pk}"
 
 
-class UsageRecord(Amounts):
+class UsageRecord(UsageAmounts):
     """Usage of an allocation in one slice: amount × time for each resource."""
 
     id = models.BigAutoField(primary_key=True)
@@ -155,7 +157,7 @@ class UsageRecord(Amounts):
         return to_moment(self.period_start)
 
 
-class UsageBucket(Amounts):
+class UsageBucket(UsageAmounts):
     """Usage of one UTC day in one pool, by a person in a project, a project or a domain."""
 
     id = models.BigAutoField(primary_key=True)

@@ -10,11 +10,13 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from fairshare import filters
-from fairshare.arithmetic.units import RESOURCES, hours
+from fairshare.arithmetic.units import hours
 from fairshare.models import FairShare, UsageBucket
-from fairshare.pages.resource_labels import HOUR_NAMES, RESOURCE_LABELS
 from fairshare.selectors.shares import shares
-from lcm.web.list_page import Column, ListPage
+from lcm.domain.resources import RESOURCES
+from lcm.models.messages import lazy_text
+from lcm.web.list_columns import Column
+from lcm.web.list_page import ListPage
 from lcm.web.wording import Plural
 
 
@@ -40,23 +42,19 @@ SHARES = ListPage(
         Column(_("Level"), lambda row: row.level),
         Column(_("Name"), lambda row: row.name),
         Column(_("Parent name"), lambda row: row.parent_name),
-        Column(_("Subject id"), lambda row: str(row.subject_id)),
-        Column(_("Parent id"), lambda row: str(row.parent_id)),
+        Column(_("Subject ID"), lambda row: str(row.subject_id)),
+        Column(_("Parent ID"), lambda row: str(row.parent_id)),
         Column(_("Weight"), lambda row: row.own_weight),
         Column(_("Effective weight"), _shown("effective_weight")),
         Column(_("Share"), _shown("share")),
         Column(_("Norm share"), _shown("norm_share")),
-        Column(_("Cpu hours"), _shown("cpu_hours")),
-        Column(_("Memory hours"), _shown("memory_hours")),
-        Column(_("Storage hours"), _shown("storage_hours")),
-        Column(_("Gpu hours"), _shown("gpu_hours")),
+        *(Column(lazy_text(each.hours_label), _shown(f"{each.short}_hours")) for each in RESOURCES),
         Column(_("Usage"), _shown("usage")),
         Column(_("Actual usage"), _shown("actual_usage")),
         Column(_("Effective usage"), _shown("effective_usage")),
         Column(_("Factor"), _shown("factor")),
         Column(_("Rank"), _shown("rank")),
     ],
-    row_template="",
     default_sort="pk",
     search_hint="",
     icon="chart-pie",
@@ -78,16 +76,17 @@ BUCKETS = ListPage(
         Column(_("Level"), lambda row: row.level),
         Column(_("Name"), lambda row: row.name),
         Column(_("Parent name"), lambda row: row.parent_name),
-        Column(_("Subject id"), lambda row: str(row.subject_id)),
-        Column(_("Parent id"), lambda row: str(row.parent_id)),
+        Column(_("Subject ID"), lambda row: str(row.subject_id)),
+        Column(_("Parent ID"), lambda row: str(row.parent_id)),
         *(
             Column(
-                format_lazy("{} {}", RESOURCE_LABELS[name], HOUR_NAMES[name]), _hours_of(name), numeric=True
+                format_lazy("{} {}", lazy_text(each.label), lazy_text(each.hours)),
+                _hours_of(each.name),
+                numeric=True,
             )
-            for name in RESOURCES
+            for each in RESOURCES
         ),
     ],
-    row_template="",
     default_sort="-day",
     search_hint="",
     icon="chart-bar",

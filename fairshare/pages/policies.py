@@ -16,25 +16,19 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from fairshare.arithmetic.policy import DEFAULT_RESOURCE_WEIGHTS, Policy
-from fairshare.arithmetic.units import RESOURCES
 from fairshare.models import FairShareOrder, Normalisation
 from fairshare.pages.texts import policy_sentence
 from fairshare.selectors.previews import preview_fair_share
 from fairshare.selectors.trees import TreeRules, policy_read_with, weights_of, with_policies
 from fairshare.services.policies import changed_policy, save_policy, warnings_for
 from lcm.domain.errors import InvalidInput
+from lcm.domain.resources import RESOURCE_NAMES, RESOURCES
 from lcm.domain.roles import Role
-from lcm.web.access import role_required
+from lcm.models.messages import translated
+from lcm.web.access import htmx_of, role_required
 from lcm.web.form_page import FormResult, actor_of, redirect_with_message, save_form
 from lcm.web.forms import PageForm, add_errors
 from scheduling.models import Pool
-
-WEIGHT_LABELS = {
-    "cpu_cores": _("CPU, per core-hour"),
-    "memory_gb": _("Memory, per GB-hour"),
-    "storage_gb": _("Storage, per GB-hour"),
-    "gpu": _("GPU, per GPU-hour"),
-}
 
 
 class PolicyForm(PageForm):
@@ -44,7 +38,7 @@ class PolicyForm(PageForm):
     use_required_attribute = False
 
     half_life_days = forms.FloatField(
-        label=_("Half-life, days"), help_text=_("Usage counts half after this long.")
+        label=_("Half-life, days"), help_text=_("Time after which usage counts half.")
     )
     lookback_days = forms.IntegerField(label=_("Lookback, days"), help_text=_("Older usage does not count."))
     normalisation = forms.ChoiceField(label=_("Normalised"), choices=Normalisation.choices)
@@ -64,28 +58,28 @@ class PolicyForm(PageForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         reason = self.fields.pop("reason")
-        for name in RESOURCES:
-            self.fields[name] = forms.FloatField(
-                label=WEIGHT_LABELS[name],
+        for each in RESOURCES:
+            self.fields[each.name] = forms.FloatField(
+                label=translated(each.hour_weight_label),
                 required=False,
                 help_text=gettext("Empty: the default, %(weight)s.")
-                % {"weight": f"{DEFAULT_RESOURCE_WEIGHTS[name]:g}"},
+                % {"weight": f"{DEFAULT_RESOURCE_WEIGHTS[each.name]:g}"},
                 widget=forms.NumberInput(attrs={"class": "input"}),
             )
         self.fields["reason"] = reason
 
     def groups(self) -> Iterator[tuple[str, list[forms.BoundField]]]:
         """Yield the fields under their headings; the reason is next to the save button instead."""
-        own = [name for name in self.fields if name not in (*RESOURCES, "reason")]
+        own = [name for name in self.fields if name not in (*RESOURCE_NAMES, "reason")]
         yield gettext("Usage and order"), [self[name] for name in own]
-        yield gettext("Resource weights"), [self[name] for name in RESOURCES]
+        yield gettext("Resource weights"), [self[name] for name in RESOURCE_NAMES]
 
     @property
     def changes(self) -> dict[str, Any]:
         """Return the changed values of the policy."""
         data = dict(self.cleaned_data)
         data.pop("reason", None)
-        weights = {name: data.pop(name) for name in RESOURCES}
+        weights = {name: data.pop(name) for name in RESOURCE_NAMES}
         return {
             **data,
             "resource_weights": {name: each for name, each in weights.items() if each is not None},
@@ -111,7 +105,7 @@ def policy_edit(request: HttpRequest) -> HttpResponseBase:
     if form.is_bound and "preview" in request.POST:
         form.fields["reason"].required = False
         context["preview"] = _preview_or_none(pool, present, form)
-        if request.htmx:  # type: ignore[attr-defined]
+        if htmx_of(request):
             return render(request, "fairshare/preview.html", context)
     elif form.is_bound:
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, timedelta
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -14,14 +13,13 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
-from fairshare.arithmetic.units import RESOURCES
 from fairshare.models import FairShareOrder, Normalisation
 from fairshare.models.levels import Level
 from fairshare.pages.exports import SHARES
-from fairshare.pages.resource_labels import HOUR_NAMES, RESOURCE_LABELS
-from fairshare.pages.texts import FOUND_ALONE, half_life_text, rank_sentence, sentence, weights_text
+from fairshare.pages.texts import SEARCH_RESULTS_NOTE, half_life_text, rank_sentence, sentence, weights_text
+from fairshare.pages.usage_range import usage_range
 from fairshare.selectors.shares import pools_to_share, search_tree, shares, tree_rows
 from fairshare.selectors.subject_names import with_names
 from fairshare.selectors.trees import policy_read_with
@@ -29,16 +27,15 @@ from fairshare.selectors.usage import Period, last_check, top_domains, usage_by_
 from fairshare.services.policies import warnings_for
 from fairshare.services.usage_rebuild import start_rebuild
 from lcm.domain.errors import LcmError
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.domain.roles import Role
+from lcm.models.resources import HOUR_NAMES, RESOURCE_LABELS
 from lcm.services.task_queue import enqueue_task
-from lcm.web.access import role_required
+from lcm.web.access import htmx_of, role_required
 from lcm.web.charts.columns import stacked
 from lcm.web.export import export
-from lcm.web.form_page import FormPage, FormResult, actor_of, form_page, redirect_with_message
-from lcm.web.forms import ReasonForm
+from lcm.web.form_page import FormPage, FormResult, form_view, redirect_with_message, service_call
 from scheduling.models import Pool
-
-CHART_DAYS = 14
 
 
 @require_GET
@@ -50,9 +47,9 @@ def fair_share(request: HttpRequest) -> HttpResponseBase:
     pool = next((each for each in pools if each.name == request.GET.get("pool")), pools[0])
     wanted = request.GET.get("format", "")
     if wanted in ("csv", "json"):
-        return export(SHARES, with_names(shares().filter(pool=pool)), sort="pk", wanted=wanted)
+        return export(SHARES, with_names(shares().filter(pool=pool)), sort="pk", file_format=wanted)
     context = {**_tree(request, pool), "pools": pools, "crumbs": [(_("Fair share"), "")]}
-    if request.htmx:  # type: ignore[attr-defined]
+    if htmx_of(request):
         return render(request, "fairshare/tree.html", context)
     return render(request, "fairshare/page.html", {**context, **_panels_context(request, context)})
 
@@ -70,27 +67,19 @@ def usage_check(request: HttpRequest) -> HttpResponseBase:
     return redirect_with_message(request, FormResult(_("Usage consistency check enqueued."), back))
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def usage_rebuild(request: HttpRequest) -> HttpResponseBase:
-    def save(data: Mapping[str, Any]) -> FormResult:
-        job = start_rebuild(reason=data["reason"], actor=actor_of(request), now=timezone.now())
-        return FormResult("", reverse("job_detail", args=[job.pk]))
-
-    home = reverse("fair_share")
-    page = FormPage(
+@form_view(Role.ADMIN)
+def usage_rebuild(request: HttpRequest) -> FormPage:
+    return FormPage(
         title=_("Rebuild daily usage?"),
         text=_(
             "The buckets of every day with records are rebuilt from them, a day at a time. "
             "Records are not touched."
         ),
-        form=ReasonForm,
         submit=_("Rebuild usage"),
-        save=save,
-        back=home,
-        crumbs=[(_("Fair share"), home), (_("Rebuild usage"), "")],
+        save=service_call(request, start_rebuild),
+        next=lambda job: reverse("job_detail", args=[job.pk]),
+        crumbs=[(_("Fair share"), reverse("fair_share")), (_("Rebuild usage"), "")],
     )
-    return form_page(request, page)
 
 
 def _tree(request: HttpRequest, pool: Pool) -> dict[str, Any]:
@@ -114,20 +103,23 @@ def _panels_context(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str,
     pool = shown["pool"]
     now = timezone.now()
     resource = request.GET.get("resource", "")
-    resource = resource if resource in RESOURCES else RESOURCES[0]
-    today = now.astimezone(UTC).date()
-    first = today - timedelta(days=CHART_DAYS - 1)
-    period = Period(first, today, pool.name)
+    resource = resource if resource in RESOURCE_NAMES else RESOURCE_NAMES[0]
+    shown_range = usage_range(request, now=now)
+    period = Period(shown_range.first, shown_range.last, pool.name)
     top = top_domains(period, resource)
     chart = stacked(usage_by_day(period, Level.DOMAIN, resource, top), unit=str(HOUR_NAMES[resource]))
     own, default = weights_text(shown["policy"])
     return {
-        "resources": [(name, RESOURCE_LABELS[name]) for name in RESOURCES],
+        "resources": [
+            (_with(request, pool, resource=name), RESOURCE_LABELS[name], name == resource)
+            for name in RESOURCE_NAMES
+        ],
         "resource": resource,
+        "range": shown_range,
         "chart": chart,
-        "sentence": str(FOUND_ALONE)
+        "sentence": str(SEARCH_RESULTS_NOTE)
         if shown["query"]
-        else sentence(shown["tree"].rows, pool.calculated_at, used=bool(top)),
+        else sentence(shown["tree"].rows, shown["policy"], pool.calculated_at, used=bool(top)),
         "normalised": Normalisation(shown["policy"].normalisation).label,
         "order": FairShareOrder(shown["policy"].order).label,
         "half_life": half_life_text(shown["policy"]),
@@ -136,6 +128,14 @@ def _panels_context(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str,
         "warnings": warnings_for(pool),
         "check": last_check(),
     }
+
+
+def _with(request: HttpRequest, pool: Pool, **values: str) -> str:
+    """Return the query string of this page with some values changed."""
+    query = request.GET.copy()
+    query["pool"] = pool.name
+    query.update(values)
+    return query.urlencode()
 
 
 def _opened(request: HttpRequest) -> list[UUID] | None:

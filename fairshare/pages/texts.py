@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from math import isinf
 
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -11,16 +12,17 @@ from django.utils.translation import gettext_lazy as _
 from fairshare.arithmetic.policy import Policy
 from fairshare.models import FairShareOrder
 from fairshare.models.levels import Level
-from fairshare.pages.resource_labels import RESOURCE_LABELS
 from fairshare.selectors.shares import TreeRow
+from lcm.models.resources import RESOURCE_LABELS
+from lcm.web.wording import list_text
 
 ABOVE = 1.05
 # Search results are only a part of the tree, so they allow no statement about the whole.
-FOUND_ALONE = _("**Search results.** Clear the search to see the whole tree.")
+SEARCH_RESULTS_NOTE = _("**Search results.** Clear the search to see the whole tree.")
 
 
-def sentence(rows: Sequence[TreeRow], calculated_at: datetime | None, *, used: bool) -> str:
-    """Return who is above their share, who has priority, and which branch contributes most.
+def sentence(rows: Sequence[TreeRow], policy: Policy, calculated_at: datetime | None, *, used: bool) -> str:
+    """Return the domains above their share, the domain that goes first, and the project with most usage.
 
     `used`: there is usage, whether or not it is part of the calculation yet.
     """
@@ -32,23 +34,38 @@ def sentence(rows: Sequence[TreeRow], calculated_at: datetime | None, *, used: b
             return gettext("**Usage is not counted yet.** Until then everyone has factor 1.")
         return gettext("**No usage in the window.** Everyone has factor 1.")
     above = [row.name for row in domains if row.times_share > ABOVE]
-    others = [row.name for row in domains if row.times_share <= ABOVE]
-    if not above or not others:
-        return gettext("**Every domain is near its share.**")
+    if not above:
+        return gettext("**No domain is above its share.**")
     sentences = [
         ngettext("**{names} is above its share.**", "**{names} are above their share.**", len(above)).format(
             names=listed(above)
-        ),
-        ngettext(
-            "Within a priority, {names} goes first.", "Within a priority, {names} go first.", len(others)
-        ).format(names=listed(others)),
+        )
     ]
+    if first := _first_in_queue(domains, policy):
+        text = ngettext(
+            "Within a priority, {names} goes first.", "Within a priority, {names} go first.", len(first)
+        )
+        sentences.append(text.format(names=listed(first)))
     projects = [row for row in rows if row.share.level == Level.PROJECT and row.times_share > ABOVE]
     if projects:
         most = max(projects, key=lambda row: row.share.actual_usage)
-        text = gettext("Project %(name)s contributes most: %(times)s times its share.")
+        if isinf(most.times_share):
+            text = gettext("Project %(name)s contributes most and has no share.")
+        else:
+            text = gettext("Project %(name)s contributes most: %(times)s times its share.")
         sentences.append(text % {"name": most.name, "times": f"{most.times_share:.1f}"})
     return " ".join(sentences)
+
+
+def _first_in_queue(domains: Sequence[TreeRow], policy: Policy) -> list[str]:
+    """Return the domains of the first rank; empty if the queue does not compare the domains.
+
+    The classic order compares people only. The projects of a domain with the weight “parent” compete with the
+    other domains.
+    """
+    if policy.order != FairShareOrder.TREE or any(row.share.uses_parent for row in domains):
+        return []
+    return [row.name for row in domains if row.share.rank == 1 and row.times_share <= ABOVE]
 
 
 def policy_sentence(policy: Policy) -> str:
@@ -80,9 +97,7 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     shown, others = list(names[:most]), len(names) - most
     if others > 0:
         shown.append(ngettext("%(count)s other", "%(count)s others", others) % {"count": f"{others:,}"})
-    if len(shown) == 1:
-        return shown[0]
-    return gettext("%(names)s and %(last)s") % {"names": ", ".join(shown[:-1]), "last": shown[-1]}
+    return list_text(shown)
 
 
 def weights_text(policy: Policy) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -15,8 +16,9 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from fairshare.arithmetic.policy import Weight
+from fairshare.arithmetic.tree import FairShareResult
 from fairshare.models.levels import Level
-from fairshare.selectors.previews import preview_fair_share
+from fairshare.selectors.previews import FairSharePreview, preview_fair_share
 from fairshare.selectors.subject_names import names_of
 from fairshare.selectors.trees import (
     SubjectKey,
@@ -29,6 +31,7 @@ from fairshare.selectors.trees import (
 from fairshare.services.policies import checked_weights, set_weights
 from lcm.domain.errors import InvalidInput
 from lcm.domain.roles import Role
+from lcm.templatetags.lcm import percent
 from lcm.web.access import role_required
 from lcm.web.form_page import FormResult, actor_of, redirect_with_message, render_page, save_form
 from lcm.web.forms import ReasonForm
@@ -41,9 +44,10 @@ SHOWN_CHANGES = 3
 @require_POST
 @role_required(Role.ADMIN)
 def weights_bar(request: HttpRequest) -> HttpResponseBase:
-    """The bar below the tree: entered weights and a summary of their effect."""
+    """The bar below the tree with a summary of the effect, and the new values in the rows of the tree."""
     pool, stored = _pool_and_rules(request)
     context = _preview_context(pool, stored, _changes(request, stored.weights))
+    context["new_values"] = _new_values(request, context.get("preview"))
     return render(request, "fairshare/weights_bar.html", context)
 
 
@@ -97,6 +101,35 @@ def _preview_context(pool: Pool, stored: TreeRules, changes: dict[SubjectKey, An
         except InvalidInput as error:
             context["problem"] = error.message
     return context
+
+
+@dataclass(frozen=True)
+class NewValues:
+    """Share, factor and rank of a row with the entered weights; empty where nothing changes."""
+
+    key: str
+    share: str = ""
+    factor: str = ""
+    rank: str = ""
+
+
+def _new_values(request: HttpRequest, preview: FairSharePreview | None) -> list[NewValues]:
+    """Return the values of each row of the form."""
+    names = [name for name in request.POST if _key(name)]
+    return [_row_values(name.removeprefix(PREFIX), _key(name), preview) for name in names]
+
+
+def _row_values(name: str, key: SubjectKey | None, preview: FairSharePreview | None) -> NewValues:
+    if preview is None or key is None or key not in preview.after or key not in preview.before:
+        return NewValues(name)
+    (old, new) = (_shown(each[key]) for each in (preview.before, preview.after))
+    return NewValues(
+        name, *(after if after != before else "" for before, after in zip(old, new, strict=True))
+    )
+
+
+def _shown(result: FairShareResult) -> tuple[str, str, str]:
+    return percent(result.norm_share), f"{result.factor:.3f}", str(result.rank)
 
 
 def _changes(request: HttpRequest, stored: Weights) -> dict[SubjectKey, Any]:

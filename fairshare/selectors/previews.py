@@ -44,6 +44,9 @@ class FairSharePreview:
     same_count: int
     waiting_moved: int
     waiting: int
+    # Results of all subjects, before and after.
+    before: Mapping[SubjectKey, FairShareResult]
+    after: Mapping[SubjectKey, FairShareResult]
 
     @property
     def text(self) -> str:
@@ -70,18 +73,14 @@ def preview_fair_share(
     stored = stored or TreeRules(policy_of(pool), weights_of(pool))
     changed = TreeRules(policy or stored.policy, {**stored.weights, **(weights or {})})
     trees = trees_of(pool, stored, changed, now=now)
-    before, after = (
-        _people(tree.results(rules.policy)) for tree, rules in zip(trees, (stored, changed), strict=True)
+    all_before, all_after = (
+        {key_of(each.path): each for each in tree.results(rules.policy)}
+        for tree, rules in zip(trees, (stored, changed), strict=True)
     )
-    moved = [key for key in after if before[key].rank != after[key].rank]
-    up = sorted(
-        (key for key in moved if after[key].rank < before[key].rank),
-        key=lambda key: after[key].rank - before[key].rank,
-    )
-    down = sorted(
-        (key for key in moved if after[key].rank > before[key].rank),
-        key=lambda key: before[key].rank - after[key].rank,
-    )
+    before, after = _people(all_before), _people(all_after)
+    steps = {key: after[key].rank - before[key].rank for key in after}
+    up = sorted((key for key, step in steps.items() if step < 0), key=lambda key: steps[key])
+    down = sorted((key for key, step in steps.items() if step > 0), key=lambda key: -steps[key])
     waiting_moved, waiting = _waiting(pool, (before, stored.policy), (after, changed.policy))
     names = names_of([*up[:SHOWN], *down[:SHOWN]])
     return FairSharePreview(
@@ -89,17 +88,19 @@ def preview_fair_share(
         _moves(down[:SHOWN], names, before, after),
         len(up),
         len(down),
-        len(after) - len(moved),
+        len(after) - len(up) - len(down),
         waiting_moved,
         waiting,
+        all_before,
+        all_after,
     )
 
 
 People = dict[SubjectKey, FairShareResult]
 
 
-def _people(results: Sequence[FairShareResult]) -> People:
-    return {key_of(each.path): each for each in results if len(each.path) == DEPTH}
+def _people(results: People) -> People:
+    return {key: each for key, each in results.items() if len(each.path) == DEPTH}
 
 
 def _moves(
@@ -130,9 +131,9 @@ def _waiting(pool: Pool, old: tuple[People, Policy], new: tuple[People, Policy])
 
 
 def _queue(rows: Sequence[tuple[UUID, UUID, UUID, int]], people: People, policy: Policy) -> list[UUID]:
-    def place(row: tuple[UUID, UUID, UUID, int]) -> tuple[float, ...]:
+    def sort_key(row: tuple[UUID, UUID, UUID, int]) -> tuple[float, ...]:
         found = people.get(SubjectKey("user", row[1], row[2]))
         factors = compared_factors(found, policy) if found else (1.0, 1.0, 1.0)
         return (-row[3], *(-value for value in factors))
 
-    return [row[0] for row in sorted(rows, key=place)]
+    return [row[0] for row in sorted(rows, key=sort_key)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from math import inf
 from uuid import UUID
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
@@ -42,14 +43,16 @@ class TreeRow:
 
     @property
     def times_share(self) -> float:
-        """Return usage as a multiple of the share."""
-        return self.share.actual_usage / self.share.norm_share if self.share.norm_share else 0.0
+        """Return usage as a multiple of the share; infinite for usage without a share."""
+        if not self.share.actual_usage:
+            return 0.0
+        return self.share.actual_usage / self.share.norm_share if self.share.norm_share else inf
 
     @property
     def tone(self) -> str:
         if self.times_share >= 1.25:
-            return "delta-up"
-        return "delta-down" if self.times_share <= 0.75 else ""
+            return "text-bad"
+        return "text-ok" if self.times_share <= 0.75 else ""
 
 
 @dataclass(frozen=True)
@@ -112,9 +115,9 @@ def _few_projects(rows: QuerySet[FairShare]) -> list[FairShare]:
 
 def _children(rows: QuerySet[FairShare], parents: Collection[UUID]) -> tuple[Sequence[FairShare], int]:
     """Return the first projects and people below these parents, and the number of others, in one query."""
-    mine = rows.exclude(level=Level.DOMAIN).filter(parent_id__in=parents)
-    whole = mine.order_by().values("pool").annotate(count=Count("pk")).values("count")
-    found = list(mine.annotate(siblings=Subquery(whole)).order_by("rank", "pk")[:MAX_CHILDREN])
+    children = rows.exclude(level=Level.DOMAIN).filter(parent_id__in=parents)
+    whole = children.order_by().values("pool").annotate(count=Count("pk")).values("count")
+    found = list(children.annotate(siblings=Subquery(whole)).order_by("rank", "pk")[:MAX_CHILDREN])
     return found, found[0].siblings - len(found) if found else 0
 
 

@@ -17,7 +17,7 @@ from fairshare.arithmetic.factor import capacity_hours, decayed_days, decayed_ho
 from fairshare.arithmetic.policy import PARENT, Policy, Weight
 from fairshare.arithmetic.slices import DAY_MS, HOUR_MS, day_of, to_ms
 from fairshare.arithmetic.tree import FairShareResult, Path, Subject, calculate
-from fairshare.arithmetic.units import RESOURCES, UNITS_AN_HOUR
+from fairshare.arithmetic.units import UNITS_AN_HOUR
 from fairshare.models import (
     Allocation,
     FairShare,
@@ -27,10 +27,11 @@ from fairshare.models import (
     UsageRecord,
 )
 from fairshare.models.levels import LEVELS, ROOT, Level
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import Domain, Membership
 from scheduling.models import Pool
 
-NOTHING = (0.0,) * len(RESOURCES)
+NOTHING = (0.0,) * len(RESOURCE_NAMES)
 
 
 class SubjectKey(NamedTuple):
@@ -132,8 +133,8 @@ def trees_of(
     """Return the tree under two sets of rules at the same time; common data is read once."""
     where = organisation()
     usage = list(decayed_usage(pool, before.policy, now=now))
-    alike = before.policy.decay == after.policy.decay
-    later = usage if alike else decayed_usage(pool, after.policy, now=now)
+    has_same_decay = before.policy.decay == after.policy.decay
+    later = usage if has_same_decay else decayed_usage(pool, after.policy, now=now)
     return (
         tree_from(pool, before, where, usage, now=now),
         tree_from(pool, after, where, later, now=now),
@@ -171,9 +172,9 @@ def _persons(
     persons: list[Subject] = []
     left: dict[UUID, Sequence[float]] = {}
     unattributed = 0.0
-    for project, those in groupby(usage, key=itemgetter(0)):
+    for project, rows in groupby(usage, key=itemgetter(0)):
         domain = domain_of.get(project)
-        for _, user, is_member, amounts in those:
+        for _, user, is_member, amounts in rows:
             if domain is None:
                 unattributed += weighted(amounts, policy.weights)
             elif is_member:
@@ -188,11 +189,12 @@ def _persons(
 def decayed_usage(pool: Pool, policy: Policy, *, now: datetime) -> Iterator[PersonUsage]:
     """Yield every member and every user with usage, project by project, in one query."""
     used, parameters = (_used_by_hour if policy.decays_by_hour else _used_by_day)(pool, policy, now)
-    sums, nothing = (", ".join(form.format(name) for name in RESOURCES) for form in ("SUM({})", "0.0 AS {}"))
+    sums = ", ".join(f"SUM({name})" for name in RESOURCE_NAMES)
+    nothing = ", ".join(f"0.0 AS {name}" for name in RESOURCE_NAMES)
     query = (
         f"{used} SELECT project_id, user_id, MAX(is_member), {sums}"  # noqa: S608
         f" FROM (SELECT project_id, user_id, 1 AS is_member, {nothing} FROM {Membership._meta.db_table}"
-        f" UNION ALL SELECT project_id, user_id, 0, {', '.join(RESOURCES)} FROM used) AS persons"
+        f" UNION ALL SELECT project_id, user_id, 0, {', '.join(RESOURCE_NAMES)} FROM used) AS persons"
         " GROUP BY 1, 2 ORDER BY 1, 2"
     )
     with connection.cursor() as cursor:
@@ -243,15 +245,15 @@ def _decayed(table: str) -> str:
     """Return SQL that sums each resource in hours, with each row weighted by its age."""
     factor = "d.factor::double precision" if connection.vendor == "postgresql" else "d.factor"
     return ", ".join(
-        f"SUM({table}.{name} * {factor}) / {float(UNITS_AN_HOUR)!r} AS {name}" for name in RESOURCES
+        f"SUM({table}.{name} * {factor}) / {float(UNITS_AN_HOUR)!r} AS {name}" for name in RESOURCE_NAMES
     )
 
 
 def _capacity(pool: Pool, policy: Policy, now: datetime) -> list[float]:
     """Return the capacity of all slots of the pool in the window."""
-    amounts = {name: float(getattr(pool, name)) * pool.max_slots for name in RESOURCES}
+    amounts = {name: float(getattr(pool, name)) * pool.max_slots for name in RESOURCE_NAMES}
     if policy.decays_by_hour:
         decays = decayed_hours(policy.lookback_days, policy.half_life_days)
-        return capacity_hours(amounts, RESOURCES, decays, to_ms(now) % HOUR_MS / HOUR_MS, 1.0)
+        return capacity_hours(amounts, RESOURCE_NAMES, decays, to_ms(now) % HOUR_MS / HOUR_MS, 1.0)
     decays = decayed_days(policy.lookback_days, policy.half_life_days)
-    return capacity_hours(amounts, RESOURCES, decays, to_ms(now) % DAY_MS / DAY_MS)
+    return capacity_hours(amounts, RESOURCE_NAMES, decays, to_ms(now) % DAY_MS / DAY_MS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import reduce
@@ -9,15 +10,16 @@ from operator import or_
 from typing import Any
 
 from django.db.models import Case, Count, Q, QuerySet, Sum, Value, When, Window
+from django.utils.translation import gettext as _
 
-from fairshare.arithmetic.units import RESOURCES, hours
+from fairshare.arithmetic.units import hours
 from fairshare.models import UsageBucket, UsageCheck
 from fairshare.models.levels import Level
 from fairshare.selectors.subject_names import names_of
 from fairshare.selectors.trees import SubjectKey
-from lcm.web.charts.columns import ByDay, Series
-
-KINDS = 4
+from lcm.domain.resources import RESOURCE_NAMES
+from lcm.web.charts.columns import ByDay
+from lcm.web.charts.series import MOST_NAMED, Series, named_count
 
 
 @dataclass(frozen=True)
@@ -43,41 +45,55 @@ Top = list[tuple[SubjectKey, int]]
 
 
 def top_domains(period: Period, resource: str) -> Top:
-    """Return one domain more than a chart has colours for; empty if there are no buckets."""
+    """Return one domain more than a chart can name; empty if there are no buckets."""
     rows = period.buckets(Level.DOMAIN).order_by()
     grouped = rows.values_list("level", "subject_id", "parent_id").annotate(used=Sum(resource))
-    found = grouped.order_by("-used", "subject_id")[: KINDS + 1]
+    found = grouped.order_by("-used", "subject_id")[: MOST_NAMED + 1]
     return [(SubjectKey(*key), used) for *key, used in found]
 
 
 def usage_by_day(period: Period, level: str, resource: str, top: Top) -> ByDay:
     """Return one resource by day, stacked by the top subjects of a level and all others together.
 
-    Subjects are sorted by name, so that each keeps its colour wherever the same subjects are shown.
+    As many subjects are named as are needed for the others not to exceed the largest. They are sorted by
+    name, so that each keeps its colour wherever the same subjects are shown.
     """
     days = period.days
     ranked = [key for key, used in top if used]
     if not ranked:
         return ByDay(days, [])
-    found = names_of(ranked[:KINDS])
-    chosen = sorted(found, key=lambda key: str(found[key]).casefold())
-    names = [*(str(found[key]) for key in chosen), "others"][: len(ranked)]
-    mine = [Q(level=level, subject_id=key.subject, parent_id=key.parent) for key in chosen]
-    whose = Case(*(When(each, then=Value(n)) for n, each in enumerate(mine)), default=Value(len(chosen)))
+    chosen = ranked[:MOST_NAMED]
+    names = names_of(chosen)
+    *named, rest = [
+        [hours(used.get(day, 0)) for day in days] for used in _sums_by_day(period, level, resource, chosen)
+    ]
+    count = named_count([sum(values) for values in named], sum(rest))
+    series = [
+        Series(str(names[key]), values) for key, values in zip(chosen[:count], named[:count], strict=True)
+    ]
+    series.sort(key=lambda each: each.name.casefold())
+    rest = [sum(values) for values in zip(rest, *named[count:], strict=True)]
+    if any(rest):
+        series.append(Series(_("others"), rest, is_rest=True))
+    return ByDay(days, series)
+
+
+def _sums_by_day(
+    period: Period, level: str, resource: str, keys: Sequence[SubjectKey]
+) -> list[dict[date, int]]:
+    """Return the sums by day of each subject, and last the sums of all others."""
+    mine = [Q(level=level, subject_id=key.subject, parent_id=key.parent) for key in keys]
+    series = Case(*(When(each, then=Value(n)) for n, each in enumerate(mine)), default=Value(len(mine)))
     rows = period.buckets().filter(reduce(or_, mine, Q(level=Level.DOMAIN))).order_by()
-    sums: list[dict[date, int]] = [{} for _ in range(len(chosen) + 1)]
-    for number, day, used in rows.annotate(whose=whose).values_list("whose", "day").annotate(Sum(resource)):
+    sums: list[dict[date, int]] = [{} for _ in range(len(mine) + 1)]
+    for number, day, used in (
+        rows.annotate(series=series).values_list("series", "day").annotate(Sum(resource))
+    ):
         sums[number][day] = used
     if level != Level.DOMAIN:
         *parts, whole = sums
         sums[-1] = {day: max(whole[day] - sum(part.get(day, 0) for part in parts), 0) for day in whole}
-    return ByDay(
-        days,
-        [
-            Series(name, [hours(used.get(day, 0)) for day in days])
-            for name, used in zip(names, sums, strict=False)
-        ],
-    )
+    return sums
 
 
 @dataclass(frozen=True)
@@ -101,7 +117,7 @@ class TopSubjects:
 
 def usage_by_subject(period: Period, level: str, resource: str, limit: int) -> TopSubjects:
     """Return the subjects of a level that used most of a resource."""
-    sums = {f"sum_{name}": Sum(name) for name in RESOURCES}
+    sums = {f"sum_{name}": Sum(name) for name in RESOURCE_NAMES}
     rows = period.buckets(level).order_by().values("level", "subject_id", "parent_id")
     grouped = rows.annotate(**sums, subjects=Window(Count("*")))
     found: list[Any] = list(grouped.order_by(f"-sum_{resource}", "subject_id")[:limit])
@@ -112,13 +128,13 @@ def usage_by_subject(period: Period, level: str, resource: str, limit: int) -> T
         SubjectUsage(
             key,
             str(names[key]),
-            {name: hours(row[f"sum_{name}"]) for name in RESOURCES},
+            {name: hours(row[f"sum_{name}"]) for name in RESOURCE_NAMES},
             row[f"sum_{resource}"] / whole if whole else 0.0,
         )
         for key, row in zip(keys, found, strict=True)
     ]
     top = [(key, row[f"sum_{resource}"]) for key, row in zip(keys, found, strict=True)]
-    return TopSubjects(subjects, found[0]["subjects"] if found else 0, top[: KINDS + 1])
+    return TopSubjects(subjects, found[0]["subjects"] if found else 0, top[: MOST_NAMED + 1])
 
 
 def last_check() -> UsageCheck | None:

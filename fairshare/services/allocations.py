@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import F, Value
 from django.db.models.functions import Greatest, Least
-from django.dispatch import receiver
 
 from fairshare.arithmetic.slices import to_ms
-from fairshare.arithmetic.units import RESOURCES
 from fairshare.models import Allocation
 from lcm.db.bulk import ids_subquery
 from lcm.db.clock import milliseconds_expression, milliseconds_sql
 from lcm.domain.lifecycle import FINAL, SessionStatus
-from lcm.events.signals import sessions_moved
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import Kernel, LabletSession, Project
 
 # SQLite limits the number of parameters per statement.
 CHUNK = 10_000
 
 
-@receiver(sessions_moved)
 def update_allocations(
-    sender: Any, session_ids: Sequence[UUID], new: SessionStatus, now: datetime, **kwargs: Any
+    *,
+    session_ids: Sequence[UUID],
+    old: SessionStatus,
+    new: SessionStatus,
+    now: datetime,
+    lab_removed: bool,
 ) -> None:
     """Open allocations of sessions assigned to a slot.
 
@@ -48,13 +49,13 @@ def open_allocations(session_ids: Sequence[UUID], *, now: datetime) -> None:
     """
     table, kernel = Allocation._meta.db_table, Kernel._meta.db_table
     session, project = LabletSession._meta.db_table, Project._meta.db_table
-    amounts = ", ".join(f"CAST(ROUND(k.{name} * 100) AS bigint)" for name in RESOURCES)
+    amounts = ", ".join(f"CAST(ROUND(k.{name} * 100) AS bigint)" for name in RESOURCE_NAMES)
     source, keys = ids_subquery(session_ids)
     least = "LEAST" if connection.vendor == "postgresql" else "MIN"
     start = f"{least}(%s, {milliseconds_sql()})"
     query = (
         f"INSERT INTO {table} (kernel_id, attempt, session_id, user_id, project_id, domain_id, pool,"  # noqa: S608
-        f" {', '.join(RESOURCES)}, started_ms, cursor_ms, settled)"
+        f" {', '.join(RESOURCE_NAMES)}, started_ms, cursor_ms, settled)"
         f" SELECT k.id, k.attempt, s.id, s.owner_id, s.project_id, p.domain_id, s.pool, {amounts},"
         f" {start}, {start}, %s"
         f" FROM {kernel} k JOIN {session} s ON s.id = k.session_id JOIN {project} p ON p.id = s.project_id"

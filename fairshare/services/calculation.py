@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from fairshare.arithmetic.policy import Policy
 from fairshare.arithmetic.tree import FairShareResult, compared_factors
@@ -110,7 +110,7 @@ def _delete_removed(pool: Pool) -> None:
         rows.filter(~Exists(existing), level=level).delete()
 
 
-def _existing_subjects() -> Iterator[tuple[Level, Any]]:
+def _existing_subjects() -> Iterator[tuple[Level, QuerySet[Any]]]:
     subject, parent = OuterRef("subject_id"), OuterRef("parent_id")
     yield Level.USER, Membership.objects.filter(user_id=subject, project_id=parent)
     yield Level.PROJECT, Project.objects.filter(pk=subject, domain_id=parent)

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import UUIDField, Value
+from django.utils import translation
 from django.utils.translation import gettext as _
 
 from fairshare.arithmetic.policy import Policy, Weight, policy_problems, read_weight, share_problem
@@ -19,7 +20,7 @@ from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput
 from lcm.models import Domain, Membership, Project
 from lcm.services.changelog import build_entry, differences, log_change, log_changes
-from lcm.services.validation import clean_model, require_reason
+from lcm.services.validation import clean_model, refuse_unknown, require_reason
 from scheduling.models import Pool
 from scheduling.selectors import fair_share
 
@@ -28,11 +29,9 @@ MOST_AT_ONCE = 2_000
 
 def changed_policy(present: Policy, changes: Mapping[str, Any]) -> Policy:
     """Return a policy with some values changed; raise an error if one is invalid."""
-    unknown = set(changes) - set(POLICY_FIELDS)
-    if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), _("Unknown setting of a fair-share policy.")))
+    refuse_unknown(changes, POLICY_FIELDS, _("Unknown setting of a fair-share policy."))
     if problems := policy_problems(changes):
-        raise InvalidInput(problems)
+        raise InvalidInput({name: each.translated(translation) for name, each in problems.items()})
     return Policy(**{name: changes.get(name, getattr(present, name)) for name in POLICY_FIELDS})
 
 
@@ -56,7 +55,7 @@ def save_policy(
         log_change(
             row,
             actor=actor,
-            event="fair_share_policy_saved",
+            event="fair_share.policy_changed",
             message=f"fair-share policy of {pool} saved: {what} changed",
             reason=reason,
             before=old,
@@ -88,7 +87,7 @@ def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, 
             build_entry(
                 row,
                 actor=actor,
-                event="fair_share_weight_set",
+                event="fair_share.weight_changed",
                 message=f"weight of {by_row[row.pk]} in {pool}: "
                 f"{_weight_text(old)} → {_weight_text(row.own_weight)}",
                 reason=reason,
@@ -112,12 +111,20 @@ def checked_weights(weights: Mapping[SubjectKey, Any]) -> dict[SubjectKey, Weigh
     }
     if problems:
         names = names_of(problems)
-        raise InvalidInput({"weights": [f"{names[key].name}: {text}" for key, text in problems.items()]})
-    _refuse_unknown_subjects(weights)
+        text = _("%(name)s: %(problem)s")
+        raise InvalidInput(
+            {
+                "weights": [
+                    text % {"name": names[key].name, "problem": problem.translated(translation)}
+                    for key, problem in problems.items()
+                ]
+            }
+        )
+    _reject_unknown_subjects(weights)
     return {key: read_weight(value) for key, value in weights.items()}
 
 
-def _refuse_unknown_subjects(weights: Mapping[SubjectKey, Any]) -> None:
+def _reject_unknown_subjects(weights: Mapping[SubjectKey, Any]) -> None:
     """Raise an error for subjects that are not in the tree."""
     if unknown := set(weights) - _in_tree(weights):
         names = names_of(unknown)
@@ -127,11 +134,13 @@ def _refuse_unknown_subjects(weights: Mapping[SubjectKey, Any]) -> None:
 
 def _in_tree(keys: Iterable[SubjectKey]) -> set[SubjectKey]:
     """Return the keys of existing domains, projects in their domains, and members of projects."""
-    of: dict[str, list[SubjectKey]] = {level: [] for level in Level.values}
+    by_level: dict[str, list[SubjectKey]] = {level: [] for level in Level.values}
     for key in keys:
-        of[key.level].append(key)
-    domains, projects, people = ([key.subject for key in of[level]] for level in Level.values)
-    members = Membership.objects.filter(user__in=people, project__in=[key.parent for key in of[Level.USER]])
+        by_level[key.level].append(key)
+    domains, projects, people = ([key.subject for key in by_level[level]] for level in Level.values)
+    members = Membership.objects.filter(
+        user__in=people, project__in=[key.parent for key in by_level[Level.USER]]
+    )
     rows = (
         members.order_by()
         .values_list(Value(Level.USER.value), "user_id", "project_id")

@@ -11,6 +11,7 @@ from django.db import transaction
 from fairshare.arithmetic.slices import to_ms
 from fairshare.models import Allocation, UsageBatch, UsageBucket, UsageCheck, UsageRecord
 from fairshare.services.usage_buckets import lock_buckets
+from lcm.db.bulk import delete_in_batches
 
 BATCH = 5_000
 
@@ -29,7 +30,8 @@ def remove_old_usage(*, now: datetime) -> RemovedRows:
     keep_records = timedelta(days=settings.CONFIG["USAGE_RECORD_DAYS"])
     keep_buckets = timedelta(days=settings.CONFIG["USAGE_BUCKET_DAYS"])
     records = _remove_records(now - keep_records, now)
-    buckets = _remove_buckets(now - keep_buckets)
+    old_buckets = UsageBucket.objects.filter(day__lt=(now - keep_buckets).date()).order_by("pk")
+    buckets = delete_in_batches(old_buckets, BATCH)
     allocations = _remove_allocations(now - keep_records)
     UsageCheck.objects.filter(checked_at__lt=now - keep_records).delete()
     return RemovedRows(records, buckets, allocations)
@@ -47,14 +49,6 @@ def _remove_records(before: datetime, now: datetime) -> int:
             lock_buckets()
             removed += UsageRecord.objects.filter(batch__in=keys).delete()[0]
             UsageBatch.objects.filter(pk__in=keys).update(removed_at=now)
-    return removed
-
-
-def _remove_buckets(before: datetime) -> int:
-    removed = 0
-    old = UsageBucket.objects.filter(day__lt=before.date()).order_by("pk")
-    while keys := list(old.values_list("pk", flat=True)[:BATCH]):
-        removed += UsageBucket.objects.filter(pk__in=keys).delete()[0]
     return removed
 
 

@@ -13,10 +13,10 @@ from django.db.models import Max, Min, Q, Sum
 from django.utils.translation import gettext as _
 
 from fairshare.arithmetic.slices import DAY_MS
-from fairshare.arithmetic.units import RESOURCES
 from fairshare.models import Allocation, UsageBatch, UsageBucket, UsageCheck, UsageRecord
 from fairshare.models.levels import ROOT, Level
 from lcm.domain.errors import StateConflict
+from lcm.domain.resources import RESOURCE_NAMES
 
 # Target number of records aggregated in one transaction.
 RECORDS = 2_000_000
@@ -31,8 +31,8 @@ class BucketKey(NamedTuple):
     day: date
     pool: str
     level: str
-    subject: Any
-    parent: Any
+    subject: str
+    parent: str
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class BucketDifference:
     def __str__(self) -> str:
         parts = [
             f"{name} {bucket:,} in the bucket, {record:,} in records"
-            for name, bucket, record in zip(RESOURCES, self.buckets, self.records, strict=True)
+            for name, bucket, record in zip(RESOURCE_NAMES, self.buckets, self.records, strict=True)
             if bucket != record
         ]
         return f"{self.key.day} {self.key.pool} {self.key.level} {self.key.subject}: {'; '.join(parts)}"
@@ -75,15 +75,15 @@ def aggregate_batches(keys: Sequence[int], *, now: datetime) -> int:
     """Add the records of batches to the buckets once; batches aggregated by another process are skipped."""
     with transaction.atomic():
         lock_buckets()
-        mine = list(
+        batch_ids = list(
             UsageBatch.objects.select_for_update()
             .filter(pk__in=keys, aggregated_at=None)
             .values_list("pk", flat=True)
         )
-        if mine:
-            _add(f"r.batch_id IN ({', '.join(map(str, mine))})")
-            UsageBatch.objects.filter(pk__in=mine).update(aggregated_at=now)
-    return len(mine)
+        if batch_ids:
+            _add(f"r.batch_id IN ({', '.join(map(str, batch_ids))})")
+            UsageBatch.objects.filter(pk__in=batch_ids).update(aggregated_at=now)
+    return len(batch_ids)
 
 
 def rebuild_day(day: date) -> list[BucketDifference]:
@@ -107,7 +107,7 @@ def rebuild_day(day: date) -> list[BucketDifference]:
 def differences_of(day: date) -> list[BucketDifference]:
     """Return the differences between the buckets of a day and its aggregated records."""
     buckets, records = _buckets(day), _sums(_of_day(day))
-    nothing = (0,) * len(RESOURCES)
+    nothing = (0,) * len(RESOURCE_NAMES)
     return [
         BucketDifference(key, buckets.get(key, nothing), records.get(key, nothing))
         for key in sorted(buckets.keys() | records.keys(), key=str)
@@ -167,9 +167,11 @@ def recorded_days() -> tuple[date, date] | None:
     first, last = days["first_day__min"], days["last_day__max"]
     if first is None:
         return None
-    gone = UsageBatch.objects.filter(removed_at__isnull=False).aggregate(Max("last_day"))["last_day__max"]
-    if gone is not None and gone >= first:
-        first = date.fromordinal(gone.toordinal() + 1)
+    last_removed = UsageBatch.objects.filter(removed_at__isnull=False).aggregate(Max("last_day"))[
+        "last_day__max"
+    ]
+    if last_removed is not None and last_removed >= first:
+        first = date.fromordinal(last_removed.toordinal() + 1)
     return (first, last) if first <= last else None
 
 
@@ -181,7 +183,7 @@ def lock_buckets() -> None:
 
 
 _TABLES = f"{UsageRecord._meta.db_table} r JOIN {Allocation._meta.db_table} a ON a.id = r.allocation_id"
-_COLUMNS = ", ".join(RESOURCES)
+_COLUMNS = ", ".join(RESOURCE_NAMES)
 _UNIQUE = "pool, level, day, subject_id, parent_id"
 
 
@@ -194,8 +196,8 @@ def _deltas(where: str) -> str:
         else "date(r.period_start / 1000, 'unixepoch')"
     )
     root = f"'{ROOT}'::uuid" if connection.vendor == "postgresql" else f"'{ROOT.hex}'"
-    records = ", ".join(f"{whole.format(f'r.{name}')} AS {name}" for name in RESOURCES)
-    sums = ", ".join(whole.format(name) for name in RESOURCES)
+    records = ", ".join(f"{whole.format(f'r.{name}')} AS {name}" for name in RESOURCE_NAMES)
+    sums = ", ".join(whole.format(name) for name in RESOURCE_NAMES)
     return f"""
         WITH people AS MATERIALIZED (
             SELECT {day} AS day, a.pool, a.domain_id, a.project_id, a.user_id, {records}
@@ -217,7 +219,7 @@ def _deltas(where: str) -> str:
 def _add(where: str) -> None:
     """Add the sums to the buckets."""
     table = UsageBucket._meta.db_table
-    added = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in RESOURCES)
+    added = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in RESOURCE_NAMES)
     query = (
         f"INSERT INTO {table} ({_UNIQUE}, {_COLUMNS}) {_deltas(where)}"  # noqa: S608
         f" SELECT {_UNIQUE}, {_COLUMNS} FROM every_level WHERE 1 = 1"
@@ -236,7 +238,7 @@ def _sums(where: str) -> dict[BucketKey, tuple[int, ...]]:
 
 def _buckets(day: date) -> dict[BucketKey, tuple[int, ...]]:
     rows = UsageBucket.objects.filter(day=day).values_list(
-        "day", "pool", "level", "subject_id", "parent_id", *RESOURCES
+        "day", "pool", "level", "subject_id", "parent_id", *RESOURCE_NAMES
     )
     return {_key(row[:5]): tuple(row[5:]) for row in rows}
 
@@ -244,9 +246,8 @@ def _buckets(day: date) -> dict[BucketKey, tuple[int, ...]]:
 def _key(values: Sequence[Any]) -> BucketKey:
     """Return a key with the same types from raw queries and models, on both databases."""
     day, pool, level, subject, parent = values
-    return BucketKey(day, pool, level, _plain(subject), _plain(parent))._replace(
-        day=day if isinstance(day, date) else date.fromisoformat(day)
-    )
+    day = day if isinstance(day, date) else date.fromisoformat(day)
+    return BucketKey(day, pool, level, _plain(subject), _plain(parent))
 
 
 def _plain(key: Any) -> str:

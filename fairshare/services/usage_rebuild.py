@@ -47,7 +47,7 @@ def rebuild_step(job: Job, now: datetime) -> JobStep:
         found = rebuild_day(day)
     except StateConflict as error:
         return JobStep(
-            refused=1, cursor={"day": following, "repaired": repaired}, more=True, notes=[error.message]
+            rejected=1, cursor={"day": following, "repaired": repaired}, more=True, notes=[error.message]
         )
     cursor = {"day": following, "repaired": repaired + len(found)}
     return JobStep(done=1, cursor=cursor, more=True, notes=[str(each) for each in found[:5]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -11,9 +10,9 @@ from django.db import connection, transaction
 from django.db.models import Min
 
 from fairshare.arithmetic.slices import SLICE_MS, day_of, floor_slice, to_ms
-from fairshare.arithmetic.units import RESOURCES
 from fairshare.models import Allocation, UsageBatch, UsageRecord
 from lcm.db.clock import database_ms
+from lcm.domain.resources import RESOURCE_NAMES
 
 # Allocations per transaction, and the maximum number of slices of each; a backfill takes several.
 PAGE = 10_000
@@ -27,13 +26,17 @@ class AllocationPage(NamedTuple):
     last: int
 
 
-@dataclass(frozen=True)
-class PageResult:
-    """Result of one transaction; `behind` means that some allocations are not caught up."""
+class PageResult(NamedTuple):
+    """Result of one transaction; `behind` means that some allocations are not caught up.
 
-    allocations: int = 0
-    records: int = 0
-    behind: bool = False
+    `first` and `last` are the starts of its records.
+    """
+
+    allocations: int
+    records: int
+    behind: bool
+    first: int | None
+    last: int | None
 
 
 def pages(size: int = PAGE) -> Iterator[AllocationPage]:
@@ -72,18 +75,10 @@ def record_page(page: AllocationPage, *, now: datetime) -> PageResult:
             _describe(batch, written)
         else:
             batch.delete()
-    return PageResult(written.allocations, written.records, written.behind)
+    return written
 
 
-class _Written(NamedTuple):
-    allocations: int
-    records: int
-    behind: bool
-    first: int | None
-    last: int | None
-
-
-def _describe(batch: UsageBatch, written: _Written) -> None:
+def _describe(batch: UsageBatch, written: PageResult) -> None:
     """Set the record count and the days of the batch."""
     assert written.first is not None
     assert written.last is not None
@@ -94,7 +89,7 @@ def _describe(batch: UsageBatch, written: _Written) -> None:
 
 _ALLOCATION = Allocation._meta.db_table
 _RECORD = UsageRecord._meta.db_table
-_COLUMNS = ", ".join(RESOURCES)
+_COLUMNS = ", ".join(RESOURCE_NAMES)
 # Charge up to the end or the boundary, limited by the number of slices per transaction.
 _GOAL = "COALESCE(a.ended_ms, %(limit)s)"
 _CAP = f"a.cursor_ms - a.cursor_ms %% {SLICE_MS} + {SLICE_MS * MOST_SLICES}"
@@ -104,11 +99,11 @@ _DUE = (
 )
 _PRODUCTS = ", ".join(
     f"p.{name} * (LEAST(s.start + {SLICE_MS}, p.target) - GREATEST(s.start, p.cursor_ms))"
-    for name in RESOURCES
+    for name in RESOURCE_NAMES
 )
 
 
-def _on_postgresql(page: AllocationPage, batch: UsageBatch, limit: int) -> _Written:
+def _on_postgresql(page: AllocationPage, batch: UsageBatch, limit: int) -> PageResult:
     """Record in one statement; rows locked by another run are skipped, so that no run waits."""
     query = f"""
         WITH page AS MATERIALIZED (
@@ -139,32 +134,31 @@ def _on_postgresql(page: AllocationPage, batch: UsageBatch, limit: int) -> _Writ
         # JIT compilation of the statement takes longer than it saves.
         cursor.execute("SET LOCAL jit = off")
         cursor.execute(query, _parameters(page, batch, limit))
-        return _Written(*cursor.fetchone())
+        return PageResult(*cursor.fetchone())
 
 
-def _on_sqlite(page: AllocationPage, batch: UsageBatch, limit: int) -> _Written:
+def _on_sqlite(page: AllocationPage, batch: UsageBatch, limit: int) -> PageResult:
     """Record in three statements; a SQLite transaction has no concurrent writers."""
     parameters = _parameters(page, batch, limit)
-    least, greatest = "MIN", "MAX"
-    goal, cap = _GOAL, _CAP
-    products = ", ".join(f"p.{name} * (s.finish - s.start)" for name in RESOURCES)
+    target = f"MIN({_GOAL}, {_CAP})"
+    products = ", ".join(f"p.{name} * (s.finish - s.start)" for name in RESOURCE_NAMES)
     insert = f"""
         INSERT INTO {_RECORD} (allocation_id, batch_id, period_start, period_ms, {_COLUMNS})
         WITH RECURSIVE page AS MATERIALIZED (
-            SELECT a.id, a.cursor_ms, {_COLUMNS}, {least}({goal}, {cap}) AS target
+            SELECT a.id, a.cursor_ms, {_COLUMNS}, {target} AS target
             FROM {_ALLOCATION} a WHERE {_DUE}
         ), s(id, start, finish, target) AS (
-            SELECT id, cursor_ms, {least}(cursor_ms - cursor_ms %% {SLICE_MS} + {SLICE_MS}, target), target
+            SELECT id, cursor_ms, MIN(cursor_ms - cursor_ms %% {SLICE_MS} + {SLICE_MS}, target), target
             FROM page WHERE cursor_ms < target
             UNION ALL
-            SELECT id, finish, {least}(finish + {SLICE_MS}, target), target FROM s WHERE finish < target
+            SELECT id, finish, MIN(finish + {SLICE_MS}, target), target FROM s WHERE finish < target
         )
         SELECT p.id, %(batch)s, s.start, s.finish - s.start, {products} FROM s JOIN page p ON p.id = s.id
     """  # noqa: S608
     move = f"""
         UPDATE {_ALLOCATION} AS a
-        SET cursor_ms = {greatest}(a.cursor_ms, {least}({goal}, {cap})),
-            settled = COALESCE({greatest}(a.cursor_ms, {least}({goal}, {cap})) = a.ended_ms, 0)
+        SET cursor_ms = MAX(a.cursor_ms, {target}),
+            settled = COALESCE(MAX(a.cursor_ms, {target}) = a.ended_ms, 0)
         WHERE {_DUE}
     """  # noqa: S608
     spread = f"SELECT min(period_start), max(period_start) FROM {_RECORD} WHERE batch_id = %(batch)s"  # noqa: S608
@@ -177,7 +171,7 @@ def _on_sqlite(page: AllocationPage, batch: UsageBatch, limit: int) -> _Written:
         cursor.execute(late, parameters)
         behind = bool(cursor.fetchone()[0])
         cursor.execute(spread, parameters)
-        return _Written(allocations, records, behind, *cursor.fetchone())
+        return PageResult(allocations, records, behind, *cursor.fetchone())
 
 
 def _parameters(page: AllocationPage, batch: UsageBatch, limit: int) -> dict[str, Any]:

@@ -1,10 +1,6 @@
 """App config that replaces `django.contrib.admin` in INSTALLED_APPS."""
 
-from importlib import import_module
-
 from django.contrib.admin.apps import AdminConfig
-
-MODULES = ("people", "organisation", "definitions", "sessions", "records")
 
 
 class LcmAdminConfig(AdminConfig):
@@ -12,5 +8,4 @@ class LcmAdminConfig(AdminConfig):
 
     def ready(self) -> None:
         super().ready()
-        for name in MODULES:
-            import_module(f"lcm.admin.{name}")
+        from lcm.admin import definitions, notifications, organisation, people, records, sessions  # noqa: F401

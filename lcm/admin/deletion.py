@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.utils import NestedObjects, quote
-from django.db import models, router
+from django.contrib.admin.utils import quote
+from django.db import models
 from django.urls import reverse
 from django.utils.html import format_html
 
@@ -18,12 +18,16 @@ EXAMPLES = 5
 
 def protecting_objects(obj: models.Model) -> list[str]:
     """Return links to some of the rows that protect an object, and the number of the others."""
-    return [
-        text
-        for relation in obj._meta.related_objects
-        if relation.on_delete is models.PROTECT
-        for text in first_rows(relation.related_model._base_manager.filter(**{relation.field.name: obj}))
-    ]
+    return [text for rows in _related_rows(obj, models.PROTECT) for text in first_rows(rows)]
+
+
+def with_dependents(obj: models.Model) -> Iterator[models.Model]:
+    """Return an object and the dependents that are deleted with it, if the admin shows them."""
+    yield obj
+    for rows in _related_rows(obj, models.CASCADE):
+        if admin.site.is_registered(rows.model):
+            for row in rows:
+                yield from with_dependents(row)
 
 
 def first_rows(rows: models.QuerySet[Any]) -> list[str]:
@@ -38,15 +42,10 @@ def first_rows(rows: models.QuerySet[Any]) -> list[str]:
     return texts
 
 
-def with_dependents(objs: list[Any]) -> Iterator[models.Model]:
-    """Return the objects and the dependents that Django deletes with them, if the admin shows them."""
-    if not objs:
-        return
-    collector = NestedObjects(using=router.db_for_write(type(objs[0])), origin=objs)
-    collector.collect(objs)
-    for found in collector.model_objs.values():
-        if admin.site.is_registered(type(next(iter(found)))):
-            yield from sorted(found, key=lambda obj: str(obj.pk))
+def _related_rows(obj: models.Model, on_delete: Any) -> Iterator[models.QuerySet[Any]]:
+    for relation in obj._meta.related_objects:
+        if relation.on_delete is on_delete:
+            yield relation.related_model._base_manager.filter(**{relation.field.name: obj})
 
 
 def _change_url(obj: models.Model) -> str:

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
-from lcm.admin.base import AuditedModelAdmin, log_password_change
+from lcm.admin.data_fixes import DataFixAdmin, log_password_change
 from lcm.domain.roles import GROUPS
 from lcm.models import User
 
@@ -23,7 +23,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(User)
-class PersonAdmin(AuditedModelAdmin, AnyUserAdmin):
+class PersonAdmin(DataFixAdmin, AnyUserAdmin):
     """A person's role is their group; Django's individual permissions are not used."""
 
     fieldsets = (
@@ -53,12 +53,10 @@ class PersonAdmin(AuditedModelAdmin, AnyUserAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Let only superusers change a superuser's account, because its password gives full access."""
-        return super().has_change_permission(request, obj) and _may_touch(request, obj)
+        return super().has_change_permission(request, obj) and _may_edit(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return (
-            super().has_delete_permission(request, obj) and _may_touch(request, obj) and obj != request.user
-        )
+        return super().has_delete_permission(request, obj) and _may_edit(request, obj) and obj != request.user
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         with transaction.atomic():
@@ -71,7 +69,7 @@ class PersonAdmin(AuditedModelAdmin, AnyUserAdmin):
 
 
 @admin.register(Group)
-class RoleAdmin(AuditedModelAdmin, GroupAdmin):
+class RoleAdmin(DataFixAdmin, GroupAdmin):
     """Shows the three groups that are roles, read-only."""
 
     fields = ("name",)
@@ -90,7 +88,7 @@ def _is_superuser(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_superuser", False))
 
 
-def _may_touch(request: HttpRequest, person: User | None) -> bool:
+def _may_edit(request: HttpRequest, person: User | None) -> bool:
     return person is None or not person.is_superuser or _is_superuser(request)
 
 

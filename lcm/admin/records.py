@@ -9,18 +9,21 @@ from django.apps import apps
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.template.response import TemplateResponse
-from django.utils import timezone
-from django.utils.translation import ngettext_lazy
 
-from lcm.admin.actions import confirm_with_form
-from lcm.admin.base import AuditedModelAdmin, ReadOnlyAdmin, actor_of
-from lcm.admin.reason_form import AdminReasonForm
-from lcm.models import ApiToken, ChangeLog, FeedEntry, FeedHead, Heartbeat, IdempotentResponse, Job, User
-from lcm.services.tokens import revoke_token
-from lcm.web.wording import Plural
+from lcm.admin.data_fixes import DataFixAdmin, ReadOnlyAdmin
+from lcm.models import (
+    ApiToken,
+    ChangeLog,
+    FeedEntry,
+    FeedHead,
+    Heartbeat,
+    IdempotentResponse,
+    Job,
+    SavedView,
+    User,
+)
 
-FOUND_AT_MOST = 200
+MAX_MATCHES = 200
 
 
 class ObjectKindFilter(admin.SimpleListFilter):
@@ -44,7 +47,7 @@ class ChangeAdmin(ReadOnlyAdmin):
     list_display = ("at", "actor", "event", "object_type", "object_label", "message", "reason")
     list_filter = ("at", ObjectKindFilter)
     search_fields = ("object_id",)
-    search_help_text = "Full id of an object, or name of the person who made the change."
+    search_help_text = "Full ID of an object, or name of the person who made the change."
     ordering = ("-at", "-id")
     sortable_by = ("at",)
     # The log outlives people: it shows the actor's name and does not follow `user`.
@@ -57,12 +60,22 @@ class ChangeAdmin(ReadOnlyAdmin):
         if not text:
             return queryset, False
         people = User.objects.filter(username__icontains=text).values_list("pk", flat=True)
-        return queryset.filter(Q(object_id=_full_id(text)) | Q(user__in=list(people[:FOUND_AT_MOST]))), False
+        return queryset.filter(Q(object_id=_full_id(text)) | Q(user__in=list(people[:MAX_MATCHES]))), False
+
+
+@admin.register(SavedView)
+class SavedViewAdmin(ReadOnlyAdmin):
+    note = "People save, change and delete their views on the lists."
+    list_display = ("name", "list_name", "owner", "shared", "updated_at")
+    list_filter = ("shared",)
+    list_select_related = ("owner",)
+    search_fields = ("name",)
+    ordering = ("name",)
 
 
 @admin.register(ApiToken)
-class TokenAdmin(AuditedModelAdmin):
-    note = "Create and rotate tokens on the Tokens page, which shows a key once. Revoke them here."
+class TokenAdmin(DataFixAdmin):
+    note = "Create, rotate and revoke tokens on the Tokens page. Only the name can be corrected here."
     note_page = "token_list"
     may_add = False
     list_display = ("name", "kind", "user", "hint", "state", "created_at", "expires_at", "last_used_at")
@@ -71,7 +84,6 @@ class TokenAdmin(AuditedModelAdmin):
     search_fields = ("name", "hint", "user__username")
     ordering = ("-created_at", "-id")
     sortable_by = ("name", "created_at", "expires_at")
-    actions = ("revoke",)
     fields = (
         "name",
         "kind",
@@ -84,22 +96,6 @@ class TokenAdmin(AuditedModelAdmin):
         "last_used_at",
     )
     readonly_fields = fields[1:]
-
-    @admin.action(description="Revoke selected %(verbose_name_plural)s …", permissions=["change"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> TemplateResponse | None:
-        def save(token: ApiToken, values: dict[str, Any]) -> None:
-            revoke_token(token=token, actor=actor_of(request), now=timezone.now(), reason=values["reason"])
-
-        return confirm_with_form(
-            self,
-            request,
-            queryset,
-            form_class=AdminReasonForm,
-            title="Revoke tokens",
-            submit="Revoke these tokens",
-            save=save,
-            done=Plural(ngettext_lazy("%(count)s token revoked.", "%(count)s tokens revoked.")),
-        )
 
 
 @admin.register(IdempotentResponse)
@@ -125,7 +121,7 @@ class JobAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Heartbeat)
-class HeartbeatAdmin(AuditedModelAdmin):
+class HeartbeatAdmin(DataFixAdmin):
     note = "LCM's processes write heartbeats. Delete the heartbeat of a process that no longer exists."
     may_add = may_change = False
     list_display = ("name", "at")

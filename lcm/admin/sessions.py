@@ -4,35 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.template.response import TemplateResponse
-from django.utils import timezone
-from django.utils.translation import ngettext_lazy
 
-from lcm.admin.actions import confirm_with_form
-from lcm.admin.base import AuditedModelAdmin, ReadOnlyInline, actor_of
-from lcm.admin.reason_form import AdminReasonForm
-from lcm.domain.lifecycle import TRANSITIONS, SessionStatus
+from lcm.admin.data_fixes import DataFixAdmin, ReadOnlyInline
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import Kernel, LabletSession, SessionTransition
-from lcm.models.definitions import RESOURCES
 from lcm.selectors.sessions import search_sessions, sessions
-from lcm.services.sessions import cancel_session, transition_session
-from lcm.web.wording import Plural
 
-TARGETS = [
-    status for status in SessionStatus if any(status in following for following in TRANSITIONS.values())
-]
-FOUND_AT_MOST = 200
-
-
-class TransitionForm(AdminReasonForm):
-    to = forms.TypedChoiceField(
-        label="Move to", choices=[(status.value, status.label) for status in TARGETS], coerce=SessionStatus
-    )
-    field_order = ("to", "reason")
+MAX_MATCHES = 200
 
 
 class TransitionInline(ReadOnlyInline):
@@ -42,15 +23,12 @@ class TransitionInline(ReadOnlyInline):
 
 class KernelInline(ReadOnlyInline):
     model = Kernel
-    fields = ("node_label", "node_definition", *RESOURCES, "status", "started_at", "terminated_at")
+    fields = ("node_label", "node_definition", *RESOURCE_NAMES, "status", "started_at", "terminated_at")
 
 
 @admin.register(LabletSession)
-class SessionAdmin(AuditedModelAdmin):
-    note = (
-        "Request sessions and move them to another pool on the Sessions page. "
-        "Change a status with the actions of this list."
-    )
+class SessionAdmin(DataFixAdmin):
+    note = "Request, move and cancel sessions on the Sessions page. Statuses follow the lifecycle."
     note_page = "session_list"
     may_add = may_delete = False
     list_display = (
@@ -72,7 +50,6 @@ class SessionAdmin(AuditedModelAdmin):
     sortable_by = ("status", "priority", "starts_at", "created_at")
     autocomplete_fields = ("owner", "project")
     inlines = (TransitionInline, KernelInline)
-    actions = ("cancel", "move")
     fieldsets = (
         (None, {"fields": ("id", "definition", "revision", "owner", "project")}),
         ("Timeslot", {"fields": ("starts_at", "ends_at", "priority", "pool")}),
@@ -101,47 +78,8 @@ class SessionAdmin(AuditedModelAdmin):
         text = search_term.strip()
         return (search_sessions(queryset, text) if text else queryset), False
 
-    @admin.action(description="Cancel selected %(verbose_name_plural)s …", permissions=["change"])
-    def cancel(self, request: HttpRequest, queryset: QuerySet[LabletSession]) -> TemplateResponse | None:
-        def save(session: LabletSession, values: dict[str, Any]) -> None:
-            cancel_session(
-                session=session, actor=actor_of(request), now=timezone.now(), reason=values["reason"]
-            )
 
-        return confirm_with_form(
-            self,
-            request,
-            queryset,
-            form_class=AdminReasonForm,
-            title="Cancel sessions",
-            submit="Cancel these sessions",
-            save=save,
-            done=Plural(
-                ngettext_lazy(
-                    "%(count)s session cancelled or being stopped.",
-                    "%(count)s sessions cancelled or being stopped.",
-                )
-            ),
-        )
-
-    @admin.action(description="Move to …", permissions=["change"])
-    def move(self, request: HttpRequest, queryset: QuerySet[LabletSession]) -> TemplateResponse | None:
-        def save(session: LabletSession, values: dict[str, Any]) -> None:
-            transition_session(session=session, actor=actor_of(request), now=timezone.now(), **values)
-
-        return confirm_with_form(
-            self,
-            request,
-            queryset,
-            form_class=TransitionForm,
-            title="Move sessions to another status",
-            submit="Move these sessions",
-            save=save,
-            done=Plural(ngettext_lazy("%(count)s session moved.", "%(count)s sessions moved.")),
-        )
-
-
-class SessionRelatedAdmin(AuditedModelAdmin):
+class SessionRelatedAdmin(DataFixAdmin):
     """Rows that belong to sessions, in index order; a search finds the sessions first."""
 
     search_fields = ("session__id",)
@@ -154,7 +92,7 @@ class SessionRelatedAdmin(AuditedModelAdmin):
         if not text:
             return queryset, False
         newest = search_sessions(LabletSession.objects.all(), text).values_list("pk", flat=True)
-        return queryset.filter(session__in=list(newest[:FOUND_AT_MOST])), False
+        return queryset.filter(session__in=list(newest[:MAX_MATCHES])), False
 
 
 @admin.register(SessionTransition)
@@ -177,7 +115,7 @@ class KernelAdmin(SessionRelatedAdmin):
         "node_label",
         "session",
         "node_definition",
-        *RESOURCES,
+        *RESOURCE_NAMES,
         "status",
         "started_at",
         "terminated_at",
@@ -185,4 +123,4 @@ class KernelAdmin(SessionRelatedAdmin):
     list_select_related = ("session",)
     ordering = ("session_id", "node_label")
     sortable_by = ()
-    readonly_fields = ("session", "node_label", "node_definition", *RESOURCES, "status", "attempt")
+    readonly_fields = ("session", "node_label", "node_definition", *RESOURCE_NAMES, "status", "attempt")

@@ -12,8 +12,7 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
 
 from lcm.admin.access import is_admin
-from lcm.admin.actions import delete_selected_objects
-from lcm.admin.base import log_password_change
+from lcm.admin.data_fixes import delete_selected_objects, log_password_change
 from lcm.web.access import is_local_address
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
-from lcm.domain.access import ControllerScope
 from lcm.domain.actors import Actor
 from lcm.models import ApiToken, TokenKind, User
 from lcm.services.tokens import find_token
@@ -30,10 +28,6 @@ class ControllerPrincipal:
     @property
     def pk(self) -> str:
         return f"controller-{self.token.pk}"
-
-    @property
-    def scope(self) -> ControllerScope:
-        return self.token.scope
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -63,17 +57,25 @@ class TokenAuthentication(BaseAuthentication):
         return 'Bearer realm="lcm"'
 
 
-class PersonSessionAuthentication(SessionAuthentication):
-    """The browser's session; unsafe methods need the CSRF token."""
+def token_of_controller(request: Request) -> ApiToken | None:
+    """Return the token of the controller that makes the request; None for a person."""
+    principal: object = request.user
+    return principal.token if isinstance(principal, ControllerPrincipal) else None
+
+
+def controller_token(request: Request) -> ApiToken:
+    """Return the token of a request that only controllers may make."""
+    token = token_of_controller(request)
+    assert token is not None
+    return token
 
 
 def actor_of(request: Request) -> Actor:
     """Return the actor of an API request, for services and the change log."""
-    principal: Any = request.user
-    if isinstance(principal, ControllerPrincipal):
-        return Actor.controller(principal.token.name, principal.token.pk)
-    assert isinstance(principal, User)
-    return Actor.person(principal, token_id=request.auth.pk if request.auth else None)
+    if token := token_of_controller(request):
+        return Actor.controller(token.name, token.pk)
+    assert isinstance(request.user, User)
+    return Actor.person(request.user, token_id=request.auth.pk if request.auth else None)
 
 
 def principal_key(request: Request) -> str:

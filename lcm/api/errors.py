@@ -27,19 +27,19 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
     elif is_failed_foreign_key(error):
         logger.warning("foreign_key_failed", exc_info=error)
         error = ReferenceGone()
-    answer = _answer(error)
-    if answer is not None:
+    response = _error_response(error)
+    if response is not None:
         set_rollback()
-    return answer
+    return response
 
 
-def _answer(error: Exception) -> Response | None:
+def _error_response(error: Exception) -> Response | None:
     match error:
         case LcmError():
-            answer = body(error.status, error.code, error.message, error.details)
+            response = body(error.status, error.code, error.message, error.details)
             if error.status == status.HTTP_503_SERVICE_UNAVAILABLE:
-                answer["Retry-After"] = str(RETRY_SECONDS)
-            return answer
+                response["Retry-After"] = str(RETRY_SECONDS)
+            return response
         case Http404():
             return body(status.HTTP_404_NOT_FOUND, "not_found", "Not found, or not accessible to you.")
         case PermissionDenied():
@@ -52,14 +52,14 @@ def _answer(error: Exception) -> Response | None:
             return body(error.status_code, "invalid", _first(fields), fields)
         case exceptions.Throttled():
             seconds = max(1, math.ceil(getattr(error, "wait", None) or 1))
-            answer = body(error.status_code, "throttled", f"Too many requests; try again in {seconds} s.")
-            answer["Retry-After"] = str(seconds)
-            return answer
+            response = body(error.status_code, "throttled", f"Too many requests; try again in {seconds} s.")
+            response["Retry-After"] = str(seconds)
+            return response
         case exceptions.APIException():
-            answer = body(error.status_code, str(error.get_codes()), str(error.detail))
+            response = body(error.status_code, str(error.get_codes()), str(error.detail))
             if isinstance(header := getattr(error, "auth_header", None), str):
-                answer["WWW-Authenticate"] = header
-            return answer
+                response["WWW-Authenticate"] = header
+            return response
     return None
 
 

@@ -8,13 +8,18 @@ from django.utils.translation import gettext as _
 from django_filters.rest_framework import DjangoFilterBackend
 
 from lcm.domain.errors import InvalidInput
+from lcm.web.added_filters import with_added_filters
 
 
-class SharedFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
+class SharedFilterBackend(DjangoFilterBackend):
     """Filters a list; an unknown or invalid filter is an error instead of being ignored."""
 
     paging = frozenset({"cursor", "page_size", "sort", "format"})
     of_deletions = frozenset({"reason"})
+
+    def get_filterset_class(self, view: Any, queryset: Any = None) -> Any:
+        filterset = super().get_filterset_class(view, queryset)
+        return filterset and with_added_filters(filterset)
 
     def filter_queryset(self, request: Any, queryset: Any, view: Any) -> Any:
         filterset = self.get_filterset(request, queryset, view)

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
+from rest_framework.views import APIView
 
 from lcm.api.authentication import principal_key
 from lcm.domain.errors import IdempotencyKeyReused, InvalidInput
@@ -22,13 +23,13 @@ HEADER = "Idempotency-Key"
 MAX_KEY = 200
 
 
-class IdempotentPostMixin:
+class IdempotentPostMixin(APIView):
     """Mixin for API views: wraps `post` if the request carries a key."""
 
     shown_once: tuple[str, ...] = ()  # secrets in a response, which are not stored for replays
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)  # type: ignore[misc]
+        super().initial(request, *args, **kwargs)
         key = request.headers.get(HEADER, "")
         handler = getattr(self, "post", None)
         if request.method == "POST" and key and handler:
@@ -38,7 +39,7 @@ class IdempotentPostMixin:
 
 
 def respond_once(
-    key: str, request: Request, answer: Callable[[], Response], *, shown_once: Sequence[str] = ()
+    key: str, request: Request, execute: Callable[[], Response], *, shown_once: Sequence[str] = ()
 ) -> Response:
     """Return the stored response for this key, or execute the request and store its response atomically.
 
@@ -53,7 +54,7 @@ def respond_once(
         with transaction.atomic():
             # A second request with this key blocks here until the first one commits.
             row = IdempotentResponse.objects.create(principal=principal, key=key, fingerprint=fingerprint)
-            response = answer()
+            response = execute()
             row.status, row.body = response.status_code, _plain(response.data, shown_once)
             row.save(update_fields=["status", "body"])
             return response

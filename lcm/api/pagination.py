@@ -29,15 +29,10 @@ class KeysetPagination(BasePagination):
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
     ) -> list[Any]:
         self.address = request.build_absolute_uri()
-        sorts: tuple[str, ...] = getattr(view, "sorts", ("-created_at",))
-        sort = request.query_params.get("sort") or sorts[0]
-        if sort.removeprefix("-") not in {known.removeprefix("-") for known in sorts}:
-            raise InvalidInput(
-                {
-                    "sort": _("Sort by one of %(names)s.")
-                    % {"names": ", ".join(s.removeprefix("-") for s in sorts)}
-                }
-            )
+        default, names = _sorts(view)
+        sort = request.query_params.get("sort") or default
+        if sort.removeprefix("-") not in names:
+            raise InvalidInput({"sort": _("Sort by one of %(names)s.") % {"names": ", ".join(names)}})
         self.page = page_of(
             queryset, sort=sort, size=_size(request), cursor=request.query_params.get("cursor", "")
         )
@@ -57,15 +52,14 @@ class KeysetPagination(BasePagination):
         }
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
-        sorts: tuple[str, ...] = getattr(view, "sorts", ("-created_at",))
-        names = [sort.removeprefix("-") for sort in sorts]
+        default, names = _sorts(view)
         return [
             _parameter("cursor", {"type": "string"}, "Start of the page, from `next` or `previous`."),
             _parameter("page_size", {"type": "integer", "minimum": 1, "maximum": MAX_SIZE}, "Rows per page."),
             _parameter(
                 "sort",
                 {"type": "string", "enum": [*names, *(f"-{name}" for name in names)]},
-                f"`{sorts[0]}` by default; a leading `-` reverses the order.",
+                f"`{default}` by default; a leading `-` reverses the order.",
             ),
         ]
 
@@ -84,6 +78,12 @@ class SinglePage(KeysetPagination):
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         return []
+
+
+def _sorts(view: APIView | None) -> tuple[str, list[str]]:
+    """Return the default order of a list, and the names it can be sorted by."""
+    sorts: tuple[str, ...] = getattr(view, "sorts", ("-created_at",))
+    return sorts[0], [sort.removeprefix("-") for sort in sorts]
 
 
 def _size(request: Request) -> int:

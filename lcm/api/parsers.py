@@ -37,7 +37,7 @@ class JsonParser(JSONParser):
         except RecursionError as error:
             raise ParseError(_("This JSON is nested too deeply.")) from error
         except (ValueError, LookupError) as error:  # LookupError: the charset is not a text encoding
-            raise ParseError(_("JSON parse error - %(error)s") % {"error": error}) from error
+            raise ParseError(_("The body is not valid JSON: %(error)s") % {"error": error}) from error
         if where is not None:
             raise InvalidInput({where or "__all__": UNSTORABLE})
         request = (parser_context or {}).get("request")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from lcm.api.authentication import ControllerPrincipal
+from lcm.api.authentication import token_of_controller
 from lcm.domain.access import ADMIN, AccessPolicy
 from lcm.domain.roles import role_of
 
@@ -30,11 +30,8 @@ class AccessPermission(BasePermission):
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         rule = access_policy_of(view)
-        principal: Any = request.user
-        if isinstance(principal, ControllerPrincipal):
+        if token := token_of_controller(request):
             if rule.scope:
-                return rule.scope in principal.token.scopes
-            return rule.controllers and bool(principal.scope.pools)
-        if not principal.is_authenticated:
-            return False
-        return rule.people and role_of(principal) >= rule.role
+                return rule.scope in token.scopes
+            return rule.controllers and bool(token.pools)
+        return request.user.is_authenticated and rule.people and role_of(request.user) >= rule.role

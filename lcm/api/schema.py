@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerFieldExtension
@@ -21,22 +21,23 @@ class ErrorSerializer(serializers.Serializer[Any]):
     details = serializers.DictField()
 
 
-class LcmSchema(AutoSchema):
-    """Adds the error responses and, to every POST, the Idempotency-Key header."""
+ERRORS = {
+    "400": "Invalid input",
+    "401": "Not authenticated",
+    "403": "Not allowed",
+    "404": "Not found",
+    "429": "Too many requests",
+}
+CHANGE_ERRORS = {
+    "409": "Conflict with the current state",
+    "413": "Request body too large",
+    "415": "Request body is not JSON",
+    "422": "Unprocessable content",
+}
 
-    errors = {
-        "400": "Invalid input",
-        "401": "Not authenticated",
-        "403": "Not allowed",
-        "404": "Not found",
-        "429": "Too many requests",
-    }
-    post_errors = {
-        "409": "Conflict with the current state",
-        "413": "Request body too large",
-        "415": "Request body is not JSON",
-        "422": "Unprocessable content",
-    }
+
+class LcmSchema(AutoSchema):
+    """Adds the Idempotency-Key header to every POST."""
 
     def get_override_parameters(self) -> list[Any]:
         if self.method != "POST":
@@ -50,13 +51,16 @@ class LcmSchema(AutoSchema):
             )
         ]
 
-    def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> Any:
-        bodies = super()._get_response_bodies(direction)
-        changes = self.method in ("POST", "PATCH", "PUT", "DELETE")
-        for code, text in (self.errors | (self.post_errors if changes else {})).items():
-            error = self._get_response_for_code(ErrorSerializer, code)  # type: ignore[no-untyped-call]
-            bodies.setdefault(code, error | {"description": text})
-        return bodies
+
+def add_error_responses(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    """Document the errors that every operation may return; a hook of drf-spectacular."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    for path in result["paths"].values():
+        for method, operation in path.items():
+            errors = ERRORS if method == "get" else ERRORS | CHANGE_ERRORS
+            for code, text in errors.items():
+                operation["responses"].setdefault(code, {"content": content, "description": text})
+    return result
 
 
 # Name and type: the filter `since` of the change log is a time, which is ignored if empty.
@@ -105,7 +109,7 @@ def close_request_bodies(result: dict[str, Any], **kwargs: Any) -> dict[str, Any
     return result
 
 
-class DecimalText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+class DecimalText(OpenApiSerializerFieldExtension):
     """A decimal number as text; the pattern of drf-spectacular also matches an empty text."""
 
     target_class = "rest_framework.fields.DecimalField"
@@ -121,7 +125,7 @@ class DecimalText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-c
         return {"type": "string", "format": "decimal", "pattern": pattern}
 
 
-class DurationText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+class DurationText(OpenApiSerializerFieldExtension):
     """A duration as text, in Django's format."""
 
     target_class = "rest_framework.fields.DurationField"
@@ -131,7 +135,7 @@ class DurationText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-
         return {"type": "string", "pattern": pattern, "example": "1 08:00:00"}
 
 
-class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+class TokenScheme(OpenApiAuthenticationExtension):
     target_class = "lcm.api.authentication.TokenAuthentication"
     name = "token"
 
@@ -139,8 +143,8 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
         return {"type": "http", "scheme": "bearer", "description": "A person's or a controller's token."}
 
 
-class LoginScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "lcm.api.authentication.PersonSessionAuthentication"
+class LoginScheme(OpenApiAuthenticationExtension):
+    target_class = "rest_framework.authentication.SessionAuthentication"
     name = "login"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from lcm.api.amounts import NewRequirementsSerializer, RequirementsSerializer
 from lcm.cml.ports import MAX_PORT, PROTOCOLS, TCP, UDP
 from lcm.cml.topology.limits import MAX_NODE_NAME, MAX_NODES
 from lcm.cml.topology.nodes import MAX_RAM_MB
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.domain.roles import Role, role_of
 from lcm.models import (
     ApiToken,
@@ -38,7 +39,11 @@ from lcm.selectors.organisation import values_are_for_admins
 from lcm.selectors.sessions import details_of
 
 MAX_DURATION = timedelta(days=365)
-LEAST_AMOUNT = Decimal("0.01")
+
+
+class ReasonSerializer(serializers.Serializer[Any]):
+    reason = serializers.CharField(max_length=500)
+
 
 # --- people ---------------------------------------------------------------------------------------
 
@@ -60,15 +65,8 @@ class ProjectSerializer(serializers.ModelSerializer[Project]):
     class Meta:
         model = Project
         fields = [
-            "id",
-            "domain",
-            "domain_name",
-            "name",
-            "description",
-            "member_count",
-            "created_at",
-            "updated_at",
-        ]
+            "id", "domain", "domain_name", "name", "description", "member_count", "created_at", "updated_at",
+        ]  # fmt: skip
         validators: list[Any] = []
 
 
@@ -140,7 +138,9 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeLog]):
             "event", "message", "reason", "before", "after",
         ]  # fmt: skip
         extra_kwargs = {
-            name: {"help_text": "Null for roles below Admin if the object is a person or a token."}
+            name: {
+                "help_text": "Null for roles below Admin if the object is a person, token, webhook or rule."
+            }
             for name in ("before", "after")
         }
 
@@ -158,18 +158,11 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         model = Job
         fields = [
             "id", "kind", "title", "state", "actor", "created_at", "last_progress_at", "finished_at", "total",
-            "done", "refused", "percent", "result", "notes", "error",
+            "done", "rejected", "percent", "result", "notes", "error",
         ]  # fmt: skip
 
 
 # --- definitions -------------------------------------------------------------------------------------
-
-
-class RequirementsSerializer(serializers.Serializer[Any]):
-    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
-    memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
-    storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, min_value=0, required=False)
-    gpu = serializers.DecimalField(max_digits=6, decimal_places=2, min_value=0, required=False)
 
 
 class PortSerializer(serializers.Serializer[Any]):
@@ -304,11 +297,6 @@ class DefinitionImportSerializer(DefinitionSettingsSerializer):
     requirements = RequirementsSerializer(required=False)
 
 
-class NewRequirementsSerializer(RequirementsSerializer):
-    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=LEAST_AMOUNT)
-    memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=LEAST_AMOUNT)
-
-
 class NewNodeSerializer(serializers.Serializer[Any]):
     """A node. Sizes set its share of the requirements; a resource without sizes is divided equally."""
 
@@ -404,22 +392,17 @@ class StatusChangeSerializer(serializers.Serializer[Any]):
     )
 
 
-class ReviseSerializer(serializers.Serializer[Any]):
+class RevertSerializer(ReasonSerializer):
+    based_on = serializers.IntegerField(
+        min_value=1, help_text="The revision that the caller expects to be current."
+    )
+
+
+class ReviseSerializer(RevertSerializer):
     requirements = RequirementsSerializer(default=dict)
     port_template = NewPortSerializer(
         many=True, required=False, help_text="All ports of new sessions. Default: the current ports."
     )
-    based_on = serializers.IntegerField(
-        min_value=1, help_text="The revision that the caller expects to be current."
-    )
-    reason = serializers.CharField(max_length=500)
-
-
-class RevertSerializer(serializers.Serializer[Any]):
-    based_on = serializers.IntegerField(
-        min_value=1, help_text="The revision that the caller expects to be current."
-    )
-    reason = serializers.CharField(max_length=500)
 
 
 # --- sessions ----------------------------------------------------------------------------------------
@@ -446,7 +429,7 @@ class KernelSerializer(serializers.ModelSerializer[Kernel]):
     class Meta:
         model = Kernel
         fields = [
-            "id", "node_label", "node_definition", "cpu_cores", "memory_gb", "storage_gb", "gpu", "status",
+            "id", "node_label", "node_definition", *RESOURCE_NAMES, "status",
             "attempt", "started_at", "terminated_at",
         ]  # fmt: skip
 
@@ -503,13 +486,14 @@ class SessionRequestSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField(max_length=63, allow_blank=True, default="")
 
 
-class ReasonSerializer(serializers.Serializer[Any]):
-    reason = serializers.CharField(max_length=500)
-
-
 class ExtendSerializer(serializers.Serializer[Any]):
     ends_at = serializers.DateTimeField()
     reason = serializers.CharField(max_length=500, allow_blank=True, default="")
+
+
+class PrioritySerializer(serializers.Serializer[Any]):
+    priority = serializers.ChoiceField(choices=Priority.choices)
+    reason = serializers.CharField(max_length=500)
 
 
 class TransitionRequestSerializer(serializers.Serializer[Any]):
@@ -530,10 +514,9 @@ class TransitionRequestSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(max_length=500, allow_blank=True, default="")
 
 
-class FailureSerializer(serializers.Serializer[Any]):
+class FailureSerializer(ReasonSerializer):
     """A failure that a controller reports; LCM decides how to continue."""
 
-    reason = serializers.CharField(max_length=500)
     from_status = serializers.ChoiceField(choices=STATUS_CHOICES, required=False)
     attempt = serializers.IntegerField(required=False, min_value=1)
     lab_removed = serializers.BooleanField(default=True, help_text="The lab no longer exists on the worker.")

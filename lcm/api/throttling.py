@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from lcm.api.authentication import ControllerPrincipal
+from lcm.api.authentication import principal_key, token_of_controller
 from lcm.web.server.rate_limit import count_call
 
 if TYPE_CHECKING:
@@ -22,9 +22,8 @@ class PrincipalThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: APIView) -> bool:
         if not request.user.is_authenticated:
             return True
-        principal: Any = request.user
-        rate = "CONTROLLER_RATE" if isinstance(principal, ControllerPrincipal) else "API_RATE"
-        self.left = count_call(f"api:{principal.pk}", rate)
+        rate = "CONTROLLER_RATE" if token_of_controller(request) else "API_RATE"
+        self.left = count_call(f"api:{principal_key(request)}", rate)
         return self.left is None
 
     def wait(self) -> float | None:

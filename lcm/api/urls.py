@@ -5,11 +5,13 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.routers import SimpleRouter
 
 from lcm.api.views.definitions import DefinitionViewSet
+from lcm.api.views.event_types import EventTypeViewSet
 from lcm.api.views.internal import InternalSessionViewSet
 from lcm.api.views.jobs import JobViewSet
 from lcm.api.views.organisation import ChangeViewSet, DomainViewSet, ProjectViewSet, TokenViewSet, UserViewSet
 from lcm.api.views.schema import SchemaView
 from lcm.api.views.sessions import SessionViewSet
+from lcm.api.views.webhooks import DeliveryViewSet, EventRuleViewSet, WebhookViewSet
 from lcm.api.watch.view import WatchView
 from lcm.domain.roles import Role
 from lcm.web.access import role_required
@@ -34,6 +36,10 @@ router.register("users", UserViewSet, "user")
 router.register("tokens", TokenViewSet, "token")
 router.register("jobs", JobViewSet, "job")
 router.register("changes", ChangeViewSet, "change")
+router.register("event-types", EventTypeViewSet, "event-type")
+router.register("webhooks", WebhookViewSet, "webhook")
+router.register("event-rules", EventRuleViewSet, "event-rule")
+router.register("deliveries", DeliveryViewSet, "delivery")
 
 internal = Router()
 internal.register("lablet-sessions", InternalSessionViewSet, "internal-session")

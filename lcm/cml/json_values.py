@@ -1,18 +1,24 @@
-"""Tolerant readers of JSON values. A value of the wrong type reads as None or empty."""
+"""JSON of CML as tolerant types: a value of the wrong type reads as None or empty."""
 
 import json
-import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import cache
+from typing import Annotated, Any, TypeVar
 
-MAX_WHOLE = 2**53
+from pydantic import SkipValidation, TypeAdapter
+from pydantic_core import CoreSchema, core_schema
+
+from lcm.domain.validation import MAX_WHOLE, NO_NUL, Reads, number_schema, whole_number
+
 MAX_NUMBER = 1e15
 MAX_TEXT = 1_000
 MAX_ITEMS = 10_000
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 Json = Mapping[str, object]
+T = TypeVar("T")
 
 
 class NotJson(ValueError):
@@ -22,12 +28,12 @@ class NotJson(ValueError):
 def parse_json(text: str | bytes) -> object:
     """Parse JSON. Rejects NaN, Infinity and excessive nesting."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)[:200] or "nested too deeply") from None
 
 
-def _refuse_constant(name: str) -> object:
+def _reject_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 
@@ -36,37 +42,6 @@ def as_text(value: object, limit: int = MAX_TEXT) -> str | None:
     if not isinstance(value, str):
         return None
     return UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value[:limit])
-
-
-def as_integer(value: object, high: int = MAX_WHOLE) -> int | None:
-    """Return a whole number from 0 up. A float counts if it is exact."""
-    if type(value) is int:  # fast path for the usual type
-        return value if 0 <= value <= high else None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value) if abs(value) <= MAX_WHOLE else None
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= high:
-        return value
-    return None
-
-
-def as_number(value: object, high: float = MAX_NUMBER) -> float | None:
-    """Return a finite number from 0 up."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if not 0 <= value <= high:
-        return None
-    return float(value) if math.isfinite(value) else None
-
-
-def as_decimal(value: object, high: float = MAX_NUMBER) -> Decimal | None:
-    """Return a finite number from 0 up, as written."""
-    number = as_number(value, high)
-    return None if number is None else Decimal(str(value))
-
-
-def as_bool(value: object) -> bool | None:
-    """Return true or false; None for any other type."""
-    return value if isinstance(value, bool) else None
 
 
 def as_mapping(value: object) -> Json:
@@ -95,3 +70,59 @@ def plain_numbers(values: Json, most: int = 64) -> dict[str, float | int]:
         if abs(value) <= MAX_NUMBER:
             found[as_text(key, 100) or ""] = value
     return found
+
+
+# Types of fields; a method `read` of a model fills them.
+
+
+def _or_none(schema: CoreSchema) -> Reads:
+    nullable = core_schema.nullable_schema(schema)
+    return Reads(core_schema.with_default_schema(nullable, default=None, on_error="default"), {})
+
+
+def integer(high: int = MAX_WHOLE, times: int = 1) -> Reads:
+    """Return the type of whole numbers from 0 up, multiplied. A float counts if it is exact."""
+    whole = whole_number(0, high).schema
+    assert whole is not None
+    return _or_none(
+        core_schema.no_info_after_validator_function(times.__mul__, whole) if times > 1 else whole
+    )
+
+
+def number(convert: Callable[[float], Any], high: float = MAX_NUMBER) -> Reads:
+    """Return the type of numbers from 0 up, converted."""
+    return _or_none(core_schema.no_info_after_validator_function(convert, number_schema(ge=0, le=high)))
+
+
+def decimal(high: float = MAX_NUMBER) -> Reads:
+    """Return the type of numbers from 0 up, as written."""
+    return number(lambda value: Decimal(str(value)), high)
+
+
+def _usual(schema: CoreSchema, otherwise: Callable[[Any], Any]) -> Reads:
+    """Return the type of values that pydantic reads on its own, or else a function."""
+    slow = core_schema.no_info_plain_validator_function(otherwise)
+    return Reads(core_schema.union_schema([schema, slow], mode="left_to_right"), {})
+
+
+_TEXT = core_schema.str_schema(strict=True, max_length=MAX_TEXT, pattern=NO_NUL)
+_TEXTS = core_schema.tuple_variable_schema(_TEXT, max_length=MAX_ITEMS)
+
+Text = Annotated[str | None, _usual(core_schema.nullable_schema(_TEXT), as_text)]
+TextOrEmpty = Annotated[str, _usual(_TEXT, lambda value: as_text(value) or "")]
+Texts = Annotated[tuple[str, ...], _usual(_TEXTS, as_texts)]
+Integer = Annotated[int | None, integer()]
+Raw = Annotated[Json, SkipValidation()]
+Flag = Annotated[bool | None, _or_none(core_schema.bool_schema(strict=True))]
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """Return the reader of a model, built at its first use."""
+    return TypeAdapter(kind)
+
+
+def read_model(kind: Callable[..., T], values: Json, **more: object) -> T:
+    """Return a model; `raw` keeps the values as CML sent them."""
+    model: T = adapter(kind).validate_python({**values, **more, "raw": values})
+    return model

@@ -78,6 +78,14 @@ def parse_tag(tag: str) -> PortTag | None:
     return PortTag(protocol, _number(tag, parts[0], 1, MAX_PORT), inside, transport)
 
 
+def readable_port(tag: str) -> PortTag | None:
+    """Return the port that a tag requests, or None for an ordinary or malformed tag."""
+    try:
+        return parse_tag(tag)
+    except TagError:
+        return None
+
+
 def format_tag(port: PortTag) -> str:
     """Return the tag of a port: the inverse of parse_tag."""
     parts = [port.protocol]

@@ -4,11 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
+from typing import ClassVar
+
+from pydantic import ConfigDict
 
 
 @dataclass(frozen=True)
 class Record:
-    """A frozen value with a JSON form."""
+    """A frozen value with a JSON form. Read with pydantic, a record has no other fields."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON values: Decimals as text, times in ISO 8601, tuples as lists."""

@@ -5,61 +5,29 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import ip_network
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
+from pydantic import BaseModel, ValidationError
+
+from lcm.domain.validation import Reads, must_be, problems_of, read_by, refused
 
 MIN_SECRET_KEY = 32
 
-Kind = Literal["text", "flag", "whole number", "seconds", "list", "list of networks", "list of intervals"]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """An environment variable with its kind, default, help text and limits."""
-
-    name: str
-    kind: Kind
-    default: Any
-    help: str
-    minimum: float | None = None
-    choices: tuple[str, ...] = ()
-
-    def read(self) -> Any:
-        """Return the validated value from the environment, or the default if it is unset or empty."""
-        text = os.environ.get(self.name, "").strip()
-        if not text:
-            return self.default
-        try:
-            value = _PARSERS[self.kind](text)
-        except ValueError as error:
-            raise ImproperlyConfigured(f"{self.name} must be a {self.kind}, but is “{text}”") from error
-        if self.minimum is not None and not value >= self.minimum:
-            raise ImproperlyConfigured(f"{self.name} is {text}, but must be at least {self.minimum:g}")
-        if self.choices and value not in self.choices:
-            raise ImproperlyConfigured(
-                f"{self.name} must be one of {', '.join(self.choices)}, but is “{text}”"
-            )
-        return value
-
-
 _FLAGS = {
-    "true": True,
-    "1": True,
-    "yes": True,
-    "on": True,
-    "false": False,
-    "0": False,
-    "no": False,
-    "off": False,
+    **dict.fromkeys(("true", "1", "yes", "on"), True),
+    **dict.fromkeys(("false", "0", "no", "off"), False),
 }
 
 
@@ -69,7 +37,7 @@ def _flag(text: str) -> bool:
     return _FLAGS[text.lower()]
 
 
-def _seconds(text: str) -> float:
+def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(text)
@@ -83,436 +51,353 @@ def _items(text: str) -> list[str]:
 def _seconds_by_name(text: str) -> dict[str, float]:
     found = {}
     for item in _items(text):
-        name, _, seconds = item.partition("=")
-        found[name.strip()] = _seconds(seconds)
+        name, _, given = item.partition("=")
+        found[name.strip()] = _finite(given)
         if not found[name.strip()] > 0:
             raise ValueError(item)
     return found
 
 
-_PARSERS: dict[Kind, Callable[[str], Any]] = {
-    "text": str,
-    "flag": _flag,
-    "whole number": int,
-    "seconds": _seconds,
-    "list": _items,
-    "list of networks": lambda text: [ip_network(item, strict=False) for item in _items(text)],
-    "list of intervals": _seconds_by_name,
-}
+SECONDS = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
 
 
-GROUPS: dict[str, list[Setting]] = {
-    "Basics": [
-        Setting(
-            "DEBUG",
-            "flag",
-            False,
-            "Detailed error pages and static files without collectstatic. Never use it in production.",
-        ),
-        Setting(
-            "SECRET_KEY",
-            "text",
-            "",
-            f"Signs cookies; at least {MIN_SECRET_KEY} characters. Required unless `DEBUG` is on; "
-            "then LCM creates one in `DATA_DIR`.",
-        ),
-        Setting(
-            "DATA_DIR",
-            "text",
-            "var",
-            "Folder for the SQLite database, the embedded Valkey, static files and metric files. "
-            "A relative path is relative to the checkout. `manage.py up` makes it private to its user.",
-        ),
-        Setting("TIME_ZONE", "text", "UTC", "Time zone of pages for people who have not chosen one."),
-        Setting(
-            "DEMO",
-            "flag",
-            False,
-            "Load the demo fleet into an empty database when `manage.py up` starts. "
-            "Requires `DEBUG`: the demo passwords are public.",
-        ),
-        Setting(
-            "DEMO_LIVE",
-            "flag",
-            True,
-            "With `DEMO`: run simulators, a controller and changing sessions. Off: static demo data.",
-        ),
-    ],
-    "Database and broker": [
-        Setting(
-            "DATABASE_URL",
-            "text",
-            "",
-            "`postgres://user:password@host/name`, with libpq options such as `?sslmode=verify-full`. "
-            "Empty: SQLite in `DATA_DIR`.",
-        ),
-        Setting(
-            "DATABASE_POOL_SIZE",
-            "whole number",
-            8,
-            "Maximum PostgreSQL connections per process; 0 opens one per request. "
-            "1 is treated as 2: a worker renews its leases on a second connection.",
-            0,
-        ),
-        Setting(
-            "REDIS_URL",
-            "text",
-            "",
-            "Redis or Valkey: `redis://host:6379/0`, with TLS `rediss://…/0?ssl_cert_reqs=required`. "
-            "Empty: an embedded Valkey that `manage.py up` starts.",
-        ),
-    ],
-    "Web": [
-        Setting("WEB_BIND", "text", "127.0.0.1:8000", "Address and port the web server listens on."),
-        Setting("WEB_WORKERS", "whole number", 2, "Number of web processes.", 1),
-        Setting("WEB_THREADS", "whole number", 16, "Concurrent requests per web process.", 1),
-        Setting(
-            "WATCH_BIND",
-            "text",
-            "",
-            "Address and port the watch process listens on. Empty: the host of `WEB_BIND` and the next port.",
-        ),
-        Setting(
-            "WATCH_URL",
-            "text",
-            "",
-            "Public URL of the watch process, such as `https://watch.example.org`. Not needed if a proxy "
-            "routes `/api/internal/watch` to it, or if controllers reach it at `WATCH_BIND` without a proxy.",
-        ),
-        Setting(
-            "ALLOWED_HOSTS",
-            "list",
-            ["localhost", "127.0.0.1", "[::1]"],
-            "Host names that the web server accepts.",
-        ),
-        Setting(
-            "CSRF_TRUSTED_ORIGINS",
-            "list",
-            [],
-            "Origins such as `https://lcm.example.org` that may post forms through a proxy.",
-        ),
-        Setting(
-            "HTTPS",
-            "flag",
-            False,
-            "LCM is served over HTTPS: secure cookies, redirect, HSTS, `X-Forwarded-Proto` is trusted.",
-        ),
-        Setting(
-            "TRUSTED_PROXIES",
-            "list of networks",
-            [],
-            "Addresses or networks of the proxies in front of LCM, such as `127.0.0.1,10.0.0.0/24`. "
-            "LCM trusts `X-Forwarded-For` only on connections from them.",
-        ),
-        Setting(
-            "METRICS_TOKEN",
-            "text",
-            "",
-            "Bearer token required for `/metrics` of web, watch and worker processes. "
-            "Empty: only direct requests from this machine are allowed.",
-        ),
-        Setting(
-            "METRICS_HOST",
-            "text",
-            "",
-            "Host name at which Prometheus reaches this machine. Empty: the bind address, or the host name.",
-        ),
-        Setting(
-            "PROMETHEUS_MULTIPROC_DIR",
-            "text",
-            "",
-            "Folder in which the web and worker processes of a machine share metrics; it must be empty at "
-            "startup. `manage.py up` sets it. Not set: each web process reports only its own metrics.",
-        ),
-        Setting("LOGIN_HOURS", "whole number", 12, "Hours until a person has to sign in again.", 1),
-    ],
-    "API": [
-        Setting(
-            "API_RATE",
-            "text",
-            "600/min",
-            "Rate limit of a person or token: requests per `sec`, `min`, `hour` or `day`.",
-        ),
-        Setting(
-            "CONTROLLER_RATE", "text", "6000/min", "Rate limit of a controller, for all its workers together."
-        ),
-        Setting(
-            "LOGIN_FAILURE_RATE",
-            "text",
-            "10/min",
-            "Rate limit of wrong tokens, or wrong passwords for one user name, per client address.",
-        ),
-        Setting(
-            "IDEMPOTENCY_HOURS",
-            "whole number",
-            24,
-            "Hours that responses to an `Idempotency-Key` are kept.",
-            1,
-        ),
-        Setting(
-            "CHANGE_FEED_HOURS", "whole number", 24, "Hours that entries of the change feed are kept.", 1
-        ),
-        Setting(
-            "WATCH_POLL_INTERVAL",
-            "seconds",
-            1.0,
-            "How often the watch process polls the change feed without a notification from Redis.",
-            0.05,
-        ),
-        Setting("TOKEN_DAYS", "whole number", 90, "Default lifetime of new tokens in days.", 1),
-    ],
-    "Background work": [
-        Setting("WORKER_CONCURRENCY", "whole number", 2, "Processes per Celery worker.", 1),
-        Setting(
-            "WORKER_METRICS_BIND",
-            "text",
-            "",
-            "Address and port of a worker's metrics, for machines without a web process.",
-        ),
-        Setting(
-            "BEAT_HEARTBEAT_INTERVAL",
-            "seconds",
-            10.0,
-            "How often beat and a worker record a heartbeat.",
-            0.1,
-        ),
-        Setting(
-            "BEAT_HEARTBEAT_MAX_AGE", "seconds", 60.0, "`/readyz` fails if the last heartbeat is older.", 1
-        ),
-        Setting(
-            "CLEANUP_INTERVAL",
-            "seconds",
-            3600.0,
-            "How often expired idempotent responses, sign-in sessions and jobs are removed.",
-            1,
-        ),
-        Setting("JOB_DAYS", "whole number", 7, "Days that ended jobs are kept.", 1),
-    ],
-    "Capacity": [
-        Setting("DECISION_DAYS", "whole number", 14, "Days that scheduling decisions are kept.", 1),
-        Setting(
-            "DECISIONS_PER_POOL",
-            "whole number",
-            200_000,
-            "Maximum number of scheduling decisions kept per pool.",
-            100,
-        ),
-        Setting("TICK_INTERVAL", "seconds", 5.0, "Interval between scheduling cycles of a pool.", 0.1),
-        Setting("RECONCILE_INTERVAL", "seconds", 5.0, "How often slots are reconciled with instances.", 0.1),
-        Setting(
-            "HEARTBEAT_TIMEOUT",
-            "seconds",
-            120.0,
-            "A ready worker counts as silent if no controller has reported it for this long.",
-            1,
-        ),
-        Setting(
-            "SESSION_ATTEMPTS",
-            "whole number",
-            3,
-            "Maximum attempts to start the lab of a session.",
-            1,
-        ),
-        Setting(
-            "SIMULATOR_URL",
-            "text",
-            "",
-            "URL of a CML simulator (`manage.py simulate_cml`) for the workers of the runtime `simulated`. "
-            "Empty: these workers have no CML.",
-        ),
-        Setting(
-            "PUBLIC_URL", "text", "http://127.0.0.1:8000", "URL at which workers and controllers reach LCM."
-        ),
-    ],
-    "Lifecycle of sessions": [
-        Setting(
-            "LIFECYCLE_INTERVAL",
-            "seconds",
-            10.0,
-            "How often sessions with an expired timeout are processed.",
-            0.1,
-        ),
-        Setting(
-            "OBSERVER_INTERVALS",
-            "list of intervals",
-            {},
-            "Intervals that override the defaults of observers, by name: `gpu-usage=60,licences=300`. "
-            "See [Observers](observers.md).",
-        ),
-        Setting(
-            "PENDING_GRACE",
-            "seconds",
-            3600.0,
-            "A session without a slot expires this long after its start or its return to the queue.",
-            1,
-        ),
-        Setting(
-            "SCHEDULED_TIMEOUT",
-            "seconds",
-            900.0,
-            "A scheduled session returns to the queue if no controller starts it for this long.",
-            1,
-        ),
-        Setting(
-            "INSTANTIATING_TIMEOUT",
-            "seconds",
-            1800.0,
-            "A session returns to the queue if its lab does not start for this long.",
-            1,
-        ),
-        Setting(
-            "NO_SHOW_AFTER",
-            "seconds",
-            1800.0,
-            "A ready session is stopped if its user does not arrive for this long.",
-            1,
-        ),
-        Setting(
-            "END_GRACE",
-            "seconds",
-            900.0,
-            "A session that is still running this long after its end is stopped.",
-            1,
-        ),
-        Setting(
-            "INTERRUPTION_TEARDOWN",
-            "seconds",
-            45.0,
-            "Running sessions are observed and stopped this long before their worker terminates: a tick, an "
-            "observation (a controller's `observe_seconds`) and the removal of the lab must fit in.",
-            0,
-        ),
-        Setting(
-            "STOPPING_TIMEOUT",
-            "seconds",
-            1200.0,
-            "A stopping session fails after this time; must exceed a controller's `stop_timeout_seconds`.",
-            1,
-        ),
-    ],
-    "Usage and fair share": [
-        Setting("USAGE_RECORD_INTERVAL", "seconds", 300.0, "How often usage is recorded.", 0.1),
-        Setting(
-            "USAGE_AGGREGATION_INTERVAL",
-            "seconds",
-            3600.0,
-            "How often records are summed into daily buckets.",
-            0.1,
-        ),
-        Setting(
-            "FAIR_SHARE_INTERVAL", "seconds", 3600.0, "How often fair-share factors are calculated.", 0.1
-        ),
-        Setting("USAGE_RECORD_DAYS", "whole number", 90, "Days that usage records are kept.", 1),
-        Setting("USAGE_BUCKET_DAYS", "whole number", 730, "Days that daily usage is kept.", 1),
-    ],
-    "Observations": [
-        Setting(
-            "OBSERVE_TIMEOUT",
-            "seconds",
-            120.0,
-            "How long a controller may take to complete a requested observation.",
-            1,
-        ),
-        Setting(
-            "SAMPLE_MIN_UPTIME_SECONDS",
-            "whole number",
-            600,
-            "Sessions whose nodes were up for less are excluded. Takes effect at the next observation.",
-            1,
-        ),
-        Setting(
-            "REVIEW_INTERVAL",
-            "seconds",
-            900.0,
-            "How often snoozed reviews are checked and outdated waste is dropped.",
-            1,
-        ),
-    ],
-    "Live statistics": [
-        Setting(
-            "PROMETHEUS_URL",
-            "text",
-            "",
-            "URL of Prometheus: `http://prometheus:9090`. Empty: pages show that it is not configured.",
-        ),
-        Setting(
-            "PROMETHEUS_STATUS_FILE",
-            "text",
-            "",
-            "File with the reason why Prometheus does not answer yet. `manage.py up` sets it.",
-        ),
-        Setting("PROMETHEUS_TOKEN", "text", "", "Bearer token for Prometheus."),
-        Setting("PROMETHEUS_USER", "text", "", "User name for Prometheus."),
-        Setting("PROMETHEUS_PASSWORD", "text", "", "Password of `PROMETHEUS_USER`."),
-        Setting(
-            "PROMETHEUS_CA_FILE", "text", "", "CA certificates to verify Prometheus. Empty: the system's."
-        ),
-        Setting(
-            "PROMETHEUS_CLIENT_CERTIFICATE", "text", "", "File with a client certificate for Prometheus."
-        ),
-        Setting("PROMETHEUS_CLIENT_KEY", "text", "", "File with the key of `PROMETHEUS_CLIENT_CERTIFICATE`."),
-        Setting(
-            "PROMETHEUS_LABELS",
-            "list",
-            [],
-            "Labels that select LCM's series on a shared Prometheus: `cluster=lab,env=prod`.",
-        ),
-        Setting("PROMETHEUS_TIMEOUT", "seconds", 5.0, "Timeout of a query.", 0.1),
-        Setting(
-            "PROMETHEUS_SCRAPE_INTERVAL",
-            "seconds",
-            15.0,
-            "How often Prometheus scrapes controllers. Values older than two intervals are stale.",
-            0.1,
-        ),
-        Setting(
-            "LIVE_STATS_WINDOW",
-            "seconds",
-            60.0,
-            "Window for rates, maxima and means; at least four scrape intervals.",
-            0.4,
-        ),
-        Setting(
-            "LIVE_STATS_STEP", "seconds", 15.0, "Smallest step of charts; at least one scrape interval.", 0.1
-        ),
-        Setting("LIVE_STATS_CHUNK", "whole number", 500, "Kernels per query.", 1),
-        Setting(
-            "LIVE_STATS_CACHE_SECONDS",
-            "seconds",
-            5.0,
-            "How long query results are cached; 0 disables the cache.",
-            0,
-        ),
-        Setting(
-            "SERVICE_DISCOVERY_INTERVAL",
-            "seconds",
-            15.0,
-            "How often the list of Prometheus targets is updated.",
-            0.1,
-        ),
-    ],
-    "Logs": [
-        Setting(
-            "LOG_FORMAT",
-            "text",
-            "console",
-            "`console` for people, `json` for machines.",
-            choices=("console", "json"),
-        ),
-        Setting(
-            "LOG_LEVEL",
-            "text",
-            "INFO",
-            "`DEBUG`, `INFO`, `WARNING` or `ERROR`.",
-            choices=("DEBUG", "INFO", "WARNING", "ERROR"),
-        ),
-    ],
-}
+@lru_cache(maxsize=64)
+def parse_rate(text: str) -> tuple[int, int]:
+    """`600/min` → 600 calls in 60 seconds."""
+    number, _, period = text.partition("/")
+    if not number.isdecimal() or int(number) < 1 or period not in SECONDS:
+        raise ValueError(f"“{text}” is not a rate; write for example 600/min")
+    return int(number), SECONDS[period]
+
+
+def _rate(text: str) -> str:
+    parse_rate(text)
+    return text
+
+
+def _kind(kind: str, parse: Callable[[str], Any], minimum: float | None = None) -> Reads:
+    """Return the type of a setting: its kind in the reference, its parser and its minimum."""
+
+    def read(text: str) -> Any:
+        try:
+            value = parse(text)
+        except ValueError:
+            raise must_be(f"a {kind}") from None
+        if minimum is not None and not value >= minimum:
+            raise refused(f"is {text}, but must be at least {minimum:g}")
+        return value
+
+    return read_by(read, {"type": kind})
+
+
+def whole(minimum: float | None = None) -> Reads:
+    return _kind("whole number", int, minimum)
+
+
+def seconds(minimum: float | None = None) -> Reads:
+    return _kind("seconds", _finite, minimum)
+
+
+def choice(*choices: str) -> Reads:
+    def read(text: str) -> str:
+        if text not in choices:
+            raise must_be(f"one of {', '.join(choices)}")
+        return text
+
+    return read_by(read, {"type": "text"})
+
+
+Text = Annotated[str, _kind("text", str)]
+Flag = Annotated[bool, _kind("flag", _flag)]
+Rate = Annotated[str, _kind("rate", _rate)]
+Items = Annotated[list[str], _kind("list", _items)]
+Networks = Annotated[
+    list[IPv4Network | IPv6Network],
+    _kind("list of networks", lambda text: [ip_network(item, strict=False) for item in _items(text)]),
+]
+Intervals = Annotated[dict[str, float], _kind("list of intervals", _seconds_by_name)]
+
+
+class Group(BaseModel):
+    """Settings with a common title, the docstring. The docstring of a setting explains it."""
+
+
+class Basics(Group):
+    """Basics"""
+
+    DEBUG: Flag = False
+    """Detailed error pages and static files without collectstatic. Never use it in production."""
+    SECRET_KEY: Text = ""
+    """Signs cookies; the secrets of webhooks are derived from it. At least 32 characters. Required unless
+    `DEBUG` is on; then LCM creates one in `DATA_DIR`."""
+    DATA_DIR: Text = "var"
+    """Folder for the SQLite database, the embedded Valkey, static files and metric files. A relative path is
+    relative to the checkout. `manage.py up` makes it private to its user."""
+    TIME_ZONE: Text = "UTC"
+    """Time zone of pages for people who have not chosen one."""
+    DEMO: Flag = False
+    """Load the demo fleet into an empty database when `manage.py up` starts. Requires `DEBUG`: the demo
+    passwords are public."""
+    DEMO_LIVE: Flag = True
+    """With `DEMO`: run simulators, a controller and changing sessions. Off: static demo data."""
+
+
+class DatabaseAndBroker(Group):
+    """Database and broker"""
+
+    DATABASE_URL: Text = ""
+    """`postgres://user:password@host/name`, with libpq options such as `?sslmode=verify-full`. Empty: SQLite
+    in `DATA_DIR`."""
+    DATABASE_POOL_SIZE: Annotated[int, whole(0)] = 8
+    """Maximum PostgreSQL connections per process; 0 opens one per request. 1 is treated as 2: a worker
+    renews its leases on a second connection."""
+    REDIS_URL: Text = ""
+    """Redis or Valkey: `redis://host:6379/0`, with TLS `rediss://…/0?ssl_cert_reqs=required`. Empty: an
+    embedded Valkey that `manage.py up` starts."""
+
+
+class Web(Group):
+    """Web"""
+
+    WEB_BIND: Text = "127.0.0.1:8000"
+    """Address and port the web server listens on."""
+    WEB_WORKERS: Annotated[int, whole(1)] = 2
+    """Number of web processes."""
+    WEB_THREADS: Annotated[int, whole(1)] = 16
+    """Concurrent requests per web process."""
+    WATCH_BIND: Text = ""
+    """Address and port the watch process listens on. Empty: the host of `WEB_BIND` and the next port."""
+    WATCH_URL: Text = ""
+    """Public URL of the watch process, such as `https://watch.example.org`. Not needed if a proxy routes
+    `/api/internal/watch` to it, or if controllers reach it at `WATCH_BIND` without a proxy."""
+    ALLOWED_HOSTS: Items = ["localhost", "127.0.0.1", "[::1]"]
+    """Host names that the web server accepts."""
+    CSRF_TRUSTED_ORIGINS: Items = []
+    """Origins such as `https://lcm.example.org` that may post forms through a proxy."""
+    HTTPS: Flag = False
+    """LCM is served over HTTPS: secure cookies, redirect, HSTS, `X-Forwarded-Proto` is trusted."""
+    TRUSTED_PROXIES: Networks = []
+    """Addresses or networks of the proxies in front of LCM, such as `127.0.0.1,10.0.0.0/24`. LCM trusts
+    `X-Forwarded-For` only on connections from them."""
+    METRICS_TOKEN: Text = ""
+    """Bearer token required for `/metrics` of web, watch and worker processes. Empty: only direct requests
+    from this machine are allowed."""
+    METRICS_HOST: Text = ""
+    """Host name at which Prometheus reaches this machine. Empty: the bind address, or the host name."""
+    PROMETHEUS_MULTIPROC_DIR: Text = ""
+    """Folder in which the web and worker processes of a machine share metrics; it must be empty at startup.
+    `manage.py up` sets it. Not set: each web process reports only its own metrics."""
+    LOGIN_HOURS: Annotated[int, whole(1)] = 12
+    """Hours until a person has to sign in again."""
+    PASSWORD_LINK_HOURS: Annotated[int, whole(1)] = 72
+    """Hours that a link to set a password is valid."""
+
+
+class Mail(Group):
+    """E-mail"""
+
+    EMAIL_HOST: Text = ""
+    """SMTP server for links to set a password. Empty: LCM sends no e-mail, an Admin passes the links on."""
+    EMAIL_PORT: Annotated[int, whole(1)] = 587
+    """Port of the SMTP server."""
+    EMAIL_HOST_USER: Text = ""
+    """User name at the SMTP server. Empty: no authentication."""
+    EMAIL_HOST_PASSWORD: Text = ""
+    """Password at the SMTP server."""
+    EMAIL_USE_TLS: Flag = True
+    """Use STARTTLS."""
+    DEFAULT_FROM_EMAIL: Text = "lcm@localhost"
+    """Sender of e-mails."""
+
+
+class Api(Group):
+    """API"""
+
+    API_RATE: Rate = "600/min"
+    """Rate limit of a person or token: requests per `sec`, `min`, `hour` or `day`."""
+    CONTROLLER_RATE: Rate = "6000/min"
+    """Rate limit of a controller, for all its workers together."""
+    LOGIN_FAILURE_RATE: Rate = "10/min"
+    """Rate limit of wrong tokens, or wrong passwords for one user name, per client address."""
+    IDEMPOTENCY_HOURS: Annotated[int, whole(1)] = 24
+    """Hours that responses to an `Idempotency-Key` are kept."""
+    CHANGE_FEED_HOURS: Annotated[int, whole(1)] = 24
+    """Hours that entries of the change feed are kept."""
+    WATCH_POLL_INTERVAL: Annotated[float, seconds(0.05)] = 1.0
+    """How often the watch process polls the change feed without a notification from Redis."""
+    TOKEN_DAYS: Annotated[int, whole(1)] = 90
+    """Default lifetime of new tokens in days."""
+
+
+class BackgroundWork(Group):
+    """Background work"""
+
+    WORKER_CONCURRENCY: Annotated[int, whole(1)] = 2
+    """Processes per Celery worker."""
+    WORKER_METRICS_BIND: Text = ""
+    """Address and port of a worker's metrics, for machines without a web process."""
+    BEAT_HEARTBEAT_INTERVAL: Annotated[float, seconds(0.1)] = 10.0
+    """How often beat and a worker record a heartbeat."""
+    BEAT_HEARTBEAT_MAX_AGE: Annotated[float, seconds(1)] = 60.0
+    """`/readyz` fails if the last heartbeat is older."""
+    CLEANUP_INTERVAL: Annotated[float, seconds(1)] = 3600.0
+    """How often expired idempotent responses, sign-in sessions and jobs are removed."""
+    JOB_DAYS: Annotated[int, whole(1)] = 7
+    """Days that ended jobs are kept."""
+
+
+class Events(Group):
+    """Events"""
+
+    EVENT_INTERVAL: Annotated[float, seconds(0.1)] = 2.0
+    """How often new events are compared with rules, and due deliveries are sent to webhooks."""
+    WEBHOOK_ALLOWED_NETWORKS: Networks = []
+    """Internal networks in which webhooks may be, such as `10.20.0.0/16`; there also by http. Without this
+    setting LCM sends to public addresses only."""
+
+
+class Capacity(Group):
+    """Capacity"""
+
+    DECISION_DAYS: Annotated[int, whole(1)] = 14
+    """Days that scheduling decisions are kept."""
+    DECISIONS_PER_POOL: Annotated[int, whole(100)] = 200000
+    """Maximum number of scheduling decisions kept per pool."""
+    TICK_INTERVAL: Annotated[float, seconds(0.1)] = 5.0
+    """Interval between scheduling cycles of a pool."""
+    RECONCILE_INTERVAL: Annotated[float, seconds(0.1)] = 5.0
+    """How often slots are reconciled with instances."""
+    HEARTBEAT_TIMEOUT: Annotated[float, seconds(1)] = 120.0
+    """A ready worker counts as silent if no controller has reported it for this long."""
+    SESSION_ATTEMPTS: Annotated[int, whole(1)] = 3
+    """Maximum attempts to start the lab of a session."""
+    SIMULATOR_URL: Text = ""
+    """URL of a CML simulator (`manage.py simulate_cml`) for the workers of the runtime `simulated`. Empty:
+    these workers have no CML."""
+    PUBLIC_URL: Text = "http://127.0.0.1:8000"
+    """URL at which workers and controllers reach LCM."""
+    DOCUMENTATION_URL: Text = ""
+    """URL of the documentation, for the “Help” links of pages. Empty: LCM serves the site that `make docs`
+    built, or else the files of the folder `docs`."""
+
+
+class LifecycleOfSessions(Group):
+    """Lifecycle of sessions"""
+
+    LIFECYCLE_INTERVAL: Annotated[float, seconds(0.1)] = 10.0
+    """How often sessions with an expired timeout are processed."""
+    OBSERVER_INTERVALS: Intervals = {}
+    """Intervals that override the defaults of observers, by name: `gpu-usage=60,licences=300`. See
+    [Observers](observers.md)."""
+    PENDING_GRACE: Annotated[float, seconds(1)] = 3600.0
+    """A session without a slot expires this long after its start or its return to the queue."""
+    SCHEDULED_TIMEOUT: Annotated[float, seconds(1)] = 900.0
+    """A scheduled session returns to the queue if no controller starts it for this long."""
+    INSTANTIATING_TIMEOUT: Annotated[float, seconds(1)] = 1800.0
+    """A session returns to the queue if its lab does not start for this long."""
+    NO_SHOW_AFTER: Annotated[float, seconds(1)] = 1800.0
+    """A ready session is stopped if its user does not arrive for this long."""
+    END_GRACE: Annotated[float, seconds(1)] = 900.0
+    """A session that is still running this long after its end is stopped."""
+    INTERRUPTION_TEARDOWN: Annotated[float, seconds(0)] = 45.0
+    """Running sessions are observed and stopped this long before their worker terminates: a tick, an
+    observation (a controller's `observe_seconds`) and the removal of the lab must fit in."""
+    STOPPING_TIMEOUT: Annotated[float, seconds(1)] = 1200.0
+    """A stopping session fails after this time; must exceed a controller's `stop_timeout_seconds`."""
+
+
+class UsageAndFairShare(Group):
+    """Usage and fair share"""
+
+    USAGE_RECORD_INTERVAL: Annotated[float, seconds(0.1)] = 300.0
+    """How often usage is recorded."""
+    USAGE_AGGREGATION_INTERVAL: Annotated[float, seconds(0.1)] = 3600.0
+    """How often records are summed into daily buckets."""
+    FAIR_SHARE_INTERVAL: Annotated[float, seconds(0.1)] = 3600.0
+    """How often fair-share factors are calculated."""
+    USAGE_RECORD_DAYS: Annotated[int, whole(1)] = 90
+    """Days that usage records are kept."""
+    USAGE_BUCKET_DAYS: Annotated[int, whole(1)] = 730
+    """Days that daily usage is kept."""
+
+
+class Observations(Group):
+    """Observations"""
+
+    OBSERVE_TIMEOUT: Annotated[float, seconds(1)] = 120.0
+    """How long a controller may take to complete a requested observation."""
+    SAMPLE_MIN_UPTIME_SECONDS: Annotated[int, whole(1)] = 600
+    """Sessions whose nodes were up for less are excluded. Takes effect at the next observation."""
+    REVIEW_INTERVAL: Annotated[float, seconds(1)] = 900.0
+    """How often snoozed reviews are checked and outdated waste is dropped."""
+
+
+class LiveStatistics(Group):
+    """Live statistics"""
+
+    PROMETHEUS_URL: Text = ""
+    """URL of Prometheus: `http://prometheus:9090`. Empty: only Admins see the panels of live statistics."""
+    PROMETHEUS_STATUS_FILE: Text = ""
+    """File with the reason why Prometheus does not respond yet. `manage.py up` sets it."""
+    PROMETHEUS_TOKEN: Text = ""
+    """Bearer token for Prometheus."""
+    PROMETHEUS_USER: Text = ""
+    """User name for Prometheus."""
+    PROMETHEUS_PASSWORD: Text = ""
+    """Password of `PROMETHEUS_USER`."""
+    PROMETHEUS_CA_FILE: Text = ""
+    """CA certificates to verify Prometheus. Empty: the system's."""
+    PROMETHEUS_CLIENT_CERTIFICATE: Text = ""
+    """File with a client certificate for Prometheus."""
+    PROMETHEUS_CLIENT_KEY: Text = ""
+    """File with the key of `PROMETHEUS_CLIENT_CERTIFICATE`."""
+    PROMETHEUS_LABELS: Items = []
+    """Labels that select LCM's series on a shared Prometheus: `cluster=lab,env=prod`."""
+    PROMETHEUS_TIMEOUT: Annotated[float, seconds(0.1)] = 5.0
+    """Timeout of a query."""
+    PROMETHEUS_SCRAPE_INTERVAL: Annotated[float, seconds(0.1)] = 15.0
+    """How often Prometheus scrapes controllers. Values older than two intervals are stale."""
+    LIVE_STATS_WINDOW: Annotated[float, seconds(0.4)] = 60.0
+    """Window for rates, maxima and means; at least four scrape intervals."""
+    LIVE_STATS_STEP: Annotated[float, seconds(0.1)] = 15.0
+    """Smallest step of charts; at least one scrape interval."""
+    LIVE_STATS_CHUNK: Annotated[int, whole(1)] = 500
+    """Kernels per query."""
+    LIVE_STATS_CACHE_SECONDS: Annotated[float, seconds(0)] = 5.0
+    """How long query results are cached; 0 disables the cache."""
+    SERVICE_DISCOVERY_INTERVAL: Annotated[float, seconds(0.1)] = 15.0
+    """How often the list of Prometheus targets is updated."""
+
+
+class Logs(Group):
+    """Logs"""
+
+    LOG_FORMAT: Annotated[str, choice("console", "json")] = "console"
+    """`console` for people, `json` for machines."""
+    LOG_LEVEL: Annotated[str, choice("DEBUG", "INFO", "WARNING", "ERROR")] = "INFO"
+    """`DEBUG`, `INFO`, `WARNING` or `ERROR`."""
+
+
+GROUPS = Group.__subclasses__()
 
 
 def read_settings() -> dict[str, Any]:
-    """Return all values by name, from the environment and the defaults above."""
-    return {setting.name: setting.read() for group in GROUPS.values() for setting in group}
+    """Return all values by name, from the environment and the defaults above; empty counts as not set."""
+    return {name: value for group in GROUPS for name, value in vars(_read(group)).items()}
+
+
+def _read(group: type[Group]) -> Group:
+    given = {name: text for name in group.model_fields if (text := os.environ.get(name, "").strip())}
+    try:
+        return group.model_validate(given)
+    except ValidationError as error:
+        sentences = [
+            f"{each.path[0]} {each.be}"
+            if each.kind == "refused"
+            else f"{each.path[0]} must be {each.be}, but is “{each.value}”"
+            for each in problems_of(error)
+        ]
+        raise ImproperlyConfigured(". ".join(sentences)) from error
 
 
 # A lost server is detected within ten seconds.
@@ -582,6 +467,35 @@ def time_zone_from(name: str) -> str:
     return name
 
 
+@dataclass(frozen=True)
+class Setting:
+    """An environment variable as the reference describes it."""
+
+    name: str
+    kind: str
+    default: Any
+    help: str
+
+
+def describe_settings() -> dict[str, list[Setting]]:
+    """Return all settings by the title of their group."""
+    classes = [node for node in ast.parse(Path(__file__).read_text()).body if isinstance(node, ast.ClassDef)]
+    documented = [pair for each in classes for pair in pairwise(each.body)]
+    texts = {
+        ast.unparse(setting.target): " ".join(ast.literal_eval(text.value).split())
+        for setting, text in documented
+        if isinstance(setting, ast.AnnAssign) and isinstance(text, ast.Expr)
+    }
+    found = {}
+    for group in GROUPS:
+        kinds = group.model_json_schema()["properties"]
+        found[group.__doc__ or ""] = [
+            Setting(name, kinds[name]["type"], default, texts[name])
+            for name, default in vars(group()).items()
+        ]
+    return found
+
+
 def settings_reference() -> str:
     """Return the Markdown text of docs/configuration.md."""
     lines = [
@@ -591,7 +505,7 @@ def settings_reference() -> str:
         "`manage.py configuration_reference` from `lcm/config/environment.py`.",
         "",
     ]
-    for title, group in GROUPS.items():
+    for title, group in describe_settings().items():
         lines += [f"## {title}", "", "| variable | kind | default | what it does |", "|---|---|---|---|"]
         lines += [f"| `{s.name}` | {s.kind} | {_format_default(s.default)} | {s.help} |" for s in group]
         lines.append("")

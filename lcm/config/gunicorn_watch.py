@@ -3,13 +3,15 @@
 import os
 from typing import Any
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
 # The watch process exports its own metrics. In the shared folder, the web processes would count them again.
 os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
 
 from django.conf import settings
 
+from lcm.config.gunicorn import accesslog, control_socket_disable, graceful_timeout, keepalive, loglevel
 from lcm.supervisor.address import watch_address
+
+__all__ = ["accesslog", "control_socket_disable", "graceful_timeout", "keepalive", "loglevel"]
 
 bind = str(watch_address(settings.CONFIG))
 # One process reads the change feed once for all controllers.
@@ -17,15 +19,6 @@ workers = 1
 worker_class = "asgi"
 # The application does not support ASGI lifespan events.
 asgi_lifespan = "off"
-# Longer than the keep-alive of proxies and clients, so that none sends on a connection being closed.
-keepalive = 75
-# Less than the supervisor's grace period, so that a long poll does not get the whole server killed.
-graceful_timeout = 7
-# The application logs requests itself.
-accesslog = None
-loglevel = "warning"
-# Gunicorn would create the socket in the home folder.
-control_socket_disable = True
 
 
 def post_worker_init(worker: Any) -> None:

@@ -23,7 +23,7 @@ class JsonFormatter(logging.Formatter):
     """Format each record as one line of JSON; `extra` fields are keys of the object."""
 
     def format(self, record: logging.LogRecord) -> str:
-        entry: dict[str, Any] = {
+        entry: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname,
             "logger": record.name,
@@ -62,11 +62,11 @@ class ReadinessResponseFilter(logging.Filter):
         return not (record.name == "django.request" and getattr(record, "status_code", 0) == 503)
 
 
-def _fields(record: logging.LogRecord) -> dict[str, Any]:
+def _fields(record: logging.LogRecord) -> dict[str, object]:
     return {key: value for key, value in vars(record).items() if key not in _STANDARD and key != "request"}
 
 
-def logging_config(*, style: str, level: str) -> dict[str, Any]:
+def logging_config(*, style: str, level: str) -> dict[str, object]:
     """Return Django's LOGGING setting: all records to standard error in one format."""
     formatter = JsonFormatter if style == "json" else ConsoleFormatter
     return {

@@ -41,18 +41,18 @@ class Controller:
         self.metrics = Metrics()
         self.queue = WorkQueue(time.monotonic)
         self.client = LcmClient(config)
-        self.world = Inventory(config, self.queue.add)
-        self.world.on_call = self.metrics.note_call
+        self.inventory = Inventory(config, self.queue.add)
+        self.inventory.on_call = self.metrics.note_call
         self.leases = PoolLeases(self.client, config.name)
         spool = Spool(
             Path(config.data_dir) / "spool",
-            most_entries=config.spool_entries,
-            most_bytes=config.spool_mb * 1024 * 1024,
+            max_entries=config.spool_entries,
+            max_bytes=config.spool_mb * 1024 * 1024,
         )
         self.outbox = Outbox(spool, self.client, self._enqueue_refresh)
-        self.follower = Watcher(config, self.client, self.world)
+        self.watcher = Watcher(config, self.client, self.inventory)
         self.context = StageContext(
-            config, self.world, self.outbox, self.metrics, self.client.clock, self.follower.refresh
+            config, self.inventory, self.outbox, self.metrics, self.client.clock, self.watcher.refresh
         )
         self.reconciler = Reconciler(self.context, self.leases)
         self.heartbeats = HeartbeatSender(self.context, self.leases, self.client)
@@ -79,12 +79,12 @@ class Controller:
         config = self.config
         return [
             self.outbox.run(),
-            self.follower.run(),
+            self.watcher.run(),
             self._refresh(),
-            self._every(RENEW_SECONDS, self._renew),
-            self._every(config.heartbeat_seconds, self.heartbeats.send_all),
-            self._every(config.survey_seconds, self.survey.run),
-            self._every(config.stats_seconds, self.statistics.read),
+            self._run_periodically(RENEW_SECONDS, self._renew),
+            self._run_periodically(config.heartbeat_seconds, self.heartbeats.send_all),
+            self._run_periodically(config.survey_seconds, self.survey.run),
+            self._run_periodically(config.stats_seconds, self.statistics.read),
         ]
 
     async def _end(self, work: asyncio.Task[None], loops: list[asyncio.Task[None]]) -> None:
@@ -96,7 +96,7 @@ class Controller:
             task.cancel()
         await asyncio.gather(work, *loops, return_exceptions=True)
         await self.leases.release()
-        await self.world.aclose()
+        await self.inventory.aclose()
         await self.client.aclose()
         logger.info(
             "controller %s stopped, %d posts stay in the spool", self.config.name, len(self.outbox.spool)
@@ -106,7 +106,7 @@ class Controller:
         gained = await self.leases.renew()
         self._check_clock()
         self.metrics.held.set(len(self.leases.pools))
-        for session in self.world.sessions.values():
+        for session in self.inventory.sessions.values():
             if session.pool in gained:
                 self.queue.add(session.id)
 
@@ -128,17 +128,17 @@ class Controller:
         """Reload sessions whose state in LCM differs from the local copy."""
         while True:
             session_id = await self._to_refresh.get()
-            known = self.world.sessions.get(session_id)
+            known = self.inventory.sessions.get(session_id)
             try:
-                fresh = await self.follower.refresh(session_id)
-                # If nothing changed, LCM may refuse the same step again: wait before the next attempt.
+                fresh = await self.watcher.refresh(session_id)
+                # If nothing changed, LCM may reject the same step again: wait before the next attempt.
                 self.queue.add(session_id, UNCHANGED_SECONDS if fresh == known else 0)
             except LcmCallError as error:
                 logger.info("session %s could not be reloaded, retrying: %s", session_id[:8], error)
                 await asyncio.sleep(1)
                 self._to_refresh.put_nowait(session_id)
 
-    async def _every(self, seconds: float, work: Callable[[], Awaitable[object]]) -> None:
+    async def _run_periodically(self, seconds: float, work: Callable[[], Awaitable[object]]) -> None:
         """Run `work` at a fixed interval however long it takes. A failure skips one round."""
         due = time.monotonic()
         while True:
@@ -149,6 +149,6 @@ class Controller:
             except Exception:
                 logger.exception("a periodic task failed")
             self.metrics.spooled.set(self.outbox.depth())
-            self.metrics.sessions.set(len(self.world.sessions))
+            self.metrics.sessions.set(len(self.inventory.sessions))
             due = max(due + seconds, time.monotonic())
             await asyncio.sleep(due - time.monotonic())

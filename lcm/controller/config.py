@@ -7,7 +7,11 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict, PositiveFloat, PositiveInt, TypeAdapter, ValidationError
+
+from lcm.domain.validation import Problem, problems_of
 
 PREFIX = "LCM_CONTROLLER_"
 ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 (compared, never bound)
@@ -18,7 +22,16 @@ class ConfigError(Exception):
 
 
 @dataclass(frozen=True)
-class Credentials:
+class _Settings:
+    """Base class: no other names are allowed."""
+
+    __pydantic_config__: ClassVar = ConfigDict(
+        extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=False
+    )
+
+
+@dataclass(frozen=True)
+class Credentials(_Settings):
     """Credentials and trust settings for workers."""
 
     username: str = "admin"
@@ -32,7 +45,7 @@ class Credentials:
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(_Settings):
     """Controller settings. Durations are in seconds."""
 
     lcm_url: str = "http://127.0.0.1:8000"
@@ -45,24 +58,24 @@ class Config:
     metrics_address: str = ""
     log_level: str = "INFO"
 
-    concurrency: int = 64
-    heartbeat_seconds: float = 10.0
-    survey_seconds: float = 60.0
-    stats_seconds: float = 10.0
-    boot_poll_seconds: float = 2.0
-    running_check_seconds: float = 60.0
-    resync_seconds: float = 300.0
-    watch_seconds: float = 25.0
-    start_lead_seconds: float = 600.0
-    boot_timeout_seconds: float = 900.0
-    import_settle_seconds: float = 15.0
-    stop_timeout_seconds: float = 900.0
-    worker_lost_seconds: float = 300.0
-    orphan_grace_seconds: float = 300.0
-    observe_seconds: float = 30.0
-    shutdown_grace_seconds: float = 8.0
-    spool_entries: int = 5_000
-    spool_mb: int = 256
+    concurrency: PositiveInt = 64
+    heartbeat_seconds: PositiveFloat = 10.0
+    survey_seconds: PositiveFloat = 60.0
+    stats_seconds: PositiveFloat = 10.0
+    boot_poll_seconds: PositiveFloat = 2.0
+    running_check_seconds: PositiveFloat = 60.0
+    resync_seconds: PositiveFloat = 300.0
+    watch_seconds: PositiveFloat = 25.0
+    start_lead_seconds: PositiveFloat = 600.0
+    boot_timeout_seconds: PositiveFloat = 900.0
+    import_settle_seconds: PositiveFloat = 15.0
+    stop_timeout_seconds: PositiveFloat = 900.0
+    worker_lost_seconds: PositiveFloat = 300.0
+    orphan_grace_seconds: PositiveFloat = 300.0
+    observe_seconds: PositiveFloat = 30.0
+    shutdown_grace_seconds: PositiveFloat = 8.0
+    spool_entries: PositiveInt = 5_000
+    spool_mb: PositiveInt = 256
 
     workers: Credentials = Credentials()
     # Keyed by slot name or pool name.
@@ -93,54 +106,48 @@ def read_config(path: str | None, environ: Mapping[str, str]) -> Config:
     workers = given.pop("workers", {})
     if not isinstance(workers, dict):
         raise ConfigError("[workers] must be a table.")
+    if "overrides" in given:
+        raise ConfigError("Unknown setting overrides.")
     overrides = {name: workers.pop(name) for name in list(workers) if isinstance(workers[name], dict)}
     base = {**workers, **_from_environment(Credentials, environ, "WORKER_")}
-    values = {**given, **_from_environment(Config, environ)}
-    config = Config(
-        **_checked(Config, values, ""),
-        workers=Credentials(**_checked(Credentials, base, "workers.")),
-        overrides={
-            name: Credentials(**_checked(Credentials, {**base, **each}, f"workers.{name}."))
-            for name, each in overrides.items()
-        },
-    )
+    values = {**given, **_from_environment(Config, environ), "workers": base}
+    values["overrides"] = {name: {**base, **each} for name, each in overrides.items()}
+    try:
+        config = TypeAdapter(Config).validate_python(values)
+    except ValidationError as error:
+        raise ConfigError(" ".join(map(_sentence, problems_of(error)))) from error
     config.key()
     return config
+
+
+def _sentence(problem: Problem) -> str:
+    path = ".".join(map(str, problem.path))
+    if problem.path[0] == "overrides":
+        path = path.replace("overrides", "workers", 1)
+    if problem.kind == "unknown":
+        return f"Unknown setting {path}."
+    return f"{path} must be {problem.be}, not {problem.value!r}."
 
 
 def _from_file(path: str) -> dict[str, Any]:
     try:
         with Path(path).open("rb") as file:
-            return tomllib.load(file)
+            found: dict[str, Any] = _without_flags(tomllib.load(file))
+            return found
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path} could not be read: {error}") from error
+
+
+def _without_flags(values: Any) -> Any:
+    """Return true and false as text: pydantic would read them as 1 and 0, and no setting is a flag."""
+    if isinstance(values, dict):
+        return {name: _without_flags(value) for name, value in values.items()}
+    return str(values).lower() if isinstance(values, bool) else values
 
 
 def _from_environment(kind: type, environ: Mapping[str, str], prefix: str = "") -> dict[str, str]:
     names = {f"{PREFIX}{prefix}{each.name.upper()}": each.name for each in fields(kind)}
     return {field: environ[name] for name, field in names.items() if environ.get(name)}
-
-
-def _checked(kind: type, values: Mapping[str, Any], place: str) -> dict[str, Any]:
-    plain = {each.name: each.type for each in fields(kind) if each.type in ("str", "int", "float")}
-    unknown = sorted(set(values) - set(plain))
-    if unknown:
-        raise ConfigError(f"Unknown setting {place}{unknown[0]}.")
-    return {name: _value(f"{place}{name}", plain[name], value) for name, value in values.items()}
-
-
-def _value(name: str, kind: str, value: Any) -> Any:
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        read = {"str": str, "int": int, "float": float}[kind](value)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(
-            f"{name} must be {'text' if kind == 'str' else 'a number'}, not {value!r}."
-        ) from error
-    if kind != "str" and not 0 < read < 10**9:
-        raise ConfigError(f"{name} must be greater than 0, not {value!r}.")
-    return read
 
 
 def _text_of(path: str) -> str:

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from lcm.cml.client.errors import CmlError
 from lcm.cml.client.system_results import SystemStats
@@ -25,10 +24,10 @@ AT_ONCE = 16
 class PortObservation:
     """Ports found in use on a worker, with the monotonic time at which the check began."""
 
-    ports: Sequence[dict[str, Any]]
+    ports: Sequence[dict[str, object]]
     began: float = field(default_factory=time.monotonic)
 
-    def as_body(self) -> dict[str, Any]:
+    def as_body(self) -> dict[str, object]:
         age = max(time.monotonic() - self.began, 0.0)
         return {"leaked_ports": list(self.ports), "ports_observed_seconds_ago": round(age, 1)}
 
@@ -38,20 +37,18 @@ class HeartbeatSender:
         self._context = context
         self._leases = leases
         self._client = client
-        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._semaphore = asyncio.Semaphore(AT_ONCE)
         # By slot: the result of the last survey until LCM has received it.
         self.port_observations: dict[str, PortObservation] = {}
 
     async def send_all(self) -> None:
         """Send one heartbeat for each worker that responds."""
-        slots = [slot for slot in self._context.world.slots.values() if self._leases.is_ours(slot.pool)]
-        await asyncio.gather(*(self._one(slot.id) for slot in slots))
+        workers = self._context.inventory.workers_of(self._leases.pools)
+        await asyncio.gather(*map(self._send, workers))
 
-    async def _one(self, slot_id: str) -> None:
-        worker = self._context.world.worker(slot_id)
-        if worker is None:
-            return
-        async with self._gate:
+    async def _send(self, worker: ManagedWorker) -> None:
+        slot_id = worker.slot.id
+        async with self._semaphore:
             result = "sent"
             observation = self.port_observations.pop(slot_id, None)
             try:
@@ -67,9 +64,9 @@ class HeartbeatSender:
             self._context.metrics.heartbeats.labels(result).inc()
 
 
-async def _body(worker: ManagedWorker, observation: PortObservation | None) -> dict[str, Any]:
+async def _body(worker: ManagedWorker, observation: PortObservation | None) -> dict[str, object]:
     information = await worker.cml.system_information()
-    body: dict[str, Any] = {"version": information.version_text[:60]}
+    body: dict[str, object] = {"version": information.version_text[:60]}
     try:
         body["capacity"] = _capacity(await worker.cml.system_stats())
     except CmlError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from lcm.cml.client.caller import CallRecord
 from lcm.controller.config import Config
@@ -30,11 +30,11 @@ class Inventory:
     def replace_all(self, sessions: Iterable[Session], slots: Iterable[SlotInfo]) -> None:
         """Replace all sessions and slots."""
         self.replace_slots(slots)
-        fresh = {session.id: session for session in sessions}
-        gone = set(self.sessions) - set(fresh)
-        self.sessions = fresh
+        new = {session.id: session for session in sessions}
+        removed = set(self.sessions) - set(new)
+        self.sessions = new
         self.is_known = True
-        for key in (*fresh, *gone):
+        for key in (*new, *removed):
             self._on_change(key)
 
     def replace_slots(self, slots: Iterable[SlotInfo]) -> None:
@@ -73,6 +73,11 @@ class Inventory:
                 logger.error("the worker of %s is not usable: %s", slot.name, error)
                 return None
         return self._workers[slot.id]
+
+    def workers_of(self, pools: Container[str]) -> list[ManagedWorker]:
+        """Return the workers in service in these pools."""
+        keys = [slot.id for slot in self.slots.values() if slot.pool in pools]
+        return [worker for key in keys if (worker := self.worker(key)) is not None]
 
     async def aclose(self) -> None:
         await asyncio.gather(*(worker.aclose() for worker in self._workers.values()), *self._closing)

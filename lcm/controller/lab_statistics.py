@@ -62,13 +62,13 @@ class LabStatistics:
         self._context = context
         self._leases = leases
         self._reconcile = reconcile
-        self._gate = asyncio.Semaphore(LABS_AT_ONCE)
+        self._semaphore = asyncio.Semaphore(LABS_AT_ONCE)
 
     async def read(self) -> None:
         """Update the metrics of every running lab and drop the metrics of ended sessions."""
         running = [
             session
-            for session in self._context.world.sessions.values()
+            for session in self._context.inventory.sessions.values()
             if session.status in HAS_A_LAB and self._leases.is_ours(session.pool)
         ]
         self._context.metrics.utilization.keep_only(session.id for session in running)
@@ -78,7 +78,7 @@ class LabStatistics:
         places = self._context.parts_on_workers(session)
         if places is None:
             return
-        async with self._gate:
+        async with self._semaphore:
             try:
                 samples = [sample for place in places for sample in await self._samples(session, place)]
             except CmlNotFound:
@@ -87,7 +87,7 @@ class LabStatistics:
             except CmlError as error:
                 logger.info("no usage for session %s: %s", session.short, error)
                 samples = []
-        if session.id in self._context.world.sessions:
+        if session.id in self._context.inventory.sessions:
             self._context.metrics.utilization.put(session.id, samples, self._context.now().timestamp())
 
     async def _samples(self, session: Session, place: PartOnWorker) -> list[MetricSample]:

@@ -37,7 +37,7 @@ class TokenRejected(LcmUnavailable):
     """The token is missing or was rejected. A rotated token may be accepted."""
 
 
-class LcmRefused(LcmCallError):
+class LcmRejected(LcmCallError):
     """LCM rejected the request. A retry does not help."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -46,7 +46,7 @@ class LcmRefused(LcmCallError):
         self.code = code
 
 
-class RevisionExpired(LcmRefused):
+class RevisionExpired(LcmRejected):
     """The watch revision is too old. List again."""
 
 
@@ -65,7 +65,7 @@ class LeaseStatus:
 
 
 class LcmClient:
-    """Client of the internal API. Raises only LcmUnavailable and LcmRefused."""
+    """Client of the internal API. Raises only LcmUnavailable and LcmRejected."""
 
     def __init__(
         self,
@@ -97,9 +97,9 @@ class LcmClient:
         """Return the sessions on the controller's slots, optionally only these ids."""
         if ids is None:
             return [Session.read(row) for row in await self._pages("lablet-sessions", {})]
-        wanted, found = list(ids), []
-        for start in range(0, len(wanted), IDS_AT_ONCE):
-            part = ",".join(wanted[start : start + IDS_AT_ONCE])
+        session_ids, found = list(ids), []
+        for start in range(0, len(session_ids), IDS_AT_ONCE):
+            part = ",".join(session_ids[start : start + IDS_AT_ONCE])
             found += await self._pages("lablet-sessions", {"ids": part})
         return [Session.read(row) for row in found]
 
@@ -120,7 +120,7 @@ class LcmClient:
 
     async def renew_leases(self, holder: str) -> list[LeaseStatus]:
         """Take or renew the pool leases, and report the metrics address and the clock skew."""
-        body: dict[str, Any] = {"holder": holder}
+        body: dict[str, object] = {"holder": holder}
         if address := self._config.scraped_at():
             body["metrics_address"] = address
         if (skew := self.clock.skew()) is not None:
@@ -131,20 +131,20 @@ class LcmClient:
     async def release_leases(self, holder: str) -> None:
         await self._call("POST", "leases/release", json={"holder": holder})
 
-    async def heartbeat(self, slot_id: str, body: Mapping[str, Any]) -> None:
+    async def heartbeat(self, slot_id: str, body: Mapping[str, object]) -> None:
         await self._call("POST", f"slots/{slot_id}/heartbeat", json=body)
 
-    async def post(self, path: str, body: Mapping[str, Any], key: str) -> Any:
+    async def post(self, path: str, body: Mapping[str, object], key: str) -> Any:
         """Send an idempotent POST. The key stays valid across token rotation."""
         try:
             return await self._call("POST", path, json=body, headers={"Idempotency-Key": key})
-        except LcmRefused as error:
+        except LcmRejected as error:
             if error.status in UNAUTHORIZED_STATUSES:
                 raise TokenRejected(f"the controller's token was rejected: {error}") from error
             raise
 
-    async def _pages(self, path: str, params: dict[str, Any]) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = []
+    async def _pages(self, path: str, params: dict[str, object]) -> list[dict[str, object]]:
+        rows: list[dict[str, object]] = []
         payload = await self._call("GET", path, params={**params, "page_size": PAGE})
         while True:
             rows += payload["results"]
@@ -154,7 +154,7 @@ class LcmClient:
             cursor = httpx.URL(following).params["cursor"]
             payload = await self._call("GET", path, params={**params, "page_size": PAGE, "cursor": cursor})
 
-    async def _call_watch(self, params: Mapping[str, Any], timeout: float) -> Any:
+    async def _call_watch(self, params: Mapping[str, object], timeout: float) -> Any:
         """Call the watch. Without a proxy, LCM redirects the first call to its watch process."""
         # The URL is kept only after a success. After an error LCM names it again.
         known, self._watch_url = self._watch_url, None
@@ -212,7 +212,7 @@ def _problem(method: str, path: str, response: httpx.Response) -> LcmCallError:
         wait = response.headers.get("Retry-After", "")
         text = f"{method} {path}: {response.status_code} {message}"
         return LcmUnavailable(text, float(wait) if wait.isdigit() else None)
-    return LcmRefused(response.status_code, code, message)
+    return LcmRejected(response.status_code, code, message)
 
 
 def _error_of(response: httpx.Response) -> tuple[str, str]:

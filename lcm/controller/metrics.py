@@ -34,14 +34,6 @@ class MetricSample:
     value: float
 
 
-@dataclass(frozen=True)
-class SessionSamples:
-    """Samples of one session's nodes, taken at Unix time `at`."""
-
-    at: float
-    samples: tuple[MetricSample, ...]
-
-
 def samples_of(kernel_id: str, node: NodeObservation) -> list[MetricSample]:
     """Return CPU, memory and disk samples of a node. Unknown values have no sample."""
     figures = {
@@ -69,17 +61,18 @@ class Utilization(Collector):
     """Collector of the latest samples of each running session. A removed session leaves no series."""
 
     def __init__(self) -> None:
-        self._readings: dict[str, SessionSamples] = {}
+        # By session: the Unix time of the reading and the samples of its nodes.
+        self._readings: dict[str, tuple[float, list[MetricSample]]] = {}
 
     def put(self, session_id: str, samples: Iterable[MetricSample], at: float) -> None:
-        self._readings[session_id] = SessionSamples(at, tuple(samples))
+        self._readings[session_id] = at, list(samples)
 
     def remove(self, session_id: str) -> None:
         self._readings.pop(session_id, None)
 
     def keep_only(self, session_ids: Iterable[str]) -> None:
-        for gone in set(self._readings) - set(session_ids):
-            self.remove(gone)
+        for session_id in set(self._readings) - set(session_ids):
+            self.remove(session_id)
 
     def collect(self) -> Iterator[Metric]:
         labels = ["kernel_id", "session_id", "metric"]
@@ -94,15 +87,15 @@ class Utilization(Collector):
         observed = GaugeMetricFamily(
             OBSERVED_AT, "Time at which a node's usage was read from CML.", labels=labels[:2]
         )
-        for session_id, reading in list(self._readings.items()):
-            for each in reading.samples:
+        for session_id, (at, samples) in list(self._readings.items()):
+            for each in samples:
                 names = [each.kernel_id, session_id, each.metric]
                 if each.value_type == TOTAL:
                     moved.add_metric(names, each.value)
                 else:
                     used.add_metric([*names, each.value_type], each.value)
-            for kernel_id in dict.fromkeys(each.kernel_id for each in reading.samples):
-                observed.add_metric([kernel_id, session_id], reading.at)
+            for kernel_id in dict.fromkeys(each.kernel_id for each in samples):
+                observed.add_metric([kernel_id, session_id], at)
         yield from (used, moved, observed)
 
 

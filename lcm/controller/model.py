@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AliasPath, Field, SkipValidation, TypeAdapter
 
 SCHEDULED = "SCHEDULED"
 INSTANTIATING = "INSTANTIATING"
@@ -31,9 +33,9 @@ class SlotInfo:
     endpoint: str
     state: str = "READY"
 
-    @classmethod
-    def read(cls, values: Mapping[str, Any]) -> SlotInfo:
-        return cls(values["id"], values["name"], values["pool"], values["endpoint"], values["state"])
+    @staticmethod
+    def read(values: Mapping[str, Any]) -> SlotInfo:
+        return _SLOT.validate_python(values)
 
 
 @dataclass(frozen=True)
@@ -58,39 +60,21 @@ class Session:
     starts_at: datetime
     ends_at: datetime
     pool: str
-    slot_id: str | None
+    slot_id: Annotated[str | None, Field(validation_alias=AliasPath("slot", "id"))] = None
     parts: tuple[SessionPart, ...] = ()
     dropped_links: tuple[str, ...] = ()
     awaits_arrival: bool = False
     arrived_at: datetime | None = None
     observed_at: datetime | None = None
-    port_template: tuple[Mapping[str, Any], ...] = ()
-    allocated_ports: Mapping[str, int] = field(default_factory=dict)
-    kernels: Mapping[str, str] = field(default_factory=dict)
-    requests: Mapping[str, str] = field(default_factory=dict)
+    port_template: tuple[SkipValidation[Mapping[str, Any]], ...] = ()
+    allocated_ports: SkipValidation[Mapping[str, int]] = field(default_factory=dict)
+    kernels: SkipValidation[Mapping[str, str]] = field(default_factory=dict)
+    requests: SkipValidation[Mapping[str, str]] = field(default_factory=dict)
 
-    @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Session:
-        slot = values.get("slot")
-        return cls(
-            id=values["id"],
-            attempt=values["attempt"],
-            status=values["status"],
-            status_since=datetime.fromisoformat(values["status_since"]),
-            starts_at=datetime.fromisoformat(values["starts_at"]),
-            ends_at=datetime.fromisoformat(values["ends_at"]),
-            pool=values["pool"],
-            slot_id=slot["id"] if slot else None,
-            parts=_parts(values),
-            dropped_links=tuple(values.get("dropped_links") or ()),
-            awaits_arrival=bool(values.get("awaits_arrival")),
-            arrived_at=_moment(values.get("arrived_at")),
-            observed_at=_moment(values.get("observed_at")),
-            port_template=tuple(values.get("port_template") or ()),
-            allocated_ports=values.get("allocated_ports") or {},
-            kernels=values.get("kernels") or {},
-            requests=values.get("requests") or {},
-        )
+    @staticmethod
+    def read(values: Mapping[str, Any]) -> Session:
+        given = {name: value for name, value in values.items() if value is not None}
+        return _SESSION.validate_python({**given, "parts": _parts(values)})
 
     @property
     def short(self) -> str:
@@ -117,5 +101,5 @@ def _parts(values: Mapping[str, Any]) -> tuple[SessionPart, ...]:
     return (SessionPart(slot["id"], values.get("topology"), name),) if slot else ()
 
 
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
+_SLOT = TypeAdapter(SlotInfo)
+_SESSION = TypeAdapter(Session)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lcm.controller.backoff import Backoff
-from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable, TokenRejected
+from lcm.controller.lcm_client import LcmClient, LcmRejected, LcmUnavailable, TokenRejected
 from lcm.controller.spool import Post, Spool, SpoolFull
 
 logger = logging.getLogger(__name__)
@@ -31,11 +31,11 @@ class PostResult:
     """Result of a post: accepted, rejected, or kept in the outbox because LCM has not responded."""
 
     response: Any = None
-    refused: LcmRefused | None = None
+    rejection: LcmRejected | None = None
 
     @property
     def kept(self) -> bool:
-        return self.response is None and self.refused is None
+        return self.response is None and self.rejection is None
 
 
 @dataclass
@@ -48,12 +48,12 @@ class _SessionQueue:
 
 
 class Outbox:
-    """`on_news` is called with a session id if LCM rejects a post or responds after the caller's timeout."""
+    """`reload_session` is called if LCM rejects a post or responds after the caller's timeout."""
 
-    def __init__(self, spool: Spool, client: LcmClient, on_news: Callable[[str], None]) -> None:
+    def __init__(self, spool: Spool, client: LcmClient, reload_session: Callable[[str], None]) -> None:
         self.spool = spool
         self._client = client
-        self._on_news = on_news
+        self._reload_session = reload_session
         self._queues: dict[str, _SessionQueue] = {}
         self._due: asyncio.Queue[str] = asyncio.Queue()
         for number, post in spool.load():
@@ -69,7 +69,7 @@ class Outbox:
         return sum(len(queue.posts) for queue in self._queues.values())
 
     async def send(
-        self, session_id: str, attempt: int, path: str, body: dict[str, Any], name: str
+        self, session_id: str, attempt: int, path: str, body: dict[str, object], name: str
     ) -> PostResult:
         """Store and send a post. Return LCM's response, or an empty result after SEND_TIMEOUT.
 
@@ -105,12 +105,12 @@ class Outbox:
             return None
         return number
 
-    def _check_memory(self, post: Post, why: Exception) -> None:
+    def _check_memory(self, post: Post, cause: Exception) -> None:
         """Raise SpoolFull unless memory has room for a post that could not be written."""
         kept = sum(number is None for queue in self._queues.values() for number, _, _ in queue.posts)
         if kept >= MAX_IN_MEMORY:
-            raise SpoolFull(f"no room for the post on disk or in memory: {why}") from why
-        logger.warning("%s is kept in memory only: %s", post.path, why)
+            raise SpoolFull(f"no room for the post on disk or in memory: {cause}") from cause
+        logger.warning("%s is kept in memory only: %s", post.path, cause)
 
     def _append(self, number: int | None, post: Post, done: asyncio.Future[PostResult] | None) -> None:
         queue = self._queues.setdefault(post.session_id, _SessionQueue())
@@ -140,31 +140,21 @@ class Outbox:
             logger.log(level, "LCM did not accept %s, it stays in the outbox: %s", post.path, error)
             _settle(done, PostResult())
             return error.retry_after or queue.backoff.next()
-        except LcmRefused as error:
-            outcome = PostResult(refused=error)
+        except LcmRejected as error:
+            outcome = PostResult(rejection=error)
         queue.backoff.reset()
         late = done is None or done.done()
-        self._remove_first(session_id, queue, number, done, outcome)
-        if outcome.refused:
-            logger.info("LCM rejected %s: %s", post.path, outcome.refused)
-        if outcome.refused or late:
-            self._on_news(session_id)
-        return 0 if queue.posts else None
-
-    def _remove_first(
-        self,
-        session_id: str,
-        queue: _SessionQueue,
-        number: int | None,
-        done: asyncio.Future[PostResult] | None,
-        outcome: PostResult,
-    ) -> None:
         queue.posts.popleft()
         if number is not None:
             self.spool.remove(number)
         if not queue.posts:
             del self._queues[session_id]
         _settle(done, outcome)
+        if outcome.rejection:
+            logger.info("LCM rejected %s: %s", post.path, outcome.rejection)
+        if outcome.rejection or late:
+            self._reload_session(session_id)
+        return 0 if queue.posts else None
 
 
 def _settle(done: asyncio.Future[PostResult] | None, outcome: PostResult) -> None:

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from lcm.cml.ports import PortTag, TagError, format_tag, parse_tag
+from lcm.cml.client.results import CmlNode
+from lcm.cml.ports import PortTag, format_tag, readable_port
 
 
 class TemplateMismatch(Exception):
     """The lab does not match the port template."""
 
 
-class PortTaggedNode(Protocol):
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def label(self) -> str: ...
-
-    @property
-    def tags(self) -> Sequence[str]: ...
-
-
 def tags_to_write(
-    nodes: Sequence[PortTaggedNode], template: Sequence[Mapping[str, Any]], ports: Mapping[str, int]
+    nodes: Sequence[CmlNode], template: Sequence[Mapping[str, Any]], ports: Mapping[str, int]
 ) -> dict[str, list[str]]:
     """Return the new tags by node id, for nodes whose tags must change."""
     labels = {node.label for node in nodes}
@@ -33,28 +23,14 @@ def tags_to_write(
             raise TemplateMismatch(f"the lab has no node “{entry['node_label']}” for port {entry['name']}")
         if entry["name"] not in ports:
             raise TemplateMismatch(f"no port was allocated for {entry['name']}")
-    wanted = {node.id: _wanted(node, template, ports) for node in nodes}
-    return {node.id: wanted[node.id] for node in nodes if sorted(node.tags) != sorted(wanted[node.id])}
+    new_tags = {node.id: _new_tags(node, template, ports) for node in nodes}
+    return {node.id: new_tags[node.id] for node in nodes if sorted(node.tags) != sorted(new_tags[node.id])}
 
 
-def _wanted(
-    node: PortTaggedNode, template: Sequence[Mapping[str, Any]], ports: Mapping[str, int]
-) -> list[str]:
-    mine = [
+def _new_tags(node: CmlNode, template: Sequence[Mapping[str, Any]], ports: Mapping[str, int]) -> list[str]:
+    node_ports = [
         PortTag(entry["protocol"], ports[entry["name"]], entry["inside"], entry["transport"])
         for entry in template
         if entry["node_label"] == node.label
     ]
-    return [*(tag for tag in node.tags if not is_port_tag(tag)), *map(format_tag, mine)]
-
-
-def is_port_tag(tag: str) -> bool:
-    return parse_port(tag) is not None
-
-
-def parse_port(tag: str) -> PortTag | None:
-    """Return the port in a tag, or None if the tag has no readable port."""
-    try:
-        return parse_tag(tag)
-    except TagError:
-        return None
+    return [*(tag for tag in node.tags if not readable_port(tag)), *map(format_tag, node_ports)]

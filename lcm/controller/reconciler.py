@@ -26,7 +26,7 @@ class Reconciler:
 
     async def reconcile(self, session_id: str) -> float | None:
         """Run the current stage of a session. Return seconds until the next run, or None."""
-        session = self._context.world.sessions.get(session_id)
+        session = self._context.inventory.sessions.get(session_id)
         if session is None:
             self._context.forget(session_id)
             return None
@@ -45,7 +45,7 @@ class Reconciler:
         if places is None:
             # LCM decides what happens to sessions whose worker is gone.
             return self._context.config.running_check_seconds
-        begun, result = time.monotonic(), "failed"
+        started_at, result = time.monotonic(), "failed"
         try:
             try:
                 delay = await stage(self._context, session, places)
@@ -56,7 +56,7 @@ class Reconciler:
             logger.error("a post about session %s cannot be sent: %s", session.short, error)
             delay = self._pause(session, "outbox")
         finally:
-            seconds = time.monotonic() - begun
+            seconds = time.monotonic() - started_at
             self._context.metrics.reconciles.labels(session.status, result).observe(seconds)
         return delay
 
@@ -64,8 +64,8 @@ class Reconciler:
         self, session: Session, places: Sequence[PartOnWorker], error: CmlError
     ) -> float | None:
         """Return the backoff delay, or report a failure if a worker has been unreachable for too long."""
-        away = max(place.worker.unreachable_for() for place in places)
-        if away > self._context.config.worker_lost_seconds:
+        unreachable_seconds = max(place.worker.unreachable_for() for place in places)
+        if unreachable_seconds > self._context.config.worker_lost_seconds:
             await self._context.fail(session, f"the worker does not respond: {error}", lab_removed=False)
             return None
         logger.info("session %s, %s: %s", session.short, session.status, error)

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 logger = logging.getLogger(__name__)
 
@@ -25,17 +24,17 @@ class Post:
     session_id: str
     attempt: int
     path: str
-    body: dict[str, Any]
+    body: dict[str, object]
     key: str
 
 
 class Spool:
     """A folder with one file per post, named by a sequence number."""
 
-    def __init__(self, folder: Path, *, most_entries: int, most_bytes: int) -> None:
+    def __init__(self, folder: Path, *, max_entries: int, max_bytes: int) -> None:
         self.folder = folder
-        self._most_entries = most_entries
-        self._most_bytes = most_bytes
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for leftover in folder.glob("*.new"):
             leftover.unlink()
@@ -59,7 +58,7 @@ class Spool:
     def reserve(self, post: Post) -> tuple[int, bytes]:
         """Return a sequence number and the bytes to write under it."""
         data = json.dumps(asdict(post)).encode()
-        if len(self._sizes) >= self._most_entries or self._total + len(data) > self._most_bytes:
+        if len(self._sizes) >= self._max_entries or self._total + len(data) > self._max_bytes:
             raise SpoolFull(f"the spool is full with {len(self._sizes)} posts that LCM has not accepted")
         number = self._next
         self._next += 1

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lcm.cml.client.errors import CmlError
 from lcm.cml.client.results import CmlNode, Entries, LinkEnds
@@ -67,7 +67,7 @@ class SessionState:
     # The timeslot end at which the lab was last observed. After an extension it is observed again.
     observed_end: datetime | None = None
     why_missing: str = ""
-    answered_request: str | None = None
+    completed_request: str | None = None
     failing_call: str = ""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, longest=15))
 
@@ -78,7 +78,7 @@ class SessionState:
 @dataclass
 class StageContext:
     config: Config
-    world: Inventory
+    inventory: Inventory
     outbox: Outbox
     metrics: Metrics
     clock: LcmClock
@@ -105,20 +105,29 @@ class StageContext:
         return self.clock.is_steady and (self.now() - session.ends_at).total_seconds() >= for_seconds
 
     async def still_over(self, session: Session) -> bool | None:
-        """Ask LCM whether the timeslot has really ended, as it may have been extended. None: no response."""
+        """Return whether LCM confirms that the timeslot has ended; None if LCM does not respond."""
         try:
             fresh = await self.refresh(session.id)
         except LcmCallError:
             return None
         return fresh is not None and fresh.status == session.status and self.is_over(fresh)
 
-    async def move(self, session: Session, to: str, reason: str = "") -> bool:
+    async def move(self, session: Session, to: str, reason: str = "", **decided_on: str) -> bool:
         """Request a transition. Return whether LCM accepted it. The outbox retries if LCM is unavailable."""
-        return await self._move(session, to, reason, {})
+        logger.info("session %s: %s → %s %s", session.short, session.status, to, reason)
+        body = {
+            "from_status": session.status,
+            "to_status": to,
+            "attempt": session.attempt,
+            "reason": reason[:500],
+            **decided_on,
+        }
+        name = " ".join([session.status, to, reason, *decided_on.values()])
+        return await self._report(session, "transitions", body, name)
 
     async def end(self, session: Session, to: str, reason: str) -> bool:
         """Request a transition because the timeslot ended. LCM rejects it if the session was extended."""
-        return await self._move(session, to, reason, {"ends_at": session.ends_at.isoformat()})
+        return await self.move(session, to, reason, ends_at=session.ends_at.isoformat())
 
     async def fail(self, session: Session, reason: str, *, lab_removed: bool) -> bool:
         """Report a failure. LCM decides what follows."""
@@ -164,8 +173,8 @@ class StageContext:
             outcome = await self._post(session, "resource-observations", observation.to_dict(), name)
         except SpoolFull as error:
             return self._missing(str(error))
-        if outcome.refused and outcome.refused.code != ALREADY_POSTED:
-            return self._missing(str(outcome.refused))
+        if outcome.rejection and outcome.rejection.code != ALREADY_POSTED:
+            return self._missing(str(outcome.rejection))
         self.metrics.observations.labels("complete" if observation.is_complete else "incomplete").inc()
         return ""
 
@@ -174,7 +183,7 @@ class StageContext:
         found = [
             PartOnWorker(part, worker)
             for part in session.parts
-            if (worker := self.world.worker(part.slot_id)) is not None
+            if (worker := self.inventory.worker(part.slot_id)) is not None
         ]
         return found if found and len(found) == len(session.parts) else None
 
@@ -213,24 +222,12 @@ class StageContext:
         self.metrics.observations.labels("missing").inc()
         return why
 
-    async def _move(self, session: Session, to: str, reason: str, decided_on: Mapping[str, str]) -> bool:
-        logger.info("session %s: %s → %s %s", session.short, session.status, to, reason)
-        body = {
-            "from_status": session.status,
-            "to_status": to,
-            "attempt": session.attempt,
-            "reason": reason[:500],
-            **decided_on,
-        }
-        name = " ".join([session.status, to, reason, *decided_on.values()])
-        return await self._report(session, "transitions", body, name)
-
-    async def _report(self, session: Session, path: str, body: dict[str, Any], name: str) -> bool:
+    async def _report(self, session: Session, path: str, body: dict[str, object], name: str) -> bool:
         outcome = await self._post(session, path, body, name)
         if isinstance(outcome.response, dict) and "status" in outcome.response:
-            self.world.put(Session.read(outcome.response))
+            self.inventory.put(Session.read(outcome.response))
         return outcome.response is not None
 
-    async def _post(self, session: Session, path: str, body: dict[str, Any], name: str) -> PostResult:
+    async def _post(self, session: Session, path: str, body: dict[str, object], name: str) -> PostResult:
         address = f"lablet-sessions/{session.id}/{path}"
         return await self.outbox.send(session.id, session.attempt, address, body, name)

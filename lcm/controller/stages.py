@@ -24,7 +24,7 @@ OVER = "the timeslot ended"
 NO_TOPOLOGY = "the definition has no topology, so CML cannot import a lab"
 LAST_OBSERVATION = "last observation"
 SOON = 1.0
-LCM_AWAY = 5.0
+LCM_DOWN = 5.0
 
 
 async def handle_scheduled(context: StageContext, session: Session, places: Places) -> float | None:
@@ -33,7 +33,7 @@ async def handle_scheduled(context: StageContext, session: Session, places: Plac
         await context.end(session, model.CANCELLED, f"{OVER} before the session could start")
         return None
     if not context.clock.is_known or context.now() >= session.ends_at:
-        return LCM_AWAY
+        return LCM_DOWN
     early = (session.starts_at - context.now()).total_seconds() - context.config.start_lead_seconds
     if early > 0:
         return early
@@ -66,7 +66,7 @@ async def handle_instantiating(context: StageContext, session: Session, places: 
 
 async def _end_early(context: StageContext, session: Session, reason: str) -> float | None:
     if not await context.still_over(session):
-        return LCM_AWAY
+        return LCM_DOWN
     await context.end(session, model.STOPPING, reason)
     return None
 
@@ -152,7 +152,7 @@ async def handle_ready(context: StageContext, session: Session, places: Places) 
     if not session.awaits_arrival or session.arrived_at:
         await context.move(session, model.RUNNING)
         return None
-    return await _still_there(context, session, places)
+    return await _check_lab(context, session, places)
 
 
 async def handle_running(context: StageContext, session: Session, places: Places) -> float | None:
@@ -161,13 +161,13 @@ async def handle_running(context: StageContext, session: Session, places: Places
     requested_at = session.requests.get("observe")
     if context.is_over(session):
         return await _collect(context, session, places)
-    if requested_at and state.answered_request != requested_at:
+    if requested_at and state.completed_request != requested_at:
         labs = await context.labs_of(session, places)
         if labs:
-            state.answered_request = requested_at
+            state.completed_request = requested_at
             observation = await context.observe(session, labs, observer=MANUAL)
             await context.post_observation(session, observation, f"observation requested at {requested_at}")
-    return await _still_there(context, session, places)
+    return await _check_lab(context, session, places)
 
 
 async def _collect(context: StageContext, session: Session, places: Places) -> float | None:
@@ -189,7 +189,7 @@ async def _collect(context: StageContext, session: Session, places: Places) -> f
         return SOON
     is_observed = state.observed_end == session.ends_at
     if over is None and is_observed:
-        return LCM_AWAY
+        return LCM_DOWN
     observation = None if is_observed else await context.observe(session, labs)
     if (
         over
@@ -202,7 +202,7 @@ async def _collect(context: StageContext, session: Session, places: Places) -> f
         state.why_missing = await context.post_observation(
             session, observation, _final_observation_name(session)
         )
-    return SOON if over else LCM_AWAY
+    return SOON if over else LCM_DOWN
 
 
 async def handle_collecting(context: StageContext, session: Session, places: Places) -> float | None:
@@ -270,7 +270,7 @@ def _final_observation_name(session: Session) -> str:
     return f"{LAST_OBSERVATION} {session.ends_at.isoformat()}"
 
 
-async def _still_there(context: StageContext, session: Session, places: Places) -> float | None:
+async def _check_lab(context: StageContext, session: Session, places: Places) -> float | None:
     if not await context.labs_of(session, places):
         return await _lost(context, session)
     left = (session.ends_at - context.now()).total_seconds()

@@ -17,14 +17,14 @@ logger = logging.getLogger(__name__)
 # A burst of changes costs one list request instead of many small ones.
 LIST_INSTEAD = 400
 # Prevents a hot loop when LCM responds at once.
-LEAST_PAUSE = 0.02
+MIN_PAUSE = 0.02
 
 
 class Watcher:
-    def __init__(self, config: Config, client: LcmClient, world: Inventory) -> None:
+    def __init__(self, config: Config, client: LcmClient, inventory: Inventory) -> None:
         self._config = config
         self._client = client
-        self._world = world
+        self._inventory = inventory
         self._backoff = Backoff()
         self._may_list_at_once = True
 
@@ -43,7 +43,7 @@ class Watcher:
         if isinstance(error, RevisionExpired) and self._may_list_at_once:
             self._may_list_at_once = False
             logger.info("the watch revision expired, listing again")
-            await asyncio.sleep(LEAST_PAUSE)
+            await asyncio.sleep(MIN_PAUSE)
             return
         pause = self._backoff.next()
         logger.warning("the watch failed, next attempt in %.1f s: %s", pause, error)
@@ -53,15 +53,15 @@ class Watcher:
         """Reload one session. Return None if it is no longer on this controller's slots."""
         found = await self._client.sessions([session_id])
         if not found:
-            self._world.forget(session_id)
+            self._inventory.forget(session_id)
             return None
-        self._world.put(found[0])
+        self._inventory.put(found[0])
         return found[0]
 
     async def _follow(self) -> None:
         # Read the revision first: the watch then repeats any change made while the list is read.
         revision = await self._client.revision()
-        self._world.replace_all(await self._client.sessions(), await self._client.slots())
+        self._inventory.replace_all(await self._client.sessions(), await self._client.slots())
         until = time.monotonic() + self._config.resync_seconds
         while (left := until - time.monotonic()) > 0:
             wait = min(self._config.watch_seconds, left)
@@ -70,17 +70,17 @@ class Watcher:
             self._may_list_at_once = True
             if len(changes) > LIST_INSTEAD:
                 return
-            await self._take(changes)
-            await asyncio.sleep(LEAST_PAUSE)
+            await self._apply(changes)
+            await asyncio.sleep(MIN_PAUSE)
 
-    async def _take(self, changes: list[WatchedChange]) -> None:
+    async def _apply(self, changes: list[WatchedChange]) -> None:
         if any(change.kind == "slot" for change in changes):
-            self._world.replace_slots(await self._client.slots())
+            self._inventory.replace_slots(await self._client.slots())
         ids = {change.id for change in changes if change.kind == "session"}
         if not ids:
             return
         fresh = await self._client.sessions(ids)
         for session in fresh:
-            self._world.put(session)
-        for gone in ids - {session.id for session in fresh}:
-            self._world.forget(gone)
+            self._inventory.put(session)
+        for session_id in ids - {session.id for session in fresh}:
+            self._inventory.forget(session_id)

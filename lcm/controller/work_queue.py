@@ -38,10 +38,6 @@ class WorkQueue:
         heapq.heappush(self._heap, (due, next(self._order), key))
         self._changed.set()
 
-    def forget(self, key: str) -> None:
-        self._due.pop(key, None)
-        self._backoffs.pop(key, None)
-
     def close(self) -> None:
         """Start no more work. Work in progress finishes."""
         self._closed = True
@@ -90,18 +86,18 @@ class WorkQueue:
     def _pop_due(self, now: float) -> str | None:
         if self._closed:
             return None
-        held = []
+        busy_entries = []
         found = None
         while self._heap and self._heap[0][0] <= now:
             due, order, key = heapq.heappop(self._heap)
             if self._due.get(key) != due:
                 continue
             if key in self._busy:
-                held.append((due, order, key))
+                busy_entries.append((due, order, key))
                 continue
             del self._due[key]
             found = key
             break
-        for entry in held:
+        for entry in busy_entries:
             heapq.heappush(self._heap, entry)
         return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lcm.cml.client.caller import RETRYABLE_STATUSES, CallRecord, RetryPolicy
 from lcm.cml.client.client import CmlClient
 from lcm.cml.client.endpoint import CmlEndpoint as CmlWorker
-from lcm.cml.client.errors import CmlError, CmlMalformedResponse, CmlNotFound, CmlRefused, CmlUnreachable
+from lcm.cml.client.errors import CmlError, CmlMalformedResponse, CmlNotFound, CmlRejected, CmlUnreachable
 from lcm.cml.client.results import CmlLab
 from lcm.controller.config import Config
 from lcm.controller.lab_titles import LabOwner, parse_title
@@ -20,7 +20,7 @@ STARTED = "STARTED"
 # A STOPPED lab can be wiped; a DEFINED_ON_CORE lab can be deleted.
 STOPPED = "STOPPED"
 DEFINED = "DEFINED_ON_CORE"
-PATIENCE = RetryPolicy(exchange_seconds=10, call_seconds=20, attempts=2)
+RETRY_POLICY = RetryPolicy(exchange_seconds=10, call_seconds=20, attempts=2)
 DETAILS_AT_ONCE = 8
 # Statuses of a reverse proxy whose upstream CML has not responded.
 BY_A_PROXY = (502, 504)
@@ -42,18 +42,18 @@ class ManagedWorker:
     def __init__(
         self, slot: SlotInfo, config: Config, on_call: Callable[[CallRecord], None] | None = None
     ) -> None:
-        trusted = config.credentials_for(slot.name, slot.pool)
+        credentials = config.credentials_for(slot.name, slot.pool)
         self.slot = slot
         self.cml = CmlClient(
             CmlWorker(
                 name=slot.name,
                 url=slot.endpoint,
-                username=trusted.username,
-                password=trusted.secret(),
-                ca_file=trusted.ca_file or None,
-                fingerprint=trusted.fingerprint or None,
+                username=credentials.username,
+                password=credentials.secret(),
+                ca_file=credentials.ca_file or None,
+                fingerprint=credentials.fingerprint or None,
             ),
-            patience=PATIENCE,
+            retry_policy=RETRY_POLICY,
             on_call=self._note_call,
         )
         self.changing = asyncio.Lock()
@@ -79,24 +79,24 @@ class ManagedWorker:
 
     async def labs(self) -> list[LabOnWorker]:
         """Return all labs on the worker. The title of each lab is requested once."""
-        if unread := await self._read_labs():
-            raise unread
+        if read_error := await self._read_labs():
+            raise read_error
         return list(self._labs.values())
 
     async def _read_labs(self) -> CmlMalformedResponse | None:
         """Update the list of labs. Return the error if the title of a lab could not be read."""
         known = set(self._labs)
         ids = await self.cml.labs()
-        for gone in known.difference(ids):
-            self._labs.pop(gone, None)
+        for lab_id in known.difference(ids):
+            self._labs.pop(lab_id, None)
         unknown = [each for each in ids if each not in self._labs]
-        unread = None
+        read_error = None
         for lab in await asyncio.gather(*map(self._detail, unknown)):
             if isinstance(lab, CmlMalformedResponse):
-                unread = lab
+                read_error = lab
             elif lab is not None:
                 self._labs[lab.id] = _known(lab)
-        return unread
+        return read_error
 
     async def _detail(self, lab_id: str) -> CmlLab | CmlMalformedResponse | None:
         async with self._details:
@@ -112,10 +112,10 @@ class ManagedWorker:
 
         An empty result is certain: a lab with an unreadable title raises its error instead.
         """
-        unread = await self._read_labs()
+        read_error = await self._read_labs()
         found = [lab for lab in self._labs.values() if lab.owner == owner]
-        if unread and not found:
-            raise unread
+        if read_error and not found:
+            raise read_error
         return sorted(found, key=lambda lab: (lab.created, lab.id))
 
     async def import_lab(self, topology: str, title: str) -> str:
@@ -154,7 +154,7 @@ def _known(lab: CmlLab) -> LabOnWorker:
 
 def is_retryable(error: CmlError) -> bool:
     """Return whether a retry may succeed: any error except a rejection by CML."""
-    return not isinstance(error, CmlRefused) or error.status in RETRYABLE_STATUSES
+    return not isinstance(error, CmlRejected) or error.status in RETRYABLE_STATUSES
 
 
 def has_unknown_result(error: CmlError) -> bool:

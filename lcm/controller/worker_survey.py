@@ -6,15 +6,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
 
 from lcm.cml.client.errors import CmlError, CmlNotFound
+from lcm.cml.ports import readable_port
 from lcm.controller.heartbeats import HeartbeatSender, PortObservation
 from lcm.controller.lab_titles import LabOwner
 from lcm.controller.lcm_client import LcmCallError, LcmClient
 from lcm.controller.model import HAS_A_LAB, Session
 from lcm.controller.pool_leases import PoolLeases
-from lcm.controller.port_tags import parse_port
 from lcm.controller.stage_context import StageContext
 from lcm.controller.worker import LabOnWorker, ManagedWorker
 
@@ -23,40 +23,32 @@ logger = logging.getLogger(__name__)
 WORKERS_AT_ONCE = 8
 
 
+@dataclass
 class WorkerSurvey:
     """`reconcile` is called with the id of each session whose lab is missing."""
 
-    def __init__(
-        self,
-        context: StageContext,
-        leases: PoolLeases,
-        client: LcmClient,
-        heartbeats: HeartbeatSender,
-        reconcile: Callable[[str], None],
-    ) -> None:
-        self._context = context
-        self._leases = leases
-        self._client = client
-        self._heartbeats = heartbeats
-        self._reconcile = reconcile
-        self._orphans: dict[tuple[str, str], float] = {}
-        self._gate = asyncio.Semaphore(WORKERS_AT_ONCE)
+    context: StageContext
+    leases: PoolLeases
+    client: LcmClient
+    heartbeats: HeartbeatSender
+    reconcile: Callable[[str], None]
+    # By slot and lab: the monotonic time at which the lab was first found without a session.
+    _orphans: dict[tuple[str, str], float] = field(default_factory=dict)
+    _semaphore: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WORKERS_AT_ONCE))
 
     async def run(self) -> None:
-        slots = [slot for slot in self._context.world.slots.values() if self._leases.is_ours(slot.pool)]
-        await asyncio.gather(*(self._worker(slot.id) for slot in slots))
+        if self.context.inventory.is_known:
+            workers = self.context.inventory.workers_of(self.leases.pools)
+            await asyncio.gather(*map(self._worker, workers))
 
-    async def _worker(self, slot_id: str) -> None:
-        worker = self._context.world.worker(slot_id)
-        if worker is None or not self._context.world.is_known:
-            return
-        async with self._gate:
+    async def _worker(self, worker: ManagedWorker) -> None:
+        async with self._semaphore:
             began = time.monotonic()
             try:
                 labs = await worker.labs()
-                self._enqueue_missing(slot_id, labs)
+                self._enqueue_missing(worker.slot.id, labs)
                 await self._collect_orphans(worker, labs)
-                self._heartbeats.port_observations[slot_id] = PortObservation(
+                self.heartbeats.port_observations[worker.slot.id] = PortObservation(
                     await self._leaked(worker, labs), began
                 )
             except CmlError as error:
@@ -65,42 +57,42 @@ class WorkerSurvey:
                 logger.info("orphans on %s are removed later: %s", worker.slot.name, error)
 
     def _enqueue_missing(self, slot_id: str, labs: list[LabOnWorker]) -> None:
-        there = {lab.owner for lab in labs}
-        for session in self._context.world.sessions_on(slot_id):
-            if session.status in HAS_A_LAB and (session.id, session.attempt) not in there:
-                self._reconcile(session.id)
+        owners = {lab.owner for lab in labs}
+        for session in self.context.inventory.sessions_on(slot_id):
+            if session.status in HAS_A_LAB and (session.id, session.attempt) not in owners:
+                self.reconcile(session.id)
 
     async def _collect_orphans(self, worker: ManagedWorker, labs: list[LabOnWorker]) -> None:
         """Remove labs that carry an owner mark but belong to no session, after a grace period."""
-        orphans = {lab.id: lab for lab in labs if lab.owner and not self._is_wanted(worker, lab)}
+        orphans = {lab.id: lab for lab in labs if lab.owner and not self._has_session(worker, lab)}
         for key in [key for key in self._orphans if key[0] == worker.slot.id and key[1] not in orphans]:
             del self._orphans[key]
         for lab in orphans.values():
             since = self._orphans.setdefault((worker.slot.id, lab.id), time.monotonic())
-            is_due = time.monotonic() - since >= self._context.config.orphan_grace_seconds
-            if is_due and self._leases.may_change(worker.slot.pool) and not await self._is_known(worker, lab):
+            is_due = time.monotonic() - since >= self.context.config.orphan_grace_seconds
+            if is_due and self.leases.may_change(worker.slot.pool) and not await self._is_known(worker, lab):
                 logger.warning(
                     "%s: lab %s (%s) has no session and is removed", worker.slot.name, lab.id, lab.title
                 )
                 await worker.remove(lab.id)
-                self._context.metrics.orphans.inc()
+                self.context.metrics.orphans.inc()
 
-    def _is_wanted(self, worker: ManagedWorker, lab: LabOnWorker) -> bool:
+    def _has_session(self, worker: ManagedWorker, lab: LabOnWorker) -> bool:
         assert lab.owner is not None
-        session = self._context.world.sessions.get(lab.owner.session_id)
+        session = self.context.inventory.sessions.get(lab.owner.session_id)
         return session is not None and _is_for(session, worker, lab.owner)
 
     async def _is_known(self, worker: ManagedWorker, lab: LabOnWorker) -> bool:
-        """Ask LCM before removing a lab, because the local copy may be outdated."""
+        """Return whether LCM has a session for the lab; the local copy may be outdated."""
         assert lab.owner is not None
-        found = await self._client.sessions([lab.owner.session_id])
+        found = await self.client.sessions([lab.owner.session_id])
         return any(_is_for(each, worker, lab.owner) for each in found)
 
-    async def _leaked(self, worker: ManagedWorker, labs: list[LabOnWorker]) -> list[dict[str, Any]]:
+    async def _leaked(self, worker: ManagedWorker, labs: list[LabOnWorker]) -> list[dict[str, object]]:
         """Return ports in lab tags that are allocated to no session on this worker."""
-        given = {
+        allocated = {
             port
-            for session in self._context.world.sessions_on(worker.slot.id)
+            for session in self.context.inventory.sessions_on(worker.slot.id)
             for port in session.allocated_ports.values()
         }
         found: dict[int, str] = {}
@@ -111,8 +103,8 @@ class WorkerSurvey:
                 continue
             for node in nodes.items:
                 for tag in node.tags:
-                    port = parse_port(tag)
-                    if port and port.outside not in given:
+                    port = readable_port(tag)
+                    if port and port.outside not in allocated:
                         found.setdefault(
                             port.outside, f"{lab.title[:60]} {node.label[:60]} {tag[:60]}".strip()
                         )

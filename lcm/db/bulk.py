@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -47,7 +47,8 @@ def insert_rows(
         names = ", ".join(f'"{field.column}"' for field in columns)
         query = f'INSERT INTO "{model._meta.db_table}" ({names}) VALUES ({marks})'  # noqa: S608
         own = len(columns) - len(common)
-        _execute_many(query, columns[:own], rows, after=_prepared(columns[own:], common))
+        (tail,) = _converted(columns[own:], [common])
+        _execute_many(query, ([*row, *tail] for row in _converted(columns[:own], rows)))
 
 
 def update_rows(
@@ -69,8 +70,18 @@ def update_rows(
     else:
         assignments = ", ".join(f'"{field.column}" = %s' for field in (*common, *columns))
         query = f'UPDATE "{model._meta.db_table}" SET {assignments} WHERE "{key.column}" = %s'  # noqa: S608
-        before = _prepared(list(common), list(common.values()))
-        _execute_many(query, [*columns, key], ((*each, pk) for pk, *each in rows), before=before)
+        (head,) = _converted(list(common), [list(common.values())])
+        own = _converted([*columns, key], ((*each, pk) for pk, *each in rows))
+        _execute_many(query, ([*head, *row] for row in own))
+
+
+def delete_in_batches(rows: models.QuerySet[Any, Any], size: int) -> int:
+    """Delete rows in batches, so that locks and transactions are short; return how many."""
+    deleted = 0
+    while keys := list(rows.values_list("pk", flat=True)[:size]):
+        rows.model._default_manager.filter(pk__in=keys).delete()
+        deleted += len(keys)
+    return deleted
 
 
 def _copy(
@@ -131,27 +142,17 @@ def ids_subquery(ids: Iterable[UUID | str]) -> tuple[str, Any]:
     return "SELECT value FROM json_each(%s)", json.dumps([_hex(key) for key in ids])
 
 
-def _execute_many(
-    query: str,
-    columns: Sequence[Field],
-    rows: Iterable[Sequence[Any]],
-    *,
-    before: Sequence[Any] = (),
-    after: Sequence[Any] = (),
-) -> None:
-    """Execute the statement for each row, with the same values before and after the row's own."""
-    converters = [_converter(field) for field in columns]
-    prepared = (
-        [*before, *[convert(value) for convert, value in zip(converters, row, strict=True)], *after]
-        for row in rows
-    )
+def _execute_many(query: str, rows: Iterable[Sequence[Any]]) -> None:
     with connection.cursor() as cursor:
-        for chunk in _chunks(prepared):
+        for chunk in _chunks(rows):
             cursor.executemany(query, chunk)
 
 
-def _prepared(columns: Sequence[Field], values: Sequence[Any]) -> list[Any]:
-    return [_converter(field)(value) for field, value in zip(columns, values, strict=True)]
+def _converted(columns: Sequence[Field], rows: Iterable[Sequence[Any]]) -> Iterator[list[Any]]:
+    """Return the rows with values for SQLite."""
+    converters = [_converter(field) for field in columns]
+    for row in rows:
+        yield [convert(value) for convert, value in zip(converters, row, strict=True)]
 
 
 # Fields whose values SQLite's driver takes without conversion, enum members included.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from django.conf import settings
 from django.db import connection, connections
@@ -22,31 +21,21 @@ def run_in_parallel(functions: Sequence[Callable[[], Result]]) -> tuple[list[Res
     On SQLite, which has one writer, and inside a transaction the functions run one after the other.
     """
     writers = min(_writers(), len(functions))
-    if writers < 2:
-        outcomes = [_outcome(function) for function in functions]
-    else:
+    calls = functions
+    if writers > 1:
         with ThreadPoolExecutor(writers) as threads:
             # Each thread gets a copy of the caller's context, so that log lines keep the request or task id.
-            futures = [
-                threads.submit(copy_context().run, _on_own_connection, function) for function in functions
+            calls = [
+                threads.submit(copy_context().run, _on_own_connection, function).result
+                for function in functions
             ]
-        outcomes = [_outcome(each.result) for each in futures]
-    return (
-        [each.value for each in outcomes if isinstance(each, _Done)],
-        [each for each in outcomes if isinstance(each, Exception)],
-    )
-
-
-@dataclass(frozen=True)
-class _Done(Generic[Result]):
-    value: Result
-
-
-def _outcome(function: Callable[[], Result]) -> _Done[Result] | Exception:
-    try:
-        return _Done(function())
-    except Exception as error:
-        return error
+    results, errors = [], []
+    for call in calls:
+        try:
+            results.append(call())
+        except Exception as error:
+            errors.append(error)
+    return results, errors
 
 
 def _writers() -> int:

@@ -52,8 +52,8 @@ class Columns(Generic[M]):
         cls, model: type[M], only: Iterable[str] | None = None, without: Iterable[str] = ()
     ) -> Columns[M]:
         """Return the columns of all fields, or the key and `only` these fields, in the order of the model."""
-        wanted = {field.name for field in model._meta.concrete_fields} if only is None else {*only}
-        fields = [each for each in model._meta.concrete_fields if each.primary_key or each.name in wanted]
+        included = {field.name for field in model._meta.concrete_fields} if only is None else {*only}
+        fields = [each for each in model._meta.concrete_fields if each.primary_key or each.name in included]
         return cls(model, [field.name for field in fields if field.name not in {*without}])
 
     def __len__(self) -> int:

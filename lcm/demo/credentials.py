@@ -15,7 +15,7 @@ from scheduling.models import Slot
 
 CONTROLLER = "demo-controller"
 PROMETHEUS = "demo-prometheus"
-LIFE = timedelta(days=365)
+LIFETIME = timedelta(days=365)
 
 
 def set_simulator_url(url: str) -> None:
@@ -34,7 +34,7 @@ def write_controller_token(path: Path, *, now: datetime) -> None:
 
 
 def write_prometheus_token(path: Path, *, now: datetime) -> None:
-    """Write a token for the list of Prometheus targets to such a file."""
+    """Write a token for the list of Prometheus targets to a file that only this user can read."""
     _write_token(path, PROMETHEUS, [PROMETHEUS_SCOPE], now)
 
 
@@ -48,7 +48,7 @@ def _write_token(path: Path, name: str, scopes: list[str], now: datetime) -> Non
         name=name,
         kind=TokenKind.CONTROLLER,
         scopes=scopes,
-        expires_at=now + LIFE,
+        expires_at=now + LIFETIME,
         actor=SYSTEM,
         now=now,
     )

@@ -22,7 +22,7 @@ from lcm.services.definitions import import_definition, read_topology
 from lcm.services.sessions import create_session, transition_session
 from scheduling.coordination.coordinator import Clock, coordinator
 
-# How many sessions took which steps. Most sessions of a fleet have terminated normally.
+# Number of sessions by history. Most sessions of a fleet have terminated normally.
 SESSION_HISTORIES: list[tuple[int, list[S]]] = [
     (38, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING, S.TERMINATED]),
     (12, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING]),
@@ -60,18 +60,18 @@ def is_empty() -> bool:
 @transaction.atomic
 def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
     """Fill an empty database. With `live`, no session is in progress yet."""
-    chance = Random(seed)  # noqa: S311  (a repeatable demo, not a secret)
+    rng = Random(seed)  # noqa: S311  (a repeatable demo, not a secret)
     make_people(at=now - ORGANISATION_CREATED_AGO)
     projects = make_organisation(at=now - ORGANISATION_CREATED_AGO)
     make_pools(now=now, live=live)
     definitions = make_definitions(now=now, live=live)
-    create_observed_sessions(definitions=definitions, projects=projects, chance=chance, now=now)
+    create_observed_sessions(definitions=definitions, projects=projects, rng=rng, now=now)
     for _ in range(WAITING_AT_FIRST if live else 0):
-        request_session(chance, now=now)
+        request_session(rng, now=now)
     for steps in _session_histories():
         if live and not _has_ended(steps):
             continue
-        _create_session(steps, definitions=definitions, projects=projects, chance=chance, now=now)
+        _create_session(steps, definitions=definitions, projects=projects, rng=rng, now=now)
     make_drift(now=now)
 
 
@@ -105,8 +105,9 @@ def _wrong_requirements(name: str) -> dict[str, Decimal] | None:
         return None
     needed = read_topology(text=_topology(name)).requirements
     return {
-        resource: round(getattr(needed, resource) * WRONG_REQUIREMENTS[name], 1)
-        for resource in ("cpu_cores", "memory_gb")
+        resource.name: round(amount * WRONG_REQUIREMENTS[name], 1)
+        for resource, amount in needed
+        if resource.required
     }
 
 
@@ -127,21 +128,21 @@ def _create_session(
     *,
     definitions: list[LabletDefinition],
     projects: list[Project],
-    chance: Random,
+    rng: Random,
     now: datetime,
 ) -> LabletSession:
     """Create one session with its history. An active session reaches its status about now."""
-    definition, project = chance.choice(definitions), chance.choice(projects)
+    definition, project = rng.choice(definitions), rng.choice(projects)
     has_ended = _has_ended(steps)
     earliest = timedelta(hours=6) if has_ended else timedelta(minutes=20)
-    at = now - earliest - timedelta(minutes=chance.randint(0, 7 * 24 * 60 if has_ended else 70))
+    at = now - earliest - timedelta(minutes=rng.randint(0, 7 * 24 * 60 if has_ended else 70))
     session = create_session(
         definition=definition,
-        owner=chance.choice(list(project.members.exclude(username="admin"))),
+        owner=rng.choice(list(project.members.exclude(username="admin"))),
         project=project,
         starts_at=at,
-        ends_at=at + timedelta(hours=chance.choice((2, 3, 4))),
-        priority=chance.choice((Priority.NORMAL,) * 4 + (Priority.HIGH, Priority.LOW)),
+        ends_at=at + timedelta(hours=rng.choice((2, 3, 4))),
+        priority=rng.choice((Priority.NORMAL,) * 4 + (Priority.HIGH, Priority.LOW)),
         actor=SYSTEM,
         now=at,
     )
@@ -150,6 +151,6 @@ def _create_session(
     for to in steps:
         if to == S.SCHEDULED:
             continue
-        at += timedelta(seconds=chance.randint(5, 300 if to != S.COLLECTING else 9000))
+        at += timedelta(seconds=rng.randint(5, 300 if to != S.COLLECTING else 9000))
         transition_session(session=session, to=to, actor=SYSTEM, now=min(at, now), reason=REASONS.get(to, ""))
     return session

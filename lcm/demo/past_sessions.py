@@ -38,7 +38,7 @@ USE: dict[str, tuple[float, float, float, int]] = {
 
 
 def create_observed_sessions(
-    *, definitions: Sequence[LabletDefinition], projects: Sequence[Project], chance: Random, now: datetime
+    *, definitions: Sequence[LabletDefinition], projects: Sequence[Project], rng: Random, now: datetime
 ) -> None:
     """Create sessions of the last three weeks that were observed before teardown."""
     people = {project: list(project.members.exclude(username="admin")) for project in projects}
@@ -48,10 +48,10 @@ def create_observed_sessions(
             now - timedelta(hours=10) - timedelta(days=21) * (1 - (index + 1) / count)
             for index in range(int(count))
         ]
-        sessions = past_sessions(definition, people, endings, chance)
+        sessions = past_sessions(definition, people, endings, rng)
         record_usage(sessions)
         for session in sessions:
-            noise = [share * chance.lognormvariate(0, 0.07) for share in shares]
+            noise = [share * rng.lognormvariate(0, 0.07) for share in shares]
             observe(session, noise, at=session.ends_at, now=session.ends_at)
         end_sessions(sessions)
 
@@ -74,17 +74,17 @@ def past_sessions(
     definition: LabletDefinition,
     people: Mapping[Project, Sequence[User]],
     endings: Sequence[datetime],
-    chance: Random,
+    rng: Random,
 ) -> list[LabletSession]:
     """Create sessions of 90 minutes each in status COLLECTING, in bulk."""
     sessions = []
     for ended in endings:
-        project = chance.choice(list(people))
+        project = rng.choice(list(people))
         begun = ended - timedelta(minutes=90)
         session = LabletSession(
             definition=definition,
             revision=definition.current_revision,
-            owner=chance.choice(people[project]),
+            owner=rng.choice(people[project]),
             project=project,
             starts_at=begun,
             ends_at=ended,

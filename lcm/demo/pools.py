@@ -77,11 +77,11 @@ def make_pools(*, now: datetime, live: bool) -> None:
 def place_session(session: LabletSession, *, now: datetime) -> bool:
     """Place a session as the scheduler would have at that time."""
     pool = Pool.objects.get(name=session.pool)
-    mine = session.reservations.filter(phase=Phase.PENDING).values_list("pk", flat=True).first()
-    if mine is None:
+    reservation_id = session.reservations.filter(phase=Phase.PENDING).values_list("pk", flat=True).first()
+    if reservation_id is None:
         return False
     configuration = read_configuration("")
-    cycle = run_cycle(snapshot_of(pool, configuration, now=now, limit=1, only=mine), configuration)
+    cycle = run_cycle(snapshot_of(pool, configuration, now=now, limit=1, only=reservation_id), configuration)
     placed = bool(assign_slots(pool, cycle.placed, now=now))
     session.refresh_from_db()
     return placed
@@ -99,9 +99,7 @@ def _running_slot(pool: Pool, number: int, *, at: datetime, now: datetime) -> No
         offering=offering.name,
         is_spot=offering.market == Market.SPOT,
         max_leases=pool.max_leases,
-        cpu_cores=pool.cpu_cores,
-        memory_gb=pool.memory_gb,
-        storage_gb=pool.storage_gb,
+        **pool.amounts.as_dict(),
         created_at=at,
         last_state_change=at,
         last_heartbeat=now,

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
+from lcm.domain.resources import RESOURCE
+
 QUANTUM = Decimal("0.01")
 
 
@@ -30,21 +32,12 @@ def split_proportionally(total: Decimal, weights: Sequence[Decimal]) -> list[Dec
     return parts
 
 
-# The node field that weighs each resource; GPUs are divided by CPU.
-NODE_WEIGHT_FIELDS = {
-    "cpu_cores": "cpu_cores",
-    "memory_gb": "memory_mb",
-    "storage_gb": "storage_gb",
-    "gpu": "cpu_cores",
-}
-
-
 def allocate_to_nodes(
     nodes: Sequence[Mapping[str, Any]], requirements: Mapping[str, Decimal]
 ) -> list[dict[str, Decimal]]:
     """Return the resources of each node; they sum to the session's requirements exactly."""
     parts = {
-        name: split_proportionally(total, [Decimal(str(node[NODE_WEIGHT_FIELDS[name]])) for node in nodes])
+        name: split_proportionally(total, [Decimal(str(node[RESOURCE[name].node_field])) for node in nodes])
         for name, total in requirements.items()
     }
     return [{name: parts[name][index] for name in parts} for index in range(len(nodes))]

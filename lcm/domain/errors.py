@@ -90,10 +90,10 @@ class Unavailable(LcmError):
 
 
 class DatabaseUnavailable(Unavailable):
-    """The database does not answer, refuses connections or is locked."""
+    """The database does not respond, refuses connections or is locked."""
 
     def __init__(self) -> None:
-        super().__init__("The database does not answer. Try again in a few seconds.")
+        super().__init__("The database does not respond. Try again in a few seconds.")
 
 
 class StalePreview(LcmError):

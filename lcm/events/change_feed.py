@@ -8,29 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
-from django.dispatch import receiver
 
 from lcm.db.bulk import ids_subquery
-from lcm.domain.lifecycle import ON_A_SLOT, SessionStatus
 from lcm.events import feed_notification
-from lcm.events.signals import sessions_moved
 from lcm.models import FeedEntry, FeedHead, FeedKind, LabletSession
-
-
-@receiver(sessions_moved)
-def add_moved_sessions(
-    sender: Any, session_ids: list[UUID], old: SessionStatus, new: SessionStatus, now: datetime, **kwargs: Any
-) -> None:
-    """Add sessions that are on a slot, are assigned to one or leave one."""
-    if old in ON_A_SLOT or new in ON_A_SLOT:
-        append_session_changes(session_ids, now=now)
-
 
 BATCH = 10_000
 # Upper limit of the feed, whatever `CHANGE_FEED_HOURS` is.
@@ -75,14 +61,14 @@ def prune_entries(*, now: datetime) -> int:
     """Remove entries older than `CHANGE_FEED_HOURS` or beyond `MAX_ENTRIES`; return how many."""
     while assign_revisions() == BATCH:
         pass
-    old = now - timedelta(hours=settings.CONFIG["CHANGE_FEED_HOURS"])
+    cutoff = now - timedelta(hours=settings.CONFIG["CHANGE_FEED_HOURS"])
     # Revisions are in order of time, so one lookup finds the first entry to keep.
-    young = FeedEntry.objects.filter(at__gte=old, revision__isnull=False).order_by("revision")
+    recent = FeedEntry.objects.filter(at__gte=cutoff, revision__isnull=False).order_by("revision")
     with transaction.atomic():
         head = _locked_head()
-        oldest_young = young.values_list("revision", flat=True).first()
-        newest_old = head.revision if oldest_young is None else oldest_young - 1
-        until = max(newest_old, head.revision - MAX_ENTRIES)
+        oldest_recent = recent.values_list("revision", flat=True).first()
+        newest_expired = head.revision if oldest_recent is None else oldest_recent - 1
+        until = max(newest_expired, head.revision - MAX_ENTRIES)
         if until <= head.pruned_revision:
             return 0
         # Move the lower bound before deleting, so that no reader gets a feed with gaps.

@@ -218,7 +218,7 @@ class Migration(migrations.Migration):
                 ('attempt', models.PositiveSmallIntegerField(default=0, help_text='How often a worker claimed the job.')),
                 ('total', models.PositiveIntegerField(default=0, help_text='Number of items; 0 if unknown.')),
                 ('done', models.PositiveIntegerField(default=0)),
-                ('refused', models.PositiveIntegerField(default=0)),
+                ('rejected', models.PositiveIntegerField(default=0)),
                 ('result', models.CharField(blank=True, max_length=500)),
                 ('notes', models.JSONField(blank=True, default=list, help_text='Reasons for the first rejected items.')),
                 ('error', models.CharField(blank=True, max_length=500)),

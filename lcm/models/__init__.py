@@ -8,8 +8,18 @@ from lcm.models.definitions import (
     RevisionBasis,
     RevisionOutcome,
 )
+from lcm.models.events import (
+    Channel,
+    Delivery,
+    DeliveryAttempt,
+    DeliveryState,
+    EventRule,
+    Webhook,
+    WebhookFormat,
+)
 from lcm.models.feed import FeedEntry, FeedHead, FeedKind
 from lcm.models.jobs import Job, JobState
+from lcm.models.list_views import Density, SavedView
 from lcm.models.people import Domain, Membership, Project, Theme, User
 from lcm.models.records import ApiToken, ChangeLog, Heartbeat, IdempotentResponse, TokenKind
 from lcm.models.sessions import Kernel, KernelStatus, LabletSession, Priority, SessionTransition
@@ -17,9 +27,15 @@ from lcm.models.sessions import Kernel, KernelStatus, LabletSession, Priority, S
 __all__ = [
     "ApiToken",
     "ChangeLog",
+    "Channel",
     "DefinitionRevision",
     "DefinitionStatus",
+    "Delivery",
+    "DeliveryAttempt",
+    "DeliveryState",
+    "Density",
     "Domain",
+    "EventRule",
     "FeedEntry",
     "FeedHead",
     "FeedKind",
@@ -37,8 +53,11 @@ __all__ = [
     "Project",
     "RevisionBasis",
     "RevisionOutcome",
+    "SavedView",
     "SessionTransition",
     "Theme",
     "TokenKind",
     "User",
+    "Webhook",
+    "WebhookFormat",
 ]

@@ -15,19 +15,15 @@ from django.utils.translation import gettext_lazy as _
 
 from lcm.cml.node_sizes import DEFINITIONS_WITHOUT_VM
 from lcm.cml.topology.port_templates import PortChanges, port_changes
+from lcm.domain.resources import RESOURCES
 from lcm.models.base import DatedModel, IdModel
+from lcm.models.messages import translated
 from lcm.models.people import User, slug_name
+from lcm.models.resources import NOT_NEGATIVE, ResourceColumns
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
-RESOURCES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
-RESOURCE_WORDS: dict[str, StrOrPromise] = {
-    "cpu_cores": "CPU",
-    "memory_gb": _("memory"),
-    "storage_gb": _("storage"),
-    "gpu": "GPU",
-}
 SOURCE_WORDS: dict[str, StrOrPromise] = {"used": _("used"), "allocated": _("allocated")}
 KEEP = "keep"
 
@@ -159,6 +155,12 @@ class LabletDefinition(DatedModel):
         return f"{self.name} v{self.version}"
 
     @property
+    def revision(self) -> DefinitionRevision:
+        """Return the current revision, which every saved definition has."""
+        assert self.current_revision is not None
+        return self.current_revision
+
+    @property
     def node_definitions_used(self) -> list[str]:
         """Return the node definitions of the topology, most frequent first, without connectors."""
         kinds = [
@@ -169,19 +171,11 @@ class LabletDefinition(DatedModel):
         return sorted(set(kinds), key=lambda kind: (-kinds.count(kind), kind))
 
 
-def _amount(max_digits: int = 8) -> models.DecimalField[Any, Any]:
-    return models.DecimalField(max_digits=max_digits, decimal_places=2)
-
-
-class DefinitionRevision(IdModel):
+class DefinitionRevision(ResourceColumns, IdModel):
     """Requirements of a definition from a point in time on. Immutable except for its outcome."""
 
     definition = models.ForeignKey(LabletDefinition, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
-    cpu_cores = _amount()
-    memory_gb = _amount()
-    storage_gb = _amount(10)
-    gpu = models.DecimalField(max_digits=6, decimal_places=2, default=Decimal(0))
     port_template = models.JSONField(default=list, blank=True)
     before = models.JSONField(
         null=True, blank=True, help_text="Requirements and port template of the previous revision."
@@ -213,10 +207,7 @@ class DefinitionRevision(IdModel):
         verbose_name = _("revision")
         constraints = [
             models.UniqueConstraint(fields=["definition", "number"], name="revision_number_in_definition"),
-            models.CheckConstraint(
-                name="revision_amounts_in_range",
-                condition=Q(cpu_cores__gte=0, memory_gb__gte=0, storage_gb__gte=0, gpu__gte=0),
-            ),
+            models.CheckConstraint(name="revision_amounts_in_range", condition=NOT_NEGATIVE),
             models.CheckConstraint(name="revision_number_positive", condition=Q(number__gte=1)),
             models.CheckConstraint(name="revision_basis_known", condition=Q(basis__in=RevisionBasis.values)),
             models.CheckConstraint(
@@ -239,16 +230,16 @@ class DefinitionRevision(IdModel):
         """Return the basis of each resource of a mixed revision: `CPU p95 used, memory custom`."""
         if self.basis != RevisionBasis.MIXED:
             return ""
-        chosen = [(name, self.bases[name]) for name in RESOURCES if name in self.bases]
+        chosen = [(each.word, self.bases[each.name]) for each in RESOURCES if each.name in self.bases]
         return ", ".join(
-            " ".join(str(word) for word in (RESOURCE_WORDS[name], *_basis_words(each)) if word)
+            " ".join(str(word) for word in (translated(name), *_basis_words(each)) if word)
             for name, each in chosen
             if each["basis"] != KEEP
         )
 
     @property
     def requirements(self) -> dict[str, Decimal]:
-        return {name: getattr(self, name) for name in RESOURCES}
+        return self.amounts.as_dict()
 
     @property
     def port_changes(self) -> PortChanges:

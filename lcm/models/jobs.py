@@ -20,7 +20,7 @@ class JobState(models.TextChoices):
 
 UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
 # Labels of a completed job that rejected all or some of its items.
-NOT_ALL_DONE = {"refused": _("Failed"), "partial": _("Partly done")}
+NOT_ALL_DONE = {"rejected": _("Failed"), "partial": _("Partly done")}
 
 
 class Job(IdModel):
@@ -39,7 +39,7 @@ class Job(IdModel):
     attempt = models.PositiveSmallIntegerField(default=0, help_text="How often a worker claimed the job.")
     total = models.PositiveIntegerField(default=0, help_text="Number of items; 0 if unknown.")
     done = models.PositiveIntegerField(default=0)
-    refused = models.PositiveIntegerField(default=0)
+    rejected = models.PositiveIntegerField(default=0)
     result = models.CharField(max_length=500, blank=True)
     notes = models.JSONField(default=list, blank=True, help_text="Reasons for the first rejected items.")
     error = models.CharField(max_length=500, blank=True)
@@ -70,10 +70,10 @@ class Job(IdModel):
 
     @property
     def outcome(self) -> str:
-        """Return the state, or `partial` or `refused` if a completed job rejected some or all items."""
-        if self.state != JobState.DONE or not self.refused:
+        """Return the state, or `partial` or `rejected` if a completed job rejected some or all items."""
+        if self.state != JobState.DONE or not self.rejected:
             return self.state
-        return "partial" if self.done else "refused"
+        return "partial" if self.done else "rejected"
 
     @property
     def outcome_label(self) -> str:
@@ -81,7 +81,7 @@ class Job(IdModel):
 
     @property
     def worked_on(self) -> int:
-        return self.done + self.refused
+        return self.done + self.rejected
 
     @property
     def percent(self) -> int | None:

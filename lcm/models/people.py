@@ -52,6 +52,8 @@ class User(AbstractUser):
         help_text="Empty: the time zone of this installation.",
     )
     theme = models.CharField(max_length=6, choices=Theme, default=Theme.SYSTEM)
+    # Columns, density and default view by list; see `lcm.selectors.list_views`.
+    list_settings = models.JSONField(default=dict, blank=True, editable=False)
 
     class Meta(AbstractUser.Meta):
         ordering = ["username"]

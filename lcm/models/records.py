@@ -47,6 +47,8 @@ class ChangeLog(models.Model):
     reason = models.CharField(max_length=500, blank=True)
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
+    # Null: not an event. False: LCM has not yet compared the event with rules and subscriptions.
+    routed = models.BooleanField(null=True)
 
     objects = AppendOnlyQuerySet.as_manager()
 
@@ -59,6 +61,8 @@ class ChangeLog(models.Model):
             models.Index(fields=["object_id", "at"], name="change_of_object"),
             models.Index(fields=["user", "at"], condition=Q(user__isnull=False), name="change_by_user"),
             models.Index(fields=["object_type", "at", "id"], name="change_of_type"),
+            models.Index(fields=["event", "at", "id"], name="change_of_event"),
+            models.Index(fields=["id"], condition=Q(routed=False), name="change_not_routed"),
         ]
 
     def __str__(self) -> str:
@@ -99,6 +103,8 @@ class ApiToken(IdModel):
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # Set on a new token only, not stored.
+    key: str
 
     class Meta:
         ordering = ["-created_at", "-id"]

@@ -15,6 +15,7 @@ from lcm.domain.lifecycle import ACTIVE, FINAL, SessionStatus
 from lcm.models.base import IdModel
 from lcm.models.definitions import DefinitionRevision, LabletDefinition
 from lcm.models.people import Project, User
+from lcm.models.resources import NOT_NEGATIVE, ResourceColumns, amount_column
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -175,7 +176,7 @@ KERNEL_STATUS: dict[SessionStatus, KernelStatus] = {
 }
 
 
-class Kernel(IdModel):
+class Kernel(ResourceColumns, IdModel):
     """A lab node of a session; the unit of allocation."""
 
     session = models.ForeignKey(
@@ -183,10 +184,7 @@ class Kernel(IdModel):
     )
     node_label = models.CharField(max_length=MAX_NODE_NAME)
     node_definition = models.CharField(max_length=MAX_NODE_NAME)
-    cpu_cores = models.DecimalField(max_digits=8, decimal_places=2)
-    memory_gb = models.DecimalField(max_digits=8, decimal_places=2)
-    storage_gb = models.DecimalField(max_digits=10, decimal_places=2)
-    gpu = models.DecimalField(max_digits=6, decimal_places=2)
+    gpu = amount_column("gpu")
     status = models.CharField(max_length=10, choices=KernelStatus, default=KernelStatus.PENDING)
     attempt = models.PositiveSmallIntegerField(default=1)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -197,10 +195,7 @@ class Kernel(IdModel):
         ordering = ["node_label"]
         constraints = [
             models.UniqueConstraint(fields=["session", "node_label"], name="kernel_of_node"),
-            models.CheckConstraint(
-                name="kernel_amounts_in_range",
-                condition=Q(cpu_cores__gte=0, memory_gb__gte=0, storage_gb__gte=0, gpu__gte=0),
-            ),
+            models.CheckConstraint(name="kernel_amounts_in_range", condition=NOT_NEGATIVE),
             models.CheckConstraint(name="kernel_status_known", condition=Q(status__in=KernelStatus.values)),
             models.CheckConstraint(
                 name="kernel_terminates_after_start",

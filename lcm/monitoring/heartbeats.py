@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
-from lcm.events.signals import process_heartbeat
+from lcm.extensions import Extension
 from lcm.supervisor.address import ANY_HOST, Address
 
 logger = logging.getLogger(__name__)
@@ -31,9 +31,8 @@ def scrape_address(bind: str) -> str:
 def send_heartbeat(kind: str, address: str) -> None:
     """Record that a process is running; if the database is down, log a warning."""
     try:
-        process_heartbeat.send(
-            sender=None, kind=kind, name=address, address=address, token=None, now=timezone.now()
-        )
+        for effect in Extension.installed().process_heartbeat:
+            effect(kind=kind, name=address, address=address, token=None, now=timezone.now())
     except DatabaseError as error:
         logger.warning("heartbeat_failed", extra={"error": str(error)})
 

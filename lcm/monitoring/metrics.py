@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 from django.db import DatabaseError
+from django.utils import timezone
 from prometheus_client import CollectorRegistry, Counter, Histogram, multiprocess
 from prometheus_client.core import REGISTRY, GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+from lcm.extensions import Extension
+
 logger = logging.getLogger(__name__)
 
 REQUESTS = Counter("lcm_http_requests_total", "HTTP requests.", ["view", "method", "status"])
-REQUEST_SECONDS = Histogram("lcm_http_request_duration_seconds", "Time to answer a request.", ["view"])
+REQUEST_SECONDS = Histogram("lcm_http_request_duration_seconds", "Time to respond to a request.", ["view"])
 TASKS = Counter("lcm_tasks_total", "Background tasks run, by result.", ["task", "result"])
+WEBHOOK_ATTEMPTS = Counter("lcm_webhook_attempts_total", "Requests to webhooks, by result.", ["result"])
 TRANSITIONS = Counter(
     "lcm_session_transitions_total", "Session status transitions.", ["from_status", "to_status"]
 )
@@ -31,15 +35,20 @@ def active_sessions() -> Iterator[Metric]:
     yield sessions
 
 
-# Functions that read metrics from the database on each scrape; apps add theirs when they are ready.
-FLEET_COLLECTORS: list[Callable[[], Iterable[Metric]]] = [active_sessions]
+def delivery_queue() -> Iterator[Metric]:
+    from lcm.selectors.deliveries import queue_length
+
+    count, oldest = queue_length()
+    age = (timezone.now() - oldest).total_seconds() if oldest else 0.0
+    yield GaugeMetricFamily("lcm_deliveries_pending", "Deliveries to webhooks that are pending.", count)
+    yield GaugeMetricFamily("lcm_delivery_oldest_age_seconds", "Age of the oldest pending delivery.", age)
 
 
 class FleetCollector(Collector):
-    """The metrics of all FLEET_COLLECTORS."""
+    """The metrics that apps read from the database."""
 
     def collect(self) -> Iterator[Metric]:
-        for read in FLEET_COLLECTORS:
+        for read in Extension.installed().metrics:
             yield from read()
 
 
@@ -48,7 +57,7 @@ def render_metrics() -> bytes:
     registry: CollectorRegistry = REGISTRY
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
-        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        multiprocess.MultiProcessCollector(registry)
     fleet = CollectorRegistry(auto_describe=False)
     fleet.register(FleetCollector())
     try:
@@ -66,4 +75,4 @@ def render_process_metrics() -> bytes:
 def mark_process_dead(pid: int) -> None:
     """Drop the live gauges of a process that has ended; its counters stay in the totals."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
+        multiprocess.mark_process_dead(pid)

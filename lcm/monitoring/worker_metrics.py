@@ -64,7 +64,7 @@ def serve_worker_metrics() -> None:
         logger.error("WORKER_METRICS_BIND needs PROMETHEUS_MULTIPROC_DIR: tasks run in other processes")
         return
     registry = CollectorRegistry()
-    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    multiprocess.MultiProcessCollector(registry)
     address = Address.parse(bind)
     threading.Thread(target=metrics_server(address, registry).serve_forever, daemon=True).start()
     start_heartbeats("worker", scrape_address(bind))

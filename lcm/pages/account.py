@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
@@ -17,8 +16,8 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.roles import Role
+from lcm.extensions import Extension
 from lcm.models import Theme, User
-from lcm.selectors import names
 from lcm.web.access import is_local_address, public, role_required
 from lcm.web.server.known_browser import remember_browser
 from lcm.web.server.rate_limit import record_failure, seconds_until_retry
@@ -101,21 +100,14 @@ def remember_theme(request: HttpRequest, response: HttpResponseBase, theme: str)
     response.set_cookie("lcm_theme", theme, max_age=A_YEAR, samesite="Lax", secure=request.is_secure())
 
 
-# Suggestions by kind of input; apps add theirs when they start.
-SUGGESTERS: dict[str, Callable[[str], list[str]]] = {
-    "definitions": names.suggest_definitions,
-    "projects": names.suggest_projects,
-    "people": names.suggest_people,
-}
-
-
 @require_GET
 @role_required(Role.OPERATOR)
 def suggest(request: HttpRequest, kind: str) -> HttpResponseBase:
     """Return names that match the input, as options of a datalist."""
     text = str(next(iter(request.GET.values()), ""))[:100].replace("\0", "")
-    if kind not in SUGGESTERS:
+    suggesters = Extension.installed().suggestions
+    if kind not in suggesters:
         return JsonResponse(
             {"code": "not_found", "message": gettext("Page not found."), "details": {}}, status=404
         )
-    return render(request, "components/options.html", {"options": SUGGESTERS[kind](text.strip())})
+    return render(request, "components/options.html", {"options": suggesters[kind](text.strip())})

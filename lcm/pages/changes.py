@@ -18,28 +18,28 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
+from lcm.domain.resources import RESOURCE
 from lcm.domain.roles import Role, role_of
 from lcm.models import ChangeLog
+from lcm.models.messages import translated
+from lcm.models.resources import RESOURCE_LABELS
 from lcm.pages.lists import CHANGES
 from lcm.selectors.organisation import values_are_for_admins
 from lcm.templatetags.lcm import clock, humanize_name
 from lcm.web.access import role_required
-from lcm.web.list_page import list_page
+from lcm.web.list_page import list_view
 from lcm.web.object_links import link_objects, model_of
 from lcm.web.wording import amount_text, plural_number
 
 # Suffixes of field names that give the unit; the label omits them.
-UNITS = ("_cores", "_gb", "_mb", "_seconds", "_days")
+UNITS = ("_mb", "_seconds", "_days")
 SECONDS = ("_seconds", "_timeout", "_wait")
 ACRONYMS = {"cpu": "CPU", "gpu": "GPU"}
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
-@require_GET
-@role_required(Role.VIEWER)
-def change_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, CHANGES)
+change_list = list_view(CHANGES)
 
 
 @require_GET
@@ -68,20 +68,22 @@ def field_differences(change: ChangeLog) -> list[FieldDifference]:
     model = model_of(change.object_type)
     return [
         FieldDifference(
-            _label(name), _said(model, name, before.get(name)), _said(model, name, after.get(name))
+            _label(name), _display(model, name, before.get(name)), _display(model, name, after.get(name))
         )
         for name in dict.fromkeys([*before, *after])
     ]
 
 
 def _label(name: str) -> str:
+    if name in RESOURCE:
+        return str(RESOURCE_LABELS[name])
     for ending in (*UNITS, "_at"):
         name = name.removesuffix(ending)
     label = " ".join(ACRONYMS.get(word, word) for word in humanize_name(name).split())
     return label[:1].upper() + label[1:]
 
 
-def _said(model: type[Model] | None, name: str, value: Any) -> str | None:
+def _display(model: type[Model] | None, name: str, value: Any) -> str | None:
     if value in (None, "", [], {}):
         return None
     if isinstance(value, bool):
@@ -92,14 +94,14 @@ def _said(model: type[Model] | None, name: str, value: Any) -> str | None:
         return _pairs(value)
     if isinstance(value, str) and _TIME.match(value) and (moment := parse_datetime(value)):
         return clock(moment)
-    return _chosen(model, name, value) or _measured(name, value)
+    return _choice_label(model, name, value) or _with_unit(name, value)
 
 
 def _pairs(value: Mapping[str, Any]) -> str:
     return " · ".join(f"{humanize_name(key)} {each}" for key, each in value.items() if each not in (None, ""))
 
 
-def _chosen(model: type[Model] | None, name: str, value: Any) -> str | None:
+def _choice_label(model: type[Model] | None, name: str, value: Any) -> str | None:
     """Return the label of a choice, or the name of a related object."""
     try:
         field: Any = model and model._meta.get_field(name)
@@ -111,18 +113,17 @@ def _chosen(model: type[Model] | None, name: str, value: Any) -> str | None:
     return dict(field.flatchoices).get(value) if field and not field.is_relation else None
 
 
-def _measured(name: str, value: Any) -> str:
+def _with_unit(name: str, value: Any) -> str:
     """Return an amount with the unit that the field's name gives."""
     try:
         amount = Decimal(str(value))
     except InvalidOperation:
         return str(value)
     shown, number = amount_text(amount), plural_number(amount)
-    if name.endswith("_cores"):
-        return ngettext("%(count)s core", "%(count)s cores", number) % {"count": shown}
+    if name in RESOURCE:
+        return translated(RESOURCE[name].amount(shown, number))
     if name.endswith("_days"):
         return ngettext("%(count)s day", "%(count)s days", number) % {"count": shown}
     if name.endswith(SECONDS):
         return _("%(count)s s") % {"count": shown}
-    unit = {"_gb": "GB", "_mb": "MB"}.get(name[-3:])
-    return f"{shown} {unit}" if unit else str(value)
+    return f"{shown} MB" if name.endswith("_mb") else str(value)

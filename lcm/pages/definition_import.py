@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -16,17 +15,24 @@ from django.views.decorators.http import require_http_methods
 
 from lcm.cml.topology.parser import Topology
 from lcm.domain.errors import InvalidInput
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.domain.roles import Role
 from lcm.models import DefinitionStatus
-from lcm.models.definitions import RESOURCES
 from lcm.models.people import slug_name
 from lcm.pages.definitions import DefinitionForm, RequirementsForm
 from lcm.services import definitions as services
 from lcm.services.import_job import start_import, suggested_name
 from lcm.web.access import role_required
 from lcm.web.charts.topology import picture_of
-from lcm.web.form_page import FormPage, FormResult, actor_of, form_page, redirect_with_message, save_form
-from lcm.web.forms import PageForm, add_errors
+from lcm.web.form_page import (
+    FormPage,
+    FormResult,
+    actor_of,
+    form_view,
+    redirect_with_message,
+    save_form,
+)
+from lcm.web.forms import EitherFile, EitherText, PageForm, add_errors
 
 
 class FilesInput(forms.ClearableFileInput):
@@ -49,16 +55,9 @@ class BulkImportForm(PageForm):
     )
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def definition_bulk_import(request: HttpRequest) -> HttpResponseBase:
-    def save(data: Mapping[str, Any]) -> FormResult:
-        files = [(each.name, each.read()) for each in data["topologies"]]
-        job = start_import(files=files, actor=actor_of(request), now=timezone.now())
-        return FormResult("", reverse("job_detail", args=[job.pk]))
-
-    home = reverse("definition_import")
-    page = FormPage(
+@form_view(Role.ADMIN)
+def definition_bulk_import(request: HttpRequest) -> FormPage:
+    return FormPage(
         title=gettext("Import several definitions"),
         text=gettext(
             "Each file becomes a draft with the requirements of its nodes. "
@@ -66,30 +65,18 @@ def definition_bulk_import(request: HttpRequest) -> HttpResponseBase:
         ),
         form=BulkImportForm,
         submit=gettext("Import files"),
-        save=save,
-        back=home,
+        save=lambda data: start_import(
+            files=[(each.name, each.read()) for each in data["topologies"]],
+            actor=actor_of(request),
+            now=timezone.now(),
+        ),
+        next=lambda job: reverse("job_detail", args=[job.pk]),
         crumbs=[
             (gettext("Definitions"), reverse("definition_list")),
-            (gettext("Import"), home),
+            (gettext("Import"), reverse("definition_import")),
             (gettext("Bulk import"), ""),
         ],
     )
-    return form_page(request, page)
-
-
-class EitherFieldMixin:
-    """Two fields of which one is required; the form checks both."""
-
-    def validate(self, value: Any) -> None:
-        pass
-
-
-class EitherFile(EitherFieldMixin, forms.FileField):
-    pass
-
-
-class EitherText(EitherFieldMixin, forms.CharField):
-    pass
 
 
 class TopologyForm(PageForm):
@@ -131,7 +118,7 @@ class ReviewForm(RequirementsForm, DefinitionForm):
         help_text=_("Sessions can only be requested of active definitions."),
     )
     topology = forms.CharField(widget=forms.HiddenInput, strip=False)
-    field_order = ["name", "version", "status", "description", *RESOURCES, *services.EDITABLE_FIELDS[1:]]
+    field_order = ["name", "version", "status", "description", *RESOURCE_NAMES, *services.EDITABLE_FIELDS[1:]]
 
 
 @require_http_methods(["GET", "POST"])
@@ -167,7 +154,7 @@ def _save(request: HttpRequest) -> HttpResponseBase:
         return _show(request, first, status=422)
 
     def save(data: Any) -> FormResult:
-        plain = {name: value for name, value in data.items() if name not in RESOURCES}
+        plain = {name: value for name, value in data.items() if name not in RESOURCE_NAMES}
         definition = services.import_definition(
             **plain, requirements=form.requirements(), actor=actor_of(request), now=timezone.now()
         )
@@ -181,7 +168,7 @@ def _save(request: HttpRequest) -> HttpResponseBase:
 
 
 def _suggested(topology: Topology) -> dict[str, Any]:
-    amounts = {resource: getattr(topology.requirements, resource) for resource in RESOURCES}
+    amounts = topology.requirements.as_dict()
     return {"name": suggested_name(topology), "description": topology.description[:500], **amounts}
 
 

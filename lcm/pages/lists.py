@@ -15,8 +15,10 @@ from lcm.domain.roles import Role
 from lcm.models import Domain, LabletDefinition
 from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
-from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
+from lcm.web.list_columns import NEVER, Column
+from lcm.web.list_page import BulkAction, ListPage, PageAction
 from lcm.web.object_links import link_objects, object_name
+from lcm.web.resources import amount_columns
 from lcm.web.wording import Plural
 
 NEEDS_REVIEW = Plural(
@@ -69,11 +71,11 @@ def _definitions_lead() -> str:
 
 
 _SESSION_COLUMNS = [
-    Column(_("Session"), lambda row: str(row.pk), export_label=_("Id")),
-    Column(_("Status"), lambda row: row.get_status_display(), sort="status"),
-    Column(_("Definition"), lambda row: str(row.definition)),
+    Column(_("Session"), lambda row: str(row.pk), export_label=_("ID"), cell="id"),
+    Column(_("Status"), lambda row: row.get_status_display(), sort="status", cell="status", phone="side"),
+    Column(_("Definition"), lambda row: str(row.definition), cell="definition", phone="below"),
     Column(_("Owner"), lambda row: row.owner.username),
-    Column(_("Project"), lambda row: row.project.path),
+    Column(_("Project"), lambda row: row.project.path, cell="project"),
     Column(_("Priority"), lambda row: row.get_priority_display(), sort="-priority"),
 ]
 _REQUESTED = Column(_("Requested"), lambda row: row.created_at, sort="-created_at", numeric=True)
@@ -86,7 +88,14 @@ SESSIONS = ListPage(
     empty_title=_("No sessions yet"),
     rows=sessions.sessions,
     filterset=filters.SessionFilter,
-    columns=[*_SESSION_COLUMNS, Column(_("Timeslot"), lambda row: row.ends_at, sort="ends_at"), _REQUESTED],
+    columns=[
+        *_SESSION_COLUMNS,
+        Column(
+            _("Timeslot"), lambda row: row.ends_at, sort="ends_at", css="wide", cell="timeslot", phone="end"
+        ),
+        _REQUESTED,
+    ],
+    cells="sessions/cells.html",
     export_columns=[
         *_SESSION_COLUMNS,
         Column(_("Starts"), lambda row: row.starts_at, sort="starts_at"),
@@ -95,19 +104,18 @@ SESSIONS = ListPage(
         Column(_("Port drift"), lambda row: row.port_drift_detected),
         Column(_("Open port drift"), lambda row: row.port_drift_open),
     ],
-    row_template="sessions/row.html",
     default_sort="-created_at",
-    search_hint=_("Id, definition, owner, project"),
+    search_hint=_("ID, definition, owner, project"),
     icon="play-circle",
     empty_hint=_("Request a session of an active definition here or through the API."),
     lead=_sessions_lead,
     actions=[PageAction(_("New session"), "session_create", Role.OPERATOR, "plus", primary=True)],
-    bulk=[BulkAction(_("Cancel…"), "session_bulk_cancel", Role.OPERATOR, danger=True)],
+    bulk=[
+        BulkAction(_("Extend…"), "session_bulk_extend", Role.OPERATOR),
+        BulkAction(_("Priority…"), "session_bulk_priority", Role.OPERATOR),
+        BulkAction(_("Cancel…"), "session_bulk_cancel", Role.OPERATOR, danger=True),
+    ],
 )
-
-
-def _requirement(name: str) -> Any:
-    return lambda row: getattr(row.current_revision, name)
 
 
 DEFINITIONS = ListPage(
@@ -120,33 +128,27 @@ DEFINITIONS = ListPage(
     rows=definitions.definitions,
     filterset=filters.DefinitionFilter,
     columns=[
-        Column(_("Definition"), lambda row: str(row), sort="name"),
-        Column(_("Status"), lambda row: row.get_status_display(), sort="status"),
+        Column(_("Definition"), lambda row: str(row), sort="name", cell="name", name="definition"),
         Column(
-            "CPU",
-            _requirement("cpu_cores"),
-            sort="-current_revision__cpu_cores",
-            numeric=True,
-            export_label=_("CPU cores"),
+            _("Status"),
+            lambda row: row.get_status_display(),
+            sort="status",
+            cell="status",
+            name="status",
+            phone="side",
         ),
+        *amount_columns(of="current_revision"),
+        Column(_("Revision"), lambda row: row.current_revision.number, numeric=True, name="revision"),
         Column(
-            _("Memory"),
-            _requirement("memory_gb"),
-            sort="-current_revision__memory_gb",
+            _("Imported"),
+            lambda row: row.created_at,
+            sort="-created_at",
             numeric=True,
-            export_label=_("Memory GB"),
+            name="imported",
+            phone="end",
         ),
-        Column(
-            _("Storage"),
-            _requirement("storage_gb"),
-            sort="-current_revision__storage_gb",
-            numeric=True,
-            export_label=_("Storage GB"),
-        ),
-        Column(_("Revision"), lambda row: row.current_revision.number, numeric=True),
-        Column(_("Imported"), lambda row: row.created_at, sort="-created_at", numeric=True),
     ],
-    row_template="definitions/row.html",
+    cells="definitions/cells.html",
     default_sort="name",
     search_hint=_("Name, description, version"),
     icon="document-text",
@@ -161,23 +163,17 @@ DEFINITIONS = ListPage(
     ],
 )
 
-_REVISION_COLUMNS = [
-    Column(_("Revision"), lambda row: row.number, sort="-number"),
-    Column("CPU", lambda row: row.cpu_cores, sort="-cpu_cores", numeric=True, export_label=_("CPU cores")),
+REVISION_COLUMNS = [
+    Column(_("Revision"), lambda row: row.number, sort="-number", cell="number"),
+    *amount_columns(),
     Column(
-        _("Memory"), lambda row: row.memory_gb, sort="-memory_gb", numeric=True, export_label=_("Memory GB")
+        _("Basis"),
+        lambda row: ": ".join(filter(None, (row.get_basis_display(), row.mixed_bases))),
+        cell="basis",
     ),
-    Column(
-        _("Storage"),
-        lambda row: row.storage_gb,
-        sort="-storage_gb",
-        numeric=True,
-        export_label=_("Storage GB"),
-    ),
-    Column(_("Basis"), lambda row: ": ".join(filter(None, (row.get_basis_display(), row.mixed_bases)))),
-    Column(_("Outcome"), lambda row: row.outcome_label),
-    Column(_("Reason"), lambda row: row.reason),
-    Column(_("Applied"), lambda row: row.created_at, numeric=True),
+    Column(_("Outcome"), lambda row: row.outcome_label, cell="outcome", phone="side"),
+    Column(_("Reason"), lambda row: row.reason, css="wide", cell="reason", phone="below"),
+    Column(_("Applied"), lambda row: row.created_at, numeric=True, phone="end"),
 ]
 
 
@@ -193,14 +189,15 @@ def revisions_list(definition: LabletDefinition) -> ListPage:
         empty_title=gettext("No revisions yet"),
         rows=lambda: definitions.revisions_to_list(definition),
         filterset=filters.RevisionFilter,
-        columns=_REVISION_COLUMNS,
+        columns=REVISION_COLUMNS,
+        cells="definitions/revision_cells.html",
         row_actions=Role.ADMIN if can_revert else None,
         export_columns=[
-            *_REVISION_COLUMNS,
-            Column(gettext("Ports"), lambda row: str(row.port_changes)),
-            Column(gettext("Actor"), lambda row: row.actor),
+            *REVISION_COLUMNS,
+            Column(_("Ports"), lambda row: str(row.port_changes)),
+            Column(_("Actor"), lambda row: row.actor),
         ],
-        row_template="definitions/revision_row.html",
+        actions_cell="definitions/revision_cells.html#actions",
         default_sort="-number",
         search_hint=gettext("Reason, actor"),
         icon="clock",
@@ -228,12 +225,12 @@ DOMAINS = ListPage(
     rows=organisation.domains,
     filterset=filters.DomainFilter,
     columns=[
-        Column(_("Domain"), lambda row: row.name, sort="name"),
-        Column(_("Description"), lambda row: row.description),
-        Column(_("Projects"), lambda row: row.project_count, numeric=True),
-        Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column(_("Domain"), lambda row: row.name, sort="name", cell="domain"),
+        Column(_("Description"), lambda row: row.description, css="wide", phone="below"),
+        Column(_("Projects"), lambda row: row.project_count, numeric=True, cell="projects"),
+        Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True, phone="end"),
     ],
-    row_template="organisation/domain_row.html",
+    cells="organisation/cells.html",
     default_sort="name",
     search_hint=_("Name, description"),
     icon="building-office-2",
@@ -264,13 +261,15 @@ PROJECTS = ListPage(
     rows=organisation.projects,
     filterset=filters.ProjectFilter,
     columns=[
-        Column(_("Project"), lambda row: row.name, sort="name"),
-        Column(_("Domain"), lambda row: row.domain.name, sort="domain__name"),
-        Column(_("Description"), lambda row: row.description),
-        Column(_("Members"), lambda row: row.member_count, numeric=True),
-        Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column(_("Project"), lambda row: row.name, sort="name", cell="project"),
+        Column(
+            _("Domain"), lambda row: row.domain.name, sort="domain__name", cell="project_domain", phone="side"
+        ),
+        Column(_("Description"), lambda row: row.description, css="wide", phone="below"),
+        Column(_("Members"), lambda row: row.member_count, numeric=True, cell="members"),
+        Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True, phone="end"),
     ],
-    row_template="organisation/project_row.html",
+    cells="organisation/cells.html",
     default_sort="name",
     search_hint=_("Name, description, domain"),
     icon="folder",
@@ -301,11 +300,12 @@ def members_list(project: Any) -> ListPage:
         rows=lambda: organisation.members_of(project),
         filterset=filters.MemberFilter,
         columns=[
-            Column(gettext("Member"), lambda row: row.user.username, sort="user__username"),
-            Column(gettext("Name"), lambda row: row.user.get_full_name()),
-            Column(gettext("Joined"), lambda row: row.joined_at, sort="-joined_at", numeric=True),
+            Column(_("Member"), lambda row: row.user.username, sort="user__username", cell="member"),
+            Column(_("Name"), lambda row: row.user.get_full_name(), phone="below"),
+            Column(_("Joined"), lambda row: row.joined_at, sort="-joined_at", numeric=True, phone="side"),
         ],
-        row_template="organisation/member_row.html",
+        cells="organisation/cells.html",
+        actions_cell="organisation/cells.html#member_actions",
         default_sort="user__username",
         search_hint=gettext("Name, user name"),
         icon="users",
@@ -344,19 +344,26 @@ PEOPLE = ListPage(
     rows=organisation.people,
     filterset=filters.PersonFilter,
     columns=[
-        Column(_("Person"), lambda row: row.username, sort="username"),
-        Column(_("Role"), lambda row: row.role.label),
-        Column(_("Account"), lambda row: gettext("open") if row.is_active else gettext("closed")),
-        Column(_("Email"), lambda row: row.email),
-        Column(_("Last sign-in"), lambda row: row.last_login, numeric=True),
+        Column(_("Person"), lambda row: row.username, sort="username", cell="person"),
+        Column(_("Role"), lambda row: row.role.label, cell="role", phone="side"),
+        Column(
+            _("Account"), lambda row: gettext("open") if row.is_active else gettext("closed"), cell="account"
+        ),
+        Column(_("Email"), lambda row: row.email, phone="below"),
+        Column(_("Last sign-in"), lambda row: row.last_login, numeric=True, empty=NEVER),
         Column(_("Joined"), lambda row: row.date_joined, sort="-date_joined", numeric=True),
     ],
-    row_template="people/row.html",
+    cells="people/cells.html",
+    actions_cell="people/cells.html#actions",
     default_sort="username",
     search_hint=_("Name, email"),
     icon="users",
-    empty_hint=_("Create people in the admin, then assign a role here."),
+    empty_hint=_("Add people one at a time, or import them from a CSV file."),
     lead=_people_lead,
+    actions=[
+        PageAction(_("Import"), "person_import", Role.ADMIN, "arrow-up-tray"),
+        PageAction(_("Add person"), "person_create", Role.ADMIN, "plus", primary=True),
+    ],
     row_actions=Role.ADMIN,
 )
 
@@ -387,15 +394,21 @@ TOKENS = ListPage(
     rows=organisation.tokens,
     filterset=filters.TokenFilter,
     columns=[
-        Column(_("Token"), lambda row: row.name, sort="name"),
+        Column(_("Token"), lambda row: row.name, sort="name", cell="token"),
         Column(_("Kind"), lambda row: row.get_kind_display()),
-        Column(_("For"), lambda row: row.user.username if row.user else ", ".join(row.scope_labels)),
-        Column(_("State"), lambda row: row.state),
-        Column(_("Last used"), lambda row: row.last_used_at, numeric=True),
+        Column(
+            _("For"),
+            lambda row: row.user.username if row.user else ", ".join(row.scope_labels),
+            cell="for",
+            phone="below",
+        ),
+        Column(_("State"), lambda row: row.state, cell="state", phone="side"),
+        Column(_("Last used"), lambda row: row.last_used_at, numeric=True, empty=NEVER),
         Column(_("Expires"), lambda row: row.expires_at, sort="expires_at", numeric=True),
         Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True),
     ],
-    row_template="tokens/row.html",
+    cells="tokens/cells.html",
+    actions_cell="tokens/cells.html#actions",
     default_sort="-created_at",
     search_hint=_("Name, person"),
     icon="key",
@@ -414,8 +427,10 @@ def _jobs_lead() -> str:
         figures.append(
             ngettext("%(count)s failed", "%(count)s failed", counts.failed) % {"count": f"{counts.failed:,}"}
         )
-    if counts.refusing:
-        figures.append(gettext("%(count)s with rejected rows") % {"count": f"{counts.refusing:,}"})
+    if counts.with_rejected_items:
+        figures.append(
+            gettext("%(count)s with rejected items") % {"count": f"{counts.with_rejected_items:,}"}
+        )
     kept = _JOBS_KEPT.text(settings.CONFIG["JOB_DAYS"])
     return f"**{' · '.join(figures)}.** {kept}"
 
@@ -430,13 +445,15 @@ JOBS = ListPage(
     rows=jobs.jobs,
     filterset=filters.JobFilter,
     columns=[
-        Column(_("Job"), lambda row: row.title),
-        Column(_("State"), lambda row: row.outcome_label, sort="state"),
-        Column(_("Progress"), lambda row: row.worked_on, export_label=_("Processed")),
-        Column(_("Started by"), lambda row: row.actor),
-        Column(_("Started"), lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column(_("Job"), lambda row: row.title, cell="job"),
+        Column(_("State"), lambda row: row.outcome_label, sort="state", cell="state", phone="side"),
+        Column(
+            _("Progress"), lambda row: row.worked_on, export_label=_("Processed"), css="wide", cell="progress"
+        ),
+        Column(_("Started by"), lambda row: row.actor, phone="below"),
+        Column(_("Started"), lambda row: row.created_at, sort="-created_at", numeric=True, phone="end"),
     ],
-    row_template="jobs/row.html",
+    cells="jobs/cells.html",
     default_sort="-created_at",
     search_hint=_("Title, person"),
     icon="briefcase",
@@ -454,14 +471,14 @@ CHANGES = ListPage(
     rows=organisation.changes,
     filterset=filters.ChangeFilter,
     columns=[
-        Column(_("Change"), lambda row: row.message),
-        Column(_("Object"), object_name),
-        Column(_("Actor"), lambda row: row.actor),
-        Column(_("Reason"), lambda row: row.reason),
-        Column(_("Time"), lambda row: row.at, sort="-at", numeric=True),
+        Column(_("Change"), lambda row: row.message, cell="change"),
+        Column(_("Object"), object_name, css="fit-content", cell="object", phone="below"),
+        Column(_("Actor"), lambda row: row.actor, css="fit-content", cell="actor"),
+        Column(_("Reason"), lambda row: row.reason, css="wide"),
+        Column(_("Time"), lambda row: row.at, sort="-at", numeric=True, phone="end"),
     ],
+    cells="changes/cells.html",
     enrich_rows=link_objects,
-    row_template="changes/row.html",
     default_sort="-at",
     search_hint=_("Change, object, actor, reason"),
     icon="list-bullet",

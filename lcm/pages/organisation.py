@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET
 
 from lcm.domain.roles import Role
 from lcm.models import Domain
@@ -23,9 +22,10 @@ from lcm.selectors.organisation import changes_of
 from lcm.selectors.sessions import running_in
 from lcm.services import organisation as services
 from lcm.web.access import role_required
-from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
-from lcm.web.forms import PageForm, ReasonForm
-from lcm.web.list_page import list_page
+from lcm.web.crumbs import domain_crumbs, project_crumbs
+from lcm.web.form_page import FormPage, actor_of, form_view
+from lcm.web.forms import PageForm
+from lcm.web.list_page import list_view
 
 PROJECTS_SHOWN = 100
 
@@ -47,16 +47,8 @@ class ProjectForm(DomainForm):
     field_order = ["domain", "name", "description"]
 
 
-@require_GET
-@role_required(Role.VIEWER)
-def domain_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, DOMAINS)
-
-
-@require_GET
-@role_required(Role.VIEWER)
-def project_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, PROJECTS)
+domain_list = list_view(DOMAINS)
+project_list = list_view(PROJECTS)
 
 
 @require_GET
@@ -75,148 +67,91 @@ def domain_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return render(request, "organisation/domain.html", context)
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def domain_create(request: HttpRequest) -> HttpResponseBase:
-    def save(data: Mapping[str, Any]) -> FormResult:
-        domain = services.create_domain(**data, actor=actor_of(request))
-        return FormResult(
-            gettext("Domain %(domain)s created.") % {"domain": domain},
-            reverse("domain_detail", args=[domain.pk]),
-        )
-
-    home = reverse("domain_list")
-    crumbs = [(gettext("Domains"), home), (gettext("New domain"), "")]
-    text = gettext(
-        "**A domain is an organisation or a part of one.** Fair share divides capacity between domains first."
+@form_view(Role.ADMIN)
+def domain_create(request: HttpRequest) -> FormPage:
+    return FormPage(
+        title=gettext("New domain"),
+        text=gettext(
+            "**A domain is an organisation or a part of one.** "
+            "Fair share divides capacity between domains first."
+        ),
+        form=DomainForm,
+        submit=gettext("Create domain"),
+        save=lambda data: services.create_domain(**data, actor=actor_of(request)),
+        done=lambda domain: gettext("Domain %(domain)s created.") % {"domain": domain},
+        next=lambda domain: reverse("domain_detail", args=[domain.pk]),
+        crumbs=[(gettext("Domains"), reverse("domain_list")), (gettext("New domain"), "")],
     )
-    page = FormPage(
-        gettext("New domain"), DomainForm, gettext("Create domain"), save, home, text, crumbs=crumbs
-    )
-    return form_page(request, page)
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def project_create(request: HttpRequest) -> HttpResponseBase:
-    def save(data: Mapping[str, Any]) -> FormResult:
-        project = services.create_project(**data, actor=actor_of(request))
-        return FormResult(
-            gettext("Project %(project)s created.") % {"project": project.path},
-            reverse("project_detail", args=[project.pk]),
-        )
-
-    home = reverse("project_list")
-    initial = {"domain": request.GET.get("domain", "")}
-    crumbs = [(gettext("Projects"), home), (gettext("New project"), "")]
-    page = FormPage(
+@form_view(Role.ADMIN)
+def project_create(request: HttpRequest) -> FormPage:
+    return FormPage(
         title=gettext("New project"),
         text=gettext("**Members of a project request sessions in it.** Add members on the project's page."),
         form=ProjectForm,
         submit=gettext("Create project"),
-        save=save,
-        back=home,
-        initial=initial,
-        crumbs=crumbs,
+        save=lambda data: services.create_project(**data, actor=actor_of(request)),
+        done=lambda project: gettext("Project %(project)s created.") % {"project": project.path},
+        next=lambda project: reverse("project_detail", args=[project.pk]),
+        initial={"domain": request.GET.get("domain", "")},
+        crumbs=[(gettext("Projects"), reverse("project_list")), (gettext("New project"), "")],
     )
-    return form_page(request, page)
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def domain_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.ADMIN)
+def domain_edit(request: HttpRequest, pk: UUID) -> FormPage:
     domain = get_object_or_404(Domain, pk=pk)
-    home = reverse("domain_detail", args=[pk])
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        services.update_domain(domain=domain, actor=actor_of(request), **data)
-        return FormResult(gettext("Domain %(domain)s saved.") % {"domain": domain}, home)
-
-    initial = {"name": domain.name, "description": domain.description}
-    crumbs = [(gettext("Domains"), reverse("domain_list")), (domain.name, home), (gettext("Edit"), "")]
-    page = FormPage(
-        gettext("Edit %(domain)s") % {"domain": domain},
-        DomainForm,
-        gettext("Save"),
-        save,
-        home,
-        initial=initial,
-        crumbs=crumbs,
+    return FormPage(
+        title=gettext("Edit %(domain)s") % {"domain": domain},
+        form=DomainForm,
+        submit=gettext("Save"),
+        save=lambda data: services.update_domain(domain=domain, actor=actor_of(request), **data),
+        done=lambda _saved: gettext("Domain %(domain)s saved.") % {"domain": domain},
+        initial={"name": domain.name, "description": domain.description},
+        crumbs=domain_crumbs(domain, gettext("Edit")),
     )
-    return form_page(request, page)
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def project_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.ADMIN)
+def project_edit(request: HttpRequest, pk: UUID) -> FormPage:
     project = get_object_or_404(organisation.projects(), pk=pk)
-    home = reverse("project_detail", args=[pk])
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        services.update_project(project=project, actor=actor_of(request), **data)
-        return FormResult(gettext("Project %(project)s saved.") % {"project": project.path}, home)
-
-    initial = {"name": project.name, "description": project.description}
-    crumbs = [(gettext("Projects"), reverse("project_list")), (project.path, home), (gettext("Edit"), "")]
-    page = FormPage(
-        gettext("Edit %(project)s") % {"project": project},
-        DomainForm,
-        gettext("Save"),
-        save,
-        home,
-        initial=initial,
-        crumbs=crumbs,
+    return FormPage(
+        title=gettext("Edit %(project)s") % {"project": project},
+        form=DomainForm,
+        submit=gettext("Save"),
+        save=lambda data: services.update_project(project=project, actor=actor_of(request), **data),
+        done=lambda _saved: gettext("Project %(project)s saved.") % {"project": project.path},
+        initial={"name": project.name, "description": project.description},
+        crumbs=project_crumbs(project, gettext("Edit")),
     )
-    return form_page(request, page)
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def domain_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.ADMIN)
+def domain_delete(request: HttpRequest, pk: UUID) -> FormPage:
     domain = get_object_or_404(Domain, pk=pk)
-    home = reverse("domain_detail", args=[pk])
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        services.delete_domain(domain=domain, reason=data["reason"], actor=actor_of(request))
-        return FormResult(gettext("Domain %(domain)s deleted.") % {"domain": domain}, reverse("domain_list"))
-
-    text = gettext("Only a domain without projects can be deleted.")
-    crumbs = [(gettext("Domains"), reverse("domain_list")), (domain.name, home), (gettext("Delete"), "")]
-    page = FormPage(
-        gettext("Delete %(domain)s?") % {"domain": domain},
-        ReasonForm,
-        gettext("Delete domain"),
-        save,
-        home,
-        text,
-        True,
-        crumbs=crumbs,
+    return FormPage(
+        title=gettext("Delete %(domain)s?") % {"domain": domain},
+        text=gettext("Only a domain without projects can be deleted."),
+        submit=gettext("Delete domain"),
+        danger=True,
+        save=lambda data: services.delete_domain(domain=domain, **data, actor=actor_of(request)),
+        done=gettext("Domain %(domain)s deleted.") % {"domain": domain},
+        next=reverse("domain_list"),
+        crumbs=domain_crumbs(domain, gettext("Delete")),
     )
-    return form_page(request, page)
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def project_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.ADMIN)
+def project_delete(request: HttpRequest, pk: UUID) -> FormPage:
     project = get_object_or_404(organisation.projects(), pk=pk)
-    home = reverse("project_detail", args=[pk])
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        services.delete_project(project=project, reason=data["reason"], actor=actor_of(request))
-        return FormResult(
-            gettext("Project %(project)s deleted.") % {"project": project.path}, reverse("project_list")
-        )
-
-    text = gettext("Only a project without sessions can be deleted. Its members keep their accounts.")
-    crumbs = [(gettext("Projects"), reverse("project_list")), (project.path, home), (gettext("Delete"), "")]
-    page = FormPage(
-        gettext("Delete %(project)s?") % {"project": project.path},
-        ReasonForm,
-        gettext("Delete project"),
-        save,
-        home,
-        text,
-        True,
-        crumbs=crumbs,
+    return FormPage(
+        title=gettext("Delete %(project)s?") % {"project": project.path},
+        text=gettext("Only a project without sessions can be deleted. Its members keep their accounts."),
+        submit=gettext("Delete project"),
+        danger=True,
+        save=lambda data: services.delete_project(project=project, **data, actor=actor_of(request)),
+        done=gettext("Project %(project)s deleted.") % {"project": project.path},
+        next=reverse("project_list"),
+        crumbs=project_crumbs(project, gettext("Delete")),
     )
-    return form_page(request, page)

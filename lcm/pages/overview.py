@@ -13,13 +13,14 @@ from django.utils.translation import ngettext_lazy
 from django.views.decorators.http import require_GET
 
 from lcm.domain.lifecycle import SessionStatus
-from lcm.domain.roles import Role
+from lcm.domain.roles import Role, role_of
 from lcm.models.sessions import STATUS_LABELS
 from lcm.selectors.organisation import changes
 from lcm.selectors.sessions import active_by_status
-from lcm.web.access import role_required
+from lcm.web.access import htmx_of, role_required
 from lcm.web.attention import AttentionItem, FleetSnapshot, attention_items
 from lcm.web.charts.bars import Share, share_bar
+from lcm.web.first_steps import first_steps
 from lcm.web.overview import lazy_panels, lead_clauses, overview_panels
 from lcm.web.wording import Plural
 
@@ -44,13 +45,14 @@ _SOME_URGENT = Plural(
 @role_required(Role.VIEWER)
 def home(request: HttpRequest) -> HttpResponseBase:
     """Return the page, or for htmx the part that reloads itself."""
-    snapshot = FleetSnapshot(timezone.now())
+    snapshot, role = FleetSnapshot(timezone.now()), role_of(request.user)
     found, counts = attention_items(snapshot), active_by_status()
     context: dict[str, Any] = {
         "now": snapshot.now,
         "sentence": _sentence(found, counts, lead_clauses(snapshot)),
         "items": found[:ATTENTION_ITEMS_SHOWN],
         "hidden_items": max(len(found) - ATTENTION_ITEMS_SHOWN, 0),
+        "first_steps": first_steps() if role_of(request.user) >= Role.ADMIN else [],
         "active": sum(counts.values()),
         "sessions": share_bar(
             [
@@ -60,12 +62,13 @@ def home(request: HttpRequest) -> HttpResponseBase:
         ),
         "wide": overview_panels(snapshot, "wide"),
         "side": overview_panels(snapshot, "side"),
-        "lazy_wide": lazy_panels("wide"),
-        "lazy_side": lazy_panels("side"),
+        "lazy_wide": lazy_panels("wide", role),
+        "lazy_side": lazy_panels("side", role),
         "changes": changes()[:CHANGES_SHOWN],
         "crumbs": [(_("Overview"), "")],
     }
-    partial = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
+    htmx = htmx_of(request)
+    partial = htmx and not htmx.boosted
     return render(request, "overview/page.html#live" if partial else "overview/page.html", context)
 
 

@@ -14,18 +14,19 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods
 
 from lcm.domain.roles import Role, role_of
 from lcm.models import Theme, User
 from lcm.models.people import time_zones
 from lcm.pages.account import remember_theme
 from lcm.pages.lists import PEOPLE
+from lcm.pages.new_people import ROLE_CHOICES
 from lcm.services import people as services
 from lcm.web.access import role_required
-from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
+from lcm.web.form_page import FormPage, actor_of, form_page, form_view
 from lcm.web.forms import LongSelect, PageForm, ReasonForm
-from lcm.web.list_page import list_page
+from lcm.web.list_page import list_view
 
 
 def _zones() -> list[tuple[str, str]]:
@@ -55,20 +56,21 @@ class ProfileForm(PageForm):
 @require_http_methods(["GET", "POST"])
 @role_required(Role.VIEWER)
 def profile(request: HttpRequest) -> HttpResponseBase:
-    user = _myself(request)
+    user = _signed_in_user(request)
     saved: list[str] = []
 
-    def save(data: Mapping[str, Any]) -> FormResult:
+    def save(data: Mapping[str, Any]) -> None:
         services.update_profile(user=user, actor=actor_of(request), **data)
         saved.append(data["theme"])
-        return FormResult(gettext("Profile saved."), reverse("profile"))
 
     page = FormPage(
         title=gettext("Profile"),
-        text=_who(user),
+        text=_profile_text(user),
         form=ProfileForm,
         submit=gettext("Save profile"),
         save=save,
+        done=gettext("Profile saved."),
+        next=reverse("profile"),
         back=reverse("home"),
         initial={name: getattr(user, name) for name in services.PROFILE_FIELDS},
         crumbs=[(gettext("Profile"), "")],
@@ -80,7 +82,7 @@ def profile(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
-def _who(user: User) -> str:
+def _profile_text(user: User) -> str:
     role = role_of(user)
     text = gettext("You are signed in as **%(user)s**, role %(role)s.") % {
         "user": user.username,
@@ -89,10 +91,7 @@ def _who(user: User) -> str:
     return text if role == Role.ADMIN else f"{text} {gettext('An Admin assigns roles.')}"
 
 
-class PasswordForm(PageForm):
-    present = forms.CharField(
-        label=_("Current password"), widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
-    )
+class NewPasswordForm(PageForm):
     new = forms.CharField(
         label=_("New password"),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
@@ -109,45 +108,46 @@ class PasswordForm(PageForm):
         return again
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.VIEWER)
-def password_change(request: HttpRequest) -> HttpResponseBase:
-    user = _myself(request)
+class PasswordForm(NewPasswordForm):
+    present = forms.CharField(
+        label=_("Current password"), widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
+    )
+    field_order = ("present", "new", "again")
 
-    def save(data: Mapping[str, Any]) -> FormResult:
+
+@form_view(Role.VIEWER)
+def password_change(request: HttpRequest) -> FormPage:
+    user = _signed_in_user(request)
+
+    def save(data: Mapping[str, Any]) -> None:
         services.change_password(user=user, present=data["present"], new=data["new"], actor=actor_of(request))
         update_session_auth_hash(request, user)
-        return FormResult(gettext("Password changed. Other browsers must sign in again."), reverse("profile"))
 
-    page = FormPage(
+    return FormPage(
         title=gettext("Change password"),
         text=gettext("**Other browsers must sign in again.** You stay signed in here."),
         form=PasswordForm,
         submit=gettext("Change password"),
         save=save,
-        back=reverse("profile"),
+        done=gettext("Password changed. Other browsers must sign in again."),
         crumbs=[(gettext("Profile"), reverse("profile")), (gettext("Password"), "")],
         one_column=True,
     )
-    return form_page(request, page)
 
 
-def _myself(request: HttpRequest) -> User:
+def _signed_in_user(request: HttpRequest) -> User:
     """Return the signed-in person, loaded again for editing."""
     assert isinstance(request.user, User)
     return User.objects.get(pk=request.user.pk)
 
 
-@require_GET
-@role_required(Role.ADMIN)
-def person_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, PEOPLE)
+person_list = list_view(PEOPLE, Role.ADMIN)
 
 
 class RoleForm(ReasonForm):
     role = forms.TypedChoiceField(
         label=_("Role"),
-        choices=[(int(role), role.label if role else _("None")) for role in Role],
+        choices=ROLE_CHOICES,
         coerce=lambda value: Role(int(value)),
         help_text=_("Viewers read. Operators manage sessions and slots. Admins manage everything."),
     )
@@ -159,33 +159,33 @@ class RoleForm(ReasonForm):
     field_order = ("role", "is_active", "reason")
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def person_role(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.ADMIN)
+def person_role(request: HttpRequest, pk: UUID) -> FormPage:
     person = get_object_or_404(User.objects.prefetch_related("groups"), pk=pk)
-    home = reverse("person_list")
-    admin = _myself(request)
+    admin = _signed_in_user(request)
 
-    def save(data: Mapping[str, Any]) -> FormResult:
+    def save(data: Mapping[str, Any]) -> str:
         services.set_role(user=person, **data, by=admin)
         if not data["role"]:
-            return FormResult(gettext("%(person)s now has no role.") % {"person": person}, home)
-        return FormResult(
-            gettext("%(person)s now has the role %(role)s.") % {"person": person, "role": data["role"].label},
-            home,
-        )
+            return gettext("%(person)s now has no role.") % {"person": person}
+        return gettext("%(person)s now has the role %(role)s.") % {
+            "person": person,
+            "role": data["role"].label,
+        }
 
     refusal = services.role_refusal(user=person, by=admin)
     text = gettext("Takes effect with the person's next request, also for their tokens.")
-    page = FormPage(
+    return FormPage(
         title=gettext("Role of %(person)s") % {"person": person},
         text="" if refusal else text,
-        refusal=refusal,
         form=RoleForm,
         submit=gettext("Save role"),
         save=save,
-        back=home,
+        done=str,
+        refusal=refusal,
         initial={"role": int(role_of(person)), "is_active": person.is_active},
-        crumbs=[(gettext("People"), home), (gettext("Role of %(person)s") % {"person": person}, "")],
+        crumbs=[
+            (gettext("People"), reverse("person_list")),
+            (gettext("Role of %(person)s") % {"person": person}, ""),
+        ],
     )
-    return form_page(request, page)

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.roles import Role
 from lcm.models import Project, User
@@ -21,8 +21,16 @@ from lcm.selectors.organisation import changes_of
 from lcm.selectors.sessions import running_in, sessions
 from lcm.services import organisation as services
 from lcm.web.access import role_required
-from lcm.web.form_page import FormPage, FormResult, actor_of, form_page, redirect_with_message, save_form
-from lcm.web.forms import NamedField, PageForm, ReasonForm
+from lcm.web.crumbs import project_crumbs
+from lcm.web.form_page import (
+    FormPage,
+    FormResult,
+    actor_of,
+    form_view,
+    redirect_with_message,
+    save_form,
+)
+from lcm.web.forms import NamedField, PageForm
 from lcm.web.list_page import list_page
 
 MEMBERS_SHOWN = 100
@@ -64,8 +72,7 @@ def _project_page(
 @role_required(Role.VIEWER)
 def member_list(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     project: Project = _get(pk)
-    home = reverse("project_detail", args=[pk])
-    crumbs = [(gettext("Projects"), reverse("project_list")), (project.path, home), (gettext("Members"), "")]
+    crumbs = project_crumbs(project, gettext("Members"))
     return list_page(request, members_list(project), crumbs=crumbs)
 
 
@@ -88,34 +95,20 @@ def member_add(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return redirect_with_message(request, done) if done else _project_page(request, project, form, status=422)
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def member_remove(request: HttpRequest, pk: UUID, user_pk: UUID) -> HttpResponseBase:
+@form_view(Role.ADMIN)
+def member_remove(request: HttpRequest, pk: UUID, user_pk: UUID) -> FormPage:
     project = _get(pk)
     person = get_object_or_404(User, pk=user_pk)
-    home = reverse("project_detail", args=[pk])
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        services.remove_member(project=project, user=person, reason=data["reason"], actor=actor_of(request))
-        return FormResult(
-            gettext("%(person)s removed from %(project)s.") % {"person": person, "project": project.path},
-            home,
-        )
-
-    page = FormPage(
+    return FormPage(
         title=gettext("Remove %(person)s from %(project)s?") % {"person": person, "project": project.path},
         text=gettext(
             "They can no longer request sessions in it. People with active sessions cannot be removed."
         ),
-        form=ReasonForm,
         submit=gettext("Remove member"),
         danger=True,
-        save=save,
-        back=home,
-        crumbs=[
-            (gettext("Projects"), reverse("project_list")),
-            (project.path, home),
-            (gettext("Remove member"), ""),
-        ],
+        save=lambda data: services.remove_member(
+            project=project, user=person, **data, actor=actor_of(request)
+        ),
+        done=gettext("%(person)s removed from %(project)s.") % {"person": person, "project": project.path},
+        crumbs=project_crumbs(project, gettext("Remove member")),
     )
-    return form_page(request, page)

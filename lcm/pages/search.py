@@ -1,4 +1,4 @@
-"""The global search page, and the finders for objects of `lcm`."""
+"""The global search with its suggestions, the keyboard shortcuts, and the finders for objects of `lcm`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from lcm.domain.roles import Role, role_of
 from lcm.models import LabletDefinition, Project, User
 from lcm.selectors.names import by_id
 from lcm.selectors.sessions import sessions
-from lcm.web.access import role_required
-from lcm.web.search import Finder, SearchHit, register_finder, search
+from lcm.web.access import htmx_of, role_required
+from lcm.web.form_page import render_page
+from lcm.web.navigation import navigation_groups
+from lcm.web.search import MAX_SUGGESTIONS, SearchHit, search
 
 LONGEST = 100
 # Shorter texts are only matched against the beginning of people's names.
@@ -26,9 +27,10 @@ ANYWHERE_FROM = 3
 @role_required(Role.VIEWER)
 def search_page(request: HttpRequest) -> HttpResponseBase:
     """Return the results by kind; for htmx without the page around them."""
-    text = request.GET.get("q", "")[:LONGEST].replace("\0", "").strip()
+    text = _text_of(request)
     groups = search(text, role_of(request.user)) if text else []
-    partial = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
+    htmx = htmx_of(request)
+    partial = htmx and not htmx.boosted
     context = {
         "oob": partial,
         "text": text,
@@ -38,6 +40,32 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
         "crumbs": [(gettext("Search"), "")],
     }
     return render(request, "search/page.html#found" if partial else "search/page.html", context)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def search_suggestions(request: HttpRequest) -> HttpResponseBase:
+    """Return the first results by kind, as options of the search box and of the command palette."""
+    text = _text_of(request)
+    groups = search(text, role_of(request.user), limit=MAX_SUGGESTIONS) if text else []
+    return render(request, "search/suggestions.html", {"text": text, "groups": groups})
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def shortcuts(request: HttpRequest) -> HttpResponseBase:
+    """Return the page of keyboard shortcuts, or its dialog for htmx."""
+    role = role_of(request.user)
+    entries = [entry for group in navigation_groups() for entry in group.entries]
+    context = {
+        "entries": [entry for entry in entries if entry.shortcut and role >= entry.role],
+        "crumbs": [(gettext("Keyboard shortcuts"), "")],
+    }
+    return render_page(request, "search/shortcuts.html", context)
+
+
+def _text_of(request: HttpRequest) -> str:
+    return request.GET.get("q", "")[:LONGEST].replace("\0", "").strip()
 
 
 def find_sessions(text: str, limit: int, role: Role) -> list[SearchHit]:
@@ -95,13 +123,3 @@ def find_people(text: str, limit: int, role: Role) -> list[SearchHit]:
         )
         for person in found
     ]
-
-
-def register_finders() -> None:
-    for name, title, find, list_url_name in (
-        ("sessions", _("Sessions"), find_sessions, "session_list"),
-        ("definitions", _("Definitions"), find_definitions, "definition_list"),
-        ("projects", _("Projects"), find_projects, "project_list"),
-    ):
-        register_finder(name, Finder(title, find, list_url_name))
-    register_finder("people", Finder(_("People"), find_people, "person_list", Role.ADMIN))

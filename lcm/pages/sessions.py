@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -14,44 +12,56 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET
 
+from lcm.db.snapshot import consistent_reads
 from lcm.domain import lifecycle
 from lcm.domain.lifecycle import SessionStatus
 from lcm.domain.roles import Role
-from lcm.models import LabletSession, Priority
-from lcm.pages.bulk_actions import CANCEL
+from lcm.models import LabletSession
+from lcm.pages.bulk_actions import CANCEL, EXTEND, PRIORITY
 from lcm.pages.lists import SESSIONS
-from lcm.selectors import names, sessions
+from lcm.selectors import sessions
 from lcm.selectors.organisation import changes_of
 from lcm.selectors.sessions import session_timeline
 from lcm.services import sessions as services
-from lcm.web.access import role_required
-from lcm.web.bulk_actions import bulk_page
-from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
-from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm, SuggestedField
-from lcm.web.list_page import list_page
+from lcm.web.access import htmx_of, role_required
+from lcm.web.bulk_actions import bulk_view
+from lcm.web.crumbs import session_crumbs
+from lcm.web.form_page import FormPage, form_view, service_call
+from lcm.web.forms import LocalDateTimeField, PageForm
+from lcm.web.list_page import list_view
 from lcm.web.session_location import session_location
 from lcm.web.wording import NBSP, ago_text, clock_text, duration_text
 
-
-@require_GET
-@role_required(Role.VIEWER)
-def session_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, SESSIONS)
+session_list = list_view(SESSIONS)
 
 
 @require_GET
 @role_required(Role.VIEWER)
 def session_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    session = get_object_or_404(sessions.sessions(), pk=pk)
+    """Show a session. A refresh returns everything that changes, in one response as of one moment."""
+    with consistent_reads():
+        return _session_page(request, pk, is_refresh=bool(htmx_of(request)))
+
+
+def _session_page(request: HttpRequest, pk: UUID, *, is_refresh: bool) -> HttpResponseBase:
+    session = get_object_or_404(sessions.sessions().prefetch_related("kernels"), pk=pk)
     transitions, now = list(session.transitions.all()), timezone.now()
+    place = session_location(session)
     context = {
         "session": session,
+        "now": now,
+        "is_refresh": is_refresh,
+        "refresh": not session.is_final,
+        # The first response of a waiting session has no wait reasons.
+        "at_once": not is_refresh and session.status == SessionStatus.PENDING,
         "timeline": session_timeline(session, transitions, now=now),
         "waited": now - session.status_since,
         "is_ahead": session.starts_at > now,
-        "place": session_location(session),
+        "place": place,
+        # “How to connect” shows the states of nodes that have a slot.
+        "shows_states": session.is_final or not (place and place.slot),
         "was_booked": session.starts_at > session.status_since,
         "is_over": session.ends_at <= now,
         "transitions": [step for step in transitions if step.reason],
@@ -62,75 +72,12 @@ def session_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "can_extend": session.status in lifecycle.EXTENDABLE,
         "crumbs": [(gettext("Sessions"), reverse("session_list")), (session.short_id, "")],
     }
-    return render(request, "sessions/detail.html", context)
+    return render(request, "sessions/live.html" if is_refresh else "sessions/detail.html", context)
 
 
-class SessionForm(PageForm):
-    definition = NamedField(
-        label=_("Definition"),
-        find=names.find_definition,
-        suggest="definitions",
-        help_text=_("Name of an active definition."),
-    )
-    project = NamedField(
-        label=_("Project"),
-        find=names.find_project,
-        suggest="projects",
-        help_text=_("For example “academy / ccna”."),
-    )
-    owner = NamedField(
-        label=_("Owner"), find=names.find_person, suggest="people", help_text=_("A member of that project.")
-    )
-    priority = forms.TypedChoiceField(
-        label=_("Priority"), choices=Priority.choices, coerce=int, initial=Priority.NORMAL
-    )
-    starts_at = LocalDateTimeField(label=_("Starts"))
-    ends_at = LocalDateTimeField(label=_("Ends"))
-    pool = SuggestedField(
-        label=_("Pool"),
-        suggest="pools",
-        required=False,
-        max_length=63,
-        help_text=_("Default: the definition's pool."),
-    )
-
-
-@require_http_methods(["GET", "POST"])
-@role_required(Role.OPERATOR)
-def session_create(request: HttpRequest) -> HttpResponseBase:
-    now = timezone.now()
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        session = services.create_session(**data, actor=actor_of(request), now=now)
-        return FormResult(
-            gettext("Session %(session)s requested.") % {"session": session.short_id},
-            reverse("session_detail", args=[session.pk]),
-        )
-
-    start = now.replace(second=0, microsecond=0)
-    page = FormPage(
-        title=gettext("New session"),
-        text=gettext("LCM queues the session and starts the lab when a slot is assigned."),
-        form=SessionForm,
-        submit=gettext("Request session"),
-        save=save,
-        back=reverse("session_list"),
-        initial={
-            "definition": request.GET.get("definition", ""),
-            "owner": request.user.get_username(),
-            "starts_at": start,
-            "ends_at": start + timedelta(hours=2),
-        },
-        crumbs=[(gettext("Sessions"), reverse("session_list")), (gettext("New session"), "")],
-    )
-    return form_page(request, page)
-
-
-@require_http_methods(["GET", "POST"])
-@role_required(Role.OPERATOR)
-def session_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.OPERATOR)
+def session_cancel(request: HttpRequest, pk: UUID) -> FormPage:
     session = get_object_or_404(sessions.sessions(), pk=pk)
-    here = reverse("session_detail", args=[pk])
     stops = lifecycle.CANCEL_TARGETS.get(SessionStatus(session.status)) == SessionStatus.STOPPING
     if stops:
         title = gettext("Stop session %(session)s?")
@@ -142,26 +89,17 @@ def session_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         submit = gettext("Cancel session")
         effect = gettext("The session leaves the queue. Its lab has not started.")
         result = gettext("Session %(session)s cancelled.")
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        services.cancel_session(
-            session=session, reason=data["reason"], actor=actor_of(request), now=timezone.now()
-        )
-        return FormResult(result % {"session": session.short_id}, here)
-
-    page = FormPage(
+    return FormPage(
         title=title % {"session": session.short_id},
         text=gettext("%(definition)s of %(owner)s. %(effect)s")
         % {"definition": session.definition, "owner": session.owner, "effect": effect},
-        form=ReasonForm,
         submit=submit,
-        dismiss=gettext("Keep session"),
         danger=True,
-        save=save,
-        back=here,
-        crumbs=[(gettext("Sessions"), reverse("session_list")), (session.short_id, here), (submit, "")],
+        save=service_call(request, services.cancel_session, session=session),
+        done=result % {"session": session.short_id},
+        dismiss=gettext("Keep session"),
+        crumbs=session_crumbs(session, submit),
     )
-    return form_page(request, page)
 
 
 class ExtendForm(PageForm):
@@ -174,31 +112,19 @@ class ExtendForm(PageForm):
     )
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.OPERATOR)
-def session_extend(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.OPERATOR)
+def session_extend(request: HttpRequest, pk: UUID) -> FormPage:
     session = get_object_or_404(sessions.sessions(), pk=pk)
-    here = reverse("session_detail", args=[pk])
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        services.extend_session(session=session, **data, actor=actor_of(request), now=timezone.now())
-        return FormResult(gettext("Session %(session)s extended.") % {"session": session.short_id}, here)
-
-    page = FormPage(
+    return FormPage(
         title=gettext("Extend session %(session)s") % {"session": session.short_id},
         text=_time_left_text(session, timezone.now()),
         form=ExtendForm,
         submit=gettext("Extend session"),
-        save=save,
-        back=here,
+        save=service_call(request, services.extend_session, session=session),
+        done=gettext("Session %(session)s extended.") % {"session": session.short_id},
         initial={"ends_at": min(session.ends_at + timedelta(hours=1), session.latest_end)},
-        crumbs=[
-            (gettext("Sessions"), reverse("session_list")),
-            (session.short_id, here),
-            (gettext("Extend"), ""),
-        ],
+        crumbs=session_crumbs(session, gettext("Extend")),
     )
-    return form_page(request, page)
 
 
 def _time_left_text(session: LabletSession, now: datetime) -> str:
@@ -215,7 +141,6 @@ def _time_left_text(session: LabletSession, now: datetime) -> str:
     return f"{text} {rest % {'at': clock_text(latest), 'duration': left}}"
 
 
-@require_POST
-@role_required(Role.OPERATOR)
-def session_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
-    return bulk_page(request, CANCEL.name)
+session_bulk_extend = bulk_view(EXTEND, Role.OPERATOR)
+session_bulk_priority = bulk_view(PRIORITY, Role.OPERATOR)
+session_bulk_cancel = bulk_view(CANCEL, Role.OPERATOR)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -13,23 +12,12 @@ from lcm.cml.topology.partition import partition_topology
 from lcm.domain.access import ControllerScope
 from lcm.domain.lifecycle import ON_A_SLOT, SessionStatus
 from lcm.events.change_feed_reader import FeedChange
+from lcm.extensions import Extension
 from lcm.models import FeedKind, Kernel, LabletSession
 from lcm.models.definitions import Placement
 
-Part = Callable[[Sequence[UUID]], Mapping[UUID, Any]]
 # For each slot of a session: the slot and the labels of its nodes.
 Spread = Sequence[tuple[dict[str, Any], list[str]]]
-OpenRequests = Callable[[Sequence[UUID]], Mapping[UUID, datetime]]
-
-# Extra session fields by name; apps add theirs when they are ready.
-SESSION_FIELDS: dict[str, Part] = {}
-# Nodes by slot, for sessions that may span several slots.
-NODES_BY_SLOT: list[Callable[[Sequence[UUID]], Mapping[UUID, Spread]]] = []
-# Sessions that are on this slot only; sessions, of those given, that are or were on this slot.
-SESSIONS_ON_SLOT: list[Callable[[UUID], Collection[UUID]]] = []
-SESSIONS_EVER_ON_SLOT: list[Callable[[UUID, Sequence[UUID]], Collection[UUID]]] = []
-# Open requests on running sessions by name, such as an observation: session id to time of the request.
-OPEN_REQUESTS: dict[str, OpenRequests] = {}
 # In later statuses the lab exists and the controller no longer needs the topology.
 NEEDS_TOPOLOGY = (SessionStatus.SCHEDULED, SessionStatus.INSTANTIATING)
 
@@ -39,7 +27,8 @@ def sessions_in_scope(rows: QuerySet[LabletSession], scope: ControllerScope) -> 
     rows = rows.filter(pool__in=scope.pools)
     if scope.slot_id is None:
         return rows
-    return rows.filter(pk__in=[key for read in SESSIONS_ON_SLOT for key in read(scope.slot_id)])
+    readers = Extension.installed().sessions_on_slot
+    return rows.filter(pk__in=[key for read in readers for key in read(scope.slot_id)])
 
 
 def changes_in_scope(changes: list[FeedChange], scope: ControllerScope) -> list[FeedChange]:
@@ -50,11 +39,8 @@ def changes_in_scope(changes: list[FeedChange], scope: ControllerScope) -> list[
     if scope.slot_id is None:
         return changes
     sessions = {change.id for change in changes if change.kind == FeedKind.SESSION}
-    visible = (
-        {key for read in SESSIONS_EVER_ON_SLOT for key in read(scope.slot_id, list(sessions))}
-        if sessions
-        else set()
-    )
+    readers = Extension.installed().sessions_ever_on_slot if sessions else ()
+    visible = {key for read in readers for key in read(scope.slot_id, list(sessions))}
     return [change for change in changes if change.id in visible or change.id == scope.slot_id]
 
 
@@ -67,8 +53,9 @@ def sessions_on_slots(scope: ControllerScope) -> QuerySet[LabletSession]:
 def session_payloads(sessions: Sequence[LabletSession]) -> list[dict[str, Any]]:
     """Return sessions as controllers receive them; one query per extra field, not per session."""
     ids = [session.pk for session in sessions]
-    parts = {name: read(ids) for name, read in SESSION_FIELDS.items()} if ids else {}
-    open_requests = {name: read(ids) for name, read in OPEN_REQUESTS.items()} if ids else {}
+    added = Extension.installed()
+    parts = {name: read(ids) for name, read in added.controller_fields.items()} if ids else {}
+    open_requests = {name: read(ids) for name, read in added.open_requests.items()} if ids else {}
     kernels, nodes_by_slot = _kernels(ids), _nodes_by_slot(sessions)
     return [
         {
@@ -107,7 +94,8 @@ def _own_fields(session: LabletSession) -> dict[str, Any]:
 
 def _nodes_by_slot(sessions: Sequence[LabletSession]) -> Mapping[UUID, Spread]:
     ids = [session.pk for session in sessions if session.definition.placement == Placement.SPREAD]
-    return {key: places for read in NODES_BY_SLOT for key, places in read(ids).items()} if ids else {}
+    readers = Extension.installed().nodes_by_slot if ids else ()
+    return {key: places for read in readers for key, places in read(ids).items()}
 
 
 def _lab_parts(session: LabletSession, places: Spread) -> dict[str, Any]:

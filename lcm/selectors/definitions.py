@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from lcm.cml.topology.redaction import redact_topology
+from lcm.domain.errors import NotFound
 from lcm.domain.roles import Role
 from lcm.models import DefinitionRevision, LabletDefinition
 
@@ -34,6 +36,15 @@ def topology_text(definition: LabletDefinition, role: Role) -> str:
 def revisions_of(definition: LabletDefinition) -> QuerySet[DefinitionRevision]:
     """Return the revisions of a definition, newest first."""
     return definition.revisions.select_related("reverts")
+
+
+def revision_numbered(definition: LabletDefinition, number: int) -> DefinitionRevision:
+    """Return a revision of a definition; raise NotFound if it has no such revision."""
+    found = definition.revisions.filter(number=number).first()
+    if found is None:
+        text = _("%(definition)s has no revision %(number)s.")
+        raise NotFound(text % {"definition": definition, "number": number})
+    return found
 
 
 def revisions_to_list(definition: LabletDefinition) -> QuerySet[DefinitionRevision]:

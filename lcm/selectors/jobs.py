@@ -15,7 +15,7 @@ class JobCounts:
     unfinished: int
     failed: int
     # Completed jobs that rejected some or all items.
-    refusing: int
+    with_rejected_items: int
 
 
 def jobs() -> QuerySet[Job]:
@@ -32,6 +32,6 @@ def job_counts() -> JobCounts:
         **Job.objects.aggregate(
             unfinished=Count("pk", filter=Q(state__in=UNFINISHED)),
             failed=Count("pk", filter=Q(state=JobState.FAILED)),
-            refusing=Count("pk", filter=Q(state=JobState.DONE, refused__gt=0)),
+            with_rejected_items=Count("pk", filter=Q(state=JobState.DONE, rejected__gt=0)),
         )
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime, timedelta
-from typing import Any
+from uuid import UUID
 
 from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce
 from lcm.domain.roles import GROUPS, Role
 from lcm.models import ApiToken, ChangeLog, Domain, Membership, Project, User
 
-_FOR_ADMINS = frozenset({"user", "group", "apitoken"})
+_FOR_ADMINS = frozenset({"user", "group", "apitoken", "webhook", "eventrule"})
 
 
 def domains() -> QuerySet[Domain]:
@@ -34,6 +34,12 @@ def project_counts() -> tuple[int, int]:
     """Return the number of projects, and of domains with projects."""
     found = Project.objects.aggregate(projects=Count("pk"), domains=Count("domain", distinct=True))
     return found["projects"], found["domains"]
+
+
+def project_choices() -> list[tuple[str, str]]:
+    """Return all projects as choices of a form, in the order of their paths."""
+    rows = Project.objects.order_by("domain__name", "name").values_list("pk", "domain__name", "name")
+    return [(str(pk), f"{domain} / {name}") for pk, domain, name in rows]
 
 
 def people_in(domain: Domain) -> int:
@@ -62,7 +68,7 @@ def people_by_role() -> dict[Role, int]:
     role_memberships = User.groups.through._default_manager.filter(
         group__name__in=GROUPS, user__is_active=True
     )
-    roles: dict[Any, Role] = {}
+    roles: dict[UUID, Role] = {}
     for pk, name in role_memberships.values_list("user_id", "group__name"):
         roles[pk] = max(roles.get(pk, Role.NONE), GROUPS[name])
     roles |= dict.fromkeys(
@@ -80,6 +86,11 @@ def in_role(people: QuerySet[User], role: Role) -> QuerySet[User]:
         members = User.groups.through._default_manager.filter(group__name=name).values("user")
         people = people.filter(Q(pk__in=members) | Q(is_superuser=True))
     return people.alias(rank=role_rank()).filter(rank=role)
+
+
+def admin_names(limit: int = 5) -> list[str]:
+    """Return the names of the first Admins by user name; the same for everyone who may open pages."""
+    return [admin.display_name for admin in in_role(User.objects.order_by("username"), Role.ADMIN)[:limit]]
 
 
 def tokens() -> QuerySet[ApiToken]:
@@ -106,3 +117,8 @@ def values_are_for_admins(change: ChangeLog) -> bool:
 def changes_of(obj: Model, limit: int = 20) -> list[ChangeLog]:
     """Return the newest change log entries of an object."""
     return list(ChangeLog.objects.filter(object_id=str(obj.pk)).order_by("-at", "-id")[:limit])
+
+
+def last_change_of(object_id: str) -> ChangeLog | None:
+    """Return the newest change log entry of an object, which may be deleted."""
+    return ChangeLog.objects.filter(object_id=object_id).order_by("-at", "-id").first()

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q, QuerySet, Value
 
 from lcm.domain.lifecycle import ACTIVE, FINAL, HAPPY_PATH, SessionStatus
+from lcm.extensions import Extension
 from lcm.models import Domain, LabletDefinition, LabletSession, Project, SessionTransition, User
 from lcm.models.sessions import STATUS_LABELS
 from lcm.selectors.names import by_id
 
 # A search first finds at most this many definitions, people and projects, then their sessions by index.
 MAX_NAMES = 200
-# Functions that return extra fields of one session; apps add theirs when they are ready.
-DETAILS: list[Callable[[LabletSession], dict[str, Any]]] = []
 
 
 def sessions() -> QuerySet[LabletSession]:
@@ -34,7 +34,8 @@ def sessions() -> QuerySet[LabletSession]:
 
 def details_of(session: LabletSession) -> dict[str, Any]:
     """Return the fields that other apps add to one session. Lists omit them: they cost queries per row."""
-    return {name: value for read in DETAILS for name, value in read(session).items()}
+    readers = Extension.installed().session_details
+    return {name: value for read in readers for name, value in read(session).items()}
 
 
 def active_by_status() -> dict[str, int]:
@@ -52,16 +53,28 @@ def running_in(**where: Any) -> int:
 
 def search_sessions(queryset: QuerySet[LabletSession], text: str) -> QuerySet[LabletSession]:
     """Filter sessions by id prefix, or by name of definition, owner, project or domain."""
+    definitions, owners, projects = (
+        _with_name(field, names)
+        for field, names in (
+            ("definition", LabletDefinition.objects.filter(name__icontains=text)),
+            ("owner", User.objects.filter(username__icontains=text)),
+            ("project", Project.objects.filter(Q(name__icontains=text) | Q(domain__name__icontains=text))),
+        )
+    )
+    ids: dict[str, list[UUID]] = {}
+    for field, key in definitions.union(owners, projects, all=True):
+        ids.setdefault(field, []).append(key)
     found = by_id(text)
-    for field, names in (
-        ("definition", LabletDefinition.objects.filter(name__icontains=text)),
-        ("owner", User.objects.filter(username__icontains=text)),
-        ("project", Project.objects.filter(Q(name__icontains=text) | Q(domain__name__icontains=text))),
-    ):
-        ids = list(names.order_by().values_list("pk", flat=True)[:MAX_NAMES])
-        if ids:
-            found |= Q(**{f"{field}__in": ids})
+    for field, keys in ids.items():
+        found |= Q(**{f"{field}__in": keys})
     return queryset.filter(found)
+
+
+def _with_name(field: str, names: QuerySet[Any]) -> Any:
+    """Return pairs of a field and a key, for a union; SQLite limits only subqueries of a union."""
+    few = names.order_by().values("pk")[:MAX_NAMES]
+    rows = names.model._default_manager.filter(pk__in=few).order_by()
+    return rows.annotate(of=Value(field)).values_list("of", "pk")
 
 
 def domains_for_choice() -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from lcm.config.logs import trace_id
 from lcm.db.bulk import insert_rows
 from lcm.db.statements import Statement, insert_statement
 from lcm.domain.actors import Actor
+from lcm.events.catalog import event_types
 from lcm.models import ChangeLog
 
 _SECRET = frozenset({"password", "hash"})
@@ -47,7 +48,8 @@ def log_change(
 
 def log_changes(entries: Iterable[ChangeLog]) -> None:
     """Save many entries at once."""
-    insert_rows(ChangeLog, _FIELDS, (_VALUES(entry) for entry in entries))
+    # A list: building an entry may need a query, which would wait for the COPY of the insert for ever.
+    insert_rows(ChangeLog, _FIELDS, [_VALUES(entry) for entry in entries])
 
 
 def change_log_statement(entry: ChangeLog) -> Statement[None]:
@@ -99,6 +101,7 @@ def build_entry(
         reason=reason[:500],
         before=_as_json(before),
         after=_as_json(after),
+        routed=False if event in event_types() else None,
     )
 
 

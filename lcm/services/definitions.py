@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -17,19 +17,26 @@ from lcm.cml.topology.parser import Topology, TopologyError, parse_topology
 from lcm.cml.topology.plain_nodes import build_nodes, label_problems
 from lcm.cml.topology.port_templates import TemplateError, check_template, port_changes, read_entry
 from lcm.domain.actors import Actor
-from lcm.domain.errors import InvalidInput, NotFound, StateConflict
-from lcm.events.signals import definition_revised
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.resources import RESOURCE_NAMES, Amounts
+from lcm.extensions import Extension
 from lcm.models import (
     DefinitionRevision,
     DefinitionStatus,
     LabletDefinition,
-    Placement,
     RevisionBasis,
     RevisionOutcome,
 )
-from lcm.models.definitions import KEEP, RESOURCES
+from lcm.models.definitions import KEEP
+from lcm.selectors.definitions import revision_numbered
 from lcm.services.changelog import apply_changes, differences, log_change
-from lcm.services.validation import clean_and_save, clean_model, delete_if_unused, require_reason
+from lcm.services.validation import (
+    clean_and_save,
+    clean_model,
+    delete_if_unused,
+    refuse_unknown,
+    require_reason,
+)
 
 MAX_AMOUNT = 1_000_000
 EDITABLE_FIELDS = (
@@ -60,47 +67,33 @@ def import_definition(
     *,
     topology: str | bytes,
     name: str,
-    version: str = "1.0",
     description: str = "",
-    system: str = "cml",
-    pool: str = "",
-    placement: str = Placement.TOGETHER,
-    preemptible: bool = False,
-    slot_labels: Mapping[str, str] | None = None,
-    awaits_arrival: bool = False,
-    max_duration: timedelta = timedelta(hours=8),
-    status: str = DefinitionStatus.DRAFT,
     requirements: Mapping[str, Decimal] | None = None,
     actor: Actor,
     now: datetime,
+    **settings: Any,
 ) -> LabletDefinition:
-    """Create a definition from a topology. Requirements that are not given are estimated from the nodes."""
+    """Create a definition from a topology. Requirements that are not given are estimated from the nodes.
+
+    `settings` are other fields of the model.
+    """
     parsed = read_topology(text=topology)
     definition = LabletDefinition(
         name=name,
-        version=version,
         description=description or parsed.description[:500],
-        system=system,
-        pool=pool,
-        placement=placement,
-        preemptible=preemptible,
-        slot_labels=dict(slot_labels or {}),
-        awaits_arrival=awaits_arrival,
-        max_duration=max_duration,
-        status=status,
         topology_yaml=topology.decode() if isinstance(topology, bytes) else topology,
         topology_hash=parsed.epoch,
         nodes=[node.to_dict() for node in parsed.nodes],
         links=[link.to_dict() for link in parsed.links],
         node_count=parsed.node_count,
         created_at=now,
+        **settings,
     )
-    estimate = {resource: Decimal(getattr(parsed.requirements, resource)) for resource in RESOURCES}
     revision = DefinitionRevision(
         basis=RevisionBasis.IMPORTED,
         reason="Estimated from the topology",
         port_template=[port.to_dict() for port in parsed.ports],
-        **_amounts(estimate | dict(requirements or {}), {}),
+        **_amounts(requirements or {}, parsed.requirements.as_dict()),
     )
     return _save_new(definition, revision, verb="imported", actor=actor, now=now)
 
@@ -130,7 +123,7 @@ def create_definition(
         problems["port_template"] = error.problems
     if problems:
         raise InvalidInput(problems)
-    amounts = _amounts(requirements, dict.fromkeys(RESOURCES, Decimal(0)))
+    amounts = _amounts(requirements, Amounts().as_dict())
     built = build_nodes(entries, ports, amounts)
     definition = LabletDefinition(
         name=name,
@@ -166,9 +159,7 @@ def _save_new(
         revision.definition, revision.number, revision.created_at = definition, 1, now
         revision.actor, revision.created_by_id = actor.label, actor.user_id
         revision.outcome = None
-        revision.bases = _bases(
-            RevisionBasis(revision.basis), {}, {name: getattr(revision, name) for name in RESOURCES}
-        )
+        revision.bases = _bases(RevisionBasis(revision.basis), {}, revision.requirements)
         clean_model(revision)
         revision.save(force_insert=True)
         definition.current_revision = revision
@@ -177,28 +168,33 @@ def _save_new(
         log_change(
             definition,
             actor=actor,
-            event=f"definition_{verb}",
+            event=f"definition.{verb}",
             message=f"{definition} {verb} with {nodes} {'node' if nodes == 1 else 'nodes'}",
             after={**revision.snapshot["requirements"], **after},
             now=now,
         )
+        for effect in Extension.installed().definition_created:
+            effect(definition=definition, now=now)
     return definition
 
 
 def update_definition(
-    *, definition: LabletDefinition, actor: Actor, reason: str = "", say_why: bool = False, **changes: Any
+    *,
+    definition: LabletDefinition,
+    actor: Actor,
+    reason: str = "",
+    needs_reason: bool = False,
+    **changes: Any,
 ) -> LabletDefinition:
     """Change fields that are not part of a revision, such as description, pool or placement.
 
-    With `say_why`, a reason is required if more than the description changes.
+    With `needs_reason`, a reason is required if more than the description changes.
     """
-    unknown = set(changes) - set(EDITABLE_FIELDS)
-    if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), _("This cannot be edited here.")))
+    refuse_unknown(changes, EDITABLE_FIELDS, _("This cannot be edited here."))
     with transaction.atomic():
         old, new = apply_changes(definition, changes)
         clean_model(definition, exclude={"current_revision"})
-        if say_why and new.keys() - {"description"}:
+        if needs_reason and new.keys() - {"description"}:
             require_reason(reason)
         if new:
             definition.save(update_fields=[*changes, "updated_at"])
@@ -206,7 +202,7 @@ def update_definition(
             log_change(
                 definition,
                 actor=actor,
-                event="definition_edited",
+                event="definition.edited",
                 message=message,
                 reason=reason,
                 before=old,
@@ -241,7 +237,7 @@ def set_definition_status(
         log_change(
             definition,
             actor=actor,
-            event="definition_status",
+            event="definition.status_changed",
             message=f"{definition}: {old.name.capitalize()} → {status.name.capitalize()}",
             reason=reason,
             before={"status": old},
@@ -269,8 +265,7 @@ def revise_definition(
     `bases` holds basis and source of the resources for which they differ from `basis`.
     `port_template` replaces the whole template; None keeps it.
     """
-    if not reason.strip():
-        raise InvalidInput({"reason": _("Enter a reason. It is recorded with the revision.")})
+    require_reason(reason)
     with transaction.atomic():
         current = _current(definition, based_on)
         amounts = _amounts(requirements, current.requirements)
@@ -296,12 +291,8 @@ def revise_definition(
         clean_model(revision)
         if revision.snapshot == current.snapshot:
             field = "requirements" if requirements or port_template is None else "port_template"
-            raise InvalidInput(
-                {
-                    field: _("The values are the same as in revision %(current)s. Change at least one.")
-                    % {"current": current.number}
-                }
-            )
+            text = _("The values are the same as in revision %(current)s. Change at least one.")
+            raise InvalidInput({field: text % {"current": current.number}})
         revision.save(force_insert=True)
         _make_current(definition, old=current, new=revision)
         old, new = differences(current.snapshot["requirements"], revision.snapshot["requirements"])
@@ -309,14 +300,15 @@ def revise_definition(
         log_change(
             definition,
             actor=actor,
-            event="definition_revised",
+            event="definition.reverted" if reverts else "definition.revision_applied",
             message=f"{definition}: {revision} applied",
             reason=reason,
             before=old | old_ports,
             after=new | new_ports,
             now=now,
         )
-        definition_revised.send(LabletDefinition, definition=definition, revision=revision, now=now)
+        for effect in Extension.installed().definition_revised:
+            effect(definition=definition, now=now)
     return revision
 
 
@@ -324,12 +316,8 @@ def revert_definition(
     *, definition: LabletDefinition, number: int, based_on: int, reason: str, actor: Actor, now: datetime
 ) -> DefinitionRevision:
     """Create a revision with the requirements and ports of an older one."""
-    target = definition.revisions.filter(number=number).first()
-    if target is None:
-        raise NotFound(
-            _("%(definition)s has no revision %(number)s.") % {"definition": definition, "number": number}
-        )
-    undone = definition.revisions.filter(number=based_on).first()
+    target = revision_numbered(definition, number)
+    reverted = definition.revisions.filter(number=based_on).first()
     return revise_definition(
         definition=definition,
         requirements=target.requirements,
@@ -337,7 +325,7 @@ def revert_definition(
         based_on=based_on,
         reason=reason,
         basis=RevisionBasis.REVERT,
-        reverts=undone,
+        reverts=reverted,
         actor=actor,
         now=now,
     )
@@ -350,7 +338,7 @@ def delete_definition(*, definition: LabletDefinition, reason: str, actor: Actor
         log_change(
             definition,
             actor=actor,
-            event="definition_deleted",
+            event="definition.deleted",
             message=f"{definition} deleted",
             reason=reason,
         )
@@ -369,25 +357,17 @@ def _bases(
 
 
 def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal]) -> dict[str, Decimal]:
-    unknown = set(requirements) - set(RESOURCES)
-    if unknown:
-        raise InvalidInput(
-            dict.fromkeys(
-                sorted(unknown), _("Unknown resource. Use %(names)s.") % {"names": ", ".join(RESOURCES)}
-            )
-        )
+    text = _("Unknown resource. Use %(names)s.")
+    refuse_unknown(requirements, RESOURCE_NAMES, text % {"names": ", ".join(RESOURCE_NAMES)})
     amounts = {**fallback, **requirements}
-    out_of_range = [
-        name for name, value in amounts.items() if not value.is_finite() or not 0 <= value < MAX_AMOUNT
-    ]
+    text = _("Must be at least 0 and less than %(limit)s; you entered %(value)s.")
+    out_of_range = {
+        name: text % {"limit": f"{MAX_AMOUNT:,}", "value": value}
+        for name, value in amounts.items()
+        if not value.is_finite() or not 0 <= value < MAX_AMOUNT
+    }
     if out_of_range:
-        raise InvalidInput(
-            {
-                name: _("Must be at least 0 and less than %(limit)s; you entered %(value)s.")
-                % {"limit": f"{MAX_AMOUNT:,}", "value": amounts[name]}
-                for name in out_of_range
-            }
-        )
+        raise InvalidInput(out_of_range)
     return {name: value.quantize(Decimal("0.01")) for name, value in amounts.items()}
 
 
@@ -420,8 +400,7 @@ def _changed_ports(
 def _current(definition: LabletDefinition, based_on: int) -> DefinitionRevision:
     # Lock before reading the revision: a join would return the revision from before the lock wait.
     fresh = LabletDefinition.objects.select_for_update().get(pk=definition.pk)
-    current = fresh.current_revision
-    assert current is not None
+    current = fresh.revision
     if current.number != based_on:
         raise StateConflict(
             _("%(actor)s applied revision %(current)s a moment ago. Review it and try again.")

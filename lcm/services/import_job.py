@@ -52,7 +52,7 @@ def import_step(job: Job, now: datetime) -> JobStep:
     files: Sequence[Mapping[str, str]] = job.arguments["files"]
     position = job.cursor.get("at", 0)
     if position >= len(files):
-        return JobStep(result=_result_text(job.done, job.refused))
+        return JobStep(result=_result_text(job.done, job.rejected))
     cursor = {"at": position + 1}
     actor = Actor(label=job.actor, user_id=job.user_id)
     content = b64decode(files[position]["content"])
@@ -62,20 +62,17 @@ def import_step(job: Job, now: datetime) -> JobStep:
     except InvalidInput as error:
         problems = "; ".join(text for texts in error.fields.values() for text in texts)
         return JobStep(
-            refused=1, cursor=cursor, more=True, notes=[f"{files[position]['name']}: {problems}"[:300]]
+            rejected=1, cursor=cursor, more=True, notes=[f"{files[position]['name']}: {problems}"[:300]]
         )
     return JobStep(done=1, cursor=cursor, more=True)
 
 
-def _result_text(done: int, refused: int) -> str:
+def _result_text(done: int, rejected: int) -> str:
     """Return the result in English, because it is stored."""
-    drafts, files = "definition imported as draft", "file rejected"
-    if done != 1:
-        drafts = "definitions imported as drafts"
-    if refused != 1:
-        files = "files rejected"
-    imported, rejected = f"{done:,} {drafts}.", f"{refused:,} {files}."
-    return f"{imported} {rejected}" if refused else imported
+    imported = "1 definition imported as draft." if done == 1 else f"{done:,} definitions imported as drafts."
+    if not rejected:
+        return imported
+    return f"{imported} {'1 item' if rejected == 1 else f'{rejected:,} items'} rejected."
 
 
 def suggested_name(topology: Topology) -> str:

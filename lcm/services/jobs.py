@@ -14,13 +14,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext as _
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import LcmError, StateConflict
+from lcm.extensions import Extension
 from lcm.models import Job, JobState
 from lcm.models.jobs import UNFINISHED
 from lcm.services.changelog import log_change
@@ -38,7 +39,7 @@ class JobStep:
     """Progress of one step, the cursor of the next, and whether there is a next step."""
 
     done: int = 0
-    refused: int = 0
+    rejected: int = 0
     cursor: Mapping[str, Any] = field(default_factory=dict)
     more: bool = False
     notes: Sequence[str] = ()
@@ -47,12 +48,6 @@ class JobStep:
 
 
 StepFunction = Callable[[Job, datetime], JobStep]
-_kinds: dict[str, StepFunction] = {}
-
-
-def register_job(kind: str, work: StepFunction) -> None:
-    """Register the step function of a kind of job; apps call it when they are ready."""
-    _kinds[kind] = work
 
 
 def start_job(
@@ -78,7 +73,7 @@ def start_job(
             last_progress_at=now,
         )
         log_change(
-            job, actor=actor, event="job_started", message=f"job started: {job}", reason=reason, now=now
+            job, actor=actor, event="job.started", message=f"job started: {job}", reason=reason, now=now
         )
         transaction.on_commit(lambda: enqueue_job(job))
     return job
@@ -92,7 +87,7 @@ def retry_job(*, job: Job, actor: Actor, now: datetime) -> Job:
         )
         if not moved:
             raise StateConflict(_("Only failed jobs can be retried."))
-        log_change(job, actor=actor, event="job_retried", message=f"job retried: {job}", now=now)
+        log_change(job, actor=actor, event="job.retried", message=f"job retried: {job}", now=now)
         transaction.on_commit(lambda: enqueue_job(job))
     job.refresh_from_db()
     return job
@@ -112,7 +107,7 @@ def claim_job(*, key: str, now: datetime) -> Job | None:
 def run_step(job: Job, *, now: datetime) -> bool:
     """Run one step of a claimed job; return whether there is another. An error fails the job."""
     try:
-        step = _kinds[job.kind](job, now)
+        step = Extension.installed().jobs[job.kind](job, now)
     except KeyError:
         return _fail(job, f"Unknown kind of job: “{job.kind}”.", now)
     except LcmError as error:
@@ -154,7 +149,7 @@ def expired_jobs(*, now: datetime) -> Q:
 def _save_progress(job: Job, step: JobStep, now: datetime) -> bool:
     fields: dict[str, Any] = {
         "done": job.done + step.done,
-        "refused": job.refused + step.refused,
+        "rejected": job.rejected + step.rejected,
         "cursor": dict(step.cursor),
         "notes": [*job.notes, *step.notes][:NOTES_KEPT],
         "last_progress_at": now,
@@ -173,6 +168,6 @@ def _fail(job: Job, error: str, now: datetime) -> bool:
     return False
 
 
-def _claimed_row(job: Job) -> Any:
+def _claimed_row(job: Job) -> QuerySet[Job]:
     """Return the job's row, or no row if another task has claimed the job since."""
     return Job.objects.filter(pk=job.pk, state=JobState.RUNNING, attempt=job.attempt)

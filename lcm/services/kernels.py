@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from lcm.domain.allocation import allocate_to_nodes
 from lcm.models import Kernel, LabletSession
-from lcm.models.definitions import RESOURCES
 
 
 def build_kernels(session: LabletSession) -> list[Kernel]:
     """Return one unsaved kernel per node; their amounts sum to the revision's requirements exactly."""
     nodes = session.definition.nodes
-    parts = allocate_to_nodes(nodes, {name: getattr(session.revision, name) for name in RESOURCES})
+    parts = allocate_to_nodes(nodes, session.revision.requirements)
     return [
         Kernel(
             session=session,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db.models import QuerySet
 
+from lcm.db.bulk import delete_in_batches
 from lcm.models import Heartbeat, IdempotentResponse, Job
+from lcm.services.deliveries import remove_old_deliveries
 from lcm.services.jobs import expired_jobs
 
 BATCH = 5_000
@@ -20,16 +20,9 @@ def record_heartbeat(*, name: str, now: datetime) -> None:
 
 
 def remove_expired(*, now: datetime) -> int:
-    """Remove expired idempotent responses, sign-in sessions and jobs; return how many."""
+    """Remove expired idempotent responses, sign-in sessions, jobs and old deliveries; return how many."""
     retention = timedelta(hours=settings.CONFIG["IDEMPOTENCY_HOURS"])
-    responses = _remove(IdempotentResponse.objects.filter(created_at__lt=now - retention))
-    jobs = _remove(Job.objects.filter(expired_jobs(now=now)))
-    return responses + jobs + _remove(Session.objects.filter(expire_date__lt=now))
-
-
-def _remove(rows: QuerySet[Any]) -> int:
-    """Delete in batches to keep transactions short."""
-    removed = 0
-    while keys := list(rows.values_list("pk", flat=True)[:BATCH]):
-        removed += rows.model._default_manager.filter(pk__in=keys).delete()[0]
-    return removed
+    responses = delete_in_batches(IdempotentResponse.objects.filter(created_at__lt=now - retention), BATCH)
+    jobs = delete_in_batches(Job.objects.filter(expired_jobs(now=now)), BATCH)
+    sessions = delete_in_batches(Session.objects.filter(expire_date__lt=now), BATCH)
+    return responses + jobs + sessions + remove_old_deliveries(now=now)

@@ -10,11 +10,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from lcm.domain.actors import Actor
-from lcm.domain.errors import InUse, InvalidInput
+from lcm.domain.errors import InUse
 from lcm.domain.lifecycle import ACTIVE
 from lcm.models import Domain, LabletSession, Membership, Project, User
 from lcm.services.changelog import apply_changes, log_change, loggable_fields
-from lcm.services.validation import clean_and_save, delete_if_unused, require_reason
+from lcm.services.validation import clean_and_save, delete_if_unused, refuse_unknown, require_reason
 
 Unit = TypeVar("Unit", Domain, Project)
 
@@ -30,11 +30,11 @@ def create_project(
 
 
 def update_domain(*, domain: Domain, actor: Actor, **changes: Any) -> Domain:
-    return _update(domain, changes, allowed={"name", "description"}, actor=actor)
+    return _update(domain, changes, actor=actor)
 
 
 def update_project(*, project: Project, actor: Actor, **changes: Any) -> Project:
-    return _update(project, changes, allowed={"name", "description"}, actor=actor)
+    return _update(project, changes, actor=actor)
 
 
 def delete_domain(*, domain: Domain, reason: str, actor: Actor) -> None:
@@ -52,7 +52,9 @@ def add_member(*, project: Project, user: User, actor: Actor, now: datetime | No
         if created:
             message = f"{user} joined {project.path}"
             after = {"user": user.username}
-            log_change(project, actor=actor, event="member_added", message=message, after=after, now=now)
+            log_change(
+                project, actor=actor, event="project.member_added", message=message, after=after, now=now
+            )
     return membership
 
 
@@ -73,7 +75,7 @@ def remove_member(*, project: Project, user: User, reason: str, actor: Actor) ->
             log_change(
                 project,
                 actor=actor,
-                event="member_removed",
+                event="project.member_removed",
                 message=f"{user} left {project.path}",
                 reason=reason,
                 before={"user": user.username},
@@ -88,7 +90,7 @@ def _create(unit: Unit, *, actor: Actor, now: datetime | None) -> Unit:
         log_change(
             unit,
             actor=actor,
-            event=f"{kind}_created",
+            event=f"{unit._meta.model_name}.created",
             message=f"{kind} {unit} created",
             after=loggable_fields(unit),
             now=now,
@@ -96,17 +98,22 @@ def _create(unit: Unit, *, actor: Actor, now: datetime | None) -> Unit:
     return unit
 
 
-def _update(unit: Unit, changes: dict[str, Any], *, allowed: set[str], actor: Actor) -> Unit:
-    unknown = set(changes) - allowed
-    if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), _("This cannot be changed.")))
+def _update(unit: Unit, changes: dict[str, Any], *, actor: Actor) -> Unit:
+    refuse_unknown(changes, ("name", "description"), _("This cannot be changed."))
     with transaction.atomic():
         old, new = apply_changes(unit, changes)
         if new:
             clean_and_save(unit, fields=[*changes, "updated_at"])
             kind = unit._meta.verbose_name
             message = f"{kind} {unit} edited"
-            log_change(unit, actor=actor, event=f"{kind}_edited", message=message, before=old, after=new)
+            log_change(
+                unit,
+                actor=actor,
+                event=f"{unit._meta.model_name}.edited",
+                message=message,
+                before=old,
+                after=new,
+            )
     return unit
 
 
@@ -117,9 +124,9 @@ def _delete(unit: Domain | Project, *, reason: str, actor: Actor) -> None:
         log_change(
             unit,
             actor=actor,
-            event=f"{kind}_deleted",
+            event=f"{unit._meta.model_name}.deleted",
             message=f"{kind} {unit} deleted",
             reason=reason,
             before=loggable_fields(unit),
         )
-        delete_if_unused(unit, name=f"The {kind} {unit}")
+        delete_if_unused(unit)

@@ -31,7 +31,9 @@ def update_profile(*, user: User, actor: Actor, **changes: Any) -> User:
         if new:
             user.save(update_fields=list(new))
             message = f"profile of {user} changed: {', '.join(name.replace('_', ' ') for name in new)}"
-            log_change(user, actor=actor, event="profile_changed", message=message, before=old, after=new)
+            log_change(
+                user, actor=actor, event="person.profile_changed", message=message, before=old, after=new
+            )
     return user
 
 
@@ -47,7 +49,7 @@ def change_password(*, user: User, present: str, new: str, actor: Actor) -> None
         user.set_password(new)
         user.save(update_fields=["password"])
         message = f"password of {user} changed"
-        log_change(user, actor=actor, event="password_changed", message=message)
+        log_change(user, actor=actor, event="person.password_changed", message=message)
 
 
 def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) -> User:
@@ -68,7 +70,7 @@ def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) 
         message = f"role of {user} changed" if is_active else f"the account of {user} is closed"
         if before != after:
             log_change(
-                user, actor=Actor.person(by), event="role_changed", message=message, reason=reason,
+                user, actor=Actor.person(by), event="person.role_changed", message=message, reason=reason,
                 before=before, after=after,
             )  # fmt: skip
     return user

@@ -6,16 +6,14 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
 
 from lcm.domain.actors import Actor
-from lcm.domain.errors import StateConflict
 from lcm.domain.lifecycle import FINAL, SessionStatus
 from lcm.events.change_feed import append_session_changes
 from lcm.models import LabletSession
-from lcm.models.sessions import STATUS_LABELS
 from lcm.services.changelog import log_change
-from lcm.services.sessions import transition_session
+from lcm.services.sessions import transition_session, wrong_status
 
 S = SessionStatus
 
@@ -47,12 +45,8 @@ def _steps(session: LabletSession, *, lab_removed: bool) -> tuple[S, ...]:
             return (S.STOPPING, S.FAILED) if lab_removed else (S.STOPPING,)
         case S.STOPPING:
             return (S.FAILED,)
-        case status:
-            raise StateConflict(
-                _("%(session)s is %(status)s and has no lab that could fail.")
-                % {"session": session, "status": STATUS_LABELS[status].lower()},
-                details={"status": status.value},
-            )
+        case _:
+            raise wrong_status(session, gettext("%(session)s is %(status)s and has no lab that could fail."))
 
 
 def _is_last_attempt(session: LabletSession) -> bool:
@@ -62,15 +56,11 @@ def _is_last_attempt(session: LabletSession) -> bool:
 def record_arrival(*, session: LabletSession, actor: Actor, now: datetime) -> LabletSession:
     """Record the user's first arrival; a lab that waits for its user can start to run."""
     if session.status in FINAL:
-        raise StateConflict(
-            _("%(session)s is %(status)s, so its user can no longer arrive.")
-            % {"session": session, "status": session.get_status_display().lower()},
-            details={"status": session.status},
-        )
+        raise wrong_status(session, gettext("%(session)s is %(status)s, so its user can no longer arrive."))
     with transaction.atomic():
         if LabletSession.objects.filter(pk=session.pk, arrived_at=None).update(arrived_at=now):
             session.arrived_at = now
             message = f"the user of {session} arrived"
-            log_change(session, actor=actor, event="session_arrival", message=message, now=now)
+            log_change(session, actor=actor, event="session.user_arrived", message=message, now=now)
             append_session_changes([session.pk], now=now)
     return session

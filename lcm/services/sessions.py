@@ -19,7 +19,7 @@ from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.domain.lifecycle import SessionStatus
 from lcm.events.change_feed import append_session_changes
-from lcm.events.signals import session_created, sessions_moved
+from lcm.extensions import Extension
 from lcm.models import (
     DefinitionStatus,
     Kernel,
@@ -35,9 +35,15 @@ from lcm.models.sessions import KERNEL_STATUS, STATUS_LABELS, KernelStatus
 from lcm.monitoring import metrics
 from lcm.services.changelog import log_bulk_change, log_change
 from lcm.services.kernels import build_kernels
-from lcm.services.validation import clean_model
+from lcm.services.validation import clean_model, require_reason
 
 START_GRACE = timedelta(minutes=15)
+# The event that the change log records when a session reaches a status.
+STATUS_EVENTS: dict[SessionStatus, str] = {
+    **{status: f"session.{status.lower()}" for status in SessionStatus},
+    SessionStatus.PENDING: "session.requeued",
+    SessionStatus.TERMINATED: "session.ended",
+}
 
 
 class SessionStep(NamedTuple):
@@ -64,21 +70,15 @@ def create_session(
     with transaction.atomic():
         # Locked, so that status and current revision do not change before the session is saved.
         definition = LabletDefinition.objects.select_for_update().get(pk=definition.pk)
-        if definition.current_revision is None:
-            raise InvalidInput(
-                {"definition": _("%(definition)s has no requirements yet.") % {"definition": definition}}
-            )
-        session = LabletSession(
+        session = draft_session(
             definition=definition,
-            revision=definition.current_revision,
             owner=owner,
             project=project,
             starts_at=starts_at,
             ends_at=ends_at,
             priority=priority,
-            pool=pool or definition.pool,
-            status_since=now,
-            created_at=now,
+            pool=pool,
+            now=now,
         )
         _check_request(session, now=now)
         clean_model(session)
@@ -87,19 +87,49 @@ def create_session(
         _save_transitions(
             {session.pk: (1, now)}, old="", new=SessionStatus.PENDING, actor=actor, reason=reason
         )
-        message = f"{definition} requested for {owner}"
-        after = _log_values(session)
         log_change(
             session,
             actor=actor,
-            event="session_created",
-            message=message,
+            event="session.requested",
+            message=f"{definition} requested for {owner}",
             reason=reason,
-            after=after,
+            after=_log_values(session),
             now=now,
         )
-        session_created.send(LabletSession, session=session, actor=actor, now=now)
+        for effect in Extension.installed().session_created:
+            effect(session=session, now=now)
     return session
+
+
+def draft_session(
+    *,
+    definition: LabletDefinition,
+    owner: User | None,
+    project: Project | None,
+    starts_at: datetime,
+    ends_at: datetime,
+    priority: int,
+    pool: str,
+    now: datetime,
+) -> LabletSession:
+    """Return an unsaved session of the definition's current revision."""
+    if definition.current_revision is None:
+        raise InvalidInput(
+            {"definition": _("%(definition)s has no requirements yet.") % {"definition": definition}}
+        )
+    # A session that is only evaluated can lack its owner and project.
+    people: dict[str, Any] = {"owner": owner, "project": project}
+    return LabletSession(
+        definition=definition,
+        revision=definition.current_revision,
+        **{name: value for name, value in people.items() if value is not None},
+        starts_at=starts_at,
+        ends_at=ends_at,
+        priority=priority,
+        pool=pool or definition.pool,
+        status_since=now,
+        created_at=now,
+    )
 
 
 def transition_session(
@@ -135,27 +165,18 @@ def transition_session(
         _save_transitions({session.pk: (attempt, now)}, old=old, new=to, actor=actor, reason=reason)
         log_change(session, **_transition_entry(old, to), actor=actor, reason=reason, now=now)
         is_gone = lab_removed or to == SessionStatus.TERMINATED
-        sessions_moved.send(
-            LabletSession, session_ids=[session.pk], old=old, new=to, now=now, lab_removed=is_gone
-        )
+        _apply_effects([session.pk], old, to, now=now, lab_removed=is_gone)
         _count_when_committed(old, to)
     return session
 
 
 def cancel_session(*, session: LabletSession, actor: Actor, now: datetime, reason: str) -> LabletSession:
     """Cancel a session: at once if it has no lab yet, else by stopping its lab."""
-    if not reason.strip():
-        raise InvalidInput({"reason": _("Enter a reason. It is recorded in the change log.")})
+    require_reason(reason)
     target = lifecycle.CANCEL_TARGETS.get(SessionStatus(session.status))
     if target is None:
-        raise StateConflict(
-            _("%(session)s is %(status)s and cannot be cancelled.")
-            % {"session": session, "status": session.get_status_display().lower()},
-            details={
-                "status": session.status,
-                "allowed": [s.value for s in lifecycle.allowed_transitions(session.status)],
-            },
-        )
+        allowed = [status.value for status in lifecycle.allowed_transitions(session.status)]
+        raise wrong_status(session, _("%(session)s is %(status)s and cannot be cancelled."), allowed=allowed)
     return transition_session(session=session, to=target, actor=actor, now=now, reason=reason)
 
 
@@ -163,8 +184,7 @@ def cancel_sessions(
     *, sessions: Iterable[LabletSession], actor: Actor, now: datetime, reason: str
 ) -> tuple[int, int]:
     """Cancel many sessions, grouped by status; return how many were cancelled and how many were not."""
-    if not reason.strip():
-        raise InvalidInput({"reason": _("Enter a reason. It is recorded in the change log.")})
+    require_reason(reason)
     rows = list(sessions)
     cancelled = 0
     for old, to in lifecycle.CANCEL_TARGETS.items():
@@ -239,9 +259,19 @@ def transition_sessions_by_id(
         times = {key: step.at for key, step in moved.items()}
         log_bulk_change(LabletSession, times, **_transition_entry(old, to), actor=actor, reason=reason)
         is_gone = to == SessionStatus.TERMINATED
-        sessions_moved.send(LabletSession, session_ids=ids, old=old, new=to, now=now, lab_removed=is_gone)
+        _apply_effects(ids, old, to, now=now, lab_removed=is_gone)
         _count_when_committed(old, to, len(ids))
     return moved
+
+
+def _apply_effects(
+    ids: Sequence[UUID], old: SessionStatus, new: SessionStatus, *, now: datetime, lab_removed: bool
+) -> None:
+    """Notify controllers of sessions that are or were on a slot, and run the effects of other apps."""
+    if old in lifecycle.ON_A_SLOT or new in lifecycle.ON_A_SLOT:
+        append_session_changes(ids, now=now)
+    for effect in Extension.installed().sessions_moved:
+        effect(session_ids=ids, old=old, new=new, now=now, lab_removed=lab_removed)
 
 
 def extend_session(
@@ -249,11 +279,7 @@ def extend_session(
 ) -> LabletSession:
     """Extend a session up to the maximum duration of its definition."""
     if session.status not in lifecycle.EXTENDABLE:
-        raise StateConflict(
-            _("%(session)s is %(status)s and cannot be extended.")
-            % {"session": session, "status": session.get_status_display().lower()},
-            details={"status": session.status},
-        )
+        raise wrong_status(session, _("%(session)s is %(status)s and cannot be extended."))
     if ends_at <= max(session.ends_at, now):
         raise InvalidInput(
             {"ends_at": _("The new end must be later than the current end and later than now.")}
@@ -273,7 +299,7 @@ def extend_session(
         log_change(
             session,
             actor=actor,
-            event="session_extended",
+            event="session.extended",
             message=message,
             reason=reason,
             before={"ends_at": old_end},
@@ -282,6 +308,15 @@ def extend_session(
         )
         append_session_changes([session.pk], now=now)
     return session
+
+
+def wrong_status(session: LabletSession, text: str, **details: Any) -> StateConflict:
+    """Return the error for a request that the status of a session does not allow.
+
+    `text` has placeholders for `session` and `status`.
+    """
+    values = {"session": session, "status": session.get_status_display().lower()}
+    return StateConflict(text % values, details={"status": session.status, **details})
 
 
 def _check_request(session: LabletSession, *, now: datetime) -> None:
@@ -300,15 +335,27 @@ def _check_request(session: LabletSession, *, now: datetime) -> None:
             "owner": session.owner,
             "project": session.project.path,
         }
-    if session.ends_at <= session.starts_at:
-        errors["ends_at"] = _("The timeslot must end after it starts.")
-    elif session.ends_at <= now:
-        errors["ends_at"] = _("The timeslot is over already.")
-    elif session.starts_at < now - START_GRACE:
-        errors["starts_at"] = _("The timeslot starts in the past.")
+    errors |= _timeslot_problems(session, now)
     if errors:
         raise InvalidInput(errors)
     _check_duration(definition, session.duration)
+
+
+def check_timeslot(session: LabletSession, *, now: datetime) -> None:
+    """Raise if a session with this timeslot cannot be requested."""
+    if problems := _timeslot_problems(session, now):
+        raise InvalidInput(problems)
+    _check_duration(session.definition, session.duration)
+
+
+def _timeslot_problems(session: LabletSession, now: datetime) -> dict[str, str]:
+    if session.ends_at <= session.starts_at:
+        return {"ends_at": _("The timeslot must end after it starts.")}
+    if session.ends_at <= now:
+        return {"ends_at": _("The timeslot is over already.")}
+    if session.starts_at < now - START_GRACE:
+        return {"starts_at": _("The timeslot starts in the past.")}
+    return {}
 
 
 def _check_duration(definition: LabletDefinition, duration: timedelta) -> None:
@@ -323,7 +370,7 @@ def _check_duration(definition: LabletDefinition, duration: timedelta) -> None:
         raise InvalidInput({"ends_at": message})
 
 
-def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -> None:
+def _move_kernels(session_ids: Sequence[UUID], *, to: SessionStatus, now: datetime) -> None:
     """Set the status of sessions' kernels; each attempt starts and ends once."""
     status = KERNEL_STATUS[to]
     kernels = Kernel.objects.filter(session_id__among=session_ids).exclude(status=status)
@@ -364,7 +411,7 @@ def _save_transitions(
 
 def _transition_entry(old: SessionStatus, to: SessionStatus) -> dict[str, Any]:
     return {
-        "event": "session_transition",
+        "event": STATUS_EVENTS[to],
         "message": f"{old.label} → {to.label}",
         "before": {"status": old},
         "after": {"status": to},
@@ -389,12 +436,12 @@ def _transition_conflict(
 ) -> StateConflict:
     """Return the error for a rejected transition, with the current status and the allowed ones."""
     status, end = LabletSession.objects.values_list("status", "ends_at").get(pk=session.pk)
-    fresh = SessionStatus(status)
-    following = lifecycle.allowed_transitions(fresh)
+    current = SessionStatus(status)
+    following = lifecycle.allowed_transitions(current)
     names = ", ".join(STATUS_LABELS[status].lower() for status in following)
     advice = _("Allowed: %(names)s.") % {"names": names} if names else _("This status is final.")
-    details: dict[str, Any] = {"status": fresh.value, "allowed": [status.value for status in following]}
-    if fresh != expected_status:
+    details: dict[str, Any] = {"status": current.value, "allowed": [status.value for status in following]}
+    if current != expected_status:
         before = STATUS_LABELS[expected_status].lower()
         advice = _("It was %(status)s before. Reload it and try again.") % {"status": before}
     elif ends_at is not None and ends_at != end:
@@ -408,7 +455,7 @@ def _transition_conflict(
         _("%(session)s is %(status)s and cannot become %(target)s. %(advice)s")
         % {
             "session": session,
-            "status": STATUS_LABELS[fresh].lower(),
+            "status": STATUS_LABELS[current].lower(),
             "target": STATUS_LABELS[SessionStatus(to)].lower(),
             "advice": advice,
         },

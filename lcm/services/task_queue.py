@@ -16,7 +16,7 @@ BROKER_TIMEOUT_SECONDS = 0.5
 
 
 def bounded_connection() -> Any:
-    """Return a connection to the broker that fails within a second if the broker does not answer."""
+    """Return a connection to the broker that fails within a second if the broker does not respond."""
     bounds = {
         "socket_timeout": BROKER_TIMEOUT_SECONDS,
         "socket_connect_timeout": BROKER_TIMEOUT_SECONDS,
@@ -26,7 +26,7 @@ def bounded_connection() -> Any:
 
 
 def send_task(task: str, *args: str, **options: Any) -> None:
-    """Enqueue a task; raise the broker's error within a second if the broker does not answer."""
+    """Enqueue a task; raise the broker's error within a second if the broker does not respond."""
     with bounded_connection() as connection:
         current_app.send_task(task, args=args, retry=False, connection=connection, **options)
 

@@ -20,7 +20,7 @@ from lcm.services.changelog import log_change
 from lcm.services.validation import clean_and_save, require_reason
 
 PREFIX = "lcm_"
-MAX_LIFE = timedelta(days=730)
+MAX_LIFETIME = timedelta(days=730)
 LAST_USED_INTERVAL = timedelta(minutes=1)
 _SCOPE = re.compile(r"^[a-z]+:[a-z0-9][a-z0-9-]*$")
 _SLOT = re.compile(f"{SLOT_SCOPE}{ID_PATTERN}")
@@ -54,7 +54,7 @@ def create_token(
         log_change(
             token,
             actor=actor,
-            event="token_created",
+            event="token.created",
             message=f"token {token} created",
             after={"kind": kind, "scopes": list(scopes), "expires_at": expires_at},
             now=now,
@@ -65,15 +65,15 @@ def create_token(
 def rotate_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -> tuple[ApiToken, str]:
     """Replace a token by a new one with the same name, scopes and lifetime; revoke the old key."""
     require_reason(reason)
-    life = token.expires_at - token.created_at
+    lifetime = token.expires_at - token.created_at
     with transaction.atomic():
-        _end(token, message=f"token {token} rotated: old key revoked", reason=reason, actor=actor, now=now)
+        _revoke(token, message=f"token {token} rotated: old key revoked", reason=reason, actor=actor, now=now)
         return create_token(
             name=token.name,
             kind=TokenKind(token.kind),
             user=token.user,
             scopes=token.scopes,
-            expires_at=now + life,
+            expires_at=now + lifetime,
             actor=actor,
             now=now,
         )
@@ -82,7 +82,7 @@ def rotate_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -
 def revoke_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -> ApiToken:
     """Revoke a token now."""
     require_reason(reason)
-    return _end(token, message=f"token {token} revoked", reason=reason, actor=actor, now=now)
+    return _revoke(token, message=f"token {token} revoked", reason=reason, actor=actor, now=now)
 
 
 # SQL, because every API request runs it, and building the query would take longer than running it.
@@ -106,13 +106,13 @@ def hash_key(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def _end(token: ApiToken, *, message: str, reason: str, actor: Actor, now: datetime) -> ApiToken:
+def _revoke(token: ApiToken, *, message: str, reason: str, actor: Actor, now: datetime) -> ApiToken:
     with transaction.atomic():
         moved = ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now)
         if not moved:
             raise StateConflict(_("The token %(token)s has been revoked already.") % {"token": token})
         token.revoked_at = now
-        log_change(token, actor=actor, event="token_revoked", message=message, reason=reason, now=now)
+        log_change(token, actor=actor, event="token.revoked", message=message, reason=reason, now=now)
     return token
 
 
@@ -133,11 +133,11 @@ def _check(
         errors["scopes"] = _("“%(scope)s” is not a scope. Enter “pool:NAME”.") % {"scope": bad[0]}
     elif any(scope.startswith(SLOT_SCOPE) for scope in scopes) and not _names_one_slot(scopes):
         errors["scopes"] = _(
-            "The scope “slot:ID” needs the id of one slot, one scope “pool:NAME” and no other scope."
+            "The scope “slot:ID” needs the ID of one slot, one scope “pool:NAME” and no other scope."
         )
-    if not now < expires_at <= now + MAX_LIFE:
+    if not now < expires_at <= now + MAX_LIFETIME:
         errors["expires_at"] = _("The expiry must be between now and %(days)s days from now.") % {
-            "days": MAX_LIFE.days
+            "days": MAX_LIFETIME.days
         }
     if errors:
         raise InvalidInput(errors)

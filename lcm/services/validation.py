@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, models, transaction
 from django.db.models import ProtectedError
+from django.utils.text import get_text_list
 from django.utils.translation import gettext as _
 
 from lcm.domain.errors import InUse, InvalidInput, NotFound
@@ -29,6 +30,12 @@ def require_reason(reason: str) -> None:
         raise InvalidInput({"reason": _("Enter a reason. It is recorded in the change log.")})
 
 
+def refuse_unknown(names: Iterable[str], known: Collection[str], text: str) -> None:
+    """Raise InvalidInput with this text for every name that is not known."""
+    if unknown := sorted(set(names).difference(known)):
+        raise InvalidInput(dict.fromkeys(unknown, text))
+
+
 def clean_and_save(
     obj: models.Model, *, exclude: set[str] | None = None, fields: list[str] | None = None
 ) -> None:
@@ -46,15 +53,15 @@ def clean_and_save(
         raise InvalidInput({"__all__": str(error)}) from error
 
 
-def delete_if_unused(obj: models.Model, *, name: str = "") -> None:
+def delete_if_unused(obj: models.Model) -> None:
     """Delete an object; raise InUse if other objects refer to it."""
     if not type(obj)._default_manager.select_for_update().filter(pk=obj.pk).exists():
-        raise NotFound(_("%(name)s was deleted a moment ago.") % {"name": name or obj})
+        raise NotFound(_("%(name)s was deleted a moment ago.") % {"name": obj})
     uses = _reference_counts(obj)
     if uses:
         raise InUse(
             _("%(name)s cannot be deleted because it is used by %(names)s.")
-            % {"name": name or obj, "names": " and ".join(uses)}
+            % {"name": obj, "names": get_text_list(uses, _("and"))}
         )
     try:
         with transaction.atomic():
@@ -62,7 +69,7 @@ def delete_if_unused(obj: models.Model, *, name: str = "") -> None:
     except ProtectedError as error:
         raise InUse(
             _("%(name)s cannot be deleted because another request has just added a reference to it.")
-            % {"name": name or obj}
+            % {"name": obj}
         ) from error
 
 

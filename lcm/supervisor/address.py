@@ -94,7 +94,7 @@ def watch_address(config: Mapping[str, Any]) -> Address:
     return Address.parse(str(web.at_port(web.port + 1)), "WATCH_BIND")
 
 
-def answers(address: Address, path: str, timeout: float = 1.0) -> bool:
+def responds(address: Address, path: str, timeout: float = 1.0) -> bool:
     """Return whether the server at this address responds to a GET without a server error."""
     local = address.local
     connection = http.client.HTTPConnection(local.host, local.port, timeout=timeout)

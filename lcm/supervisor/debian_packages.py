@@ -38,24 +38,26 @@ class Package:
         """Return the required file if the package is unpacked in `folder` and works."""
         return self._usable(folder / self.name)
 
-    def download(self, folder: Path, say: Callable[[str], None], seconds: float = DOWNLOAD_SECONDS) -> Path:
+    def download(
+        self, folder: Path, report: Callable[[str], None], seconds: float = DOWNLOAD_SECONDS
+    ) -> Path:
         """Return the required file, downloading it if needed. Raises DownloadError after `seconds`."""
         deadline = time.monotonic() + seconds
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with (folder / f"{self.name}.lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                return self.find(folder) or self._install(folder, say, deadline)
+                return self.find(folder) or self._install(folder, report, deadline)
         except OSError as error:
             raise DownloadError(str(error)) from error
 
-    def _install(self, folder: Path, say: Callable[[str], None], deadline: float) -> Path:
+    def _install(self, folder: Path, report: Callable[[str], None], deadline: float) -> Path:
         """Install in a temporary folder, and move the package into place only if it works."""
         scratch, place = folder / f"{self.name}.partial", folder / self.name
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         try:
-            archive = _Apt(scratch, deadline).download(self.name, say)
+            archive = _Apt(scratch, deadline).download(self.name, report)
             unpacked = scratch / "unpacked"
             _run(["dpkg-deb", "-x", str(archive), str(unpacked)], scratch, deadline)
             found = self._usable(unpacked)
@@ -87,13 +89,13 @@ class _Apt:
     scratch: Path
     deadline: float
 
-    def download(self, package: str, say: Callable[[str], None]) -> Path:
+    def download(self, package: str, report: Callable[[str], None]) -> Path:
         """Return the archive. If the machine's package lists are missing or old, use private ones."""
-        say(f"Downloading the package {package} without root")
+        report(f"Downloading the package {package} without root")
         try:
             return self._download(package, ())
         except DownloadError:
-            say("Downloading package lists first: the lists of this machine are missing or out of date")
+            report("Downloading package lists first: the lists of this machine are missing or out of date")
         lists = self.scratch / "lists"
         (lists / "partial").mkdir(parents=True)
         private = (f"Dir::State::lists={lists}", "Acquire::Languages=none")
@@ -156,7 +158,7 @@ def main(folder: str) -> int:
     os.nice(10)
     started = time.monotonic()
     try:
-        found = PROMETHEUS.download(Path(folder), say=lambda line: print(line, flush=True))
+        found = PROMETHEUS.download(Path(folder), report=lambda line: print(line, flush=True))
     except DownloadError as error:
         print(f"Prometheus could not be downloaded: {error}", flush=True)
         return 1

@@ -52,7 +52,7 @@ READY_POLL_SECONDS = 0.25
 class Supervisor:
     """Starts children in order, and stops children with `stops_last` after the others."""
 
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     children: list[ChildProcess] = field(default_factory=list)
 
     def start(self, child: ChildProcess) -> None:
@@ -78,7 +78,7 @@ class Supervisor:
                 child.on_end(code)
             elif code is not None:
                 delay = child.plan_restart(now)
-                self.say(f"{child.name} {describe_exit(code)}; restarting in {delay:.0f} s")
+                self.report(f"{child.name} {describe_exit(code)}; restarting in {delay:.0f} s")
             elif child.restart_at is not None and child.restart_at <= now:
                 child.start(now)
 
@@ -99,7 +99,7 @@ class Supervisor:
             left = deadline - time.monotonic()
             if running and (left <= 0 or inbox.wait(left)):
                 for child in running:
-                    self.say(f"{child.name} did not stop in time and was killed")
+                    self.report(f"{child.name} did not stop in time and was killed")
                     child.kill()
                 deadline = time.monotonic() + 1
 

@@ -55,15 +55,13 @@ def command(server: Path, socket: Path, data: Path) -> list[str]:
     return [str(server), *(word for name, value in options.items() for word in (f"--{name}", value))]
 
 
-def answers(socket: Path) -> bool:
+def responds(socket: Path) -> bool:
     """Return whether a server responds to PING. A server that is still loading its data does not count."""
-    client = _client(socket, timeout=1.0)
     try:
-        return bool(client.ping())
+        with _client(socket, timeout=1.0) as client:
+            return bool(client.ping())
     except redis.RedisError:
         return False
-    finally:
-        client.close()
 
 
 def claim_socket(socket: Path, data_dir: Path) -> None:
@@ -74,17 +72,16 @@ def claim_socket(socket: Path, data_dir: Path) -> None:
     socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if socket.parent != data_dir and socket.parent.stat().st_uid != os.geteuid():
         raise ValkeyError(f"{socket.parent} belongs to another user. Remove it or set another DATA_DIR")
-    if answers(socket):
-        client = _client(socket, timeout=START_SECONDS)
-        client.shutdown()
-        client.close()
+    if responds(socket):
+        with _client(socket, timeout=START_SECONDS) as client:
+            client.shutdown()
     socket.unlink(missing_ok=True)
 
 
 def wait_for(socket: Path, is_running: Callable[[], bool], seconds: float = START_SECONDS) -> None:
     """Return when the server responds. Raises ValkeyError if it ends or does not respond in time."""
     deadline = time.monotonic() + seconds
-    while not answers(socket):
+    while not responds(socket):
         if not is_running():
             raise ValkeyError(f"The embedded Valkey exited while starting. See {LOG} in its data folder")
         if time.monotonic() > deadline:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from django import template
+from django import forms, template
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -18,17 +18,31 @@ from heroicons.templatetags.heroicons import heroicon_outline
 
 from lcm.cml.topology.requirements import MB_PER_GB
 from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import role_of
+from lcm.web.help import help_url
 from lcm.web.object_links import object_name
-from lcm.web.panels import Panel, panels_of
-from lcm.web.wording import ago_text, amount_text, clock_text, count_text, duration_text, plural_number
+from lcm.web.panels import panels_of
+from lcm.web.terms import term
+from lcm.web.wording import (
+    age_text,
+    ago_text,
+    amount_text,
+    clock_digits,
+    clock_text,
+    count_text,
+    duration_text,
+    plural_number,
+)
+from lcm.web.zones import with_zone
 
 register = template.Library()
+register.simple_tag(help_url)
 
 # First words of change messages that get a capital; any other first word may be a name.
 CAPITALIZED_WORDS = {
-    "another", "cordon", "definition", "domain", "drain", "fair-share", "interruption", "job", "labels",
-    "leaked", "password", "profile", "pool", "project", "reservation", "role", "session", "slot",
-    "the", "token", "weight", "weights",
+    "another", "cordon", "definition", "delivery", "domain", "drain", "fair-share", "interruption", "job",
+    "labels", "leaked", "password", "profile", "pool", "project", "reservation", "role", "rule", "session",
+    "slot", "the", "token", "webhook", "weight", "weights",
 }  # fmt: skip
 
 # Label, shape and colour of each status; the shapes are in components/shapes.html.
@@ -47,6 +61,11 @@ STATUS_STYLES: dict[str, tuple[str, str]] = {
     "draft": ("dash", "idle"),
     "active": ("dot", "ok"),
     "deprecated": ("sq", "idle"),
+    "pending": ("clock", "idle"),
+    "delivered": ("check", "ok"),
+    "dropped": ("dash", "idle"),
+    "failing": ("tri", "warn"),
+    "disabled": ("oct", "bad"),
     "valid": ("dot", "ok"),
     "expired": ("dash", "warn"),
     "revoked": ("x", "idle"),
@@ -65,7 +84,7 @@ STATUS_STYLES: dict[str, tuple[str, str]] = {
     "missing": ("ring", "warn"),
     "extra": ("tri", "warn"),
     "match": ("check", "ok"),
-    "answered": ("check", "ok"),
+    "completed": ("check", "ok"),
     "timed_out": ("tri", "warn"),
     "ALLOCATED": ("ring", "busy"),
     "EMPTY": ("dash", "idle"),
@@ -80,6 +99,7 @@ STATUS_STYLES: dict[str, tuple[str, str]] = {
     "open": ("ring", "busy"),
     "launched": ("check", "ok"),
     "refused": ("tri", "warn"),
+    "rejected": ("oct", "bad"),
     "failed": ("oct", "bad"),
     "lost": ("tri", "warn"),
     "enabled": ("dot", "ok"),
@@ -119,6 +139,8 @@ STATUS_WORDS = {
     "expired": _("Expired"),
     "revoked": _("Revoked"),
     "enabled": _("Enabled"),
+    "failing": _("Failing"),
+    "disabled": _("Disabled"),
     "off": _("Off"),
     "stopped": _("Stopped"),
     "backing off": _("Backing off"),
@@ -129,7 +151,7 @@ STATUS_WORDS = {
     "never ran": _("Never ran"),
     "failed": _("Failed"),
     "serving": _("Serving"),
-    "standing by": _("Standing by"),
+    "standing by": _("On standby"),
     "silent": _("Silent"),
     "unserved": _("Unserved"),
     "match": _("Match"),
@@ -155,6 +177,7 @@ def shape(name: str) -> SafeString:
 
 
 register.filter("object_name", object_name)
+register.simple_tag(term)
 
 
 @register.simple_tag
@@ -174,10 +197,14 @@ def status(value: str, word: str = "", kind: str = "status") -> SafeString:
     return format_html('<span class="{} {}">{}{}</span>', kind, tone(value), shape_of(value), text)
 
 
-@register.inclusion_tag("components/panels.html")
-def panels(page: str, shown: Any) -> dict[str, Any]:
-    """Render the panels that other apps registered for the page of this object."""
-    found: list[Panel] = panels_of(page, shown)
+@register.inclusion_tag("components/panels.html", takes_context=True)
+def panels(context: template.Context, page: str, shown: Any) -> dict[str, Any]:
+    """Render the panels of apps for the page of this object."""
+    request, is_refresh = context["request"], bool(context.get("is_refresh"))
+    found = [
+        (panel, panel.content(request, shown, is_refresh=is_refresh))
+        for panel in panels_of(page, shown, role_of(request.user))
+    ]
     return {"panels": found, "pk": shown.pk}
 
 
@@ -211,7 +238,7 @@ def age(moment: datetime, now: datetime) -> SafeString:
     """Render how long a state has lasted, with its start on hover."""
     local = timezone.localtime(moment)
     exact = gettext("since %(time)s") % {"time": f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"}
-    text = duration_text(max(now - moment, timedelta(0)), units=1)
+    text = age_text(max(now - moment, timedelta(0)))
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, text)
 
 
@@ -225,19 +252,19 @@ def clock(moment: datetime | None, to: str = "minutes") -> SafeString:
 
 @register.simple_tag
 def timeslot(starts_at: datetime, ends_at: datetime) -> SafeString:
-    """Render `08:00 to 09:00` or `02 Jan 2035 08:00 to 09:00`; a shared date appears once."""
+    """Render `08:00 to 09:00` or `02 Jan 2035 08:00 to 09:00`; a shared date or zone appears once."""
     begin, end = timezone.localtime(starts_at), timezone.localtime(ends_at)
+    first = _time(starts_at, clock_digits(starts_at))
     if begin.date() == end.date():
-        last = _time(ends_at, f"{end:%H:%M}")
         return format_html(
             '<span class="nowrap">{} {} {}</span>',
-            clock(starts_at),
+            first,
             pgettext("between two times", "to"),
-            last,
+            _time(ends_at, with_zone(f"{end:%H:%M}", end)),
         )
     return format_html(
         '<span class="nowrap">{} {}</span> <span class="nowrap">{}</span>',
-        clock(starts_at),
+        first,
         pgettext("between two times", "to"),
         clock(ends_at),
     )
@@ -277,7 +304,7 @@ def seconds(count: int) -> str:
 @register.filter
 def amount(value: Decimal | float | str | None) -> str:
     """Render a number without trailing zeros; None is shown as unknown, not as zero."""
-    return gettext("not known") if value is None else amount_text(Decimal(str(value)))
+    return gettext("unknown") if value is None else amount_text(Decimal(str(value)))
 
 
 @register.filter
@@ -289,7 +316,7 @@ def gigabytes(megabytes: int | str) -> str:
 @register.filter
 def humanize_name(name: str) -> str:
     """Render an identifier as words."""
-    return str(name).replace("_", " ")
+    return str(name).replace("_", " ").replace(".", " ")
 
 
 @register.filter
@@ -324,7 +351,26 @@ def plural(count: int, forms: str) -> str:
 
 @register.filter
 def is_checkbox(bound: Any) -> bool:
-    return getattr(bound.field.widget, "input_type", "") == "checkbox"
+    return isinstance(bound.field.widget, forms.CheckboxInput)
+
+
+@register.filter
+def is_choice_group(bound: Any) -> bool:
+    """Return whether the field is a group of radio buttons or check boxes."""
+    return isinstance(bound.field.widget, forms.RadioSelect | forms.CheckboxSelectMultiple)
+
+
+@register.filter
+def choices_of(bound: Any) -> list[tuple[str, Any, bool]]:
+    """Return value, label and state of each choice; Django renders a template per choice."""
+    value = bound.value()
+    chosen = {str(each) for each in (value if isinstance(value, list | tuple) else [value])}
+    return [(str(key), label, str(key) in chosen) for key, label in bound.field.choices]
+
+
+@register.filter
+def is_radio(bound: Any) -> bool:
+    return getattr(bound.field.widget, "input_type", "") == "radio"
 
 
 @register.filter

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
+from django_htmx.middleware import HtmxDetails
 
 from lcm.domain.access import PUBLIC, AccessPolicy
 from lcm.domain.roles import Role, role_of
@@ -42,10 +43,16 @@ def role_required(role: Role) -> Callable[[View], View]:
 
 def _to_login(request: HttpRequest) -> HttpResponseBase:
     """Redirect to the sign-in page and back; for htmx, redirect the whole page instead of the fragment."""
-    if not request.htmx:  # type: ignore[attr-defined]
+    if not htmx_of(request):
         return redirect_to_login(request.get_full_path())
-    here = request.htmx.current_url_abs_path or reverse("home")  # type: ignore[attr-defined]
-    return HttpResponseClientRedirect(redirect_to_login(here).url)
+    current_url = htmx_of(request).current_url_abs_path or reverse("home")
+    return HttpResponseClientRedirect(redirect_to_login(current_url).url)
+
+
+def htmx_of(request: HttpRequest) -> HtmxDetails:
+    """Return the htmx headers of a request; false in a condition if htmx did not send it."""
+    details: HtmxDetails = request.htmx  # type: ignore[attr-defined]
+    return details
 
 
 def is_local_address(request: HttpRequest, address: str) -> bool:

@@ -1,4 +1,4 @@
-"""Items that need attention: each app registers a reader, the overview shows all items."""
+"""Items that need attention; the overview shows the items of all apps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-Found = TypeVar("Found")
+from lcm.extensions import Extension
+
+Value = TypeVar("Value")
 
 
 class FleetSnapshot:
@@ -17,11 +19,11 @@ class FleetSnapshot:
         self.now = now
         self._read: dict[Callable[[datetime], Any], Any] = {}
 
-    def read_once(self, read: Callable[[datetime], Found]) -> Found:
+    def read_once(self, read: Callable[[datetime], Value]) -> Value:
         if read not in self._read:
             self._read[read] = read(self.now)
-        found: Found = self._read[read]
-        return found
+        value: Value = self._read[read]
+        return value
 
 
 @dataclass(frozen=True)
@@ -39,17 +41,11 @@ class AttentionItem:
     shape: str = "tri"
 
 
-Reader = Callable[[FleetSnapshot], Iterable[AttentionItem]]
-_readers: dict[str, Reader] = {}
-
-
-def register_attention(name: str, reader: Reader) -> None:
-    """Register a reader of attention items; call it from `AppConfig.ready`."""
-    _readers[name] = reader
+AttentionReader = Callable[[FleetSnapshot], Iterable[AttentionItem]]
 
 
 def attention_items(snapshot: FleetSnapshot) -> list[AttentionItem]:
     """Return the items that need attention, most severe first, then oldest first."""
-    found = [item for reader in _readers.values() for item in reader(snapshot)]
+    items = [item for reader in Extension.installed().attention for item in reader(snapshot)]
     order = {"bad": 0, "warn": 1, "busy": 2}
-    return sorted(found, key=lambda item: (order.get(item.tone, 3), item.since or snapshot.now))
+    return sorted(items, key=lambda item: (order.get(item.tone, 3), item.since or snapshot.now))

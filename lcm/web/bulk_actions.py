@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
@@ -16,15 +17,19 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy, override
+from django.views.decorators.http import require_POST
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, LcmError
+from lcm.domain.roles import Role
+from lcm.extensions import Extension
 from lcm.models import Job
-from lcm.services.jobs import JobStep, register_job, start_job
+from lcm.services.jobs import JobStep, start_job
+from lcm.web.access import View, role_required
 from lcm.web.filter_time import use_filter_time
 from lcm.web.form_page import FormResult, actor_of, redirect_with_message, render_page, save_form
 from lcm.web.forms import ReasonForm
-from lcm.web.list_page import ListPage, resolve_list, selected_rows
+from lcm.web.list_page import ListPage, selected_rows, with_additions
 from lcm.web.wording import Plural
 
 if TYPE_CHECKING:
@@ -37,16 +42,17 @@ BATCH = 200
 
 @dataclass(frozen=True)
 class BulkResult:
-    """Numbers of processed and rejected rows."""
+    """Numbers of processed and rejected items."""
 
     done: int
-    refused: int = 0
+    rejected: int = 0
 
 
 # Arguments: rows, cleaned form data, actor and time.
 Work: TypeAlias = Callable[[Sequence[Any], Mapping[str, Any], Actor, datetime], BulkResult]
 
 
+REJECTED = Plural(ngettext_lazy("%(count)s item rejected.", "%(count)s items rejected."))
 NONE_ELIGIBLE = Plural(
     ngettext_lazy("The selected row is not eligible", "None of the %(count)s selected rows are eligible")
 )
@@ -73,7 +79,7 @@ class BulkTexts:
 
 @dataclass(frozen=True)
 class BulkOperation:
-    """A bulk action of a list, registered by name so that a job can run it too."""
+    """A bulk action of a list. A job finds it by its name in the extensions of the apps."""
 
     name: str
     page: ListPage
@@ -118,39 +124,34 @@ class BulkOperation:
 
     def result_text(self, handled: BulkResult) -> str:
         result = self.texts.result.text(handled.done)
-        rejected = _("%(count)s rejected.") % {"count": f"{handled.refused:,}"}
-        return f"{result} {rejected}" if handled.refused else result
+        return f"{result} {REJECTED.text(handled.rejected)}" if handled.rejected else result
 
 
 def for_each_row(do: Callable[[Any, Mapping[str, Any], Actor, datetime], Any]) -> Work:
     """Apply a function to each row and count the rows it rejects."""
 
     def work(rows: Sequence[Any], given: Mapping[str, Any], actor: Actor, now: datetime) -> BulkResult:
-        refused = 0
+        rejected = 0
         for row in rows:
             try:
                 do(row, given, actor, now)
             except LcmError:
-                refused += 1
-        return BulkResult(len(rows) - refused, refused)
+                rejected += 1
+        return BulkResult(len(rows) - rejected, rejected)
 
     return work
 
 
-_actions: dict[str, BulkOperation] = {}
+def bulk_view(bulk: BulkOperation, role: Role) -> View:
+    """Return the view of a bulk action, for people with a role."""
+    return require_POST(role_required(role)(partial(bulk_page, bulk=bulk)))
 
 
-def register_bulk(action: BulkOperation) -> None:
-    """Register a bulk action; call it from `AppConfig.ready`."""
-    _actions[action.name] = action
-
-
-def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
+def bulk_page(request: HttpRequest, bulk: BulkOperation) -> HttpResponseBase:
     """Show the confirmation page; if a reason is submitted, run the action."""
-    bulk = _actions[name]
-    back = reverse(bulk.list_url)
+    back = list_address(request, bulk)
     try:
-        rows, how = selected_rows(request, resolve_list(bulk.page))
+        rows, selection = selected_rows(request, with_additions(bulk.page))
     except InvalidInput as error:
         messages.error(request, error.message)
         return redirect_with_message(request, FormResult("", back))
@@ -161,7 +162,7 @@ def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
     count = bulk.eligible_rows(rows).count()
     form = bulk.form(request.POST if "reason" in request.POST else None)
     if form.is_bound and count:
-        done = save_form(form, lambda data: _do(request, bulk, rows, how, data))
+        done = save_form(form, lambda data: _do(request, bulk, rows, selection, data))
         if done:
             return redirect_with_message(request, done)
     title = bulk.question(count, selected)
@@ -174,29 +175,35 @@ def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
         "submit": button,
         "effect": bulk.effect_text(rows),
         "ineligible_note": bulk.ineligible_note(count, selected),
-        "how": how,
-        "keys": request.POST.getlist("pk") if how == "ticked" else [],
+        "how": selection,
+        "keys": request.POST.getlist("pk") if selection == "ticked" else [],
         "filter_query": request.POST.get("filter_query", ""),
-        "in_background": _is_long(bulk, how, count),
+        "in_background": _is_long(bulk, selection, count),
         "back": back,
         "crumbs": [(bulk.page.title, back), (button if count else title, "")],
     }
     return render_page(request, "bulk.html", context, status=422 if form.is_bound else 200)
 
 
-def _is_long(bulk: BulkOperation, how: str, count: int) -> bool:
-    return how == "all" and count > (AT_ONCE if bulk.at_once is None else bulk.at_once)
+def list_address(request: HttpRequest, bulk: BulkOperation) -> str:
+    """Return the address of the list as it was: with its filters, order and page size."""
+    query = request.POST.get("filter_query", "")
+    return f"{reverse(bulk.list_url)}?{query}" if query else reverse(bulk.list_url)
+
+
+def _is_long(bulk: BulkOperation, selection: str, count: int) -> bool:
+    return selection == "all" and count > (AT_ONCE if bulk.at_once is None else bulk.at_once)
 
 
 def _do(
-    request: HttpRequest, bulk: BulkOperation, rows: QuerySet[Any], how: str, data: Mapping[str, Any]
+    request: HttpRequest, bulk: BulkOperation, rows: QuerySet[Any], selection: str, data: Mapping[str, Any]
 ) -> FormResult:
     given = {name: _to_json(value) for name, value in data.items()}
     eligible, actor, now = bulk.rows_for(rows, given), actor_of(request), timezone.now()
     count = eligible.count()
     if not count:
         raise InvalidInput({"__all__": _("None of the selected rows are eligible with these values.")})
-    if _is_long(bulk, how, count):
+    if _is_long(bulk, selection, count):
         query = request.POST.get("filter_query", "")
         # Stored texts are English.
         with override(settings.LANGUAGE_CODE):
@@ -216,7 +223,9 @@ def _do(
             now=now,
         )
         return FormResult("", reverse("job_detail", args=[job.pk]))
-    return FormResult(bulk.result_text(bulk.run(list(eligible), given, actor, now)), reverse(bulk.list_url))
+    return FormResult(
+        bulk.result_text(bulk.run(list(eligible), given, actor, now)), list_address(request, bulk)
+    )
 
 
 def _to_json(value: Any) -> Any:
@@ -231,8 +240,9 @@ def bulk_step(job: Job, now: datetime) -> JobStep:
 
 
 def _next_rows(job: Job, now: datetime) -> JobStep:
-    bulk = _actions[job.arguments["action"]]
-    page = resolve_list(bulk.page)
+    actions = {each.name: each for each in Extension.installed().bulk_actions}
+    bulk = actions[job.arguments["action"]]
+    page = with_additions(bulk.page)
     filters = page.filterset(QueryDict(job.arguments["filter_query"]), queryset=page.rows())
     if not filters.is_valid():
         raise InvalidInput(
@@ -243,10 +253,7 @@ def _next_rows(job: Job, now: datetime) -> JobStep:
         rows = rows.filter(pk__gt=UUID(after))
     batch = list(rows.filter(**{f"{bulk.created_field}__lte": job.created_at}).order_by("pk")[:BATCH])
     if not batch:
-        return JobStep(result=bulk.result_text(BulkResult(job.done, job.refused)))
+        return JobStep(result=bulk.result_text(BulkResult(job.done, job.rejected)))
     actor = Actor(label=job.actor, user_id=job.user_id)
     handled = bulk.run(batch, job.arguments, actor, now)
-    return JobStep(handled.done, handled.refused, {"after": str(batch[-1].pk)}, more=True)
-
-
-register_job("bulk", bulk_step)
+    return JobStep(handled.done, handled.rejected, {"after": str(batch[-1].pk)}, more=True)

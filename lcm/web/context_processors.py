@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
 from django.urls import reverse
 
 from lcm.domain.lifecycle import ACTIVE
 from lcm.domain.roles import Role, role_of
+from lcm.extensions import Extension
 from lcm.models import LabletDefinition, LabletSession, Theme
 from lcm.selectors.jobs import unfinished_jobs
-from lcm.web.navigation import GROUPS, NavEntry, NavGroup
+from lcm.web.help import help_url
+from lcm.web.navigation import NavEntry, NavGroup, navigation_groups
 from lcm.web.pagination import capped_counts
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 def layout(request: HttpRequest) -> dict[str, Any]:
@@ -21,12 +26,21 @@ def layout(request: HttpRequest) -> dict[str, Any]:
     role = role_of(user) if user and user.is_authenticated else Role.NONE
     return {
         "theme": theme_of(request),
+        "documentation": help_url(),
         "themes": Theme,
         "role": role,
         "is_operator": role >= Role.OPERATOR,
         "is_admin": role >= Role.ADMIN,
         "navigation": lambda: navigation(request, role),
+        "object_kind": _object_kind(request),
     }
+
+
+def _object_kind(request: HttpRequest) -> StrOrPromise:
+    """Return the kind of object that the page shows, empty if it is not the page of one object."""
+    match = request.resolver_match
+    kinds = Extension.installed().objects.values()
+    return next((kind.label for kind in kinds if match and kind.page == match.url_name), "")
 
 
 def theme_of(request: HttpRequest) -> str:
@@ -49,12 +63,12 @@ def navigation(request: HttpRequest, role: Role) -> list[tuple[NavGroup, list[tu
                 if role >= entry.role
             ],
         )
-        for group in GROUPS
+        for group in navigation_groups()
     ]
 
 
 def _is_here(path: str, entry: NavEntry) -> bool:
-    return path == reverse(entry.url_name) or (bool(entry.prefix) and path.startswith(entry.prefix))
+    return path == reverse(entry.url_name) or path.startswith(entry.prefixes)
 
 
 def _counts() -> dict[str, str]:

@@ -25,15 +25,15 @@ CHUNK = 1_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def export(page: ListPage, queryset: QuerySet[Any], *, sort: str, wanted: str) -> StreamingHttpResponse:
+def export(page: ListPage, queryset: QuerySet[Any], *, sort: str, file_format: str) -> StreamingHttpResponse:
     """Stream all rows of a list in the order shown."""
     columns = page.export_columns or page.columns
     # Keys of JSON are for programs and stay English.
-    with override(settings.LANGUAGE_CODE if wanted == "json" else get_language()):
+    with override(settings.LANGUAGE_CODE if file_format == "json" else get_language()):
         labels = [str(column.export_label or column.label) for column in columns]
-    body = _csv if wanted == "csv" else _json
-    name = f"{page.export_name}-{timezone.now():%Y%m%d-%H%M}.{wanted}"
-    kind = "text/csv; charset=utf-8" if wanted == "csv" else "application/json"
+    body = _csv if file_format == "csv" else _json
+    name = f"{page.file_name or page.export_name}-{timezone.now():%Y%m%d-%H%M}.{file_format}"
+    kind = "text/csv; charset=utf-8" if file_format == "csv" else "application/json"
     return StreamingHttpResponse(
         body(labels, _chunks(page, queryset, sort)),
         content_type=kind,

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django_filters.fields import IsoDateTimeField
 
 from lcm.models import User
+from lcm.web.zones import with_zone
 
 
 class TypedInputMixin:
@@ -32,7 +33,7 @@ class TypedInputMixin:
         return self.input_value(value)
 
 
-class MomentField(IsoDateTimeField):  # type: ignore[misc]
+class MomentField(IsoDateTimeField):
     """A time in UTC; rejects times that overflow the calendar in UTC."""
 
     def clean(self, value: Any) -> datetime | None:
@@ -43,7 +44,7 @@ class MomentField(IsoDateTimeField):  # type: ignore[misc]
             raise ValidationError(_("This time is out of range.")) from error
 
 
-class MomentFilter(TypedInputMixin, df.IsoDateTimeFilter):  # type: ignore[misc]
+class MomentFilter(TypedInputMixin, df.IsoDateTimeFilter):
     field_class = MomentField
     input_type = "datetime-local"
 
@@ -51,7 +52,8 @@ class MomentFilter(TypedInputMixin, df.IsoDateTimeFilter):  # type: ignore[misc]
         return f"{timezone.localtime(value):%Y-%m-%dT%H:%M}"
 
     def display_text(self, value: datetime) -> str:
-        return f"{timezone.localtime(value):%Y-%m-%d %H:%M}"
+        local = timezone.localtime(value)
+        return with_zone(f"{local:%Y-%m-%d %H:%M}", local)
 
 
 class UsernameField(forms.CharField):
@@ -61,11 +63,11 @@ class UsernameField(forms.CharField):
         name = super().clean(value)
         if not name:
             return None
-        found = User.objects.filter(username__iexact=name).order_by("username").first()
-        if found is None:
+        user = User.objects.filter(username__iexact=name).order_by("username").first()
+        if user is None:
             raise ValidationError(_("There is no “%(name)s”.") % {"name": name})
-        return found
+        return user
 
 
-class UsernameFilter(TypedInputMixin, df.CharFilter):  # type: ignore[misc]
+class UsernameFilter(TypedInputMixin, df.CharFilter):
     field_class = UsernameField

@@ -9,20 +9,20 @@ from datetime import datetime
 
 from django.utils import timezone
 
-_asked_at: ContextVar[datetime | None] = ContextVar("asked_at", default=None)
+_reference_time: ContextVar[datetime | None] = ContextVar("reference_time", default=None)
 
 
 def filter_now() -> datetime:
     """Return the time that filters such as “late” or “in the last hour” refer to."""
-    return _asked_at.get() or timezone.now()
+    return _reference_time.get() or timezone.now()
 
 
 @contextmanager
 def use_filter_time(moment: datetime, zone: str) -> Iterator[None]:
     """Evaluate filters as of a time and time zone, so that each step of a job finds the confirmed rows."""
-    token = _asked_at.set(moment)
+    token = _reference_time.set(moment)
     try:
         with timezone.override(zone):
             yield
     finally:
-        _asked_at.reset(token)
+        _reference_time.reset(token)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from drf_spectacular.utils import extend_schema_field
 from lcm.domain.errors import InvalidInput
 from lcm.domain.lifecycle import ACTIVE
 from lcm.domain.roles import GROUPS, Role
+from lcm.extensions import Extension
 from lcm.models import (
     ApiToken,
     ChangeLog,
@@ -40,26 +40,15 @@ from lcm.selectors.organisation import in_role
 from lcm.selectors.sessions import domains_for_choice, search_sessions
 from lcm.web.filter_inputs import MomentFilter, UsernameFilter
 from lcm.web.filter_time import filter_now
+from lcm.web.period_filters import PeriodFilter, ends_of_period
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 SEARCHED_CHANGES = 100_000
-PERIODS = {
-    "1h": _("last hour"),
-    "24h": _("last 24 hours"),
-    "7d": _("last 7 days"),
-    "30d": _("last 30 days"),
-}
-_LENGTH = {
-    "1h": timedelta(hours=1),
-    "24h": timedelta(days=1),
-    "7d": timedelta(days=7),
-    "30d": timedelta(days=30),
-}
 
 
-class SearchFilter(df.CharFilter):  # type: ignore[misc]
+class SearchFilter(df.CharFilter):
     """The search box `q`: find the text in a set of columns."""
 
     def __init__(self, *columns: str, **kwargs: Any) -> None:
@@ -75,7 +64,7 @@ class SearchFilter(df.CharFilter):  # type: ignore[misc]
         return qs.filter(found)
 
 
-class ChoicesFilter(df.MultipleChoiceFilter):  # type: ignore[misc]
+class ChoicesFilter(df.MultipleChoiceFilter):
     """Match any of the chosen values with one `IN`; without joins, no DISTINCT is needed."""
 
     def filter(self, qs: QuerySet[Any], value: list[str]) -> QuerySet[Any]:
@@ -83,7 +72,7 @@ class ChoicesFilter(df.MultipleChoiceFilter):  # type: ignore[misc]
 
 
 @extend_schema_field({"type": "boolean"})
-class FlagFilter(df.ChoiceFilter):  # type: ignore[misc]
+class FlagFilter(df.ChoiceFilter):
     """A boolean; any other value is an error instead of being ignored."""
 
     def __init__(self, *, yes: StrOrPromise = _("Yes"), no: StrOrPromise = _("No"), **kwargs: Any) -> None:
@@ -94,25 +83,14 @@ class FlagFilter(df.ChoiceFilter):  # type: ignore[misc]
 
 
 @extend_schema_field({"type": "boolean"})
-class EndedFilter(df.ChoiceFilter):  # type: ignore[misc]
+class EndedFilter(df.ChoiceFilter):
     """Whether an object has ended; inverted, so that `active=true` finds objects that have not ended."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(choices=[("false", _("Yes")), ("true", _("No"))], label=_("Ended"), **kwargs)
 
 
-@extend_schema_field({"type": "string", "enum": list(PERIODS)})
-class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
-    """Match rows no older than the chosen period."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(choices=list(PERIODS.items()), **kwargs)
-
-    def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
-        return qs.filter(**{f"{self.field_name}__gte": filter_now() - _LENGTH[value]}) if value else qs
-
-
-class ObjectFilter(df.UUIDFilter):  # type: ignore[misc]
+class ObjectFilter(df.UUIDFilter):
     """One related object by id; links set this filter, and its chip shows the object's name."""
 
     def __init__(self, model: type[Model], **kwargs: Any) -> None:
@@ -126,7 +104,7 @@ class ObjectFilter(df.UUIDFilter):  # type: ignore[misc]
             return value
 
 
-class DomainChoices(df.FilterSet):  # type: ignore[misc]
+class DomainChoices(df.FilterSet):
     """Domain choices, queried once per form."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -147,6 +125,7 @@ class SessionFilter(DomainChoices):
     drift = FlagFilter(field_name="port_drift_detected", label=_("Port drift"))
     drift_open = FlagFilter(field_name="port_drift_open", label=_("Open port drift"))
     created = PeriodFilter(field_name="created_at", label=_("Requested"))
+    created_from, created_to = ends_of_period("created_at", menu="created")
     starts_after = MomentFilter(field_name="starts_at", lookup_expr="gte", label=_("Starts after"))
     starts_before = MomentFilter(field_name="starts_at", lookup_expr="lt", label=_("Starts before"))
 
@@ -169,17 +148,11 @@ class SessionFilter(DomainChoices):
         return qs.filter(status__in=ACTIVE) if value == "true" else qs.exclude(status__in=ACTIVE)
 
 
-def register_filter(filterset: type[df.FilterSet], name: str, each: df.Filter) -> None:
-    """Add another app's filter to a list; call it from `AppConfig.ready`."""
-    each.field_name = each.field_name or name
-    filterset.base_filters[name] = each
-
-
 class ControllerSessionFilter(SessionFilter):
     """The session filter for controllers, which can also select sessions by id."""
 
     most_ids = 200
-    ids = df.CharFilter(label=_("Ids"), method="with_ids")
+    ids = df.CharFilter(label=_("IDs"), method="with_ids")
 
     @extend_schema_field(
         {"type": "string", "pattern": f"^{ID_PATTERN}(?:,{ID_PATTERN}){{0,{most_ids - 1}}}$"}
@@ -193,33 +166,35 @@ class ControllerSessionFilter(SessionFilter):
         try:
             return qs.filter(pk__in=[UUID(text) for text in texts])
         except ValueError as error:
-            raise InvalidInput({name: gettext("Enter ids separated by commas.")}) from error
+            raise InvalidInput({name: gettext("Enter IDs separated by commas.")}) from error
 
 
-class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
+class DefinitionFilter(df.FilterSet):
     q = SearchFilter("name", "description", "version")
     status = ChoicesFilter(choices=DefinitionStatus.choices, label=_("Status"))
     needs_review = FlagFilter(label=_("Needs review"))
     system = df.CharFilter(label=_("System"))
     created = PeriodFilter(field_name="created_at", label=_("Imported"))
+    created_from, created_to = ends_of_period("created_at", menu="created")
 
     class Meta:
         model = LabletDefinition
         fields: list[str] = []
 
 
-class RevisionFilter(df.FilterSet):  # type: ignore[misc]
+class RevisionFilter(df.FilterSet):
     q = SearchFilter("reason", "actor")
     basis = ChoicesFilter(choices=RevisionBasis.choices, label=_("Basis"))
     outcome = ChoicesFilter(choices=RevisionOutcome.choices, label=_("Outcome"))
     created = PeriodFilter(field_name="created_at", label=_("Applied"))
+    created_from, created_to = ends_of_period("created_at", menu="created")
 
     class Meta:
         model = DefinitionRevision
         fields: list[str] = []
 
 
-class DomainFilter(df.FilterSet):  # type: ignore[misc]
+class DomainFilter(df.FilterSet):
     q = SearchFilter("name", "description")
 
     class Meta:
@@ -237,7 +212,7 @@ class ProjectFilter(DomainChoices):
         fields: list[str] = []
 
 
-class UserFilter(df.FilterSet):  # type: ignore[misc]
+class UserFilter(df.FilterSet):
     q = SearchFilter("username", "first_name", "last_name", "email")
     project = ObjectFilter(Project, field_name="memberships__project_id", label=_("Project"))
 
@@ -246,7 +221,7 @@ class UserFilter(df.FilterSet):  # type: ignore[misc]
         fields: list[str] = []
 
 
-class MemberFilter(df.FilterSet):  # type: ignore[misc]
+class MemberFilter(df.FilterSet):
     q = SearchFilter("user__username", "user__first_name", "user__last_name")
 
     class Meta:
@@ -264,21 +239,22 @@ class PersonFilter(UserFilter):
         return in_role(qs, GROUPS.get(value, Role.NONE))
 
 
-class JobFilter(df.FilterSet):  # type: ignore[misc]
+class JobFilter(df.FilterSet):
     q = SearchFilter("title", "actor")
     state = ChoicesFilter(choices=JobState.choices, label=_("State"))
-    refused = FlagFilter(label=_("Rejected rows"), method="with_refusals")
+    rejected = FlagFilter(label=_("Rejected items"), method="with_rejected_items")
     created = PeriodFilter(field_name="created_at", label=_("Started"))
+    created_from, created_to = ends_of_period("created_at", menu="created")
 
     class Meta:
         model = Job
         fields: list[str] = []
 
-    def with_refusals(self, qs: QuerySet[Job], name: str, value: str) -> QuerySet[Job]:
-        return qs.filter(refused__gt=0) if value == "true" else qs.filter(refused=0)
+    def with_rejected_items(self, qs: QuerySet[Job], name: str, value: str) -> QuerySet[Job]:
+        return qs.filter(rejected__gt=0) if value == "true" else qs.filter(rejected=0)
 
 
-class TokenFilter(df.FilterSet):  # type: ignore[misc]
+class TokenFilter(df.FilterSet):
     q = SearchFilter("name", "user__username")
     kind = ChoicesFilter(choices=TokenKind.choices, label=_("Kind"))
     state = ChoicesFilter(
@@ -304,15 +280,8 @@ class TokenFilter(df.FilterSet):  # type: ignore[misc]
         return qs.filter(found)
 
 
-OBJECT_TYPES: list[tuple[str, StrOrPromise]] = [
-    ("labletsession", _("Session")),
-    ("labletdefinition", _("Definition")),
-    ("domain", _("Domain")),
-    ("project", _("Project")),
-    ("apitoken", _("Token")),
-    ("user", _("Person")),
-    ("job", _("Job")),
-]
+def _object_types() -> list[tuple[str, StrOrPromise]]:
+    return [(name, kind.label) for name, kind in Extension.installed().objects.items()]
 
 
 class RecentSearchFilter(SearchFilter):
@@ -323,16 +292,15 @@ class RecentSearchFilter(SearchFilter):
         return super().filter(qs.filter(pk__gt=newest - SEARCHED_CHANGES) if newest else qs, value)
 
 
-class ChangeFilter(df.FilterSet):  # type: ignore[misc]
+class ChangeFilter(df.FilterSet):
     q = RecentSearchFilter("message", "object_label", "actor", "reason")
-    object_type = ChoicesFilter(choices=OBJECT_TYPES, label=_("Object"))
-    object_id = df.CharFilter(label=_("Id"), max_length=40)
+    object_type = ChoicesFilter(choices=_object_types, label=_("Object"))
+    object_id = df.CharFilter(label=_("ID"), max_length=40)
     actor = df.CharFilter(label=_("Actor"), max_length=150)
     user = ObjectFilter(User, field_name="user_id", label=_("Actor"))
     person = UsernameFilter(field_name="user", label=_("Person"), menu="person", max_length=150)
     at = PeriodFilter(field_name="at", label=_("Time"))
-    since = MomentFilter(field_name="at", lookup_expr="gte", label=_("From"), menu="at")
-    until = MomentFilter(field_name="at", lookup_expr="lt", label=_("To"), menu="at")
+    since, until = ends_of_period("at", menu="at")
 
     class Meta:
         model = ChangeLog

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.forms.fields import InvalidJSONInput
@@ -17,17 +17,13 @@ from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.errors import InvalidInput
 from lcm.domain.storable_text import UNSTORABLE, find_unstorable
+from lcm.extensions import Extension
 
-_names: dict[str, Callable[[], Sequence[str]]] = {}
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
-
-def register_names(kind: str, read: Callable[[], Sequence[str]]) -> None:
-    """Register names that forms suggest; call it from `AppConfig.ready`."""
-    _names[kind] = read
-
-
-def registered_names(kind: str) -> Sequence[str]:
-    return _names[kind]() if kind in _names else ()
+# Widgets without the look of a text field.
+UNSTYLED = forms.CheckboxInput | forms.RadioSelect | forms.CheckboxSelectMultiple | forms.HiddenInput
 
 
 def add_errors(form: forms.BaseForm, error: InvalidInput) -> None:
@@ -42,14 +38,19 @@ def add_errors(form: forms.BaseForm, error: InvalidInput) -> None:
 class PageForm(forms.Form):
     """A form whose inputs carry LCM's CSS classes."""
 
+    # Shown instead of “optional” beside the label of a field.
+    optional_words: Mapping[str, StrOrPromise] = {}
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"label_suffix": "", **kwargs})
-        for field in self.fields.values():
+        for name, field in self.fields.items():
             widget = field.widget
+            if name in self.optional_words:
+                vars(field)["optional_word"] = self.optional_words[name]
             if isinstance(field, LocalDateTimeField):
                 zone = gettext("In %(zone)s.") % {"zone": timezone.get_current_timezone_name()}
                 field.help_text = f"{field.help_text} {zone}".strip()
-            if not isinstance(widget, forms.CheckboxInput | forms.RadioSelect | forms.HiddenInput):
+            if not isinstance(widget, UNSTYLED):
                 widget.attrs.setdefault("class", "input")
             if isinstance(field, forms.ModelChoiceField) and field.empty_label:
                 field.empty_label = gettext("Choose one")
@@ -122,6 +123,10 @@ class SuggestedField(forms.CharField):
         super().__init__(**kwargs)
         self.suggest = suggest
 
+    def options(self) -> list[str]:
+        """Return the first names, for browsers without JavaScript."""
+        return Extension.installed().suggestions[self.suggest]("")
+
 
 class NamedField(SuggestedField):
     """An object, selected by its name."""
@@ -138,3 +143,18 @@ class NamedField(SuggestedField):
         if found is None:
             raise forms.ValidationError(gettext("There is no “%(name)s”.") % {"name": text})
         return found
+
+
+class EitherFieldMixin:
+    """Two fields of which one is required; the form checks both."""
+
+    def validate(self, value: Any) -> None:
+        pass
+
+
+class EitherFile(EitherFieldMixin, forms.FileField):
+    pass
+
+
+class EitherText(EitherFieldMixin, forms.CharField):
+    pass

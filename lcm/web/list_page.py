@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
-from django_filters import ChoiceFilter, FilterSet, MultipleChoiceFilter
+from django.views.decorators.http import require_GET
+from django_filters import FilterSet
 
 from lcm.domain.errors import InvalidInput
 from lcm.domain.roles import Role, role_of
+from lcm.extensions import Extension
+from lcm.models import Density
+from lcm.web.access import View, htmx_of, role_required
+from lcm.web.added_filters import with_added_filters
 from lcm.web.export import export
-from lcm.web.filter_inputs import TypedInputMixin
-from lcm.web.filters import ObjectFilter
-from lcm.web.pagination import RowPage, capped_count, page_of, page_of_keys
+from lcm.web.filter_menus import filter_chips, filter_menus, hidden_inputs
+from lcm.web.list_columns import Column, with_added
+from lcm.web.list_layout import LAYOUT_NAMES, Layout, layout_of, view_address
+from lcm.web.pagination import OrderedKeys, RowPage, capped_count, page_of, page_of_keys
 from lcm.web.wording import Plural
 
 if TYPE_CHECKING:
@@ -28,18 +35,6 @@ if TYPE_CHECKING:
 
 PAGE_SIZES = (25, 50, 100, 200)
 ALL_MATCHES = Plural(ngettext_lazy("All %(count)s match", "All %(count)s matches"))
-_NOT_FILTERS = ("cursor", "sort", "size", "format")
-
-
-@dataclass(frozen=True)
-class Column:
-    """A table column with its header, and its value in an export."""
-
-    label: StrOrPromise
-    value: Callable[[Any], Any]
-    sort: str = ""
-    numeric: bool = False
-    export_label: StrOrPromise = ""
 
 
 @dataclass(frozen=True)
@@ -78,13 +73,12 @@ class ListPage:
     # The number of rows, for example “3 sessions”.
     counted: Plural
     search_label: StrOrPromise
-    # Titles without rows: because of the filters, and without filters.
+    # Titles of an empty list: with filters, and without filters.
     no_match_title: StrOrPromise
     empty_title: StrOrPromise
     rows: Callable[[], QuerySet[Any]]
     filterset: type[FilterSet]
     columns: Sequence[Column]
-    row_template: str
     default_sort: str
     search_hint: StrOrPromise
     icon: str
@@ -96,22 +90,31 @@ class ListPage:
     lead: Callable[[], str] = lambda: ""
     actions: Sequence[PageAction] = ()
     bulk: Sequence[BulkAction] = ()
+    # Template with the cells of the columns as partials.
+    cells: str = ""
+    # Start of the name of an export's file, if it is not the export name.
+    file_name: str = ""
     # Columns of an export, if it has more than the page.
     export_columns: Sequence[Column] = ()
     # Returns the keys of the rows in an order that no column has.
-    ordered_keys: Callable[[QuerySet[Any]], Sequence[Any]] | None = None
+    ordered_keys: Callable[[QuerySet[Any]], OrderedKeys] | None = None
+    counted_apart: Callable[[int], str] = str
     # Adds related data to the rows of one page, in a query or two.
     enrich_rows: Callable[[Sequence[Any]], None] | None = None
-    # Lowest role that sees the cell with row actions.
+    # Lowest role that sees the cell with row actions, and the template of its content.
     row_actions: Role | None = None
+    actions_cell: str = ""
     template: str = "list.html"
     # Reloads every few seconds unless rows are selected.
     live: bool = False
+    default_size: int = PAGE_SIZES[0]
 
     def page_of(self, queryset: QuerySet[Any], *, sort: str, size: int, cursor: str = "") -> RowPage[Any]:
         if self.ordered_keys is not None:
-            keys = self.ordered_keys(queryset)
-            found: RowPage[Any] = page_of_keys(queryset, keys, size=size, cursor=cursor)
+            ordered = self.ordered_keys(queryset)
+            found: RowPage[Any] = page_of_keys(queryset, ordered.keys, size=size, cursor=cursor)
+            found = replace(found, apart=ordered.apart)
+            ordered.enrich(found.rows)
         else:
             found = page_of(queryset, sort=sort, size=size, cursor=cursor)
         if self.enrich_rows is not None:
@@ -119,57 +122,102 @@ class ListPage:
         return found
 
 
-_replaced: dict[str, ListPage] = {}
+@dataclass(frozen=True)
+class ListAddition:
+    """What another app adds to the list with this export name; empty fields keep what the list has."""
+
+    to: str
+    columns: Sequence[Column] = ()
+    # Columns of exports, if they differ from the columns of the page.
+    export_columns: Sequence[Column] = ()
+    # Names of columns that the page shows only if a person chooses them; exports have them.
+    hidden: Sequence[str] = ()
+    bulk: Sequence[BulkAction] = ()
+    # Narrows the rows or adds related data, in one query; `enrich_rows` adds data to the rows of one page.
+    rows: Callable[[QuerySet[Any]], QuerySet[Any]] | None = None
+    enrich_rows: Callable[[Sequence[Any]], None] | None = None
+    default_sort: str = ""
+    sorted_by: StrOrPromise = ""
+    note: StrOrPromise = ""
+    lead: Callable[[], str] | None = None
+
+    def add_to(self, page: ListPage) -> ListPage:
+        return replace(
+            page,
+            columns=with_added(page.columns, self.columns, self.hidden),
+            export_columns=with_added(
+                page.export_columns or page.columns, self.export_columns or self.columns
+            ),
+            bulk=[*page.bulk, *self.bulk],
+            rows=self._rows(page.rows),
+            enrich_rows=self.enrich_rows or page.enrich_rows,
+            default_sort=self.default_sort or page.default_sort,
+            sorted_by=self.sorted_by or page.sorted_by,
+            note=self.note or page.note,
+            lead=self.lead or page.lead,
+        )
+
+    def _rows(self, rows: Callable[[], QuerySet[Any]]) -> Callable[[], QuerySet[Any]]:
+        narrow = self.rows
+        return rows if narrow is None else lambda: narrow(rows())
 
 
-def replace_list(page: ListPage, by: ListPage) -> None:
-    """Replace a list by one with another app's columns; call it from `AppConfig.ready`."""
-    _replaced[page.export_name] = by
-
-
-def resolve_list(page: ListPage) -> ListPage:
-    return _replaced.get(page.export_name, page)
+def with_additions(page: ListPage) -> ListPage:
+    """Return a list with what other apps add to it."""
+    for addition in Extension.installed().lists:
+        if addition.to == page.export_name:
+            page = addition.add_to(page)
+    return replace(page, filterset=with_added_filters(page.filterset))
 
 
 def list_page(
-    request: HttpRequest, page: ListPage, *, crumbs: Sequence[tuple[StrOrPromise, str]] = ()
+    request: HttpRequest, page: ListPage, *, crumbs: Sequence[tuple[StrOrPromise, StrOrPromise]] = ()
 ) -> HttpResponseBase:
     """Return a list as a full page, as its results for htmx, or as an export."""
-    page = resolve_list(page)
+    page = with_additions(page)
+    layout = layout_of(request, page)
+    if layout.default and not request.GET:
+        return redirect(view_address(request.path, layout.default))
     filterset = page.filterset(request.GET, queryset=page.rows())
     filtered = filterset.qs if filterset.is_valid() else page.rows().none()
     sort = _sort(request, page)
-    wanted = request.GET.get("format", "")
-    if wanted in ("csv", "json") and filterset.is_valid():
-        return export(page, filtered, sort=sort, wanted=wanted)
+    file_format = request.GET.get("format", "")
+    if file_format in ("csv", "json") and filterset.is_valid():
+        return export(page, filtered, sort=sort, file_format=file_format)
     size = _size(request)
     rows, problem = _rows(request, page, filtered, sort=sort, size=size)
     total, more = capped_count(filtered) if rows.total is None else (rows.total, False)
     role = role_of(request.user)
-    menus = _menus(filterset)
+    menus = filter_menus(filterset)
     actions = [action for action in page.actions if role >= action.role]
-    partial = request.htmx and not request.htmx.boosted and not request.htmx.history_restore_request  # type: ignore[attr-defined]
+    htmx = htmx_of(request)
+    only_results = htmx and not htmx.boosted and not htmx.history_restore_request
     context = {
         "page": page,
         "now": timezone.now(),
         "filterset": filterset,
         "filter_menus": menus,
-        "chips": _chips(request, filterset),
-        "kept": _kept(request, menus),
-        "columns": [_head(request, column, sort) for column in page.columns],
+        "zone": timezone.get_current_timezone_name(),
+        "chips": filter_chips(request, filterset),
+        "hidden_inputs": hidden_inputs(request, menus),
+        "layout": layout,
+        "shown_columns": layout.columns,
+        "columns": [_head(request, column, sort) for column in layout.columns],
+        "densities": Density,
+        "kept_inputs": [(name, request.GET[name]) for name in LAYOUT_NAMES if name in request.GET],
+        "cleared_query": _cleared_query(request, layout),
         "rows": rows,
         "total": total,
-        "counted": page.counted.text(total, is_capped=more),
+        "counted": _counted(page, rows, total, more),
         "all_matches": ALL_MATCHES.text(total, is_capped=more),
         "more": more,
         "problem": problem,
         "sort": sort,
-        "sortable": any(column.sort for column in page.columns),
+        "sortable": any(column.sort for column in layout.columns),
         "unsorted_query": _query(request, drop=("cursor", "format", "sort")),
         "size": size,
         "sizes": PAGE_SIZES,
         "query": _query(request, drop=("cursor", "format")),
-        "filter_query": _query(request, drop=_NOT_FILTERS),
         "next_query": _query(request, set_to={"cursor": rows.next}) if rows.next else "",
         "previous_query": _query(request, set_to={"cursor": rows.previous}) if rows.previous else "",
         "is_filtered": any(request.GET.get(name) for name in filterset.filters),
@@ -178,9 +226,23 @@ def list_page(
         "has_row_actions": page.row_actions is not None and role >= page.row_actions,
         "bulk": [action for action in page.bulk if role >= action.role],
         "crumbs": crumbs or [(page.title, "")],
-        "partial": partial,
+        "partial": only_results,
+        "is_poll": htmx.trigger == "poll",
     }
-    return render(request, "list.html#results" if partial else page.template, context)
+    return render(request, "list.html#results" if only_results else page.template, context)
+
+
+def _counted(page: ListPage, rows: RowPage[Any], total: int, more: bool) -> str:
+    """Format the number of rows: “3 reservations in the queue · 1 booked”."""
+    text = page.counted.text(total - rows.apart, is_capped=more)
+    return f"{text} · {page.counted_apart(rows.apart)}" if rows.apart else text
+
+
+def list_view(
+    page: ListPage, role: Role = Role.VIEWER, *, crumbs: Sequence[tuple[StrOrPromise, StrOrPromise]] = ()
+) -> View:
+    """Return the view of a list, for people with a role."""
+    return require_GET(role_required(role)(partial(list_page, page=page, crumbs=crumbs)))
 
 
 def selected_rows(request: HttpRequest, page: ListPage) -> tuple[QuerySet[Any], str]:
@@ -230,80 +292,28 @@ def _query(request: HttpRequest, *, drop: Sequence[str] = (), set_to: dict[str, 
     return query.urlencode()
 
 
+def _cleared_query(request: HttpRequest, layout: Layout) -> str:
+    """Return the query without filters; without any parameter the list would open with the default view."""
+    kept = QueryDict(mutable=True)
+    for name in ("sort", "size", *LAYOUT_NAMES):
+        if name in request.GET:
+            kept[name] = request.GET[name]
+    if layout.default:
+        kept.setdefault("view", "")
+    return kept.urlencode()
+
+
 def _head(request: HttpRequest, column: Column, sort: str) -> dict[str, Any]:
     """Return the context of a column header; the header of the current sort column reverses the order."""
     name = column.sort.removeprefix("-")
     is_current = bool(name) and sort.removeprefix("-") == name
     if is_current:
-        following = name if sort.startswith("-") else f"-{name}"
+        next_sort = name if sort.startswith("-") else f"-{name}"
     else:
-        following = column.sort
+        next_sort = column.sort
     return {
         "label": column.label,
         "numeric": column.numeric,
-        "query": _query(request, drop=("cursor",), set_to={"sort": following}) if name else "",
+        "query": _query(request, drop=("cursor",), set_to={"sort": next_sort}) if name else "",
         "direction": ("descending" if sort.startswith("-") else "ascending") if is_current else "",
     }
-
-
-def _menus(filterset: FilterSet) -> list[dict[str, Any]]:
-    """Return the filter menus: check boxes or a single choice, and inputs for typed values."""
-    menus: dict[str, dict[str, Any]] = {}
-    for name, each in filterset.filters.items():
-        if isinstance(each, MultipleChoiceFilter | ChoiceFilter):
-            if options := _options(filterset, name):
-                several = isinstance(each, MultipleChoiceFilter)
-                menus[name] = _menu(name, each, options, several=several)
-        elif isinstance(each, TypedInputMixin) and each.menu:
-            menu = menus.setdefault(each.menu, _menu(name, each, []))
-            menu["inputs"].append(_input(filterset, name, each))
-    return list(menus.values())
-
-
-def _menu(name: str, each: Any, options: Sequence[Any], *, several: bool = False) -> dict[str, Any]:
-    return {"name": name, "label": each.label, "options": options, "several": several, "inputs": []}
-
-
-def _options(filterset: FilterSet, name: str) -> list[tuple[Any, str, bool]]:
-    chosen = {str(value) for value in filterset.data.getlist(name)}
-    choices = filterset.form[name].field.choices
-    return [(value, label, str(value) in chosen) for value, label in choices if value != ""]
-
-
-def _input(filterset: FilterSet, name: str, each: TypedInputMixin) -> dict[str, str]:
-    """Return the context of an input; a value that cannot be parsed stays as typed."""
-    value = filterset.form.cleaned_data.get(name) if filterset.form.is_valid() else None
-    typed = each.input_value(value) if value else filterset.data.get(name, "")
-    return {"name": name, "label": each.label, "type": each.input_type, "value": typed}  # type: ignore[attr-defined]
-
-
-def _kept(request: HttpRequest, menus: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return filters without an input, which only links set, so that the form keeps them."""
-    shown = {menu["name"] for menu in menus} | {"q", "cursor", "format", "sort", "size"}
-    shown |= {each["name"] for menu in menus for each in menu["inputs"]}
-    return [(name, value) for name, values in request.GET.lists() if name not in shown for value in values]
-
-
-def _chips(request: HttpRequest, filterset: FilterSet) -> list[dict[str, str]]:
-    """Return a chip for each active filter, with the query that removes it."""
-    chips = []
-    for name, each in filterset.filters.items():
-        if name == "q":
-            continue
-        for value in filter(None, request.GET.getlist(name)):
-            query = request.GET.copy()
-            query.setlist(name, [other for other in query.getlist(name) if other != value])
-            query.pop("cursor", None)
-            text = f"{each.label}: {_shown(filterset, name, each, value)}"
-            chips.append({"text": text, "query": query.urlencode()})
-    return chips
-
-
-def _shown(filterset: FilterSet, name: str, each: Any, value: str) -> str:
-    if isinstance(each, ObjectFilter):
-        return each.name_of(value)
-    if isinstance(each, TypedInputMixin) and (found := filterset.form.cleaned_data.get(name)):
-        return each.display_text(found)
-    choices = dict(getattr(filterset.form.fields[name], "choices", ()))
-    known = {str(key): str(label) for key, label in choices.items()}
-    return known.get(value, value)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role
+from lcm.extensions import Extension
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NavEntry:
-    """A navigation entry, current on its own URL and on URLs that begin with its prefix."""
+    """A navigation entry, current on its own URL and on URLs that begin with its prefix.
+
+    Its place is after the entry with the key `after`, or at the end of its group. Pressing `g` and then the
+    letter `shortcut` opens its page.
+    """
 
     key: str
     label: StrOrPromise
@@ -23,58 +28,32 @@ class NavEntry:
     prefix: str | tuple[str, ...]
     icon: str
     role: Role = Role.VIEWER
+    group: str = ""
+    after: str = ""
+    shortcut: str = ""
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        own = (self.prefix,) if isinstance(self.prefix, str) else self.prefix
+        other = Extension.installed().navigation_prefixes.get(self.key)
+        return (*own, other) if other else own
 
 
 @dataclass(frozen=True)
 class NavGroup:
     key: str
     title: StrOrPromise
-    entries: list[NavEntry] = field(default_factory=list)
+    entries: list[NavEntry]
 
 
-GROUPS = (
-    NavGroup(
-        "",
-        "",
-        [
-            NavEntry("overview", _("Overview"), "home", "/overview/", "squares-2x2"),
-            NavEntry("sessions", _("Sessions"), "session_list", "/sessions/", "play-circle"),
-        ],
-    ),
-    NavGroup(
-        "Plan",
-        _("Plan"),
-        [
-            NavEntry("definitions", _("Definitions"), "definition_list", "/definitions/", "document-text"),
-            NavEntry("domains", _("Domains"), "domain_list", "/domains/", "building-office-2"),
-            NavEntry("projects", _("Projects"), "project_list", "/projects/", "folder"),
-        ],
-    ),
-    NavGroup(
-        "System",
-        _("System"),
-        [
-            NavEntry("people", _("People"), "person_list", "/people/", "users", Role.ADMIN),
-            NavEntry("tokens", _("Tokens"), "token_list", "/tokens/", "key", Role.ADMIN),
-            NavEntry("jobs", _("Jobs"), "job_list", "/jobs/", "briefcase"),
-            NavEntry("changes", _("Change log"), "change_list", "/changes/", "list-bullet"),
-        ],
-    ),
-)
+TITLES: dict[str, StrOrPromise] = {"": "", "Plan": _("Plan"), "System": _("System")}
 
 
-def add_prefix(key: str, prefix: str) -> None:
-    """Mark an entry as current on another app's URLs too; call it from `AppConfig.ready`."""
-    for group in GROUPS:
-        for place, entry in enumerate(group.entries):
-            if entry.key == key:
-                known = (entry.prefix,) if isinstance(entry.prefix, str) else entry.prefix
-                group.entries[place] = replace(entry, prefix=tuple(dict.fromkeys((*known, prefix))))
-
-
-def register_entry(group: str, entry: NavEntry, *, after: str = "") -> None:
-    """Add an entry to a group, after another entry or at the end; call it from `AppConfig.ready`."""
-    entries = next(each.entries for each in GROUPS if each.key == group)
-    keys = [each.key for each in entries]
-    if entry.key not in keys:
-        entries.insert(keys.index(after) + 1 if after in keys else len(keys), entry)
+def navigation_groups() -> list[NavGroup]:
+    """Return the groups with the entries of all apps."""
+    groups = {key: NavGroup(key, title, []) for key, title in TITLES.items()}
+    for entry in Extension.installed().navigation:
+        entries = groups[entry.group].entries
+        keys = [each.key for each in entries]
+        entries.insert(keys.index(entry.after) + 1 if entry.after in keys else len(keys), entry)
+    return list(groups.values())

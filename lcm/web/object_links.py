@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.apps import apps
@@ -13,17 +14,19 @@ from django.db.models import Model
 from django.urls import reverse
 from django.utils.translation import override
 
+from lcm.extensions import Extension
 from lcm.models import ChangeLog
-from lcm.web.filters import OBJECT_TYPES
 
-# URL name of each kind that has a page; other apps add theirs.
-OBJECT_PAGES = {
-    "labletsession": "session_detail",
-    "labletdefinition": "definition_detail",
-    "domain": "domain_detail",
-    "project": "project_detail",
-    "job": "job_detail",
-}
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+
+@dataclass(frozen=True)
+class ObjectKind:
+    """A kind of object in the change log, and the URL name of its page if it has one."""
+
+    label: StrOrPromise
+    page: str = ""
 
 
 def object_name(change: ChangeLog) -> str:
@@ -36,24 +39,37 @@ def object_name(change: ChangeLog) -> str:
 
 def link_objects(changes: Sequence[Any]) -> None:
     """Set the URL of each change's object, empty if the object no longer exists; one query for all."""
-    wanted: dict[str, set[UUID]] = {}
+    keys_by_type: dict[str, set[UUID]] = {}
     for change in changes:
-        if change.object_type in OBJECT_PAGES:
-            wanted.setdefault(change.object_type, set()).add(UUID(change.object_id))
-    there = _existing(wanted)
+        if _page_of(change.object_type):
+            keys_by_type.setdefault(change.object_type, set()).add(UUID(change.object_id))
+    existing = _existing(keys_by_type)
     for change in changes:
-        page = OBJECT_PAGES.get(change.object_type)
-        is_there = page and UUID(change.object_id) in there
+        page = _page_of(change.object_type)
+        is_there = page and UUID(change.object_id) in existing
         change.object_url = reverse(page, args=[change.object_id]) if is_there else ""
+
+
+def _page_of(object_type: str) -> str:
+    kind = Extension.installed().objects.get(object_type)
+    return kind.page if kind else ""
 
 
 def model_of(object_type: str) -> type[Model] | None:
     return next((each for each in apps.get_models() if each._meta.model_name == object_type), None)
 
 
+def exists(change: ChangeLog) -> bool:
+    """Return whether the object of a change still exists."""
+    model = model_of(change.object_type)
+    return model is not None and model._default_manager.filter(pk=change.object_id).exists()
+
+
 def _kind(object_type: str) -> str:
+    if kind := Extension.installed().objects.get(object_type):
+        return str(kind.label).lower()
     model = model_of(object_type)
-    return dict(OBJECT_TYPES).get(object_type, str(model._meta.verbose_name) if model else "").lower()
+    return str(model._meta.verbose_name).lower() if model else ""
 
 
 @cache
@@ -62,10 +78,10 @@ def _english_kind(object_type: str) -> str:
         return _kind(object_type)
 
 
-def _existing(wanted: dict[str, set[UUID]]) -> set[UUID]:
+def _existing(keys_by_type: dict[str, set[UUID]]) -> set[UUID]:
     parts = [
         model._default_manager.filter(pk__in=keys).order_by().values_list("pk", flat=True)
-        for name, keys in wanted.items()
+        for name, keys in keys_by_type.items()
         if (model := model_of(name))
     ]
     return set(parts[0].union(*parts[1:], all=True)) if parts else set()

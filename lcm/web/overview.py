@@ -1,4 +1,4 @@
-"""Panels of the overview, registered by each app."""
+"""Panels of the overview."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
+from lcm.domain.roles import Role
+from lcm.extensions import Extension
+from lcm.web.access import htmx_of
 from lcm.web.attention import FleetSnapshot
 
 if TYPE_CHECKING:
@@ -38,37 +41,34 @@ class LazyPanel:
     column: Column
     title: StrOrPromise
     url_name: str
-
-
-_parts: dict[str, OverviewPanel] = {}
-_lazy_panels: dict[str, LazyPanel] = {}
-
-
-def register_overview_panel(part: OverviewPanel | LazyPanel) -> None:
-    """Register an overview panel; call it from `AppConfig.ready`."""
-    if isinstance(part, OverviewPanel):
-        _parts[part.name] = part
-    else:
-        _lazy_panels[part.name] = part
+    # Whether the installation has what the panel shows; if not, only Admins see it, who can configure it.
+    is_configured: Callable[[], bool] = lambda: True
 
 
 def overview_panels(snapshot: FleetSnapshot, column: Column) -> list[tuple[str, Mapping[str, Any]]]:
     """Return template and context of each panel of a column."""
-    return [(part.template, part.read(snapshot)) for part in _parts.values() if part.column == column]
+    return [(part.template, part.read(snapshot)) for part in _parts() if part.column == column]
 
 
 def lead_clauses(snapshot: FleetSnapshot) -> list[str]:
     """Return the panels' parts of the summary line."""
-    return [part.clause(snapshot) for part in _parts.values() if part.clause]
+    return [part.clause(snapshot) for part in _parts() if part.clause]
 
 
 def render_lazy_panel(request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponseBase:
     """Render a panel for the overview; without JavaScript, as a page that reloads itself."""
-    htmx = request.htmx  # type: ignore[attr-defined]
+    htmx = htmx_of(request)
     standalone = not htmx or htmx.target == LIVE
     part = "" if not htmx else f"#{LIVE}" if standalone else "#panel"
     return render(request, f"{template}{part}", {**context, "standalone": standalone})
 
 
-def lazy_panels(column: Column) -> list[LazyPanel]:
-    return [part for part in _lazy_panels.values() if part.column == column]
+def lazy_panels(column: Column, role: Role) -> list[LazyPanel]:
+    """Return the lazy panels of a column for people with this role."""
+    parts = Extension.installed().overview
+    panels = [part for part in parts if isinstance(part, LazyPanel) and part.column == column]
+    return [part for part in panels if role >= Role.ADMIN or part.is_configured()]
+
+
+def _parts() -> list[OverviewPanel]:
+    return [part for part in Extension.installed().overview if isinstance(part, OverviewPanel)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
@@ -32,6 +32,8 @@ class RowPage(Generic[M]):
     previous: str | None
     # Total number of rows, if known without a COUNT.
     total: int | None = None
+    # Rows that the list counts apart.
+    apart: int = 0
 
     @property
     def last(self) -> int:
@@ -67,6 +69,18 @@ def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") ->
         next=_encode(rows[-1], column, skipped + len(rows), backwards=False) if has_next else None,
         previous=_encode(rows[0], column, skipped, backwards=True) if has_previous else None,
     )
+
+
+@dataclass(frozen=True)
+class OrderedKeys:
+    """Keys of rows in an order that no column has, and how many of the rows a list counts apart.
+
+    `enrich` adds data to the rows of a page that was read together with the order.
+    """
+
+    keys: Sequence[Any]
+    apart: int
+    enrich: Callable[[Sequence[Any]], None]
 
 
 def page_of_keys(queryset: QuerySet[M], keys: Sequence[Any], *, size: int, cursor: str = "") -> RowPage[M]:

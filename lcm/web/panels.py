@@ -1,4 +1,4 @@
-"""Panels that other apps add to a page; each loads by htmx from its own URL."""
+"""Panels that apps add to a page: part of its response, or loaded by htmx from their own URL."""
 
 from __future__ import annotations
 
@@ -6,35 +6,46 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lcm.domain.roles import Role
+from lcm.extensions import Extension
+
 if TYPE_CHECKING:
+    from django.http import HttpRequest
+    from django.utils.safestring import SafeString
     from django_stubs_ext import StrOrPromise
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel whose URL takes the id of the page's object; without JavaScript it is a page of its own."""
-
-    name: str
-    title: StrOrPromise
-    url_name: str
-    # Limits the objects that show the panel; default: all.
-    when: Callable[[Any], bool] | None = None
-
-
-_panels: dict[str, dict[str, Panel]] = {}
-
-
-def register_panel(
-    *, page: str, name: str, title: StrOrPromise, url_name: str, when: Callable[[Any], bool] | None = None
-) -> None:
-    """Add a panel to a page; call it from `AppConfig.ready`.
+    """A panel whose URL takes the id of the page's object; without JavaScript it is a page of its own.
 
     Pages are `definition`, `slot` and `session`. A session also has `session-first`, at the top, and
     `session-wide`, below its lifecycle.
     """
-    _panels.setdefault(page, {})[name] = Panel(name, title, url_name, when)
+
+    page: str
+    name: str
+    title: StrOrPromise
+    url_name: str
+    # Whether the installation has what the panel shows; if not, only Admins see it, who can configure it.
+    is_configured: Callable[[], bool] = lambda: True
+    # Limits the objects that show the panel; default: all.
+    when: Callable[[Any], bool] | None = None
+    # Renders the panel as part of the page, which refreshes it; without it the panel loads from its URL.
+    render: Callable[[HttpRequest, Any], SafeString] | None = None
+    # Only in refreshes of the page: the first response does not wait for it.
+    is_slow: bool = False
+
+    def content(self, request: HttpRequest, shown: Any, *, is_refresh: bool) -> str:
+        """Return the panel as part of the page; empty if it comes later."""
+        return self.render(request, shown) if self.render and (is_refresh or not self.is_slow) else ""
 
 
-def panels_of(page: str, shown: Any) -> list[Panel]:
-    """Return the panels that apply to the page's object."""
-    return [panel for panel in _panels.get(page, {}).values() if panel.when is None or panel.when(shown)]
+def panels_of(page: str, shown: Any, role: Role) -> list[Panel]:
+    """Return the panels that apply to the page's object, for people with this role."""
+    panels = [panel for panel in Extension.installed().panels if panel.page == page]
+    return [
+        panel
+        for panel in panels
+        if (panel.when is None or panel.when(shown)) and (role >= Role.ADMIN or panel.is_configured())
+    ]

@@ -1,4 +1,4 @@
-"""The global search: each app registers a finder for its objects, by name or by start of id."""
+"""The global search: finders of each app for its objects, by name or by start of id."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lcm.domain.roles import Role
+from lcm.extensions import Extension
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 MAX_HITS = 8
+MAX_SUGGESTIONS = 4
 
 
 @dataclass(frozen=True)
 class SearchHit:
-    """One search result; `look` is its status with its label."""
+    """One search result; `status_name` and `status_label` describe its status."""
 
     title: StrOrPromise
     url: str
     more: str = ""
-    look: str = ""
-    word: str = ""
+    status_name: str = ""
+    status_label: str = ""
 
 
 # Arguments: search text, maximum number of results and user.
@@ -47,20 +49,12 @@ class SearchGroup:
     more: bool
 
 
-_finders: dict[str, Finder] = {}
-
-
-def register_finder(name: str, finder: Finder) -> None:
-    """Register a finder; call it from `AppConfig.ready`."""
-    _finders[name] = finder
-
-
-def search(text: str, role: Role) -> list[SearchGroup]:
-    """Return the results by kind, in a query or two per kind."""
+def search(text: str, role: Role, *, limit: int = MAX_HITS) -> list[SearchGroup]:
+    """Return the first results of each kind, in a query or two per kind."""
     groups = []
-    for finder in _finders.values():
-        hits = finder.find(text, MAX_HITS + 1, role)
+    for finder in Extension.installed().finders:
+        hits = finder.find(text, limit + 1, role)
         if hits:
             url_name = finder.list_url_name if role >= finder.list_role else ""
-            groups.append(SearchGroup(finder.title, hits[:MAX_HITS], url_name, len(hits) > MAX_HITS))
+            groups.append(SearchGroup(finder.title, hits[:limit], url_name, len(hits) > limit))
     return groups

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lcm.extensions import Extension
 from lcm.models import LabletSession
 
 
 @dataclass(frozen=True)
 class SessionLocation:
-    """The page of the session's pool, and of its slot if it has one."""
+    """The page of the session's pool, and of its slot if it has one; what the slot's state means for it."""
 
     pool_url: str
     slot: str = ""
     slot_url: str = ""
-
-
-Reader = Callable[[LabletSession], SessionLocation | None]
-_readers: list[Reader] = []
-
-
-def register_session_location(reader: Reader) -> None:
-    """Register the location provider; call it from `AppConfig.ready`."""
-    _readers.append(reader)
+    warnings: Sequence[str] = ()
 
 
 def session_location(session: LabletSession) -> SessionLocation | None:
-    return next((place for reader in _readers if (place := reader(session))), None)
+    readers = Extension.installed().session_location
+    return next((place for reader in readers if (place := reader(session))), None)

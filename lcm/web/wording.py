@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,6 +12,8 @@ from django.utils.dateformat import format as format_date
 from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
+
+from lcm.web.zones import with_zone
 
 NBSP = "\N{NO-BREAK SPACE}"
 _UNITS = (
@@ -53,20 +56,45 @@ def duration_text(length: timedelta, *, units: int = 2) -> str:
 
 
 def ago_text(difference: timedelta) -> str:
-    """Return a relative time: `2 min ago`, `in 3 h`, `just now`."""
+    """Return a relative time: `2 min 5 s ago`, `in 1 h 52 min`, `in 3 d`, `just now`."""
     if abs(difference.total_seconds()) < 5:
         return gettext("just now")
     text = gettext("in %(duration)s") if difference > timedelta(0) else gettext("%(duration)s ago")
-    return text % {"duration": duration_text(difference, units=1)}
+    return text % {"duration": age_text(difference)}
+
+
+def age_text(length: timedelta) -> str:
+    """Return two units below a day, and one from there on: `1 h 52 min`, `3 d`."""
+    return duration_text(length, units=2 if abs(length) < timedelta(days=1) else 1)
 
 
 def clock_text(moment: datetime, *, seconds: bool = False) -> str:
-    """Return `03:59`, or `17 Nov 20:56` and `02 Jan 2035 08:00` for other days and years."""
+    """Return `03:59`, or `17 Nov 20:56` and `02 Jan 2035 08:00` for other days and years.
+
+    The zone follows unless the person chose it: `03:59 UTC`.
+    """
+    return with_zone(clock_digits(moment, seconds=seconds), timezone.localtime(moment))
+
+
+def clock_digits(moment: datetime, *, seconds: bool = False) -> str:
+    """Return the time without its zone, for the first time of a range."""
     local, today = timezone.localtime(moment), timezone.localtime().date()
     time = local.strftime("%H:%M:%S" if seconds else "%H:%M")
     if local.date() == today:
         return time
     return f"{format_date(local, 'd M' if local.year == today.year else 'd M Y')} {time}"
+
+
+def list_text(parts: Sequence[str]) -> str:
+    """Return `CPU`, `CPU and memory`, or `CPU, memory and storage`."""
+    *first, last = parts
+    if not first:
+        return last
+    rest = first[0]
+    for part in first[1:]:
+        # Translators: joins the first items of a list; the next text joins the last one.
+        rest = gettext("%(items)s, %(next)s") % {"items": rest, "next": part}
+    return gettext("%(items)s and %(last)s") % {"items": rest, "last": last}
 
 
 def count_text(count: int, one: str, many: str = "") -> str:

@@ -27,7 +27,7 @@ def view_json(view: ResourceView) -> dict[str, Any]:
     if summary is not None:
         figures = {name: units(getattr(summary, name)) for name in AMOUNTS} | {"spread": summary.spread}
         proposal = propose(view.resource, "recommended", summary, view.source)
-        recommended = {"value": units(proposal.value), "derivation": proposal.derivation}
+        recommended = {"value": units(proposal.value), "derivation": str(proposal.derivation)}
     return {
         "source": view.source,
         "sessions_by_source": dict(view.sessions_by_source),
@@ -35,7 +35,7 @@ def view_json(view: ResourceView) -> dict[str, Any]:
         **figures,
         "step_change": view.step,
         "confidence": view.confidence.level,
-        "confidence_reasons": list(view.confidence.reasons),
+        "confidence_reasons": [str(reason) for reason in view.confidence.reasons],
         "recommended": recommended,
     }
 
@@ -78,16 +78,16 @@ def impact_json(impact: ResourceImpact) -> dict[str, Any]:
         "before": units(impact.required),
         "after": units(impact.proposal.value),
         "percent": impact.percent,
-        "derivation": impact.proposal.derivation,
+        "derivation": str(impact.proposal.derivation),
         "exceeding": impact.risk.exceeding,
         "sample_count": impact.risk.n,
         "exceeding_last_30_days": impact.exceeding_recent,
         "largest_excess": units(impact.worst_excess),
         "upper_bound": round(impact.risk.upper_bound, 4),
         "risk": impact.risk.level,
-        "risk_text": risk_text(impact.risk),
+        "risk_text": str(risk_text(impact.risk)),
         "confidence": impact.view.confidence.level,
-        "confidence_reasons": list(impact.view.confidence.reasons),
+        "confidence_reasons": [str(reason) for reason in impact.view.confidence.reasons],
         "sessions": [
             {
                 "session": str(each.session_id),
@@ -116,10 +116,9 @@ def packing_json(before: Packing, after: Packing) -> dict[str, Any]:
 
 def preview_json(preview: RequirementPreview) -> dict[str, Any]:
     """Return the preview that an administrator sees before applying."""
-    assert preview.definition.current_revision is not None
     return {
         "definition": str(preview.definition.pk),
-        "based_on": preview.definition.current_revision.number,
+        "based_on": preview.definition.revision.number,
         "changes": preview.changes,
         "resources": {impact.resource: impact_json(impact) for impact in preview.impacts},
         "empty_workers": packing_json(preview.empty_before, preview.empty_after),

@@ -37,7 +37,7 @@ class LiveSerializer(serializers.Serializer[Any]):
     """Live statistics by kernel, with an entry for every requested kernel."""
 
     state = serializers.ChoiceField(choices=STATES)
-    asked_at = serializers.DateTimeField()
+    requested_at = serializers.DateTimeField()
     missing = serializers.ListField(child=serializers.CharField(), help_text="Kinds of query that failed.")
     problems = serializers.ListField(child=serializers.CharField(), help_text="Reasons of the failures.")
     warnings = serializers.ListField(child=serializers.CharField(), help_text="Warnings from Prometheus.")
@@ -57,23 +57,21 @@ class BatchLiveSerializer(LiveSerializer):
     )
 
 
+def _ids() -> serializers.ListField:
+    return serializers.ListField(
+        child=serializers.UUIDField(),
+        allow_empty=False,
+        min_length=1,
+        max_length=MOST_KERNELS,
+        required=False,
+    )
+
+
 class BatchSerializer(serializers.Serializer[Any]):
     """IDs of kernels, sessions or both: at least one ID and at most 5,000 kernels."""
 
-    kernels = serializers.ListField(
-        child=serializers.UUIDField(),
-        allow_empty=False,
-        min_length=1,
-        max_length=MOST_KERNELS,
-        required=False,
-    )
-    sessions = serializers.ListField(
-        child=serializers.UUIDField(),
-        allow_empty=False,
-        min_length=1,
-        max_length=MOST_KERNELS,
-        required=False,
-    )
+    kernels = _ids()
+    sessions = _ids()
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from lcm.api.serializers import NewPortSerializer, PortSerializer
+from lcm.api.serializers import NewPortSerializer, PortSerializer, ReasonSerializer
 from lcm.cml.topology.port_comparison import ADD, REMOVE
 from observations.arithmetic.measures import MEASURED, SOURCES
 from observations.arithmetic.recommendation import BASES
@@ -51,7 +51,7 @@ class RequestedObservationSerializer(serializers.ModelSerializer[ObservationRequ
 
     class Meta:
         model = ObservationRequest
-        fields = ["id", "session", "state", "actor", "requested_at", "expires_at", "answered_at"]
+        fields = ["id", "session", "state", "actor", "requested_at", "expires_at", "completed_at"]
 
 
 class ChoiceSerializer(serializers.Serializer[Any]):
@@ -67,9 +67,8 @@ class ChoiceSerializer(serializers.Serializer[Any]):
 class ChoicesSerializer(serializers.Serializer[Any]):
     """The basis of each resource; omitted resources keep their value."""
 
-    cpu_cores = ChoiceSerializer(required=False)
-    memory_gb = ChoiceSerializer(required=False)
-    storage_gb = ChoiceSerializer(required=False)
+    def get_fields(self) -> dict[str, Any]:
+        return {name: ChoiceSerializer(required=False) for name in MEASURED}
 
 
 class PreviewRequestSerializer(serializers.Serializer[Any]):
@@ -81,12 +80,12 @@ class ApplySerializer(PreviewRequestSerializer):
     reason = serializers.CharField(max_length=500)
 
 
-def choices_in(data: dict[str, Any]) -> dict[str, RequirementChoice]:
-    """Return the validated body as choices by resource."""
+def choices_in(choices: dict[str, Any]) -> dict[str, RequirementChoice]:
+    """Return the validated choices by resource."""
     return {
         name: RequirementChoice(each["basis"], each.get("value"), each.get("source", ""))
         for name in MEASURED
-        if (each := data["choices"].get(name))
+        if (each := choices.get(name))
     }
 
 
@@ -111,19 +110,16 @@ class PortReviewSerializer(serializers.Serializer[Any]):
     suggested_template = PortSerializer(many=True, help_text="The template with all suggested changes.")
 
 
-class ApplyPortsSerializer(serializers.Serializer[Any]):
+class ApplyPortsSerializer(ReasonSerializer):
     port_template = NewPortSerializer(many=True, help_text="All ports of new sessions.")
     based_on = serializers.IntegerField(min_value=1, help_text="The revision that was reviewed.")
-    reason = serializers.CharField(max_length=500)
 
 
-class SnoozeSerializer(serializers.Serializer[Any]):
+class SnoozeSerializer(ReasonSerializer):
     until = serializers.DateTimeField()
-    reason = serializers.CharField(max_length=500)
 
 
-class AcknowledgeSerializer(serializers.Serializer[Any]):
-    reason = serializers.CharField(max_length=500)
+class AcknowledgeSerializer(ReasonSerializer):
     until = serializers.DateTimeField(required=False, allow_null=True, help_text="30 days from now.")
 
 

@@ -64,6 +64,8 @@ def view_of(
 
 @dataclass(frozen=True)
 class Assessment:
+    """Class, confidence and recommendation of a definition, from `n` sessions."""
+
     n: int
     provisioning: Provisioning
     confidence: str
@@ -98,19 +100,19 @@ def assess(
     known = [(view, view.summary) for view in views if view.summary is not None]
     raised, undecided = [], False
     for view, summary in known:
-        asked = required[view.resource]
-        exceeds, most = _exceeding(view, digest, asked)
+        requirement = required[view.resource]
+        exceeds, most = _exceeding(view, digest, requirement)
         flag = flag_of(
             view.resource,
             summary=summary,
             source=view.source,
-            required=asked,
+            required=requirement,
             before=flags.get(view.resource, ""),
             exceeds=exceeds,
             most=most,
         )
         raised += [flag] if flag.direction else []
-        undecided |= would_be_over(view.resource, summary=summary, source=view.source, required=asked)
+        undecided |= would_be_over(view.resource, summary=summary, source=view.source, required=requirement)
     return Assessment(
         n=digest.n,
         provisioning=provisioning_of(
@@ -163,5 +165,5 @@ def next_change(days: Days, newest: datetime | None, *, today: int) -> datetime 
     changes = [int(day) + DAYS for day in days]
     if newest is not None:
         changes.append(day_of(newest) + STALE_DAYS + 1)
-    to_come = [day for day in changes if day > today]
-    return datetime.fromordinal(min(to_come)).replace(tzinfo=UTC) if to_come else None
+    future = [day for day in changes if day > today]
+    return datetime.fromordinal(min(future)).replace(tzinfo=UTC) if future else None

@@ -43,12 +43,12 @@ def compare_ports(
     others = held_by_others or {}
     items = []
     for name in {*allocated, *observed}:
-        plan, seen = allocated.get(name), observed.get(name)
-        other = others.get(seen, "") if seen is not None else ""
+        plan, actual = allocated.get(name), observed.get(name)
+        other = others.get(actual, "") if actual is not None else ""
         if other:
-            items.append(DriftItem(CONFLICT, name, plan, seen, other))
-        elif plan != seen:
-            items.append(DriftItem(_kind(plan, seen), name, plan, seen))
+            items.append(DriftItem(CONFLICT, name, plan, actual, other))
+        elif plan != actual:
+            items.append(DriftItem(_kind(plan, actual), name, plan, actual))
     return sorted(items, key=worst_first)
 
 
@@ -56,8 +56,8 @@ def worst_first(item: DriftItem) -> tuple[int, str]:
     return KINDS.index(item.kind), item.name
 
 
-def _kind(plan: int | None, seen: int | None) -> str:
-    if seen is None:
+def _kind(plan: int | None, actual: int | None) -> str:
+    if actual is None:
         return MISSING
     return EXTRA if plan is None else CHANGED
 
@@ -66,9 +66,9 @@ def merge_partial(
     items: Sequence[DriftItem], before: Sequence[DriftItem], observed: Ports
 ) -> tuple[list[DriftItem], list[DriftItem]]:
     """Return the drift of a partial reading, alone and merged with the earlier drift of unread ports."""
-    seen = [item for item in items if item.kind != MISSING]
+    found = [item for item in items if item.kind != MISSING]
     kept = [item for item in before if item.name not in observed]
-    return seen, sorted([*seen, *kept], key=worst_first)
+    return found, sorted([*found, *kept], key=worst_first)
 
 
 def leaked_ports(items: Sequence[DriftItem]) -> dict[int, str]:

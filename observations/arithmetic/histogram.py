@@ -120,6 +120,6 @@ def merge_digests(digests: Iterable[Digest]) -> Digest:
             target = whole.of(*key)
             target.squares += histogram.squares
             for value, (count, weight) in histogram.bins.items():
-                have = target.bins.get(value, (0, 0))
-                target.bins[value] = (have[0] + count, have[1] + weight)
+                existing = target.bins.get(value, (0, 0))
+                target.bins[value] = (existing[0] + count, existing[1] + weight)
     return whole

@@ -9,20 +9,21 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from lcm.domain.messages import Message, gettext, ngettext
+from lcm.domain.resources import RESOURCE, RESOURCES
 from observations.arithmetic.measures import RULES
 
 IntArray = npt.NDArray[np.int64]
 
 PORTS, LEASES, GPU = "ports", "leases", "gpu"
-WORDS = {
-    "cpu_cores": "CPU",
-    "memory_gb": "memory",
-    "storage_gb": "storage",
-    GPU: "GPUs",
-    PORTS: "ports",
-    LEASES: "leases",
-}
 UNBOUND = "nothing"
+# Names of resources and other limits inside a sentence.
+LIMIT_NAMES = {
+    **{each.name: each.plural for each in RESOURCES},
+    PORTS: gettext("ports"),
+    LEASES: gettext("leases"),
+    UNBOUND: gettext("nothing"),
+}
 
 
 @dataclass(frozen=True)
@@ -55,18 +56,18 @@ class Packing:
 
     @property
     def limit_label(self) -> str:
-        return WORDS.get(self.limited_by, self.limited_by)
+        return str(LIMIT_NAMES[self.limited_by])
 
 
-class Fleet:
+class FreeSpaces:
     """Capacity of workers in the requested resources, ports last; workers of the same shape share a row."""
 
-    def __init__(self, need: SessionDemand, rooms: Iterable[WorkerSpace]) -> None:
+    def __init__(self, need: SessionDemand, spaces: Iterable[WorkerSpace]) -> None:
         self.names = [*need.amounts, PORTS]
-        found = [(id(room), room) for room in rooms]
+        found = [(id(space), space) for space in spaces]
         shapes, counts = dict(found), Counter(key for key, _ in found)
-        self.there = rows_of(shapes.values(), self.names).clip(0)
-        self.leases = np.array([room.leases for room in shapes.values()], np.int64).clip(0)
+        self.capacity = rows_of(shapes.values(), self.names).clip(0)
+        self.leases = np.array([space.leases for space in shapes.values()], np.int64).clip(0)
         self.workers = np.array([counts[key] for key in shapes], np.int64)
 
 
@@ -76,13 +77,14 @@ def rows_of(each: Iterable[SessionDemand | WorkerSpace], names: Sequence[str]) -
     return np.array(rows, np.int64).reshape(-1, len(names))
 
 
-def pack(need: SessionDemand, rooms: Iterable[WorkerSpace]) -> Packing:
+def pack(need: SessionDemand, spaces: Iterable[WorkerSpace]) -> Packing:
     """Fill each worker with this session alone; resources that are not requested limit nothing."""
-    fleet = Fleet(need, rooms)
+    fleet = FreeSpaces(need, spaces)
     if not fleet.workers.size:
         return Packing()
-    asked = zip(fleet.names, (*need.amounts.values(), need.ports), fleet.there.T, strict=True)
-    limits = {name: there // units for name, units, there in asked if units > 0} | {LEASES: fleet.leases}
+    columns = zip(fleet.names, (*need.amounts.values(), need.ports), fleet.capacity.T, strict=True)
+    limits = {name: capacity // units for name, units, capacity in columns if units > 0}
+    limits[LEASES] = fleet.leases
     # If limits are equal, the first by name binds, leases last.
     names = sorted(limits, key=lambda name: (name == LEASES, name))
     each = np.stack([limits[name] for name in names])
@@ -125,9 +127,9 @@ class Risk:
 
     @property
     def level(self) -> str:
-        """Return the risk level:
+        """Return the risk level.
 
-        any exceedance is high if it stops a lab; one that slows it may happen in 5 %.
+        An exceedance that stops a lab is always high. One that slows a lab is high above 5 % of the sessions.
         """
         if not self.n:
             return "unknown"
@@ -149,16 +151,34 @@ def highest_risk(risks: Sequence[Risk]) -> str:
     return min((risk.level for risk in risks), key=order.index, default="unknown")
 
 
-def risk_text(risk: Risk) -> str:
+def risk_text(risk: Risk) -> Message:
     """Return the risk as a sentence."""
-    label = RULES[risk.resource].label
+    label = RESOURCE[risk.resource].label
     if not risk.n:
-        return f"{label}: not measured by any session."
-    if risk.exceeding:
-        effect = "would have run out" if RULES[risk.resource].stops else "would have been slowed"
-        return f"{label}: {risk.exceeding} of {risk.n} sessions {effect}."
-    bound = f"95 % upper bound: {risk.upper_bound * 100:.0f} %"
-    return f"{label}: 0 of {risk.n} sessions exceeded it ({bound})."
+        return gettext("%(resource)s: not measured by any session.", resource=label)
+    if not risk.exceeding:
+        return ngettext(
+            "%(resource)s: 0 of %(count)s session exceeded it (95 %% upper bound: %(bound)s %%).",
+            "%(resource)s: 0 of %(count)s sessions exceeded it (95 %% upper bound: %(bound)s %%).",
+            risk.n,
+            resource=label,
+            bound=f"{risk.upper_bound * 100:.0f}",
+        )
+    if RULES[risk.resource].stops:
+        return ngettext(
+            "%(resource)s: %(exceeding)s of %(count)s session would have run out.",
+            "%(resource)s: %(exceeding)s of %(count)s sessions would have run out.",
+            risk.n,
+            resource=label,
+            exceeding=risk.exceeding,
+        )
+    return ngettext(
+        "%(resource)s: %(exceeding)s of %(count)s session would have been slowed.",
+        "%(resource)s: %(exceeding)s of %(count)s sessions would have been slowed.",
+        risk.n,
+        resource=label,
+        exceeding=risk.exceeding,
+    )
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from lcm.domain.messages import Message, gettext
+from lcm.domain.resources import RESOURCE
+from lcm.domain.resources import hundredths as hundredths
+
 CPU, MEMORY, STORAGE = "cpu_cores", "memory_gb", "storage_gb"
 MEASURED = (CPU, MEMORY, STORAGE)
 USED, ALLOCATED = "used", "allocated"
@@ -17,8 +21,6 @@ MB_PER_GB = 1024
 class ResourceRule:
     """Rules to recommend and flag one resource: amounts in hundredths, headroom in percent."""
 
-    label: str
-    unit: str
     step: int
     floor: int
     headroom: Mapping[str, int]
@@ -27,20 +29,16 @@ class ResourceRule:
 
 
 RULES: dict[str, ResourceRule] = {
-    CPU: ResourceRule("CPU", "cores", 50, 50, {USED: 115, ALLOCATED: 115}, "decayed_p95", stops=False),
-    MEMORY: ResourceRule("Memory", "GB", 50, 50, {USED: 115, ALLOCATED: 100}, "max", stops=True),
-    STORAGE: ResourceRule("Storage", "GB", 100, 200, {USED: 110, ALLOCATED: 110}, "max", stops=True),
+    CPU: ResourceRule(50, 50, {USED: 115, ALLOCATED: 115}, "decayed_p95", stops=False),
+    MEMORY: ResourceRule(50, 50, {USED: 115, ALLOCATED: 100}, "max", stops=True),
+    STORAGE: ResourceRule(100, 200, {USED: 110, ALLOCATED: 110}, "max", stops=True),
 }
+
+# Names of sources, as adjectives.
+SOURCE_NAMES = {USED: gettext("used"), ALLOCATED: gettext("allocated")}
 
 # Peak of a session: amount by (resource, source); unmeasured amounts are missing, never 0.
 Amounts = Mapping[tuple[str, str], int]
-
-
-def hundredths(value: Decimal | int) -> int:
-    """Return an amount in hundredths, rounded up so that a requirement covers the observed use."""
-    exact = value * 100
-    whole = int(exact)
-    return whole + (exact > whole)
 
 
 def amount(units: int) -> Decimal:
@@ -67,5 +65,11 @@ def text(units: int) -> str:
     return f"-{shown}" if units < 0 else shown
 
 
-def with_unit(resource: str, units: int) -> str:
-    return f"{text(units)} {'core' if resource == CPU and units == 100 else RULES[resource].unit}"
+def with_unit(resource: str, units: int) -> Message:
+    """Return hundredths of a resource with their unit: `3.5 cores`, `1 core`, `2 GB`."""
+    return RESOURCE[resource].amount(text(units), plural_of(units))
+
+
+def plural_of(units: int) -> int:
+    """Return the number that selects the form of a unit after hundredths."""
+    return 1 if units == 100 else 2

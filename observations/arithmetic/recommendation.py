@@ -6,14 +6,30 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from observations.arithmetic.measures import RULES, USED, round_up, text, with_headroom, with_unit
+from lcm.domain.messages import Message, gettext
+from lcm.domain.resources import RESOURCE
+from observations.arithmetic.measures import (
+    RULES,
+    SOURCE_NAMES,
+    USED,
+    round_up,
+    text,
+    with_headroom,
+    with_unit,
+)
 from observations.arithmetic.statistics import Summary
 
 UNDER, OVER = "under", "over"
 UNDER_PERCENT, OVER_PERCENT = 10, 20
 UNDER_LEAST, OVER_LEAST = 5, 10
 BASES = ("max", "p95", "avg", "latest", "recommended")
-NAMES = {"max": "max", "p95": "p95", "avg": "average", "latest": "latest", "decayed_p95": "decayed p95"}
+STATISTIC_NAMES = {
+    "max": gettext("max"),
+    "p95": gettext("p95"),
+    "avg": gettext("average"),
+    "latest": gettext("latest"),
+    "decayed_p95": gettext("decayed p95"),
+}
 
 
 class Provisioning(StrEnum):
@@ -32,7 +48,7 @@ class Proposal:
     resource: str
     basis: str
     value: int
-    derivation: str
+    derivation: Message
 
 
 def propose(resource: str, basis: str, summary: Summary, source: str) -> Proposal:
@@ -41,28 +57,45 @@ def propose(resource: str, basis: str, summary: Summary, source: str) -> Proposa
         return _recommended(resource, summary, source)
     raw = int(getattr(summary, basis))
     value = _rounded_requirement(resource, raw)
-    return Proposal(
-        resource, basis, value, f"{NAMES[basis]} {text(raw)} {source}{_rounded(resource, raw, value)}"
-    )
+    values = {"statistic": STATISTIC_NAMES[basis], "amount": text(raw), "source": SOURCE_NAMES[source]}
+    if value == raw:
+        derivation = gettext("%(statistic)s %(amount)s %(source)s", **values)
+    else:
+        derivation = gettext(
+            "%(statistic)s %(amount)s %(source)s, rounded up to %(value)s",
+            **values,
+            value=with_unit(resource, value),
+        )
+    return Proposal(resource, basis, value, derivation)
 
 
 def _recommended(resource: str, summary: Summary, source: str) -> Proposal:
     rule = RULES[resource]
     raw, headroom = int(getattr(summary, rule.statistic)), rule.headroom[source]
-    wanted = with_headroom(raw, headroom)
-    value = _rounded_requirement(resource, wanted)
-    derivation = f"{NAMES[rule.statistic]} {text(raw)} {source} × {headroom / 100:.2f} = {text(wanted)}"
-    return Proposal(resource, "recommended", value, derivation + _rounded(resource, wanted, value))
+    target = with_headroom(raw, headroom)
+    value = _rounded_requirement(resource, target)
+    values = {
+        "statistic": STATISTIC_NAMES[rule.statistic],
+        "amount": text(raw),
+        "source": SOURCE_NAMES[source],
+        "headroom": f"{headroom / 100:.2f}",
+        "result": text(target),
+    }
+    if value == target:
+        derivation = gettext("%(statistic)s %(amount)s %(source)s × %(headroom)s = %(result)s", **values)
+    else:
+        derivation = gettext(
+            "%(statistic)s %(amount)s %(source)s × %(headroom)s = %(result)s, rounded up to %(value)s",
+            **values,
+            value=with_unit(resource, value),
+        )
+    return Proposal(resource, "recommended", value, derivation)
 
 
 def _rounded_requirement(resource: str, raw: int) -> int:
     """Return an amount in whole steps, at least one: a lab needs some of every resource."""
     step = RULES[resource].step
     return max(round_up(raw, step), step)
-
-
-def _rounded(resource: str, raw: int, value: int) -> str:
-    return f", rounded up to {with_unit(resource, value)}" if value != raw else ""
 
 
 @dataclass(frozen=True)
@@ -98,31 +131,26 @@ def flag_of(
     gap, half = need - required, 2 if before == UNDER else 1
     enough = summary.n >= UNDER_LEAST or before == UNDER
     if enough and gap * half >= rule.floor and gap * half * 100 >= UNDER_PERCENT * required:
-        return Flag(resource, UNDER, _too_little_text(resource, required, proposal.value))
+        return Flag(resource, UNDER, _gap_text(resource, required, proposal.value, UNDER))
     if rule.stops and exceeds:
         return Flag(resource, UNDER, _exceeded_text(resource, exceeds, required, max(summary.max, most)))
     gap, half = required - proposal.value, 2 if before == OVER else 1
     enough = summary.n >= OVER_LEAST
     if enough and gap * half >= rule.floor and gap * half * 100 >= OVER_PERCENT * required:
-        return Flag(resource, OVER, _too_much_text(resource, required, proposal.value))
+        return Flag(resource, OVER, _gap_text(resource, required, proposal.value, OVER))
     return Flag(resource)
 
 
 def _exceeded_text(resource: str, count: int, required: int, largest: int) -> str:
-    label, limit = RULES[resource].label, with_unit(resource, required)
+    label, limit = RESOURCE[resource].label, with_unit(resource, required)
     if count == 1:
         return f"{label}: 1 session exceeded {limit}, up to {text(largest)}."
     return f"{label}: {count} sessions exceeded {limit}, up to {text(largest)}."
 
 
-def _too_little_text(resource: str, required: int, wanted: int) -> str:
-    label, now, better = RULES[resource].label, with_unit(resource, required), with_unit(resource, wanted)
-    return f"{label}: {now} is too little, {better} recommended."
-
-
-def _too_much_text(resource: str, required: int, wanted: int) -> str:
-    label, now, better = RULES[resource].label, with_unit(resource, required), with_unit(resource, wanted)
-    return f"{label}: {now} is too much, {better} recommended."
+def _gap_text(resource: str, required: int, target: int, direction: str) -> str:
+    label, now, better = RESOURCE[resource].label, with_unit(resource, required), with_unit(resource, target)
+    return f"{label}: {now} is too {'little' if direction == UNDER else 'much'}, {better} recommended."
 
 
 def would_be_over(resource: str, *, summary: Summary, source: str, required: int) -> bool:

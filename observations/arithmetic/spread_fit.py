@@ -12,7 +12,7 @@ import numpy as np
 from observations.arithmetic.impact import (
     LEASES,
     UNBOUND,
-    Fleet,
+    FreeSpaces,
     IntArray,
     Packing,
     SessionDemand,
@@ -24,57 +24,60 @@ from observations.arithmetic.impact import (
 LARGEST = 16
 
 
-def pack_spread(need: SessionDemand, rooms: Sequence[WorkerSpace]) -> Packing:
+def pack_spread(need: SessionDemand, spaces: Sequence[WorkerSpace]) -> Packing:
     """Return an upper bound of the sessions that fit on one pool's workers, and the limiting resource."""
-    fleet = _FleetForKernels(need, rooms)
+    fleet = _FreeSpacesForKernels(need, spaces)
     if not fleet.workers.size:
-        return Packing(0, len(rooms), LEASES if rooms else UNBOUND, {}, is_bound=True)
-    asked = [(place, name) for place, name in enumerate(fleet.names) if fleet.asked[:, place].any()]
-    limits = {name: fleet.alone(place) for place, name in asked} | {LEASES: fleet.by_leases()}
+        return Packing(0, len(spaces), LEASES if spaces else UNBOUND, {}, is_bound=True)
+    requested = [(index, name) for index, name in enumerate(fleet.names) if fleet.demand[:, index].any()]
+    limits = {name: fleet.alone(index) for index, name in requested} | {LEASES: fleet.by_leases()}
     bound = min(limits, key=lambda name: (limits[name], name == LEASES, name))
     sessions = limits[bound]
     for kernel in fleet.largest():
         places, by = fleet.places_for(kernel)
         if places < sessions:
             sessions, bound = places, by
-    return Packing(sessions, len(rooms), bound, limits, is_bound=True)
+    return Packing(sessions, len(spaces), bound, limits, is_bound=True)
 
 
-class _FleetForKernels(Fleet):
+class _FreeSpacesForKernels(FreeSpaces):
     """Workers with a free lease, and the demand of each kernel as a row."""
 
-    def __init__(self, need: SessionDemand, rooms: Iterable[WorkerSpace]) -> None:
-        super().__init__(need, (room for room in rooms if room.leases > 0))
-        self.asked = rows_of(need.kernels, self.names)
+    def __init__(self, need: SessionDemand, spaces: Iterable[WorkerSpace]) -> None:
+        super().__init__(need, (space for space in spaces if space.leases > 0))
+        self.demand = rows_of(need.kernels, self.names)
 
-    def alone(self, place: int) -> int:
+    def alone(self, index: int) -> int:
         """Return the bound by one resource: by its sum, and by the places for kernels of each size."""
-        asked = self.asked[:, place]
-        takers = self.asked[asked > 0]
-        open_to = (self.there >= takers.min(axis=0)).all(axis=1)
-        there, workers = self.there[open_to, place], self.workers[open_to]
-        found = int(there @ workers) // int(asked.sum())
-        for size in sorted(set(takers[:, place].tolist()), reverse=True)[:LARGEST]:
-            found = min(found, int((there // size) @ workers) // int((asked >= size).sum()))
+        demand = self.demand[:, index]
+        kernels = self.demand[demand > 0]
+        is_usable = (self.capacity >= kernels.min(axis=0)).all(axis=1)
+        capacity, workers = self.capacity[is_usable, index], self.workers[is_usable]
+        found = int(capacity @ workers) // int(demand.sum())
+        for size in sorted(set(kernels[:, index].tolist()), reverse=True)[:LARGEST]:
+            found = min(found, int((capacity // size) @ workers) // int((demand >= size).sum()))
         return found
 
     def by_leases(self) -> int:
         """Return the bound by leases: a session takes one lease on each of its workers."""
-        whole, most = self.asked.sum(axis=0), self.there.max(axis=0)
+        whole, most = self.demand.sum(axis=0), self.capacity.max(axis=0)
         if (most[whole > 0] == 0).any():
             return 0
         each = max((-(-int(w) // int(m)) for w, m in zip(whole, most, strict=True) if w), default=1)
         return int(self.leases @ self.workers) // each
 
     def largest(self) -> IntArray:
-        kernels = np.unique(self.asked, axis=0)
+        kernels = np.unique(self.demand, axis=0)
         return kernels[kernels.any(axis=1)][::-1][:LARGEST]
 
     def places_for(self, kernel: IntArray) -> tuple[int, str]:
         """Return the bound by places for kernels at least this large, and the limiting resource."""
-        takes = kernel > 0
-        larger = int((self.asked >= kernel).all(axis=1).sum())
-        fits = np.column_stack([self.there[:, takes] // kernel[takes], self.leases * larger])
-        names = [*(name for name, taken in zip(self.names, takes, strict=True) if taken), LEASES]
+        is_requested = kernel > 0
+        larger = int((self.demand >= kernel).all(axis=1).sum())
+        fits = np.column_stack([self.capacity[:, is_requested] // kernel[is_requested], self.leases * larger])
+        names = [
+            *(name for name, requested in zip(self.names, is_requested, strict=True) if requested),
+            LEASES,
+        ]
         by = names[int(np.argmin(self.workers @ fits))]
         return int(fits.min(axis=1) @ self.workers) // larger, by

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from lcm.domain.messages import Message, gettext, ngettext
 from observations.arithmetic.histogram import Digest, Histogram
 from observations.arithmetic.measures import ALLOCATED, RULES, USED
 
@@ -17,7 +18,7 @@ STEP_NEWEST, STEP_BEFORE_LEAST, STEP_BEFORE_MOST = 5, 5, 15
 STEP_SHARE = Fraction(20, 100)
 WIDE_SPREAD = 0.5
 STALE_DAYS = 60
-LEVELS = ("insufficient", "low", "medium", "high")
+LEVELS = ("not_enough_data", "low", "medium", "high")
 ENOUGH_FOR = ((22, "high"), (10, "medium"), (5, "low"))
 # Highest confidence level below each effective number of sessions.
 EFFECTIVE_LIMITS = ((5, "low"), (10, "medium"))
@@ -129,8 +130,10 @@ def step_change(resource: str, newest_first: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Confidence:
+    """A level and its reasons, the number of sessions first."""
+
     level: str
-    reasons: tuple[str, ...]
+    reasons: tuple[Message, ...]
 
 
 def confidence_of(summary: Summary | None, *, age_days: int, step: str) -> Confidence:
@@ -140,33 +143,52 @@ def confidence_of(summary: Summary | None, *, age_days: int, step: str) -> Confi
     """
     n = summary.n if summary else 0
     level = next((name for least, name in ENOUGH_FOR if n >= least), LEVELS[0])
-    said = [f"1 session, {_enough(n)}" if n == 1 else f"{n} sessions, {_enough(n)}"]
-    if summary:
-        limit = next((name for below, name in EFFECTIVE_LIMITS if summary.effective_n < below), level)
-        if LEVELS.index(limit) < LEVELS.index(level):
-            level = limit
-            said.append(f"weighted by age equal to {summary.effective_n:g}")
-    spread = summary.spread if summary else 0.0
-    lowered = [
-        (spread > WIDE_SPREAD, f"spread {spread:.2f} is wide", f"spread {spread:.2f} is small"),
-        (
-            age_days > STALE_DAYS,
-            f"the newest observation is {age_days} days old",
-            "the newest observation is recent",
-        ),
-        (bool(step), f"the newest sessions stepped {step}", "no step change"),
-    ]
     if summary is None:
-        return Confidence(level, tuple(said))
-    downs = sum(bad for bad, _, _ in lowered)
-    place = LEVELS.index(level)
+        return Confidence(level, (_count_reason(n),))
+    limit = next((name for below, name in EFFECTIVE_LIMITS if summary.effective_n < below), level)
+    is_limited = LEVELS.index(limit) < LEVELS.index(level)
+    place = LEVELS.index(limit if is_limited else level)
+    lowered_by = (summary.spread > WIDE_SPREAD, age_days > STALE_DAYS, bool(step))
     if place:
-        level = LEVELS[max(place - downs, 1)]
-    said += [bad_text if bad else fine for bad, bad_text, fine in lowered]
-    return Confidence(level, tuple(said))
+        place = max(place - sum(lowered_by), 1)
+    effective = gettext("weighted by age equal to %(count)s", count=f"{summary.effective_n:g}")
+    reasons = (
+        _count_reason(n),
+        *((effective,) if is_limited else ()),
+        _spread_reason(summary.spread),
+        _age_reason(age_days),
+        _step_reason(step),
+    )
+    return Confidence(LEVELS[place], reasons)
 
 
-def _enough(n: int) -> str:
+def _count_reason(n: int) -> Message:
     if n >= 22:
-        return "22 are enough"
-    return "22 would be enough" if n >= 5 else "5 are the least"
+        return ngettext("%(count)s session, 22 are enough", "%(count)s sessions, 22 are enough", n)
+    if n >= 5:
+        return ngettext("%(count)s session, 22 would be enough", "%(count)s sessions, 22 would be enough", n)
+    return ngettext("%(count)s session, at least 5 needed", "%(count)s sessions, at least 5 needed", n)
+
+
+def _spread_reason(spread: float) -> Message:
+    if spread > WIDE_SPREAD:
+        return gettext("spread %(spread)s is wide", spread=f"{spread:.2f}")
+    return gettext("spread %(spread)s is small", spread=f"{spread:.2f}")
+
+
+def _age_reason(days: int) -> Message:
+    if days > STALE_DAYS:
+        return ngettext(
+            "the newest observation is %(count)s day old",
+            "the newest observation is %(count)s days old",
+            days,
+        )
+    return gettext("the newest observation is recent")
+
+
+def _step_reason(step: str) -> Message:
+    if step == "up":
+        return gettext("the newest sessions stepped up")
+    if step == "down":
+        return gettext("the newest sessions stepped down")
+    return gettext("no step change")

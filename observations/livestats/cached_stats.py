@@ -78,9 +78,9 @@ def busiest(metric: str, count: int) -> BusiestResult:
 async def _query_busiest(options: PrometheusSettings, metric: str, count: int) -> BusiestResult:
     queries = Queries(window=options.window, labels=options.labels)
     async with PrometheusClient(options) as client:
-        answer = await client.query(queries.busiest(metric, count))
+        result = await client.query(queries.busiest(metric, count))
     found: dict[UUID, float] = {}
-    for sample in answer.samples:
+    for sample in result.samples:
         try:
             found[UUID(sample.labels["session_id"])] = sample.value
         except (KeyError, ValueError):

@@ -22,13 +22,13 @@ from observations.livestats.responses import PrometheusError, QueryResult, error
 AT_ONCE = 16
 # A connection that fails after this time is treated like a hanging one.
 SLOW_SECONDS = 1.0
-LARGEST_ANSWER = 32 * 1024 * 1024
+MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 
 
 class PrometheusClient:
     """Prometheus client that raises only PrometheusError; every query has one total deadline.
 
-    If Prometheus is slow and answers none of a client's queries, all clients skip it for a while. A range
+    If Prometheus is slow and responds to none of a client's queries, all clients skip it for a while. A range
     query may be slow by itself, so only its connection shows whether Prometheus is available.
     """
 
@@ -37,7 +37,7 @@ class PrometheusClient:
     ) -> None:
         self._options = options
         self._skipped = skip_reason(options)
-        self._answered = False
+        self._responded = False
         headers = {"Authorization": f"Bearer {options.token}"} if options.token else {}
         self._http = httpx.AsyncClient(
             base_url=f"{options.url}/api/v1/",
@@ -62,16 +62,16 @@ class PrometheusClient:
 
     async def query(self, promql: str) -> QueryResult:
         """Return the current value of an expression."""
-        return await self._ask("query", {"query": promql})
+        return await self._send("query", {"query": promql})
 
     async def query_range(self, promql: str, *, start: float, end: float, step: float) -> QueryResult:
         """Return the values of an expression over time; times and step in seconds."""
         times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
-        return await self._ask("query_range", {"query": promql, **times})
+        return await self._send("query_range", {"query": promql, **times})
 
-    async def _ask(self, path: str, form: Mapping[str, str]) -> QueryResult:
+    async def _send(self, path: str, form: Mapping[str, str]) -> QueryResult:
         async with self._gate:
-            if self._skipped and not self._answered:
+            if self._skipped and not self._responded:
                 raise PrometheusError(self._skipped)
             begun = time.monotonic()
             try:
@@ -93,7 +93,7 @@ class PrometheusClient:
                 else:
                     end_outage(self._options)
                 raise PrometheusError(problem) from error
-            self._note_answer()
+            self._note_response()
         body = _json(content)
         if status != httpx.codes.OK:
             raise PrometheusError(f"HTTP {status} {error_message(body)}".strip())
@@ -106,14 +106,14 @@ class PrometheusClient:
 
         If another query succeeded, Prometheus is available and only this query is slow.
         """
-        if not self._answered and not self._skipped:
+        if not self._responded and not self._skipped:
             self._skipped = problem
             if is_outage:
                 note_outage(self._options, problem)
 
-    def _note_answer(self) -> None:
-        if not self._answered:
-            self._answered = True
+    def _note_response(self) -> None:
+        if not self._responded:
+            self._responded = True
             end_outage(self._options)
 
     async def _post(self, path: str, form: Mapping[str, str]) -> tuple[int, bytes]:
@@ -121,8 +121,8 @@ class PrometheusClient:
             parts, size = [], 0
             async for part in response.aiter_bytes():
                 size += len(part)
-                if size > LARGEST_ANSWER:
-                    raise PrometheusError(f"the response is larger than {LARGEST_ANSWER // 2**20} MB")
+                if size > MAX_RESPONSE_BYTES:
+                    raise PrometheusError(f"the response is larger than {MAX_RESPONSE_BYTES // 2**20} MB")
                 parts.append(part)
             return response.status_code, b"".join(parts)
 

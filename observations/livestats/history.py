@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -50,35 +50,36 @@ def kernel_history(kernel_ids: Iterable[UUID | str], *, start: datetime, end: da
     # Align to whole steps, so that the same time of a kernel is the same point in every response.
     last = math.floor(end.timestamp() / step) * step
     first = last - math.ceil(span / step) * step
+    shown = datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC)
+    empty = History(LiveState.NOT_CONFIGURED, *shown, step, kernels={})
     if not options.is_configured:
-        return _history(LiveState.NOT_CONFIGURED, first, last, step)
+        return empty
 
     def load(before: History | None) -> History:
-        found = asyncio.run(_query(options, ids, first, last, step))
+        found = asyncio.run(_query(options, ids, empty))
         return before if found.state is LiveState.FAILED and before is not None else found
 
     key = cache_key("history", [*ids, f"{last - first:.3f}", f"{step:.3f}"])
     return load_once(key, load, fresh=step, patience=options.timeout + MARGIN_SECONDS)
 
 
-async def _query(
-    options: PrometheusSettings, ids: Sequence[str], start: float, end: float, step: float
-) -> History:
-    queries = Queries(window=options.window, labels=options.labels)
+async def _query(options: PrometheusSettings, ids: Sequence[str], empty: History) -> History:
+    queries, step = Queries(window=options.window, labels=options.labels), empty.step
     texts = (queries.gauges_over_time(ids), queries.rates(ids, over=max(options.window, step)))
+    start, end = empty.start.timestamp(), empty.end.timestamp()
     async with PrometheusClient(options) as client:
-        asked = (try_query(client.query_range(text, start=start, end=end, step=step)) for text in texts)
-        answers = await asyncio.gather(*asked)
-    good = [answer for answer in answers if isinstance(answer, QueryResult)]
-    problems = tuple(dict.fromkeys(str(each) for each in answers if isinstance(each, PrometheusError)))
-    kernels = _by_kernel([line for answer in good for line in answer.lines])
+        queried = (try_query(client.query_range(text, start=start, end=end, step=step)) for text in texts)
+        results = await asyncio.gather(*queried)
+    good = [result for result in results if isinstance(result, QueryResult)]
+    problems = tuple(dict.fromkeys(str(each) for each in results if isinstance(each, PrometheusError)))
+    kernels = _by_kernel([line for result in good for line in result.lines])
     if not good:
         state = LiveState.FAILED
     elif problems:
         state = LiveState.PARTIAL
     else:
         state = LiveState.OK if kernels else LiveState.ABSENT
-    return _history(state, start, end, step, kernels, problems)
+    return replace(empty, state=state, kernels=kernels, problems=problems)
 
 
 def _by_kernel(lines: Iterable[RangeSeries]) -> dict[str, dict[str, Points]]:
@@ -92,15 +93,3 @@ def _by_kernel(lines: Iterable[RangeSeries]) -> dict[str, dict[str, Points]]:
     for (kernel, metric), points in found.items():
         kernels.setdefault(kernel, {})[metric] = tuple(sorted(points.items()))
     return kernels
-
-
-def _history(
-    state: LiveState,
-    start: float,
-    end: float,
-    step: float,
-    kernels: dict[str, dict[str, Points]] | None = None,
-    problems: tuple[str, ...] = (),
-) -> History:
-    first, last = datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC)
-    return History(state, first, last, step, kernels or {}, problems)

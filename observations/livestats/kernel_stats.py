@@ -106,7 +106,7 @@ def _newest(found: list[tuple[str, Figure, float]]) -> dict[Figure, float]:
 def _values(
     figures: Mapping[Figure, float], window: float, observed_at: datetime | None
 ) -> dict[str, MetricValue]:
-    made = {}
+    values = {}
     for metric in METRICS.values():
         if metric.kind is MetricKind.GAUGE:
             current = figures.get((metric.name, "current"))
@@ -117,7 +117,7 @@ def _values(
         capacity = figures.get((metric.capacity, "capacity")) if metric.capacity else None
         if current is None and capacity is None:
             continue
-        made[metric.name] = MetricValue(
+        values[metric.name] = MetricValue(
             current=current,
             capacity=capacity,
             pct=_percent(figures.get((metric.name, "pct")), current, capacity),
@@ -127,7 +127,7 @@ def _values(
             avg=figures.get((metric.name, AVG)),
             observed_at=observed_at,
         )
-    return made
+    return values
 
 
 def _percent(exported: float | None, current: float | None, capacity: float | None) -> float | None:

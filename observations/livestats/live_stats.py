@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
+from lcm.domain.messages import Message, gettext
 from observations.livestats.catalogue import MetricKind
 from observations.livestats.client import PrometheusClient
 from observations.livestats.kernel_stats import KernelStats, merge
@@ -21,6 +22,11 @@ logger = logging.getLogger(__name__)
 
 # Query order.
 KINDS = (MetricKind.GAUGE, MetricKind.DIFF, MetricKind.RATE)
+KIND_NAMES = {
+    MetricKind.GAUGE: gettext("usage"),
+    MetricKind.DIFF: gettext("disk traffic"),
+    MetricKind.RATE: gettext("network traffic"),
+}
 
 
 @dataclass(frozen=True)
@@ -28,8 +34,8 @@ class LiveStats:
     """Statistics of each requested kernel; `missing` names the kinds of query that failed."""
 
     kernels: dict[str, KernelStats]
-    asked_at: datetime
-    missing: tuple[str, ...] = ()
+    requested_at: datetime
+    missing: tuple[Message, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     dropped: int = 0
@@ -54,13 +60,13 @@ class KernelChunk:
     warnings: list[str] = field(default_factory=list)
     dropped: int = 0
 
-    def take(self, kind: MetricKind, answer: QueryResult | PrometheusError) -> None:
-        if isinstance(answer, PrometheusError):
-            self.failed[kind] = str(answer)
+    def take(self, kind: MetricKind, result: QueryResult | PrometheusError) -> None:
+        if isinstance(result, PrometheusError):
+            self.failed[kind] = str(result)
             return
-        self.samples += answer.samples
-        self.warnings += answer.warnings
-        self.dropped += answer.dropped
+        self.samples += result.samples
+        self.warnings += result.warnings
+        self.dropped += result.dropped
 
 
 async def query_kernel_live_stats(
@@ -71,10 +77,10 @@ async def query_kernel_live_stats(
     if not options.is_configured:
         return empty_stats(ids, LiveState.NOT_CONFIGURED)
     if client is not None:
-        chunks = await _ask(client, options, ids)
+        chunks = await _query_chunks(client, options, ids)
     else:
         async with PrometheusClient(options) as own:
-            chunks = await _ask(own, options, ids)
+            chunks = await _query_chunks(own, options, ids)
     return _combine(chunks, options, datetime.now(UTC))
 
 
@@ -82,19 +88,19 @@ def empty_stats(kernel_ids: Iterable[str], state: LiveState) -> LiveStats:
     return LiveStats({each: KernelStats(state) for each in kernel_ids}, datetime.now(UTC))
 
 
-async def _ask(
+async def _query_chunks(
     client: PrometheusClient, options: PrometheusSettings, ids: Sequence[str]
 ) -> list[KernelChunk]:
     """Run the queries of all chunks concurrently."""
     queries = Queries(window=options.window, labels=options.labels)
     chunks = [KernelChunk(ids[start : start + options.chunk]) for start in range(0, len(ids), options.chunk)]
     texts = {MetricKind.GAUGE: queries.gauges, MetricKind.DIFF: queries.diffs, MetricKind.RATE: queries.rates}
-    asked = [(chunk, kind) for chunk in chunks for kind in KINDS]
-    answers = await asyncio.gather(
-        *(try_query(client.query(texts[kind](chunk.kernel_ids))) for chunk, kind in asked)
+    requests = [(chunk, kind) for chunk in chunks for kind in KINDS]
+    results = await asyncio.gather(
+        *(try_query(client.query(texts[kind](chunk.kernel_ids))) for chunk, kind in requests)
     )
-    for (chunk, kind), answer in zip(asked, answers, strict=True):
-        chunk.take(kind, answer)
+    for (chunk, kind), result in zip(requests, results, strict=True):
+        chunk.take(kind, result)
     return chunks
 
 
@@ -117,7 +123,7 @@ def _combine(chunks: Sequence[KernelChunk], options: PrometheusSettings, now: da
                 has_figures=bool(metrics),
                 age=(now - seen).total_seconds() if seen else None,
                 failed=len(chunk.failed),
-                asked=len(KINDS),
+                queries=len(KINDS),
                 scrape_interval=options.scrape_interval,
             )
             kernels[kernel] = KernelStats(state, metrics, seen)
@@ -128,13 +134,8 @@ def _combine(chunks: Sequence[KernelChunk], options: PrometheusSettings, now: da
     return LiveStats(
         kernels,
         now,
-        missing=tuple(_words(failed)),
+        missing=tuple(KIND_NAMES[kind] for kind in KINDS if kind in failed),
         problems=tuple(problems),
         warnings=tuple(dict.fromkeys(text for chunk in chunks for text in chunk.warnings)),
         dropped=dropped,
     )
-
-
-def _words(failed: set[MetricKind]) -> Iterator[str]:
-    said = {MetricKind.GAUGE: "usage", MetricKind.DIFF: "disk traffic", MetricKind.RATE: "network traffic"}
-    return (said[kind] for kind in KINDS if kind in failed)

@@ -44,13 +44,13 @@ class Queries:
         ids = list(kernel_ids)
         gauges = self._selector(UTILIZATION, ids, names(MetricKind.GAUGE))
         current = self._selector(UTILIZATION, ids, names(MetricKind.GAUGE), value_type="current")
-        seen = self._selector(OBSERVED_AT, ids)
+        observed_at = self._selector(OBSERVED_AT, ids)
         return " or ".join(
             (
                 _marked(NOW, f"last_over_time({gauges}[{self._window}])"),
                 _marked(MAX, f"max_over_time({current}[{self._window}])"),
                 _marked(AVG, f"avg_over_time({current}[{self._window}])"),
-                _marked(SEEN, f"last_over_time({seen}[{self._window}])"),
+                _marked(SEEN, f"last_over_time({observed_at}[{self._window}])"),
             )
         )
 
@@ -70,8 +70,8 @@ class Queries:
 
     def busiest(self, metric: str, count: int) -> str:
         """Return the query for the sessions that use most of a metric."""
-        wanted = {"metric": metric, "value_type": "current", **self._labels}
-        selected = UTILIZATION + "{" + _matchers(wanted) + "}"
+        labels = {"metric": metric, "value_type": "current", **self._labels}
+        selected = UTILIZATION + "{" + _matchers(labels) + "}"
         each = f"max by (session_id, kernel_id) ({selected})"
         return f"topk({int(count)}, sum by (session_id) ({each}))"
 
@@ -84,8 +84,8 @@ class Queries:
         parts = [f"kernel_id=~{quoted(one_of(kernel_ids))}"]
         if metrics is not None:
             parts.append(f"metric=~{quoted(one_of(metrics))}")
-        if wanted := _matchers({**equal, **self._labels}):
-            parts.append(wanted)
+        if labels := _matchers({**equal, **self._labels}):
+            parts.append(labels)
         return name + "{" + ",".join(parts) + "}"
 
 

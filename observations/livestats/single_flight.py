@@ -20,7 +20,7 @@ T = TypeVar("T")
 KEPT_SECONDS = 3600
 POLL_SECONDS = 0.02
 # Prefix of every key; increase the number when the format of cached values changes.
-KEY_PREFIX = "livestats:2"
+KEY_PREFIX = "livestats:3"
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ def load_once(key: str, load: Callable[[T | None], T], *, fresh: float, patience
 
 
 def _shared(key: str, load: Callable[[T | None], T], fresh: float, patience: float) -> T:
-    asked = time.time()
+    requested_at = time.time()
     deadline = time.monotonic() + patience
     holder = uuid4().hex
     while True:
         kept: CachedValue[T] | None = cache.get(key)
-        if kept is not None and (time.time() - kept.at < fresh or kept.at >= asked):
+        if kept is not None and (time.time() - kept.at < fresh or kept.at >= requested_at):
             return kept.value
-        if cache.add(f"{key}:asking", holder, timeout=max(int(patience) + 1, 1)):
+        if cache.add(f"{key}:loading", holder, timeout=max(int(patience) + 1, 1)):
             break
         if time.monotonic() > deadline:
             return load(kept.value if kept else None)
@@ -66,5 +66,5 @@ def _shared(key: str, load: Callable[[T | None], T], fresh: float, patience: flo
         cache.set(key, CachedValue(time.time(), value), timeout=KEPT_SECONDS)
         return value
     finally:
-        if cache.get(f"{key}:asking") == holder:
-            cache.delete(f"{key}:asking")
+        if cache.get(f"{key}:loading") == holder:
+            cache.delete(f"{key}:loading")

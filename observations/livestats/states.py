@@ -18,7 +18,7 @@ class LiveState(StrEnum):
     NOT_CONFIGURED = "not configured"
 
 
-# Several kernels have the first of these states that one of them has.
+# The state of several kernels is the first of these that any of them has.
 WORST_FIRST = (
     LiveState.NOT_CONFIGURED,
     LiveState.FAILED,
@@ -30,10 +30,10 @@ WORST_FIRST = (
 
 
 def state_of(
-    *, has_figures: bool, age: float | None, failed: int, asked: int, scrape_interval: float
+    *, has_figures: bool, age: float | None, failed: int, queries: int, scrape_interval: float
 ) -> LiveState:
-    """Return the state of one kernel: `failed` of `asked` queries failed, `age` is the age of its figures."""
-    if failed >= asked:
+    """Return the state of one kernel: `failed` of `queries` failed, `age` is the age of its figures."""
+    if failed >= queries:
         return LiveState.FAILED
     if failed:
         return LiveState.PARTIAL
@@ -45,6 +45,6 @@ def state_of(
 
 
 def state_of_all(states: Iterable[LiveState]) -> LiveState:
-    """Return the state of several kernels: the worst of the kernels with figures; absent if none has any."""
+    """Return the state of several kernels: the worst of them; absent if there is none."""
     found = set(states)
     return next((state for state in WORST_FIRST if state in found), LiveState.ABSENT)

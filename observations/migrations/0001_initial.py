@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
                 ('definition', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='assessment', serialize=False, to='lcm.labletdefinition')),
                 ('epoch', models.CharField(blank=True, max_length=64)),
                 ('provisioning', models.CharField(choices=[('under_provisioned', 'Under-provisioned'), ('over_provisioned', 'Over-provisioned'), ('right_sized', 'Right-sized'), ('not_enough_data', 'Not enough data')], default='not_enough_data', max_length=17)),
-                ('confidence', models.CharField(default='insufficient', max_length=12)),
+                ('confidence', models.CharField(default='not_enough_data', max_length=15)),
                 ('n', models.PositiveIntegerField(default=0)),
                 ('last_observed_at', models.DateTimeField(blank=True, null=True)),
                 ('recommended_cpu_cores', models.DecimalField(blank=True, decimal_places=2, max_digits=10, null=True)),
@@ -45,7 +45,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'assessment',
                 'indexes': [models.Index(fields=['priority', 'definition'], name='assessment_priority'), models.Index(fields=['waste_cpu', 'definition'], name='assessment_waste_cpu'), models.Index(fields=['waste_memory', 'definition'], name='assessment_waste_memory'), models.Index(fields=['n', 'definition'], name='assessment_sessions'), models.Index(condition=models.Q(('due_at__isnull', False)), fields=['due_at'], name='assessment_due')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('provisioning__in', ['under_provisioned', 'over_provisioned', 'right_sized', 'not_enough_data'])), name='assessment_provisioning_known'), models.CheckConstraint(condition=models.Q(('confidence__in', ('insufficient', 'low', 'medium', 'high'))), name='assessment_confidence_known')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('provisioning__in', ['under_provisioned', 'over_provisioned', 'right_sized', 'not_enough_data'])), name='assessment_provisioning_known'), models.CheckConstraint(condition=models.Q(('confidence__in', ('not_enough_data', 'low', 'medium', 'high'))), name='assessment_confidence_known')],
             },
         ),
         migrations.CreateModel(
@@ -93,18 +93,18 @@ class Migration(migrations.Migration):
             name='ObservationRequest',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('state', models.CharField(choices=[('open', 'Open'), ('answered', 'Answered'), ('timed_out', 'Timed out')], default='open', max_length=9)),
+                ('state', models.CharField(choices=[('open', 'Open'), ('completed', 'Completed'), ('timed_out', 'Timed out')], default='open', max_length=9)),
                 ('actor', models.CharField(max_length=150)),
                 ('requested_at', models.DateTimeField()),
                 ('expires_at', models.DateTimeField()),
-                ('answered_at', models.DateTimeField(blank=True, null=True)),
+                ('completed_at', models.DateTimeField(blank=True, null=True)),
                 ('session', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='observation_requests', to='lcm.labletsession')),
             ],
             options={
                 'verbose_name': 'observation request',
                 'ordering': ['-requested_at'],
                 'indexes': [models.Index(fields=['session', 'requested_at'], name='request_of_session')],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('state', 'open')), fields=('session',), name='request_open_once'), models.CheckConstraint(condition=models.Q(('state__in', ['open', 'answered', 'timed_out'])), name='request_state_known'), models.CheckConstraint(condition=models.Q(('expires_at__gt', models.F('requested_at'))), name='request_expires_later')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('state', 'open')), fields=('session',), name='request_open_once'), models.CheckConstraint(condition=models.Q(('state__in', ['open', 'completed', 'timed_out'])), name='request_state_known'), models.CheckConstraint(condition=models.Q(('expires_at__gt', models.F('requested_at'))), name='request_expires_later')],
             },
         ),
         migrations.CreateModel(

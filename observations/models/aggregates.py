@@ -63,7 +63,7 @@ class DefinitionAssessment(models.Model):
     provisioning = models.CharField(
         max_length=17, choices=ProvisioningClass, default=ProvisioningClass.NOT_ENOUGH_DATA
     )
-    confidence = models.CharField(max_length=12, default=LEVELS[0])
+    confidence = models.CharField(max_length=15, default=LEVELS[0])
     n = models.PositiveIntegerField(default=0)
     last_observed_at = models.DateTimeField(null=True, blank=True)
     recommended_cpu_cores = _recommended()
@@ -112,9 +112,9 @@ class DefinitionAssessment(models.Model):
         return dict(self.sources) if self.epoch == epoch else {}
 
     def wasted(self, resource: str) -> Decimal | None:
-        """Return wasted core-hours or GB-hours:
+        """Return wasted core-hours or GB-hours; None if unknown.
 
-        a lower bound if use was not measured, where 0 means unknown.
+        Without measured use, the waste is a lower bound, and 0 means unknown.
         """
         waste = {CPU: self.waste_cpu, MEMORY: self.waste_memory}[resource]
         return waste if waste or self.sources.get(resource) == USED else None

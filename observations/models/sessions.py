@@ -112,12 +112,12 @@ class SessionObservation(models.Model):
 
 class RequestState(models.TextChoices):
     OPEN = "open", _("Open")
-    ANSWERED = "answered", _("Answered")
+    COMPLETED = "completed", _("Completed")
     TIMED_OUT = "timed_out", _("Timed out")
 
 
 class ObservationRequest(IdModel):
-    """A user's request; the controller answers by posting an observation, or the request times out."""
+    """A user's request; the controller completes it by posting an observation, or the request times out."""
 
     session = models.ForeignKey(
         LabletSession, on_delete=models.CASCADE, related_name="observation_requests", db_index=False
@@ -126,7 +126,7 @@ class ObservationRequest(IdModel):
     actor = models.CharField(max_length=150)
     requested_at = models.DateTimeField()
     expires_at = models.DateTimeField()
-    answered_at = models.DateTimeField(null=True, blank=True)
+    completed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["-requested_at"]

@@ -10,16 +10,21 @@ from django.db.models import Case, Count, F, Min, Q, Value, When, Window
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, ngettext_lazy
 
 from lcm.models import LabletDefinition, RevisionOutcome
 from lcm.web.attention import AttentionItem, FleetSnapshot
-from observations.arithmetic.drift import CONFLICT
+from lcm.web.wording import Plural
+from observations.arithmetic.drift import CHANGED, CONFLICT, EXTRA, MISSING
 from observations.models.aggregates import ProvisioningClass
-from observations.models.drift import KIND_LABELS
 from observations.selectors.drift import open_drift
 
 NAMED = 3
+KIND_COUNTS = {
+    EXTRA: Plural(ngettext_lazy("%(count)s leaked", "%(count)s leaked")),
+    CHANGED: Plural(ngettext_lazy("%(count)s changed", "%(count)s changed")),
+    MISSING: Plural(ngettext_lazy("%(count)s missing", "%(count)s missing")),
+}
 _REGRESSED = Q(current_revision__outcome=RevisionOutcome.REGRESSED)
 
 
@@ -48,9 +53,7 @@ def _drift(now: datetime) -> Iterator[AttentionItem]:
         yield AttentionItem(text, f"{url}&kind={CONFLICT}", found["oldest"], "bad", more, "oct")
     if kinds:
         count = sum(row["count"] for row in kinds.values())
-        more = ", ".join(
-            f"{row['count']:,} {KIND_LABELS[kind].lower()}" for kind, row in sorted(kinds.items())
-        )
+        more = ", ".join(KIND_COUNTS[kind].text(row["count"]) for kind, row in sorted(kinds.items()))
         text = ngettext("**%(count)s open port deviation**", "**%(count)s open port deviations**", count)
         text %= {"count": f"{count:,}"}
         url += "".join(f"&kind={kind}" for kind in sorted(kinds))
@@ -62,21 +65,22 @@ def _definitions() -> Iterator[AttentionItem]:
     rows = _to_review()
     regressed = [row for row in rows if row.regressed]
     for row in regressed:
-        here = reverse("definition_detail", args=[row.pk])
+        definition_url = reverse("definition_detail", args=[row.pk])
         text = _("**%(definition)s**: revision %(number)s has regressed") % {
             "definition": row,
             "number": row.number,
         }
-        yield AttentionItem(text, here, row.regressed_at, "bad", " ".join(row.review_reasons), "oct")
+        yield AttentionItem(
+            text, definition_url, row.regressed_at, "bad", " ".join(row.review_reasons), "oct"
+        )
     total = rows[0].total if rows else 0
     if total > len(regressed):
         named = [str(row) for row in rows if not row.regressed]
-        more = _("%(over)s over-provisioned, %(under)s under-provisioned") % {
-            "over": f"{rows[0].over:,}",
-            "under": f"{rows[0].under:,}",
-        }
         if named:
-            more = _("%(counts)s. Largest effect: %(names)s") % {"counts": more, "names": ", ".join(named)}
+            more = _("%(over)s over-provisioned, %(under)s under-provisioned. Largest effect: %(names)s")
+        else:
+            more = _("%(over)s over-provisioned, %(under)s under-provisioned")
+        more %= {"over": f"{rows[0].over:,}", "under": f"{rows[0].under:,}", "names": ", ".join(named)}
         text = ngettext("**%(count)s definition** to review", "**%(count)s definitions** to review", total)
         text %= {"count": f"{total:,}"}
         url = reverse("definition_list") + "?needs_review=true"

@@ -44,38 +44,38 @@ def controller_board(request: HttpRequest) -> HttpResponseBase:
 def _live() -> dict[str, object]:
     now = timezone.now()
     served = served_pools(now)
-    seen, pools = controller_statuses(served, now), heartbeats_by_pool(served, now)
+    controllers, pools = controller_statuses(served, now), heartbeats_by_pool(served, now)
     return {
         "now": now,
-        "controllers": seen,
+        "controllers": controllers,
         "pools": pools,
-        "status_line": _status_line(seen, pools),
+        "status_line": _status_line(controllers, pools),
         "new_token": NEW_TOKEN,
     }
 
 
-def _status_line(seen: Sequence[ControllerStatus], pools: Sequence[PoolHeartbeats]) -> str:
-    silent = [each.name for each in seen if each.state == "silent"]
+def _status_line(controllers: Sequence[ControllerStatus], pools: Sequence[PoolHeartbeats]) -> str:
+    silent = [each.name for each in controllers if each.state == "silent"]
     if silent:
         return gettext("No heartbeat for more than a minute: %(names)s.") % {"names": ", ".join(silent)}
-    for each in seen:
+    for each in controllers:
         if each.clock_skew:
             skew = {"name": each.name, "skew": duration_text(each.clock_skew)}
             if each.clock_skew > timedelta():
                 return gettext("The clock of %(name)s is %(skew)s ahead of LCM's.") % skew
             return gettext("The clock of %(name)s is %(skew)s behind LCM's.") % skew
-    alone = [each.pool.name for each in pools if each.state == "unserved" and each.workers]
-    if alone:
-        return gettext("No controller serves %(names)s.") % {"names": ", ".join(alone)}
-    lost = sum(each.silent for each in pools)
-    if lost:
+    unserved = [each.pool.name for each in pools if each.state == "unserved" and each.workers]
+    if unserved:
+        return gettext("No controller serves %(names)s.") % {"names": ", ".join(unserved)}
+    silent_workers = sum(each.silent for each in pools)
+    if silent_workers:
         text = ngettext(
             "%(count)s worker is silent for more than %(duration)s.",
             "%(count)s workers are silent for more than %(duration)s.",
-            lost,
+            silent_workers,
         )
-        return text % {"count": f"{lost:,}", "duration": duration_text(silence_limit())}
-    serving = sum(each.state == "serving" for each in seen)
+        return text % {"count": f"{silent_workers:,}", "duration": duration_text(silence_limit())}
+    serving = sum(each.state == "serving" for each in controllers)
     return _serving_text(serving, pools) if serving else gettext("No controller is serving.")
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import ngettext_lazy
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput
-from lcm.web.bulk_actions import BulkOperation, BulkTexts, for_each_row, register_bulk
+from lcm.web.bulk_actions import BulkOperation, BulkTexts, for_each_row
 from lcm.web.forms import LocalDateTimeField, ReasonForm
 from lcm.web.wording import Plural
 from observations.arithmetic.drift import CONFLICT
@@ -80,7 +80,3 @@ ACKNOWLEDGE = BulkOperation(
     form=AcknowledgeForm,
     created_field="first_seen",
 )
-
-
-def register_actions() -> None:
-    register_bulk(ACKNOWLEDGE)

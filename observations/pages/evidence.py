@@ -6,40 +6,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase
-from django.urls import reverse
-from django.utils.translation import gettext, ngettext_lazy
+from django.urls import reverse_lazy
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_POST
+from django.utils.translation import ngettext_lazy
 
 from lcm.domain.actors import Actor
 from lcm.domain.roles import Role
-from lcm.web.access import role_required
-from lcm.web.bulk_actions import BulkOperation, BulkTexts, bulk_page, for_each_row, register_bulk
-from lcm.web.list_page import list_page
+from lcm.web.bulk_actions import BulkOperation, BulkTexts, bulk_view, for_each_row
+from lcm.web.list_page import list_view
 from lcm.web.wording import Plural
 from observations.models import SessionObservation
 from observations.pages.lists import EVIDENCE
 from observations.services.session_exclusion import exclude_session, include_session
-
-
-@require_GET
-@role_required(Role.VIEWER)
-def evidence_list(request: HttpRequest) -> HttpResponseBase:
-    crumbs = [(gettext("Definitions"), reverse("definition_list")), (EVIDENCE.title, "")]
-    return list_page(request, EVIDENCE, crumbs=crumbs)
-
-
-@require_POST
-@role_required(Role.ADMIN)
-def evidence_bulk_exclude(request: HttpRequest) -> HttpResponseBase:
-    return bulk_page(request, EXCLUDE.name)
-
-
-@require_POST
-@role_required(Role.ADMIN)
-def evidence_bulk_include(request: HttpRequest) -> HttpResponseBase:
-    return bulk_page(request, INCLUDE.name)
 
 
 def _exclude(row: SessionObservation, given: Mapping[str, Any], actor: Actor, now: datetime) -> None:
@@ -117,7 +95,8 @@ INCLUDE = BulkOperation(
     created_field="session__created_at",
 )
 
-
-def register_actions() -> None:
-    for action in (EXCLUDE, INCLUDE):
-        register_bulk(action)
+evidence_list = list_view(
+    EVIDENCE, crumbs=[(_("Definitions"), reverse_lazy("definition_list")), (EVIDENCE.title, "")]
+)
+evidence_bulk_exclude = bulk_view(EXCLUDE, Role.ADMIN)
+evidence_bulk_include = bulk_view(INCLUDE, Role.ADMIN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from django.db.models import QuerySet, Sum
@@ -14,22 +15,30 @@ from django.utils.translation import gettext_lazy as _
 from lcm.domain.roles import Role
 from lcm.models import LabletDefinition
 from lcm.pages import lists
-from lcm.selectors.definitions import definitions
-from lcm.web.list_page import BulkAction, Column, ListPage
+from lcm.web.list_columns import NEVER, Column
+from lcm.web.list_page import BulkAction, ListAddition, ListPage
 from lcm.web.pagination import COUNT_CAP
 from lcm.web.wording import Plural
 from observations.arithmetic.assessment import DAYS
+from observations.arithmetic.measures import ALLOCATED, MEASURED, USED
 from observations.filters import DriftFilter, EvidenceFilter
 from observations.models import DefinitionAssessment, SessionObservation
 from observations.models.drift import KIND_LABELS
+from observations.models.resource_labels import (
+    PEAK_LABELS,
+    PEAK_SOURCE_LABELS,
+    RECOMMENDED_LABELS,
+    REQUIRED_LABELS,
+)
 from observations.pages.not_counted import not_counted_text
 from observations.selectors.drift import drift_reviews, open_drift
 from observations.selectors.sessions import observed_newest
+from observations.services.samples import column
 
 
-def _assessed() -> QuerySet[LabletDefinition]:
+def _assessed(rows: QuerySet[LabletDefinition]) -> QuerySet[LabletDefinition]:
     # An inner join, so that the order by review priority comes from the index on assessments.
-    rows = definitions().filter(assessment__isnull=False)
+    rows = rows.filter(assessment__isnull=False)
     return rows.select_related("assessment").defer("assessment__days", "assessment__reasons")
 
 
@@ -55,7 +64,7 @@ def _lead() -> str:
     return text
 
 
-def _asked(name: str) -> Any:
+def _required(name: str) -> Any:
     return lambda row: getattr(row.current_revision, name)
 
 
@@ -63,54 +72,83 @@ def _recommended(name: str) -> Any:
     return lambda row: getattr(row.assessment, f"recommended_{name}")
 
 
-DEFINITIONS = replace(
-    lists.DEFINITIONS,
-    rows=_assessed,
+def _waste(name: str) -> Any:
+    return lambda row: getattr(row.assessment, f"waste_{name}")
+
+
+_CELLS = "observations/definition_cells.html#"
+_CLASS = Column(
+    _("Class"),
+    lambda row: row.assessment.get_provisioning_display(),
+    cell=f"{_CELLS}class",
+    name="class",
+    phone="side",
+)
+_SESSIONS = Column(
+    _("Sessions"), lambda row: row.assessment.n, sort="-assessment__n", numeric=True, name="sessions"
+)
+_OBSERVED = Column(
+    _("Observed"),
+    lambda row: row.assessment.last_observed_at,
+    numeric=True,
+    empty=NEVER,
+    name="observed",
+    phone="end",
+)
+ASSESSED_DEFINITIONS = ListAddition(
+    "definitions",
+    hidden=("status", "storage_gb", "revision", "imported"),
     columns=[
-        Column(_("Definition"), str, sort="name"),
-        Column(_("Class"), lambda row: row.assessment.get_provisioning_display()),
+        Column(_("Definition"), str, sort="name", cell=f"{_CELLS}name", name="definition"),
+        replace(_CLASS, after="definition"),
         Column(
             _("CPU: current → recommended"),
-            _asked("cpu_cores"),
+            _required("cpu_cores"),
             sort="-current_revision__cpu_cores",
             numeric=True,
+            cell=f"{_CELLS}cpu",
+            card_label="CPU",
+            name="cpu_cores",
+            phone="below",
         ),
         Column(
             _("Memory: current → recommended"),
-            _asked("memory_gb"),
+            _required("memory_gb"),
             sort="-current_revision__memory_gb",
             numeric=True,
+            cell=f"{_CELLS}memory",
+            card_label=_("Memory"),
+            name="memory_gb",
         ),
         Column(
-            _("CPU waste"), lambda row: row.assessment.waste_cpu, sort="-assessment__waste_cpu", numeric=True
+            _("CPU waste"),
+            _waste("cpu"),
+            sort="-assessment__waste_cpu",
+            numeric=True,
+            cell=f"{_CELLS}cpu_waste",
+            empty="",
         ),
         Column(
             _("Memory waste"),
-            lambda row: row.assessment.waste_memory,
+            _waste("memory"),
             sort="-assessment__waste_memory",
             numeric=True,
+            cell=f"{_CELLS}memory_waste",
+            empty="",
         ),
-        Column(_("Sessions"), lambda row: row.assessment.n, sort="-assessment__n", numeric=True),
-        Column(_("Observed"), lambda row: row.assessment.last_observed_at, numeric=True),
+        _SESSIONS,
+        _OBSERVED,
     ],
     export_columns=[
-        Column(_("Definition"), str),
-        Column(_("Class"), lambda row: row.assessment.get_provisioning_display()),
-        Column(_("Status"), lambda row: row.get_status_display()),
-        Column(_("CPU cores set"), _asked("cpu_cores")),
-        Column(_("Memory GB set"), _asked("memory_gb")),
-        Column(_("Storage GB set"), _asked("storage_gb")),
-        Column(_("CPU cores recommended"), _recommended("cpu_cores")),
-        Column(_("Memory GB recommended"), _recommended("memory_gb")),
-        Column(_("Storage GB recommended"), _recommended("storage_gb")),
-        Column(_("Wasted core-hours"), lambda row: row.assessment.wasted("cpu_cores")),
-        Column(_("Wasted GB-hours"), lambda row: row.assessment.wasted("memory_gb")),
-        Column(_("Sessions"), lambda row: row.assessment.n),
-        Column(_("Revision"), lambda row: row.current_revision.number),
-        Column(_("Observed"), lambda row: row.assessment.last_observed_at),
-        Column(_("Imported"), lambda row: row.created_at),
+        replace(_CLASS, after="definition"),
+        *(Column(REQUIRED_LABELS[name], _required(name), name=name) for name in MEASURED),
+        *(Column(RECOMMENDED_LABELS[name], _recommended(name), after=MEASURED[-1]) for name in MEASURED),
+        Column(_("Wasted core-hours"), lambda row: row.assessment.wasted("cpu_cores"), after=MEASURED[-1]),
+        Column(_("Wasted GB-hours"), lambda row: row.assessment.wasted("memory_gb"), after=MEASURED[-1]),
+        replace(_SESSIONS, after=MEASURED[-1]),
+        replace(_OBSERVED, after="revision"),
     ],
-    row_template="observations/definition_row.html",
+    rows=_assessed,
     default_sort="-assessment__priority",
     sorted_by=_("review priority"),
     note=format_lazy(
@@ -142,15 +180,24 @@ DRIFT = ListPage(
     rows=drift_reviews,
     filterset=DriftFilter,
     columns=[
-        Column(_("State"), lambda row: row.state_at(timezone.now()).label),
-        Column(_("Port"), lambda row: row.name),
-        Column(_("Difference"), lambda row: KIND_LABELS[row.kind]),
-        Column(_("Definition"), lambda row: str(row.definition)),
+        Column(_("State"), lambda row: row.state_at(timezone.now()).label, cell="state"),
+        Column(_("Port"), lambda row: row.name, cell="port", phone="side"),
+        Column(
+            _("Difference"), lambda row: KIND_LABELS[row.kind], css="wide", cell="difference", phone="below"
+        ),
+        Column(_("Definition"), lambda row: str(row.definition), cell="definition"),
         Column(_("Sessions"), lambda row: row.sessions, sort="-sessions", numeric=True),
         Column(_("First observed"), lambda row: row.first_seen, sort="-first_seen", numeric=True),
-        Column(_("Last observed"), lambda row: row.last_seen, sort="-last_seen", numeric=True),
+        Column(
+            _("Last observed"),
+            lambda row: row.last_seen,
+            sort="-last_seen",
+            numeric=True,
+            cell="last_seen",
+            phone="end",
+        ),
     ],
-    row_template="observations/drift_row.html",
+    cells="observations/drift_cells.html",
     default_sort="-last_seen",
     search_hint=_("Port, definition, reason"),
     icon="arrows-right-left",
@@ -167,8 +214,8 @@ def _evidence() -> QuerySet[SessionObservation]:
     return rows.defer(*seen, *(f"definition__{name}" for name in long), "revision__aggregate")
 
 
-def _peak(name: str) -> Any:
-    return lambda row: getattr(row, f"peak_{name}")
+def _peak(resource: str, source: str) -> Any:
+    return lambda row: getattr(row, column(resource, source))
 
 
 def _evidence_lead() -> str:
@@ -199,27 +246,24 @@ EVIDENCE = ListPage(
     rows=_evidence,
     filterset=EvidenceFilter,
     columns=[
-        Column(_("Session"), lambda row: str(row.session_id), export_label=_("Id")),
-        Column(_("Definition"), lambda row: str(row.definition)),
-        Column(_("Peak CPU"), _peak("cpu_used"), numeric=True),
-        Column(_("Peak memory"), _peak("memory_used"), numeric=True),
-        Column(_("Peak storage"), _peak("storage_used"), numeric=True),
-        Column(_("Counted"), lambda row: not_counted_text(row) or gettext("yes")),
-        Column(_("Observed"), lambda row: row.observed_at, sort="-observed_at", numeric=True),
+        Column(_("Session"), lambda row: str(row.session_id), export_label=_("ID"), cell="session"),
+        Column(_("Definition"), lambda row: str(row.definition), cell="definition", phone="below"),
+        *(
+            Column(PEAK_LABELS[name], _peak(name, USED), numeric=True, cell=name, empty="")
+            for name in MEASURED
+        ),
+        Column(_("Counted"), lambda row: not_counted_text(row) or gettext("yes"), css="wide", cell="counted"),
+        Column(_("Observed"), lambda row: row.observed_at, sort="-observed_at", numeric=True, phone="side"),
     ],
+    cells="observations/evidence_cells.html",
     export_columns=[
-        Column(_("Id"), lambda row: str(row.session_id)),
+        Column(_("ID"), lambda row: str(row.session_id)),
         Column(_("Definition"), lambda row: str(row.definition)),
         Column(_("Revision"), lambda row: row.revision.number),
         Column(_("Epoch"), lambda row: row.epoch),
         Column(_("Owner"), lambda row: row.session.owner.username),
         Column(_("Observed"), lambda row: row.observed_at),
-        Column(_("Peak cpu allocated"), _peak("cpu_allocated")),
-        Column(_("Peak cpu used"), _peak("cpu_used")),
-        Column(_("Peak memory allocated"), _peak("memory_allocated")),
-        Column(_("Peak memory used"), _peak("memory_used")),
-        Column(_("Peak storage allocated"), _peak("storage_allocated")),
-        Column(_("Peak storage used"), _peak("storage_used")),
+        *(Column(PEAK_SOURCE_LABELS[key], _peak(*key)) for key in product(MEASURED, (ALLOCATED, USED))),
         Column(_("Booted seconds"), lambda row: row.booted_seconds),
         Column(_("Held seconds"), lambda row: row.held_seconds),
         Column(_("Counted"), lambda row: row.is_sample),
@@ -227,9 +271,9 @@ EVIDENCE = ListPage(
         Column(_("Exclusion comment"), lambda row: row.excluded_reason),
     ],
     row_actions=Role.ADMIN,
-    row_template="observations/evidence_row.html",
+    actions_cell="observations/evidence_cells.html#actions",
     default_sort="-observed_at",
-    search_hint=_("Id, owner, definition"),
+    search_hint=_("ID, owner, definition"),
     icon="eye",
     empty_hint=_("LCM observes each lab before teardown and on request."),
     lead=_evidence_lead,

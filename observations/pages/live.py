@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from lcm.domain.roles import Role
 from lcm.selectors.sessions import sessions
-from lcm.web.access import role_required
-from observations.livestats.history import History
+from lcm.web.access import htmx_of, role_required
+from lcm.web.crumbs import session_crumbs
+from lcm.web.form_page import render_page
+from lcm.web.time_range import KeptData, TimeRange, range_of
+from lcm.web.wording import clock_text
+from observations.livestats.history import History, kernel_history
+from observations.livestats.kernel_stats import MetricValue
 from observations.livestats.totals import total
 from observations.pages.live_texts import (
     NOT_CONFIGURED,
@@ -30,11 +36,12 @@ from observations.pages.live_texts import (
     traffic_text,
 )
 from observations.selectors import live as selectors
-from observations.selectors.live import LiveView
+from observations.selectors.live import LiveNode, LiveView
+from scheduling.pages.slots import slot_crumbs
 from scheduling.selectors.slots import slots
 
-RANGES = {"1h": _("1 hour"), "24h": _("24 hours"), selectors.WHOLE_SESSION: _("Session")}
 NODES_SHOWN = 12
+HOUR = timedelta(hours=1)
 
 
 @require_GET
@@ -42,68 +49,72 @@ NODES_SHOWN = 12
 def session_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """A session's nodes and their total, with a chart over the selected range."""
     session, now = get_object_or_404(sessions(), pk=pk), timezone.now()
-    chosen = request.GET.get("range", "")
-    if chosen not in RANGES:
-        chosen = selectors.usual_range(session, now)
     live = selectors.session_live(session)
-    history = selectors.session_history(session, range=chosen, now=now)
+    kernels = [node.kernel for node in live.nodes]
+    start, end = selectors.span_of(kernels, now, since=session.starts_at, is_final=session.is_final)
+    text = gettext("The session has figures since %(time)s.") % {"time": clock_text(start)}
+    shown = range_of(request, KeptData(start, end, text, whole=gettext("Session")), default="1h")
+    history = kernel_history([each.pk for each in kernels], start=shown.start, end=shown.end)
     rows = _rows(live, history)
     context = {
         "session": session,
         "polled": selectors.has_lab(session),
-        "address": reverse("session_live", args=[pk]),
-        "ranges": [(key, label, key == chosen) for key, label in RANGES.items()],
-        "chosen": chosen,
         "rows": rows[:NODES_SHOWN],
         "more_rows": rows[NODES_SHOWN:],
         **_shown(live, history),
-        "crumbs": [
-            (gettext("Sessions"), reverse("session_list")),
-            (session.short_id, reverse("session_detail", args=[pk])),
-            (gettext("Live"), ""),
-        ],
+        **_range_context(request, shown, reverse("session_live", args=[pk])),
+        "crumbs": session_crumbs(session, gettext("Live")),
     }
-    return _answer(request, "observations/live_session.html", context)
+    return render_page(request, "observations/live_session.html", context, part="panel")
 
 
 @require_GET
 @role_required(Role.VIEWER)
 def slot_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Total usage of a slot, and its sessions, the busiest first."""
-    slot = get_object_or_404(slots(), pk=pk)
+    slot, now = get_object_or_404(slots(), pk=pk), timezone.now()
     live = selectors.slot_live(slot)
+    kernels = [node.kernel for node in live.nodes]
+    start, end = selectors.span_of(kernels, now, since=now - HOUR)
+    text = gettext("Figures of the sessions that are on the slot now, since %(time)s.") % {
+        "time": clock_text(start)
+    }
+    shown = range_of(request, KeptData(start, end, text, whole=gettext("Sessions")), default="1h")
+    history = kernel_history([each.pk for each in kernels], start=shown.start, end=shown.end)
     context = {
         "slot": slot,
         "sessions": _by_session(live),
-        **_shown(live, None),
-        "crumbs": [
-            (gettext("Capacity"), reverse("pool_list")),
-            (slot.pool.name, reverse("pool_detail", args=[slot.pool_id])),
-            (slot.name, reverse("slot_detail", args=[pk])),
-            (gettext("Live"), ""),
-        ],
+        **_shown(live, history if kernels else None),
+        **_range_context(request, shown, reverse("slot_live", args=[pk])),
+        "crumbs": [*slot_crumbs(slot), (gettext("Live"), "")],
     }
-    return _answer(request, "observations/live_slot.html", context)
+    return render_page(request, "observations/live_slot.html", context, part="panel")
 
 
 @require_GET
 @role_required(Role.VIEWER)
 def busiest_sessions(request: HttpRequest) -> HttpResponseBase:
     """Panel of the overview, and a page of its own."""
-    found = selectors.busiest_sessions()
-    rows = [(busy.session, cores_text(busy.cores)) for busy in found.sessions]
+    found, sessions = selectors.busiest_sessions()
+    rows = [(session, cores_text(cores)) for session, cores in sessions]
     context = {
         "found": found,
         "rows": rows,
         "what_to_set": NOT_CONFIGURED,
         "crumbs": [(gettext("Sessions"), reverse("session_list")), (gettext("Busiest"), "")],
     }
-    return _answer(request, "observations/busiest.html", context)
+    return render_page(request, "observations/busiest.html", context, part="panel")
 
 
-def _answer(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponseBase:
-    name = f"{template}#panel" if request.htmx else template  # type: ignore[attr-defined]
-    return render(request, name, context)
+def _range_context(request: HttpRequest, shown: TimeRange, panel: str) -> dict[str, Any]:
+    """Return the range and where its links lead: to the page around the panel, or the panel as a page."""
+    around = htmx_of(request).current_url_abs_path
+    return {
+        "range": shown,
+        "address": around.partition("?")[0] if around else panel,
+        "panel": panel,
+        "panel_id": "panel-live",
+    }
 
 
 def _shown(live: LiveView, history: History | None) -> dict[str, Any]:
@@ -114,7 +125,7 @@ def _shown(live: LiveView, history: History | None) -> dict[str, Any]:
         "live": live,
         "state": live.stats.state,
         "notice": notice_of(live.stats, now),
-        "readings": readings(live.totals, lines, history),
+        "readings": readings(live.totals, lines, history, is_total=True),
         "traffic": traffic_text(live.totals, settings.CONFIG["LIVE_STATS_WINDOW"]),
         "observed_at": live.stats.observed_at,
     }
@@ -136,7 +147,7 @@ def _rows(live: LiveView, history: History) -> list[dict[str, Any]]:
 
 
 def _by_session(live: LiveView) -> list[dict[str, Any]]:
-    by_session: dict[UUID, list[Any]] = {}
+    by_session: dict[UUID, list[LiveNode]] = {}
     for node in live.nodes:
         by_session.setdefault(node.kernel.session_id, []).append(node)
     rows = []
@@ -155,6 +166,6 @@ def _by_session(live: LiveView) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["busy"])
 
 
-def _cores(values: Any) -> float:
+def _cores(values: Mapping[str, MetricValue]) -> float:
     found = values.get("cpu_util")
     return (found.current or 0.0) if found else 0.0

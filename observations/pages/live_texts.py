@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import reduce
 
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from lcm.web.charts.sparklines import Sparkline, sparkline
-from lcm.web.wording import core_count_text, duration_text
+from lcm.web.wording import core_count_text, duration_text, list_text
+from lcm.web.zones import with_zone
 from observations.livestats.catalogue import METRICS
 from observations.livestats.history import History, Points
 from observations.livestats.kernel_stats import MetricValue
@@ -37,6 +37,8 @@ LOW, HIGH = 0.8, 0.93
 # Points further apart than this many steps are not connected.
 GAP_STEPS = 1.5
 ROWS = 12
+# Points of a total that the crosshair stops at.
+MARKS = 60
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,9 @@ def notice_of(stats: LiveStats, now: datetime) -> LiveNotice | None:
         title = gettext("Prometheus is not responding")
         return LiveNotice(state, title, f"{_first(stats.problems)}. {shown}")
     if state is LiveState.PARTIAL:
-        missing = gettext("Missing: %(parts)s.") % {"parts": reduce(_and, stats.missing)}
+        missing = gettext("Missing: %(parts)s.") % {
+            "parts": list_text([part.translated(translation) for part in stats.missing])
+        }
         return LiveNotice(state, gettext("Incomplete"), f"{missing} {_first(stats.problems)}.")
     if state is LiveState.STALE:
         old = gettext(
@@ -105,15 +109,26 @@ NOT_CONFIGURED = _(
 
 
 def readings(
-    values: Mapping[str, MetricValue], lines: Mapping[str, Points], history: History | None
+    values: Mapping[str, MetricValue],
+    lines: Mapping[str, Points],
+    history: History | None,
+    *,
+    is_total: bool = False,
 ) -> list[MetricReading]:
-    """Return CPU, memory, disk and network of one node or of several together."""
-    gauges = [_gauge(name, values.get(name), lines.get(name, ()), history) for name in GAUGES]
+    """Return CPU, memory, disk and network of one node or of several together.
+
+    Lines of a total can be read with the crosshair.
+    """
+    gauges = [
+        _gauge(name, values.get(name), lines.get(name, ()), history, is_total=is_total) for name in GAUGES
+    ]
     both: dict[float, float] = {}
     for name in NETWORK:
         for at, value in lines.get(name, ()):
             both[at] = both.get(at, 0.0) + value
-    spark = spark_of(gettext("Network"), tuple(sorted(both.items())), history, text=rate_text)
+    spark = spark_of(
+        gettext("Network"), tuple(sorted(both.items())), history, text=rate_text, is_total=is_total
+    )
     return [*gauges, _network(values, spark)]
 
 
@@ -134,11 +149,7 @@ def traffic_text(values: Mapping[str, MetricValue], window: float) -> str:
     if not parts:
         return ""
     duration = duration_text(timedelta(seconds=window))
-    return gettext("%(traffic)s in %(duration)s") % {"traffic": reduce(_and, parts), "duration": duration}
-
-
-def _and(first: str, second: str) -> str:
-    return gettext("%(first)s and %(second)s") % {"first": first, "second": second}
+    return gettext("%(traffic)s in %(duration)s") % {"traffic": list_text(parts), "duration": duration}
 
 
 def bytes_text(value: float) -> str:
@@ -162,11 +173,14 @@ def _used_cores(value: float) -> str:
     return ngettext("%(count)s core", "%(count)s cores", 1 if shown == "1.00" else 2) % {"count": shown}
 
 
-def _gauge(name: str, value: MetricValue | None, points: Points, history: History | None) -> MetricReading:
+def _gauge(
+    name: str, value: MetricValue | None, points: Points, history: History | None, *, is_total: bool
+) -> MetricReading:
     label, is_cpu = str(GAUGES[name]), METRICS[name].unit == "cores"
     text = cores_text if is_cpu else bytes_text
     most = value.capacity if value else None
-    spark = spark_of(label, points, history, text=_used_cores if is_cpu else bytes_text, most=most)
+    amount = _used_cores if is_cpu else bytes_text
+    spark = spark_of(label, points, history, text=amount, most=most, is_total=is_total)
     if value is None or value.current is None:
         return MetricReading(label, "", gettext("unknown"), spark=spark)
     rest = []
@@ -210,6 +224,7 @@ def spark_of(
     *,
     text: Callable[[float], str],
     most: float | None = None,
+    is_total: bool = False,
 ) -> Sparkline | None:
     """Return the sparkline of a metric, scaled to `most` or its maximum; None if nothing was measured."""
     if not points or history is None:
@@ -228,15 +243,20 @@ def spark_of(
         span=(history.start.timestamp(), history.end.timestamp()),
         gap=GAP_STEPS * history.step,
         most=most,
-        rows=[(datetime.fromtimestamp(at, UTC), text(value)) for at, value in _few(points)],
+        rows=[(datetime.fromtimestamp(at, UTC), text(value)) for at, value in _few(points, ROWS)],
+        marks=[
+            (at, f"{_clock(datetime.fromtimestamp(at, UTC), seconds=True)}\n{label} {text(value)}")
+            for at, value in (_few(points, MARKS) if is_total else ())
+        ],
     )
 
 
-def _few(points: Points) -> Iterator[tuple[float, float]]:
-    """Yield at most ROWS evenly spaced points, including the last one."""
-    stride = -(-len(points) // ROWS)
+def _few(points: Points, most: int) -> Iterator[tuple[float, float]]:
+    """Yield at most this many evenly spaced points, including the last one."""
+    stride = -(-len(points) // most)
     return reversed(points[::-1][::stride])
 
 
-def _clock(moment: datetime) -> str:
-    return timezone.localtime(moment).strftime("%d %b %H:%M")
+def _clock(moment: datetime, *, seconds: bool = False) -> str:
+    local = timezone.localtime(moment)
+    return with_zone(local.strftime("%d %b %H:%M:%S" if seconds else "%d %b %H:%M"), local)

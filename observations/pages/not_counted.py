@@ -13,18 +13,14 @@ from observations.models import NotCountedReason, SessionObservation
 
 def not_counted_text(row: SessionObservation) -> str:
     """Return the reason, with the uptime of the nodes if that was too short; empty if the session counts."""
-    words: str = row.get_not_counted_reason_display()
     if row.not_counted_reason != NotCountedReason.TOO_SHORT:
-        return words
-    return f"{words} ({_up_for(row.booted_seconds)})"
-
-
-def _up_for(seconds: int) -> str:
+        return str(row.get_not_counted_reason_display())
     least = settings.CONFIG["SAMPLE_MIN_UPTIME_SECONDS"]
-    up = duration_text(timedelta(seconds=seconds))
-    if seconds >= least:
-        return _("up for %(duration)s, too short by the rule at that time") % {"duration": up}
-    return _("up for %(duration)s, %(least)s count") % {
-        "duration": up,
+    if row.booted_seconds >= least:
+        text = _("The nodes were up too briefly (up for %(duration)s, too short by the rule at that time)")
+    else:
+        text = _("The nodes were up too briefly (up for %(duration)s, at least %(least)s needed)")
+    return text % {
+        "duration": duration_text(timedelta(seconds=row.booted_seconds)),
         "least": duration_text(timedelta(seconds=least)),
     }

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -17,8 +17,12 @@ from lcm.domain.errors import LcmError
 from lcm.domain.roles import Role
 from lcm.models import LabletDefinition
 from lcm.selectors.definitions import definition_with_everything
+from lcm.selectors.organisation import admin_names
 from lcm.web.access import role_required
+from lcm.web.crumbs import definition_crumbs
 from lcm.web.form_page import FormResult, actor_of, redirect_with_message
+from lcm.web.wording import list_text
+from observations.pages.review import show_panel
 from observations.selectors.port_review import port_review_of
 from observations.services.port_template_revision import apply_ports
 
@@ -37,9 +41,8 @@ def definition_apply_ports(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     definition, reason = _get(pk), request.POST.get("reason", "")
     added, removed = request.POST.getlist("add"), request.POST.getlist("remove")
     based_on = request.POST.get("based_on", "")
-    current = definition.current_revision
-    assert current is not None
-    kept = [line for entry in current.port_template if (line := str(read_entry(entry))) not in removed]
+    template = definition.revision.port_template
+    kept = [line for entry in template if (line := str(read_entry(entry))) not in removed]
     try:
         revision = apply_ports(
             definition=definition,
@@ -64,20 +67,13 @@ def _get(pk: UUID) -> LabletDefinition:
 def _show(
     request: HttpRequest, definition: LabletDefinition, *, status: int = 200, **more: Any
 ) -> HttpResponse:
-    """Render the full page, or the panel for htmx, which swaps in errors with status 422."""
     review = port_review_of(definition)
     context = {
         "definition": definition,
         "review": review,
         "next_number": review.revision.number + 1,
         "chosen": {line.line for line in review.lines if line.suggested},
-        "crumbs": [
-            (_("Definitions"), reverse("definition_list")),
-            (str(definition), reverse("definition_detail", args=[definition.pk])),
-            (_("Port review"), ""),
-        ],
+        "admins": lambda: list_text(admin_names() or [_("none")]),
+        "crumbs": definition_crumbs(definition, _("Port review")),
     } | more
-    if not request.htmx:  # type: ignore[attr-defined]
-        return render(request, "observations/port_review.html", context, status=status)
-    status = status if status < 400 else 422
-    return render(request, "observations/port_review.html#panel", context, status=status)
+    return show_panel(request, "observations/port_review.html", context, status=status)

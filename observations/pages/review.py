@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
@@ -20,12 +21,15 @@ from lcm.domain.lifecycle import ACTIVE
 from lcm.domain.roles import Role
 from lcm.models import LabletDefinition, LabletSession
 from lcm.selectors.definitions import definition_with_everything
-from lcm.web.access import role_required
-from lcm.web.form_page import FormResult, actor_of, redirect_with_message
+from lcm.selectors.organisation import admin_names
+from lcm.web.access import htmx_of, role_required
+from lcm.web.crumbs import definition_crumbs
+from lcm.web.form_page import FormResult, actor_of, redirect_with_message, render_page
+from lcm.web.wording import list_text
 from observations.arithmetic.measures import MEASURED, SOURCES
 from observations.pages.review_charts import chart_of
 from observations.pages.review_summary import review_summary
-from observations.pages.review_texts import answers_of, options_of, progress_text
+from observations.pages.review_texts import blank_figures, impact_figures, options_of
 from observations.selectors.evidence import (
     Evidence,
     dots_of,
@@ -45,6 +49,7 @@ from observations.services.requirement_preview import (
 from observations.services.requirement_revision import apply_requirements
 
 DOTS, LISTED = 200, 20
+TEMPLATE = "observations/review.html"
 
 
 def _get(pk: UUID) -> LabletDefinition:
@@ -57,8 +62,8 @@ def choices_from(data: Mapping[str, Any], evidence: Evidence) -> dict[str, Requi
     return {
         name: RequirementChoice(
             basis=str(data.get(name) or ("recommended" if name in flags else KEEP)),
-            custom=_number(str(data.get(f"{name}_custom", ""))),
-            source=str(data.get(f"{name}_source", "")) if data.get(f"{name}_source") in SOURCES else "",
+            custom=_number(_entered(data, name)),
+            source=_source(data, name),
         )
         for name in MEASURED
     }
@@ -66,46 +71,66 @@ def choices_from(data: Mapping[str, Any], evidence: Evidence) -> dict[str, Requi
 
 def _number(text: str) -> Decimal | None:
     try:
-        return Decimal(text.strip().replace(",", ".")) if text.strip() else None
+        return Decimal(text.replace(",", ".")) if text else None
     except InvalidOperation:
         return None
 
 
 def _evidence(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> Evidence:
-    sources = {
-        name: str(data[f"{name}_source"]) for name in MEASURED if data.get(f"{name}_source") in SOURCES
-    }
-    return evidence_of(definition, now=now, sources=sources)
+    return evidence_of(definition, now=now, sources={name: _source(data, name) for name in MEASURED})
+
+
+def _source(data: Mapping[str, Any], resource: str) -> str:
+    """Return the source that the form requests; empty for the default."""
+    source = str(data.get(f"{resource}_source", ""))
+    return source if source in SOURCES else ""
 
 
 def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """Return the preview of the form's choices; if they are invalid, a preview of no change and the error."""
+    """Return the preview of the form's choices; if one is invalid, its error and no figures."""
     evidence = _evidence(definition, data, now)
     choices = choices_from(data, evidence)
-    problem = ""
+    problems: dict[str, str] = {}
     try:
         preview = preview_change(definition=definition, choices=choices, now=now, evidence=evidence)
     except InvalidInput as error:
-        problem = error.message
+        problems = {name: _problem_text(data, name, texts[0]) for name, texts in error.fields.items()}
         kept = {name: RequirementChoice(source=each.source) for name, each in choices.items()}
-        preview = preview_change(definition=definition, choices=kept, now=now, evidence=evidence)
+        preview = preview_change(
+            definition=definition,
+            choices={name: each if name in problems else choices[name] for name, each in kept.items()},
+            now=now,
+            evidence=evidence,
+        )
+    figures = blank_figures(preview, now=now) if problems else impact_figures(preview, now=now)
     without = not_counted_sessions(definition)
     dots = dots_of(evidence, DOTS, without) if evidence.digest.n or without else []
-    assert definition.current_revision is not None
     return {
         "definition": definition,
-        "revision": definition.current_revision,
-        "next_number": definition.current_revision.number + 1,
+        "revision": definition.revision,
+        "next_number": definition.revision.number + 1,
         "preview": preview,
         "assessment": evidence.assessment,
         "not_counted": without,
         "dots": dots[: -LISTED - 1 : -1],
-        "charts": [chart_of(impact, dots) for impact in preview.impacts],
-        "answers": answers_of(preview, now=now),
-        "problem": problem,
+        "charts": [chart_of(impact, dots) for impact in preview.impacts] if dots else [],
+        "figures": figures,
+        "problems": problems,
         "reason": data.get("reason", ""),
-        "options": options_of(preview, choices),
+        "options": options_of(preview, choices, {name: _entered(data, name) for name in MEASURED}, problems),
     }
+
+
+def _entered(data: Mapping[str, Any], resource: str) -> str:
+    return str(data.get(f"{resource}_custom", "")).strip()
+
+
+def _problem_text(data: Mapping[str, Any], resource: str, text: str) -> str:
+    """Return the error of a resource; a text that is no number is named as it was entered."""
+    entered = _entered(data, resource)
+    return (
+        _("“%(text)s” is not a number.") % {"text": entered} if entered and _number(entered) is None else text
+    )
 
 
 def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -115,7 +140,8 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
     progress = ""
     if revision.number > 1:
         sources = evidence.assessment.sources_in(evidence.epoch)
-        progress = progress_text(revision_progress(revision, sources))
+        texts = revision_progress(revision, sources).texts
+        progress = list_text([text.translated(translation) for text in texts])
     return {
         **context,
         "lead": review_summary(preview),
@@ -123,15 +149,13 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
         "evidence": evidence,
         "drivers": drivers_of(evidence) if evidence.digest.n else None,
         "outliers": outliers_of(evidence) if evidence.digest.n else [],
-        "running": LabletSession.objects.filter(definition=definition, status__in=ACTIVE).count(),
+        # Only Admins see it; the template reads it twice.
+        "running": cache(LabletSession.objects.filter(definition=definition, status__in=ACTIVE).count),
         "can_snooze": bool(evidence.assessment.flags) or has_regressed(definition),
+        "admins": lambda: list_text(admin_names() or [_("none")]),
         "back_to": revert_target(revision),
         "progress": progress,
-        "crumbs": [
-            (_("Definitions"), reverse("definition_list")),
-            (str(definition), reverse("definition_detail", args=[definition.pk])),
-            (_("Review"), ""),
-        ],
+        "crumbs": definition_crumbs(definition, _("Review")),
     }
 
 
@@ -139,14 +163,14 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
 @role_required(Role.VIEWER)
 def definition_review(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """The panel of the definition page, or a full page without JavaScript."""
-    return _show(request, _whole(_get(pk), request.GET, timezone.now()))
+    return show_panel(request, TEMPLATE, _whole(_get(pk), request.GET, timezone.now()))
 
 
 @require_GET
 @role_required(Role.VIEWER)
 def definition_preview(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Return the parts of the panel that depend on the choices."""
-    if not request.htmx:  # type: ignore[attr-defined]
+    if not htmx_of(request):
         return definition_review(request, pk)
     return render(request, "observations/preview.html", _context(_get(pk), request.GET, timezone.now()))
 
@@ -167,16 +191,25 @@ def definition_apply(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             now=now,
         )
     except LcmError as error:
-        refusals = error.details.get("changed") or [error.message]
-        context = _whole(_get(pk), request.POST, timezone.now()) | {"refusals": refusals}
-        return _show(request, context, status=error.status)
+        context = _whole(_get(pk), request.POST, timezone.now()) | _refusal(error)
+        return show_panel(request, TEMPLATE, context, status=error.status)
     here = reverse("definition_detail", args=[pk])
     text = _("Revision %(number)s applied. New sessions use it immediately.") % {"number": revision.number}
     return redirect_with_message(request, FormResult(text, here))
 
 
-def _show(request: HttpRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
+def _refusal(error: LcmError) -> dict[str, Any]:
+    """Return the texts of a rejected change that belong to no field."""
+    fields = error.fields if isinstance(error, InvalidInput) else {}
+    if fields and set(fields) <= {*MEASURED, "reason"}:
+        return {"reason_problem": " ".join(fields.get("reason", ()))}
+    return {"refusals": error.details.get("changed") or [error.message]}
+
+
+def show_panel(
+    request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200
+) -> HttpResponse:
     """Render the full page, or the panel for htmx, which swaps in errors with status 422."""
-    if not request.htmx:  # type: ignore[attr-defined]
-        return render(request, "observations/review.html", context, status=status)
-    return render(request, "observations/review.html#panel", context, status=status if status < 400 else 422)
+    if htmx_of(request) and status >= 400:
+        status = 422
+    return render_page(request, template, context, part="panel", status=status)

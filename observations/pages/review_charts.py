@@ -9,21 +9,24 @@ from django.urls import reverse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from lcm.models.resources import RESOURCE_LABELS, RESOURCE_UNITS
 from lcm.web.charts.dots import ChartDot as ChartDot
 from lcm.web.charts.dots import DotChart, dot_chart
-from observations.arithmetic.measures import text
-from observations.models.resource_labels import (
-    RESOURCE_LABELS,
-    RESOURCE_UNITS,
-    SOURCE_LABELS,
-    resource_amount,
-)
+from lcm.web.wording import list_text
+from observations.arithmetic.measures import USED, text
+from observations.models.resource_labels import SOURCE_LABELS, resource_amount
 from observations.selectors.evidence import SessionDot
 from observations.services.requirement_preview import ResourceImpact
 
 # A quarter of a core or GB: closer lines could not be distinguished.
 LEAST = 25
-_WORDS = {"out": _("excluded"), "over": _("above the proposal"), "dot": ""}
+_DOT_NOTES = {"out": _("excluded"), "over": _("above the proposal"), "dot": ""}
+_LEVEL_LABELS = {
+    "current": _("current %(amount)s"),
+    "proposal": _("proposal %(amount)s"),
+    "max": _("max %(amount)s"),
+    "p95": _("p95 %(amount)s"),
+}
 
 
 @dataclass(frozen=True)
@@ -45,23 +48,23 @@ def chart_of(impact: ResourceImpact, dots: Sequence[SessionDot]) -> ResourceChar
         shown,
         _levels(impact),
         text=lambda value: text(round(value)),
-        said=lambda value: resource_amount(impact.resource, round(value)),
+        with_unit=lambda value: resource_amount(impact.resource, round(value)),
         unit=unit,
+        label=lambda kind, value: _LEVEL_LABELS[kind] % {"amount": text(round(value))},
         least=LEAST,
         band=(impact.required, impact.proposal.value) if impact.changes else None,
     )
-    source = str(SOURCE_LABELS[impact.view.source])
-    sentence = gettext("%(resource)s %(source)s by %(sessions)s, in %(unit)s: %(levels)s") % {
+    sessions = sum(dot.kind != "out" for dot in shown)
+    sentence = _chart_title(impact.view.source, sessions) % {
+        "count": f"{sessions:,}",
         "resource": label,
-        "source": source,
-        "sessions": _each_of(sum(dot.look != "out" for dot in shown)),
         "unit": unit,
-        "levels": ", ".join(line.label for line in chart.lines),
+        "levels": list_text([line.label for line in chart.lines]),
     }
     return ResourceChart(
         resource=impact.resource,
         title=label,
-        source=source,
+        source=str(SOURCE_LABELS[impact.view.source]),
         sentence=sentence,
         note=_note(impact),
         chart=chart,
@@ -78,16 +81,27 @@ def _levels(impact: ResourceImpact) -> dict[str, float]:
 
 
 def _dot(impact: ResourceImpact, dot: SessionDot, value: int) -> ChartDot:
-    look = "out" if dot.excluded else "over" if value > impact.proposal.value else "dot"
-    url = reverse("session_detail", args=[dot.session_id]) if look == "over" else ""
-    name = gettext("Session %(name)s") % {"name": dot.short_id}
-    return ChartDot(dot.at, value, name, look, str(_WORDS[look]), url)
+    kind = "out" if dot.excluded else "over" if value > impact.proposal.value else "dot"
+    url = reverse("session_detail", args=[dot.session_id]) if kind == "over" else ""
+    name = gettext("Session %(name)s") % {"name": dot.session_id.hex[:6]}
+    return ChartDot(dot.at, value, name, kind, str(_DOT_NOTES[kind]), url)
 
 
-def _each_of(count: int) -> str:
-    if not count:
-        return gettext("no session")
-    return ngettext("one session", "each of %(count)s sessions", count) % {"count": count}
+def _chart_title(source: str, sessions: int) -> str:
+    """Return the title for a number of sessions, with placeholders for the values."""
+    if not sessions:
+        return gettext("%(resource)s, in %(unit)s, not measured by any session: %(levels)s")
+    if source == USED:
+        return ngettext(
+            "%(resource)s used by one session, in %(unit)s: %(levels)s",
+            "%(resource)s used by each of %(count)s sessions, in %(unit)s: %(levels)s",
+            sessions,
+        )
+    return ngettext(
+        "%(resource)s allocated to one session, in %(unit)s: %(levels)s",
+        "%(resource)s allocated to each of %(count)s sessions, in %(unit)s: %(levels)s",
+        sessions,
+    )
 
 
 def _note(impact: ResourceImpact) -> str:

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from lcm.models import RevisionOutcome
+from lcm.web.wording import list_text
 from observations.arithmetic.measures import CPU, MEASURED, MEMORY, USED, text
 from observations.arithmetic.recommendation import OVER, UNDER, Provisioning
 from observations.models.resource_labels import resource_amount
@@ -33,40 +34,27 @@ def review_summary(preview: RequirementPreview) -> str:
         return text % {"sessions": sessions}
     if not flagged:
         return _fits(preview, sessions)
-    sentences = " ".join([*_too_low(kept.flags), *_too_high(kept.flags)])
-    parts = (f"**{sentences}**", _seen(preview, flagged, sessions), _would_fit(preview))
+    parts = (f"**{' '.join(_wrong(kept.flags))}**", _seen(preview, flagged, sessions), _would_fit(preview))
     return " ".join(filter(None, parts))
 
 
-def _too_low(flags: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence such as `CPU and memory are set too low.`"""
-    names = _flagged(flags, UNDER)
-    if names:
-        text = ngettext("%(resources)s is set too low.", "%(resources)s are set too low.", len(names))
-        yield text % {"resources": capfirst(_listed(names))}
-
-
-def _too_high(flags: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence such as `Storage is set too high.`"""
-    names = _flagged(flags, OVER)
-    if names:
-        text = ngettext("%(resources)s is set too high.", "%(resources)s are set too high.", len(names))
-        yield text % {"resources": capfirst(_listed(names))}
-
-
-def _flagged(flags: Mapping[str, str], direction: str) -> list[str]:
-    return [resource_word(name) for name in MEASURED if flags.get(name) == direction]
-
-
-def _listed(parts: Sequence[str]) -> str:
-    *first, last = parts or [""]
-    return _("%(names)s and %(last)s") % {"names": ", ".join(first), "last": last} if first else last
+def _wrong(flags: Mapping[str, str]) -> Iterator[str]:
+    """Yield sentences such as `CPU and memory are set too low.`"""
+    low, high = (
+        [resource_word(name) for name in MEASURED if flags.get(name) == direction]
+        for direction in (UNDER, OVER)
+    )
+    if low:
+        text = ngettext("%(resources)s is set too low.", "%(resources)s are set too low.", len(low))
+        yield text % {"resources": capfirst(list_text(low))}
+    if high:
+        text = ngettext("%(resources)s is set too high.", "%(resources)s are set too high.", len(high))
+        yield text % {"resources": capfirst(list_text(high))}
 
 
 def _fits(preview: RequirementPreview, sessions: str) -> str:
     """State that the requirements fit, and how many sessions had the current revision if not all had."""
-    revision, evidence = preview.definition.current_revision, preview.evidence
-    assert revision is not None
+    revision, evidence = preview.definition.revision, preview.evidence
     if revision.outcome == RevisionOutcome.REGRESSED:
         text = _(
             "**Revision %(number)s was exceeded by the sessions after it.** "
@@ -90,11 +78,12 @@ def _seen(preview: RequirementPreview, flagged: Sequence[str], sessions: str) ->
     held = [text for each in impacts if each.view.source != USED for text in _at_most(each)]
     if not used and not held:
         return ""
+    values = {"sessions": sessions, "used": used and list_text(used), "held": held and list_text(held)}
     if used and held:
-        text = _("%(sessions)s used at most %(used)s and held at most %(held)s.")
-    else:
-        text = _("%(sessions)s used at most %(used)s.") if used else _("%(sessions)s held at most %(held)s.")
-    return text % {"sessions": sessions, "used": _listed(used), "held": _listed(held)}
+        return _("%(sessions)s used at most %(used)s and held at most %(held)s.") % values
+    if used:
+        return _("%(sessions)s used at most %(used)s.") % values
+    return _("%(sessions)s held at most %(held)s.") % values
 
 
 def _at_most(impact: ResourceImpact) -> list[str]:
@@ -129,4 +118,4 @@ def _would_fit(preview: RequirementPreview) -> str:
     else:
         text = _("At %(proposed)s a worker would run %(more)s of these labs instead of %(fewer)s.")
         fewer, more = each_worker(before), each_worker(after)
-    return text % {"proposed": _listed(proposed), "more": more, "fewer": fewer}
+    return text % {"proposed": list_text(proposed), "more": more, "fewer": fewer}

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from django.utils import translation
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from observations.arithmetic.impact import GPU, LEASES, PORTS, UNBOUND, Packing, highest_risk, risk_text
-from observations.arithmetic.measures import CPU, MEMORY, STORAGE, text
+from lcm.models.resources import RESOURCE_LABELS, RESOURCE_UNITS
+from lcm.web.wording import list_text
+from observations.arithmetic.impact import LIMIT_NAMES, Packing, highest_risk, risk_text
+from observations.arithmetic.measures import text
 from observations.arithmetic.recommendation import BASES, propose
 from observations.arithmetic.statistics import LEVELS
-from observations.models.resource_labels import RESOURCE_LABELS, RESOURCE_UNITS, resource_amount
-from observations.services.outcomes import DECIDING_SESSIONS, RevisionProgress
+from observations.models.resource_labels import resource_amount
 from observations.services.requirement_preview import (
     CUSTOM,
     KEEP,
@@ -24,7 +26,7 @@ from observations.services.requirement_preview import (
 )
 
 TONES = {"low": "ok", "medium": "warn", "high": "bad", "unknown": "idle"}
-TRUST_TONES = {"high": "ok", "medium": "ok", "low": "warn", "insufficient": "idle"}
+TRUST_TONES = {"high": "ok", "medium": "ok", "low": "warn", "not_enough_data": "idle"}
 SHAPES = {"ok": "check", "warn": "tri", "bad": "oct", "idle": "dash"}
 LABELS = {
     "max": _("Max"),
@@ -35,17 +37,7 @@ LABELS = {
 }
 LEVEL_LABELS = {"low": _("Low"), "medium": _("Medium"), "high": _("High")}
 RISK_LABELS = {**LEVEL_LABELS, "unknown": _("Unknown")}
-CONFIDENCE_LABELS = {**LEVEL_LABELS, "insufficient": _("Insufficient")}
-# Resources and other limits inside a sentence.
-WORDS = {
-    CPU: _("CPU"),
-    MEMORY: _("memory"),
-    STORAGE: _("storage"),
-    GPU: _("GPUs"),
-    PORTS: _("ports"),
-    LEASES: _("leases"),
-    UNBOUND: _("nothing"),
-}
+CONFIDENCE_LABELS = {**LEVEL_LABELS, "not_enough_data": _("Not enough data")}
 
 
 @dataclass(frozen=True)
@@ -71,11 +63,24 @@ class OptionRow:
     sessions_by_source: Mapping[str, int]
     options: list[BasisOption]
     is_custom: bool
+    # The custom value as it was entered, and what is wrong with the choice.
     custom: str
+    problem: str = ""
 
 
-def options_of(preview: RequirementPreview, choices: Mapping[str, RequirementChoice]) -> list[OptionRow]:
-    return [_row(impact, choices.get(impact.resource, RequirementChoice())) for impact in preview.impacts]
+def options_of(
+    preview: RequirementPreview,
+    choices: Mapping[str, RequirementChoice],
+    entered: Mapping[str, str],
+    problems: Mapping[str, str],
+) -> list[OptionRow]:
+    rows = [_row(impact, choices.get(impact.resource, RequirementChoice())) for impact in preview.impacts]
+    return [
+        replace(
+            row, custom=row.custom or entered.get(row.resource, ""), problem=problems.get(row.resource, "")
+        )
+        for row in rows
+    ]
 
 
 def _row(impact: ResourceImpact, choice: RequirementChoice) -> OptionRow:
@@ -104,12 +109,12 @@ assert set(LABELS) == set(BASES)
 
 
 @dataclass(frozen=True)
-class ReviewAnswer:
-    """A question of the review with a short answer and its evidence."""
+class ImpactFigure:
+    """A figure in the preview of the impact, with a tone and its evidence."""
 
-    question: str
-    answer: str
-    more: str = ""
+    label: str
+    value: str
+    note: str = ""
     tone: str = ""
     evidence: list[str] = field(default_factory=list)
 
@@ -118,32 +123,39 @@ class ReviewAnswer:
         return SHAPES.get(self.tone, "dot")
 
 
-def answers_of(preview: RequirementPreview, *, now: datetime) -> list[ReviewAnswer]:
-    """Answer the review's questions: exceedances, capacity, savings, risk and confidence."""
+def impact_figures(preview: RequirementPreview, *, now: datetime) -> list[ImpactFigure]:
+    """Return the exceedances, capacity, savings, risk and confidence of a preview."""
     return [_exceeded(preview), _fit(preview), _saved(preview), _risk(preview), _trust(preview)]
 
 
-def _exceeded(preview: RequirementPreview) -> ReviewAnswer:
-    question = gettext("Sessions that would exceed the proposal")
+def blank_figures(preview: RequirementPreview, *, now: datetime) -> list[ImpactFigure]:
+    """Return the figures without values: an invalid choice has no effect to show."""
+    return [ImpactFigure(each.label, "–") for each in impact_figures(preview, now=now)]
+
+
+def _exceeded(preview: RequirementPreview) -> ImpactFigure:
+    label = gettext("Sessions that would exceed the proposal")
     counts = [(impact, impact.risk.exceeding) for impact in preview.impacts if impact.risk.n]
     if not counts:
-        return ReviewAnswer(question, gettext("unknown"), gettext("no session observed yet"))
+        return ImpactFigure(label, gettext("unknown"), gettext("no session observed yet"))
     n = max(impact.risk.n for impact, _ in counts)
     over = [(impact, count) for impact, count in counts if count]
     if not over:
-        return ReviewAnswer(question, gettext("none of %(count)s") % {"count": f"{n:,}"})
+        return ImpactFigure(label, gettext("none of %(count)s") % {"count": f"{n:,}"})
     most = max(count for _, count in over)
     if len(over) == 1:
-        where = gettext("on %(resource)s, none on anything else")
+        where = gettext("on %(resource)s only")
         where %= {"resource": resource_word(over[0][0].resource)}
     else:
         each = gettext("%(count)s on %(resource)s")
-        where = ", ".join(
-            each % {"count": f"{count:,}", "resource": resource_word(impact.resource)}
-            for impact, count in over
+        where = list_text(
+            [
+                each % {"count": f"{count:,}", "resource": resource_word(impact.resource)}
+                for impact, count in over
+            ]
         )
-    return ReviewAnswer(
-        question,
+    return ImpactFigure(
+        label,
         gettext("%(count)s of %(total)s") % {"count": f"{most:,}", "total": f"{n:,}"},
         where,
         evidence=[_by_how_much(impact) for impact, _count in over],
@@ -151,24 +163,31 @@ def _exceeded(preview: RequirementPreview) -> ReviewAnswer:
 
 
 def _by_how_much(impact: ResourceImpact) -> str:
-    recent = f"{impact.exceeding_recent:,}" if impact.exceeding_recent else gettext("none")
-    return gettext("%(resource)s: by %(most)s at most; %(recent)s of them in the last 30 days.") % {
+    if impact.exceeding_recent:
+        text = gettext(
+            "%(resource)s: exceeded by at most %(most)s; %(recent)s of these sessions in the last 30 days."
+        )
+    else:
+        text = gettext(
+            "%(resource)s: exceeded by at most %(most)s; none of these sessions in the last 30 days."
+        )
+    return text % {
         "resource": RESOURCE_LABELS[impact.resource],
         "most": resource_amount(impact.resource, impact.worst_excess),
-        "recent": recent,
+        "recent": f"{impact.exceeding_recent:,}",
     }
 
 
 def resource_word(resource: str) -> str:
     """Return the name of a resource or another limit inside a sentence."""
-    return str(WORDS.get(resource, resource))
+    return LIMIT_NAMES[resource].translated(translation)
 
 
-def _fit(preview: RequirementPreview) -> ReviewAnswer:
+def _fit(preview: RequirementPreview) -> ImpactFigure:
     before, after = preview.empty_before, preview.empty_after
-    question = gettext("Sessions that fit in the fleet")
+    label = gettext("Sessions that fit in the fleet")
     if not before.workers:
-        return ReviewAnswer(question, gettext("unknown"), gettext("no suitable worker is ready now"))
+        return ImpactFigure(label, gettext("unknown"), gettext("no suitable worker is ready now"))
     moves = before.sessions != after.sessions
     each = f"{each_worker(before)} → {each_worker(after)}" if moves else each_worker(after)
     limits = ", ".join(_limit(name, before, after) for name in after.by_limit)
@@ -189,7 +208,7 @@ def _fit(preview: RequirementPreview) -> ReviewAnswer:
         "on %(count)s empty workers, limited by %(limit)s",
         after.workers,
     ) % {"count": f"{after.workers:,}", "limit": resource_word(after.limited_by)}
-    return ReviewAnswer(question, _before_after(before, after), workers, evidence=[how, free])
+    return ImpactFigure(label, _before_after(before, after), workers, evidence=[how, free])
 
 
 def _before_after(before: Packing, after: Packing) -> str:
@@ -210,11 +229,11 @@ def _limit(name: str, before: Packing, after: Packing) -> str:
     return f"{resource_word(name)} {new:,}" if old == new else f"{resource_word(name)} {old:,} → {new:,}"
 
 
-def _saved(preview: RequirementPreview) -> ReviewAnswer:
+def _saved(preview: RequirementPreview) -> ImpactFigure:
     """Return what the last thirty days would have saved or cost."""
-    question, saving = gettext("Effect over the last 30 days"), preview.saving
+    label, saving = gettext("Effect over the last 30 days"), preview.saving
     if not preview.evidence.assessment.held_seconds:
-        return ReviewAnswer(question, gettext("unknown"), gettext("no counted session in that time"))
+        return ImpactFigure(label, gettext("unknown"), gettext("no counted session in that time"))
     parts = []
     if saving.cpu:
         less, more = gettext("%(count)s core-hours less"), gettext("%(count)s core-hours more")
@@ -224,9 +243,8 @@ def _saved(preview: RequirementPreview) -> ReviewAnswer:
         more = gettext("%(count)s GB-hours of memory more")
         parts.append((less if saving.memory > 0 else more) % {"count": _hours(saving.memory)})
     if not parts:
-        return ReviewAnswer(question, gettext("the same"))
-    second = gettext("and %(effect)s") % {"effect": parts[1]} if len(parts) > 1 else ""
-    return ReviewAnswer(question, parts[0], second)
+        return ImpactFigure(label, gettext("the same"))
+    return ImpactFigure(label, parts[0], "".join(parts[1:]))
 
 
 def _hours(units: int) -> str:
@@ -234,43 +252,25 @@ def _hours(units: int) -> str:
     return text(abs(units)) if abs(units) < 1000 else f"{abs(units) // 100:,}"
 
 
-def _risk(preview: RequirementPreview) -> ReviewAnswer:
+def _risk(preview: RequirementPreview) -> ImpactFigure:
     level = highest_risk([impact.risk for impact in preview.impacts])
     tone = TONES[level]
-    texts = [risk_text(impact.risk) for impact in preview.impacts]
-    return ReviewAnswer(gettext("Risk"), str(RISK_LABELS[level]), tone=tone, evidence=texts)
+    texts = [risk_text(impact.risk).translated(translation) for impact in preview.impacts]
+    return ImpactFigure(gettext("Risk"), str(RISK_LABELS[level]), tone=tone, evidence=texts)
 
 
-def _trust(preview: RequirementPreview) -> ReviewAnswer:
+def _trust(preview: RequirementPreview) -> ImpactFigure:
     """Return the lowest confidence of the changed resources, or of all if none changes."""
     impacts = [impact for impact in preview.impacts if impact.changes] or preview.impacts
     weakest = min(impacts, key=lambda impact: LEVELS.index(impact.view.confidence.level))
     confidence = weakest.view.confidence
-    first, *rest = confidence.reasons
-    texts = [f"{RESOURCE_LABELS[weakest.resource]}: {', '.join(rest)}."] if rest else []
-    return ReviewAnswer(
+    first, *rest = (reason.translated(translation) for reason in confidence.reasons)
+    text = gettext("%(resource)s: %(reason)s.")
+    texts = [text % {"resource": RESOURCE_LABELS[weakest.resource], "reason": reason} for reason in rest]
+    return ImpactFigure(
         gettext("Confidence"),
         str(CONFIDENCE_LABELS[confidence.level]),
         first,
         TRUST_TONES[confidence.level],
         texts,
     )
-
-
-def progress_text(progress: RevisionProgress) -> str:
-    """Return the sessions that exceeded each resource, or how many stayed within limits."""
-    if not progress.exceeded:
-        return gettext("%(count)s of %(total)s sessions stayed within limits") % {
-            "count": progress.observed,
-            "total": DECIDING_SESSIONS,
-        }
-    texts = []
-    for resource, times in progress.exceeded.items():
-        n = progress.measured[resource]
-        text = ngettext(
-            "%(resource)s exceeded by %(times)s of %(count)s session",
-            "%(resource)s exceeded by %(times)s of %(count)s sessions",
-            n,
-        )
-        texts.append(text % {"resource": resource_word(resource), "times": times, "count": n})
-    return ", ".join(texts)

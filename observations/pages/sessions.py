@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.errors import LcmError
 from lcm.domain.lifecycle import SessionStatus
 from lcm.domain.roles import Role
 from lcm.models import LabletSession
 from lcm.selectors.sessions import sessions
-from lcm.web.access import role_required
-from lcm.web.form_page import FormPage, FormResult, actor_of, form_page, redirect_with_message
-from lcm.web.forms import ReasonForm
+from lcm.web.access import htmx_of, role_required
+from lcm.web.crumbs import session_crumbs
+from lcm.web.form_page import (
+    FormPage,
+    FormResult,
+    actor_of,
+    form_view,
+    redirect_with_message,
+    render_page,
+    service_call,
+)
 from observations.models import ObservationRequest, RequestState, SessionObservation
 from observations.models.drift import KIND_LABELS
 from observations.selectors.drift import reviews_by_fingerprint
@@ -51,23 +60,43 @@ def session_observation(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return _panels(request, _get(pk))
 
 
+def observation_panels(request: HttpRequest, session: LabletSession) -> SafeString:
+    """Return the panels as part of the session's page, which refreshes them."""
+    context = {**_context(session), "is_panel": True, "in_page": True}
+    return render_to_string("observations/session.html#panel", context, request)
+
+
 def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") -> HttpResponseBase:
     """Return the panels with the reason why no observation is possible; htmx swaps in errors as 422."""
+    htmx = htmx_of(request)
+    page = reverse("session_detail", args=[session.pk])
+    context = {
+        **_context(session),
+        "is_panel": bool(htmx),
+        "in_page": (htmx.current_url_abs_path or "").partition("?")[0] == page,
+        "refused": refused,
+        "crumbs": session_crumbs(session, _("Observation")),
+    }
+    status = 422 if refused else 200
+    return render_page(request, "observations/session.html", context, part="panel", status=status)
+
+
+def _context(session: LabletSession) -> dict[str, Any]:
     now = timezone.now()
-    row = observation_of(session)
-    last = last_request(session)
+    # A session that has not started has no observation.
+    waits = session.status == SessionStatus.PENDING and not session.observation_count
+    row = None if waits else observation_of(session)
+    last = None if waits else last_request(session)
     state = last.state_at(now) if last else None
     nodes = observed_nodes(row)
-    ports = port_lines(session, row)
-    context = {
+    ports = [] if waits else port_lines(session, row)
+    return {
         "session": session,
         "now": now,
-        "is_panel": bool(request.htmx),  # type: ignore[attr-defined]
-        "refused": refused,
         "row": row,
         "lines": planned_beside_observed(session, row),
-        "asked": last,
-        "asked_state": state,
+        "observation_request": last,
+        "request_state": state,
         "waiting": state == RequestState.OPEN,
         "waited_percent": _waited_percent(last, now) if last else None,
         "can_observe": session.status == SessionStatus.RUNNING,
@@ -78,20 +107,13 @@ def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") 
         "node_count": len(nodes),
         "nodes": nodes[:NODES_SHOWN],
         "more_nodes": nodes[NODES_SHOWN:],
-        "crumbs": [
-            (_("Sessions"), reverse("session_list")),
-            (session.short_id, reverse("session_detail", args=[session.pk])),
-            (_("Observation"), ""),
-        ],
     }
-    name = "observations/session.html#panel" if request.htmx else "observations/session.html"  # type: ignore[attr-defined]
-    return render(request, name, context, status=422 if refused else 200)
 
 
-def _waited_percent(asked: ObservationRequest, now: datetime) -> int:
+def _waited_percent(request: ObservationRequest, now: datetime) -> int:
     """Return the elapsed share of the time limit of a request."""
-    gone = (now - asked.requested_at) / (asked.expires_at - asked.requested_at)
-    return round(100 * min(max(gone, 0.0), 1.0))
+    elapsed = (now - request.requested_at) / (request.expires_at - request.requested_at)
+    return round(100 * min(max(elapsed, 0.0), 1.0))
 
 
 def _when_observed(session: LabletSession) -> str:
@@ -109,10 +131,11 @@ def _without_ports(session: LabletSession, row: SessionObservation | None) -> st
         return _("LCM could not read the ports.")
     if not session.revision.port_template:
         return _("The session has no ports.")
+    if session.status == SessionStatus.PENDING:
+        return _("Ports are allocated when a slot is assigned.")
     if session.is_final:
         return _("The session has released its ports.")
-    waits = session.status == SessionStatus.PENDING
-    return _("Ports are allocated when a slot is assigned.") if waits else _("The session has no ports.")
+    return _("The session has no ports.")
 
 
 def _with_reviews(session: LabletSession, lines: list[PortComparison], now: datetime) -> list[dict[str, Any]]:
@@ -141,60 +164,40 @@ def session_observe(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         request_observation(session=_get(pk), actor=actor_of(request), now=timezone.now())
     except LcmError as error:
         refused = error.message
-    if request.htmx:  # type: ignore[attr-defined]
+    if htmx_of(request):
         return _panels(request, _get(pk), refused=refused)
     if refused:
         messages.error(request, refused)
     return redirect_with_message(request, FormResult("", reverse("session_detail", args=[pk])))
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def session_exclude(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.ADMIN)
+def session_exclude(request: HttpRequest, pk: UUID) -> FormPage:
     session = _get(pk)
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        session_exclusion.exclude_session(
-            session=session, **data, actor=actor_of(request), now=timezone.now()
-        )
-        text = _("Session %(name)s excluded.") % {"name": session.short_id}
-        return FormResult(text, _definition(session))
-
-    page = FormPage(
+    return FormPage(
         title=_("Exclude session %(name)s?") % {"name": session.short_id},
         text=_("Its usage no longer counts for %(definition)s. You can include it again.")
         % {"definition": session.definition},
-        form=ReasonForm,
         submit=_("Exclude session"),
-        save=save,
+        save=service_call(request, session_exclusion.exclude_session, session=session),
+        done=_("Session %(name)s excluded.") % {"name": session.short_id},
         back=_definition(session),
         crumbs=[(_("Sessions"), reverse("session_list")), (session.short_id, ""), (_("Exclude"), "")],
     )
-    return form_page(request, page)
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def session_include(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.ADMIN)
+def session_include(request: HttpRequest, pk: UUID) -> FormPage:
     session = _get(pk)
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        session_exclusion.include_session(
-            session=session, **data, actor=actor_of(request), now=timezone.now()
-        )
-        text = _("Session %(name)s included.") % {"name": session.short_id}
-        return FormResult(text, _definition(session))
-
-    page = FormPage(
+    return FormPage(
         title=_("Include session %(name)s?") % {"name": session.short_id},
         text=_("Its usage counts for %(definition)s again.") % {"definition": session.definition},
-        form=ReasonForm,
         submit=_("Include session"),
-        save=save,
+        save=service_call(request, session_exclusion.include_session, session=session),
+        done=_("Session %(name)s included.") % {"name": session.short_id},
         back=_definition(session),
         crumbs=[(_("Sessions"), reverse("session_list")), (session.short_id, ""), (_("Include"), "")],
     )
-    return form_page(request, page)
 
 
 def _definition(session: LabletSession) -> str:

@@ -10,7 +10,7 @@ from django.db.models import Count, F, Max, Min
 from django.utils.translation import gettext_lazy as _
 
 from observations.models import Presence, TargetKind
-from observations.selectors.discovery import HEARD_WITHIN
+from observations.selectors.discovery import HEARTBEAT_WITHIN
 from scheduling.models import Pool, Slot, SlotState
 from scheduling.selectors.pool_overview import is_silent
 from scheduling.services.controller_leases import ON_WORKERS
@@ -25,7 +25,7 @@ SKEW_WARNED = timedelta(seconds=5)
 
 STATE_LABELS = {
     "serving": _("Serving"),
-    "standing by": _("Standing by"),
+    "standing by": _("On standby"),
     "silent": _("Silent"),
     "unserved": _("Unserved"),
 }
@@ -68,18 +68,18 @@ class PoolHeartbeats:
 
 def controller_statuses(served: Served, now: datetime) -> list[ControllerStatus]:
     """Return the active, standby and recently silent (within a day) controllers by name."""
-    lately = Presence.objects.filter(kind=TargetKind.CONTROLLER, seen_at__gt=now - REMEMBERED)
-    heard = {row.name: row for row in lately}
+    recent = Presence.objects.filter(kind=TargetKind.CONTROLLER, seen_at__gt=now - REMEMBERED)
+    presences = {row.name: row for row in recent}
     return [
         ControllerStatus(
             name=name,
-            state=_state(name in served, heard.get(name), now),
-            address=heard[name].address if name in heard else "",
-            seen_at=heard[name].seen_at if name in heard else None,
+            state=_state(name in served, presences.get(name), now),
+            address=presences[name].address if name in presences else "",
+            seen_at=presences[name].seen_at if name in presences else None,
             pools=tuple(served.get(name, ())),
-            clock_skew=_wrong_clock(heard.get(name), now),
+            clock_skew=_wrong_clock(presences.get(name), now),
         )
-        for name in sorted({*served, *heard} - {ON_WORKERS})
+        for name in sorted({*served, *presences} - {ON_WORKERS})
     ]
 
 
@@ -93,7 +93,7 @@ def heartbeats_by_pool(served: Served, now: datetime) -> list[PoolHeartbeats]:
         oldest=Min("last_heartbeat"),
         newest=Max("last_heartbeat"),
     )
-    heard = {
+    heartbeats = {
         pool: rest for pool, *rest in counts.values_list("pool", "workers", "silent", "oldest", "newest")
     }
     versions: dict[object, list[str]] = {}
@@ -105,25 +105,25 @@ def heartbeats_by_pool(served: Served, now: datetime) -> list[PoolHeartbeats]:
             "serving" if pool.name in holders else "unserved",
             holders.get(pool.name, ""),
             tuple(sorted(versions.get(pool.pk, ()))),
-            *heard.get(pool.pk, ()),
+            *heartbeats.get(pool.pk, ()),
         )
         for pool in Pool.objects.order_by(F("enabled").desc(), "name")
     ]
 
 
-def _wrong_clock(heard: Presence | None, now: datetime) -> timedelta | None:
+def _wrong_clock(presence: Presence | None, now: datetime) -> timedelta | None:
     """Return the clock skew of a live controller if it requires a warning."""
-    if heard is None or heard.clock_skew is None or not _is_heard(heard, now):
+    if presence is None or presence.clock_skew is None or not _is_alive(presence, now):
         return None
-    skew = timedelta(seconds=float(heard.clock_skew))
+    skew = timedelta(seconds=float(presence.clock_skew))
     return skew if abs(skew) >= SKEW_WARNED else None
 
 
-def _state(serves: bool, heard: Presence | None, now: datetime) -> str:
+def _state(serves: bool, presence: Presence | None, now: datetime) -> str:
     if serves:
         return "serving"
-    return "standing by" if heard and _is_heard(heard, now) else "silent"
+    return "standing by" if presence and _is_alive(presence, now) else "silent"
 
 
-def _is_heard(row: Presence, now: datetime) -> bool:
-    return row.seen_at is not None and row.seen_at > now - HEARD_WITHIN
+def _is_alive(row: Presence, now: datetime) -> bool:
+    return row.seen_at is not None and row.seen_at > now - HEARTBEAT_WITHIN

@@ -16,8 +16,8 @@ from scheduling.models import Phase, Pool, ProcessLease, Reservation, Slot, Slot
 from scheduling.services.controller_leases import LEASE_PREFIX, SLOT_LEASE_PREFIX
 
 # Processes report at least every 15 s, controllers report their workers every 10 s.
-HEARD_WITHIN = timedelta(seconds=60)
-SLOT_HEARD_WITHIN = timedelta(minutes=3)
+HEARTBEAT_WITHIN = timedelta(seconds=60)
+SLOT_HEARTBEAT_WITHIN = timedelta(minutes=3)
 PORTS = {"http": 80, "https": 443}
 
 
@@ -48,10 +48,10 @@ def http_sd_targets() -> list[dict[str, object]]:
 
 def _processes(kind: TargetKind, now: datetime) -> Iterator[ScrapeCandidate]:
     valid = Q(token=None) | Q(token__revoked_at=None, token__expires_at__gt=now)
-    lately = Presence.objects.filter(valid, kind=kind, seen_at__gt=now - HEARD_WITHIN)
-    heard = lately.exclude(address="").order_by("name")
+    reported = Presence.objects.filter(valid, kind=kind, seen_at__gt=now - HEARTBEAT_WITHIN)
+    recent = reported.exclude(address="").order_by("name")
     served = served_pools(now) if kind == TargetKind.CONTROLLER else {}
-    for row in heard:
+    for row in recent:
         yield ScrapeCandidate(row.name, row.address, _labels(served.get(row.name, ())))
 
 
@@ -85,7 +85,7 @@ def _slots(now: datetime) -> Iterator[ScrapeCandidate]:
     """Yield READY slots with a recent heartbeat or with running kernels."""
     kernels = Kernel.objects.filter(session=OuterRef("session"), status=KernelStatus.RUNNING)
     busy = Reservation.objects.filter(Exists(kernels), slot=OuterRef("pk"), phase=Phase.READY)
-    alive = Q(last_heartbeat__gt=now - SLOT_HEARD_WITHIN) | Exists(busy)
+    alive = Q(last_heartbeat__gt=now - SLOT_HEARTBEAT_WITHIN) | Exists(busy)
     rows = Slot.objects.filter(alive, state=SlotState.READY).exclude(endpoint="").select_related("pool")
     for slot in rows.order_by("pk"):
         if address := _address_of(slot.endpoint):

@@ -24,7 +24,7 @@ from observations.models import (
     ResourceAggregate,
     SessionObservation,
 )
-from observations.services.assessments import lock_assessment, newest_samples
+from observations.services.assessments import lock_assessment, newest_samples, samples_of
 from observations.services.observation_validation import TOTALS
 from observations.services.samples import column
 
@@ -35,7 +35,7 @@ LISTED = 20
 class Evidence:
     """Samples of a definition's current epoch, over all revisions or of one.
 
-    `of_present` is the number of samples with the current revision.
+    `current_revision_n` is the number of samples with the current revision.
     """
 
     definition: LabletDefinition
@@ -46,6 +46,10 @@ class Evidence:
     newest: datetime | None
     current_revision_n: int
     revision: DefinitionRevision | None = None
+
+    def above(self, view: ResourceView, limit: int) -> int:
+        """Return the number of sessions above a limit."""
+        return self.digest.of(view.resource, view.source).above(limit)
 
 
 def evidence_of(
@@ -62,11 +66,11 @@ def evidence_of(
         aggregates = aggregates.filter(revision=revision)
     newest = newest_samples(definition, epoch, revision=revision)
     digests: dict[UUID | None, Digest] = {row.revision_id: Digest.from_json(row.digest) for row in aggregates}
-    present = digests.get(definition.current_revision_id)
+    current = digests.get(definition.current_revision_id)
     digest = merge_digests(digests.values())
     stored = DefinitionAssessment.objects.filter(definition=definition).first()
     assessment = stored or lock_assessment(definition)
-    chosen, present_sources, today = sources or {}, assessment.sources_in(epoch), day_of(now)
+    chosen, current_sources, today = sources or {}, assessment.sources_in(epoch), day_of(now)
     views = {
         name: view_of(
             name,
@@ -74,7 +78,7 @@ def evidence_of(
             newest,
             today=today,
             source=chosen.get(name, ""),
-            before=present_sources.get(name, ""),
+            before=current_sources.get(name, ""),
         )
         for name in MEASURED
     }
@@ -85,16 +89,13 @@ def evidence_of(
         digest=digest,
         views=views,
         newest=newest[0][0] if newest else None,
-        current_revision_n=present.n if present else 0,
+        current_revision_n=current.n if current else 0,
         revision=revision,
     )
 
 
 def samples(evidence: Evidence) -> QuerySet[SessionObservation]:
-    found = SessionObservation.objects.filter(
-        definition=evidence.definition, epoch=evidence.epoch, is_sample=True
-    )
-    return found if evidence.revision is None else found.filter(revision=evidence.revision)
+    return samples_of(evidence.definition, evidence.epoch, evidence.revision)
 
 
 @dataclass(frozen=True)
@@ -106,10 +107,6 @@ class ExceedingSession:
     observed_at: datetime
     value: int
     excess: int
-
-    @property
-    def short_id(self) -> str:
-        return self.session_id.hex[:6]
 
 
 @dataclass(frozen=True)
@@ -158,10 +155,6 @@ class SessionDot:
     at: datetime
     values: dict[str, int | None]
     excluded: bool
-
-    @property
-    def short_id(self) -> str:
-        return self.session_id.hex[:6]
 
 
 def dots_of(
@@ -217,23 +210,17 @@ class Outlier:
     resource: str
     value: int
 
-    @property
-    def short_id(self) -> str:
-        return self.session_id.hex[:6]
-
 
 def outliers_of(evidence: Evidence) -> list[Outlier]:
     """Return outliers (modified z-score above 3.5), which a user may want to exclude."""
     parts = []
     for view in evidence.views.values():
-        usual = normal_range(evidence.digest.of(view.resource, view.source))
-        if usual is None:
-            continue
-        values = evidence.digest.of(view.resource, view.source).bins
-        if all(usual[0] <= value <= usual[1] for value in values):
+        histogram = evidence.digest.of(view.resource, view.source)
+        normal = normal_range(histogram)
+        if normal is None or all(normal[0] <= value <= normal[1] for value in histogram.bins):
             continue
         name = column(view.resource, view.source)
-        low, high = amount(ceil(max(usual[0], 0))), amount(int(usual[1]))
+        low, high = amount(ceil(max(normal[0], 0))), amount(int(normal[1]))
         beyond = samples(evidence).filter(Q(**{f"{name}__gt": high}) | Q(**{f"{name}__lt": low}))
         parts.append(
             _first_of(beyond.order_by(f"-{name}")).values_list("session_id", Value(view.resource), F(name))
@@ -256,7 +243,7 @@ class NodeShare:
 
 @dataclass(frozen=True)
 class MemoryDrivers:
-    """The session with the most memory and the nodes that use it; `together` is their total.
+    """The session with the most memory, and its nodes; `nodes_total` is their memory together.
 
     If the observation of that peak is not stored, the nodes are from another observation.
     """
@@ -268,10 +255,6 @@ class MemoryDrivers:
     node_count: int
     from_other_observation: bool
 
-    @property
-    def short_id(self) -> str:
-        return self.session_id.hex[:6]
-
 
 def drivers_of(evidence: Evidence, limit: int = 6) -> MemoryDrivers | None:
     view = evidence.views["memory_gb"]
@@ -282,15 +265,15 @@ def drivers_of(evidence: Evidence, limit: int = 6) -> MemoryDrivers | None:
         return None
     stored, value = row.peak_resources or row.observed_resources, hundredths(getattr(row, name))
     nodes = nodes_in(stored, source=view.source)
-    together = sum(node.memory or 0 for node in nodes)
+    nodes_total = sum(node.memory or 0 for node in nodes)
     shares = [
-        NodeShare(node.label, node.kind, node.cpu, node.memory, _percent(node.memory, together))
+        NodeShare(node.label, node.kind, node.cpu, node.memory, _percent(node.memory, nodes_total))
         for node in sorted(nodes, key=lambda node: -(node.memory or 0))
     ]
     total = stored.get(TOTALS["memory_gb", view.source])
     is_peak = total is not None and gigabytes(int(total)) == value
     return MemoryDrivers(
-        row.session_id, value, together, shares[:limit], len(shares), from_other_observation=not is_peak
+        row.session_id, value, nodes_total, shares[:limit], len(shares), from_other_observation=not is_peak
     )
 
 
@@ -314,7 +297,6 @@ USED_FIGURES = ("used_cpu_cores", "used_memory_mb", "used_storage_mb")
 def nodes_in(stored: Mapping[str, Any], *, source: str) -> list[NodeFigures]:
     """Return the nodes of a stored observation, in hundredths of a core and GB."""
     names = USED_FIGURES if source == USED else ALLOCATED_FIGURES
-
     return [
         NodeFigures(
             label=node["label"],

@@ -10,11 +10,11 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from lcm.domain.allocation import allocate_to_nodes
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import LabletDefinition, Placement
 from observations.arithmetic.impact import GPU, Packing, SessionDemand, WorkerSpace, combine_packings, pack
 from observations.arithmetic.measures import amount, hundredths
 from observations.arithmetic.spread_fit import pack_spread
-from scheduling.capacity.resources import NAMES
 from scheduling.models import Pool, Slot, SlotState
 from scheduling.placement.framework.amounts import NOTHING
 from scheduling.placement.framework.configuration import InvalidConfiguration, read_configuration
@@ -23,45 +23,40 @@ from scheduling.selectors.slots import SERVING
 from scheduling.selectors.snapshots import ports_by_kernel
 
 # The workers of a pool, as if empty and as currently used.
-Rooms = tuple[list[WorkerSpace], list[WorkerSpace]]
-
-
-def pools_of(definition: LabletDefinition) -> list[Pool]:
-    """Return the pools for a definition's sessions: its own, else all enabled pools of its system."""
-    if definition.pool:
-        return list(Pool.objects.filter(name=definition.pool))
-    return list(Pool.objects.filter(system=definition.system, enabled=True))
+PoolSpaces = tuple[list[WorkerSpace], list[WorkerSpace]]
 
 
 def packing_of(
-    definition: LabletDefinition, *, before: Mapping[str, int], after: Mapping[str, int]
+    definition: LabletDefinition,
+    pools: Sequence[Pool],
+    *,
+    before: Mapping[str, int],
+    after: Mapping[str, int],
 ) -> tuple[Packing, Packing, Packing, Packing]:
     """Return packings on empty workers before and after, then on current free capacity before and after."""
-    pools = worker_space_for(definition, pools_of(definition))
+    found = worker_space_for(definition, pools)
     needs = [_need(definition, amounts) for amounts in (before, after)]
-    return tuple(  # type: ignore[return-value]
-        combine_packings([_packed(need, rooms[state]) for rooms in pools])
-        for state in (0, 1)
-        for need in needs
-    )
+    packings = []
+    for state in (0, 1):
+        for need in needs:
+            # Kernels may be spread over several workers of a pool.
+            fit = pack_spread if need.kernels else pack
+            packings.append(combine_packings([fit(need, spaces[state]) for spaces in found]))
+    before_empty, after_empty, before_free, after_free = packings
+    return before_empty, after_empty, before_free, after_free
 
 
-def _packed(need: SessionDemand, rooms: Sequence[WorkerSpace]) -> Packing:
-    """Pack a session into one pool; its kernels may be spread over several workers."""
-    return pack_spread(need, rooms) if need.kernels else pack(need, rooms)
-
-
-def worker_space_for(definition: LabletDefinition, pools: Sequence[Pool]) -> list[Rooms]:
+def worker_space_for(definition: LabletDefinition, pools: Sequence[Pool]) -> list[PoolSpaces]:
     """Return per pool the READY workers on which its scheduler would place the definition's sessions."""
     ready = _ready(definition, pools)
     held, ports_held = amounts_by_slot(ready), ports_by_slot(None, ready)
     ports = {pool.pk: pool.last_port - pool.first_port + 1 for pool in pools}
-    found: dict[UUID, Rooms] = {pool.pk: ([], []) for pool in pools}
+    found: dict[UUID, PoolSpaces] = {pool.pk: ([], []) for pool in pools}
     for key, pool, max_leases, leases, *whole in _labelled(ready, definition, pools):
         left = [max(a - b, 0) for a, b in zip(whole, held.get(key, NOTHING), strict=True)]
         empty, free = found[pool]
-        empty.append(_room((*whole,), ports[pool], max_leases))
-        free.append(_room((*left,), ports[pool] - ports_held.get(key, 0), max_leases - leases))
+        empty.append(_space((*whole,), ports[pool], max_leases))
+        free.append(_space((*left,), ports[pool] - ports_held.get(key, 0), max_leases - leases))
     return list(found.values())
 
 
@@ -77,14 +72,14 @@ def _labelled(
 ) -> list[tuple[Any, ...]]:
     """Return key, pool, maximum and current leases, and total capacity of each slot."""
     columns: tuple[Any, ...] = ("pk", "pool_id", "max_leases", "lease_count", *whole_units().values())
-    wanted, asking = definition.slot_labels, _pools_with_plugin(pools, "labels")
-    if not wanted or not asking:
+    wanted, checked = definition.slot_labels, _pools_with_plugin(pools, "labels")
+    if not wanted or not checked:
         return list(slots.values_list(*columns))
     rows = slots.values_list(*columns, "labels")
     return [
         row[:-1]
         for row in rows
-        if row[1] not in asking or all(row[-1].get(key) == value for key, value in wanted.items())
+        if row[1] not in checked or all(row[-1].get(key) == value for key, value in wanted.items())
     ]
 
 
@@ -101,14 +96,13 @@ def _has_plugin(pool: Pool, plugin: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _room(amounts: tuple[int, ...], ports: int, leases: int) -> WorkerSpace:
+def _space(amounts: tuple[int, ...], ports: int, leases: int) -> WorkerSpace:
     """Return cached worker space, because most workers have the same shape."""
-    return WorkerSpace(dict(zip(NAMES, amounts, strict=True)), ports, leases)
+    return WorkerSpace(dict(zip(RESOURCE_NAMES, amounts, strict=True)), ports, leases)
 
 
 def _need(definition: LabletDefinition, amounts: Mapping[str, int]) -> SessionDemand:
-    revision = definition.current_revision
-    assert revision is not None
+    revision = definition.revision
     whole = {**amounts, GPU: hundredths(revision.gpu)}
     kernels: Sequence[SessionDemand] = ()
     if definition.placement == Placement.SPREAD:

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db.models import Q
+
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Kernel, LabletSession
 from lcm.models.sessions import KernelStatus
-from observations.livestats.cached_stats import busiest, kernel_live_stats
+from observations.livestats.cached_stats import BusiestResult, busiest, kernel_live_stats
 from observations.livestats.history import History, kernel_history
 from observations.livestats.kernel_stats import KernelStats, MetricValue
 from observations.livestats.live_stats import LiveStats
-from observations.livestats.states import LiveState
+from observations.livestats.prometheus_settings import PrometheusSettings
 from observations.livestats.totals import total
 from scheduling.models import Phase, Reservation, ReservationPart, Slot
 
@@ -52,45 +54,37 @@ class LiveView:
         return cls(stats, nodes, total(node.stats.metrics for node in nodes))
 
 
-@dataclass(frozen=True)
-class BusySession:
-    """A session and the cores it uses now."""
-
-    session: LabletSession
-    cores: float
-
-
-@dataclass(frozen=True)
-class Busiest:
-    state: LiveState
-    sessions: list[BusySession]
-    error: str = ""
-    read_at: datetime | None = None
-
-
 def has_lab(session: LabletSession) -> bool:
     return session.status in HAS_A_LAB
+
+
+def has_live_figures() -> bool:
+    """Return whether LCM has a Prometheus to read figures from."""
+    return PrometheusSettings.from_settings().is_configured
 
 
 def session_live(session: LabletSession) -> LiveView:
     return LiveView.of(list(session.kernels.order_by("node_label")))
 
 
-def usual_range(session: LabletSession, now: datetime) -> str:
-    """Return the default range: a session's whole life if it is younger than an hour, else the last hour."""
-    return WHOLE_SESSION if now - session.starts_at < RANGES["1h"] else "1h"
+def span_of(
+    kernels: Iterable[Kernel], now: datetime, *, since: datetime, is_final: bool = False
+) -> tuple[datetime, datetime]:
+    """Return the times between which kernels have figures; `since` if none has started."""
+    found = list(kernels)
+    ended = [each.terminated_at for each in found if each.terminated_at is not None]
+    end = max(ended) if ended and is_final else now
+    start = min((each.started_at for each in found if each.started_at is not None), default=since)
+    return min(start, end), end
 
 
 def session_history(session: LabletSession, *, range: str, now: datetime) -> History:
     """Return the history of the last hour, day or whole lab run, up to the end of an ended session."""
-    kernels = list(session.kernels.values_list("pk", "started_at", "terminated_at"))
-    ended = [end for _, _, end in kernels if end is not None]
-    end = max(ended) if ended and session.is_final else now
-    if range == WHOLE_SESSION:
-        start = min((begun for _, begun, _ in kernels if begun is not None), default=session.starts_at)
-    else:
+    kernels = list(session.kernels.only("pk", "started_at", "terminated_at"))
+    start, end = span_of(kernels, now, since=session.starts_at, is_final=session.is_final)
+    if range != WHOLE_SESSION:
         start = end - RANGES[range]
-    return kernel_history([pk for pk, _, _ in kernels], start=min(start, end), end=end)
+    return kernel_history([kernel.pk for kernel in kernels], start=start, end=end)
 
 
 def slot_live(slot: Slot) -> LiveView:
@@ -100,14 +94,12 @@ def slot_live(slot: Slot) -> LiveView:
 def kernels_on(slot: Slot) -> list[Kernel]:
     """Return the running kernels on a slot; of a spread session, only the kernels on this slot."""
     whole = Reservation.objects.filter(slot=slot, phase=Phase.READY, spread=False).values("session_id")
+    here = Q(session_id__in=whole)
     parts = ReservationPart.objects.filter(slot=slot, reservation__phase=Phase.READY)
-    here = [key for kernels in parts.values_list("kernels", flat=True) for key in kernels]
-    running = Kernel.objects.filter(status=KernelStatus.RUNNING).select_related("session")
-    return list(
-        (running.filter(session_id__in=whole) | running.filter(pk__in=here)).order_by(
-            "session_id", "node_label"
-        )
-    )
+    for session_id, labels in parts.values_list("reservation__session_id", "kernels"):
+        here |= Q(session_id=session_id, node_label__in=labels)
+    running = Kernel.objects.filter(here, status=KernelStatus.RUNNING).select_related("session")
+    return list(running.order_by("session_id", "node_label"))
 
 
 def kernels_of(session_ids: Iterable[UUID]) -> dict[UUID, list[UUID]]:
@@ -119,13 +111,12 @@ def kernels_of(session_ids: Iterable[UUID]) -> dict[UUID, list[UUID]]:
     return found
 
 
-def busiest_sessions(limit: int = 5) -> Busiest:
-    """Return the sessions that use the most CPU now, without sessions that have ended."""
+def busiest_sessions(limit: int = 5) -> tuple[BusiestResult, list[tuple[LabletSession, float]]]:
+    """Return the sessions that use the most cores now, without ended ones, and the result of the query."""
     found = busiest("cpu_util", limit * 2)
     rows = LabletSession.objects.filter(pk__in=found.by_session, status__in=HAS_A_LAB)
     rows = rows.select_related("definition", "owner", "project__domain").defer(
         "definition__topology_yaml", "definition__nodes", "definition__links"
     )
-    sessions = [BusySession(session, found.by_session[session.pk]) for session in rows]
-    sessions.sort(key=lambda busy: (-busy.cores, str(busy.session.pk)))
-    return Busiest(found.state, sessions[:limit], found.error, found.read_at)
+    sessions = [(session, found.by_session[session.pk]) for session in rows]
+    return found, sorted(sessions, key=lambda busy: (-busy[1], str(busy[0].pk)))[:limit]

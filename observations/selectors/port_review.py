@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from lcm.cml.observation.live_ports import NodeTags, live_template
-from lcm.cml.ports import PortTemplateEntry
+from lcm.cml.observation.live_ports import NodeTags
+from lcm.cml.ports import PortTemplateEntry, port_template, readable_port
 from lcm.cml.topology.port_comparison import Lab, PortLine, compare_template, suggested_template
 from lcm.models import DefinitionRevision, LabletDefinition
 from observations.models import NotCountedReason, SessionObservation
@@ -40,8 +40,7 @@ def port_review_of(definition: LabletDefinition) -> PortReview:
 
     Excluded sessions and sessions with unreadable ports do not count.
     """
-    revision = definition.current_revision
-    assert revision is not None
+    revision = definition.revision
     template = [PortTemplateEntry(**entry) for entry in revision.port_template]
     names = {entry.name for entry in template}
     observed = _observed_ports(definition, revision)
@@ -88,7 +87,10 @@ def _lab(
     ports: Mapping[str, int], nodes: Sequence[Mapping[str, Any]], template: Sequence[PortTemplateEntry]
 ) -> Lab:
     """Return the ports by node tag; without tags, the template's ports by name."""
-    tagged = live_template([NodeTags(node["label"], tuple(node.get("tags") or ())) for node in nodes])
+    readable = [
+        NodeTags(node["label"], tuple(filter(readable_port, node.get("tags") or ()))) for node in nodes
+    ]
+    tagged = port_template(readable)
     known = {entry.name: entry for entry in template} | {entry.name: entry for entry in tagged}
     return Lab(
         [known[name] for name in ports if name in known], [name for name in ports if name not in known]

@@ -10,7 +10,7 @@ from django.db.models import Count, F, Q
 from lcm.domain.lifecycle import FINAL
 from lcm.models import LabletSession
 from observations.arithmetic.drift import DriftItem
-from observations.arithmetic.measures import MEASURED, hundredths
+from observations.arithmetic.measures import ALLOCATED, MEASURED, USED, hundredths
 from observations.models import SessionObservation
 from observations.selectors.evidence import NodeFigures, nodes_in, raw_nodes
 from observations.services.port_drift import plans_of
@@ -33,8 +33,8 @@ class ObservedCounts:
 
 def observed_newest(limit: int) -> ObservedCounts:
     above = Q()
-    for name in ("cpu", "memory", "storage"):
-        above |= Q(**{f"peak_{name}_used__gt": F(f"peak_{name}_allocated")})
+    for name in MEASURED:
+        above |= Q(**{f"{column(name, USED)}__gt": F(column(name, ALLOCATED))})
     newest = SessionObservation.objects.order_by("-observed_at", "-session")[:limit]
     found = newest.aggregate(
         n=Count("pk"), counting=Count("pk", filter=Q(is_sample=True)), above=Count("pk", filter=above)
@@ -168,7 +168,9 @@ def observed_nodes(row: SessionObservation | None) -> list[ObservedNode]:
         nodes_in(stored, source="allocated"), nodes_in(stored, source="used"), raw_nodes(stored), strict=True
     )
     nodes = [
-        ObservedNode(had.label, had.kind, raw.get("state") or "", had, used, raw.get("interfaces"))
-        for had, used, raw in both
+        ObservedNode(
+            allocated.label, allocated.kind, raw.get("state") or "", allocated, used, raw.get("interfaces")
+        )
+        for allocated, used, raw in both
     ]
     return sorted(nodes, key=lambda node: (-(node.used.memory or node.allocated.memory or 0), node.label))

@@ -17,6 +17,7 @@ from observations.arithmetic.histogram import Digest, day_of, merge_digests
 from observations.arithmetic.measures import MEASURED
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
 from observations.services.assessments import (
+    EpochFigures,
     apply_figures,
     lock_aggregates,
     lock_assessment,
@@ -24,7 +25,7 @@ from observations.services.assessments import (
     required_by,
     write_assessment,
 )
-from observations.services.samples import PEAKS, SessionSample, sample_of, wasted
+from observations.services.samples import PEAKS, SessionSample, day_figures, sample_of
 
 # Columns that a rebuild compares. Confidence changes with time, and a reason depends on past flags.
 ASSESSED = (
@@ -37,68 +38,39 @@ ASSESSED = (
 )
 
 
-@dataclass(frozen=True)
-class SampleChange:
-    """A session's sample before and after; either may be None."""
-
-    before: SessionSample | None
-    after: SessionSample | None
-    required: dict[str, int]
-
-    @property
-    def is_none(self) -> bool:
-        return self.before == self.after
-
-
-def change_samples(
+def change_sample(
     *,
-    definition: LabletDefinition,
-    epoch: str,
-    changes: Sequence[SampleChange],
+    row: SessionObservation,
+    before: SessionSample | None,
     now: datetime,
     first: Sequence[Statement[None]] = (),
-) -> DefinitionAssessment | None:
-    """Add, remove or change samples and reassess the definition in the same transaction.
+) -> bool:
+    """Update the sample of a session and reassess the definition in the same transaction.
 
-    `first` runs before, in the same round trip as the reads.
+    `before` is the sample that counted until now, `first` runs before, in the same round trip as the reads.
+    Return whether the sample changed.
     """
-    changes = [change for change in changes if not change.is_none]
-    if not changes:
+    after = sample_of(row)
+    if before == after:
         run_statements(*first)
-        return None
-    samples = [sample for change in changes for sample in (change.before, change.after) if sample]
-    touched = dict.fromkeys(sample.revision_id for sample in samples)
-    kept = lock_aggregates(definition, epoch, touched, first)
-    digests = {key: Digest.from_json(row.digest) for key, row in kept.aggregates.items()}
-    for change in changes:
-        if change.before:
-            digests[change.before.revision_id].remove(change.before.amounts, change.before.day)
-        if change.after:
-            digests[change.after.revision_id].add(change.after.amounts, change.after.day)
-    days = _days_after(kept.assessment.days if kept.assessment.epoch == epoch else {}, changes)
-    return write_assessment(
-        definition=definition,
-        assessment=kept.assessment,
-        digest=merge_digests(digests.values()),
-        newest=kept.newest,
-        days=days,
-        now=now,
-        epoch=epoch,
-        first=[
-            update_statement(ResourceAggregate, kept.aggregates[key].pk, {"digest": digests[key].to_json()})
-            for key in touched
-        ],
-    )
-
-
-def _days_after(days: Days, changes: Iterable[SampleChange]) -> Days:
-    for change in changes:
-        for sample, sign in ((change.before, -1), (change.after, 1)):
-            if sample:
-                days = change_days(
-                    days, sample.day, (*wasted(sample, change.required), sample.held_seconds), sign
-                )
-    return days
+        return False
+    definition, key = row.definition, row.revision_id
+    kept = lock_aggregates(definition, row.epoch, key, first)
+    digests = {pk: Digest.from_json(each.digest) for pk, each in kept.aggregates.items()}
+    days, required = kept.days, required_by(row.revision)
+    if before:
+        digests[key].remove(before.amounts, before.day)
+        days = change_days(days, before.day, day_figures(before, required), -1)
+    if after:
+        digests[key].add(after.amounts, after.day)
+        days = change_days(days, after.day, day_figures(after, required), 1)
+    writing = update_statement(ResourceAggregate, kept.aggregates[key].pk, {"digest": digests[key].to_json()})
+    if row.epoch != definition.topology_hash:
+        run_statements(writing)  # a session of an older topology; only the current topology is assessed
+        return True
+    figures = EpochFigures(merge_digests(digests.values()), kept.newest, days)
+    write_assessment(definition, kept.assessment, figures, now=now, first=[writing])
+    return True
 
 
 @dataclass(frozen=True)
@@ -118,22 +90,14 @@ def rebuild_definition(
         digests, days = _full(definition, now)
         epoch = definition.topology_hash
         digest = merge_digests([each for (key, _), each in digests.items() if key == epoch])
-        newest = newest_samples(definition, epoch)
+        figures = EpochFigures(digest, newest_samples(definition, epoch), days)
         should = copy(assessment)
-        apply_figures(definition, should, digest=digest, newest=newest, days=days, now=now)
+        apply_figures(definition, should, figures, now=now)
         found = [*_digest_differences(definition, digests)]
         found += _assessment_differences(definition, assessment, should, now)
         if found and not check:
             _replace_aggregates(definition, digests)
-            write_assessment(
-                definition=definition,
-                assessment=assessment,
-                digest=digest,
-                newest=newest,
-                days=days,
-                now=now,
-                epoch=epoch,
-            )
+            write_assessment(definition, assessment, figures, now=now)
     return found
 
 
@@ -163,8 +127,7 @@ def _full(definition: LabletDefinition, now: datetime) -> tuple[dict[tuple[str, 
         assert sample is not None
         digests.setdefault((row.epoch, row.revision_id), Digest()).add(sample.amounts, sample.day)
         if row.epoch == definition.topology_hash and row.observed_at >= oldest:
-            figures = (*wasted(sample, required[row.revision_id]), sample.held_seconds)
-            days = change_days(days, sample.day, figures, 1)
+            days = change_days(days, sample.day, day_figures(sample, required[row.revision_id]), 1)
     return digests, recent_days(days, today=day_of(now))
 
 
@@ -179,7 +142,7 @@ def _digest_differences(
         have, should = kept.get(key, {"n": 0}), digests.get(key, Digest()).to_json()
         if Digest.from_json(have).to_json() != should:
             yield AggregateDifference(
-                definition, f"epoch {key[0][:12]}: {have.get('n', 0)} samples kept, {should['n']} there"
+                definition, f"epoch {key[0][:12]}: {have.get('n', 0)} samples stored, {should['n']} expected"
             )
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from lcm.db.statements import Statement, column_values, run_statements, update_statement
 from lcm.domain.actors import SYSTEM
 from lcm.models import DefinitionRevision, LabletDefinition, RevisionOutcome
 from lcm.services.changelog import log_change
-from observations.arithmetic.assessment import Assessment, Days, assess, next_change, recent_days
+from observations.arithmetic.assessment import Days, assess, next_change, recent_days
 from observations.arithmetic.histogram import Digest, day_of, merge_digests
 from observations.arithmetic.measures import MEASURED, amount, hundredths
 from observations.arithmetic.recommendation import has_changed
@@ -37,29 +37,44 @@ def required_by(revision: DefinitionRevision) -> dict[str, int]:
     return {name: hundredths(getattr(revision, name)) for name in MEASURED}
 
 
-@dataclass(frozen=True)
-class LockedAggregates:
+class EpochFigures(NamedTuple):
+    """The samples of an epoch, from which a definition is assessed."""
+
+    digest: Digest
+    newest: Newest
+    days: Days
+
+
+class LockedAggregates(NamedTuple):
     """Assessment and aggregates of a definition's epoch, locked against concurrent changes."""
 
     assessment: DefinitionAssessment
     aggregates: dict[UUID, ResourceAggregate]
     newest: Newest
+    days: Days
+
+
+def create_assessment(*, definition: LabletDefinition, now: datetime) -> None:
+    """Create an assessment with every definition, so that lists can be sorted by it."""
+    DefinitionAssessment.objects.create(definition=definition, epoch=definition.topology_hash)
+
+
+def reassess_definition(*, definition: LabletDefinition, now: datetime) -> None:
+    """Reassess after the commit: recording locks assessment, then definition; a revision the reverse."""
+
+    def reassess() -> None:
+        refresh_assessment(definition=LabletDefinition.objects.get(pk=definition.pk), now=now)
+
+    transaction.on_commit(reassess, robust=True)
 
 
 def refresh_assessment(*, definition: LabletDefinition, now: datetime) -> DefinitionAssessment:
     """Reassess a definition: its revision changed, a snooze ended, or days have passed."""
-    epoch = definition.topology_hash
     with transaction.atomic():
-        kept = lock_aggregates(definition, epoch)
-        return write_assessment(
-            definition=definition,
-            assessment=kept.assessment,
-            digest=merge_digests(Digest.from_json(row.digest) for row in kept.aggregates.values()),
-            newest=kept.newest,
-            days=kept.assessment.days if kept.assessment.epoch == epoch else {},
-            now=now,
-            epoch=epoch,
-        )
+        kept = lock_aggregates(definition, definition.topology_hash)
+        digest = merge_digests(Digest.from_json(row.digest) for row in kept.aggregates.values())
+        figures = EpochFigures(digest, kept.newest, kept.days)
+        return write_assessment(definition, kept.assessment, figures, now=now)
 
 
 def lock_assessment(definition: LabletDefinition) -> DefinitionAssessment:
@@ -68,11 +83,11 @@ def lock_assessment(definition: LabletDefinition) -> DefinitionAssessment:
     The definition instance is refreshed with the current revision and review.
     """
     found, review = run_statements(lock_assessment_row(definition.pk), read_review(definition.pk))
-    _bring_up_to_date(definition, review)
+    _update_definition(definition, review)
     return found or DefinitionAssessment.objects.create(definition=definition, epoch=definition.topology_hash)
 
 
-def _bring_up_to_date(definition: LabletDefinition, review: CurrentReview | None) -> None:
+def _update_definition(definition: LabletDefinition, review: CurrentReview | None) -> None:
     if review is not None:
         definition.current_revision = review.revision
         definition.needs_review, definition.review_reasons = review.needs_review, review.reasons
@@ -81,10 +96,10 @@ def _bring_up_to_date(definition: LabletDefinition, review: CurrentReview | None
 def lock_aggregates(
     definition: LabletDefinition,
     epoch: str,
-    revisions: Iterable[UUID] = (),
+    revision_id: UUID | None = None,
     first: Sequence[Statement[None]] = (),
 ) -> LockedAggregates:
-    """Lock the assessment and read its rows; create missing aggregates of these revisions."""
+    """Lock the assessment and read its rows; create the aggregate of the revision if it is missing."""
     reading = (
         lock_assessment_row(definition.pk),
         # Read after the assessment is locked, because the revision may have changed before.
@@ -96,33 +111,29 @@ def lock_aggregates(
     if assessment is None:
         assessment = lock_assessment(definition)
         review, aggregates, newest = run_statements(*reading[1:])
-    _bring_up_to_date(definition, review)
+    _update_definition(definition, review)
     rows = {row.revision_id: row for row in aggregates}
-    for key in revisions:
-        if key not in rows:
-            rows[key] = ResourceAggregate.objects.create(definition=definition, epoch=epoch, revision_id=key)
-    return LockedAggregates(assessment, rows, _newest_in(newest))
+    if revision_id and revision_id not in rows:
+        rows[revision_id] = ResourceAggregate.objects.create(
+            definition=definition, epoch=epoch, revision_id=revision_id
+        )
+    days = assessment.days if assessment.epoch == epoch else {}
+    return LockedAggregates(assessment, rows, _newest_in(newest), days)
 
 
 def write_assessment(
-    *,
     definition: LabletDefinition,
     assessment: DefinitionAssessment,
-    digest: Digest,
-    newest: Newest,
-    days: Days,
+    figures: EpochFigures,
+    *,
     now: datetime,
-    epoch: str,
     first: Sequence[Statement[None]] = (),
 ) -> DefinitionAssessment:
-    """Write class, recommendation, flags and waste from the digest, and decide whether to review.
+    """Write class, recommendation, flags and waste from the figures, and decide whether to review.
 
     `first` is written in the same round trip.
     """
-    if epoch != definition.topology_hash:
-        run_statements(*first)
-        return assessment  # a session of an older topology; only the current topology is assessed
-    apply_figures(definition, assessment, digest=digest, newest=newest, days=days, now=now)
+    apply_figures(definition, assessment, figures, now=now)
     _end_snooze(definition, assessment, now)
     assessment.due_at = _due_at(assessment, now)
     run_statements(*first, update_statement(DefinitionAssessment, assessment.pk, column_values(assessment)))
@@ -131,45 +142,19 @@ def write_assessment(
 
 
 def apply_figures(
-    definition: LabletDefinition,
-    assessment: DefinitionAssessment,
-    *,
-    digest: Digest,
-    newest: Newest,
-    days: Days,
-    now: datetime,
+    definition: LabletDefinition, assessment: DefinitionAssessment, figures: EpochFigures, *, now: datetime
 ) -> None:
     """Set the figures of the current topology on the assessment, without saving it."""
-    revision, epoch = definition.current_revision, definition.topology_hash
-    assert revision is not None
+    epoch, today = definition.topology_hash, day_of(now)
     found = assess(
-        digest,
-        newest=newest,
-        required=required_by(revision),
+        figures.digest,
+        newest=figures.newest,
+        required=required_by(definition.revision),
         flags=assessment.flags if assessment.epoch == epoch else {},
         sources=assessment.sources_in(epoch),
-        today=day_of(now),
+        today=today,
     )
-    _take(assessment, found, recent_days(days, today=day_of(now)), epoch)
-
-
-def newest_samples(
-    definition: LabletDefinition, epoch: str, *, revision: DefinitionRevision | None = None
-) -> Newest:
-    """Return the times and amounts of the newest samples, newest first, optionally of one revision."""
-    rows = SessionObservation.objects.filter(definition=definition, epoch=epoch, is_sample=True)
-    if revision is not None:
-        rows = rows.filter(revision=revision)
-    rows = rows.order_by("-observed_at", "-session_id")
-    return _newest_in(rows.values_list("observed_at", *PEAKS)[:NEWEST])
-
-
-def _newest_in(rows: Iterable[Sequence[Any]]) -> Newest:
-    """Return rows of a time and `PEAKS` with their amounts by resource and source."""
-    return [(at, amounts_in(values)) for at, *values in rows]
-
-
-def _take(assessment: DefinitionAssessment, found: Assessment, days: Days, epoch: str) -> None:
+    days = recent_days(figures.days, today=today)
     cpu, memory, held = (sum(day[place] for day in days.values()) for place in range(3))
     assessment.epoch, assessment.n = epoch, found.n
     assessment.provisioning, assessment.confidence = found.provisioning.value, found.confidence
@@ -186,6 +171,26 @@ def _take(assessment: DefinitionAssessment, found: Assessment, days: Days, epoch
     assessment.priority = amount(found.priority(cpu // 3600, memory // 3600))
 
 
+def newest_samples(
+    definition: LabletDefinition, epoch: str, *, revision: DefinitionRevision | None = None
+) -> Newest:
+    """Return the times and amounts of the newest samples, newest first, optionally of one revision."""
+    rows = samples_of(definition, epoch, revision).order_by("-observed_at", "-session_id")
+    return _newest_in(rows.values_list("observed_at", *PEAKS)[:NEWEST])
+
+
+def samples_of(
+    definition: LabletDefinition, epoch: str, revision: DefinitionRevision | None
+) -> QuerySet[SessionObservation]:
+    rows = SessionObservation.objects.filter(definition=definition, epoch=epoch, is_sample=True)
+    return rows if revision is None else rows.filter(revision=revision)
+
+
+def _newest_in(rows: Iterable[Sequence[Any]]) -> Newest:
+    """Return rows of a time and `PEAKS` with their amounts by resource and source."""
+    return [(at, amounts_in(values)) for at, *values in rows]
+
+
 def has_regressed(definition: LabletDefinition) -> bool:
     revision = definition.current_revision
     return revision is not None and revision.outcome == RevisionOutcome.REGRESSED
@@ -196,9 +201,7 @@ def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessmen
     is_hidden = assessment.snoozed_until is not None or assessment.dismissed is not None
     reasons = [] if is_hidden else list(assessment.reasons)
     if has_regressed(definition) and not (is_hidden and assessment.regression_snoozed):
-        assert definition.current_revision is not None
-        number = definition.current_revision.number
-        reasons.append(f"Revision {number} was exceeded by the sessions after it.")
+        reasons.append(f"Revision {definition.revision.number} was exceeded by the sessions after it.")
     needs = bool(reasons)
     if (needs, reasons) == (definition.needs_review, definition.review_reasons):
         return
@@ -209,7 +212,7 @@ def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessmen
         log_change(
             definition,
             actor=SYSTEM,
-            event="review_raised" if raised else "review_cleared",
+            event="definition.flagged" if raised else "definition.cleared",
             message=f"{definition} needs a review" if raised else f"{definition} no longer needs a review",
             after={"reasons": reasons},
             now=now,
@@ -225,7 +228,7 @@ def _end_snooze(definition: LabletDefinition, assessment: DefinitionAssessment, 
     if assessment.snoozed_until and assessment.snoozed_until <= now:
         assessment.snoozed_until = None
     is_moot = not assessment.flags and not regressed
-    if assessment.dismissed is not None and (is_moot or _moved(assessment)):
+    if assessment.dismissed is not None and (is_moot or _recommendation_changed(assessment)):
         assessment.dismissed = None
     assessment.regression_snoozed &= regressed
 
@@ -236,10 +239,10 @@ def _due_at(assessment: DefinitionAssessment, now: datetime) -> datetime | None:
     return min(filter(None, (changes, assessment.snoozed_until)), default=None)
 
 
-def _moved(assessment: DefinitionAssessment) -> bool:
-    now_said = {name: getattr(assessment, f"recommended_{name}") for name in assessment.flags}
+def _recommendation_changed(assessment: DefinitionAssessment) -> bool:
+    current = {name: getattr(assessment, f"recommended_{name}") for name in assessment.flags}
     dismissed: dict[str, Any] = assessment.dismissed or {}
     return any(
         name not in dismissed or value is None or has_changed(dismissed[name], hundredths(value))
-        for name, value in now_said.items()
+        for name, value in current.items()
     )

@@ -131,8 +131,7 @@ def acknowledge_drift(
 ) -> DriftReview:
     """Accept a deviation for a limited time; a port used by two sessions cannot be accepted."""
     until = until or now + DEFAULT_ACKNOWLEDGEMENT
-    if not reason.strip():
-        raise InvalidInput({"reason": _("Enter a reason; it is recorded with the acknowledgement.")})
+    require_reason(reason)
     check_until(until, now=now)
     if review.kind == CONFLICT:
         raise StateConflict(_("A port conflict cannot be acknowledged; change the port of one of the labs."))
@@ -145,7 +144,7 @@ def acknowledge_drift(
         log_change(
             review.definition,
             actor=actor,
-            event="drift_acknowledged",
+            event="observation.drift_acknowledged",
             message=f"Port drift {review} acknowledged until {until:%Y-%m-%d}",
             reason=reason,
             after={"name": review.name, "kind": review.kind, "until": until},
@@ -155,10 +154,10 @@ def acknowledge_drift(
     return review
 
 
-def check_until(until: datetime, *, now: datetime) -> None:
-    """Raise an error if a deviation cannot be accepted until this date."""
-    if not now < until <= now + MAX_ACKNOWLEDGEMENT:
-        text = _("Must be in the future and within %(days)s days.") % {"days": MAX_ACKNOWLEDGEMENT.days}
+def check_until(until: datetime, *, now: datetime, most: timedelta = MAX_ACKNOWLEDGEMENT) -> None:
+    """Raise an error unless the date is in the future and at most this far."""
+    if not now < until <= now + most:
+        text = _("Must be in the future and within %(days)s days.") % {"days": most.days}
         raise InvalidInput({"until": text})
 
 
@@ -172,7 +171,7 @@ def reopen_drift(*, review: DriftReview, reason: str, actor: Actor, now: datetim
         log_change(
             review.definition,
             actor=actor,
-            event="drift_reopened",
+            event="observation.drift_reopened",
             message=f"Port drift {review} reopened",
             reason=reason,
             now=now,

@@ -24,22 +24,21 @@ from lcm.db.statements import (
 )
 from lcm.domain.access import ControllerScope
 from lcm.domain.actors import Actor
-from lcm.domain.errors import NotFound, StateConflict
+from lcm.domain.errors import NotFound
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.selectors.controller_sessions import sessions_in_scope
 from lcm.services.changelog import build_entry, change_log_statement
+from lcm.services.sessions import wrong_status
 from observations import metrics
-from observations.arithmetic.drift import DriftItem, kinds_text, merge_partial, worst_first
+from observations.arithmetic.drift import DriftItem, compare_ports, kinds_text, merge_partial, worst_first
 from observations.models import SessionObservation
-from observations.services.aggregates import SampleChange, change_samples
-from observations.services.assessments import required_by
+from observations.services.aggregates import change_sample
 from observations.services.drift_reviews import update_drift_reviews
 from observations.services.observation_validation import amounts_of, parse_observation
 from observations.services.outcomes import decide_outcome
 from observations.services.port_drift import (
     by_worker,
-    compare,
     plans_from,
     release_free_ports,
     reserve_leaked_ports,
@@ -53,13 +52,12 @@ from observations.services.recording_sql import (
     read_row,
     read_steps,
 )
-from observations.services.requests import answer_requests
+from observations.services.requests import complete_requests
 from observations.services.samples import (
     apply_amounts,
     apply_timeline,
     is_memory_peak,
     sample_of,
-    timeline_from,
     update_is_sample,
 )
 
@@ -109,7 +107,7 @@ def record_observation(
             return RecordingResult(session, _items(row), was_new=False)
         recorded = _record(found, observation, RawJson(text) if text else body, fingerprint, actor, now)
         if session.has_open_request:  # type: ignore[attr-defined]
-            answer_requests(session_id=session.pk, observed_at=observation.observed_at, now=now)
+            complete_requests(session_id=session.pk, observed_at=observation.observed_at, now=now)
     metrics.OBSERVATIONS.inc()
     return recorded
 
@@ -125,14 +123,15 @@ def _record(
     session, row = found.session, found.row
     newest = row is None or observation.observed_at > row.observed_at
     before = sample_of(row) if row else None
-    row = row or _new_row(session, observation, now)
+    row = row or SessionObservation(session=session, epoch=session.definition.topology_hash)
+    row.definition, row.revision = session.definition, session.revision
     drift_before = _items(row)
     amounts = amounts_of(observation)
     apply_amounts(row, amounts, newest=newest)
     _keep_peak(row, body, newest=newest, is_peak=is_memory_peak(row, amounts))
     if newest:
         row.observed_at, row.observed_resources = observation.observed_at, body
-        apply_timeline(row, timeline_from(session, found.steps))
+        apply_timeline(row, session, found.steps)
     row.seen = [*row.seen, fingerprint][-MAX_FINGERPRINTS:]
     row.recorded_at = now
     update_is_sample(row)
@@ -145,10 +144,7 @@ def _record(
         _updating_session(session, row, drift),
         *_logging(session, observation, drift, drift_before, actor, now),
     ]
-    after = sample_of(row)
-    change = SampleChange(before, after, required_by(session.revision))
-    change_samples(definition=session.definition, epoch=row.epoch, changes=[change], now=now, first=writing)
-    if after is not None and not change.is_none:
+    if change_sample(row=row, before=before, now=now, first=writing) and row.is_sample:
         decide_outcome(definition=session.definition, revision=session.revision, now=now)
     if drift and drift != drift_before:
         metrics.DRIFT.inc()
@@ -182,10 +178,7 @@ def _locked(session_id: UUID, scope: ControllerScope | None) -> LockedSession:
             "%(session)s is %(status)s; observations are accepted only while a session is running, "
             "collecting or stopping."
         )
-        raise StateConflict(
-            text % {"session": fresh, "status": fresh.get_status_display().lower()},
-            details={"status": fresh.status, "allowed": [status.value for status in OBSERVABLE_STATUSES]},
-        )
+        raise wrong_status(fresh, text, allowed=[status.value for status in OBSERVABLE_STATUSES])
     return LockedSession(fresh, *others)
 
 
@@ -195,17 +188,6 @@ def _is_in(scope: ControllerScope, session: LabletSession) -> bool:
     return sessions_in_scope(LabletSession.objects.filter(pk=session.pk), scope).exists()
 
 
-def _new_row(session: LabletSession, observation: ResourceObservation, now: datetime) -> SessionObservation:
-    return SessionObservation(
-        session=session,
-        definition_id=session.definition_id,
-        revision_id=session.revision_id,
-        epoch=session.definition.topology_hash,
-        observed_at=observation.observed_at,
-        recorded_at=now,
-    )
-
-
 def _compare_ports(
     found: LockedSession, row: SessionObservation, observed: dict[str, int], now: datetime, *, is_whole: bool
 ) -> list[DriftItem]:
@@ -213,7 +195,7 @@ def _compare_ports(
     session, before = found.session, _items(row)
     seen: list[DriftItem] = []
     for plan, here in by_worker(plans_from(session, found.claims, found.ports), observed):
-        differing = compare(plan, here)
+        differing = compare_ports(plan.allocated, here, plan.held_by_others)
         if is_whole:
             release_free_ports(session=session, plan=plan, observed=here)
         reserve_leaked_ports(session=session, plan=plan, drift=differing, now=now)
@@ -276,11 +258,18 @@ def _logging(
     }
     message = f"Observation {session.observation_count} recorded{incomplete}"
     entries = [
-        build_entry(session, actor=actor, event="resources_observed", message=message, after=after, now=now)
+        build_entry(
+            session,
+            actor=actor,
+            event="observation.resources_observed",
+            message=message,
+            after=after,
+            now=now,
+        )
     ]
     if drift != drift_before:
         message = f"Port drift found: {kinds_text(drift)}" if drift else "Ports match the plan again"
-        event = "port_drift_detected" if drift else "port_drift_cleared"
+        event = "observation.port_drift_detected" if drift else "observation.port_drift_cleared"
         after = {"drift": [item.to_json() for item in drift[:50]]}
         entries.append(build_entry(session, actor=actor, event=event, message=message, after=after, now=now))
     return [change_log_statement(entry) for entry in entries]

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from lcm.cml.observation.model import OBSERVATION, ObservationMalformed, ResourceObservation
+from pydantic import ValidationError
+
+from lcm.cml.observation.model import (
+    ObservationMalformed,
+    ResourceObservation,
+    observation_adapter,
+    observation_problems,
+    read_moment,
+)
 from lcm.domain.errors import Unprocessable
 from observations.arithmetic.measures import (
     ALLOCATED,
@@ -37,13 +45,14 @@ TOTALS = {
 def parse_observation(body: Any, *, now: datetime) -> ResourceObservation:
     """Return the observation of a posted body, or raise an error that lists every problem."""
     _check_sizes(body)
-    problems: dict[str, str] = {}
-    observation = OBSERVATION.read(body, "", problems)
-    # An invalid observation may lack required fields.
-    if problem := _time_problem(getattr(observation, "observed_at", None), now):
-        problems["observed_at"] = problem
-    if problems:
-        raise _refused(problems)
+    try:
+        observation = observation_adapter().validate_python(body)
+    except ValidationError as error:
+        problems = observation_problems(error)
+        observed_at = read_moment(body.get("observed_at")) if isinstance(body, dict) else None
+        raise _refused(problems | _time_problem(observed_at, now)) from error
+    if problem := _time_problem(observation.observed_at, now):
+        raise _refused(problem)
     return observation
 
 
@@ -70,12 +79,12 @@ def _check_sizes(body: Any) -> None:
         raise _refused({"nodes": f"must have at most {MAX_INTERFACES:,} interfaces, not {interfaces:,}."})
 
 
-def _time_problem(observed_at: datetime | None, now: datetime) -> str:
-    if observed_at is None:
-        return ""
-    if observed_at - now > CLOCK_SKEW:
-        return "is in the future; check the clock of the controller."
-    return f"is more than {MAX_AGE.days} days ago." if now - observed_at > MAX_AGE else ""
+def _time_problem(observed_at: datetime | None, now: datetime) -> dict[str, str]:
+    if observed_at is not None and observed_at - now > CLOCK_SKEW:
+        return {"observed_at": "is in the future; check the clock of the controller."}
+    if observed_at is not None and now - observed_at > MAX_AGE:
+        return {"observed_at": f"is more than {MAX_AGE.days} days ago."}
+    return {}
 
 
 def _refused(problems: Mapping[str, str]) -> Unprocessable:

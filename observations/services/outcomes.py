@@ -6,43 +6,47 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.messages import Message, gettext, ngettext
 from lcm.models import DefinitionRevision, LabletDefinition, RevisionOutcome
 from lcm.services.changelog import log_change
-from observations.arithmetic.measures import ALLOCATED, CPU, MEASURED, RULES
+from observations.arithmetic.impact import LIMIT_NAMES
+from observations.arithmetic.measures import ALLOCATED, MEASURED, RULES
 from observations.models import DefinitionAssessment, SessionObservation
-from observations.services.aggregates import SampleChange, change_samples
+from observations.services.aggregates import change_sample
 from observations.services.assessments import lock_assessment, refresh_assessment, required_by
 from observations.services.samples import PEAKS, amounts_in, sample_of, update_is_sample
 
 
 def settle_outcomes(*, session_ids: Sequence[UUID], now: datetime) -> None:
     """Decide outcomes when sessions are torn down, because no further observation follows."""
-    rows = SessionObservation.objects.filter(
-        session_id__in=session_ids, is_sample=True, revision__outcome=RevisionOutcome.WATCHING
-    )
-    waiting = rows.select_related("definition__current_revision", "revision").order_by("definition_id", "pk")
-    for row in waiting.defer("observed_resources", "peak_resources", "definition__topology_yaml"):
+    for row in _observed(session_ids, is_sample=True, revision__outcome=RevisionOutcome.WATCHING):
         lock_assessment(row.definition)  # when several sessions stop at once, the last must see the others
         decide_outcome(definition=row.definition, revision=row.revision, now=now)
 
 
 def mark_collected(*, session_ids: Sequence[UUID], now: datetime) -> None:
     """Count the observations of collected sessions; a session without one counts with its next."""
-    rows = SessionObservation.objects.filter(session_id__in=session_ids, reached_collecting=False)
-    waiting = rows.select_related("definition__current_revision", "revision").order_by("definition_id", "pk")
-    for row in waiting.defer("observed_resources", "peak_resources", "definition__topology_yaml"):
+    for row in _observed(session_ids, reached_collecting=False):
         before = sample_of(row)
         row.reached_collecting = True
         update_is_sample(row)
         row.save(update_fields=["reached_collecting", "is_sample", "not_counted_reason"])
-        change = SampleChange(before, sample_of(row), required_by(row.revision))
-        change_samples(definition=row.definition, epoch=row.epoch, changes=[change], now=now)
+        change_sample(row=row, before=before, now=now)
         if row.is_sample:
             decide_outcome(definition=row.definition, revision=row.revision, now=now)
+
+
+def _observed(session_ids: Sequence[UUID], **where: Any) -> QuerySet[SessionObservation]:
+    rows = SessionObservation.objects.filter(session_id__in=session_ids, **where)
+    rows = rows.select_related("definition__current_revision", "revision").order_by("definition_id", "pk")
+    return rows.defer("observed_resources", "peak_resources", "definition__topology_yaml")
 
 
 DECIDING_SESSIONS = 5
@@ -81,21 +85,26 @@ class RevisionProgress:
         )
 
     @property
-    def text(self) -> str:
+    def texts(self) -> list[Message]:
         """Return the sessions that exceeded each resource, or how many stayed within limits."""
-        if self.exceeded:
-            return ", ".join(
-                _exceeded_text(resource, times, self.measured[resource])
-                for resource, times in self.exceeded.items()
+        if not self.exceeded:
+            return [
+                gettext(
+                    "%(count)s of %(total)s sessions stayed within limits",
+                    count=self.observed,
+                    total=DECIDING_SESSIONS,
+                )
+            ]
+        return [
+            ngettext(
+                "%(resource)s exceeded by %(times)s of %(count)s session",
+                "%(resource)s exceeded by %(times)s of %(count)s sessions",
+                self.measured[resource],
+                resource=LIMIT_NAMES[resource],
+                times=times,
             )
-        return f"{self.observed} of {DECIDING_SESSIONS} sessions stayed within limits"
-
-
-def _exceeded_text(resource: str, times: int, n: int) -> str:
-    name = "CPU" if resource == CPU else RULES[resource].label.lower()
-    if n == 1:
-        return f"{name} exceeded by {times} of 1 session"
-    return f"{name} exceeded by {times} of {n} sessions"
+            for resource, times in self.exceeded.items()
+        ]
 
 
 def revision_progress(
@@ -209,8 +218,8 @@ def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: date
     log_change(
         definition,
         actor=SYSTEM,
-        event="revision_outcome",
-        message=f"{definition}: {revision} {outcome.value}, {progress.text}",
+        event=f"definition.{outcome.value}",
+        message=f"{definition}: {revision} {outcome.value}, {', '.join(map(str, progress.texts))}",
         before={"outcome": revision.outcome},
         after={"revision": revision.number, "outcome": outcome},
         now=now,

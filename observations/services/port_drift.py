@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from lcm.db.statements import run_statements
 from lcm.models import LabletSession
-from observations.arithmetic.drift import DriftItem, Ports, compare_ports, leaked_ports
+from observations.arithmetic.drift import DriftItem, Ports, leaked_ports
 from observations.models import SessionObservation
 from observations.services.recording_sql import Claim, Port, read_claims, read_ports
 from scheduling.models import Phase, PortAllocation, Reservation, ReservationPart, Slot
@@ -38,13 +38,13 @@ def plans_from(session: LabletSession, claims: Sequence[Claim], ports: Sequence[
     if not claims:
         return [PortPlan()]
     if any(spread and holder == session.pk for _, holder, _, spread in claims):
-        return _plans_apart(session)
+        return _plans_by_worker(session)
     plan = PortPlan(claims[0][0])
     _fill(plan, session, ports, [holder for _, holder, drifts, _ in claims if drifts])
     return [plan]
 
 
-def _plans_apart(session: LabletSession) -> list[PortPlan]:
+def _plans_by_worker(session: LabletSession) -> list[PortPlan]:
     """Return one plan per worker of a spread session."""
     parts = ReservationPart.objects.filter(reservation__session=session, reservation__phase=Phase.READY)
     plans = []
@@ -95,13 +95,9 @@ def _shown_on(slot_id: UUID | None, session_ids: Sequence[UUID]) -> list[tuple[U
         kernels.setdefault(session_id, {}).update(dict.fromkeys(labels, place))
     rows = SessionObservation.objects.filter(session_id__in=session_ids).order_by("session_id")
     return [
-        (session_id, _by_number(_on_slot(slot_id, kernels.get(session_id, {}), ports or {})))
-        for session_id, ports in rows.values_list("session_id", "observed_ports")
+        (key, {port: name for name, port in _on_slot(slot_id, kernels.get(key, {}), ports or {}).items()})
+        for key, ports in rows.values_list("session_id", "observed_ports")
     ]
-
-
-def _by_number(ports: Ports) -> dict[int, str]:
-    return {port: name for name, port in ports.items()}
 
 
 def _on_slot(slot_id: UUID | None, kernels: Mapping[str, UUID], observed: Ports) -> Ports:
@@ -109,8 +105,8 @@ def _on_slot(slot_id: UUID | None, kernels: Mapping[str, UUID], observed: Ports)
     if not kernels:
         return observed
     by_kernel = ports_by_kernel(sorted(kernels), observed)
-    here = {name for label, names in by_kernel.items() if kernels[label] == slot_id for name in names}
-    return {name: port for name, port in observed.items() if name in here}
+    on_slot = {name for label, names in by_kernel.items() if kernels[label] == slot_id for name in names}
+    return {name: port for name, port in observed.items() if name in on_slot}
 
 
 def by_worker(plans: Sequence[PortPlan], observed: Ports) -> list[tuple[PortPlan, Ports]]:
@@ -119,16 +115,12 @@ def by_worker(plans: Sequence[PortPlan], observed: Ports) -> list[tuple[PortPlan
     return [(plan, _on_slot(plan.slot_id, kernels, observed)) for plan in plans]
 
 
-def compare(plan: PortPlan, observed: Ports) -> list[DriftItem]:
-    return compare_ports(plan.allocated, observed, plan.held_by_others)
-
-
 def reserve_leaked_ports(
     *, session: LabletSession, plan: PortPlan, drift: Sequence[DriftItem], now: datetime
 ) -> None:
     """Reserve ports that are in use without a plan, unless another session holds them."""
-    ours = {*plan.leaked, *plan.allocated.values()}
-    new = {port: name for port, name in leaked_ports(drift).items() if port not in ours}
+    known = {*plan.leaked, *plan.allocated.values()}
+    new = {port: name for port, name in leaked_ports(drift).items() if port not in known}
     if plan.slot_id is None or not new:
         return
     _lock(plan.slot_id)
@@ -162,28 +154,28 @@ def release_free_ports(*, session: LabletSession, plan: PortPlan, observed: Port
     # Read again under the lock: another lab may have been observed with the port meanwhile.
     others = [each for each in _drifting_on(plan.slot_id) if each != session.pk]
     shown = {port: other for other, ports in _shown_on(plan.slot_id, others) for port in ports}
-    heirs = {key: shown[port] for key, port in free.items() if port in shown}
-    for key, other in heirs.items():
+    transferred = {key: shown[port] for key, port in free.items() if port in shown}
+    for key, other in transferred.items():
         PortAllocation.objects.filter(pk=key).update(session=other)
-    gone = free.keys() - heirs.keys()
-    if gone:
-        PortAllocation.objects.filter(pk__in=gone).delete()
+    unused = free.keys() - transferred.keys()
+    if unused:
+        PortAllocation.objects.filter(pk__in=unused).delete()
 
 
 def delete_leaked_ports(session_ids: Sequence[UUID]) -> None:
     """Delete leaked ports of removed labs, except ports that another lab uses."""
     leaked = PortAllocation.objects.filter(session_id__in=session_ids, leaked=True)
-    _hand_over(leaked, gone=session_ids)
+    _transfer(leaked, removed=session_ids)
     leaked.delete()
 
 
 def transfer_shown_ports(session_ids: Sequence[UUID]) -> None:
     """Transfer allocated ports that are about to be released to running labs that use them."""
-    given = PortAllocation.objects.filter(session_id__in=session_ids, leaked=False)
-    _hand_over(given, gone=session_ids)
+    allocated = PortAllocation.objects.filter(session_id__in=session_ids, leaked=False)
+    _transfer(allocated, removed=session_ids)
 
 
-def _hand_over(ports: QuerySet[PortAllocation], *, gone: Sequence[UUID]) -> None:
+def _transfer(ports: QuerySet[PortAllocation], *, removed: Sequence[UUID]) -> None:
     drifting = Q(session__port_drift_open=True, phase=Phase.READY)
     whole = Reservation.objects.filter(drifting, slot=OuterRef("slot"))
     parts = ReservationPart.objects.filter(
@@ -193,8 +185,7 @@ def _hand_over(ports: QuerySet[PortAllocation], *, gone: Sequence[UUID]) -> None
     for slot_id, port in ports.filter(Exists(whole) | Exists(parts)).values_list("slot_id", "port"):
         contested.setdefault(slot_id, set()).add(port)
     for slot_id, numbers in contested.items():
-        others = [each for each in _drifting_on(slot_id) if each not in gone]
+        others = [each for each in _drifting_on(slot_id) if each not in removed]
         for other, shown in _shown_on(slot_id, others):
             for port in numbers & shown.keys():
-                here = ports.filter(slot_id=slot_id, port=port)
-                here.update(session=other, name=shown[port], leaked=True)
+                ports.filter(slot_id=slot_id, port=port).update(session=other, name=shown[port], leaked=True)

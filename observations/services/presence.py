@@ -35,11 +35,11 @@ def save_presence(
         return
     same = Presence.objects.filter(pk=row.pk, token=row.token_id)
     if row.token_id != (token and token.pk):
-        _need_free_name(row, token, now)
+        _check_name_is_free(row, token, now)
         # The former token may have renewed its claim meanwhile.
         same = same.filter(seen_at=row.seen_at)
     if not same.update(**fields):
-        raise _taken(name)
+        raise _name_conflict(name)
 
 
 def delete_presence(*, kind: str, name: str, token: ApiToken | None, now: datetime) -> None:
@@ -52,12 +52,12 @@ def delete_presence(*, kind: str, name: str, token: ApiToken | None, now: dateti
     if row is None:
         return
     if row.token_id != (token and token.pk):
-        _need_free_name(row, token, now)
+        _check_name_is_free(row, token, now)
     same = Presence.objects.filter(pk=row.pk, token=row.token_id)
     same.update(token=token, address="", seen_at=None, clock_skew=None)
 
 
-def _need_free_name(row: Presence, token: ApiToken | None, now: datetime) -> None:
+def _check_name_is_free(row: Presence, token: ApiToken | None, now: datetime) -> None:
     """Reject a name whose token is still valid, unless its controller is silent and shares a pool.
 
     A new token of the same controller takes over the name at once after a rotation, and otherwise when the
@@ -67,16 +67,16 @@ def _need_free_name(row: Presence, token: ApiToken | None, now: datetime) -> Non
     former = row.token
     if former is None or former.revoked_at is not None or former.expires_at <= now:
         return
-    is_heard = row.seen_at is not None and row.seen_at > now - LENGTH
-    if is_heard or token is None or not _serve_the_same(former.scope, token.scope):
-        raise _taken(row.name)
+    is_alive = row.seen_at is not None and row.seen_at > now - LENGTH
+    if is_alive or token is None or not _serve_same_pools(former.scope, token.scope):
+        raise _name_conflict(row.name)
 
 
-def _serve_the_same(one: ControllerScope, other: ControllerScope) -> bool:
+def _serve_same_pools(one: ControllerScope, other: ControllerScope) -> bool:
     return one.slot_id == other.slot_id and not set(one.pools).isdisjoint(other.pools)
 
 
-def _taken(name: str) -> StateConflict:
+def _name_conflict(name: str) -> StateConflict:
     text = _(
         "The name “%(name)s” belongs to the token of another controller. Give this controller another name, "
         "or revoke that token."

@@ -82,8 +82,8 @@ def lock_session(session_id: UUID) -> Statement[LabletSession | None]:
     """
     sql = f"""
         SELECT {_SESSION.sql}, {_DEFINITION.sql}, {_REVISION.sql},
-            EXISTS (SELECT 1 FROM {ObservationRequest._meta.db_table} AS asked
-                WHERE asked.session_id = {_SESSIONS}.id AND asked.state = %s),
+            EXISTS (SELECT 1 FROM {ObservationRequest._meta.db_table} AS request
+                WHERE request.session_id = {_SESSIONS}.id AND request.state = %s),
             EXISTS (SELECT 1 FROM {DriftReview._meta.db_table} AS drift
                 WHERE drift.definition_id = {_SESSIONS}.definition_id AND drift.state <> %s)
         FROM {_SESSIONS}

@@ -10,11 +10,11 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
-from lcm.domain.errors import StateConflict
 from lcm.domain.lifecycle import SessionStatus
-from lcm.events.signals import observation_requested
+from lcm.events.change_feed import append_session_changes
 from lcm.models import LabletSession
 from lcm.services.changelog import log_change
+from lcm.services.sessions import wrong_status
 from observations.models import ObservationRequest, RequestState
 from observations.services.observation_validation import CLOCK_SKEW
 
@@ -24,31 +24,27 @@ def request_observation(*, session: LabletSession, actor: Actor, now: datetime) 
     with transaction.atomic():
         fresh = LabletSession.objects.select_for_update().get(pk=session.pk)
         if fresh.status != SessionStatus.RUNNING:
-            text = _("%(session)s is %(status)s; only a running session can be observed.") % {
-                "session": session,
-                "status": fresh.get_status_display().lower(),
-            }
-            raise StateConflict(text, details={"status": fresh.status})
-        waiting = ObservationRequest.objects.filter(session=session, state=RequestState.OPEN).first()
-        if waiting and waiting.state_at(now) == RequestState.OPEN:
-            return waiting
-        if waiting:
-            ObservationRequest.objects.filter(pk=waiting.pk).update(state=RequestState.TIMED_OUT)
-        made = ObservationRequest.objects.create(
+            raise wrong_status(fresh, _("%(session)s is %(status)s; only a running session can be observed."))
+        open_request = ObservationRequest.objects.filter(session=session, state=RequestState.OPEN).first()
+        if open_request and open_request.state_at(now) == RequestState.OPEN:
+            return open_request
+        if open_request:
+            ObservationRequest.objects.filter(pk=open_request.pk).update(state=RequestState.TIMED_OUT)
+        request = ObservationRequest.objects.create(
             session=session,
             actor=actor.label,
             requested_at=now,
             expires_at=now + timedelta(seconds=settings.CONFIG["OBSERVE_TIMEOUT"]),
         )
         message = "Observation requested"
-        log_change(session, actor=actor, event="observation_requested", message=message, now=now)
-        observation_requested.send(LabletSession, session=session, now=now)
-    return made
+        log_change(session, actor=actor, event="observation.requested", message=message, now=now)
+        append_session_changes([session.pk], now=now)
+    return request
 
 
-def answer_requests(*, session_id: UUID, observed_at: datetime, now: datetime) -> None:
+def complete_requests(*, session_id: UUID, observed_at: datetime, now: datetime) -> None:
     """Complete the open requests made before this observation."""
-    asked = ObservationRequest.objects.filter(
+    requests = ObservationRequest.objects.filter(
         session_id=session_id, state=RequestState.OPEN, requested_at__lte=observed_at + CLOCK_SKEW
     )
-    asked.update(state=RequestState.ANSWERED, answered_at=now)
+    requests.update(state=RequestState.COMPLETED, completed_at=now)

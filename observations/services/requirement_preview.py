@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.core import signing
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from lcm.domain import messages
 from lcm.domain.errors import InvalidInput, StalePreview
 from lcm.models import LabletDefinition
+from lcm.models.resources import RESOURCE_LABELS, RESOURCE_UNITS
+from lcm.services.validation import refuse_unknown
 from observations.arithmetic.assessment import ResourceView
 from observations.arithmetic.impact import Packing, Risk, Saving, risk_of, saved
 from observations.arithmetic.measures import MEASURED, SOURCES, amount, hundredths
 from observations.arithmetic.recommendation import BASES, Proposal, propose
-from observations.models.resource_labels import RESOURCE_LABELS, RESOURCE_UNITS, resource_amount
+from observations.models.resource_labels import resource_amount
 from observations.selectors.evidence import (
     Evidence,
     ExceedingList,
@@ -27,6 +31,8 @@ from observations.selectors.evidence import (
 )
 from observations.selectors.fleet_capacity import packing_of
 from observations.services.assessments import required_by
+from scheduling.selectors.pools import pools_of
+from scheduling.services.pool_choice import requirement_warning
 
 KEEP, CUSTOM = "keep", "custom"
 SALT = "observations.preview"
@@ -51,9 +57,9 @@ class ResourceImpact:
     required: int
     proposal: Proposal
     risk: Risk
-    exceeding: list[ExceedingSession] = field(default_factory=list)
-    exceeding_recent: int = 0
-    worst_excess: int = 0
+    exceeding: list[ExceedingSession]
+    exceeding_recent: int
+    worst_excess: int
 
     @property
     def resource(self) -> str:
@@ -81,6 +87,8 @@ class RequirementPreview:
     free_after: Packing
     saving: Saving
     token: str
+    # Which proposed requirements no slot could hold.
+    warning: str = ""
 
     @property
     def values(self) -> dict[str, int]:
@@ -99,22 +107,17 @@ def preview_change(
     evidence: Evidence | None = None,
 ) -> RequirementPreview:
     """Return the effect of the choices on past sessions and on the fleet."""
-    unknown = set(choices) - set(MEASURED)
-    if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), _("Unknown resource.")))
+    refuse_unknown(choices, MEASURED, _("Unknown resource."))
     evidence = evidence or evidence_of(
         definition, now=now, sources={name: each.source for name, each in choices.items() if each.source}
     )
-    revision = definition.current_revision
-    assert revision is not None
-    before = required_by(revision)
-    proposals = [
-        _proposal(evidence.views[name], choices.get(name, RequirementChoice()), before[name])
-        for name in MEASURED
-    ]
+    before = required_by(definition.revision)
+    proposals = _proposals(evidence, choices, before)
     impacts = _impacts(evidence, before, proposals, now)
     after = {impact.resource: impact.proposal.value for impact in impacts}
-    packings = packing_of(definition, before=before, after=after)
+    pools = pools_of(definition)
+    packings = packing_of(definition, pools, before=before, after=after)
+    proposed = {name: amount(units) for name, units in after.items()}
     return RequirementPreview(
         definition,
         evidence,
@@ -122,6 +125,7 @@ def preview_change(
         *packings,
         saving=saved(before, after, evidence.assessment.held_seconds),
         token=_token(definition, impacts),
+        warning=requirement_warning(definition, proposed, pools) if after != before else "",
     )
 
 
@@ -131,79 +135,86 @@ def check_token(*, token: str, preview: RequirementPreview) -> None:
         seen = signing.loads(token, salt=SALT)
     except signing.BadSignature as error:
         raise StalePreview(_("Preview this change first; LCM applies only a previewed change.")) from error
-    now_shown = signing.loads(preview.token, salt=SALT)
-    if seen == now_shown:
+    fresh = signing.loads(preview.token, salt=SALT)
+    if seen == fresh:
         return
-    changed = _differences(seen, now_shown, preview)
+    changed = _differences(seen, fresh, preview)
     raise StalePreview(changed[0], details={"changed": changed, "token": preview.token})
 
 
 def _differences(seen: dict[str, Any], fresh: dict[str, Any], preview: RequirementPreview) -> list[str]:
     if seen["definition"] != fresh["definition"]:
         return [_("This preview belongs to another definition.")]
-    revision = preview.definition.current_revision
-    assert revision is not None
+    revision = preview.definition.revision
     changed = []
     if seen["revision"] != fresh["revision"]:
         text = _("%(actor)s applied revision %(number)s after the preview; review it first.")
         changed.append(text % {"actor": revision.actor, "number": revision.number})
     if seen["choices"] != fresh["choices"]:
         changed.append(_("The values differ from the preview; preview it again before applying."))
-    for name, was in seen["numbers"].items():
-        now_is = fresh["numbers"][name]
-        if was != now_is and seen["choices"].get(name) == fresh["choices"].get(name):
-            changed += _said(name, was, now_is)
+    for name, old in seen["numbers"].items():
+        new = fresh["numbers"][name]
+        if old != new and seen["choices"].get(name) == fresh["choices"].get(name):
+            changed += _changed_numbers(name, old, new)
     return changed or [_("The evidence has changed since the preview; preview it again.")]
 
 
-def _said(name: str, was: list[int], now_is: list[int]) -> list[str]:
+def _changed_numbers(name: str, before: list[int], after: list[int]) -> list[str]:
+    """Return a sentence for each of `_numbers` that has changed."""
     texts = (
         _("%(resource)s: the proposal was %(old)s and is now %(new)s."),
         _("%(resource)s: the maximum was %(old)s and is now %(new)s."),
         _("%(resource)s: the recommendation was %(old)s and is now %(new)s."),
     )
     label = RESOURCE_LABELS[name]
-    said = [
+    changes = [
         text % {"resource": label, "old": resource_amount(name, old), "new": resource_amount(name, new)}
-        for text, old, new in zip(texts, was, now_is, strict=False)
+        for text, old, new in zip(texts, before, after, strict=False)
         if old != new
     ]
-    if was[3] != now_is[3]:
-        text = _("%(resource)s: %(new)s sessions now exceed the proposal, previously %(old)s.")
-        said.append(text % {"resource": label, "old": was[3], "new": now_is[3]})
-    return said
+    if before[3] != after[3]:
+        text = ngettext(
+            "%(resource)s: %(new)s session now exceeds the proposal, previously %(old)s.",
+            "%(resource)s: %(new)s sessions now exceed the proposal, previously %(old)s.",
+            after[3],
+        )
+        changes.append(text % {"resource": label, "old": before[3], "new": after[3]})
+    return changes
 
 
 def _impacts(
     evidence: Evidence, before: Mapping[str, int], proposals: Sequence[Proposal], now: datetime
 ) -> list[ResourceImpact]:
-    above = {each.resource: _above(evidence, each) for each in proposals}
+    views = evidence.views
+    above = {each.resource: evidence.above(views[each.resource], each.value) for each in proposals}
     limits = {each.resource: each.value for each in proposals if above[each.resource]}
     listed = exceeding_sessions(evidence, limits, now=now)
-    return [
-        _impact(evidence.views[name], before[name], proposal, above[name], listed.get(name, NONE_EXCEEDING))
-        for name, proposal in ((each.resource, each) for each in proposals)
-    ]
+    impacts = []
+    for proposal in proposals:
+        view, exceeding = views[proposal.resource], listed.get(proposal.resource, NONE_EXCEEDING)
+        n, largest = (view.summary.n, view.summary.max) if view.summary else (0, 0)
+        risk = risk_of(view.resource, above[view.resource], n)
+        excess = max(largest - proposal.value, 0)
+        required, listing = before[view.resource], (exceeding.sessions, exceeding.recent)
+        impacts.append(ResourceImpact(view, required, proposal, risk, *listing, excess))
+    return impacts
 
 
-def _above(evidence: Evidence, proposal: Proposal) -> int:
-    """Return the number of past sessions that would exceed the proposal."""
-    view = evidence.views[proposal.resource]
-    return evidence.digest.of(view.resource, view.source).above(proposal.value)
-
-
-def _impact(
-    view: ResourceView, required: int, proposal: Proposal, above: int, listed: ExceedingList
-) -> ResourceImpact:
-    return ResourceImpact(
-        view=view,
-        required=required,
-        proposal=proposal,
-        risk=risk_of(view.resource, above, view.summary.n if view.summary else 0),
-        exceeding=listed.sessions,
-        exceeding_recent=listed.recent,
-        worst_excess=max((view.summary.max if view.summary else 0) - proposal.value, 0),
-    )
+def _proposals(
+    evidence: Evidence, choices: Mapping[str, RequirementChoice], before: Mapping[str, int]
+) -> list[Proposal]:
+    """Return the proposal for each resource; raise InvalidInput with all problems."""
+    proposals: list[Proposal] = []
+    problems: dict[str, list[str]] = {}
+    for name in MEASURED:
+        try:
+            choice = choices.get(name, RequirementChoice())
+            proposals.append(_proposal(evidence.views[name], choice, before[name]))
+        except InvalidInput as error:
+            problems |= error.fields
+    if problems:
+        raise InvalidInput(problems)
+    return proposals
 
 
 def _proposal(view: ResourceView, choice: RequirementChoice, required: int) -> Proposal:
@@ -213,9 +224,9 @@ def _proposal(view: ResourceView, choice: RequirementChoice, required: int) -> P
         shown = {"resource": label, "source": choice.source, "allowed": ", ".join(SOURCES)}
         raise InvalidInput({name: text % shown})
     if choice.basis == KEEP:
-        return Proposal(name, KEEP, required, "as it is")
+        return Proposal(name, KEEP, required, messages.gettext("unchanged"))
     if choice.basis == CUSTOM:
-        return Proposal(name, CUSTOM, _custom(name, choice.custom), "a custom number")
+        return Proposal(name, CUSTOM, _custom(name, choice.custom), messages.gettext("a custom number"))
     if choice.basis not in BASES:
         text = _("%(resource)s: “%(basis)s” is not a basis; use one of %(allowed)s.")
         shown = {"resource": label, "basis": choice.basis, "allowed": ", ".join((KEEP, *BASES, CUSTOM))}
@@ -250,11 +261,9 @@ def _custom(name: str, value: Decimal | None) -> int:
 
 def _token(definition: LabletDefinition, impacts: list[ResourceImpact]) -> str:
     """Return a hash of the facts behind the decision: revision, choices and their figures."""
-    revision = definition.current_revision
-    assert revision is not None
     seen = {
         "definition": str(definition.pk),
-        "revision": revision.number,
+        "revision": definition.revision.number,
         "choices": {impact.resource: [impact.proposal.basis, impact.view.source] for impact in impacts},
         "numbers": {impact.resource: _numbers(impact) for impact in impacts},
     }

@@ -14,6 +14,7 @@ from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput
 from lcm.models import DefinitionRevision, LabletDefinition, RevisionBasis
 from lcm.services.definitions import revise_definition
+from lcm.services.validation import require_reason
 from observations.arithmetic.assessment import ResourceView
 from observations.arithmetic.measures import amount
 from observations.selectors.evidence import Evidence, evidence_of
@@ -39,27 +40,19 @@ def apply_requirements(
     now: datetime,
 ) -> DefinitionRevision:
     """Apply the previewed requirements to new sessions. Running sessions keep theirs."""
-    if not reason.strip():
-        raise InvalidInput({"reason": _("Enter a reason; it is recorded with the revision.")})
+    require_reason(reason)
     with transaction.atomic():
         assessment = lock_assessment(definition)
         fresh = LabletDefinition.objects.select_related("current_revision").get(pk=definition.pk)
         preview = preview_change(definition=fresh, choices=choices, now=now)
         check_token(token=token, preview=preview)
         if not preview.changes:
-            raise InvalidInput(
-                {
-                    "choices": _(
-                        "This change has no effect; choose a different value for at least one resource."
-                    )
-                }
-            )
-        current = fresh.current_revision
-        assert current is not None
+            text = _("This change has no effect; choose a different value for at least one resource.")
+            raise InvalidInput({"choices": text})
         revision = revise_definition(
             definition=fresh,
             requirements={name: amount(units) for name, units in preview.values.items()},
-            based_on=current.number,
+            based_on=fresh.revision.number,
             reason=reason,
             basis=_basis(preview),
             bases=_bases(preview),
@@ -109,9 +102,9 @@ def _resource(impact: ResourceImpact, view: ResourceView, evidence: Evidence) ->
     return {
         "basis": impact.proposal.basis,
         "source": view.source,
-        "derivation": impact.proposal.derivation,
+        "derivation": str(impact.proposal.derivation),
         "value": str(amount(value)),
         "confidence": view.confidence.level,
-        "exceeding": evidence.digest.of(view.resource, view.source).above(value),
+        "exceeding": evidence.above(view, value),
         "summary": asdict(view.summary) if view.summary else None,
     }

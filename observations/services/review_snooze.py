@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
-from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.errors import StateConflict
 from lcm.models import LabletDefinition
 from lcm.services.changelog import log_change
+from lcm.services.validation import require_reason
 from observations.arithmetic.measures import hundredths
 from observations.models import DefinitionAssessment
 from observations.services.assessments import has_regressed, lock_assessment, refresh_assessment
+from observations.services.drift_reviews import check_until
 
 logger = logging.getLogger(__name__)
 
@@ -26,47 +27,37 @@ def snooze_review(
     *, definition: LabletDefinition, until: datetime, reason: str, actor: Actor, now: datetime
 ) -> DefinitionAssessment:
     """Hide a review until a date."""
-    if not now < until <= now + LONGEST_SNOOZE:
-        text = _("Must be in the future and within %(days)s days.") % {"days": LONGEST_SNOOZE.days}
-        raise InvalidInput({"until": text})
-    message = f"Review of {definition} snoozed until {until:%Y-%m-%d}"
-    return _suspend_review(
-        definition, "review_snoozed", message, reason, actor, now, snoozed_until=until, dismissed=None
-    )
+    check_until(until, now=now, most=LONGEST_SNOOZE)
+    return _suspend_review(definition, until, reason, actor, now)
 
 
 def dismiss_review(
     *, definition: LabletDefinition, reason: str, actor: Actor, now: datetime
 ) -> DefinitionAssessment:
     """Dismiss the recommendation until it has changed by 10 % or more."""
-    message = f"Review of {definition} dismissed"
-    return _suspend_review(
-        definition, "review_dismissed", message, reason, actor, now, snoozed_until=None, dismissed={}
-    )
+    return _suspend_review(definition, None, reason, actor, now)
 
 
 def _suspend_review(
-    definition: LabletDefinition,
-    event: str,
-    message: str,
-    reason: str,
-    actor: Actor,
-    now: datetime,
-    **changes: Any,
+    definition: LabletDefinition, until: datetime | None, reason: str, actor: Actor, now: datetime
 ) -> DefinitionAssessment:
-    if not reason.strip():
-        raise InvalidInput({"reason": _("Enter a reason; it is recorded in the change log.")})
+    """Snooze the review, or dismiss its recommendation if there is no date."""
+    require_reason(reason)
     with transaction.atomic():
         assessment = lock_assessment(definition)
         regressed = has_regressed(definition)
         if not assessment.flags and not regressed:
             raise StateConflict(_("%(definition)s needs no review.") % {"definition": definition})
-        if changes["dismissed"] is not None:
-            changes["dismissed"] = _recommendation(assessment)
-        changes |= {"regression_snoozed": regressed, "snooze_reason": reason, "snoozed_by": actor.label}
-        for name, value in changes.items():
-            setattr(assessment, name, value)
+        assessment.snoozed_until = until
+        assessment.dismissed = None if until else _recommendation(assessment)
+        assessment.regression_snoozed = regressed
+        assessment.snooze_reason, assessment.snoozed_by = reason, actor.label
         assessment.save()
+        if until:
+            event, message = "definition.review_snoozed", f"snoozed until {until:%Y-%m-%d}"
+        else:
+            event, message = "definition.review_dismissed", "dismissed"
+        message = f"Review of {definition} {message}"
         log_change(definition, actor=actor, event=event, message=message, reason=reason, now=now)
         return refresh_assessment(definition=definition, now=now)
 

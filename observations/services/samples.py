@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
 from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.resources import RESOURCE
 from lcm.models import LabletSession
 from observations.arithmetic.histogram import day_of, keys
 from observations.arithmetic.measures import ALLOCATED, CPU, MEMORY, USED, Amounts, amount, hundredths
 from observations.models import NotCountedReason, SessionObservation
 
-SHORT = {"cpu_cores": "cpu", "memory_gb": "memory", "storage_gb": "storage"}
-
 
 def column(resource: str, source: str, *, peak: bool = True) -> str:
-    return f"{'peak_' if peak else ''}{SHORT[resource]}_{source}"
+    return f"{'peak_' if peak else ''}{RESOURCE[resource].short}_{source}"
 
 
 KEYS = list(keys())
@@ -31,7 +30,7 @@ PEAKS = [column(*key) for key in KEYS]
 class SessionSample:
     """Figures that an eligible session adds to the aggregate of its definition, epoch and revision."""
 
-    revision_id: Any
+    revision_id: UUID
     day: int
     amounts: Amounts
     held_seconds: int
@@ -41,11 +40,8 @@ def sample_of(row: SessionObservation) -> SessionSample | None:
     """Return the sample of a row; None if it does not count."""
     if not row.is_sample:
         return None
-    return SessionSample(row.revision_id, day_of(row.observed_at), peaks_of(row), row.held_seconds)
-
-
-def peaks_of(row: Any) -> dict[tuple[str, str], int]:
-    return amounts_in([getattr(row, name) for name in PEAKS])
+    amounts = amounts_in([getattr(row, name) for name in PEAKS])
+    return SessionSample(row.revision_id, day_of(row.observed_at), amounts, row.held_seconds)
 
 
 def amounts_in(values: Sequence[Decimal | None]) -> dict[tuple[str, str], int]:
@@ -87,41 +83,20 @@ def _reason(row: SessionObservation) -> str:
     return "" if any(getattr(row, name) is not None for name in PEAKS) else NotCountedReason.NOTHING_MEASURED
 
 
-@dataclass(frozen=True)
-class AttemptTimeline:
-    """Times of a session's current attempt."""
+def apply_timeline(
+    row: SessionObservation, session: LabletSession, steps: Iterable[tuple[str, datetime, int]]
+) -> None:
+    """Set how long the nodes were up and the capacity was held at the last observation.
 
-    scheduled: datetime | None = None
-    ready: datetime | None = None
-    ran: bool = False
-    collecting: bool = False
-
-
-def timeline_from(session: LabletSession, steps: Sequence[tuple[str, datetime, int]]) -> AttemptTimeline:
-    """Return the timeline from status, time and attempt of each step.
-
-    Stopping after running counts as collecting.
+    `steps` are status, time and attempt of each transition; only the current attempt counts. Stopping after
+    running counts as collecting.
     """
-    course = AttemptTimeline(collecting=session.status == SessionStatus.COLLECTING)
-    for status, at, attempt in steps:
-        if attempt != session.attempt:
-            continue
-        if status == SessionStatus.SCHEDULED:
-            course = replace(course, scheduled=at)
-        elif status == SessionStatus.READY:
-            course = replace(course, ready=at)
-        elif status == SessionStatus.RUNNING:
-            course = replace(course, ran=True)
-        elif status == SessionStatus.COLLECTING or (status == SessionStatus.STOPPING and course.ran):
-            course = replace(course, collecting=True)
-    return course
-
-
-def apply_timeline(row: SessionObservation, course: AttemptTimeline) -> None:
-    """Set how long the nodes were up and the capacity was held at the last observation."""
-    row.reached_collecting = row.reached_collecting or course.collecting
-    row.booted_seconds = _seconds(course.ready, row.observed_at)
-    row.held_seconds = _seconds(course.scheduled, row.observed_at)
+    times = {status: at for status, at, attempt in steps if attempt == session.attempt}
+    has_stopped = SessionStatus.RUNNING in times and SessionStatus.STOPPING in times
+    if SessionStatus.COLLECTING in (session.status, *times) or has_stopped:
+        row.reached_collecting = True
+    row.booted_seconds = _seconds(times.get(SessionStatus.READY), row.observed_at)
+    row.held_seconds = _seconds(times.get(SessionStatus.SCHEDULED), row.observed_at)
 
 
 def _seconds(start: datetime | None, end: datetime) -> int:
@@ -136,3 +111,8 @@ def wasted(sample: SessionSample, required: dict[str, int]) -> tuple[int, int]:
         return 0 if seen is None else max(required[resource] - seen, 0) * sample.held_seconds
 
     return above(CPU), above(MEMORY)
+
+
+def day_figures(sample: SessionSample, required: dict[str, int]) -> tuple[int, int, int]:
+    """Return what a sample adds to its day: wasted CPU and memory, and the time held."""
+    return (*wasted(sample, required), sample.held_seconds)

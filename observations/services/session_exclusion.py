@@ -8,13 +8,12 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
-from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.errors import StateConflict
 from lcm.models import LabletSession
 from lcm.services.changelog import log_change
 from lcm.services.validation import require_reason
 from observations.models import SessionObservation
-from observations.services.aggregates import SampleChange, change_samples
-from observations.services.assessments import required_by
+from observations.services.aggregates import change_sample
 from observations.services.outcomes import redecide_outcome
 from observations.services.samples import sample_of, update_is_sample
 
@@ -23,8 +22,7 @@ def exclude_session(
     *, session: LabletSession, reason: str, actor: Actor, now: datetime
 ) -> SessionObservation:
     """Exclude the session and record the reason."""
-    if not reason.strip():
-        raise InvalidInput({"reason": _("Enter a reason; it is shown with the evidence.")})
+    require_reason(reason)
     return _update_excluded(session, excluded=True, reason=reason, actor=actor, now=now)
 
 
@@ -52,20 +50,15 @@ def _update_excluded(
         row.excluded_reason, row.excluded_by = (reason, actor.label) if excluded else ("", "")
         update_is_sample(row)
         row.save(update_fields=["excluded_reason", "excluded_by", "is_sample", "not_counted_reason"])
-        change = SampleChange(before, sample_of(row), required_by(row.revision))
-        change_samples(definition=row.definition, epoch=row.epoch, changes=[change], now=now)
+        is_changed = change_sample(row=row, before=before, now=now)
         if excluded:
-            event, message = "evidence_excluded", f"{session} excluded from the evidence of {row.definition}"
+            event, message = (
+                "observation.excluded",
+                f"{session} excluded from the evidence of {row.definition}",
+            )
         else:
-            event, message = "evidence_included", f"{session} included in the evidence of {row.definition}"
-        log_change(
-            session,
-            actor=actor,
-            event=event,
-            message=message,
-            reason=reason,
-            now=now,
-        )
-        if not change.is_none and row.revision_id == row.definition.current_revision_id:
+            event, message = "observation.included", f"{session} included in the evidence of {row.definition}"
+        log_change(session, actor=actor, event=event, message=message, reason=reason, now=now)
+        if is_changed and row.revision_id == row.definition.current_revision_id:
             redecide_outcome(definition=row.definition, now=now)
     return row

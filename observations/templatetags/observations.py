@@ -14,15 +14,19 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
+from lcm.models.messages import translated
+from lcm.models.resources import RESOURCE_LABELS, RESOURCE_UNITS
 from lcm.templatetags.lcm import status
 from lcm.web.wording import NBSP, duration_text
-from observations.arithmetic.measures import CPU, text
-from observations.models import DefinitionAssessment, DriftReview, SessionObservation
-from observations.models.resource_labels import RESOURCE_LABELS, RESOURCE_UNITS, SOURCE_LABELS, core_unit
-from observations.pages import not_counted
+from observations.arithmetic.measures import text
+from observations.models import DefinitionAssessment, DriftReview, ObservationRequest
+from observations.models.resource_labels import SOURCE_LABELS, core_unit, unit_after
+from observations.pages.not_counted import not_counted_text
 from observations.pages.review_texts import CONFIDENCE_LABELS
 
 register = template.Library()
+register.filter(not_counted_text)
+register.filter(translated)
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|cores?\b|core-hours\b|GB))")
 
 
@@ -67,8 +71,7 @@ def measure(value: int | None, resource: str) -> SafeString:
     """Format hundredths of a resource with its unit: `3.5 cores`, `1 core`, `2 GB`."""
     if value is None:
         return _unknown()
-    unit = core_unit(value) if resource == CPU else RESOURCE_UNITS[resource]
-    return format_html('{} <span class="sub">{}</span>', text(value), unit)
+    return format_html('{} <span class="sub">{}</span>', text(value), unit_after(value, resource))
 
 
 @register.filter
@@ -89,11 +92,6 @@ def wasted(assessment: DefinitionAssessment, resource: str) -> Decimal | None:
 
 
 @register.filter
-def not_counted_text(row: SessionObservation) -> str:
-    return not_counted.not_counted_text(row)
-
-
-@register.filter
 def remaining(count: int, shown: Sized) -> int:
     return count - len(shown)
 
@@ -109,9 +107,10 @@ def whole(value: Any) -> str:
 
 
 @register.filter
-def answered_in(asked: Any) -> str:
-    """Return how long a request took to complete."""
-    return duration_text(asked.answered_at - asked.requested_at)
+def completed_in(request: ObservationRequest) -> str:
+    """Return how long a completed request took."""
+    assert request.completed_at is not None
+    return duration_text(request.completed_at - request.requested_at)
 
 
 @register.simple_tag

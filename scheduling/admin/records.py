@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from lcm.admin.base import AuditedModelAdmin, ReadOnlyAdmin
+from lcm.admin.data_fixes import DataFixAdmin, ReadOnlyAdmin
+from lcm.domain.resources import RESOURCE_NAMES
 from scheduling.models import (
     Decision,
     Explanation,
@@ -52,7 +53,7 @@ class ObserverRunAdmin(ReadOnlyAdmin):
 
 
 @admin.register(HandlerFailure)
-class HandlerFailureAdmin(AuditedModelAdmin):
+class HandlerFailureAdmin(DataFixAdmin):
     note = "Consecutive failures of a handler with a session. Delete a row to reset the count."
     may_add = may_change = False
     list_display = ("handler", "session", "failures", "last_at", "reason")
@@ -108,15 +109,15 @@ class QueueOrderAdmin(ReadOnlyAdmin):
 class ReservationPartAdmin(ReadOnlyAdmin):
     note = "The share of a spread reservation on one slot; deleted when the reservation ends."
     note_page = "reservation_list"
-    list_display = ("__str__", "kernels", "cpu_cores", "memory_gb", "storage_gb", "gpu")
+    list_display = ("__str__", "kernels", *RESOURCE_NAMES)
     list_select_related = ("reservation", "slot__pool")
     search_fields = ("slot__pool__name",)
     ordering = ("id",)
 
 
 @admin.register(ProcessLease)
-class LeaseAdmin(AuditedModelAdmin):
-    note = "Which process runs a tick, a launch or a reconciliation. Leases expire; deleting one ends it now."
+class LeaseAdmin(DataFixAdmin):
+    note = "Exclusive rights of processes to run a tick or another task. If you delete a lease, it ends now."
     may_add = may_change = False
     list_display = ("name", "holder", "expires_at")
     search_fields = ("name", "holder")
@@ -124,8 +125,8 @@ class LeaseAdmin(AuditedModelAdmin):
 
 
 @admin.register(SimulatedInstance)
-class SimulatedInstanceAdmin(AuditedModelAdmin):
-    note = "Instances of the simulated runtime. If you delete an instance, it vanishes for its slot."
+class SimulatedInstanceAdmin(DataFixAdmin):
+    note = "Instances of the simulated runtime. If you delete an instance, its slot treats it as vanished."
     may_add = may_change = False
     list_display = ("id", "pool", "market", "launched_at", "ended_at", "interrupted_at")
     list_filter = ("market", "launched_at")
@@ -136,7 +137,7 @@ class SimulatedInstanceAdmin(AuditedModelAdmin):
 
 @admin.register(Installation)
 class InstallationAdmin(ReadOnlyAdmin):
-    note = "The id in the tags of this LCM's instances. A copy needs a new id: `manage.py installation`."
+    note = "The ID in the tags of this LCM's instances. A copy needs a new ID: `manage.py installation`."
     list_display = ("key",)
     search_fields = ("key",)
     ordering = ("pk",)

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.template.response import TemplateResponse
-from django.utils import timezone
-from django.utils.translation import ngettext_lazy
 
-from lcm.admin.actions import AT_ONCE, confirm_with_form
-from lcm.admin.base import AuditedModelAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
-from lcm.admin.reason_form import AdminReasonForm
-from lcm.models.definitions import label_map
-from lcm.web.forms import JsonField
-from lcm.web.wording import Plural
+from lcm.admin.data_fixes import DataFixAdmin, ReadOnlyAdmin, ReadOnlyInline
+from lcm.domain.resources import RESOURCE_NAMES
 from scheduling.models import LaunchAttempt, PortAllocation, Slot
-from scheduling.services import slots as services
 
 STATE = (
     "state",
@@ -33,28 +22,11 @@ STATE = (
     "idle_since",
     "interruption_deadline",
     "last_heartbeat",
+    "heartbeat_lost_at",
     "unanswered_since",
 )
 WORKER = ("instance_id", "endpoint", "version", "offering", "is_spot")
-SIZE = ("cpu_cores", "memory_gb", "storage_gb", "gpu", "max_leases")
-
-
-class LabelsField(JsonField):
-    """A JSON field that accepts an empty object (no labels) but not an empty input."""
-
-    empty_values = [None, ""]
-
-    def prepare_value(self, value: Any) -> Any:
-        return "" if value is None else super().prepare_value(value)
-
-
-class LabelsAdminForm(AdminReasonForm):
-    labels = LabelsField(
-        widget=forms.Textarea(attrs={"rows": 4, "cols": 60, "spellcheck": "false"}),
-        validators=[label_map],
-        help_text='New labels of these workers as JSON: {"gpu": "a10"}; {} for none.',
-    )
-    field_order = ("labels", "reason")
+SIZE = (*RESOURCE_NAMES, "max_leases")
 
 
 class AttemptInline(ReadOnlyInline):
@@ -68,10 +40,9 @@ class PortInline(ReadOnlyInline):
 
 
 @admin.register(Slot)
-class SlotAdmin(AuditedModelAdmin):
-    note = "Use the actions of this list to change the state and labels of slots."
+class SlotAdmin(ReadOnlyAdmin):
+    note = "Cordon, drain, label, retry and terminate slots on the Slots page."
     note_page = "slot_list"
-    may_add = may_delete = False
     list_display = (
         "name",
         "state",
@@ -87,7 +58,6 @@ class SlotAdmin(AuditedModelAdmin):
     ordering = ("pool__name", "number")
     sortable_by = ("state", "lease_count", "last_state_change")
     inlines = (AttemptInline, PortInline)
-    actions = ("cordon", "uncordon", "label", "drain", "retry", "terminate")
     fieldsets = (
         (None, {"fields": ("id", "pool", "number", "labels")}),
         ("State", {"fields": STATE}),
@@ -95,108 +65,6 @@ class SlotAdmin(AuditedModelAdmin):
         ("Size", {"fields": SIZE}),
         ("Dates", {"fields": ("created_at", "updated_at")}),
     )
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Allow the bulk actions; a single slot is read-only."""
-        return super().has_change_permission(request, obj) and obj is None
-
-    @admin.action(description="Cordon selected %(verbose_name_plural)s …", permissions=["change"])
-    def cordon(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(
-            request,
-            queryset,
-            "Cordon slots",
-            "Cordon these slots",
-            Plural(ngettext_lazy("%(count)s slot cordoned.", "%(count)s slots cordoned.")),
-            services.cordon_slot,
-            cordoned=True,
-        )
-
-    @admin.action(description="Uncordon selected %(verbose_name_plural)s …", permissions=["change"])
-    def uncordon(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(
-            request,
-            queryset,
-            "Uncordon slots",
-            "Uncordon these slots",
-            Plural(ngettext_lazy("%(count)s slot uncordoned.", "%(count)s slots uncordoned.")),
-            services.cordon_slot,
-            cordoned=False,
-        )
-
-    @admin.action(description="Label selected %(verbose_name_plural)s …", permissions=["change"])
-    def label(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        """Set labels; the form starts with the labels that all selected slots have in common."""
-        kept = list(queryset.values_list("labels", flat=True)[:AT_ONCE])
-        same = kept[0] if kept and all(each == kept[0] for each in kept) else None
-        form = partial(LabelsAdminForm, initial={"labels": same})
-        return self._ask(
-            request,
-            queryset,
-            "Label slots",
-            "Label these slots",
-            Plural(ngettext_lazy("%(count)s slot labelled.", "%(count)s slots labelled.")),
-            services.label_slot,
-            form_class=form,
-        )
-
-    @admin.action(description="Drain selected %(verbose_name_plural)s …", permissions=["change"])
-    def drain(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(
-            request,
-            queryset,
-            "Drain slots",
-            "Drain these slots",
-            Plural(ngettext_lazy("%(count)s slot draining.", "%(count)s slots draining.")),
-            services.drain_slot,
-        )
-
-    @admin.action(description="Retry selected %(verbose_name_plural)s …", permissions=["change"])
-    def retry(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(
-            request,
-            queryset,
-            "Retry slots",
-            "Retry these slots",
-            Plural(ngettext_lazy("%(count)s slot available again.", "%(count)s slots available again.")),
-            services.retry_slot,
-        )
-
-    @admin.action(description="Terminate selected %(verbose_name_plural)s …", permissions=["change"])
-    def terminate(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
-        return self._ask(
-            request,
-            queryset,
-            "Terminate slots",
-            "Terminate these slots",
-            Plural(ngettext_lazy("%(count)s slot terminating.", "%(count)s slots terminating.")),
-            services.terminate_slot,
-        )
-
-    def _ask(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[Slot],
-        title: str,
-        submit: str,
-        done: Plural,
-        work: Callable[..., Slot],
-        form_class: Callable[..., AdminReasonForm] = AdminReasonForm,
-        **given: Any,
-    ) -> TemplateResponse | None:
-        def save(slot: Slot, values: dict[str, Any]) -> None:
-            work(slot=slot, actor=actor_of(request), now=timezone.now(), **given, **values)
-
-        return confirm_with_form(
-            self,
-            request,
-            queryset.select_related("pool"),
-            form_class=form_class,
-            title=title,
-            submit=submit,
-            save=save,
-            done=done,
-        )
 
 
 @admin.register(LaunchAttempt)
@@ -212,7 +80,7 @@ class AttemptAdmin(ReadOnlyAdmin):
 
 
 @admin.register(PortAllocation)
-class PortAdmin(AuditedModelAdmin):
+class PortAdmin(DataFixAdmin):
     note = "Sessions reserve and release ports. You can delete a leaked port that is known to be free."
     note_page = "slot_list"
     may_add = may_change = False

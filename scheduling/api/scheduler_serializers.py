@@ -10,7 +10,7 @@ from rest_framework import serializers
 from scheduling.api.serializers import ResourcesSerializer
 from scheduling.models import Decision, DecisionOutcome
 from scheduling.placement.framework.configuration import MAX_CHARACTERS
-from scheduling.selectors.dry_run import MOST_NEW_SLOTS
+from scheduling.selectors.dry_run import MAX_NEW_SLOTS
 
 
 class ReasonCountSerializer(serializers.Serializer[Any]):
@@ -20,7 +20,7 @@ class ReasonCountSerializer(serializers.Serializer[Any]):
     plugin = serializers.CharField()
     text = serializers.CharField()
     slots = serializers.IntegerField(source="nodes")
-    example_slots = serializers.ListField(child=serializers.CharField(), help_text="Some of the slots.")
+    example_slots = serializers.ListField(child=serializers.CharField(), help_text="Names of a few slots.")
 
 
 class StoredReasonSerializer(ReasonCountSerializer):
@@ -67,7 +67,10 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField(source="reservation.pool.name")
     outcome = serializers.ChoiceField(choices=DecisionOutcome.choices)
     message = serializers.CharField()
-    position = serializers.IntegerField(allow_null=True, help_text="None: no tick has evaluated it yet.")
+    decided = serializers.BooleanField(help_text="False while its first scheduling cycle is due.")
+    position = serializers.IntegerField(
+        allow_null=True, help_text="Null for an advance booking, and if no tick has evaluated it yet."
+    )
     ahead = serializers.IntegerField(allow_null=True)
     waiting = serializers.IntegerField(help_text="Number of reservations in the pool's queue.")
     ordered_at = serializers.DateTimeField(allow_null=True)
@@ -95,7 +98,7 @@ class DryRunSerializer(serializers.Serializer[Any]):
     drain = serializers.ListField(
         child=serializers.UUIDField(), default=list, help_text="READY slots that would be drained."
     )
-    add_slots = serializers.IntegerField(default=0, min_value=0, max_value=MOST_NEW_SLOTS)
+    add_slots = serializers.IntegerField(default=0, min_value=0, max_value=MAX_NEW_SLOTS)
     requirements = RequirementSerializer(many=True, default=list)
     scheduler = serializers.CharField(
         max_length=MAX_CHARACTERS,

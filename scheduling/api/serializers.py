@@ -4,35 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.validators import MaxValueValidator, MinValueValidator
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from lcm.api.amounts import AmountsSerializer
+from lcm.cml.ports import PROTOCOLS, TCP, UDP
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import Priority
-from scheduling.models import LaunchAttempt, Pool, PortAllocation, Reservation, Slot, SpotPolicy, TickRun
-from scheduling.placement.framework.configuration import MAX_CHARACTERS
+from lcm.models.sessions import KernelStatus
+from scheduling.models import LaunchAttempt, Pool, PortAllocation, Reservation, Slot, SlotState, TickRun
+from scheduling.models.pools import MAX_SLOTS
 from scheduling.selectors.pools import POOL_STATES
+from scheduling.selectors.session_access import AccessState
 from scheduling.services.pools import EDITABLE
 from scheduling.services.reservations import DEFAULT_TTL, MAX_TTL
 
 
-def limits_of(name: str) -> dict[str, Any]:
-    """Return the minimum and maximum of an integer field of a pool."""
-    field: Any = Pool._meta.get_field(name)
-    least = [each.limit_value for each in field.validators if isinstance(each, MinValueValidator)]
-    largest = [each.limit_value for each in field.validators if isinstance(each, MaxValueValidator)]
-    return {"min_value": max(least), "max_value": min(largest)}
-
-
-MOST_SLOTS = limits_of("max_slots")["max_value"]
-AMOUNTS = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
-
-
-class ResourcesSerializer(serializers.Serializer[Any]):
-    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, required=False)
-    memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, required=False)
-    storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, required=False)
-    gpu = serializers.DecimalField(max_digits=6, decimal_places=2, required=False)
+class ResourcesSerializer(AmountsSerializer):
+    """Amounts of resources; omitted ones are 0 or unknown."""
 
 
 # --- pools -------------------------------------------------------------------------------------------
@@ -72,41 +61,24 @@ class SavedPoolSerializer(PoolSerializer):
         fields = [*PoolSerializer.Meta.fields, "warnings"]
 
 
-class PoolChangeSerializer(serializers.Serializer[Any]):
-    """Fields of a pool that an Admin may change. The model defines the limits."""
+class PoolFieldsSerializer(serializers.ModelSerializer[Pool]):
+    """Fields of a pool that an Admin may set, with the limits of the model."""
 
-    description = serializers.CharField(max_length=300, allow_blank=True, required=False)
-    enabled = serializers.BooleanField(required=False)
     runtime_settings = serializers.DictField(required=False, help_text="Settings of the pool's runtime.")
-    spot_policy = serializers.ChoiceField(choices=SpotPolicy.choices, required=False)
-    scheduler = serializers.CharField(
-        max_length=MAX_CHARACTERS,
-        allow_blank=True,
-        required=False,
-        trim_whitespace=False,
-        help_text="Actions and plugins as YAML; empty for the default.",
-    )
-    min_slots = serializers.IntegerField(required=False, min_value=0, max_value=MOST_SLOTS)
-    warm_slots = serializers.IntegerField(required=False, min_value=0, max_value=MOST_SLOTS)
-    max_slots = serializers.IntegerField(required=False, **limits_of("max_slots"))
-    max_leases = serializers.IntegerField(required=False, **limits_of("max_leases"))
-    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
-    memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
-    storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, min_value=0, required=False)
-    gpu = serializers.DecimalField(max_digits=6, decimal_places=2, min_value=0, required=False)
-    first_port = serializers.IntegerField(required=False, min_value=1024, max_value=65_535)
-    last_port = serializers.IntegerField(required=False, min_value=1024, max_value=65_535)
-    idle_seconds = serializers.IntegerField(required=False, **limits_of("idle_seconds"))
-    target_wait_seconds = serializers.IntegerField(
-        required=False,
-        help_text="Seconds; the overview shows sessions that wait longer.",
-        **limits_of("target_wait_seconds"),
-    )
-    launch_timeout = serializers.IntegerField(required=False, **limits_of("launch_timeout"))
-    boot_timeout = serializers.IntegerField(required=False, **limits_of("boot_timeout"))
-    binding_timeout = serializers.IntegerField(required=False, **limits_of("binding_timeout"))
-    drain_timeout = serializers.IntegerField(required=False, **limits_of("drain_timeout"))
-    terminate_timeout = serializers.IntegerField(required=False, **limits_of("terminate_timeout"))
+
+    class Meta:
+        model = Pool
+        fields = [*EDITABLE]
+        extra_kwargs = {
+            "scheduler": {"trim_whitespace": False},
+            "target_wait_seconds": {"help_text": "Seconds; the overview shows sessions that wait longer."},
+            **{key: {"max_value": MAX_SLOTS} for key in ("min_slots", "warm_slots")},
+            **{key: {"min_value": 0} for key in RESOURCE_NAMES},
+            **{key: {"min_value": 1024, "max_value": 65535} for key in ("first_port", "last_port")},
+        }
+
+
+class PoolChangeSerializer(PoolFieldsSerializer):
     reason = serializers.CharField(
         max_length=500,
         allow_blank=True,
@@ -115,12 +87,17 @@ class PoolChangeSerializer(serializers.Serializer[Any]):
         "change `runtime_settings` or `scheduler`.",
     )
 
+    class Meta(PoolFieldsSerializer.Meta):
+        fields = [*EDITABLE, "reason"]
 
-class PoolRequestSerializer(PoolChangeSerializer):
+
+class PoolRequestSerializer(PoolFieldsSerializer):
     name = serializers.CharField(max_length=63)
     system = serializers.CharField(max_length=30, required=False, help_text="Default: `cml`.")
     runtime = serializers.CharField(max_length=30, required=False, help_text="Default: `simulated`.")
-    reason = None  # type: ignore[assignment]
+
+    class Meta(PoolFieldsSerializer.Meta):
+        fields = ["name", "system", "runtime", *EDITABLE]
 
 
 # --- slots -------------------------------------------------------------------------------------------
@@ -135,7 +112,8 @@ class SlotSerializer(serializers.ModelSerializer[Slot]):
         model = Slot
         fields = [
             "id", "name", "pool", "pool_id", "number", "state", "reason", "cordoned", "instance_id",
-            "endpoint", "version", "offering", "is_spot", "labels", *AMOUNTS, "max_leases", "lease_count",
+            "endpoint", "version", "offering", "is_spot", "labels", *RESOURCE_NAMES, "max_leases",
+            "lease_count",
             "last_state_change", "state_deadline", "idle_since", "interruption_deadline", "last_heartbeat",
             "reported_capacity",
             "created_at",
@@ -170,6 +148,52 @@ class SlotDetailSerializer(SlotSerializer):
 class LabelsSerializer(serializers.Serializer[Any]):
     labels = serializers.DictField(child=serializers.CharField(max_length=63))
     reason = serializers.CharField(max_length=500, help_text="Recorded in the change log.")
+
+
+class NodeAddressSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="Name of the port.")
+    protocol = serializers.ChoiceField(choices=sorted(PROTOCOLS))
+    transport = serializers.ChoiceField(choices=[TCP, UDP])
+    inside = serializers.IntegerField(allow_null=True, help_text="The port on the node.")
+    host = serializers.CharField(help_text="Host of the worker; empty if unknown.")
+    port = serializers.IntegerField(allow_null=True, help_text="The port on the worker.")
+    url = serializers.CharField(
+        help_text="For example `ssh://host:port`; `host:port` for a forwarded port without a known scheme; "
+        "empty while host or port is unknown."
+    )
+
+
+class AccessWorkerSerializer(serializers.Serializer[Any]):
+    slot_id = serializers.UUIDField(source="slot.pk")
+    slot = serializers.CharField(source="slot.name")
+    state = serializers.ChoiceField(source="slot.state", choices=SlotState.choices)
+    interruption_deadline = serializers.DateTimeField(
+        source="slot.interruption_deadline", allow_null=True, help_text="When the provider takes it away."
+    )
+    host = serializers.CharField(help_text="Empty if unknown.")
+    console = serializers.CharField(help_text="Address of the web console; empty if it has none.")
+
+
+class NodeAccessSerializer(serializers.Serializer[Any]):
+    label = serializers.CharField(source="kernel.node_label")  # type: ignore[assignment]
+    node_definition = serializers.CharField(source="kernel.node_definition")
+    state = serializers.ChoiceField(source="kernel.status", choices=KernelStatus.choices)
+    slot = serializers.CharField(source="worker.slot.name", default=None, allow_null=True)
+    addresses = NodeAddressSerializer(many=True)
+
+
+class AccessSheetSerializer(serializers.Serializer[Any]):
+    """How to connect to a session."""
+
+    state = serializers.ChoiceField(
+        choices=[each.value for each in AccessState], help_text="The nodes can be reached while `open`."
+    )
+    message = serializers.CharField(help_text="Why the nodes cannot be reached; empty if they can.")
+    warnings = serializers.ListField(
+        child=serializers.CharField(), help_text="For example that the slot is draining or interrupted."
+    )
+    workers = AccessWorkerSerializer(many=True)
+    nodes = NodeAccessSerializer(many=True, help_text="Empty without a slot.")
 
 
 class SessionMoveSerializer(serializers.Serializer[Any]):

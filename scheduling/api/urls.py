@@ -8,8 +8,9 @@ from scheduling.api.views.decisions import DecisionViewSet, SessionExplainViewSe
 from scheduling.api.views.internal import BootViewSet, InternalSlotViewSet, LeaseViewSet
 from scheduling.api.views.observers import ObserverViewSet
 from scheduling.api.views.pools import PoolViewSet, TickViewSet
-from scheduling.api.views.reservations import ReservationViewSet, SessionMoveViewSet
+from scheduling.api.views.reservations import ReservationViewSet, SessionAccessViewSet, SessionMoveViewSet
 from scheduling.api.views.slots import SlotViewSet
+from scheduling.api.views.timelines import PoolTimelineViewSet, SessionTimelineViewSet, SlotTimelineViewSet
 
 app_name = "capacity"
 
@@ -34,9 +35,29 @@ urlpatterns = [
         name="session-explain",
     ),
     re_path(
+        f"^lablet-sessions/(?P<pk>{ID_PATTERN})/access/?$",
+        SessionAccessViewSet.as_view({"get": "sheet"}),
+        name="session-access",
+    ),
+    re_path(
         f"^lablet-sessions/(?P<pk>{ID_PATTERN})/move/?$",
         SessionMoveViewSet.as_view({"post": "move"}),
         name="session-move",
+    ),
+    re_path(
+        f"^slots/(?P<pk>{ID_PATTERN})/timeline/?$",
+        SlotTimelineViewSet.as_view({"get": "list"}),
+        name="slot-timeline",
+    ),
+    re_path(
+        f"^pools/(?P<pk>{ID_PATTERN})/timeline/?$",
+        PoolTimelineViewSet.as_view({"get": "list"}),
+        name="pool-timeline",
+    ),
+    re_path(
+        f"^lablet-sessions/(?P<pk>{ID_PATTERN})/timeline/?$",
+        SessionTimelineViewSet.as_view({"get": "list"}),
+        name="session-timeline",
     ),
     path("internal/", include(internal.urls)),
 ]

@@ -49,7 +49,7 @@ Clock = Callable[[], datetime]
 
 
 def perform_launch(attempt_id: UUID, runtime: RuntimeAdapter, clock: Clock) -> None:
-    """Fill the slot of an open attempt; does nothing if the attempt is closed."""
+    """Launch an instance for an open attempt; do nothing if the attempt is closed."""
     with lease(f"launch:{attempt_id}", length=CALL_LEASE) as hold:
         if hold is None:
             return
@@ -123,7 +123,9 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
                 _failed(attempt, error, clock())
                 return
             refusal = error
-            _remember(attempt.slot.pool, offering, error, clock())
+            pool = attempt.slot.pool
+            record_refused_offering(pool, offering.name, until=clock() + REFUSAL_BACKOFF)
+            LAUNCHES.labels(pool=pool.name, result=error.category).inc()
         except Exception as error:
             logger.exception("launch_failed", extra={"slot": attempt.slot.name})
             _failed(attempt, RuntimeFailure(f"{type(error).__name__}: {error}"), clock())
@@ -131,7 +133,7 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
         else:
             record_launch(attempt, instance, now=clock())
             return
-    _refused(attempt, refusal, clock(), alone=not _open_to_others(attempt, runtime, clock()))
+    _refused(attempt, refusal, clock(), pool_waits=not _open_to_others(attempt, runtime, clock()))
 
 
 def _offerings_for(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
@@ -153,40 +155,31 @@ def _has_alternative(error: RuntimeFailure, offering: Offering, others: Sequence
     return isinstance(error, CapacityRefused)
 
 
-def _remember(pool: Pool, offering: Offering, error: RuntimeFailure, now: datetime) -> None:
-    refuse_offering(pool, offering.name, until=now + REFUSAL_BACKOFF)
-    LAUNCHES.labels(pool=pool.name, result=error.category).inc()
-
-
 def record_launch(attempt: LaunchAttempt, instance: Instance, *, now: datetime) -> bool:
     """Record the instance of an open attempt; the slot is now booting."""
     try:
         with transaction.atomic():
             if not _finish(attempt, AttemptOutcome.LAUNCHED, now, instance_id=instance.id):
                 return False
-            moved = _boot(attempt, instance, now)
+            moved = move_slot(
+                slot=attempt.slot,
+                to=SlotState.BOOTING,
+                now=now,
+                instance_id=instance.id,
+                endpoint=instance.endpoint,
+                offering=attempt.offering,
+                is_spot=instance.market == Market.SPOT,
+                labels=_labels(attempt.slot.pool, instance),
+            )
     except IntegrityError:
-        _end_unlaunched(attempt, now, f"{instance.id} was given to another slot a moment ago")
+        _end_unlaunched(attempt, now, f"{instance.id} was assigned to another slot meanwhile")
         return False
     LAUNCHES.labels(pool=attempt.slot.pool.name, result="launched").inc()
     return moved
 
 
-def _boot(attempt: LaunchAttempt, instance: Instance, now: datetime) -> bool:
-    return move_slot(
-        slot=attempt.slot,
-        to=SlotState.BOOTING,
-        now=now,
-        instance_id=instance.id,
-        endpoint=instance.endpoint,
-        offering=attempt.offering,
-        is_spot=instance.market == Market.SPOT,
-        labels=_labels(attempt.slot.pool, instance),
-    )
-
-
 def _labels(pool: Pool, instance: Instance) -> dict[str, str]:
-    """Return the labels by the pool's current settings; empty if the settings allow no runtime."""
+    """Return the labels by the pool's current settings; empty if the settings are invalid."""
     try:
         return runtime_for(pool).labels_of(instance.id)
     except RuntimeFailure:
@@ -194,10 +187,10 @@ def _labels(pool: Pool, instance: Instance) -> dict[str, str]:
 
 
 def abandon_attempt(attempt: LaunchAttempt, *, now: datetime, reason: str) -> None:
-    """Close an attempt without answer or instance at its deadline; the slot is free, a late instance an
-    orphan.
+    """Close an attempt that has no response and no instance at its deadline, and free its slot.
 
-    It counts as a failure, so that a provider that never answers is called less and less often.
+    An instance that appears later is an orphan. The attempt counts as a failure, so that a provider that
+    never responds is called less and less often.
     """
     with transaction.atomic():
         if not _finish(attempt, AttemptOutcome.LOST, now, error=reason):
@@ -207,39 +200,39 @@ def abandon_attempt(attempt: LaunchAttempt, *, now: datetime, reason: str) -> No
     LAUNCHES.labels(pool=attempt.slot.pool.name, result="lost").inc()
 
 
-def refuse_offering(pool: Pool, name: str, *, until: datetime) -> None:
+def record_refused_offering(pool: Pool, name: str, *, until: datetime) -> None:
     """Record that the provider refused an offering, so that the next launches request another."""
-    with transaction.atomic():
-        fresh = Pool.objects.select_for_update().get(pk=pool.pk)
-        fresh.refused_offerings = {**fresh.refused_offerings, name: until.isoformat()}
-        fresh.save(update_fields=["refused_offerings"])
-        pool.refused_offerings = fresh.refused_offerings
+    _record_by_name(pool, "refused_offerings", name, until)
 
 
 def record_worker_failure(pool: Pool, name: str, *, failed_at: datetime | None) -> None:
-    """Record that a listed worker did not answer, so that others are tried first; None clears it."""
-    if failed_at is None and name not in pool.failed_workers:
-        return
+    """Record that a listed worker did not respond, so that others are tried first; None clears it."""
+    if failed_at is not None or name in pool.failed_workers:
+        _record_by_name(pool, "failed_workers", name, failed_at)
+
+
+def _record_by_name(pool: Pool, column: str, name: str, time: datetime | None) -> None:
+    """Set a name's time in a JSON column of the pool, or remove it; other changes of the column stay."""
     with transaction.atomic():
         fresh = Pool.objects.select_for_update().get(pk=pool.pk)
-        others = {other: at for other, at in fresh.failed_workers.items() if other != name}
-        fresh.failed_workers = {**others, name: failed_at.isoformat()} if failed_at else others
-        fresh.save(update_fields=["failed_workers"])
-        pool.failed_workers = fresh.failed_workers
+        others = {other: at for other, at in getattr(fresh, column).items() if other != name}
+        setattr(pool, column, {**others, name: time.isoformat()} if time else others)
+        Pool.objects.filter(pk=pool.pk).update(**{column: getattr(pool, column)})
 
 
-def _refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, alone: bool) -> None:
-    """Record that no offering is available. Demand stays, and no launch starts before one may be retried.
+def _refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, pool_waits: bool) -> None:
+    """Record that no offering is available. Demand stays.
 
-    If not `alone`, other attempts of the pool may request another offering meanwhile.
+    With `pool_waits` the pool launches nothing until an offering may be requested again; without it other
+    attempts may request another offering meanwhile.
     """
     pool = attempt.slot.pool
-    waits = refusals(pool, now).values()
+    retry_times = refusals(pool, now).values()
     with transaction.atomic():
         if _finish(attempt, AttemptOutcome.REFUSED, now, category=error.category, error=str(error)):
             # Lock the pool before its slot, in the same order as the deletion of a pool.
-            if alone:
-                _wait_until(pool, min(waits, default=now + REFUSAL_BACKOFF), now)
+            if pool_waits:
+                _wait_until(pool, min(retry_times, default=now + REFUSAL_BACKOFF), now)
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=str(error))
 
 
@@ -276,14 +269,16 @@ def count_failure(pool: Pool, now: datetime) -> datetime:
 
 
 def reset_failures(pool: Pool, now: datetime) -> None:
-    """Reset the back-off after a worker became ready. During a back-off the worker was launched earlier and
-    proves nothing."""
+    """Reset the back-off after a worker became ready; a current back-off stays.
+
+    A worker that becomes ready during a back-off was launched before it.
+    """
     over = Q(backoff_until=None) | Q(backoff_until__lte=now)
     Pool.objects.filter(over, pk=pool.pk).update(failures=0, backoff_until=None, backoff_since=None)
 
 
 def _wait_until(pool: Pool, until: datetime, now: datetime) -> None:
-    """Launch nothing before this time; a longer wait stays."""
+    """Postpone launches of the pool until this time, unless a later time is set."""
     sooner = Q(backoff_until=None) | Q(backoff_until__lt=until)
     pools = Pool.objects.filter(sooner, pk=pool.pk)
     pools.update(backoff_until=until, backoff_since=_waits_since(now))
@@ -311,8 +306,11 @@ def _finish(
     attempt: LaunchAttempt, outcome: AttemptOutcome, now: datetime, *, error: str = "", **fields: str
 ) -> bool:
     """Close an open attempt; False if it was closed before."""
-    mine = LaunchAttempt.objects.filter(pk=attempt.pk, outcome=AttemptOutcome.OPEN)
-    return mine.update(outcome=outcome, finished_at=now, error=remove_unstorable(error)[:500], **fields) == 1
+    still_open = LaunchAttempt.objects.filter(pk=attempt.pk, outcome=AttemptOutcome.OPEN)
+    return (
+        still_open.update(outcome=outcome, finished_at=now, error=remove_unstorable(error)[:500], **fields)
+        == 1
+    )
 
 
 def boot_token(attempt: LaunchAttempt) -> str:
@@ -332,5 +330,5 @@ def _request(attempt: LaunchAttempt, offering: Offering) -> LaunchRequest:
             slot_id=str(slot.pk), controller_url=settings.CONFIG["PUBLIC_URL"], token=boot_token(attempt)
         ),
         worker=attempt.worker,
-        taken=frozenset(others),
+        workers_in_use=frozenset(others),
     )

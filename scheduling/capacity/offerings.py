@@ -20,12 +20,12 @@ class OfferingStatus:
     """An offering with its current state in the pool."""
 
     offering: Offering
-    wanted: bool = True  # False: the pool's spot policy excludes its market
+    is_allowed: bool = True  # False: the pool's spot policy excludes its market
     refused_until: datetime | None = None
 
     @property
     def is_open(self) -> bool:
-        return self.wanted and self.refused_until is None
+        return self.is_allowed and self.refused_until is None
 
 
 def markets_of(pool: Pool) -> tuple[Market, ...]:
@@ -37,10 +37,10 @@ def offering_statuses(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> lis
     """Return all offerings of the runtime in request order; those the spot policy excludes come last."""
     listed, refused = list(runtime.offerings()), refusals(pool, now)
     markets = markets_of(pool)
-    wanted = [each for market in markets for each in listed if each.market == market]
+    usable = [each for market in markets for each in listed if each.market == market]
     others = [each for each in listed if each.market not in markets]
-    return [OfferingStatus(each, refused_until=refused.get(each.name)) for each in wanted] + [
-        OfferingStatus(each, wanted=False) for each in others
+    return [OfferingStatus(each, refused_until=refused.get(each.name)) for each in usable] + [
+        OfferingStatus(each, is_allowed=False) for each in others
     ]
 
 
@@ -55,20 +55,22 @@ def open_offerings(
 ) -> list[Offering]:
     """Return offerings that may be requested now: allowed by the spot policy and not recently refused.
 
-    An offering that the attempt requested without an answer comes first, even if it was refused to others:
+    An offering that the attempt requested without a response comes first, even if it was refused to others:
     the token finds an instance that was started, so that none is started twice.
     """
-    known = [
+    requestable = [
         each
         for each in offering_statuses(pool, runtime, now)
-        if each.wanted and not (on_demand_only and each.offering.market == Market.SPOT)
+        if each.is_allowed and not (on_demand_only and each.offering.market == Market.SPOT)
     ]
-    found = [each.offering for each in known if each.is_open or each.offering.name == requested]
+    found = [each.offering for each in requestable if each.is_open or each.offering.name == requested]
     return sorted(found, key=lambda each: each.name != requested)
 
 
 def next_retry_at(pool: Pool, runtime: RuntimeAdapter, market: Market) -> datetime | None:
     """Return when the first refused offering of a market may be requested again."""
     names = {each.name for each in runtime.offerings() if each.market == market}
-    waits = (datetime.fromisoformat(until) for name, until in pool.refused_offerings.items() if name in names)
-    return min(waits, default=None)
+    retry_times = (
+        datetime.fromisoformat(until) for name, until in pool.refused_offerings.items() if name in names
+    )
+    return min(retry_times, default=None)

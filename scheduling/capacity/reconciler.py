@@ -32,7 +32,12 @@ from scheduling.capacity.runtimes.base import (
     RuntimeAdapter,
     RuntimeFailure,
 )
-from scheduling.capacity.silent_workers import check_silent_worker, is_pool_unreachable, is_silent
+from scheduling.capacity.silent_workers import (
+    check_silent_worker,
+    is_pool_unreachable,
+    is_silent,
+    record_lost_heartbeat,
+)
 from scheduling.coordination.leases import HeldLease, lease
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.services.lost_slots import fail_sessions_on_slot
@@ -69,17 +74,17 @@ def reconcile_pool(
         if hold is None:
             return None
         record_notices(pool, runtime, clock())
-        # Read the slots before calling the provider: an instance launched in between must not look vanished.
+        # Read the slots before the instances: an instance launched in between must not count as vanished.
         slots = list(Slot.objects.select_related("pool").filter(pool=pool).exclude(state=SlotState.EMPTY))
         try:
             instances = {instance.id: instance for instance in runtime.describe()}
         except Exception as error:
-            _refused("describe_failed", pool, error, clock())
+            _handle_refusal("describe_failed", pool, error, clock())
             world = ReconcilePass(pool, runtime, clock(), {}, [str(error)])
             _for_each(world, slots, hold, partial(_end_overdue, world))
             return world
         world = ReconcilePass(pool, runtime, clock(), instances)
-        # Workers that do not answer take time, so handle first what needs no probe.
+        # Probes of workers that do not respond take time, so handle the slots without a probe first.
         binding = [slot for slot in slots if slot.state == SlotState.BINDING]
         rest = [slot for slot in slots if slot.state != SlotState.BINDING]
         if _for_each(world, rest, hold, partial(_reconcile_slot, world)) and hold.is_held():
@@ -94,7 +99,7 @@ def reconcile_pool(
 def _for_each(world: ReconcilePass, slots: list[Slot], hold: HeldLease, work: Callable[[Slot], None]) -> bool:
     """Handle slot after slot and isolate failures; False if another process took the lease.
 
-    A slot that keeps failing still has its deadline.
+    The deadline of a failing slot still applies.
     """
     for slot in slots:
         if not hold.renew():
@@ -115,14 +120,14 @@ def record_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
     try:
         for notice in runtime.interruptions():
             try:
-                _take_notice(notice, now)
+                _record_notice(notice, now)
             except Exception as error:
                 _warn("notice_failed", pool, error)
     except Exception as error:
         _warn("notices_failed", pool, error)
 
 
-def _take_notice(notice: Interruption, now: datetime) -> None:
+def _record_notice(notice: Interruption, now: datetime) -> None:
     # Search all pools, since pools may share a queue.
     slot = Slot.objects.select_related("pool").filter(instance_id=notice.instance_id).first()
     if slot is not None:
@@ -149,17 +154,17 @@ def collect_orphans(world: ReconcilePass) -> None:
     for instance in world.instances.values():
         known = instance.id in owned or instance.token in awaited
         is_old = instance.launched_at is None or instance.launched_at <= world.now - ORPHAN_GRACE
-        ends = instance.state in (InstanceState.STOPPING, InstanceState.GONE)
-        lost = instance.claimed and not known and is_old and not ends
-        if lost and not _terminate(world, instance.id):
+        is_ending = instance.state in (InstanceState.STOPPING, InstanceState.GONE)
+        is_orphan = instance.claimed and not known and is_old and not is_ending
+        if is_orphan and not _terminate(world, instance.id):
             logger.warning("orphan_terminated", extra={"pool": world.pool.name, "instance": instance.id})
 
 
 def tag_own_instances(world: ReconcilePass) -> None:
     """Tag untagged instances that an attempt or slot of this installation knows.
 
-    Other untagged instances may belong to another installation. A refusal stops nothing; the next pass tries
-    again.
+    Other untagged instances may belong to another installation. If the provider refuses, the pass continues
+    and the next pass tries again.
     """
     unclaimed = [instance for instance in world.instances.values() if not instance.claimed]
     if not unclaimed:
@@ -200,12 +205,12 @@ def _probe(world: ReconcilePass, instance: Instance) -> Health:
 def _check_silent(
     world: ReconcilePass, slots: list[Slot], health: Mapping[object, Health], hold: HeldLease
 ) -> None:
-    together = is_pool_unreachable([health[slot.pk] for slot in slots if slot.pk in health])
-    if together:
+    unreachable = is_pool_unreachable([health[slot.pk] for slot in slots if slot.pk in health])
+    if unreachable:
         logger.warning("silent_workers_unreachable", extra={"pool": world.pool.name, "slots": len(slots)})
 
     def check_worker(slot: Slot) -> None:
-        gave_up = check_silent_worker(slot, health.get(slot.pk), together=together, now=world.now)
+        gave_up = check_silent_worker(slot, health.get(slot.pk), pool_unreachable=unreachable, now=world.now)
         if gave_up and not world.runtime.launches:
             record_worker_failure(world.pool, slot.instance_id, failed_at=world.now)
 
@@ -219,6 +224,7 @@ def _reconcile_slot(world: ReconcilePass, slot: Slot) -> None:
         case SlotState.BOOTING:
             _booting(world, slot)
         case SlotState.READY:
+            record_lost_heartbeat(slot, world.now)
             _expect_instance(world, slot)
         case SlotState.DRAINING:
             _draining(world, slot)
@@ -234,7 +240,8 @@ def _end_overdue(world: ReconcilePass, slot: Slot, why: str = "") -> None:
         return
     match SlotState(slot.state):
         case SlotState.LAUNCHING:
-            _give_up(world, slot)
+            if (attempt := _open_attempt(slot)) is not None:
+                abandon_attempt(attempt, now=world.now, reason="no response to the launch request in time")
         case SlotState.BOOTING:
             _end(world, slot, SlotState.TERMINATING, "did not boot in time")
         case SlotState.BINDING:
@@ -271,20 +278,19 @@ def _end(world: ReconcilePass, slot: Slot, to: SlotState, reason: str) -> None:
             record_worker_failure(world.pool, worker, failed_at=world.now)
 
 
-def _give_up(world: ReconcilePass, slot: Slot) -> None:
+def _open_attempt(slot: Slot) -> LaunchAttempt | None:
     attempt = slot.attempts.filter(outcome=AttemptOutcome.OPEN).first()
     if attempt is not None:
         attempt.slot = slot
-        abandon_attempt(attempt, now=world.now, reason="no response to the launch request in time")
+    return attempt
 
 
 def _launching(world: ReconcilePass, slot: Slot) -> None:
     """Adopt the instance of a launch whose response was lost; without one, give up at the deadline."""
-    attempt = slot.attempts.filter(outcome=AttemptOutcome.OPEN).first()
+    attempt = _open_attempt(slot)
     if attempt is None:
         move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="no open attempt")
         return
-    attempt.slot = slot
     for instance in world.instances.values():
         if instance.token == attempt.token and instance.state != InstanceState.GONE:
             record_launch(attempt, instance, now=world.now)
@@ -321,6 +327,7 @@ def _binding(world: ReconcilePass, slot: Slot, health: Health | None) -> None:
 
 def _draining(world: ReconcilePass, slot: Slot) -> None:
     """Terminate a draining slot once its leases are released or its instance is interrupted."""
+    record_lost_heartbeat(slot, world.now)
     if _expect_instance(world, slot) is not None and slot.lease_count == 0:
         move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=slot.reason, unleased=True)
 
@@ -342,22 +349,14 @@ def _expect_instance(world: ReconcilePass, slot: Slot) -> Instance | None:
     instance = world.instance_of(slot)
     if instance is None:
         if world.now >= slot.last_state_change + world.runtime.listing_delay:
-            _vanished(world, slot)
+            fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=world.now)
+            slot.refresh_from_db()
+            _end(world, slot, SlotState.EMPTY, "its instance vanished")
     elif instance.state in (InstanceState.STOPPING, InstanceState.STOPPED):
-        _switched_off(world, slot)
+        fail_sessions_on_slot(slot=slot, reason="its worker was stopped", now=world.now)
+        _end(world, slot, SlotState.TERMINATING, "its instance was stopped")
         return None
     return instance
-
-
-def _switched_off(world: ReconcilePass, slot: Slot) -> None:
-    fail_sessions_on_slot(slot=slot, reason="its worker was stopped", now=world.now)
-    _end(world, slot, SlotState.TERMINATING, "its instance was stopped")
-
-
-def _vanished(world: ReconcilePass, slot: Slot) -> None:
-    fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=world.now)
-    slot.refresh_from_db()
-    _end(world, slot, SlotState.EMPTY, "its instance vanished")
 
 
 def _terminate(world: ReconcilePass, instance_id: str) -> str:
@@ -366,13 +365,13 @@ def _terminate(world: ReconcilePass, instance_id: str) -> str:
         world.runtime.terminate(instance_id)
     except RuntimeFailure as error:
         world.errors.append(f"{instance_id}: {error}")
-        _refused("terminate_failed", world.pool, error, world.now)
+        _handle_refusal("terminate_failed", world.pool, error, world.now)
         return str(error)
     return ""
 
 
-def _refused(event: str, pool: Pool, error: Exception, now: datetime) -> None:
-    """Stop the pool after a permanent failure: it would launch instances that LCM can neither see nor end."""
+def _handle_refusal(event: str, pool: Pool, error: Exception, now: datetime) -> None:
+    """Log a failed call; after a permanent failure stop the pool, which LCM cannot reconcile."""
     _warn(event, pool, error)
     if isinstance(error, RuntimeFailure) and error.category == Category.CONFIGURATION:
         stop_pool(pool=pool, reason=str(error), now=now)

@@ -1,4 +1,4 @@
-"""The stateless tick: seven steps in order, failures isolated, one tick per pool at a time."""
+"""The stateless tick: steps in a fixed order, failures isolated, one tick per pool at a time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
-from uuid import UUID
 
 from lcm.domain.storable_text import remove_unstorable
 from scheduling.capacity.runtimes.base import RuntimeAdapter
@@ -27,7 +24,7 @@ from scheduling.models import Pool, TickRun
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=3)
-KEPT_TICKS = timedelta(days=2)
+TICK_RETENTION = timedelta(days=2)
 # Counts of conditions that a tick found but did not act on.
 FINDINGS = {"unmet"}
 
@@ -42,20 +39,9 @@ STEPS: tuple[tuple[str, Step], ...] = (
 )
 
 
-@dataclass(frozen=True)
-class TickReport:
-    """Results of a tick: shown on pages, measured, and followed by the launches."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-    step_ms: dict[str, float] = field(default_factory=dict)
-    errors: dict[str, str] = field(default_factory=dict)
-    attempts: list[UUID] = field(default_factory=list)
-    plugins: dict[str, Any] = field(default_factory=dict)
-
-
 def scheduling_tick(
     pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], datetime], metrics: TickMetrics
-) -> TickReport | None:
+) -> TickContext | None:
     """Run one tick of a pool; None if another process holds the lease. Calls no provider."""
     with lease(f"tick:{pool.pk}", length=LEASE) as hold:
         if hold is None:
@@ -63,56 +49,53 @@ def scheduling_tick(
         inside = inside_tick.set(True)
         try:
             tick = TickContext(pool=pool, runtime=runtime, now=clock(), is_lease_held=hold.is_held)
-            report = _run(tick)
-            with _isolated(tick, report, "record"):
-                _record(tick, report)
+            _run(tick)
+            with _isolated(tick, "record"):
+                _record(tick)
         finally:
             inside_tick.reset(inside)
-    with _isolated(tick, report, "metrics"):
-        metrics.observe(pool, report)
-    return report
+    with _isolated(tick, "metrics"):
+        metrics.observe(pool, tick)
+    return tick
 
 
-def _run(tick: TickContext) -> TickReport:
-    report = TickReport(counts=tick.counts, attempts=tick.attempts)
+def _run(tick: TickContext) -> None:
     for name, step in STEPS:
         begun = time.perf_counter()
-        with _isolated(tick, report, name):
+        with _isolated(tick, name):
             if not tick.is_lease_held():
-                report.errors[name] = "the lease was lost"
+                tick.errors[name] = "the lease was lost"
                 break
             step(tick)
-        report.step_ms[name] = round((time.perf_counter() - begun) * 1000, 2)
-    report.plugins.update(tick.plugins)
-    return report
+        tick.step_ms[name] = round((time.perf_counter() - begun) * 1000, 2)
 
 
 @contextmanager
-def _isolated(tick: TickContext, report: TickReport, name: str) -> Iterator[None]:
+def _isolated(tick: TickContext, name: str) -> Iterator[None]:
     """Log a failing step and continue with the next, so that launches already recorded are performed."""
     try:
         yield
     except Exception as error:
         logger.exception("tick_step_failed", extra={"pool": tick.pool.name, "step": name})
-        report.errors[name] = remove_unstorable(f"{type(error).__name__}: {error}")[:300]
+        tick.errors[name] = remove_unstorable(f"{type(error).__name__}: {error}")[:300]
 
 
-def _record(tick: TickContext, report: TickReport) -> None:
+def _record(tick: TickContext) -> None:
     """Write a row for each tick that did something; of consecutive idle ticks keep the newest.
 
     Placements and new wait reasons count as work, so a row with decisions is never overwritten.
     """
     values = {
         "started_at": tick.now,
-        "duration_ms": round(sum(report.step_ms.values())),
-        "step_ms": report.step_ms,
-        "counts": report.counts,
-        "errors": report.errors,
-        "plugins": report.plugins,
+        "duration_ms": round(sum(tick.step_ms.values())),
+        "step_ms": tick.step_ms,
+        "counts": tick.counts,
+        "errors": tick.errors,
+        "plugins": tick.plugins,
     }
     newest = TickRun.objects.filter(pool=tick.pool).order_by("-started_at").first()
-    quiet = not report.errors and report.counts.keys() <= FINDINGS
-    if newest and quiet and not newest.errors and newest.counts == report.counts:
+    is_idle = not tick.errors and tick.counts.keys() <= FINDINGS
+    if newest and is_idle and not newest.errors and newest.counts == tick.counts:
         TickRun.objects.filter(pk=newest.pk).update(**values)
     else:
         TickRun.objects.create(pk=tick.id, pool=tick.pool, **values)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.utils import timezone
@@ -24,7 +24,14 @@ from lcm.models import LabletSession
 from lcm.services.sessions import transition_sessions
 from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecycleHandler
 from scheduling.coordination.leases import HeldLease, lease
-from scheduling.coordination.observer import ObserverHandler, ObserverResult, call, check_observer
+from scheduling.coordination.observer import (
+    ObserverHandler,
+    ObserverResult,
+    call,
+    check_observer,
+    in_key_order,
+)
+from scheduling.extensions import SchedulingExtension
 from scheduling.metrics import count_run
 from scheduling.models import RunKind
 from scheduling.placement.framework.entry_points import load_entry_points
@@ -34,32 +41,26 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=10)
 PAGE = 500
-# A run whose clock is further ahead of the database's observes nothing: it would charge for future time.
-MOST_AHEAD = timedelta(minutes=5)
+# A run observes nothing if its clock leads that of the database by more: it would charge for future time.
+MAX_CLOCK_LEAD = timedelta(minutes=5)
 LEASE_LOST = "the lease was lost, and another run may have begun"
 ENTRY_POINTS = "lcm.observers"
 
 Clock = Callable[[], datetime]
 
 
-@dataclass(frozen=True)
-class HandlerResult:
+@dataclass
+class HandlerResult(ObserverResult):
     """Counts and errors of a handler's run."""
 
-    success_count: int = 0
-    failure_count: int = 0
     stale_count: int = 0
     skipped_count: int = 0
-    error: str = ""
 
-    def __add__(self, other: HandlerResult) -> HandlerResult:
-        return HandlerResult(
-            self.success_count + other.success_count,
-            self.failure_count + other.failure_count,
-            self.stale_count + other.stale_count,
-            self.skipped_count + other.skipped_count,
-            other.error or self.error,
-        )
+
+AnyResult = TypeVar("AnyResult", bound=ObserverResult)
+Registered = TypeVar("Registered", bound="SessionLifecycleHandler | ObserverHandler[Any]")
+# Runs a handler or observer, part by part.
+Runner = Callable[[Registered, datetime, HeldLease], Iterator[AnyResult]]
 
 
 class ScheduleCoordinator:
@@ -69,27 +70,33 @@ class ScheduleCoordinator:
         self.handlers: dict[str, SessionLifecycleHandler] = {}
         self.observers: dict[str, ObserverHandler[Any]] = {}
         # Problems of installed observers that cannot run, by entry point.
-        self.refused: dict[str, str] = {}
+        self.rejected: dict[str, str] = {}
         # Names of installed observers, with their entry points.
         self.installed: dict[str, str] = {}
 
     def register_handler(self, handler: SessionLifecycleHandler) -> None:
-        """Register a handler when an app is ready; names are unique across handlers and observers."""
-        self._refuse_other(handler)
+        """Register a handler; names are unique across handlers and observers."""
+        self._check_name(handler)
         self.handlers[handler.name()] = handler
 
     def register_observer(self, observer: ObserverHandler[Any]) -> None:
-        """Register an observer of LCM itself; it replaces an installed observer of the same name."""
+        """Register an observer of an app."""
         check_observer(observer)
-        if point := self.installed.pop(observer.name(), ""):
-            del self.observers[observer.name()]
-            self._refuse(point, f"“{observer.name()}” is the name of an observer of LCM")
-        self._refuse_other(observer)
+        self._check_name(observer)
         self.observers[observer.name()] = observer
 
+    def load_installed(self) -> None:
+        """Register the handlers and observers of all apps and of installed packages."""
+        added = SchedulingExtension.installed()
+        for handler in added.handlers:
+            self.register_handler(handler)
+        for observer in added.observers:
+            self.register_observer(observer)
+        self.load_observers()
+
     def load_observers(self) -> None:
-        """Register the observers of installed packages; one that cannot run is reported and left out."""
-        self.refused |= load_entry_points(ENTRY_POINTS, self._register_installed)
+        """Register the observers of installed packages; observers that cannot run are reported."""
+        self.rejected |= load_entry_points(ENTRY_POINTS, self._register_installed)
 
     def _register_installed(self, point: str, found: Any) -> None:
         """Register an entry point: an observer, its class, or a function that returns one."""
@@ -100,111 +107,101 @@ class ScheduleCoordinator:
         self.observers[name] = observer
         self.installed[name] = point
 
-    def _refuse(self, point: str, problem: str) -> None:
-        self.refused[point] = problem
-        logger.error("observer_refused", extra={"entry_point": point, "problem": problem})
-
     def process_handler(self, name: str, clock: Clock = timezone.now) -> HandlerResult | None:
         """Run a handler once: None if another run has its lease, an empty result for an unknown name."""
-        handler = self.handlers.get(name)
-        if handler is None:
-            logger.error("unknown_handler", extra={"handler": name})
-            return HandlerResult()
-        result: HandlerResult | None = self._run(
-            RunKind.HANDLER, name, clock, HandlerResult(), self._handler_parts(handler)
-        )
-        return result
+        return _process(RunKind.HANDLER, self.handlers.get(name), name, clock, HandlerResult(), _run_handler)
 
     def process_observer(self, name: str, clock: Clock = timezone.now) -> ObserverResult | None:
         """Run an observer once: None if another run has its lease, an empty result for an unknown name."""
-        observer = self.observers.get(name)
-        if observer is None:
-            logger.error("unknown_observer", extra={"observer": name})
-            return ObserverResult()
-        result: ObserverResult | None = self._run(
-            RunKind.OBSERVER, name, clock, ObserverResult(), self._observer_parts(observer)
+        return _process(
+            RunKind.OBSERVER, self.observers.get(name), name, clock, ObserverResult(), _run_observer
         )
-        return result
 
-    def _run(self, kind: RunKind, name: str, clock: Clock, result: Any, parts: Any) -> Any:
-        """Run all parts under the lease; a lost lease ends the run and is reported."""
-        begun = time.perf_counter()
-        with lease(lease_name(name), length=LEASE) as hold:
-            if hold is None:
-                return None
-            now = clock()
-            for part in self._guarded(parts(now, hold), name, hold):
-                result += part if isinstance(part, type(result)) else type(result)(**part)
-            if not result.error and not hold.renew():
-                result = replace(result, error=LEASE_LOST)
-            took = round((time.perf_counter() - begun) * 1000)
-            # A run refused for its clock is not listed before later runs.
-            started = min(now, database_now())
-            record_run(kind=kind, name=name, started_at=started, duration_ms=took, result=result)
-        count_run(kind, name, duration_ms=took, result=result)
-        _log_run(kind, name, took, result)
-        return result
-
-    def _guarded(self, parts: Iterator[Any], name: str, hold: HeldLease) -> Iterator[Any]:
-        """Run the parts while the lease lasts; an error while reading targets counts as a failure."""
-        while True:
-            if not hold.renew():
-                logger.error("run_exceeded_lease", extra={"observer": name})
-                yield {"error": LEASE_LOST}
-                return
-            try:
-                yield next(parts)
-            except StopIteration:
-                return
-            except Exception as error:
-                logger.exception("run_failed", extra={"observer": name})
-                yield {"failure_count": 1, "error": _error_text(error)}
-                return
-
-    def _observer_parts(
-        self, observer: ObserverHandler[Any]
-    ) -> Callable[[datetime, HeldLease], Iterator[ObserverResult]]:
-        def parts(now: datetime, hold: HeldLease) -> Iterator[ObserverResult]:
-            if (ahead := now - database_now()) > MOST_AHEAD:
-                problem = f"the clock of this run is {ahead.total_seconds():,.0f} s ahead of the database's"
-                logger.error("run_refused", extra={"observer": observer.name(), "reason": problem})
-                yield ObserverResult(failure_count=1, error=f"{problem}; nothing was observed")
-                return
-            whole: ObserverResult | None = None
-            for targets in _in_pages(call(observer.fetch_targets, now=now), observer.page_size):
-                for part in _observe_page(observer, targets, now):
-                    whole = part if whole is None else whole + part
-                    yield part
-            # Without an override there is nothing to call, so no event loop is started.
-            if whole is not None and type(observer).post_process is not ObserverHandler.post_process:
-                call(observer.post_process, whole, now=now)
-
-        return parts
-
-    def _handler_parts(
-        self, handler: SessionLifecycleHandler
-    ) -> Callable[[datetime, HeldLease], Iterator[HandlerResult]]:
-        def parts(now: datetime, hold: HeldLease) -> Iterator[HandlerResult]:
-            for page in _pages(handler, now):
-                yield _process_page(handler, page, hold, now)
-
-        return parts
-
-    def _refuse_other(self, new: SessionLifecycleHandler | ObserverHandler[Any]) -> None:
-        known = self.handlers.get(new.name()) or self.observers.get(new.name())
-        if known is not None and type(known) is not type(new):
-            raise ValueError(f"“{new.name()}” is taken by {type(known).__name__}")
+    def _check_name(self, new: SessionLifecycleHandler | ObserverHandler[Any]) -> None:
+        registered = self.handlers.get(new.name()) or self.observers.get(new.name())
+        if registered is not None and type(registered) is not type(new):
+            raise ValueError(f"the name “{new.name()}” is already used by {type(registered).__name__}")
 
 
 def lease_name(name: str) -> str:
     return f"observer:{name}"
 
 
-def _log_run(kind: RunKind, name: str, took: int, result: ObserverResult | HandlerResult) -> None:
+def _process(
+    kind: RunKind,
+    each: Registered | None,
+    name: str,
+    clock: Clock,
+    result: AnyResult,
+    run: Runner[Registered, AnyResult],
+) -> AnyResult | None:
+    """Run all parts under the lease; a lost lease ends the run and is reported."""
+    if each is None:
+        logger.error(f"unknown_{kind}", extra={kind.value: name})
+        return result
+    begun, none_yet = time.perf_counter(), result
+    with lease(lease_name(name), length=LEASE) as hold:
+        if hold is None:
+            return None
+        now = clock()
+        for part in _guarded(run(each, now, hold), name, hold, none_yet):
+            result += part
+        if not result.error and not hold.renew():
+            result = replace(result, error=LEASE_LOST)
+        duration_ms = round((time.perf_counter() - begun) * 1000)
+        # A run rejected for its clock is not listed before later runs.
+        started = min(now, database_now())
+        record_run(kind=kind, name=name, started_at=started, duration_ms=duration_ms, result=result)
+    count_run(kind, name, duration_ms=duration_ms, result=result)
+    _log_run(kind, name, duration_ms, result)
+    return result
+
+
+def _guarded(
+    parts: Iterator[AnyResult], name: str, hold: HeldLease, none_yet: AnyResult
+) -> Iterator[AnyResult]:
+    """Run the parts while the lease lasts; an error while reading targets counts as a failure."""
+    while True:
+        if not hold.renew():
+            logger.error("run_exceeded_lease", extra={"observer": name})
+            yield replace(none_yet, error=LEASE_LOST)
+            return
+        try:
+            yield next(parts)
+        except StopIteration:
+            return
+        except Exception as error:
+            logger.exception("run_failed", extra={"observer": name})
+            yield replace(none_yet, failure_count=1, error=_error_text(error))
+            return
+
+
+def _run_observer(observer: ObserverHandler[Any], now: datetime, hold: HeldLease) -> Iterator[ObserverResult]:
+    if (lead := now - database_now()) > MAX_CLOCK_LEAD:
+        problem = f"the clock of this run is {lead.total_seconds():,.0f} s ahead of the database's"
+        logger.error("run_rejected", extra={"observer": observer.name(), "reason": problem})
+        yield ObserverResult(failure_count=1, error=f"{problem}; nothing was observed")
+        return
+    total: ObserverResult | None = None
+    for targets in _in_pages(call(observer.fetch_targets, now=now), observer.page_size):
+        for part in _observe_page(observer, targets, now):
+            total = part if total is None else total + part
+            yield part
+    # Without an override there is nothing to call, so no event loop is started.
+    if total is not None and type(observer).post_process is not ObserverHandler.post_process:
+        call(observer.post_process, total, now=now)
+
+
+def _run_handler(handler: SessionLifecycleHandler, now: datetime, hold: HeldLease) -> Iterator[HandlerResult]:
+    for page in in_key_order(handler.sessions(now), PAGE):
+        yield _process_page(handler, page, hold, now)
+
+
+def _log_run(kind: RunKind, name: str, duration_ms: int, result: ObserverResult) -> None:
     """Log one line per run, except for handlers that found nothing to do."""
     counts = asdict(result)
     level = logging.INFO if kind == RunKind.OBSERVER or any(counts.values()) else logging.DEBUG
-    logger.log(level, f"{kind}_ran", extra={kind.value: name, "duration_ms": took, **counts})
+    logger.log(level, f"{kind}_ran", extra={kind.value: name, "duration_ms": duration_ms, **counts})
 
 
 def _in_pages(targets: Iterable[Any], size: int) -> Iterator[list[Any]]:
@@ -245,15 +242,6 @@ def _counts(found: Any) -> ObserverResult:
     return ObserverResult(*counts, str(getattr(found, "error", "") or ""))
 
 
-def _pages(handler: SessionLifecycleHandler, now: datetime) -> Iterator[list[LabletSession]]:
-    """Yield pages by key, so that a run reads each unchanged session once."""
-    after: UUID | None = None
-    rows = handler.sessions(now).order_by("pk")
-    while page := list((rows if after is None else rows.filter(pk__gt=after))[:PAGE]):
-        yield page
-        after = page[-1].pk
-
-
 def _process_page(
     handler: SessionLifecycleHandler, page: list[LabletSession], hold: HeldLease, now: datetime
 ) -> HandlerResult:
@@ -269,17 +257,17 @@ def _process_page(
     if not hold.is_held():
         return HandlerResult()
     decided = outcome.successes.keys() | outcome.failures.keys()
-    left = [session for session in page if session.pk not in decided]
-    stale = {each.pk: handler.stale_reason(each) for each in left if handler.is_stale(each, now)}
+    undecided = [session for session in page if session.pk not in decided]
+    stale = {each.pk: handler.stale_reason(each) for each in undecided if handler.is_stale(each, now)}
     succeeded = _move(handler, page, outcome.successes, handler.success_status, hold, now)
     went_stale = _move(handler, page, stale, handler.stale_status, hold, now)
     _fail(handler, page, outcome.failures, hold, now)
     return HandlerResult(
         succeeded,
         len(outcome.failures),
-        went_stale,
-        len(left) - len(stale),
         list(outcome.failures.values())[-1] if outcome.failures else "",
+        stale_count=went_stale,
+        skipped_count=len(undecided) - len(stale),
     )
 
 
@@ -291,17 +279,17 @@ def _move(
     hold: HeldLease,
     now: datetime,
 ) -> int:
-    """Move sessions group by group; do not requeue a session on its last attempt. Return how many moved."""
+    """Move sessions in groups; end a session on its last attempt. Return how many moved."""
     if to is None:
         clear_failures(handler.name(), list(reasons))
         return len(reasons)
     moved = 0
     for (old, reason, last), group in _grouped(handler, page, reasons, hold):
-        goal = give_up_status(old) if last and to == S.PENDING else to
-        text = f"{reason}; given up after attempt {handler.max_attempts}" if goal != to else reason
+        status = give_up_status(old) if last and to == S.PENDING else to
+        text = f"{reason}; given up after attempt {handler.max_attempts}" if status != to else reason
         # The handler decided by the timeslot end it read. A session extended since is left to the next run.
         done = transition_sessions(
-            sessions=group, old=old, to=goal, actor=SYSTEM, now=now, reason=text, unless_extended=True
+            sessions=group, old=old, to=status, actor=SYSTEM, now=now, reason=text, unless_extended=True
         )
         clear_failures(handler.name(), [session.pk for session in done])
         moved += len(done)
@@ -317,16 +305,16 @@ def _fail(
 ) -> None:
     """Count the failures; then retry as the handler says, or end the session after the last attempt."""
     counts = count_failures(handler.name(), reasons, now=now)
-    used_up = {key: reasons[key] for key, count in counts.items() if count >= handler.max_attempts}
-    again = {key: reason for key, reason in reasons.items() if key not in used_up}
-    for (old, reason, _), group in _grouped(handler, page, used_up, hold):
+    exhausted = {key: reasons[key] for key, count in counts.items() if count >= handler.max_attempts}
+    to_retry = {key: reason for key, reason in reasons.items() if key not in exhausted}
+    for (old, reason, _), group in _grouped(handler, page, exhausted, hold):
         text = f"{reason}; given up after attempt {handler.max_attempts}"
         moved = transition_sessions(
             sessions=group, old=old, to=give_up_status(old), actor=SYSTEM, now=now, reason=text
         )
         clear_failures(handler.name(), [session.pk for session in moved])
     if handler.failure_status is not None:
-        for (old, reason, _), group in _grouped(handler, page, again, hold):
+        for (old, reason, _), group in _grouped(handler, page, to_retry, hold):
             transition_sessions(
                 sessions=group, old=old, to=handler.failure_status, actor=SYSTEM, now=now, reason=reason
             )
@@ -365,7 +353,5 @@ def _error_text(error: Exception) -> str:
 
 
 coordinator = ScheduleCoordinator()
-register_handler = coordinator.register_handler
-register_observer = coordinator.register_observer
 process_handler = coordinator.process_handler
 process_observer = coordinator.process_observer

@@ -36,10 +36,10 @@ class HeldLease:
         self._confirmed = monotonic()
 
     def renew(self) -> bool:
-        """Extend the lease; False if another holder took it: then stop working."""
+        """Extend the lease; False if another holder took it, so work must stop."""
         started = monotonic()
-        mine = ProcessLease.objects.filter(name=self.name, holder=self.holder)
-        if mine.update(expires_at=Now() + self.length) != 1:
+        own = ProcessLease.objects.filter(name=self.name, holder=self.holder)
+        if own.update(expires_at=Now() + self.length) != 1:
             return False
         self._confirmed = started
         return True
@@ -72,8 +72,8 @@ def lease(name: str, *, length: timedelta) -> Iterator[HeldLease | None]:
 
 def take_or_renew(name: str, *, holder: str, length: timedelta, now: datetime | Now) -> bool:
     """Take or renew the lease for another `length`; False if another holder has it."""
-    mine_or_over = ProcessLease.objects.filter(Q(holder=holder) | Q(expires_at__lte=now), name=name)
-    if mine_or_over.update(holder=holder, expires_at=now + length):
+    own_or_expired = ProcessLease.objects.filter(Q(holder=holder) | Q(expires_at__lte=now), name=name)
+    if own_or_expired.update(holder=holder, expires_at=now + length):
         return True
     try:
         with transaction.atomic():
@@ -84,7 +84,7 @@ def take_or_renew(name: str, *, holder: str, length: timedelta, now: datetime | 
 
 
 def release(name: str, *, holder: str) -> None:
-    """End the lease; a lease that another holder took is left alone."""
+    """End the lease; a lease that another holder took stays."""
     ProcessLease.objects.filter(name=name, holder=holder).delete()
 
 

@@ -8,20 +8,21 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from inspect import isawaitable, signature
-from typing import Any, ClassVar, Generic, TypeVar
-from uuid import UUID
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
+from django.db.models import Model, QuerySet
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Kernel
 from lcm.models.sessions import KernelStatus
 
 T = TypeVar("T")
+AnyRow = TypeVar("AnyRow", bound=Model)
 
 DEFAULT_INTERVAL = timedelta(minutes=5)
 KERNELS_READ = 1_000
@@ -36,12 +37,10 @@ class ObserverResult:
     failure_count: int = 0
     error: str = ""
 
-    def __add__(self, other: ObserverResult) -> ObserverResult:
-        return ObserverResult(
-            self.success_count + other.success_count,
-            self.failure_count + other.failure_count,
-            other.error or self.error,
-        )
+    def __add__(self, other: Self) -> Self:
+        counts = [each.name for each in fields(self) if each.name != "error"]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in counts}
+        return replace(self, **sums, error=other.error or self.error)
 
 
 class ObserverHandler(ABC, Generic[T]):
@@ -101,15 +100,21 @@ class ObserverHandler(ABC, Generic[T]):
 
 
 def kernels_of(observer: ObserverHandler[Any]) -> Iterator[Any]:
-    """Yield kernels with the observer's target statuses and their sessions, in pages by key."""
-    rows = Kernel.objects.select_related("session").order_by("pk")
+    """Yield kernels with the observer's target statuses and their sessions."""
+    rows = Kernel.objects.select_related("session")
     if statuses := attribute_value(observer.target_statuses):
         rows = rows.filter(session__status__in=list(statuses))
     if statuses := attribute_value(observer.target_kernel_statuses):
         rows = rows.filter(status__in=list(statuses))
-    after: UUID | None = None
-    while page := list((rows if after is None else rows.filter(pk__gt=after))[:KERNELS_READ]):
+    for page in in_key_order(rows, KERNELS_READ):
         yield from page
+
+
+def in_key_order(rows: QuerySet[AnyRow], size: int) -> Iterator[list[AnyRow]]:
+    """Yield pages by key, so that a run reads each unchanged row once."""
+    rows, after = rows.order_by("pk"), None
+    while page := list((rows if after is None else rows.filter(pk__gt=after))[:size]):
+        yield page
         after = page[-1].pk
 
 

@@ -1,4 +1,5 @@
 """Models of pools, slots, reservations, ticks and decisions."""
+# ruff: noqa: F401
 
 from scheduling.models.decisions import Decision, DecisionOutcome, Explanation, QueueOrder
 from scheduling.models.installation import Installation
@@ -17,33 +18,3 @@ from scheduling.models.slots import (
     SlotState,
 )
 from scheduling.models.ticks import ProcessLease, SimulatedInstance, TickRun
-
-__all__ = [
-    "ACTIVE_PHASES",
-    "DRAINABLE",
-    "IN_FLIGHT",
-    "LIVE",
-    "OCCUPIED",
-    "AttemptOutcome",
-    "Decision",
-    "DecisionOutcome",
-    "Explanation",
-    "HandlerFailure",
-    "Installation",
-    "LastVerdict",
-    "LaunchAttempt",
-    "ObserverRun",
-    "Phase",
-    "Pool",
-    "PortAllocation",
-    "ProcessLease",
-    "QueueOrder",
-    "Reservation",
-    "ReservationPart",
-    "RunKind",
-    "SimulatedInstance",
-    "Slot",
-    "SlotState",
-    "SpotPolicy",
-    "TickRun",
-]

@@ -12,6 +12,9 @@ from django.utils.translation import gettext_lazy as _
 
 from lcm.models.base import DatedModel
 from lcm.models.people import slug_name
+from lcm.models.resources import REQUIRED_POSITIVE, ResourceColumns, amount_column
+
+MAX_SLOTS = 20_000
 
 
 class SpotPolicy(models.TextChoices):
@@ -26,7 +29,7 @@ def _seconds(default: int) -> models.PositiveIntegerField[Any, Any]:
     )
 
 
-class Pool(DatedModel):
+class Pool(ResourceColumns, DatedModel):
     """A kind of worker: number of slots, capacity of each, and runtime."""
 
     name = models.CharField(max_length=63, unique=True, validators=[slug_name])
@@ -48,15 +51,14 @@ class Pool(DatedModel):
         default=0, help_text="Empty READY slots kept for the next session."
     )
     max_slots = models.PositiveIntegerField(
-        default=4, validators=[MinValueValidator(1), MaxValueValidator(20_000)]
+        default=4, validators=[MinValueValidator(1), MaxValueValidator(MAX_SLOTS)]
     )
     max_leases = models.PositiveIntegerField(
         default=10, validators=[MinValueValidator(1), MaxValueValidator(1_000)]
     )
-    cpu_cores = models.DecimalField(max_digits=8, decimal_places=2, default=16)
-    memory_gb = models.DecimalField(max_digits=8, decimal_places=2, default=64)
-    storage_gb = models.DecimalField(max_digits=10, decimal_places=2, default=500)
-    gpu = models.DecimalField(max_digits=6, decimal_places=2, default=0)
+    cpu_cores = amount_column("cpu_cores", default=16)
+    memory_gb = amount_column("memory_gb", default=64)
+    storage_gb = amount_column("storage_gb", default=500)
     first_port = models.PositiveIntegerField(default=2000)
     last_port = models.PositiveIntegerField(default=7999)
 
@@ -113,7 +115,7 @@ class Pool(DatedModel):
             ),
             models.CheckConstraint(
                 name="pool_capacity_in_range",
-                condition=Q(cpu_cores__gt=0, memory_gb__gt=0, storage_gb__gte=0, gpu__gte=0),
+                condition=REQUIRED_POSITIVE,
                 violation_error_message=_("A slot needs CPU and memory."),
             ),
             models.CheckConstraint(

@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from lcm.models import LabletSession, Priority
 from lcm.models.base import IdModel
+from lcm.models.resources import NOT_NEGATIVE, ResourceColumns
 from scheduling.models.pools import Pool
 from scheduling.models.slots import Slot
 
@@ -24,7 +25,7 @@ class Phase(models.TextChoices):
 ACTIVE_PHASES = (Phase.PENDING, Phase.READY)
 
 
-class Reservation(IdModel):
+class Reservation(ResourceColumns, IdModel):
     """A claim on capacity: it waits (PENDING), holds a slot (READY), and ends."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="reservations", db_index=False)
@@ -36,10 +37,6 @@ class Reservation(IdModel):
         Slot, on_delete=models.PROTECT, null=True, blank=True, related_name="reservations", db_index=False
     )
     phase = models.CharField(max_length=9, choices=Phase, default=Phase.PENDING)
-    cpu_cores = models.DecimalField(max_digits=8, decimal_places=2)
-    memory_gb = models.DecimalField(max_digits=8, decimal_places=2)
-    storage_gb = models.DecimalField(max_digits=10, decimal_places=2)
-    gpu = models.DecimalField(max_digits=6, decimal_places=2, default=0)
     port_names = models.JSONField(default=list, blank=True)
     priority = models.PositiveSmallIntegerField(choices=Priority, default=Priority.NORMAL)
     preemptible = models.BooleanField(default=False)
@@ -77,10 +74,7 @@ class Reservation(IdModel):
             models.CheckConstraint(
                 name="reservation_ready_on_a_slot", condition=~Q(phase=Phase.READY) | Q(slot__isnull=False)
             ),
-            models.CheckConstraint(
-                name="reservation_amounts_in_range",
-                condition=Q(cpu_cores__gte=0, memory_gb__gte=0, storage_gb__gte=0, gpu__gte=0),
-            ),
+            models.CheckConstraint(name="reservation_amounts_in_range", condition=NOT_NEGATIVE),
             models.CheckConstraint(name="reservation_phase_known", condition=Q(phase__in=Phase.values)),
         ]
         indexes = [
@@ -91,6 +85,11 @@ class Reservation(IdModel):
                 name="reservation_queue",
             ),
             models.Index(fields=["slot"], condition=Q(phase="READY"), name="reservation_on_slot"),
+            models.Index(
+                fields=["pool", "released_at", "slot"],
+                condition=Q(released_at__isnull=False),
+                name="reservation_ended",
+            ),
             models.Index(
                 fields=["expires_at"],
                 condition=Q(phase__in=ACTIVE_PHASES, expires_at__isnull=False),
@@ -130,7 +129,7 @@ class LastVerdict(models.Model):
         return self.summary
 
 
-class ReservationPart(IdModel):
+class ReservationPart(ResourceColumns, IdModel):
     """The share of a spread reservation on one of its slots; deleted when it ends."""
 
     reservation = models.ForeignKey(
@@ -138,19 +137,12 @@ class ReservationPart(IdModel):
     )
     slot = models.ForeignKey(Slot, on_delete=models.PROTECT, related_name="parts")
     kernels = models.JSONField(default=list)
-    cpu_cores = models.DecimalField(max_digits=8, decimal_places=2)
-    memory_gb = models.DecimalField(max_digits=8, decimal_places=2)
-    storage_gb = models.DecimalField(max_digits=10, decimal_places=2)
-    gpu = models.DecimalField(max_digits=6, decimal_places=2, default=0)
     devices = models.JSONField(default=list, blank=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["reservation", "slot"], name="part_once_on_slot"),
-            models.CheckConstraint(
-                name="part_amounts_in_range",
-                condition=Q(cpu_cores__gte=0, memory_gb__gte=0, storage_gb__gte=0, gpu__gte=0),
-            ),
+            models.CheckConstraint(name="part_amounts_in_range", condition=NOT_NEGATIVE),
         ]
 
     def __str__(self) -> str:

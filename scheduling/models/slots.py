@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from lcm.models import ApiToken, LabletSession
 from lcm.models.base import DatedModel, IdModel
 from lcm.models.definitions import label_map
+from lcm.models.resources import ResourceColumns
 from scheduling.models.pools import Pool
 
 
@@ -33,13 +34,13 @@ DRAINABLE = (SlotState.BOOTING, SlotState.BINDING, SlotState.READY)
 OCCUPIED = (*LIVE, SlotState.TERMINATING)
 
 
-def readable_labels(kept: Any) -> dict[str, str]:
+def readable_labels(stored: Any) -> dict[str, str]:
     """Return a slot's labels; empty if the stored value is not a mapping of names to texts."""
-    is_map = isinstance(kept, dict) and all(isinstance(text, str) for text in kept.values())
-    return kept if is_map else {}
+    is_map = isinstance(stored, dict) and all(isinstance(text, str) for text in stored.values())
+    return stored if is_map else {}
 
 
-class Slot(DatedModel):
+class Slot(ResourceColumns, DatedModel):
     """A place for one worker instance."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="slots", db_index=False)
@@ -51,10 +52,6 @@ class Slot(DatedModel):
     offering = models.CharField(max_length=100, blank=True)
     is_spot = models.BooleanField(default=False)
     labels = models.JSONField(default=dict, blank=True, validators=[label_map])
-    cpu_cores = models.DecimalField(max_digits=8, decimal_places=2)
-    memory_gb = models.DecimalField(max_digits=8, decimal_places=2)
-    storage_gb = models.DecimalField(max_digits=10, decimal_places=2)
-    gpu = models.DecimalField(max_digits=6, decimal_places=2, default=0)
     max_leases = models.PositiveIntegerField()
     lease_count = models.PositiveIntegerField(default=0)
     cordoned = models.BooleanField(default=False)
@@ -64,6 +61,11 @@ class Slot(DatedModel):
     idle_since = models.DateTimeField(null=True, blank=True)
     interruption_deadline = models.DateTimeField(null=True, blank=True)
     last_heartbeat = models.DateTimeField(null=True, blank=True)
+    heartbeat_lost_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When LCM noticed that heartbeats are missing; empty after the next one.",
+    )
     unanswered_since = models.DateTimeField(
         null=True, blank=True, help_text="Since when the silent worker fails probes."
     )

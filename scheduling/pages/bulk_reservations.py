@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.actors import Actor
 from lcm.services.sessions import cancel_sessions
-from lcm.web.bulk_actions import BulkOperation, BulkResult, BulkTexts, for_each_row, register_bulk
+from lcm.web.bulk_actions import BulkOperation, BulkResult, BulkTexts, for_each_row
 from lcm.web.forms import ReasonForm
 from lcm.web.wording import Plural
 from scheduling.models import ACTIVE_PHASES, Reservation
@@ -34,7 +34,7 @@ class BulkMoveForm(ReasonForm):
     field_order = ("pool", "reason")
 
 
-def _elsewhere(rows: QuerySet[Reservation], given: Mapping[str, Any]) -> QuerySet[Reservation]:
+def _in_other_pools(rows: QuerySet[Reservation], given: Mapping[str, Any]) -> QuerySet[Reservation]:
     """Return sessions that wait in another pool; a job therefore skips the ones it has moved."""
     return rows.exclude(pool__name=given["pool"])
 
@@ -51,9 +51,9 @@ def _cancel_one(row: Reservation, given: Mapping[str, Any], actor: Actor, now: d
 def _cancel(rows: Sequence[Reservation], given: Mapping[str, Any], actor: Actor, now: datetime) -> BulkResult:
     """Cancel the sessions with their reservations, and reservations without a session."""
     sessions = [row.session for row in rows if row.session]
-    cancelled, refused = cancel_sessions(sessions=sessions, reason=given["reason"], actor=actor, now=now)
+    cancelled, rejected = cancel_sessions(sessions=sessions, reason=given["reason"], actor=actor, now=now)
     bare = for_each_row(_cancel_one)([row for row in rows if not row.session], given, actor, now)
-    return BulkResult(cancelled + bare.done, refused + bare.refused)
+    return BulkResult(cancelled + bare.done, rejected + bare.rejected)
 
 
 MOVE_WAITING = BulkOperation(
@@ -79,7 +79,7 @@ MOVE_WAITING = BulkOperation(
         ineligible=_("Reservations without a session are not moved."),
     ),
     eligible_rows=lambda rows: rows.filter(session__isnull=False),
-    filter_by_form=_elsewhere,
+    filter_by_form=_in_other_pools,
     run=for_each_row(_move),
     form=BulkMoveForm,
 )
@@ -133,8 +133,3 @@ CANCEL_BARE = BulkOperation(
     run=for_each_row(_cancel_one),
     danger=True,
 )
-
-
-def register_actions() -> None:
-    for action in (MOVE_WAITING, CANCEL_WAITING, CANCEL_BARE):
-        register_bulk(action)

@@ -11,7 +11,7 @@ from django.utils.translation import gettext, ngettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.actors import Actor
-from lcm.web.bulk_actions import BulkOperation, BulkTexts, Work, for_each_row, register_bulk
+from lcm.web.bulk_actions import BulkOperation, BulkTexts, Work, for_each_row
 from lcm.web.wording import Plural
 from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
 from scheduling.pages.lists import SLOTS
@@ -115,8 +115,3 @@ DRAIN = BulkOperation(
     run=_each(services.drain_slot),
     danger=True,
 )
-
-
-def register_actions() -> None:
-    for action in (CORDON, UNCORDON, RETRY, DRAIN):
-        register_bulk(action)

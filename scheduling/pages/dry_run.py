@@ -17,16 +17,18 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from lcm.domain.errors import InvalidInput
+from lcm.domain.resources import RESOURCE_NAMES, RESOURCES
 from lcm.domain.roles import Role
 from lcm.models import LabletDefinition
 from lcm.selectors.names import by_id
 from lcm.web.access import role_required
 from lcm.web.forms import PageForm, add_errors
+from lcm.web.resources import amount_field
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION, MAX_CHARACTERS
 from scheduling.selectors.dry_run import (
+    MAX_NEW_SLOTS,
     MAX_QUEUE,
-    MOST_NEW_SLOTS,
     DryRunInput,
     DryRunResult,
     PlacementChange,
@@ -35,35 +37,26 @@ from scheduling.selectors.dry_run import (
 )
 from scheduling.selectors.reservations import reservations
 
-AMOUNTS = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
 MOVES_SHOWN = 100
 SLOTS_TO_CHOOSE = 500
-
-
-def _amount(label: Any) -> forms.DecimalField:
-    return forms.DecimalField(label=label, min_value=0, max_digits=10, decimal_places=2, required=False)
 
 
 class DryRunForm(PageForm):
     """Changes that the dry run assumes; the pool determines the slots and sessions."""
 
     drain = forms.MultipleChoiceField(
-        label=_("Drain these slots"), required=False, widget=forms.SelectMultiple(attrs={"size": 6})
+        label=_("Drain these slots"), required=False, widget=forms.CheckboxSelectMultiple
     )
     add_slots = forms.IntegerField(
-        label=_("Add slots"), min_value=0, max_value=MOST_NEW_SLOTS, required=False, initial=0
+        label=_("Add slots"), min_value=0, max_value=MAX_NEW_SLOTS, required=False, initial=0
     )
     definition = forms.ChoiceField(label=_("Definition"), required=False)
     session = forms.CharField(
         label=_("Or session"),
         max_length=36,
         required=False,
-        help_text=_("The id of a waiting session, or the start of it. Empty amounts stay unchanged."),
+        help_text=_("The ID of a waiting session, or the start of it. Empty amounts stay unchanged."),
     )
-    cpu_cores = _amount(_("CPU, cores"))
-    memory_gb = _amount(_("Memory, GB"))
-    storage_gb = _amount(_("Storage, GB"))
-    gpu = _amount(_("GPUs"))
     scheduler = forms.CharField(
         label=_("Scheduler document"),
         max_length=MAX_CHARACTERS,
@@ -78,6 +71,8 @@ class DryRunForm(PageForm):
             **(kwargs.get("initial") or {}),
         }
         super().__init__(*args, **kwargs)
+        for each in RESOURCES:
+            self.fields[each.name] = amount_field(each, each.label_with_unit, required=False)
         ready = Slot.objects.filter(pool=pool, state=SlotState.READY).order_by("number")[:SLOTS_TO_CHOOSE]
         self.fields["drain"].choices = [(str(slot.pk), f"{pool}-{slot.number:02}") for slot in ready]  # type: ignore[attr-defined]
         waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).values("session__definition")
@@ -86,14 +81,18 @@ class DryRunForm(PageForm):
         choices = [("", gettext("none")), *((str(row.pk), str(row)) for row in rows)]
         self.fields["definition"].choices = choices  # type: ignore[attr-defined]
 
+    def amounts(self) -> list[forms.BoundField]:
+        return [self[name] for name in RESOURCE_NAMES]
+
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         named = data.get("definition") or data.get("session")
-        if not named and "session" not in self.errors and any(data.get(name) is not None for name in AMOUNTS):
+        has_amounts = any(data.get(name) is not None for name in RESOURCE_NAMES)
+        if not named and "session" not in self.errors and has_amounts:
             raise forms.ValidationError(
                 gettext("Choose a definition or a session, and enter at least one amount.")
             )
-        if data.get("definition") and all(data.get(name) is None for name in AMOUNTS):
+        if data.get("definition") and not has_amounts:
             self.add_error("definition", gettext("Enter at least one amount."))
         return data
 
@@ -108,7 +107,7 @@ class DryRunForm(PageForm):
             problem = gettext("No session “%(text)s” is waiting in %(pool)s.")
             raise forms.ValidationError(problem % {"text": text, "pool": self.pool})
         if len(found) > 1:
-            problem = gettext("More than one id begins with “%(text)s”: enter more characters.")
+            problem = gettext("More than one ID begins with “%(text)s”: enter more characters.")
             raise forms.ValidationError(problem % {"text": text})
         return found[0]
 
@@ -132,13 +131,13 @@ def dry_run(request: HttpRequest) -> HttpResponseBase:
         form = DryRunForm(pool, request.POST if posted else None, initial=initial)
         context["form"] = form
         if posted:
-            found = _rehearsed(form, pool)
+            found = _result(form, pool)
             status = 200 if found else 422
             context |= _shown(found) if found else {}
     return render(request, "queue/dry_run.html", context, status=status)
 
 
-def _rehearsed(form: DryRunForm, pool: Pool) -> DryRunResult | None:
+def _result(form: DryRunForm, pool: Pool) -> DryRunResult | None:
     if not form.is_valid():
         return None
     try:
@@ -149,15 +148,15 @@ def _rehearsed(form: DryRunForm, pool: Pool) -> DryRunResult | None:
 
 
 def _what_if(data: Mapping[str, Any], pool: Pool) -> DryRunInput:
-    amounts: dict[str, Decimal] = {name: data[name] for name in AMOUNTS if data[name] is not None}
+    amounts: dict[str, Decimal] = {name: data[name] for name in RESOURCE_NAMES if data[name] is not None}
     definition = UUID(data["definition"]) if data["definition"] else None
     text = data["scheduler"].replace("\r\n", "\n")
-    own = (pool.scheduler or DEFAULT_CONFIGURATION).strip()
+    current = (pool.scheduler or DEFAULT_CONFIGURATION).strip()
     return DryRunInput(
         drain=[UUID(key) for key in data["drain"]],
         add_slots=data["add_slots"] or 0,
         requirements=[Requirement(amounts, definition, data["session"])] if amounts else (),
-        scheduler=None if text.strip() in ("", own) else text,
+        scheduler=None if text.strip() in ("", current) else text,
     )
 
 
@@ -166,7 +165,7 @@ def _shown(found: DryRunResult) -> dict[str, Any]:
     lists = {
         gettext("Newly placed"): found.newly_placed,
         gettext("No longer placed"): found.no_longer_placed,
-        gettext("Placed elsewhere"): found.moved,
+        gettext("Placed on another slot"): found.moved,
     }
     keys = [move.reservation for moves in lists.values() for move in moves[:MOVES_SHOWN]]
     rows = reservations().in_bulk(keys)

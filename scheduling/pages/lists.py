@@ -1,9 +1,8 @@
-"""Lists of pools, slots and reservations, and the session list with its scheduling columns."""
+"""Lists of pools, slots and reservations, and the slot in the list of sessions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from django.db.models import Count, Q, Sum
@@ -12,8 +11,9 @@ from django.utils.translation import gettext, ngettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role
-from lcm.pages import lists
-from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
+from lcm.web.list_columns import Column
+from lcm.web.list_page import BulkAction, ListAddition, ListPage, PageAction
+from lcm.web.resources import REQUIRED, amount_columns
 from lcm.web.wording import Plural, duration_text
 from scheduling import filters
 from scheduling.models import Slot, SlotState
@@ -63,16 +63,16 @@ def _slots_lead() -> str:
 
 
 def _reservations_lead() -> str:
-    held, waiting, ahead = reservation_counts(timezone.now())
+    held, waiting, booked = reservation_counts(timezone.now())
     placed = ngettext("%(count)s placed", "%(count)s placed", held) % {"count": f"{held:,}"}
-    counts = [placed, waiting_text(waiting), *([booked_text(ahead)] if ahead else [])]
+    counts = [placed, waiting_text(waiting), *([booked_text(booked)] if booked else [])]
     return f"**{' · '.join(counts)}.** {gettext('A reservation is a claim on capacity.')}"
 
 
 def _annotate_queue_entry(rows: Sequence[Any]) -> None:
     now = timezone.now()
     for row in rows:
-        row.is_ahead = is_advance_booking(row, now)
+        row.is_advance_booking = is_advance_booking(row, now)
 
 
 def _oldest_wait(row: Any) -> str:
@@ -96,32 +96,42 @@ def _use(row: Any) -> str:
 
 
 def _annotate_slots(rows: Sequence[Any]) -> None:
-    places = last_reservations([row.pk for row in rows])
+    by_session = last_reservations([row.pk for row in rows])
     for row in rows:
-        row.place = places.get(row.pk)
+        row.reservation = by_session.get(row.pk)
 
 
-_PLACE = Column(_("Slot"), lambda row: row.place.slot.name if row.place else "")
-_HELD = Column(_("Slot"), lambda row: row.place.slot.name if row.place and not row.place.released_at else "")
-SESSIONS = replace(
-    lists.SESSIONS,
-    columns=[*lists.SESSIONS.columns, _PLACE],
-    export_columns=[*lists.SESSIONS.export_columns, _HELD],
-    row_template="capacity/session_row.html",
+SESSION_SLOT = ListAddition(
+    "sessions",
+    columns=[
+        Column(
+            _("Slot"),
+            lambda row: row.reservation.slot.name if row.reservation else "",
+            cell="capacity/session_cells.html#slot",
+        )
+    ],
+    export_columns=[
+        Column(
+            _("Slot"),
+            lambda row: (
+                row.reservation.slot.name if row.reservation and not row.reservation.released_at else ""
+            ),
+        )
+    ],
     enrich_rows=_annotate_slots,
 )
 
 _POOL_COLUMNS = [
-    Column(_("Pool"), lambda row: row.name, sort="name"),
-    Column(_("State"), lambda row: pool_state_name(row.state)),
-    Column(_("System"), lambda row: row.system, sort="system"),
-    Column(_("Runtime"), lambda row: row.runtime, sort="runtime"),
-    Column(_("Offerings"), lambda row: row.supply),
-    Column(_("Ready slots"), lambda row: row.ready, numeric=True),
-    Column(_("Leases"), lambda row: row.leases, numeric=True, export_label=_("Leases used")),
-    Column(_("Use"), _use, numeric=True, export_label=_("Fullest resource")),
+    Column(_("Pool"), lambda row: row.name, sort="name", cell="pool"),
+    Column(_("State"), lambda row: pool_state_name(row.state), cell="state", phone="side"),
+    Column(_("System"), lambda row: row.system, sort="system", cell="named"),
+    Column(_("Runtime"), lambda row: row.runtime, sort="runtime", cell="named"),
+    Column(_("Offerings"), lambda row: row.supply, css="nowrap", phone="below"),
+    Column(_("Ready slots"), lambda row: row.ready, numeric=True, cell="ready", phone="end"),
+    Column(_("Leases"), lambda row: row.leases, numeric=True, export_label=_("Leases used"), cell="leases"),
+    Column(_("Use"), _use, numeric=True, export_label=_("Fullest resource"), cell="use"),
     Column(_("Waiting"), lambda row: row.waiting, numeric=True),
-    Column(_("Oldest wait"), _oldest_wait, numeric=True),
+    Column(_("Oldest wait"), _oldest_wait, numeric=True, cell="oldest_wait"),
 ]
 POOLS = ListPage(
     title=_("Capacity"),
@@ -133,13 +143,13 @@ POOLS = ListPage(
     rows=lambda: pools(timezone.now()),
     filterset=filters.PoolFilter,
     columns=[*_POOL_COLUMNS, Column(_("Min / warm / max"), _sizes, sort="-max_slots", numeric=True)],
+    cells="capacity/pool_cells.html",
     export_columns=[
         *_POOL_COLUMNS,
         Column(_("Min"), lambda row: row.min_slots),
         Column(_("Warm"), lambda row: row.warm_slots),
         Column(_("Max"), lambda row: row.max_slots),
     ],
-    row_template="capacity/pool_row.html",
     enrich_rows=_annotate_allocation_and_supply,
     default_sort="name",
     search_hint=_("Name, description, system, runtime"),
@@ -154,12 +164,19 @@ POOLS = ListPage(
 )
 
 _SLOT_COLUMNS = [
-    Column(_("Slot"), lambda row: row.name, sort="number"),
-    Column(_("State"), lambda row: row.get_state_display(), sort="state"),
-    Column(_("Reason"), lambda row: row.reason),
-    Column(_("Instance"), lambda row: row.instance_id),
-    Column(_("Offering"), lambda row: row.offering),
-    Column(_("Leases"), lambda row: row.lease_count, sort="-lease_count", numeric=True),
+    Column(_("Slot"), lambda row: row.name, sort="number", cell="slot"),
+    Column(_("State"), lambda row: row.get_state_display(), sort="state", cell="state", phone="side"),
+    Column(_("Reason"), lambda row: row.reason, css="wide"),
+    Column(_("Instance"), lambda row: row.instance_id, cell="instance"),
+    Column(_("Offering"), lambda row: row.offering, cell="offering", empty="", phone="below"),
+    Column(
+        _("Leases"),
+        lambda row: row.lease_count,
+        sort="-lease_count",
+        numeric=True,
+        cell="leases",
+        phone="end",
+    ),
     Column(_("Since"), lambda row: row.last_state_change, sort="-last_state_change", numeric=True),
 ]
 SLOTS = ListPage(
@@ -172,13 +189,13 @@ SLOTS = ListPage(
     rows=slots,
     filterset=filters.SlotFilter,
     columns=_SLOT_COLUMNS,
+    cells="capacity/slot_cells.html",
     export_columns=[
         *_SLOT_COLUMNS,
         Column(_("Cordoned"), lambda row: row.cordoned),
         Column(_("Spot"), lambda row: row.is_spot),
         Column(_("Interruption"), lambda row: row.interruption_deadline),
     ],
-    row_template="capacity/slot_row.html",
     default_sort="-last_state_change",
     search_hint=_("Slot, pool, instance, address"),
     icon="squares-2x2",
@@ -202,21 +219,34 @@ RESERVATIONS = ListPage(
     rows=reservations,
     filterset=filters.ReservationFilter,
     columns=[
-        Column(_("Reservation"), lambda row: str(row.pk), export_label=_("Id")),
-        Column(_("Phase"), lambda row: row.get_phase_display(), sort="phase"),
-        Column(_("For"), lambda row: str(row.session_id or row.holder)),
-        Column(_("Pool"), lambda row: row.pool.name),
-        Column(_("Slot"), lambda row: row.slot.name if row.slot else ""),
-        Column("CPU", lambda row: row.cpu_cores, numeric=True, export_label=_("CPU cores")),
-        Column(_("Memory"), lambda row: row.memory_gb, numeric=True, export_label=_("Memory GB")),
+        Column(_("Reservation"), lambda row: str(row.pk), export_label=_("ID"), cell="id"),
+        Column(_("Phase"), lambda row: row.get_phase_display(), sort="phase", cell="phase", phone="side"),
+        Column(_("For"), lambda row: str(row.session_id or row.holder), cell="for", phone="below"),
+        Column(_("Pool"), lambda row: row.pool.name, cell="pool"),
+        Column(_("Slot"), lambda row: row.slot.name if row.slot else "", cell="slot"),
+        *amount_columns(REQUIRED, sortable=False),
         Column(_("Priority"), lambda row: row.get_priority_display(), sort="-priority"),
-        Column(_("Ends"), lambda row: row.expires_at, numeric=True, export_label=_("Expires")),
-        Column(_("Requested"), lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column(
+            _("Ends"),
+            lambda row: row.expires_at,
+            numeric=True,
+            export_label=_("Expires"),
+            cell="ends",
+            empty="",
+        ),
+        Column(
+            _("Requested"),
+            lambda row: row.created_at,
+            sort="-created_at",
+            numeric=True,
+            cell="requested",
+            phone="end",
+        ),
     ],
-    row_template="capacity/reservation_row.html",
+    cells="capacity/reservation_cells.html",
     enrich_rows=_annotate_queue_entry,
     default_sort="-created_at",
-    search_hint=_("Id, session, holder"),
+    search_hint=_("ID, session, holder"),
     icon="ticket",
     empty_hint=_("Every session has a reservation. API clients can reserve capacity without a session."),
     lead=_reservations_lead,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
@@ -15,7 +15,8 @@ from lcm.domain.errors import LcmError, NotFound
 from lcm.domain.roles import Role
 from lcm.web.access import is_local_address, role_required
 from lcm.web.form_page import FormResult, redirect_with_message
-from lcm.web.list_page import Column, ListPage, list_page
+from lcm.web.list_columns import Column
+from lcm.web.list_page import ListPage, list_view
 from lcm.web.pagination import capped_counts
 from lcm.web.wording import Plural, duration_text
 from scheduling.coordination.coordinator import coordinator
@@ -58,31 +59,33 @@ RUNS = ListPage(
     rows=ObserverRun.objects.all,
     filterset=RunFilter,
     columns=[
-        Column(_("Observer"), lambda row: row.observer),
-        Column(_("Started"), lambda row: row.started_at, sort="-started_at"),
+        Column(_("Observer"), lambda row: row.observer, cell="observers/run_cells.html#observer"),
+        Column(_("Started"), lambda row: row.started_at, sort="-started_at", phone="end"),
         Column(
             _("Duration"),
             lambda row: row.duration_ms,
             sort="-duration_ms",
             numeric=True,
             export_label=_("Duration ms"),
+            unit="ms",
         ),
         Column(_("Done"), lambda row: row.success_count, numeric=True),
         Column(_("Stale"), lambda row: row.stale_count, numeric=True),
         Column(_("Skipped"), lambda row: row.skipped_count, numeric=True),
-        Column(_("Failed"), lambda row: row.failure_count, sort="-failure_count", numeric=True),
-        Column(_("Error"), lambda row: row.error),
+        Column(_("Failed"), lambda row: row.failure_count, sort="-failure_count", numeric=True, phone="side"),
+        Column(_("Error"), lambda row: row.error, css="wide", phone="below"),
     ],
-    row_template="observers/run_row.html",
     default_sort="-started_at",
     search_hint=_("Observer, error"),
     icon="eye",
-    empty_hint=_("The beat starts each observer and handler at its interval."),
+    empty_hint=_("Beat starts each observer and handler at its interval."),
     lead=lambda: f"**{_kept()}** {gettext('Consecutive idle runs are merged into one.')}",
 )
 
 
 RUNS_SHOWN = 20
+# The page of one observer begins with the time of the run.
+RUN_COLUMNS = [RUNS.columns[1], *RUNS.columns[2:]]
 GROUPS = (
     (RunKind.OBSERVER, _("Observers"), _("Observers read and record. They change no state.")),
     (
@@ -107,12 +110,7 @@ def observer_board(request: HttpRequest) -> HttpResponseBase:
     return render(request, "observers/board.html", _live())
 
 
-@require_GET
-@role_required(Role.VIEWER)
-def run_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(
-        request, RUNS, crumbs=[(gettext("Observers"), reverse("observer_list")), (gettext("Runs"), "")]
-    )
+run_list = list_view(RUNS, crumbs=[(_("Observers"), reverse_lazy("observer_list")), (_("Runs"), "")])
 
 
 @require_GET
@@ -125,6 +123,7 @@ def observer_detail(request: HttpRequest, name: str) -> HttpResponseBase:
     context = {
         "each": found,
         "sentence": _sentence_of(found),
+        "run_columns": RUN_COLUMNS,
         "runs": runs_of(name)[:RUNS_SHOWN],
         "crumbs": [(gettext("Observers"), reverse("observer_list")), (name, "")],
     }
@@ -135,8 +134,8 @@ def observer_detail(request: HttpRequest, name: str) -> HttpResponseBase:
 @role_required(Role.OPERATOR)
 def observer_run(request: HttpRequest, name: str) -> HttpResponseBase:
     """Enqueue a run and return to the previous page."""
-    wanted = request.POST.get("next", "")
-    back = wanted if is_local_address(request, wanted) else reverse("observer_list")
+    next_url = request.POST.get("next", "")
+    return_url = next_url if is_local_address(request, next_url) else reverse("observer_list")
     try:
         found = observer_status(name, timezone.now())
         enqueue_run(found.kind, name)
@@ -144,9 +143,9 @@ def observer_run(request: HttpRequest, name: str) -> HttpResponseBase:
         raise Http404(error.message) from error
     except LcmError as error:
         messages.error(request, error.message)
-        return redirect_with_message(request, FormResult("", back))
+        return redirect_with_message(request, FormResult("", return_url))
     text = gettext("%(name)s is enqueued and runs as soon as a worker is free.") % {"name": name}
-    return redirect_with_message(request, FormResult(text, back))
+    return redirect_with_message(request, FormResult(text, return_url))
 
 
 def _sentence_of(found: ObserverStatus) -> str:
@@ -169,7 +168,7 @@ def _live() -> dict[str, object]:
     return {
         "now": now,
         "sentence": _sentence(rows),
-        "refused": coordinator.refused,
+        "rejected": coordinator.rejected,
         "groups": [
             (kind, title, text, [row for row in rows if row.kind == kind]) for kind, title, text in GROUPS
         ],

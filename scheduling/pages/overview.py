@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,106 +17,124 @@ from lcm.domain.roles import Role
 from lcm.web.access import role_required
 from lcm.web.attention import AttentionItem, FleetSnapshot
 from lcm.web.charts.bars import share_bar
-from lcm.web.charts.lines import Point, line_chart
+from lcm.web.charts.points import Point, point_chart
 from lcm.web.charts.scales import format_number
+from lcm.web.charts.time_axis import TimeAxis
 from lcm.web.overview import render_lazy_panel
+from lcm.web.time_range import KeptData, range_of
 from lcm.web.wording import duration_text
+from scheduling.capacity.tick import TICK_RETENTION
 from scheduling.models import SlotState
 from scheduling.pages.pool_board import states_of
 from scheduling.pages.texts import booked_text, waiting_text
 from scheduling.selectors.observers import failing_observers
 from scheduling.selectors.pool_overview import PoolOverview, pool_overviews
-from scheduling.selectors.pools import BACKING_OFF, ticks_since
+from scheduling.selectors.pools import BACKING_OFF
+from scheduling.selectors.tick_durations import MOST_OF_POOL, TickDurations, tick_durations
 
 POOLS_SHOWN = 25
-TICKS_SHOWN = timedelta(hours=1)
-MOST_TICKS = 600
 
 
-def capacity_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
+def capacity_attention_items(snapshot: FleetSnapshot) -> Iterator[AttentionItem]:
     """Return stopped pools, slots in error or overdue, silent workers, long waits and failing observers."""
-    lines = look.read_once(pool_overviews)
+    lines = snapshot.read_once(pool_overviews)
     for line in lines:
-        yield from _of_pool(line, look.now)
-    yield from _of_slots(lines)
-    yield from _of_observers(look.now)
+        yield from _pool_items(line, snapshot.now)
+    yield from _slot_items(lines)
+    yield from _observer_items(snapshot.now)
 
 
-def pools_part(look: FleetSnapshot) -> Mapping[str, Any]:
-    lines = look.read_once(pool_overviews)
+def pools_part(snapshot: FleetSnapshot) -> Mapping[str, Any]:
+    lines = snapshot.read_once(pool_overviews)
     rows = [
         (line, share_bar(states_of(line.by_state), of=line.pool.max_slots)) for line in lines[:POOLS_SHOWN]
     ]
     return {"rows": rows, "hidden": max(len(lines) - POOLS_SHOWN, 0)}
 
 
-def queue_part(look: FleetSnapshot) -> Mapping[str, Any]:
-    lines = look.read_once(pool_overviews)
+def queue_part(snapshot: FleetSnapshot) -> Mapping[str, Any]:
+    lines = snapshot.read_once(pool_overviews)
     oldest = min(
         (line.pool.oldest_waiting_since for line in lines if line.pool.oldest_waiting_since), default=None
     )
     return {
-        "waiting": _waiting(look),
-        "ahead": _ahead(look),
-        "oldest": max(look.now - oldest, timedelta(0)) if oldest else None,
+        "waiting": _waiting(snapshot),
+        "booked": _booked(snapshot),
+        "oldest": max(snapshot.now - oldest, timedelta(0)) if oldest else None,
         "pools": len(lines),
-        "in_time": sum(not line.exceeds_target_wait(look.now) for line in lines),
+        "in_time": sum(not line.exceeds_target_wait(snapshot.now) for line in lines),
         "ready": sum(line.by_state.get(SlotState.READY, 0) for line in lines),
         "most": sum(line.pool.max_slots for line in lines if line.pool.enabled),
     }
 
 
-def waiting_clause(look: FleetSnapshot) -> str:
+def waiting_clause(snapshot: FleetSnapshot) -> str:
     """Format the number of waiting sessions; advance bookings are counted separately."""
-    waiting, ahead = waiting_text(_waiting(look)), _ahead(look)
-    return f"{waiting}, {booked_text(ahead)}" if ahead else waiting
+    waiting, booked = waiting_text(_waiting(snapshot)), _booked(snapshot)
+    return f"{waiting}, {booked_text(booked)}" if booked else waiting
 
 
-def _waiting(look: FleetSnapshot) -> int:
-    return sum(line.pool.waiting for line in look.read_once(pool_overviews))
+def _waiting(snapshot: FleetSnapshot) -> int:
+    return sum(line.pool.waiting for line in snapshot.read_once(pool_overviews))
 
 
-def _ahead(look: FleetSnapshot) -> int:
-    return sum(line.pool.ahead for line in look.read_once(pool_overviews))
+def _booked(snapshot: FleetSnapshot) -> int:
+    return sum(line.pool.booked for line in snapshot.read_once(pool_overviews))
 
 
 @require_GET
 @role_required(Role.VIEWER)
 def overview_ticks(request: HttpRequest) -> HttpResponseBase:
-    """Panel of tick durations; without JavaScript a page of its own."""
+    """Panel of tick durations over the last hour, and a page of its own with other ranges."""
     now = timezone.now()
-    ticks = ticks_since(now - TICKS_SHOWN, limit=MOST_TICKS)
-    points = [Point(at, ms, pool) for at, ms, pool, _counts in ticks]
+    kept = KeptData(now - TICK_RETENTION, now, _("LCM keeps ticks for 2 days."))
+    shown = range_of(request, kept, default="1h")
+    step = shown.step(MOST_OF_POOL)
+    found = tick_durations(shown.start, shown.end, step=step)
+    points = [Point(each.at, each.slowest_ms, each.pool) for each in found.points]
+    rest = ngettext("%(count)s other pool", "%(count)s other pools", found.others) % {"count": found.others}
+    address = reverse("overview_ticks")
     context = {
         "now": now,
-        "chart": line_chart(points, title=_("Duration of recent ticks (last hour)"), unit="ms"),
-        "sentence": _ticks_sentence(points),
-        "placed": sum(counts.get("placed", 0) for *_rest, counts in ticks),
+        "range": shown,
+        "address": address,
+        "chart": point_chart(
+            points,
+            axis=TimeAxis(shown.start, shown.end),
+            step=step,
+            title=_("Duration of ticks, %(range)s") % {"range": shown.text},
+            unit="ms",
+            rest=rest if found.others else "",
+            zoom_address=address,
+        ),
+        "found": found,
+        "step": step,
+        "sentence": _ticks_sentence(found),
         "crumbs": [(_("Overview"), reverse("home")), (_("Tick duration"), "")],
     }
     return render_lazy_panel(request, "overview/ticks.html", context)
 
 
-def _ticks_sentence(newest_first: Sequence[Point]) -> str:
-    if not newest_first:
-        return _("**No tick has run in the last hour.** Check that beat is running.")
-    last, slowest = newest_first[0], max(point.value for point in newest_first)
+def _ticks_sentence(found: TickDurations) -> str:
+    if found.last is None:
+        return _("**No ticks in this time range.**")
+    pool, last_ms = found.last
     return _("**Last tick (%(pool)s): %(time)s ms; slowest: %(slowest)s ms.**") % {
-        "pool": last.what,
-        "time": format_number(last.value),
-        "slowest": format_number(slowest),
+        "pool": pool,
+        "time": format_number(last_ms),
+        "slowest": format_number(found.slowest_ms),
     }
 
 
-def _of_pool(line: PoolOverview, now: datetime) -> Iterator[AttentionItem]:
+def _pool_items(line: PoolOverview, now: datetime) -> Iterator[AttentionItem]:
     pool = line.pool
-    here = reverse("pool_detail", args=[pool.pk])
+    url = reverse("pool_detail", args=[pool.pk])
     if pool.state == "stopped":
         more = _("%(reason)s. It stays stopped until its settings are changed.") % {
             "reason": pool.stopped_reason.rstrip(".")
         }
         text = _("Pool **%(pool)s** launches nothing") % {"pool": pool}
-        yield AttentionItem(text, here, pool.stopped_at, "bad", more, "oct")
+        yield AttentionItem(text, url, pool.stopped_at, "bad", more, "oct")
     elif pool.state == BACKING_OFF:
         more = _("The provider had no capacity. Launches resume in %(time)s")
         if pool.failures:
@@ -127,7 +145,7 @@ def _of_pool(line: PoolOverview, now: datetime) -> Iterator[AttentionItem]:
             )
         more %= {"count": f"{pool.failures:,}", "time": duration_text(pool.backoff_until - now)}
         text = _("Pool **%(pool)s** is backing off") % {"pool": pool}
-        yield AttentionItem(text, here, pool.backoff_since, "warn", more, "clock")
+        yield AttentionItem(text, url, pool.backoff_since, "warn", more, "clock")
     if line.exceeds_target_wait(now):
         more = ngettext(
             "%(count)s waiting, the oldest for %(time)s; target: %(target)s",
@@ -159,7 +177,7 @@ def _silent(count: int) -> str:
     )
 
 
-def _of_slots(lines: list[PoolOverview]) -> Iterator[AttentionItem]:
+def _slot_items(lines: list[PoolOverview]) -> Iterator[AttentionItem]:
     url = reverse("slot_list")
     kinds = (
         ("in_error", "error_since", _in_error, "bad", "state=ERROR"),
@@ -179,15 +197,15 @@ def _of_slots(lines: list[PoolOverview]) -> Iterator[AttentionItem]:
         yield AttentionItem(text, f"{url}?{query}", since, tone, more, "oct" if tone == "bad" else "tri")
 
 
-def _of_observers(now: datetime) -> Iterator[AttentionItem]:
+def _observer_items(now: datetime) -> Iterator[AttentionItem]:
     for run in failing_observers(now):
-        here = reverse("observer_detail", args=[run.name])
+        url = reverse("observer_detail", args=[run.name])
         if run.error:
             text = _("Observer **%(name)s** failed") % {"name": run.name}
-            yield AttentionItem(text, here, run.since, "warn", run.error, "oct")
+            yield AttentionItem(text, url, run.since, "warn", run.error, "oct")
         else:
             text = _("Observer **%(name)s** is late") % {"name": run.name}
             more = _("It runs every %(time)s. Check that a worker is running.") % {
                 "time": duration_text(run.interval)
             }
-            yield AttentionItem(text, here, run.since, "warn", more, "clock")
+            yield AttentionItem(text, url, run.since, "warn", more, "clock")

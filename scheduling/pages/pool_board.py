@@ -10,15 +10,16 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 
+from lcm.domain.resources import Amounts
+from lcm.models.messages import translated
 from lcm.web.charts.bars import Share
-from lcm.web.wording import amount_text, duration_text
-from scheduling.capacity.resources import Resources, resources_of
+from lcm.web.wording import age_text, amount_text, duration_text
 from scheduling.models import IN_FLIGHT, Pool, Slot, SlotState
 from scheduling.pages.texts import countdown, overdue
 from scheduling.selectors.slots import SlotAllocation, board_slots, empty_places, slot_allocations
 
 # Rendering a tile takes a third of a millisecond, and more tiles at once are hard to read.
-MOST_TILES = 60
+MAX_TILES = 60
 
 
 @dataclass(frozen=True)
@@ -27,17 +28,17 @@ class ResourceMeter:
 
     label: str
     unit: str
-    taken: Decimal
+    used: Decimal
     most: Decimal
     binds: bool = False
 
     @property
     def share(self) -> Decimal:
-        return self.taken / self.most if self.most else Decimal(0)
+        return self.used / self.most if self.most else Decimal(0)
 
     @property
     def text(self) -> str:
-        return f"{amount_text(self.taken)} / {amount_text(self.most)}"
+        return f"{amount_text(self.used)} / {amount_text(self.most)}"
 
     @property
     def percent(self) -> int:
@@ -46,17 +47,16 @@ class ResourceMeter:
 
 @dataclass(frozen=True)
 class Tile:
-    """One place of the board."""
+    """One slot, or one free slot number, of the board."""
 
     name: str
-    look: str
-    word: str
+    status: str
+    label: str
     pk: UUID | None = None
     slot: Slot | None = None
     mark: str = ""
     title: str = ""
     text: str = ""
-    countdown: str = ""
     meters: list[ResourceMeter] = field(default_factory=list)
     stage: ResourceMeter | None = None
     age: str = ""
@@ -64,7 +64,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Board:
-    """One page of a pool's places."""
+    """One page of a pool's slots and free slot numbers."""
 
     tiles: list[Tile]
     page: int
@@ -86,7 +86,7 @@ class Board:
         return self.page - 1 if self.page > 1 else None
 
 
-def board_of(pool: Pool, *, now: datetime, occupied: int, page: int = 1, limit: int = MOST_TILES) -> Board:
+def board_of(pool: Pool, *, now: datetime, occupied: int, page: int = 1, limit: int = MAX_TILES) -> Board:
     """Return a page of a pool's tiles: slots that need attention first, empty places last."""
     total = max(pool.max_slots, occupied)
     page = max(min(page, -(-total // limit)), 1)
@@ -109,22 +109,21 @@ def states_of(by_state: Mapping[str, int]) -> list[Share]:
 
 
 def slot_tile(slot: Slot, use: SlotAllocation, *, now: datetime) -> Tile:
-    title, text, left = _trouble(slot, now)
+    title, text = _trouble(slot, now)
     state = slot.get_state_display()
     mark = ("bad" if slot.state == SlotState.ERROR else "warn") if title else ""
     return Tile(
         name=slot.name,
-        look="CORDONED" if slot.cordoned else slot.state,
-        word=_("%(state)s, cordoned") % {"state": state} if slot.cordoned else state,
+        status="CORDONED" if slot.cordoned else slot.state,
+        label=_("%(state)s, cordoned") % {"state": state} if slot.cordoned else state,
         pk=slot.pk,
         slot=slot,
         mark=mark,
         title=title,
         text=text,
-        countdown=left,
         meters=meters_of(slot, use) if slot.state in (SlotState.READY, SlotState.DRAINING) else [],
         stage=_stage(slot, now) if slot.state in IN_FLIGHT else None,
-        age=duration_text(now - slot.last_state_change, units=1),
+        age=age_text(now - slot.last_state_change),
     )
 
 
@@ -134,20 +133,23 @@ def meters_of(slot: Slot, use: SlotAllocation) -> list[ResourceMeter]:
     ports = Decimal(pool.last_port - pool.first_port + 1)
     return with_binding(
         [
-            *resource_meters(use.taken, resources_of(slot)),
+            *resource_meters(use.allocated, slot.amounts),
             ResourceMeter(_("Ports"), "", Decimal(use.ports), ports),
         ]
     )
 
 
-def resource_meters(taken: Resources, room: Resources) -> list[ResourceMeter]:
-    meters = [
-        ResourceMeter("CPU", _("cores"), taken.cpu_cores, room.cpu_cores),
-        ResourceMeter(_("Memory"), "GB", taken.memory_gb, room.memory_gb),
-        ResourceMeter(_("Storage"), "GB", taken.storage_gb, room.storage_gb),
-        ResourceMeter("GPU", "", taken.gpu, room.gpu),
+def resource_meters(used: Amounts, capacity: Amounts) -> list[ResourceMeter]:
+    return [
+        ResourceMeter(
+            translated(resource.label),
+            "" if resource.is_counted else translated(resource.unit),
+            used[resource.name],
+            most,
+        )
+        for resource, most in capacity
+        if most
     ]
-    return [meter for meter in meters if meter.most]
 
 
 def with_binding(meters: list[ResourceMeter]) -> list[ResourceMeter]:
@@ -159,29 +161,30 @@ def fullest(meters: Sequence[ResourceMeter]) -> ResourceMeter | None:
     return max(meters, key=lambda meter: meter.share, default=None)
 
 
-def _trouble(slot: Slot, now: datetime) -> tuple[str, str, str]:
-    """Return the problem of a slot: a title, a sentence and a countdown; empty if there is none."""
+def _trouble(slot: Slot, now: datetime) -> tuple[str, str]:
+    """Return the problem of a slot as a title and a sentence; empty if there is none."""
     if slot.interruption_deadline:
         left = slot.interruption_deadline - now
         if left > timedelta(0):
-            return _("Interrupted by the provider."), _("Terminates in"), countdown(left)
-        return _("Interrupted by the provider."), _("The deadline has passed."), ""
+            text = _("Terminates in **%(time)s**") % {"time": countdown(left)}
+            return _("Interrupted by the provider."), text
+        return _("Interrupted by the provider."), _("The deadline has passed.")
     if slot.state == SlotState.ERROR:
         wait = slot.state_deadline - now if slot.state_deadline else timedelta(0)
-        again = _("Retries soon")
+        retry_text = _("Retries soon")
         if wait > timedelta(0):
-            again = _("Retries in %(time)s") % {"time": duration_text(wait)}
-        return f"{slot.reason.rstrip('.')}." if slot.reason else _("Failed."), again, ""
+            retry_text = _("Retries in %(time)s") % {"time": duration_text(wait)}
+        return f"{slot.reason.rstrip('.')}." if slot.reason else _("Failed."), retry_text
     if overdue(slot, now=now) and slot.state_deadline:
         late = duration_text(now - slot.state_deadline)
-        return _("Overdue by %(time)s.") % {"time": late}, _("Ends at the next reconciliation"), ""
-    return "", "", ""
+        return _("Overdue by %(time)s.") % {"time": late}, _("Ends at the next reconciliation")
+    return "", ""
 
 
 def _stage(slot: Slot, now: datetime) -> ResourceMeter | None:
     """Return how much of the time limit of this state has passed."""
     if slot.state_deadline is None:
         return None
-    whole = Decimal(round((slot.state_deadline - slot.last_state_change).total_seconds()))
-    gone = Decimal(round((now - slot.last_state_change).total_seconds()))
-    return ResourceMeter(slot.get_state_display(), "s", max(gone, Decimal(0)), whole)
+    limit = Decimal(round((slot.state_deadline - slot.last_state_change).total_seconds()))
+    elapsed = Decimal(round((now - slot.last_state_change).total_seconds()))
+    return ResourceMeter(slot.get_state_display(), "s", max(elapsed, Decimal(0)), limit)

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET
 
 from lcm.domain.errors import InvalidInput
 from lcm.domain.roles import Role
@@ -22,13 +22,19 @@ from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
 from lcm.web.charts.bars import share_bar
 from lcm.web.charts.sparklines import sparkline
-from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
-from lcm.web.forms import ReasonForm
-from lcm.web.list_page import list_page
+from lcm.web.form_page import FormPage, actor_of, form_view, service_call
+from lcm.web.list_page import list_view
 from scheduling.models import OCCUPIED, Pool, SlotState
 from scheduling.pages.lists import POOLS
 from scheduling.pages.pool_board import board_of, resource_meters, states_of, with_binding
-from scheduling.pages.pool_forms import EDITED, NewPoolForm, PoolForm, SchedulerForm
+from scheduling.pages.pool_forms import (
+    DEFAULT_RUNTIME,
+    EDITED,
+    NewPoolForm,
+    PoolFields,
+    PoolForm,
+    SchedulerForm,
+)
 from scheduling.pages.schedulers import plugin_notices, scheduler_of
 from scheduling.pages.supply import settings_shown, supply_of
 from scheduling.pages.texts import counts_text, pool_notices, pool_sentence
@@ -38,12 +44,11 @@ from scheduling.selectors.unknown_queues import unknown_queues, unknown_queues_t
 from scheduling.services.pools import create_pool, delete_pool, update_pool
 
 TICKS_SHOWN = 10
+# Ticks are events of their own: there is no line over the quiet time between them.
+SEPARATE = 0.001
 
 
-@require_GET
-@role_required(Role.VIEWER)
-def pool_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, POOLS)
+pool_list = list_view(POOLS)
 
 
 @require_GET
@@ -65,7 +70,7 @@ def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     now = timezone.now()
     pool = get_object_or_404(pools_with_state(now), pk=pk)
     figures = figures_of(pool, now)
-    meters = with_binding(resource_meters(figures.taken, figures.room))
+    meters = with_binding(resource_meters(figures.allocated, figures.capacity))
     supply = supply_of(pool, now=now)
     newest = list(ticks().filter(pool=pool).order_by("-started_at", "-pk")[:TICKS_SHOWN])
     return {
@@ -85,7 +90,8 @@ def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         ),
         "ticks": [(tick, counts_text(tick.counts)) for tick in newest],
         "spark": sparkline(
-            [(number, tick.duration_ms) for number, tick in enumerate(reversed(newest))],
+            [(tick.started_at.timestamp(), tick.duration_ms) for tick in reversed(newest)],
+            gap=SEPARATE,
             title=ngettext(
                 "Duration of the last %(count)s tick", "Duration of the last %(count)s ticks", len(newest)
             )
@@ -104,16 +110,13 @@ def _page(request: HttpRequest) -> int:
     return int(requested) if requested.isascii() and requested.isdecimal() and len(requested) < 7 else 1
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def pool_create(request: HttpRequest) -> HttpResponseBase:
-    def save(data: Mapping[str, Any]) -> FormResult:
+@form_view(Role.ADMIN)
+def pool_create(request: HttpRequest) -> FormPage | HttpResponseBase:
+    def save(data: Mapping[str, Any]) -> Pool:
         try:
-            pool = create_pool(**data, actor=actor_of(request))
+            return create_pool(**data, actor=actor_of(request))
         except InvalidInput as error:
             raise at_form_fields(error) from error
-        text = _("Pool %(pool)s created.") % {"pool": pool}
-        return FormResult(text, reverse("pool_detail", args=[pool.pk]))
 
     page = FormPage(
         title=_("New pool"),
@@ -121,25 +124,25 @@ def pool_create(request: HttpRequest) -> HttpResponseBase:
         form=NewPoolForm,
         submit=_("Create pool"),
         save=save,
-        back=reverse("pool_list"),
+        done=lambda pool: _("Pool %(pool)s created.") % {"pool": pool},
+        next=lambda pool: reverse("pool_detail", args=[pool.pk]),
         crumbs=[(_("Capacity"), reverse("pool_list")), (_("New pool"), "")],
+        initial={"runtime": request.GET.get("runtime", DEFAULT_RUNTIME)},
+        back=reverse("pool_list"),
         template="capacity/pool_form.html",
     )
-    return form_page(request, page)
+    return _draft(request, page) or page
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def pool_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.ADMIN)
+def pool_edit(request: HttpRequest, pk: UUID) -> FormPage | HttpResponseBase:
     pool = get_object_or_404(Pool, pk=pk)
-    home = reverse("pool_detail", args=[pk])
 
-    def save(data: Mapping[str, Any]) -> FormResult:
+    def save(data: Mapping[str, Any]) -> Pool:
         try:
-            update_pool(pool=get_object_or_404(Pool, pk=pk), actor=actor_of(request), **data)
+            return update_pool(pool=get_object_or_404(Pool, pk=pk), actor=actor_of(request), **data)
         except InvalidInput as error:
             raise at_form_fields(error) from error
-        return FormResult(_("Pool %(pool)s saved.") % {"pool": pool}, home)
 
     page = FormPage(
         title=_("Edit %(pool)s") % {"pool": pool},
@@ -149,27 +152,33 @@ def pool_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         form=PoolForm,
         submit=_("Save pool"),
         save=save,
-        back=home,
-        initial={name: getattr(pool, name) for name in EDITED},
-        crumbs=[(_("Capacity"), reverse("pool_list")), (pool.name, home), (_("Edit"), "")],
+        done=_("Pool %(pool)s saved.") % {"pool": pool},
+        initial={name: getattr(pool, name) for name in (*EDITED, "runtime")},
+        back=reverse("pool_detail", args=[pool.pk]),
+        crumbs=_crumbs(pool, _("Edit")),
         template="capacity/pool_form.html",
     )
-    return form_page(request, page)
+    return _draft(request, page) or page
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def pool_scheduler(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+def _draft(request: HttpRequest, page: FormPage) -> HttpResponseBase | None:
+    """Show the form again with one more row or the result of a connection test; save nothing."""
+    if request.POST.keys().isdisjoint(("add_row", "test_worker")):
+        return None
+    assert issubclass(page.form, PoolFields)
+    form = page.form.draft(request.POST, page.initial)
+    return render(request, page.template, {"page": page, "form": form, "crumbs": page.crumbs})
+
+
+@form_view(Role.ADMIN)
+def pool_scheduler(request: HttpRequest, pk: UUID) -> FormPage:
     pool = get_object_or_404(Pool, pk=pk)
-    home = reverse("pool_detail", args=[pk])
 
-    def save(data: Mapping[str, Any]) -> FormResult:
+    def save(data: Mapping[str, Any]) -> None:
         saved = update_pool(pool=get_object_or_404(Pool, pk=pk), actor=actor_of(request), **data)
         warning = unknown_queues_text(unknown_queues(saved.scheduler))
         if warning:
             messages.warning(request, warning)
-        text = _("Scheduler of %(pool)s saved. The next tick uses it.") % {"pool": pool}
-        return FormResult(text, home)
 
     first = (
         _("**%(pool)s has its own scheduler.**")
@@ -180,47 +189,43 @@ def pool_scheduler(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "The document lists the actions of a tick and its plugins in order. "
         "An invalid document is rejected with the line number. An empty document restores the default."
     )
-    page = FormPage(
+    return FormPage(
         title=_("Scheduler of %(pool)s") % {"pool": pool},
         text=f"{first} {rest}",
         form=SchedulerForm,
         submit=_("Save scheduler"),
         save=save,
-        back=home,
+        done=_("Scheduler of %(pool)s saved. The next tick uses it.") % {"pool": pool},
         initial={"scheduler": pool.scheduler or DEFAULT_CONFIGURATION},
-        crumbs=[(_("Capacity"), reverse("pool_list")), (pool.name, home), (_("Scheduler"), "")],
+        crumbs=_crumbs(pool, _("Scheduler")),
         template="capacity/scheduler_form.html",
     )
-    return form_page(request, page)
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def pool_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.ADMIN)
+def pool_delete(request: HttpRequest, pk: UUID) -> FormPage:
     pool = get_object_or_404(Pool, pk=pk)
-    home = reverse("pool_detail", args=[pk])
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        delete_pool(pool=pool, reason=data["reason"], actor=actor_of(request), now=timezone.now())
-        return FormResult(_("Pool %(pool)s deleted.") % {"pool": pool.name}, reverse("pool_list"))
 
     text = _(
         "**Only an empty pool can be deleted**: no slot has a worker, and no session or reservation "
         "uses it. Its ended reservations and scheduling decisions are deleted too. Sessions, usage and the "
         "change log keep the name of the pool."
     )
-
-    page = FormPage(
+    return FormPage(
         title=_("Delete %(pool)s?") % {"pool": pool},
         text=f"{text} {_definitions_that_name(pool)}".rstrip(),
-        form=ReasonForm,
         submit=_("Delete pool"),
         danger=True,
-        save=save,
-        back=home,
-        crumbs=[(_("Capacity"), reverse("pool_list")), (pool.name, home), (_("Delete"), "")],
+        save=service_call(request, delete_pool, pool=pool),
+        done=_("Pool %(pool)s deleted.") % {"pool": pool.name},
+        next=reverse("pool_list"),
+        crumbs=_crumbs(pool, _("Delete")),
     )
-    return form_page(request, page)
+
+
+def _crumbs(pool: Pool, last: str) -> list[tuple[str, str]]:
+    page = reverse("pool_detail", args=[pool.pk])
+    return [(_("Capacity"), reverse("pool_list")), (pool.name, page), (last, "")]
 
 
 def _definitions_that_name(pool: Pool) -> str:
@@ -228,8 +233,8 @@ def _definitions_that_name(pool: Pool) -> str:
     if not count:
         return ""
     text = ngettext(
-        "%(count)s definition names this pool and must be edited before the next session.",
-        "%(count)s definitions name this pool and must be edited before the next session.",
+        "%(count)s definition uses this pool and must be edited before the next session.",
+        "%(count)s definitions use this pool and must be edited before the next session.",
         count,
     )
     return text % {"count": f"{count:,}"}

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role
-from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
+from lcm.web.list_columns import Column
+from lcm.web.list_page import BulkAction, ListPage, PageAction
+from lcm.web.pagination import OrderedKeys
 from lcm.web.wording import Plural
 from scheduling import filters
+from scheduling.models import Reservation
 from scheduling.pages.texts import booked_text, waiting_text
 from scheduling.pages.ticks import annotate_ticks, step_name
 from scheduling.selectors import queue
 from scheduling.selectors.pools import tick_summary, ticks
 
 # Period that the leads of ticks and decisions summarize.
-LATELY = timedelta(hours=1)
+SUMMARY_PERIOD = timedelta(hours=1)
 
 
 def _queue_lead() -> str:
     counts = queue.waiting_by_pool(timezone.now())
-    total, ahead = (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0)
-    booked = f"{booked_text(ahead)}." if ahead else ""
+    total, booked_count = (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0)
+    booked = f"{booked_text(booked_count)}." if booked_count else ""
     if not total:
         rest = booked or gettext("The next tick of its pool places a new session.")
         return f"**{waiting_text(0)}.** {rest}"
     listed = [
         gettext("%(count)s in %(pool)s") % {"count": f"{waiting:,}", "pool": pool}
-        for pool, (waiting, _ahead) in sorted(counts.items())
+        for pool, (waiting, _booked) in sorted(counts.items())
         if waiting
     ]
     lead = ngettext("**%(count)s waiting:** %(pools)s.", "**%(count)s waiting:** %(pools)s.", total)
@@ -39,7 +44,7 @@ def _queue_lead() -> str:
 
 
 def _ticks_lead() -> str:
-    failed, slowest = tick_summary(timezone.now() - LATELY)
+    failed, slowest = tick_summary(timezone.now() - SUMMARY_PERIOD)
     rest = gettext(
         "A tick places sessions, launches slots and drains idle ones. Consecutive idle ticks are merged."
     )
@@ -58,7 +63,7 @@ def _ticks_lead() -> str:
 
 
 def _decisions_lead() -> str:
-    placed, unplaced, more = queue.decided_since(timezone.now() - LATELY)
+    placed, unplaced, more = queue.decided_since(timezone.now() - SUMMARY_PERIOD)
     rest = gettext("One row per new outcome.")
     if not placed + unplaced:
         return f"{gettext('**No decisions in the last hour.**')} {rest}"
@@ -77,9 +82,9 @@ def _decisions_lead() -> str:
 
 def factors_text(row: Any) -> str:
     """Format the factors of domain, project and user: “0.603 · 0.526 · 0.610”."""
-    if row.standing is None:
+    if row.factors is None:
         return ""
-    return " · ".join(f"{factor:.3f}" for factor in row.standing[:3])
+    return " · ".join(f"{factor:.3f}" for factor in row.factors[:3])
 
 
 def reason_of(row: Any) -> str:
@@ -88,33 +93,65 @@ def reason_of(row: Any) -> str:
     return str(row.decision.why) if row.decision.why else row.decision.get_outcome_display()
 
 
+def _in_scheduler_order(rows: QuerySet[Reservation]) -> OrderedKeys:
+    now = timezone.now()
+    found = queue.in_scheduler_order(rows, now=now)
+    enrich = partial(queue.annotate_waiting, orders=found.orders, now=now)
+    return OrderedKeys(found.keys, found.booked, enrich)
+
+
 QUEUE = ListPage(
     title=_("Queue"),
     export_name="reservations-in-the-queue",
     counted=Plural(
         ngettext_lazy("%(count)s reservation in the queue", "%(count)s reservations in the queue")
     ),
+    counted_apart=booked_text,
     search_label=_("Search reservations in the queue"),
     no_match_title=_("No reservation in the queue matches"),
     empty_title=_("No sessions are waiting"),
     rows=queue.waiting,
     filterset=filters.QueueFilter,
     columns=[
-        Column("#", lambda row: row.position, numeric=True, export_label=_("Position")),
-        Column(_("For"), lambda row: str(row.session_id or row.holder)),
-        Column(_("Owner"), lambda row: row.session.owner.username if row.session else ""),
-        Column(_("Pool"), lambda row: row.pool.name),
+        Column(
+            "#",
+            lambda row: row.position,
+            numeric=True,
+            export_label=_("Position"),
+            css="fit-content card-corner",
+            cell="position",
+            empty="",
+            phone="side",
+        ),
+        Column(_("For"), lambda row: str(row.session_id or row.holder), css="card-title", cell="for"),
+        Column(
+            _("Owner"),
+            lambda row: row.session.owner.username if row.session else "",
+            cell="owner",
+            empty=_("no session"),
+            phone="below",
+        ),
+        Column(_("Pool"), lambda row: row.pool.name, cell="capacity/reservation_cells.html#pool"),
         Column(_("Priority"), lambda row: row.get_priority_display()),
         Column(
             _("Factor: domain · project · user"),
             factors_text,
             numeric=True,
             export_label=_("Factor domain project user"),
+            css="wide",
         ),
-        Column(_("Last decision"), reason_of),
-        Column(_("Waiting"), lambda row: row.waits_from, numeric=True, export_label=_("Since")),
+        Column(_("Last decision"), reason_of, css="wide", cell="decision"),
+        Column(
+            _("Waiting"),
+            lambda row: row.waits_from,
+            numeric=True,
+            export_label=_("Since"),
+            css="wide",
+            cell="waiting",
+            phone="end",
+        ),
     ],
-    row_template="queue/row.html",
+    cells="queue/cells.html",
     default_sort="created_at",
     search_hint=_("Session, definition, owner, project"),
     icon="queue-list",
@@ -129,8 +166,7 @@ QUEUE = ListPage(
         BulkAction(_("Move…"), "queue_bulk_move", Role.OPERATOR),
         BulkAction(_("Cancel…"), "queue_bulk_cancel", Role.OPERATOR, danger=True),
     ],
-    ordered_keys=queue.in_scheduler_order,
-    enrich_rows=lambda rows: queue.annotate_waiting(rows, now=timezone.now()),
+    ordered_keys=_in_scheduler_order,
     live=True,
     template="queue/list.html",
 )
@@ -145,28 +181,35 @@ TICKS = ListPage(
     rows=ticks,
     filterset=filters.TickFilter,
     columns=[
-        Column(_("Started"), lambda row: row.started_at, sort="-started_at"),
-        Column(_("Pool"), lambda row: row.pool.name),
-        Column(_("Result"), lambda row: row.did),
+        Column(_("Started"), lambda row: row.started_at, sort="-started_at", cell="started"),
+        Column(
+            _("Pool"), lambda row: row.pool.name, cell="capacity/reservation_cells.html#pool", phone="end"
+        ),
+        Column(_("Result"), lambda row: row.result, css="wide", cell="result", empty="", phone="below"),
         Column(
             _("Errors"),
             lambda row: "; ".join(f"{step_name(step)}: {text}" for step, text in row.errors.items()),
+            css="wide",
+            cell="errors",
         ),
-        Column(_("Steps"), lambda row: row.step_ms),
+        Column(_("Steps"), lambda row: row.step_ms, css="wide col-steps", cell="steps", empty=""),
         Column(
             _("Duration"),
             lambda row: row.duration_ms,
             sort="-duration_ms",
             numeric=True,
             export_label=_("Duration ms"),
+            unit="ms",
+            phone="side",
         ),
     ],
-    row_template="queue/tick_row.html",
+    cells="queue/tick_cells.html",
+    template="queue/tick_list.html",
     enrich_rows=annotate_ticks,
     default_sort="-started_at",
     search_hint=_("Pool"),
     icon="clock",
-    empty_hint=_("The beat starts a tick for each pool every few seconds."),
+    empty_hint=_("Beat starts a tick for each pool every few seconds."),
     lead=_ticks_lead,
 )
 
@@ -180,16 +223,24 @@ DECISIONS = ListPage(
     rows=queue.decisions,
     filterset=filters.DecisionFilter,
     columns=[
-        Column(_("For"), lambda row: str(row.reservation.session_id or row.reservation.holder)),
-        Column(_("Pool"), lambda row: row.pool.name),
-        Column(_("Outcome"), lambda row: row.get_outcome_display()),
-        Column(_("Slot"), lambda row: row.slot.name if row.slot else ""),
-        Column(_("Reason"), lambda row: row.why.message if row.why else ""),
-        Column(_("Scores"), lambda row: row.scores),
+        Column(_("For"), lambda row: str(row.reservation.session_id or row.reservation.holder), cell="for"),
+        Column(
+            _("Pool"), lambda row: row.pool.name, cell="capacity/reservation_cells.html#pool", phone="below"
+        ),
+        Column(_("Outcome"), lambda row: row.get_outcome_display(), cell="outcome", phone="side"),
+        Column(
+            _("Slot"),
+            lambda row: row.slot.name if row.slot else "",
+            cell="capacity/reservation_cells.html#slot",
+        ),
+        Column(
+            _("Reason"), lambda row: row.why.message if row.why else "", css="wide", cell="reason", empty=""
+        ),
+        Column(_("Scores"), lambda row: row.scores, css="wide", cell="scores"),
         Column(_("Position"), lambda row: row.position, numeric=True),
-        Column(_("At"), lambda row: row.at, sort="-at", numeric=True),
+        Column(_("At"), lambda row: row.at, sort="-at", numeric=True, cell="at", phone="end"),
     ],
-    row_template="queue/decision_row.html",
+    cells="queue/decision_cells.html",
     default_sort="-at",
     search_hint=_("Session, reservation, holder"),
     icon="scale",

@@ -10,6 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from scheduling.models import Pool, TickRun
+from scheduling.options import field_schemas
 from scheduling.pages.texts import PoolNotice
 from scheduling.placement.framework.configuration import (
     InvalidConfiguration,
@@ -63,20 +64,68 @@ def scheduler_of(pool: Pool, ticks: Sequence[TickRun]) -> SchedulerSummary:
 
 
 @dataclass(frozen=True)
+class Argument:
+    """An argument of a plugin: its type, default and limits as texts, and its meaning."""
+
+    name: str
+    type: str
+    default: str
+    limits: str
+    meaning: str
+
+
+@dataclass(frozen=True)
 class KnownPlugin:
-    """A plugin that a document may name: its purpose, and its arguments with their defaults."""
+    """A plugin that a document may name: its purpose and its arguments."""
 
     name: str
     text: str
-    arguments: Sequence[tuple[str, str]]
+    arguments: Sequence[Argument]
 
 
 def known_plugins() -> list[KnownPlugin]:
     """Return all known plugins, by name."""
     return [
-        KnownPlugin(name, _plugin_text(kind), [(each.name, _default(each)) for each in fields(kind)])
-        for name, kind in sorted(plugins().items())
+        KnownPlugin(name, _plugin_text(kind), _arguments(kind)) for name, kind in sorted(plugins().items())
     ]
+
+
+def _arguments(kind: type[Plugin]) -> list[Argument]:
+    schemas = field_schemas(kind)
+    return [
+        Argument(
+            each.name,
+            _type_text(schemas[each.name]),
+            _default(each),
+            _limits_text(schemas[each.name]),
+            schemas[each.name].get("description", ""),
+        )
+        for each in fields(kind)
+    ]
+
+
+def _type_text(schema: Mapping[str, Any]) -> str:
+    names = {
+        "number": _("number"),
+        "integer": _("whole number"),
+        "boolean": _("true or false"),
+        "string": _("text"),
+        "array": _("list"),
+        "object": _("object"),
+    }
+    return names.get(schema.get("type", ""), _("any value"))
+
+
+def _limits_text(schema: Mapping[str, Any]) -> str:
+    """Return the limits of an argument; empty if it has none."""
+    if "enum" in schema:
+        return ", ".join(map(str, schema["enum"]))
+    if "minimum" in schema and "maximum" in schema:
+        limits = {"low": f"{schema['minimum']:g}", "high": f"{schema['maximum']:g}"}
+        return _("%(low)s to %(high)s") % limits
+    if "maxLength" in schema:
+        return _("at most %(count)s characters") % {"count": schema["maxLength"]}
+    return ""
 
 
 def plugin_notices(ticks: Sequence[TickRun]) -> Iterator[PoolNotice]:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from django import forms
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET
 
 from lcm.domain.roles import Role
-from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
-from lcm.web.bulk_actions import bulk_page
-from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
-from lcm.web.forms import ObjectField, ReasonForm
-from lcm.web.list_page import list_page
+from lcm.web.bulk_actions import bulk_view
+from lcm.web.form_page import FormPage, form_view, service_call
+from lcm.web.forms import ReasonForm
+from lcm.web.label_fields import LabelsField
+from lcm.web.list_page import list_view
 from scheduling.capacity.port_ranges import ranges
 from scheduling.models import (
     DRAINABLE,
@@ -40,18 +41,21 @@ from scheduling.pages.pool_board import meters_of
 from scheduling.pages.texts import occupants_text, slot_notices, slot_sentence
 from scheduling.selectors.reservations import parts_of, reservations_on, slot_occupancy
 from scheduling.selectors.slots import attempts_of, ports_of, slot_allocations, slots
+from scheduling.selectors.timelines import recent_entries
 from scheduling.services import slots as services
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 LEASES_SHOWN = 50
 ATTEMPTS_SHOWN = 10
-MOST_PORTS = 600
+MAX_PORTS = 600
+# Entries of the timeline on the page of a slot, and the period of entries of its sessions.
+ENTRIES_SHOWN = 20
+RECENT = timedelta(days=7)
 
 
-@require_GET
-@role_required(Role.VIEWER)
-def slot_list(request: HttpRequest) -> HttpResponseBase:
-    crumbs = [(gettext("Capacity"), reverse("pool_list")), (gettext("Slots"), "")]
-    return list_page(request, SLOTS, crumbs=crumbs)
+slot_list = list_view(SLOTS, crumbs=[(_("Capacity"), reverse_lazy("pool_list")), (_("Slots"), "")])
 
 
 @require_GET
@@ -67,102 +71,95 @@ def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "claims": reservations_on_slot(slot, ports, limit=LEASES_SHOWN),
         "ports": port_map(slot.pool, ports),
         "attempts": attempts_of(slot, ATTEMPTS_SHOWN),
-        "changes": changes_of(slot),
+        "changes": recent_entries(slot, start=now - RECENT, end=now, limit=ENTRIES_SHOWN),
         "can": {
             "cordon": slot.state in LIVE and not slot.cordoned,
             "uncordon": slot.state in LIVE and slot.cordoned,
             "drain": slot.state in DRAINABLE,
+            "cancel_drain": services.can_cancel_drain(slot),
             "label": slot.state in LIVE,
             "retry": slot.state == SlotState.ERROR and not slot.lease_count,
             "terminate": slot.state in LIVE and not slot.lease_count,
         },
-        "crumbs": [*_crumbs(slot)[:2], (slot.name, "")],
+        "crumbs": [*slot_crumbs(slot)[:2], (slot.name, "")],
     }
     return render(request, "capacity/slot.html", context)
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.OPERATOR)
-def slot_cordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.OPERATOR)
+def slot_cordon(request: HttpRequest, pk: UUID) -> FormPage:
     slot = _get(pk)
     effect = gettext("The slot gets no new sessions and is not drained when idle.")
-    return _ask(
+    return _action_form(
         request,
         slot,
         gettext("Cordon %(slot)s?"),
         gettext("Cordon slot"),
         gettext("%(slot)s is cordoned."),
         text=f"{effect} {occupants_text(slot_occupancy(slot))}",
-        work=_cordon,
+        work=partial(services.cordon_slot, cordoned=True),
     )
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.OPERATOR)
-def slot_uncordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    return _ask(
+@form_view(Role.OPERATOR)
+def slot_uncordon(request: HttpRequest, pk: UUID) -> FormPage:
+    return _action_form(
         request,
         _get(pk),
         gettext("Uncordon %(slot)s?"),
         gettext("Uncordon slot"),
         gettext("%(slot)s is uncordoned."),
         text=gettext("The slot can get sessions again."),
-        work=_uncordon,
+        work=partial(services.cordon_slot, cordoned=False),
     )
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.OPERATOR)
-def slot_drain(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.OPERATOR)
+def slot_drain(request: HttpRequest, pk: UUID) -> FormPage:
     slot = _get(pk)
     on_it = slot_occupancy(slot)
-    then = gettext("The worker terminates soon.")
+    consequence = gettext("The worker terminates soon.")
     if on_it.count:
-        then = gettext("The worker terminates after that.")
-    return _ask(
+        consequence = gettext("The worker terminates after that.")
+    return _action_form(
         request,
         slot,
         gettext("Drain %(slot)s?"),
         gettext("Drain slot"),
         gettext("%(slot)s is draining."),
-        text=f"{gettext('The slot gets no new sessions.')} {occupants_text(on_it)} {then}",
+        text=f"{gettext('The slot gets no new sessions.')} {occupants_text(on_it)} {consequence}",
         work=services.drain_slot,
         danger=True,
+    )
+
+
+@form_view(Role.OPERATOR)
+def slot_cancel_drain(request: HttpRequest, pk: UUID) -> FormPage:
+    return _action_form(
+        request,
+        _get(pk),
+        gettext("Cancel the drain of %(slot)s?"),
+        gettext("Cancel drain"),
+        gettext("%(slot)s is ready again."),
+        text=gettext("The worker stays, and the slot can get sessions again. Its idle time restarts."),
+        work=services.cancel_drain,
+        dismiss=gettext("Keep draining"),
     )
 
 
 class LabelsForm(ReasonForm):
     """The labels of a worker."""
 
-    labels = ObjectField(
-        label=_("Labels"),
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 4, "class": "input mono", "spellcheck": "false"}),
-        help_text=_(
-            'Names and values as JSON: {"gpu": "a10"}; empty for none. '
-            "The labels last until this worker terminates."
-        ),
-        error_messages={
-            "invalid": _('This is not valid JSON. Enter an object such as {"gpu": "a10"}, or leave it empty.')
-        },
+    labels = LabelsField(
+        label=_("Labels"), required=False, help_text=_("The labels last until this worker terminates.")
     )
     field_order = ("labels", "reason")
 
-    def clean_labels(self) -> Any:
-        return self.cleaned_data["labels"] or {}
 
-
-@require_http_methods(["GET", "POST"])
-@role_required(Role.OPERATOR)
-def slot_labels(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.OPERATOR)
+def slot_labels(request: HttpRequest, pk: UUID) -> FormPage:
     slot = _get(pk)
-    home = reverse("slot_detail", args=[pk])
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        services.label_slot(slot=slot, **data, actor=actor_of(request), now=timezone.now())
-        return FormResult(gettext("Labels of %(slot)s saved.") % {"slot": slot}, home)
-
-    page = FormPage(
+    return FormPage(
         title=gettext("Labels of %(slot)s") % {"slot": slot},
         text=gettext(
             "Sessions whose definition requires labels are placed only on slots that have them. "
@@ -170,18 +167,16 @@ def slot_labels(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         ),
         form=LabelsForm,
         submit=gettext("Save labels"),
-        save=save,
-        back=home,
+        save=service_call(request, services.label_slot, slot=slot),
+        done=gettext("Labels of %(slot)s saved.") % {"slot": slot},
         initial={"labels": slot.labels},
-        crumbs=[*_crumbs(slot), (gettext("Labels"), "")],
+        crumbs=[*slot_crumbs(slot), (gettext("Labels"), "")],
     )
-    return form_page(request, page)
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.OPERATOR)
-def slot_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    return _ask(
+@form_view(Role.OPERATOR)
+def slot_retry(request: HttpRequest, pk: UUID) -> FormPage:
+    return _action_form(
         request,
         _get(pk),
         gettext("Retry %(slot)s?"),
@@ -192,57 +187,30 @@ def slot_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     )
 
 
-@require_http_methods(["GET", "POST"])
-@role_required(Role.OPERATOR)
-def slot_terminate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+@form_view(Role.OPERATOR)
+def slot_terminate(request: HttpRequest, pk: UUID) -> FormPage:
     slot = _get(pk)
     on_it = slot_occupancy(slot)
-    then = gettext("Drain the slot instead.") if on_it.count else gettext("The worker terminates now.")
-    return _ask(
+    consequence = gettext("Drain the slot instead.") if on_it.count else gettext("The worker terminates now.")
+    return _action_form(
         request,
         slot,
         gettext("Terminate %(slot)s?"),
         gettext("Terminate slot"),
         gettext("%(slot)s is terminating."),
-        text=f"{occupants_text(on_it)} {then}",
+        text=f"{occupants_text(on_it)} {consequence}",
         work=services.terminate_slot,
         danger=True,
     )
 
 
-@require_POST
-@role_required(Role.OPERATOR)
-def slot_bulk_cordon(request: HttpRequest) -> HttpResponseBase:
-    return bulk_page(request, CORDON.name)
+slot_bulk_cordon = bulk_view(CORDON, Role.OPERATOR)
+slot_bulk_uncordon = bulk_view(UNCORDON, Role.OPERATOR)
+slot_bulk_drain = bulk_view(DRAIN, Role.OPERATOR)
+slot_bulk_retry = bulk_view(RETRY, Role.OPERATOR)
 
 
-@require_POST
-@role_required(Role.OPERATOR)
-def slot_bulk_uncordon(request: HttpRequest) -> HttpResponseBase:
-    return bulk_page(request, UNCORDON.name)
-
-
-@require_POST
-@role_required(Role.OPERATOR)
-def slot_bulk_drain(request: HttpRequest) -> HttpResponseBase:
-    return bulk_page(request, DRAIN.name)
-
-
-@require_POST
-@role_required(Role.OPERATOR)
-def slot_bulk_retry(request: HttpRequest) -> HttpResponseBase:
-    return bulk_page(request, RETRY.name)
-
-
-def _cordon(**given: Any) -> Slot:
-    return services.cordon_slot(cordoned=True, **given)
-
-
-def _uncordon(**given: Any) -> Slot:
-    return services.cordon_slot(cordoned=False, **given)
-
-
-def _ask(
+def _action_form(
     request: HttpRequest,
     slot: Slot,
     title: str,
@@ -252,35 +220,29 @@ def _ask(
     text: str,
     work: Callable[..., Slot],
     danger: bool = False,
-) -> HttpResponseBase:
+    dismiss: StrOrPromise = FormPage.dismiss,
+) -> FormPage:
     """Dialog of an action: explains the effect and requires a reason.
 
     `%(slot)s` in the title and the result is the name of the slot.
     """
-    home = reverse("slot_detail", args=[slot.pk])
-
-    def save(data: Mapping[str, Any]) -> FormResult:
-        work(slot=slot, reason=data["reason"], actor=actor_of(request), now=timezone.now())
-        return FormResult(done % {"slot": slot}, home)
-
-    page = FormPage(
+    return FormPage(
         title=title % {"slot": slot},
         text=text,
-        form=ReasonForm,
         submit=submit,
         danger=danger,
-        save=save,
-        back=home,
-        crumbs=[*_crumbs(slot), (submit, "")],
+        dismiss=dismiss,
+        save=service_call(request, work, slot=slot),
+        done=done % {"slot": slot},
+        crumbs=[*slot_crumbs(slot), (submit, "")],
     )
-    return form_page(request, page)
 
 
 def _get(pk: UUID) -> Slot:
     return get_object_or_404(slots(), pk=pk)
 
 
-def _crumbs(slot: Slot) -> list[tuple[str, str]]:
+def slot_crumbs(slot: Slot) -> list[tuple[str, str]]:
     return [
         (gettext("Capacity"), reverse("pool_list")),
         (slot.pool.name, reverse("pool_detail", args=[slot.pool_id])),
@@ -290,8 +252,8 @@ def _crumbs(slot: Slot) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class PortMap:
-    taken: list[PortAllocation]
-    held: int
+    shown: list[PortAllocation]
+    allocated: int
     leaked: int
     free: int
     hidden: int
@@ -302,7 +264,7 @@ class SlotReservation:
     """The share of a reservation on the slot, with its ports there as text."""
 
     reservation: Reservation
-    held: Reservation | ReservationPart
+    share: Reservation | ReservationPart
     ports: str
     # The slots of a spread reservation.
     others: int = 0
@@ -312,11 +274,11 @@ def port_map(pool: Pool, ports: Sequence[PortAllocation]) -> PortMap:
     leaked = sum(port.leaked for port in ports)
     within = sum(pool.first_port <= port.port <= pool.last_port for port in ports)
     return PortMap(
-        taken=list(ports[:MOST_PORTS]),
-        held=len(ports) - leaked,
+        shown=list(ports[:MAX_PORTS]),
+        allocated=len(ports) - leaked,
         leaked=leaked,
         free=pool.last_port - pool.first_port + 1 - within,
-        hidden=max(len(ports) - MOST_PORTS, 0),
+        hidden=max(len(ports) - MAX_PORTS, 0),
     )
 
 
@@ -327,12 +289,12 @@ def reservations_on_slot(slot: Slot, ports: Sequence[PortAllocation], *, limit: 
     parts = parts_of(rows)
     claims = []
     for row in rows:
-        mine = parts.get(row.pk, [])
-        here = next((part for part in mine if part.slot_id == slot.pk), row)
+        own_parts = parts.get(row.pk, [])
+        share = next((part for part in own_parts if part.slot_id == slot.pk), row)
         claims.append(
-            SlotReservation(row, here, ranges(found.get(row.session_id, [])), max(len(mine) - 1, 0))
+            SlotReservation(row, share, ranges(found.get(row.session_id, [])), max(len(own_parts) - 1, 0))
         )
-    return sorted(claims, key=lambda claim: (-claim.held.memory_gb, -claim.held.cpu_cores))
+    return sorted(claims, key=lambda claim: (-claim.share.memory_gb, -claim.share.cpu_cores))
 
 
 def _by_session(ports: Sequence[PortAllocation]) -> dict[object, list[int]]:

@@ -18,11 +18,11 @@ from scheduling.capacity.runtimes.base import ListedWorker, RuntimeFailure
 from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import Pool
 
-MOST_WORKERS = 50
+MAX_WORKERS = 50
 # Settings that have a table of their own.
 TABLES = ("offerings", "workers")
 # Display names; runtimes of other packages use their own name.
-WORDS = {"simulated": gettext_lazy("Simulated"), "static": gettext_lazy("Static"), "ec2": "EC2", "cml": "CML"}
+NAMES = {"simulated": gettext_lazy("Simulated"), "static": gettext_lazy("Static"), "ec2": "EC2", "cml": "CML"}
 UNITS = {"seconds": "s", "percent": "%"}
 _USER_IN_ADDRESS = re.compile(r"//[^/@\s]*@")
 _SECRET = re.compile(r"password|secret|token|credential")
@@ -36,7 +36,7 @@ class PoolSupply:
     workers: Sequence[ListedWorker] = ()
     problem: str = ""
     hidden: int = field(default=0, kw_only=True)
-    # Workers that did not answer, with the time.
+    # Workers that did not respond, with the time.
     failed: Mapping[str, datetime] = field(default_factory=dict, kw_only=True)
 
     @property
@@ -52,7 +52,7 @@ class PoolSupply:
         return not any(each.is_open for each in self.offerings)
 
 
-def supply_of(pool: Pool, *, now: datetime, most: int = MOST_WORKERS) -> PoolSupply:
+def supply_of(pool: Pool, *, now: datetime, most: int = MAX_WORKERS) -> PoolSupply:
     """Return the supply by the pool's settings alone, without calling the provider."""
     try:
         runtime = runtime_for(pool)
@@ -67,13 +67,13 @@ def supply_of(pool: Pool, *, now: datetime, most: int = MOST_WORKERS) -> PoolSup
 def supply_text(supply: PoolSupply) -> str:
     """Format the number of offerings: “2 offerings, 1 refused”."""
     if supply.problem:
-        return _("wrong settings")
+        return _("invalid settings")
     if supply.workers:
         listed = len(supply.workers) + supply.hidden
         text = ngettext("%(count)s worker listed", "%(count)s workers listed", listed)
         return text % {"count": f"{listed:,}"}
-    wanted, refused = sum(each.wanted for each in supply.offerings), len(supply.refused)
-    text = ngettext("%(count)s offering", "%(count)s offerings", wanted) % {"count": f"{wanted:,}"}
+    allowed, refused = sum(each.is_allowed for each in supply.offerings), len(supply.refused)
+    text = ngettext("%(count)s offering", "%(count)s offerings", allowed) % {"count": f"{allowed:,}"}
     if not refused:
         return text
     return f"{text}, {ngettext('%(count)s refused', '%(count)s refused', refused) % {'count': refused}}"
@@ -81,7 +81,7 @@ def supply_text(supply: PoolSupply) -> str:
 
 def display_name(name: str) -> str:
     """Return the display name of a runtime or system: “CML”."""
-    return str(WORDS.get(name, name))
+    return str(NAMES.get(name, name))
 
 
 def settings_shown(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

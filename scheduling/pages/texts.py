@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -54,10 +53,10 @@ def pool_sentence(pool: Pool, figures: PoolFigures, *, now: datetime) -> str:
     """Format the slots and the queue of a pool as a lead sentence."""
     more = max(pool.max_slots - figures.in_states(OCCUPIED), 0) if may_launch(pool, now) else 0
     first = f"**{ready_text(figures.ready, more)} · {_queue(figures, now)}.**"
-    coming = figures.in_states(IN_FLIGHT)
-    if coming:
-        starting = ngettext("%(count)s slot starting.", "%(count)s slots starting.", coming)
-        return f"{first} {starting % {'count': f'{coming:,}'}}"
+    starting_count = figures.in_states(IN_FLIGHT)
+    if starting_count:
+        starting = ngettext("%(count)s slot starting.", "%(count)s slots starting.", starting_count)
+        return f"{first} {starting % {'count': f'{starting_count:,}'}}"
     return first
 
 
@@ -85,9 +84,9 @@ def pool_notices(pool: Pool, supply: PoolSupply, *, now: datetime) -> Iterator[P
         text = _("It accepts no new sessions and launches nothing. Running sessions continue.")
         yield PoolNotice("warn", "tri", _("The pool is disabled."), text)
     if pool.stopped_reason:
-        then = _("Nothing is launched until its settings are changed.")
-        why = f"{_sentence(pool.stopped_reason)} {then}"
-        yield PoolNotice("bad", "oct", _("Stopped by a configuration error."), why)
+        effect = _("Nothing is launched until its settings are changed.")
+        reason = f"{_sentence(pool.stopped_reason)} {effect}"
+        yield PoolNotice("bad", "oct", _("Stopped by a configuration error."), reason)
     if pool.backoff_until and pool.backoff_until > now:
         yield _backoff_notice(pool, pool.backoff_until, now)
     if supply.refused and pool.enabled and not pool.stopped_reason:
@@ -105,7 +104,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join([*known, *others])
 
 
-def place_text(position: int | None, waiting: int, pool: str) -> str:
+def position_text(position: int | None, waiting: int, pool: str) -> str:
     """Format a position in the queue of a pool."""
     if position is None:
         return _("Waiting in %(pool)s; not evaluated by a tick yet.") % {"pool": pool}
@@ -157,15 +156,15 @@ def _leases_used(slot: Slot) -> str:
     return text % {"used": slot.lease_count, "count": f"{slot.max_leases:,}"}
 
 
-def occupants_text(on_it: SlotOccupancy) -> str:
+def occupants_text(occupancy: SlotOccupancy) -> str:
     """Format the number of sessions on a slot and the end of the last one as a sentence."""
-    if not on_it.count:
+    if not occupancy.count:
         return _("No sessions on this slot.")
-    number, values = on_it.count, {"count": f"{on_it.count:,}"}
-    if on_it.last_end is None:
+    number, values = occupancy.count, {"count": f"{occupancy.count:,}"}
+    if occupancy.last_end is None:
         text = (
             ngettext("%(count)s reservation on this slot.", "%(count)s reservations on this slot.", number)
-            if on_it.without_session
+            if occupancy.without_session
             else ngettext("%(count)s session on this slot.", "%(count)s sessions on this slot.", number)
         )
         return text % values
@@ -175,14 +174,14 @@ def occupants_text(on_it: SlotOccupancy) -> str:
             "%(count)s reservations hold this slot; the last ends at %(time)s.",
             number,
         )
-        if on_it.without_session
+        if occupancy.without_session
         else ngettext(
             "%(count)s session on this slot, until %(time)s.",
             "%(count)s sessions run on this slot; the last ends at %(time)s.",
             number,
         )
     )
-    return text % {**values, "time": clock_text(on_it.last_end)}
+    return text % {**values, "time": clock_text(occupancy.last_end)}
 
 
 def slot_notices(slot: Slot, *, now: datetime) -> Iterator[PoolNotice]:
@@ -200,11 +199,11 @@ def slot_notices(slot: Slot, *, now: datetime) -> Iterator[PoolNotice]:
         yield PoolNotice("warn", "tri", _("Spot interruption notice."), f"{when} {text % {'time': before}}")
     if slot.state == SlotState.ERROR:
         wait = slot.state_deadline - now if slot.state_deadline else None
-        why = f"{slot.reason.rstrip('.')}." if slot.reason else _("No reason was given.")
+        reason = f"{slot.reason.rstrip('.')}." if slot.reason else _("No reason was given.")
         text = _("Stop its sessions before you retry.") if slot.lease_count else _("Retry to use it at once.")
         if wait and wait > timedelta(0):
             text = f"{_('Retries in %(time)s.') % {'time': duration_text(wait)}} {text}"
-        yield PoolNotice("bad", "oct", why, text)
+        yield PoolNotice("bad", "oct", reason, text)
     elif overdue(slot, now=now):
         assert slot.state_deadline is not None
         late = duration_text(now - slot.state_deadline)
@@ -231,13 +230,13 @@ def _sentence(text: str) -> str:
 
 
 def _queue(figures: PoolFigures, now: datetime) -> str:
-    waits = _waits(figures, now)
-    if not figures.ahead:
-        return waits
-    return f"{waits} · {booked_text(figures.ahead)}"
+    waiting = _waiting(figures, now)
+    if not figures.booked:
+        return waiting
+    return f"{waiting} · {booked_text(figures.booked)}"
 
 
-def _waits(figures: PoolFigures, now: datetime) -> str:
+def _waiting(figures: PoolFigures, now: datetime) -> str:
     """Format the queue; it has sessions, unless a reservation has none."""
     count, values = figures.waiting, {"count": f"{figures.waiting:,}"}
     if not count:
@@ -287,7 +286,7 @@ def _refusal_notice(supply: PoolSupply, now: datetime) -> PoolNotice:
 
 def _backoff_notice(pool: Pool, until: datetime, now: datetime) -> PoolNotice:
     text = _("Launches resume at %(clock)s, in %(time)s.") % {
-        "clock": f"{timezone.localtime(until):%H:%M:%S}",
+        "clock": clock_text(until, seconds=True),
         "time": duration_text(until - now),
     }
     if not pool.failures:

@@ -108,7 +108,7 @@ def annotate_ticks(rows: Sequence[Any]) -> None:
     steps = [_steps_of(row, texts) for row in rows]
     slowest = max((_sum(each) for each in steps), default=0)
     for row, each in zip(rows, steps, strict=True):
-        row.did = counts_text(row.counts)
+        row.result = counts_text(row.counts)
         row.steps = bar_of(each, of=slowest)
 
 

@@ -9,28 +9,28 @@ from uuid import UUID
 from django.db.models import BigIntegerField, Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Cast, Round
 
-from scheduling.capacity.resources import NAMES
+from lcm.domain.resources import RESOURCE_NAMES
 from scheduling.models import Phase, Pool, PortAllocation, Reservation, ReservationPart, Slot
-from scheduling.placement.framework.amounts import NOTHING, UNIT, Amounts, add
+from scheduling.placement.framework.amounts import NOTHING, UNIT, Units, add
 
 # Slots by id, or as a query if there may be thousands.
 Slots: TypeAlias = "Sequence[UUID] | QuerySet[Slot]"
 
 
-def amounts_by_slot(slots: Slots) -> dict[UUID, Amounts]:
+def amounts_by_slot(slots: Slots) -> dict[UUID, Units]:
     """Return the amounts that active reservations hold, by slot; spread reservations by their parts."""
-    found: dict[UUID, Amounts] = {}
+    found: dict[UUID, Units] = {}
     whole, parts = (
         rows.order_by().values_list("slot_id").annotate(**whole_units(Sum)) for rows in _held_on(slots)
     )
-    for slot_id, cpu, memory, storage, gpu in whole.union(parts, all=True):
-        found[slot_id] = add(found.get(slot_id, NOTHING), (cpu, memory, storage, gpu))
+    for slot_id, *amounts in whole.union(parts, all=True):
+        found[slot_id] = add(found.get(slot_id, NOTHING), tuple(amounts))
     return found
 
 
 def whole_units(of: Callable[[str], Any] = F) -> dict[str, Cast]:
     """Return the amounts of rows, or sums of them, in scheduler units, without creating Decimals."""
-    return {f"{name}_units": Cast(Round(of(name) * UNIT), BigIntegerField()) for name in NAMES}
+    return {f"{name}_units": Cast(Round(of(name) * UNIT), BigIntegerField()) for name in RESOURCE_NAMES}
 
 
 def devices_by_slot(slots: Slots) -> dict[UUID, dict[int, int]]:

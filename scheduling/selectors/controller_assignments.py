@@ -17,7 +17,7 @@ def slots_of_sessions(session_ids: Sequence[UUID]) -> dict[UUID, dict[str, Any]]
     """Return the slots of each session."""
     rows = Reservation.objects.filter(session_id__in=session_ids, phase=Phase.READY)
     return {
-        row.session_id: _place(row.slot)
+        row.session_id: _slot_fields(row.slot)
         for row in rows.select_related("slot__pool")
         if row.session_id and row.slot
     }
@@ -31,11 +31,11 @@ def nodes_by_slot(session_ids: Sequence[UUID]) -> dict[UUID, list[tuple[dict[str
     )
     for row in rows.select_related("reservation", "slot__pool").order_by("slot__number"):
         if row.reservation.session_id:
-            found.setdefault(row.reservation.session_id, []).append((_place(row.slot), row.kernels))
+            found.setdefault(row.reservation.session_id, []).append((_slot_fields(row.slot), row.kernels))
     return found
 
 
-def _place(slot: Slot) -> dict[str, Any]:
+def _slot_fields(slot: Slot) -> dict[str, Any]:
     return {"id": slot.pk, "name": slot.name, "endpoint": slot.endpoint}
 
 
@@ -58,8 +58,8 @@ def live_slots(scope: ControllerScope) -> QuerySet[Slot]:
 def sessions_on_slot(slot_id: UUID) -> list[UUID]:
     """Return the sessions that are on this slot only; a spread session may be on several."""
     rows = Reservation.objects.filter(slot_id=slot_id, phase=Phase.READY, session__isnull=False)
-    elsewhere = ReservationPart.objects.filter(reservation=OuterRef("pk")).exclude(slot_id=slot_id)
-    return list(rows.exclude(Exists(elsewhere)).values_list("session_id", flat=True))
+    on_other_slots = ReservationPart.objects.filter(reservation=OuterRef("pk")).exclude(slot_id=slot_id)
+    return list(rows.exclude(Exists(on_other_slots)).values_list("session_id", flat=True))
 
 
 def sessions_ever_on_slot(slot_id: UUID, session_ids: Sequence[UUID]) -> list[UUID]:

@@ -13,8 +13,9 @@ from django.utils.translation import gettext as _
 
 from lcm.domain.allocation import split_proportionally
 from lcm.domain.errors import InvalidInput
+from lcm.domain.resources import RESOURCE_NAMES
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
-from scheduling.placement.framework.amounts import RESOURCES, UNIT, amounts_of
+from scheduling.placement.framework.amounts import UNIT
 from scheduling.placement.framework.configuration import (
     Configuration,
     InvalidConfiguration,
@@ -22,29 +23,25 @@ from scheduling.placement.framework.configuration import (
 )
 from scheduling.placement.framework.cycle import Cycle, Eviction, Verdict, VerdictOutcome, run_cycle
 from scheduling.placement.framework.explanation import ReasonCount, failed_plugins
-from scheduling.placement.framework.model import Job, Snapshot, Task
+from scheduling.placement.framework.model import Job, Snapshot
 from scheduling.selectors.snapshots import snapshot_of
 
 
 def with_requirements(job: Job, amounts: Mapping[str, Decimal]) -> Job:
     """Return the job with new amounts; the tasks of a spread job keep their proportions."""
-    columns = [[task.request[which] for task in job.tasks] for which in range(len(RESOURCES))]
-    for which, name in enumerate(RESOURCES):
+    columns = [[task.request[which] for task in job.tasks] for which in range(len(RESOURCE_NAMES))]
+    for which, name in enumerate(RESOURCE_NAMES):
         if name in amounts:
             parts = split_proportionally(amounts[name], [Decimal(each) for each in columns[which]])
             columns[which] = [int(part * UNIT) for part in parts]
     rows = zip(*columns, strict=True)
-    return replace(job, tasks=tuple(_resized(task, row) for task, row in zip(job.tasks, rows, strict=True)))
-
-
-def _resized(task: Task, amounts: tuple[int, ...]) -> Task:
-    values = {name: Decimal(amount) / UNIT for name, amount in zip(RESOURCES, amounts, strict=True)}
-    return replace(task, request=amounts_of(values))
+    tasks = (replace(task, request=row) for task, row in zip(job.tasks, rows, strict=True))
+    return replace(job, tasks=tuple(tasks))
 
 
 # Number of reservations from the head of the queue that a dry run considers.
 MAX_QUEUE = 10_000
-MOST_NEW_SLOTS = 1_000
+MAX_NEW_SLOTS = 1_000
 
 
 @dataclass(frozen=True)
@@ -95,21 +92,21 @@ class DryRunResult:
 
 def run_dry_run(pool: Pool, what_if: DryRunInput, *, now: datetime) -> DryRunResult:
     """Run both cycles with the scheduler's own code; invalid input is rejected first."""
-    ours = _configuration(pool.scheduler)
-    theirs = ours if what_if.scheduler is None else _configuration(what_if.scheduler)
+    current = _configuration(pool.scheduler)
+    proposed = current if what_if.scheduler is None else _configuration(what_if.scheduler)
     drained = _drained(pool, what_if.drain)
-    if not 0 <= what_if.add_slots <= MOST_NEW_SLOTS:
-        text = _("Enter a number from 0 to %(most)s.") % {"most": f"{MOST_NEW_SLOTS:,}"}
+    if not 0 <= what_if.add_slots <= MAX_NEW_SLOTS:
+        text = _("Enter a number from 0 to %(most)s.") % {"most": f"{MAX_NEW_SLOTS:,}"}
         raise InvalidInput({"add_slots": text})
-    before = snapshot_of(pool, ours, now=now, limit=MAX_QUEUE)
-    after = before if theirs is ours else snapshot_of(pool, theirs, now=now, limit=MAX_QUEUE)
+    before = snapshot_of(pool, current, now=now, limit=MAX_QUEUE)
+    after = before if proposed is current else snapshot_of(pool, proposed, now=now, limit=MAX_QUEUE)
     after = _with_slots(after, drained, what_if.add_slots)
     after = replace(after, jobs=[*_changed(pool, after, what_if), *after.running])
     return _compared(
         before,
-        run_cycle(before, ours, keep_scores=False),
+        run_cycle(before, current, keep_scores=False),
         after,
-        run_cycle(after, theirs, keep_scores=False),
+        run_cycle(after, proposed, keep_scores=False),
     )
 
 
@@ -137,15 +134,15 @@ def _with_slots(snapshot: Snapshot, drained: set[str], count: int) -> Snapshot:
     """Return the snapshot without some slots, and with new ones of each kind in turn."""
     kinds = islice(cycle(snapshot.templates), count)
     name = _("new slot %(number)s")
-    more = [
+    added = [
         replace(new, name=name % {"number": number}, id=f"new-{number:04}")
         for number, new in enumerate(kinds, 1)
     ]
-    return replace(snapshot, nodes=[*(node for node in snapshot.nodes if node.id not in drained), *more])
+    return replace(snapshot, nodes=[*(node for node in snapshot.nodes if node.id not in drained), *added])
 
 
 def _changed(pool: Pool, snapshot: Snapshot, what_if: DryRunInput) -> list[Job]:
-    """Return the waiting jobs, each with the last requirement that names it."""
+    """Return the waiting jobs, each with the last requirement that applies to it."""
     amounts: dict[UUID, Mapping[str, Decimal]] = {}
     waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING)
     for requirement in what_if.requirements:
@@ -159,39 +156,39 @@ def _changed(pool: Pool, snapshot: Snapshot, what_if: DryRunInput) -> list[Job]:
     ]
 
 
-def _compared(before: Snapshot, now: Cycle, after: Snapshot, then: Cycle) -> DryRunResult:
+def _compared(before: Snapshot, cycle_before: Cycle, after: Snapshot, cycle_after: Cycle) -> DryRunResult:
     names = {node.key: node.name for node in (*before.nodes, *after.nodes)}
-    verdicts = {verdict.job.id: verdict for verdict in now.verdicts}
+    verdicts = {verdict.job.id: verdict for verdict in cycle_before.verdicts}
     moves: dict[str, list[PlacementChange]] = {"new": [], "lost": [], "moved": []}
-    for verdict in then.verdicts:
+    for verdict in cycle_after.verdicts:
         for kind, move in _move(verdicts.get(verdict.job.id), verdict, names):
             moves[kind].append(move)
     return DryRunResult(
-        waiting=len(then.verdicts),
-        placed_before=len(now.placed),
-        placed_after=len(then.placed),
+        waiting=len(cycle_after.verdicts),
+        placed_before=len(cycle_before.placed),
+        placed_after=len(cycle_after.placed),
         newly_placed=moves["new"],
         no_longer_placed=moves["lost"],
         moved=moves["moved"],
-        evicted_before=_victims(now.evictions),
-        evicted_after=_victims(then.evictions),
-        failures=failed_plugins(then.ssn),
+        evicted_before=_victims(cycle_before.evictions),
+        evicted_after=_victims(cycle_after.evictions),
+        failures=failed_plugins(cycle_after.ssn),
     )
 
 
 def _move(
     before: Verdict | None, after: Verdict, names: Mapping[str, str]
 ) -> Iterator[tuple[str, PlacementChange]]:
-    was, will = (_where(before, names) if before else ""), _where(after, names)
-    if was == will:
+    slots_before, slots_after = (_slots_text(before, names) if before else ""), _slots_text(after, names)
+    if slots_before == slots_after:
         return
-    kind = "new" if not was else "moved" if will else "lost"
+    kind = "new" if not slots_before else "moved" if slots_after else "lost"
     reason = after.why.message if after.why else ""
-    yield kind, PlacementChange(UUID(after.job.id), after.position, was, will, reason)
+    yield kind, PlacementChange(UUID(after.job.id), after.position, slots_before, slots_after, reason)
 
 
-def _where(verdict: Verdict, names: Mapping[str, str]) -> str:
-    """Return the slots that a job gets; marks space that has to be cleared first."""
+def _slots_text(verdict: Verdict, names: Mapping[str, str]) -> str:
+    """Return the names of the slots that a job gets; mention evictions that must happen first."""
     if verdict.outcome not in (VerdictOutcome.PLACED, VerdictOutcome.HELD):
         return ""
     found = ", ".join(sorted(names.get(part.node, part.node) for part in verdict.parts))

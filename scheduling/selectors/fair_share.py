@@ -1,4 +1,4 @@
-"""Registry of fair-share factors: the app that computes them registers how to read them."""
+"""Fair-share factors, read by the functions of the app that computes them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from scheduling.extensions import SchedulingExtension
 from scheduling.models import Pool
 from scheduling.placement.framework.configuration import InvalidConfiguration, read_configuration
 
 
 class LevelFactors(NamedTuple):
-    """Fair-share factors by level, compared from the left; the higher goes first.
+    """Fair-share factors by level, compared from the left; the higher factor is placed first.
 
     Rules with a single number put it into `user` and leave the other levels equal.
     """
@@ -32,22 +33,17 @@ FactorReader = Callable[[Pool], FactorsByMember]
 Subject = tuple[UUID, UUID, UUID]
 SubsetReader = Callable[[Collection[Subject]], Mapping[Subject, LevelFactors]]
 
-_readers: list[tuple[FactorReader, SubsetReader]] = []
-
-
-def register_factor_readers(reader: FactorReader, few: SubsetReader) -> None:
-    """Register how to read all factors of a pool, and selected ones of any pool."""
-    _readers[:] = [(reader, few)]
-
 
 def factors_in_pool(pool: Pool) -> FactorsByMember:
     """Return the current factors in a pool; empty if no app computes them."""
-    return _readers[0][0](pool) if _readers else {}
+    readers = SchedulingExtension.installed().pool_factors
+    return readers[0](pool) if readers else {}
 
 
 def factors_for(subjects: Collection[Subject]) -> Mapping[Subject, LevelFactors]:
     """Return the last computed factors of selected users."""
-    return _readers[0][1](subjects) if _readers and subjects else {}
+    readers = SchedulingExtension.installed().member_factors
+    return readers[0](subjects) if readers and subjects else {}
 
 
 def is_ordered_by_fair_share(pool: Pool) -> bool:

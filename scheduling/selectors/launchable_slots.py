@@ -32,14 +32,14 @@ ANY_LAUNCH = LaunchIntent()
 class LaunchableSlots:
     """New slots by kind: as many as may be launched, or as there are free listed workers."""
 
-    def __init__(self, prospects: NewSlots, runtime: RuntimeAdapter, *, most: int, now: datetime) -> None:
-        self._prospects, self._most = prospects, most
-        self._chooses = len(prospects.markets) > 1
+    def __init__(self, new_slots: NewSlots, runtime: RuntimeAdapter, *, most: int, now: datetime) -> None:
+        self._new_slots, self._most = new_slots, most
+        self._has_choice = len(new_slots.markets) > 1
         # While all on-demand offerings are refused, only launches for preemptible work continue.
-        self._on_demand = self._chooses and bool(
-            open_offerings(prospects.pool, runtime, now, on_demand_only=True)
+        self._on_demand = self._has_choice and bool(
+            open_offerings(new_slots.pool, runtime, now, on_demand_only=True)
         )
-        self._listed = free_workers(prospects)
+        self._listed = free_workers(new_slots)
         self._free: dict[tuple[tuple[str, str], ...], deque[tuple[int, ListedWorker]]] = {}
         for number, worker in self._listed:
             self._free.setdefault(_key(worker.labels), deque()).append((number, worker))
@@ -47,35 +47,35 @@ class LaunchableSlots:
     @property
     def lacks_on_demand(self) -> bool:
         """Return whether the pool allows on-demand offerings and all were recently refused."""
-        return self._chooses and not self._on_demand
+        return self._has_choice and not self._on_demand
 
     def supplies(self, *, refused: bool = False) -> list[SlotSupply]:
         """Return what may be requested now; with `refused` also recently refused offerings."""
         found = []
-        for node in self._prospects.templates:
+        for node in self._new_slots.templates:
             most = self._most
-            if self._prospects.workers:
+            if self._new_slots.workers:
                 most = min(most, len(self._free.get(_key(node.labels), ())))
             found += [SlotSupply(each, most) for each in self._markets(node, self._on_demand or refused)]
         return found
 
     def _markets(self, node: Node, on_demand: bool) -> Iterable[Node]:
         """Return spot and on-demand, or only one of them if there is no choice."""
-        if not self._chooses:
+        if not self._has_choice:
             return [node]
-        spot, lasting = replace(node, spot=True), replace(node, spot=False)
-        return [spot, lasting] if on_demand else [spot]
+        spot, on_demand_node = replace(node, spot=True), replace(node, spot=False)
+        return [spot, on_demand_node] if on_demand else [spot]
 
     def take_for_node(self, node: Node) -> LaunchIntent:
         """Return a launch that creates such a slot, and remove it from the stock."""
-        on_demand_only = self._chooses and not node.spot
-        if not self._prospects.workers:
+        on_demand_only = self._has_choice and not node.spot
+        if not self._new_slots.workers:
             return LaunchIntent(on_demand_only)
         number, worker = self._free[_key(node.labels)].popleft()
         return LaunchIntent(on_demand_only, worker.name, number)
 
     def of_any_kind(self, count: int) -> list[LaunchIntent]:
-        if not self._prospects.workers:
+        if not self._new_slots.workers:
             return [ANY_LAUNCH] * min(count, self._most)
         return [
             LaunchIntent(worker=worker.name, number=number) for number, worker in islice(self._listed, count)

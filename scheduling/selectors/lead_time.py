@@ -16,7 +16,7 @@ from scheduling.placement.framework.configuration import (
 )
 from scheduling.placement.plugins.timeslot import TimeslotPlugin
 
-# Since when a reservation waits.
+# Start of the wait of a reservation.
 QUEUED_SINCE = Coalesce("joins_queue_at", "created_at")
 
 
@@ -27,14 +27,14 @@ def is_queued(now: datetime) -> Q:
 
 def is_advance_booking(reservation: Reservation, now: datetime) -> bool:
     """Return whether a loaded reservation is pending and has not joined the queue."""
-    waits = reservation.phase == Phase.PENDING
-    return waits and reservation.joins_queue_at is not None and reservation.joins_queue_at > now
+    is_pending = reservation.phase == Phase.PENDING
+    return is_pending and reservation.joins_queue_at is not None and reservation.joins_queue_at > now
 
 
 def queue_entry_time(session: LabletSession, pool: Pool) -> datetime | None:
     """Return when a session joins the queue; None if that is not after its request."""
-    turn = session.starts_at - pool_lead_time(pool)
-    return turn if turn > session.created_at else None
+    joins_at = session.starts_at - pool_lead_time(pool)
+    return joins_at if joins_at > session.created_at else None
 
 
 def pool_lead_time(pool: Pool) -> timedelta:

@@ -11,12 +11,10 @@ from typing import Any, TypeVar
 from django.db.models import BooleanField, Case, Count, F, FilteredRelation, Q, QuerySet, Value, When
 
 from scheduling.capacity.offerings import markets_of
-from scheduling.capacity.resources import resources_of
 from scheduling.capacity.runtimes.base import ListedWorker, Market, RuntimeFailure
 from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import LIVE, OCCUPIED, AttemptOutcome, Pool, Slot, SlotState
 from scheduling.models.slots import readable_labels
-from scheduling.placement.framework.amounts import amounts_of
 from scheduling.placement.framework.demand import SlotSupply
 from scheduling.placement.framework.model import Node
 from scheduling.selectors.allocated_resources import whole_units
@@ -47,7 +45,7 @@ class NewSlots:
         """Return an empty slot of each kind; on-demand if there is a choice."""
         new = Node(
             name=f"{self.pool.name}-new",
-            capacity=amounts_of(vars(resources_of(self.pool))),
+            capacity=self.pool.amounts.to_hundredths(),
             system=self.pool.system,
             spot=self.spot_only,
             max_leases=self.pool.max_leases,
@@ -71,16 +69,16 @@ class NewSlots:
 
 
 def new_slots_of(pool: Pool) -> NewSlots:
-    """Return the new slots by the pool's current settings, even if these allow no runtime."""
+    """Return the new slots by the pool's current settings, even if these are invalid."""
     markets = markets_of(pool)
     try:
         runtime = runtime_for(pool)
-        on_offer = {offering.market for offering in runtime.offerings()}
+        offered_markets = {offering.market for offering in runtime.offerings()}
         workers = list(runtime.workers())
     except RuntimeFailure:
         return NewSlots(pool, [_labels_in(pool.runtime_settings)], markets)
     if len(markets) > 1:
-        markets = tuple(market for market in markets if market in on_offer) or markets
+        markets = tuple(market for market in markets if market in offered_markets) or markets
     labels = _distinct(worker.labels for worker in workers) or [runtime.labels_of("")]
     return NewSlots(pool, labels, markets, workers)
 
@@ -111,19 +109,18 @@ def pools_with_labels(pools: Sequence[AnyPool], labels: Labels) -> list[AnyPool]
     return [pool for pool in pools if any(labels.items() <= own.items() for own in sets[pool.pk])]
 
 
-def incoming_supplies(prospects: NewSlots, *, now: datetime) -> list[SlotSupply]:
+def incoming_supplies(new_slots: NewSlots, *, now: datetime) -> list[SlotSupply]:
     """Return the incoming slots as empty slots, grouped by kind."""
-    slots = with_intent(Slot.objects.filter(is_in_flight(now), pool=prospects.pool)).annotate(
+    slots = with_intent(Slot.objects.filter(is_in_flight(now), pool=new_slots.pool)).annotate(
         launching=_is_launching(), **whole_units()
     )
-    columns = ("launching", "on_demand_only", "meant_for", "labels", "is_spot", "max_leases", *whole_units())
+    columns = ("launching", "on_demand_only", "for_worker", "labels", "is_spot", "max_leases", *whole_units())
     rows: Any = slots.order_by().values_list(*columns).annotate(Count("pk"))
     return [
         SlotSupply(
-            replace(_coming(prospects, *kind), capacity=(cpu, memory, storage, gpu), max_leases=max_leases),
-            count,
+            replace(_incoming_node(new_slots, *row[:5]), max_leases=row[5], capacity=row[6:-1]), row[-1]
         )
-        for *kind, max_leases, cpu, memory, storage, gpu, count in rows
+        for row in rows
     ]
 
 
@@ -133,24 +130,24 @@ def slots_in_transition(pool: Pool) -> list[Any]:
     return list(with_intent(moving).order_by("state_deadline", "number"))
 
 
-def incoming_nodes(prospects: NewSlots, slots: Iterable[Any], *, now: datetime) -> list[tuple[Slot, Node]]:
+def incoming_nodes(new_slots: NewSlots, slots: Iterable[Any], *, now: datetime) -> list[tuple[Slot, Node]]:
     """Return the slots (from `with_intent`) that will become READY, as empty nodes."""
-    return [(slot, _node(prospects, slot)) for slot in slots if is_slot_in_flight(slot, now)]
+    return [(slot, _node(new_slots, slot)) for slot in slots if is_slot_in_flight(slot, now)]
 
 
-def _node(prospects: NewSlots, slot: Any) -> Node:
+def _node(new_slots: NewSlots, slot: Any) -> Node:
     launching = slot.state == SlotState.LAUNCHING
     return replace(
-        _coming(prospects, launching, slot.on_demand_only, slot.meant_for, slot.labels, slot.is_spot),
-        name=f"{prospects.pool.name}-{slot.number:02}",
+        _incoming_node(new_slots, launching, slot.on_demand_only, slot.for_worker, slot.labels, slot.is_spot),
+        name=f"{new_slots.pool.name}-{slot.number:02}",
         id=slot.pk.hex,
-        capacity=amounts_of(vars(resources_of(slot))),
+        capacity=slot.amounts.to_hundredths(),
         max_leases=slot.max_leases,
     )
 
 
-def _coming(
-    prospects: NewSlots,
+def _incoming_node(
+    new_slots: NewSlots,
     launching: bool,
     on_demand_only: bool | None,
     worker: str | None,
@@ -159,15 +156,15 @@ def _coming(
 ) -> Node:
     # A slot that is still being requested has neither labels nor a market yet: use its intent.
     if launching:
-        return prospects.node_for_launch(on_demand_only=bool(on_demand_only), worker=worker or "")
-    return replace(prospects.templates[0], labels=readable_labels(labels), spot=spot)
+        return new_slots.node_for_launch(on_demand_only=bool(on_demand_only), worker=worker or "")
+    return replace(new_slots.templates[0], labels=readable_labels(labels), spot=spot)
 
 
 def with_intent(slots: QuerySet[Slot]) -> QuerySet[Any]:
     """Add the intent of the open attempt to slots that are launching."""
     attempt = FilteredRelation("attempts", condition=Q(attempts__outcome=AttemptOutcome.OPEN))
     return slots.annotate(
-        attempt=attempt, on_demand_only=F("attempt__on_demand_only"), meant_for=F("attempt__worker")
+        attempt=attempt, on_demand_only=F("attempt__on_demand_only"), for_worker=F("attempt__worker")
     )
 
 
@@ -176,15 +173,15 @@ def _is_launching() -> Case:
     return Case(launching, default=Value(False), output_field=BooleanField())
 
 
-def free_workers(prospects: NewSlots) -> list[tuple[int, ListedWorker]]:
+def free_workers(new_slots: NewSlots) -> list[tuple[int, ListedWorker]]:
     """Return listed workers that no slot has and no launch intends, with their position in the list.
 
-    Workers that did not answer come last, the least recently tried first.
+    Workers that did not respond come last, the least recently tried first.
     """
-    if not prospects.workers:
+    if not new_slots.workers:
         return []
-    slots = with_intent(Slot.objects.filter(pool=prospects.pool).exclude(state=SlotState.EMPTY))
-    taken = {name for names in slots.values_list("instance_id", "meant_for") for name in names}
-    free = [pair for pair in enumerate(prospects.workers, 1) if pair[1].name not in taken]
-    failed = prospects.pool.failed_workers
+    slots = with_intent(Slot.objects.filter(pool=new_slots.pool).exclude(state=SlotState.EMPTY))
+    in_use = {name for names in slots.values_list("instance_id", "for_worker") for name in names}
+    free = [pair for pair in enumerate(new_slots.workers, 1) if pair[1].name not in in_use]
+    failed = new_slots.pool.failed_workers
     return sorted(free, key=lambda pair: failed.get(pair[1].name, ""))

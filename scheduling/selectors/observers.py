@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import Max, Min, Q, QuerySet, Subquery, Value
+from django.db.models import Min, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -80,28 +80,23 @@ class ObserverStatus:
 
 
 def observer_statuses(now: datetime, *, names: Iterable[str] | None = None) -> list[ObserverStatus]:
-    """Return the status of all, or of some; the number of queries is constant."""
-    kinds: list[tuple[RunKind, dict[str, Any]]] = [
-        (RunKind.OBSERVER, coordinator.observers),
-        (RunKind.HANDLER, coordinator.handlers),
-    ]
-    wanted = None if names is None else set(names)
-    last = _last_runs()
+    """Return the status of the named observers and handlers, or of all, in a constant number of queries."""
+    known: dict[str, Any] = {**coordinator.observers, **coordinator.handlers}
+    selected = known if names is None else {name: known[name] for name in names if name in known}
+    last = _newest_runs(selected)
     running = set(ProcessLease.objects.filter(expires_at__gt=now).values_list("name", flat=True))
     return [
         ObserverStatus(
             name=name,
-            kind=kind,
+            kind=RunKind.OBSERVER if name in coordinator.observers else RunKind.HANDLER,
             text=" ".join((type(each).__doc__ or "").strip().split("\n\n")[0].split()),
             interval=_interval(each),
             last=last.get(name),
             running=lease_name(name) in running,
-            lag=_lag(each, now) if kind == RunKind.OBSERVER else None,
+            lag=_lag(each, now) if name in coordinator.observers else None,
             now=now,
         )
-        for kind, registered in kinds
-        for name, each in registered.items()
-        if wanted is None or name in wanted
+        for name, each in selected.items()
     ]
 
 
@@ -154,31 +149,26 @@ def failing_observers(now: datetime) -> list[FailingObserver]:
     failing = [
         FailingObserver(name, intervals[name], since[name], run.error or gettext("Some targets failed."))
         for name, run in failed.items()
-        # Observers that are missing here ran successfully a moment ago.
+        # Observers that are missing here have just run successfully.
         if name in since
     ]
     return failing + late
 
 
-def _newest_runs(names: Iterable[str]) -> dict[str, ObserverRun]:
-    """Return the newest run of each, in one indexed query."""
-    found = Q()
-    for name in names:
-        newest = runs_of(name).values("started_at")[:1]
-        found |= Q(observer=name, started_at=Subquery(newest))
-    return {row.observer: row for row in ObserverRun.objects.filter(found).order_by("started_at", "pk")}
-
-
 def last_successes(names: Iterable[str]) -> dict[str, datetime]:
-    """Return the start of the last successful run of each, in one query; names without one are missing."""
-    found = Q()
+    """Return the start of the last successful run of each; names without one are missing."""
+    succeeded = ObserverRun.objects.exclude(has_failed())
+    return {name: run.started_at for name, run in _newest_runs(names, succeeded).items()}
+
+
+def _newest_runs(names: Iterable[str], among: QuerySet[ObserverRun] | None = None) -> dict[str, ObserverRun]:
+    """Return the newest run of each, in one indexed query."""
+    runs = ObserverRun.objects.all() if among is None else among
+    found = Q(pk__in=[])
     for name in names:
-        newest = runs_of(name).exclude(has_failed()).values("started_at")[:1]
+        newest = runs.filter(observer=name).order_by("-started_at").values("started_at")[:1]
         found |= Q(observer=name, started_at=Subquery(newest))
-    if not found:
-        return {}
-    rows = ObserverRun.objects.filter(found).exclude(has_failed()).order_by()
-    return dict(rows.values_list("observer", "started_at"))
+    return {row.observer: row for row in runs.filter(found).order_by("started_at", "pk")}
 
 
 def _failing_since(names: Iterable[str]) -> dict[str, datetime]:
@@ -210,11 +200,3 @@ def has_failed() -> Q:
 
 def runs_of(name: str) -> QuerySet[ObserverRun]:
     return ObserverRun.objects.filter(observer=name).order_by("-started_at", "-pk")
-
-
-def _last_runs() -> dict[str, ObserverRun]:
-    newest = ObserverRun.objects.order_by().values_list("observer").annotate(Max("started_at"))
-    found = Q()
-    for name, at in newest:
-        found |= Q(observer=name, started_at=at)
-    return {row.observer: row for row in ObserverRun.objects.filter(found)} if found else {}

@@ -36,8 +36,8 @@ class PoolOverview:
 
     def exceeds_target_wait(self, now: datetime) -> bool:
         """Return whether a session waits longer than the pool's wait target."""
-        promised = timedelta(seconds=self.pool.target_wait_seconds)
-        return self.pool.oldest_waiting_since is not None and now - self.pool.oldest_waiting_since > promised
+        target = timedelta(seconds=self.pool.target_wait_seconds)
+        return self.pool.oldest_waiting_since is not None and now - self.pool.oldest_waiting_since > target
 
 
 def pool_overviews(now: datetime) -> list[PoolOverview]:
@@ -67,9 +67,9 @@ def is_overdue(now: datetime) -> Q:
 
 def is_silent(now: datetime) -> Q:
     """Filter READY slots without a recent heartbeat."""
-    quiet = now - silence_limit()
-    never = Q(last_heartbeat=None, last_state_change__lt=quiet)
-    return Q(state=SlotState.READY) & (Q(last_heartbeat__lt=quiet) | never)
+    limit = now - silence_limit()
+    never = Q(last_heartbeat=None, last_state_change__lt=limit)
+    return Q(state=SlotState.READY) & (Q(last_heartbeat__lt=limit) | never)
 
 
 def silence_limit() -> timedelta:
@@ -87,7 +87,7 @@ def _pools(now: datetime) -> QuerySet[Any]:
 def _slots(now: datetime) -> QuerySet[Slot, dict[str, Any]]:
     overdue, silent = is_overdue(now), is_silent(now)
     rows: Any = Slot.objects.order_by().values("pool_id", "state")
-    return rows.annotate(  # type: ignore[no-any-return]
+    found: QuerySet[Slot, dict[str, Any]] = rows.annotate(
         slots=Count("*"),
         held=Sum("lease_count"),
         most=Sum("max_leases"),
@@ -97,7 +97,8 @@ def _slots(now: datetime) -> QuerySet[Slot, dict[str, Any]]:
         silent=Count("pk", filter=silent),
         silent_since=Min(Coalesce("last_heartbeat", "last_state_change"), filter=silent),
     )
+    return found
 
 
-def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
-    return min((each for each in (one, other) if each), default=None)
+def _earlier(first: datetime | None, second: datetime | None) -> datetime | None:
+    return min((each for each in (first, second) if each), default=None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -13,9 +12,9 @@ from django.db.models import Case, Count, Max, Min, OuterRef, Q, QuerySet, Subqu
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
-from lcm.models import LabletSession
+from lcm.domain.resources import RESOURCE_NAMES, Amounts
+from lcm.models import LabletDefinition, LabletSession
 from lcm.selectors.names import SUGGESTIONS
-from scheduling.capacity.resources import NAMES, Resources
 from scheduling.models import (
     OCCUPIED,
     Phase,
@@ -55,14 +54,14 @@ def pools(now: datetime) -> QuerySet[Any]:
 def pools_with_queue(now: datetime) -> QuerySet[Any]:
     """Return pools with their state and their queue, by index-only queries.
 
-    Advance bookings count as waiting from their queue entry on; until then they are `ahead`.
+    Advance bookings count as waiting from their queue entry on; until then as `booked`.
     """
     pending = Reservation.objects.filter(phase=Phase.PENDING)
     waiting = pending.filter(is_queued(now))
     found: QuerySet[Any] = pools_with_state(now).annotate(
         waiting=Coalesce(_for_each(waiting, Count("*")), 0),
         oldest_waiting_since=_for_each(waiting, Min(QUEUED_SINCE)),
-        ahead=Coalesce(_for_each(pending.filter(joins_queue_at__gt=now), Count("*")), 0),
+        booked=Coalesce(_for_each(pending.filter(joins_queue_at__gt=now), Count("*")), 0),
     )
     return found
 
@@ -100,6 +99,13 @@ def other_pools(session: LabletSession) -> list[str]:
     return list(pools.order_by("name").values_list("name", flat=True))
 
 
+def pools_of(definition: LabletDefinition) -> list[Pool]:
+    """Return the pools for a definition's sessions: its own, else all enabled pools of its system."""
+    if definition.pool:
+        return list(Pool.objects.filter(name=definition.pool))
+    return list(Pool.objects.filter(system=definition.system, enabled=True))
+
+
 def suggest_pools(text: str) -> list[str]:
     rows = Pool.objects.filter(name__icontains=text, enabled=True).order_by("name")
     return list(rows.values_list("name", flat=True)[:SUGGESTIONS])
@@ -117,12 +123,6 @@ def tick_summary(moment: datetime) -> tuple[int, int | None]:
     return found["failed"], found["slowest"]
 
 
-def ticks_since(moment: datetime, *, limit: int) -> list[tuple[datetime, int, str, dict[str, int]]]:
-    """Return start, duration, pool and results of the ticks since then."""
-    rows = TickRun.objects.filter(started_at__gte=moment).order_by("-started_at", "-pk")
-    return list(rows.values_list("started_at", "duration_ms", "pool__name", "counts")[:limit])
-
-
 @dataclass(frozen=True)
 class PoolFigures:
     """Figures of a pool."""
@@ -130,12 +130,12 @@ class PoolFigures:
     by_state: dict[str, int]
     leases: int
     lease_limit: int
-    room: Resources
-    taken: Resources
+    capacity: Amounts
+    allocated: Amounts
     waiting: int
     waiting_without_session: int
     # Advance bookings.
-    ahead: int
+    booked: int
     oldest_waiting_since: datetime | None
 
     @property
@@ -147,42 +147,42 @@ class PoolFigures:
 
 
 def figures_of(pool: Pool, now: datetime) -> PoolFigures:
-    sums: Any = {name: Sum(name) for name in NAMES}
+    sums: Any = {name: Sum(name) for name in RESOURCE_NAMES}
     rows: Any = Slot.objects.filter(pool=pool).order_by().values("state")
     states = {
         row["state"]: row
-        for row in rows.annotate(slots=Count("pk"), held=Sum("lease_count"), most=Sum("max_leases"), **sums)
+        for row in rows.annotate(slots=Count("pk"), held=Sum("lease_count"), limit=Sum("max_leases"), **sums)
     }
     ready = states.get(SlotState.READY, {})
     due = is_queued(now)
     queue = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).aggregate(
         waiting=Count("pk", filter=due),
         bare=Count("pk", filter=due & Q(session=None)),
-        ahead=Count("pk", filter=~due),
+        booked=Count("pk", filter=~due),
         oldest_waiting_since=Min(QUEUED_SINCE, filter=due),
     )
     return PoolFigures(
         by_state={state: row["slots"] for state, row in states.items()},
         leases=ready.get("held") or 0,
-        lease_limit=ready.get("most") or 0,
-        room=_resources(ready),
-        taken=_held_on_ready([pool.pk]).get(pool.pk, Resources()),
+        lease_limit=ready.get("limit") or 0,
+        capacity=Amounts.read(ready),
+        allocated=_held_on_ready([pool.pk]).get(pool.pk, Amounts()),
         waiting=queue["waiting"],
         waiting_without_session=queue["bare"],
-        ahead=queue["ahead"],
+        booked=queue["booked"],
         oldest_waiting_since=queue["oldest_waiting_since"],
     )
 
 
-def pool_allocations(rows: Sequence[Pool]) -> dict[UUID, tuple[Resources, Resources]]:
+def pool_allocations(rows: Sequence[Pool]) -> dict[UUID, tuple[Amounts, Amounts]]:
     """Return allocated amounts and capacity of each pool's READY slots, in three queries."""
     keys = [pool.pk for pool in rows]
-    room = _sums_by("pool", Slot.objects.filter(pool__in=keys, state=SlotState.READY))
+    capacity = _sums_by("pool", Slot.objects.filter(pool__in=keys, state=SlotState.READY))
     held = _held_on_ready(keys)
-    return {key: (held.get(key, Resources()), room.get(key, Resources())) for key in keys}
+    return {key: (held.get(key, Amounts()), capacity.get(key, Amounts())) for key in keys}
 
 
-def _held_on_ready(pools: Sequence[UUID]) -> dict[UUID, Resources]:
+def _held_on_ready(pools: Sequence[UUID]) -> dict[UUID, Amounts]:
     """Return the allocated amounts of READY slots, by pool; of spread reservations the parts there."""
     whole = Reservation.objects.filter(
         pool__in=pools, phase=Phase.READY, slot__state=SlotState.READY, spread=False
@@ -190,20 +190,16 @@ def _held_on_ready(pools: Sequence[UUID]) -> dict[UUID, Resources]:
     parts = ReservationPart.objects.filter(slot__pool__in=pools, slot__state=SlotState.READY)
     held = _sums_by("pool", whole)
     for pool, amounts in _sums_by("slot__pool", parts).items():
-        held[pool] = held.get(pool, Resources()) + amounts
+        held[pool] = held.get(pool, Amounts()) + amounts
     return held
 
 
-def _sums_by(pool: str, rows: QuerySet[Any]) -> dict[UUID, Resources]:
-    sums: Any = {name: Sum(name) for name in NAMES}
-    return {row[pool]: _resources(row) for row in rows.order_by().values(pool).annotate(**sums)}
+def _sums_by(pool: str, rows: QuerySet[Any]) -> dict[UUID, Amounts]:
+    sums: Any = {name: Sum(name) for name in RESOURCE_NAMES}
+    return {row[pool]: Amounts.read(row) for row in rows.order_by().values(pool).annotate(**sums)}
 
 
 def _for_each(rows: QuerySet[Any], value: Any) -> Subquery:
     """Return an aggregate over a pool's rows as a subquery."""
-    mine = rows.filter(pool=OuterRef("pk")).order_by().values("pool")
-    return Subquery(mine.annotate(figure=value).values("figure"))
-
-
-def _resources(row: Any) -> Resources:
-    return Resources(*(row.get(name) or Decimal(0) for name in NAMES))
+    pool_rows = rows.filter(pool=OuterRef("pk")).order_by().values("pool")
+    return Subquery(pool_rows.annotate(figure=value).values("figure"))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery
@@ -68,50 +68,62 @@ def waiting_by_pool(now: datetime) -> dict[str, tuple[int, int]]:
     """Return the number of waiting and booked reservations by pool name; pools without any are missing."""
     due = is_queued(now)
     rows = Reservation.objects.filter(phase=Phase.PENDING).order_by().values_list("pool__name")
-    found = rows.annotate(claims=Count("pool", filter=due), ahead=Count("pool", filter=~due))
-    return {pool: (claims, ahead) for pool, claims, ahead in found}
+    found = rows.annotate(claims=Count("pool", filter=due), booked=Count("pool", filter=~due))
+    return {pool: (claims, booked) for pool, claims, booked in found}
 
 
-def in_scheduler_order(rows: QuerySet[Reservation]) -> list[UUID]:
-    """Return the ids of these rows, pool by pool; rows without a position come last in their pool."""
+class OrderedQueue(NamedTuple):
+    """Ids of reservations in the order of their pools, how many are advance bookings, and those orders."""
+
+    keys: list[UUID]
+    booked: int
+    orders: dict[UUID, QueueSnapshot]
+
+
+def in_scheduler_order(rows: QuerySet[Reservation], *, now: datetime) -> OrderedQueue:
+    """Return these rows pool by pool; rows without a position come last in their pool."""
     by_pool: dict[UUID, list[UUID]] = {}
-    found = rows.order_by("pool__name", "created_at", "pk").values_list("pool_id", "pk")
-    for pool_id, key in found:
+    booked = 0
+    found = rows.order_by("pool__name", "created_at", "pk").values_list("pool_id", "pk", "joins_queue_at")
+    for pool_id, key, joins_at in found:
         by_pool.setdefault(pool_id, []).append(key)
-    orders = QueueOrder.objects.filter(pool_id__in=by_pool).values_list("pool_id", "ids")
-    places = {pool_id: _places(bytes(ids)) for pool_id, ids in orders}
-    return [key for pool_id, keys in by_pool.items() for key in _sorted(keys, places.get(pool_id, {}))]
+        booked += joins_at is not None and joins_at > now
+    newest = QueueOrder.objects.filter(pool_id__in=by_pool).values_list("pool_id", "at", "ids")
+    orders = {pool_id: QueueSnapshot(at, bytes(ids)) for pool_id, at, ids in newest}
+    offsets = {pool_id: _offsets(order.ids) for pool_id, order in orders.items()}
+    ordered = [key for pool_id, keys in by_pool.items() for key in _sorted(keys, offsets.get(pool_id, {}))]
+    return OrderedQueue(ordered, booked, orders)
 
 
-def _sorted(keys: list[UUID], places: dict[bytes, int]) -> list[UUID]:
-    last = len(places) * ID
-    return sorted(keys, key=lambda key: places.get(key.bytes, last))
+def _sorted(keys: list[UUID], offsets: dict[bytes, int]) -> list[UUID]:
+    last = len(offsets) * ID
+    return sorted(keys, key=lambda key: offsets.get(key.bytes, last))
 
 
-def _places(ids: bytes) -> dict[bytes, int]:
+def _offsets(ids: bytes) -> dict[bytes, int]:
     """Return the offset of each id."""
     return {ids[start : start + ID]: start for start in range(0, len(ids), ID)}
 
 
-def annotate_waiting(rows: Sequence[Any], *, now: datetime) -> None:
+def annotate_waiting(rows: Sequence[Any], *, orders: Mapping[UUID, QueueSnapshot], now: datetime) -> None:
     """Add position, newest decision, fair-share factors and waiting time to the rows of a page."""
-    pools = {row.pool_id for row in rows}
-    orders = {order.pool_id: order for order in QueueOrder.objects.filter(pool_id__in=pools)}
     sessions = [(row.pool_id, row.session) for row in rows if row.session]
-    standings = factors_for({(pool, one.owner_id, one.project_id) for pool, one in sessions})
+    factors_by_subject = factors_for(
+        {(pool, session.owner_id, session.project_id) for pool, session in sessions}
+    )
     newest = decisions().in_bulk([row.decision_id for row in rows if row.decision_id])
     for row in rows:
         order = orders.get(row.pool_id)
-        row.position = QueueSnapshot(order.at, bytes(order.ids)).position_of(row.pk) if order else None
+        row.position = order.position_of(row.pk) if order else None
         row.decision = newest.get(row.decision_id)
-        row.standing = _standing(row, standings) if row.session else None
-        row.is_ahead = is_advance_booking(row, now)
+        row.factors = _factors_of(row, factors_by_subject) if row.session else None
+        row.is_advance_booking = is_advance_booking(row, now)
         row.waits_from = row.joins_queue_at or row.created_at
         row.exceeds_target_wait = now - row.waits_from > timedelta(seconds=row.pool.target_wait_seconds)
 
 
-def _standing(row: Any, standings: Mapping[Subject, LevelFactors]) -> LevelFactors:
-    return standings.get((row.pool_id, row.session.owner_id, row.session.project_id), LevelFactors())
+def _factors_of(row: Any, factors_by_subject: Mapping[Subject, LevelFactors]) -> LevelFactors:
+    return factors_by_subject.get((row.pool_id, row.session.owner_id, row.session.project_id), LevelFactors())
 
 
 def decisions() -> QuerySet[Decision]:
@@ -129,8 +141,8 @@ def decided_since(moment: datetime) -> tuple[int, int, bool]:
     # Filter by pool ids, the first column of the index.
     rows = Decision.objects.filter(pool__in=Pool.objects.values("pk"), at__gte=moment).order_by()
     found = Counter(rows.values_list("outcome", flat=True)[: DECISIONS_COUNTED + 1])
-    placed, all_of_them = found[DecisionOutcome.PLACED], found.total()
-    return placed, all_of_them - placed, all_of_them > DECISIONS_COUNTED
+    placed, total = found[DecisionOutcome.PLACED], found.total()
+    return placed, total - placed, total > DECISIONS_COUNTED
 
 
 def decisions_of(reservation: Reservation, limit: int) -> list[Decision]:

@@ -36,18 +36,18 @@ def reservation_counts(now: datetime) -> tuple[int, int, int]:
     """Return how many are placed, waiting and booked; each phase has its own index."""
     due = is_queued(now)
     queue = Reservation.objects.filter(phase=Phase.PENDING).aggregate(
-        waiting=Count("pool", filter=due), ahead=Count("pool", filter=~due)
+        waiting=Count("pool", filter=due), booked=Count("pool", filter=~due)
     )
     held = Reservation.objects.filter(phase=Phase.READY).count()
-    return held, queue["waiting"], queue["ahead"]
+    return held, queue["waiting"], queue["booked"]
 
 
 def reservations_on(slot: Slot) -> QuerySet[Reservation]:
     """Return the reservations with a lease on the slot, largest first."""
     # Query the ids first: with a subquery the database would scan all reservations.
     spread = list(ReservationPart.objects.filter(slot=slot).values_list("reservation_id", flat=True))
-    here = Q(slot=slot) | Q(pk__in=spread)
-    return reservations().filter(here, phase=Phase.READY).order_by("-memory_gb", "-cpu_cores", "pk")
+    is_current = Q(slot=slot) | Q(pk__in=spread)
+    return reservations().filter(is_current, phase=Phase.READY).order_by("-memory_gb", "-cpu_cores", "pk")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def reservations_of(session: LabletSession, limit: int) -> list[Reservation]:
 
 def last_reservations(session_ids: Sequence[UUID]) -> dict[UUID, Reservation]:
     """Return each session's reservation on its current slot, or on its last one."""
-    here = Q(phase=Phase.READY) | Q(session__status__in=FINAL)
-    rows = Reservation.objects.filter(here, session_id__in=session_ids, slot__isnull=False)
+    is_current = Q(phase=Phase.READY) | Q(session__status__in=FINAL)
+    rows = Reservation.objects.filter(is_current, session_id__in=session_ids, slot__isnull=False)
     placed = rows.select_related("slot__pool").order_by("attempt", "created_at")
     return {row.session_id: row for row in placed if row.session_id}

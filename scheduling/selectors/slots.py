@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -13,7 +12,7 @@ from django.conf import settings
 from django.db.models import Case, Count, F, Q, QuerySet, Value, When
 
 from lcm.domain.access import ControllerScope
-from scheduling.capacity.resources import Resources
+from lcm.domain.resources import Amounts
 from scheduling.models import (
     IN_FLIGHT,
     OCCUPIED,
@@ -23,7 +22,7 @@ from scheduling.models import (
     Slot,
     SlotState,
 )
-from scheduling.placement.framework.amounts import NOTHING, UNIT, Amounts
+from scheduling.placement.framework.amounts import NOTHING
 from scheduling.selectors.allocated_resources import amounts_by_slot, ports_by_slot
 
 _SLOT_NAME = re.compile(r"^(?P<pool>[a-z0-9-]+)-(?P<number>[0-9]{1,6})$")
@@ -77,11 +76,11 @@ def occupied_slots(pool: Pool) -> int:
 
 def emptying_slots(pool: Pool) -> int:
     """Return how many of them become free without action: no lease is left on them."""
-    leaving = Q(state=SlotState.TERMINATING) | Q(state=SlotState.DRAINING, lease_count=0)
-    return Slot.objects.filter(leaving, pool=pool).count()
+    emptying = Q(state=SlotState.TERMINATING) | Q(state=SlotState.DRAINING, lease_count=0)
+    return Slot.objects.filter(emptying, pool=pool).count()
 
 
-def is_leaving(slot: Slot) -> bool:
+def is_emptying(slot: Slot) -> bool:
     """Return the same for a loaded slot."""
     idle = slot.state == SlotState.DRAINING and not slot.lease_count
     return idle or slot.state == SlotState.TERMINATING
@@ -96,8 +95,8 @@ def search_slots(rows: QuerySet[Slot], text: str, *, also: Q | None = None) -> Q
     found = also or Q()
     for column in ("pool__name", "instance_id", "endpoint", "offering"):
         found |= Q(**{f"{column}__icontains": text})
-    if named := _SLOT_NAME.match(text):
-        found |= Q(pool__name=named["pool"], number=int(named["number"]))
+    if slot_name := _SLOT_NAME.match(text):
+        found |= Q(pool__name=slot_name["pool"], number=int(slot_name["number"]))
     return rows.filter(found)
 
 
@@ -120,7 +119,7 @@ def ports_of(slot: Slot) -> list[PortAllocation]:
 class SlotAllocation:
     """Allocated amounts of a slot."""
 
-    taken: Resources
+    allocated: Amounts
     ports: int
 
 
@@ -128,11 +127,10 @@ def slot_allocations(pool: Pool, rows: list[Slot]) -> dict[UUID, SlotAllocation]
     """Return the allocated amounts of slots of one pool, in one or two queries."""
     keys = [slot.pk for slot in rows]
     amounts, ports = amounts_by_slot(keys), ports_by_slot(pool, keys)
-    return {key: SlotAllocation(_in_numbers(amounts.get(key, NOTHING)), ports.get(key, 0)) for key in keys}
-
-
-def _in_numbers(amounts: Amounts) -> Resources:
-    return Resources(*(Decimal(amount) / UNIT for amount in amounts))
+    return {
+        key: SlotAllocation(Amounts.from_hundredths(amounts.get(key, NOTHING)), ports.get(key, 0))
+        for key in keys
+    }
 
 
 def board_slots(pool: Pool, *, now: datetime, start: int, limit: int) -> list[Slot]:
@@ -144,8 +142,8 @@ def board_slots(pool: Pool, *, now: datetime, start: int, limit: int) -> list[Sl
         When(state=SlotState.READY, then=Value(2)),
         default=Value(1),
     )
-    rows: QuerySet[Any] = Slot.objects.filter(pool=pool).exclude(state=SlotState.EMPTY).annotate(place=order)
-    found: list[Slot] = list(rows.order_by("place", F("lease_count").desc(), "number")[start : start + limit])
+    rows: QuerySet[Any] = Slot.objects.filter(pool=pool).exclude(state=SlotState.EMPTY).annotate(group=order)
+    found: list[Slot] = list(rows.order_by("group", F("lease_count").desc(), "number")[start : start + limit])
     for slot in found:
         slot.pool = pool
     return found
@@ -154,11 +152,11 @@ def board_slots(pool: Pool, *, now: datetime, start: int, limit: int) -> list[Sl
 def empty_places(pool: Pool, *, start: int, limit: int) -> list[tuple[int, UUID | None]]:
     """Return slot numbers without an instance, with the previous slot if any; up to the pool's maximum."""
     rows = Slot.objects.filter(pool=pool).order_by().values_list("number", "state", "pk")
-    known = {number: (state, pk) for number, state, pk in rows}
-    taken = sum(state != SlotState.EMPTY for state, _ in known.values())
+    by_number = {number: (state, pk) for number, state, pk in rows}
+    occupied = sum(state != SlotState.EMPTY for state, _ in by_number.values())
     free = [
-        (number, known[number][1] if number in known else None)
+        (number, by_number[number][1] if number in by_number else None)
         for number in range(1, pool.max_slots + 1)
-        if number not in known or known[number][0] == SlotState.EMPTY
+        if number not in by_number or by_number[number][0] == SlotState.EMPTY
     ]
-    return free[: max(pool.max_slots - taken, 0)][start : start + limit]
+    return free[: max(pool.max_slots - occupied, 0)][start : start + limit]

@@ -14,8 +14,8 @@ from django.db.models.functions import Cast
 
 from lcm.db.bulk import fetch_raw_rows
 from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import Kernel, Project, User
-from scheduling.capacity.resources import NAMES
 from scheduling.models import (
     Phase,
     Pool,
@@ -26,7 +26,7 @@ from scheduling.models import (
     SlotState,
 )
 from scheduling.models.slots import readable_labels
-from scheduling.placement.framework.amounts import NOTHING, Amounts, amounts_of
+from scheduling.placement.framework.amounts import GPU, NOTHING, Units
 from scheduling.placement.framework.configuration import Configuration
 from scheduling.placement.framework.model import FOREVER, Gang, Job, JobPart, Node, Queue, Snapshot, Task
 from scheduling.selectors.allocated_resources import (
@@ -54,67 +54,69 @@ def snapshot_of(
     limit: int,
     only: UUID | None = None,
     coming: Sequence[Node] | None = None,
+    requested: Sequence[ReservationRow] = (),
 ) -> Snapshot:
     """Return the pool's READY slots and the head of its queue, or a single reservation.
 
-    `coming`: the incoming slots, if they are loaded already.
+    `coming`: the incoming slots, if they are loaded already. `requested`: reservations that are not saved.
     """
     # Running jobs are needed only if they can be evicted or count against a quota; otherwise sums suffice.
-    everyone = len(configuration.actions) > 1 or any(
+    with_running = len(configuration.actions) > 1 or any(
         choice.name == "quota" and choice.arguments for choice in configuration.choices
     )
-    nodes, serving = _nodes(pool, now, settled=not everyone)
+    nodes, serving = _nodes(pool, now, subtract_load=not with_running)
     rows = _rows(_waiting(pool, configuration, now, limit) if only is None else _alone(pool, only))
-    running = _rows(_running(pool)) if everyone else []
+    rows += requested
+    running = _rows(_running(pool)) if with_running else []
     names = _Queues(pool, [*rows, *running])
     seconds = now.timestamp()
     jobs = [_job(row, names, seconds) for row in rows]
     _spread(jobs, rows)
     jobs += _running_jobs(running, names, serving)
-    prospects = new_slots_of(pool)
+    new_slots = new_slots_of(pool)
     if coming is None:
-        coming = [supply.node for supply in incoming_supplies(prospects, now=now)]
+        coming = [supply.node for supply in incoming_supplies(new_slots, now=now)]
     return Snapshot(
         now=seconds,
         nodes=nodes,
         queues=names.queues,
         jobs=jobs,
-        templates=prospects.templates,
+        templates=new_slots.templates,
         pool=pool.name,
         max_nodes=pool.max_slots,
         coming=coming,
     )
 
 
-def _nodes(pool: Pool, now: datetime, *, settled: bool) -> tuple[list[Node], set[str]]:
+def _nodes(pool: Pool, now: datetime, *, subtract_load: bool) -> tuple[list[Node], set[str]]:
     """Return READY slots; the load is subtracted if the running jobs are not in the snapshot."""
     ready = Slot.objects.filter(pool=pool, state=SlotState.READY)
-    slots = ready.annotate(going=_seconds("interruption_deadline"), **whole_units())
-    columns = ("pk", "number", "labels", "is_spot", "cordoned", "going", "max_leases", "lease_count")
+    slots = ready.annotate(ends=_seconds("interruption_deadline"), **whole_units())
+    columns = ("pk", "number", "labels", "is_spot", "cordoned", "ends", "max_leases", "lease_count")
     rows = list(slots.values_list(*columns, *whole_units()))
     busy = any(row[7] for row in rows)
-    taken = amounts_by_slot(ready) if settled and busy else {}
-    devices = devices_by_slot(ready) if settled and busy and any(row[-1] for row in rows) else {}
-    ports = ports_by_slot(pool, ready, leaked_only=not settled)
-    range_size = pool.last_port - pool.first_port + 1
+    taken = amounts_by_slot(ready) if subtract_load and busy else {}
+    has_gpus = any(row[len(columns) + GPU] for row in rows)
+    devices = devices_by_slot(ready) if subtract_load and busy and has_gpus else {}
+    ports = ports_by_slot(pool, ready, leaked_only=not subtract_load)
     nodes = [
         Node(
             name=f"{pool.name}-{number:02}",
             id=key.hex,
-            capacity=(cpu, memory, storage, gpu),
+            capacity=tuple(amounts),
             system=pool.system,
             labels=readable_labels(labels),
             spot=spot,
-            cordoned=cordoned or going is not None,
-            until=FOREVER if going is None else going,
+            cordoned=cordoned or ends is not None,
+            until=FOREVER if ends is None else ends,
             max_leases=max_leases,
-            ports=range_size,
+            ports=pool.port_count,
             leaked=ports.get(key, 0),
             taken=taken.get(key, NOTHING),
-            taken_leases=leases if settled else 0,
+            taken_leases=leases if subtract_load else 0,
             taken_devices=tuple(devices.get(key, {}).items()),
         )
-        for key, number, labels, spot, cordoned, going, max_leases, leases, cpu, memory, storage, gpu in rows
+        for key, number, labels, spot, cordoned, ends, max_leases, leases, *amounts in rows
     ]
     return nodes, {node.id for node in nodes}
 
@@ -137,20 +139,13 @@ class ReservationRow(NamedTuple):
     holder: str
     label_text: str
     port_count: int
-    cpu_cores_units: int
-    memory_gb_units: int
-    storage_gb_units: int
-    gpu_units: int
     last_summary: str | None
+    amounts: Units
 
     @property
     def name(self) -> str:
         """Return the name of the task that represents the whole reservation."""
         return self.holder or self.key
-
-    @property
-    def amounts(self) -> Amounts:
-        return self.cpu_cores_units, self.memory_gb_units, self.storage_gb_units, self.gpu_units
 
 
 def _alone(pool: Pool, only: UUID) -> QuerySet[Reservation]:
@@ -186,8 +181,10 @@ def _rows(reservations: QuerySet[Reservation]) -> list[ReservationRow]:
         port_count=_length("port_names"),
         **whole_units(),
     )
-    columns = ["session_key" if name == "session" else name for name in ReservationRow._fields]
-    return [ReservationRow._make(values) for values in fetch_raw_rows(annotated.values_list(*columns))]
+    columns = ["session_key" if name == "session" else name for name in ReservationRow._fields[:-1]]
+    width = len(columns)
+    rows = fetch_raw_rows(annotated.values_list(*columns, *whole_units()))
+    return [ReservationRow._make((*values[:width], values[width:])) for values in rows]
 
 
 def _text(name: str) -> Cast:
@@ -220,24 +217,24 @@ class _Queues:
         self._projects = {project.pk: project for project in projects}
         people = User.objects.filter(pk__among={ids[owner] for _, owner in pairs})
         names = dict(people.values_list("pk", "username"))
-        standings = factors_in_pool(pool)
+        factors_by_member = factors_in_pool(pool)
         self.queues: dict[str, Queue] = {NO_SESSION_QUEUE: Queue(NO_SESSION_QUEUE)}
         self.leaves: dict[tuple[str | None, str | None], tuple[str, str]] = {
             (None, None): (NO_SESSION_QUEUE, "")
         }
         for project, owner in sorted(pairs):
             project_id, owner_id = ids[project], ids[owner]
-            standing = standings.get((owner_id, project_id), LevelFactors())
-            self.leaves[project, owner] = self._add(project_id, names[owner_id], standing)
+            levels = factors_by_member.get((owner_id, project_id), LevelFactors())
+            self.leaves[project, owner] = self._add(project_id, names[owner_id], levels)
 
-    def _add(self, project_id: UUID, person: str, standing: LevelFactors) -> tuple[str, str]:
+    def _add(self, project_id: UUID, person: str, levels: LevelFactors) -> tuple[str, str]:
         project = self._projects[project_id]
         domain, name = project.domain.name, project.path
         leaf = f"{name}/{person}"
-        of_domain, of_project, of_person = standing.weights
-        domain_joins, project_joins = standing.joins
+        of_domain, of_project, of_person = levels.weights
+        domain_joins, project_joins = levels.joins
         # The factors of the levels with a share of their own, from the top.
-        factors = [standing.domain, standing.project, standing.user]
+        factors = [levels.domain, levels.project, levels.user]
         top = 1.0 if domain_joins else factors.pop(0)
         middle = 1.0 if project_joins else factors.pop(0)
         self.queues.setdefault(domain, Queue(domain, weight=of_domain, factor=top, joins=domain_joins))
@@ -272,21 +269,21 @@ def _labels(text: str) -> tuple[tuple[str, str], ...]:
 
 def _spread(jobs: Sequence[Job], rows: Sequence[ReservationRow]) -> None:
     """Split sessions whose kernels may be on different slots into one task per kernel."""
-    apart = {
+    spread_jobs = {
         UUID(row.session): job for row, job in zip(rows, jobs, strict=True) if row.spread and row.session
     }
-    if not apart:
+    if not spread_jobs:
         return
-    waiting = Reservation.objects.filter(session_id__among=list(apart), phase=Phase.PENDING)
+    waiting = Reservation.objects.filter(session_id__among=list(spread_jobs), phase=Phase.PENDING)
     ports = dict(waiting.values_list("session_id", "port_names"))
     tasks: dict[UUID, list[Task]] = {}
-    kernels = Kernel.objects.filter(session_id__among=list(apart)).order_by("node_label")
-    for kernel in kernels.only("session_id", "node_label", *NAMES):
-        request = amounts_of({name: getattr(kernel, name) for name in NAMES})
+    kernels = Kernel.objects.filter(session_id__among=list(spread_jobs)).order_by("node_label")
+    for kernel in kernels.only("session_id", "node_label", *RESOURCE_NAMES):
+        request = kernel.amounts.to_hundredths()
         tasks.setdefault(kernel.session_id, []).append(Task(kernel.node_label, request))
     for session_id, found in tasks.items():
         names = ports_by_kernel([task.name for task in found], ports.get(session_id, []))
-        apart[session_id].tasks = tuple(
+        spread_jobs[session_id].tasks = tuple(
             Task(task.name, task.request, len(names[task.name])) for task in found
         )
 
@@ -310,40 +307,40 @@ def _running_jobs(rows: Sequence[ReservationRow], names: _Queues, serving: set[s
     if not rows:
         return []
     by_key = {UUID(row.key): row for row in rows}
-    where, leaving = _where(by_key)
+    parts_by_key, leaving = _running_parts(by_key)
     jobs = []
     for key, row in by_key.items():
-        on = tuple(part for part in where.get(key, ()) if part.node in serving)
-        if on:
+        job_parts = tuple(part for part in parts_by_key.get(key, ()) if part.node in serving)
+        if job_parts:
             job = _job(row, names, FOREVER)
-            job.parts, job.leaving = on, key in leaving
+            job.parts, job.leaving = job_parts, key in leaving
             jobs.append(job)
     return jobs
 
 
-def _where(rows: Mapping[UUID, ReservationRow]) -> tuple[dict[UUID, list[JobPart]], set[UUID]]:
+def _running_parts(rows: Mapping[UUID, ReservationRow]) -> tuple[dict[UUID, list[JobPart]], set[UUID]]:
     """Return the parts of running reservations by slot, and which reservations are stopping."""
-    where: dict[UUID, list[JobPart]] = {}
+    parts_by_key: dict[UUID, list[JobPart]] = {}
     leaving = set()
     held = Reservation.objects.filter(pk__among=list(rows))
     for key, slot_id, devices, status in held.values_list("pk", "slot_id", "devices", "session__status"):
         row = rows[key]
         if not row.spread:
             task = Task(row.name, row.amounts, row.port_count)
-            where[key] = [JobPart(slot_id.hex, (task,), _pairs(devices))]
+            parts_by_key[key] = [JobPart(slot_id.hex, (task,), _pairs(devices))]
         if status in LEAVING:
             leaving.add(key)
     parts = list(ReservationPart.objects.filter(reservation_id__among=list(rows)))
     ports = _ports_of_parts({rows[part.reservation_id].session for part in parts})
     for part in parts:
-        amounts = amounts_of({name: getattr(part, name) for name in NAMES})
+        amounts = part.amounts.to_hundredths()
         session = rows[part.reservation_id].session
         name = ", ".join(part.kernels) or rows[part.reservation_id].name
         task = Task(name, amounts, ports.get((UUID(session), part.slot_id), 0) if session else 0)
-        where.setdefault(part.reservation_id, []).append(
+        parts_by_key.setdefault(part.reservation_id, []).append(
             JobPart(part.slot_id.hex, (task,), _pairs(part.devices))
         )
-    return where, leaving
+    return parts_by_key, leaving
 
 
 def _ports_of_parts(sessions: Iterable[str | None]) -> dict[tuple[UUID, UUID], int]:

@@ -15,11 +15,11 @@ from django.db.models.functions import Cast
 from lcm.db.bulk import insert_rows, update_rows
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import LabletSession
 from lcm.services.sessions import transition_sessions_by_id
-from scheduling.capacity.resources import NAMES
 from scheduling.models import LastVerdict, Phase, Pool, Reservation, ReservationPart, Slot, SlotState
-from scheduling.placement.framework.amounts import GPU, NOTHING, UNIT, Amounts
+from scheduling.placement.framework.amounts import GPU, NOTHING, UNIT, Units
 from scheduling.placement.framework.cycle import Verdict
 from scheduling.placement.framework.model import JobPart
 from scheduling.selectors.allocated_resources import (
@@ -62,7 +62,7 @@ def assign_slots(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> l
         if not fitting:
             return []
         _write(pool, fitting, slots, now)
-        _forget_verdicts([planned[claim.id] for claim in fitting])
+        _delete_verdicts([planned[claim.id] for claim in fitting])
         transition_sessions_by_id(
             session_ids=[claim.session_id for claim in fitting if claim.session_id],
             old=SessionStatus.PENDING,
@@ -94,9 +94,10 @@ class LockedSlot(NamedTuple):
     """A slot in its current state, with amounts in units."""
 
     pk: UUID
+    number: int
     lease_count: int
     max_leases: int
-    capacity: Amounts
+    capacity: Units
 
 
 def _lock_slots(pool: Pool, keys: set[str]) -> dict[str, LockedSlot]:
@@ -105,14 +106,14 @@ def _lock_slots(pool: Pool, keys: set[str]) -> dict[str, LockedSlot]:
     )
     columns = rows.order_by("pk").annotate(**whole_units())
     return {
-        key.hex: LockedSlot(key, leases, limit, (cpu, memory, storage, gpu))
-        for key, leases, limit, cpu, memory, storage, gpu in columns.values_list(
-            "pk", "lease_count", "max_leases", *whole_units()
+        key.hex: LockedSlot(key, number, leases, limit, tuple(capacity))
+        for key, number, leases, limit, *capacity in columns.values_list(
+            "pk", "number", "lease_count", "max_leases", *whole_units()
         )
     }
 
 
-def _forget_verdicts(placed: Iterable[Verdict]) -> None:
+def _delete_verdicts(placed: Iterable[Verdict]) -> None:
     """Delete the wait reasons of placed reservations."""
     waited = [verdict.job.id for verdict in placed if verdict.job.verdict]
     if waited:
@@ -123,13 +124,13 @@ def _still_fitting(
     pool: Pool, claims: Sequence[LockedReservation], slots: Mapping[str, LockedSlot]
 ) -> list[LockedReservation]:
     """Return the assignments that still fit, whatever another tick placed meanwhile."""
-    rooms = _rooms(pool, slots)
+    free_spaces = _free_space_by_slot(pool, slots)
     fitting = []
     for claim in claims:
-        here = [(rooms[part.node], part) for part in claim.parts if part.node in rooms]
-        if len(here) == len(claim.parts) and all(room.takes(part) for room, part in here):
-            for room, part in here:
-                room.take(part)
+        spaces = [(free_spaces[part.node], part) for part in claim.parts if part.node in free_spaces]
+        if len(spaces) == len(claim.parts) and all(space.fits(part) for space, part in spaces):
+            for space, part in spaces:
+                space.take(part)
             fitting.append(claim)
     return fitting
 
@@ -140,7 +141,7 @@ class _FreeSpace:
     def __init__(self, left: list[int], devices: dict[int, int]) -> None:
         self.left, self.devices = left, devices
 
-    def takes(self, part: JobPart) -> bool:
+    def fits(self, part: JobPart) -> bool:
         enough = all(free >= requested for free, requested in zip(self.left, _requested(part), strict=True))
         return enough and all(self.devices.get(device, 0) + held <= UNIT for device, held in part.devices)
 
@@ -154,18 +155,21 @@ def _requested(part: JobPart) -> tuple[int, ...]:
     return (*part.request, 1, part.ports)
 
 
-def _rooms(pool: Pool, slots: Mapping[str, LockedSlot]) -> dict[str, _FreeSpace]:
+def _free_space_by_slot(pool: Pool, slots: Mapping[str, LockedSlot]) -> dict[str, _FreeSpace]:
     rows = list(slots.values())
     busy = [slot.pk for slot in rows if slot.lease_count]
-    taken = amounts_by_slot(busy) if busy else {}
+    allocated = amounts_by_slot(busy) if busy else {}
     devices = devices_by_slot(busy) if any(slot.capacity[GPU] for slot in rows) and busy else {}
     ports = ports_by_slot(pool, [slot.pk for slot in rows])
-    range_size = pool.last_port - pool.first_port + 1
     found = {}
     for key, slot in slots.items():
-        free = [whole - used for whole, used in zip(slot.capacity, taken.get(slot.pk, NOTHING), strict=True)]
+        free = [
+            whole - used for whole, used in zip(slot.capacity, allocated.get(slot.pk, NOTHING), strict=True)
+        ]
         leases = slot.max_leases - slot.lease_count
-        found[key] = _FreeSpace([*free, leases, range_size - ports.get(slot.pk, 0)], devices.get(slot.pk, {}))
+        found[key] = _FreeSpace(
+            [*free, leases, pool.port_count - ports.get(slot.pk, 0)], devices.get(slot.pk, {})
+        )
     return found
 
 
@@ -198,9 +202,11 @@ def _write(
         [(slots[key].pk, slots[key].lease_count + count) for key, count in leases.items()],
     )
     _write_parts(claims, slots)
-    with_ports = [wanted for claim in claims for wanted in _ports_wanted(claim, slots)]
+    with_ports = [request for claim in claims for request in _ports_requested(claim, slots)]
     if with_ports:
-        allocate_ports(pool, with_ports, taken_ports({slot_id for _, slot_id, _ in with_ports}), now=now)
+        numbers = {slot.pk: slot.number for slot in slots.values()}
+        taken = taken_ports({slot_id for _, slot_id, _ in with_ports})
+        allocate_ports(pool, numbers, with_ports, taken, now=now)
 
 
 def _write_parts(claims: Sequence[LockedReservation], slots: Mapping[str, LockedSlot]) -> None:
@@ -219,10 +225,11 @@ def _write_parts(claims: Sequence[LockedReservation], slots: Mapping[str, Locked
         for part in claim.parts
     ]
     if rows:
-        insert_rows(ReservationPart, ["id", "reservation", "slot", "kernels", "devices", *NAMES], rows)
+        columns = ["id", "reservation", "slot", "kernels", "devices", *RESOURCE_NAMES]
+        insert_rows(ReservationPart, columns, rows)
 
 
-def _ports_wanted(
+def _ports_requested(
     claim: LockedReservation, slots: Mapping[str, LockedSlot]
 ) -> list[tuple[UUID, UUID, list[str]]]:
     """Return the port names of a session by slot."""
@@ -234,7 +241,7 @@ def _ports_wanted(
     names = ports_by_kernel(labels, claim.port_names)
     found = []
     for part in claim.parts:
-        here = [name for task in part.tasks for name in names[task.name]]
-        if here:
-            found.append((claim.session_id, slots[part.node].pk, here))
+        port_names = [name for task in part.tasks for name in names[task.name]]
+        if port_names:
+            found.append((claim.session_id, slots[part.node].pk, port_names))
     return found

@@ -44,18 +44,18 @@ def redeem_boot_token(*, slot_id: UUID, token: str, now: datetime) -> BootKey:
     if attempt is None or attempt.redeemed_at or not constant_time_compare(boot_token(attempt), token):
         raise NotFound(_("This boot token is unknown, used or expired."))
     with transaction.atomic():
-        # Whatever ends the instance updates this row and then revokes the keys of the slot.
+        # Every service that ends the instance updates this row first and then revokes the keys of the slot.
         slot = Slot.objects.select_for_update().filter(pk=slot_id, state__in=LIVE).first()
-        fresh = LaunchAttempt.objects.filter(pk=attempt.pk, redeemed_at=None)
-        if slot is None or not fresh.update(redeemed_at=now):
+        unredeemed = LaunchAttempt.objects.filter(pk=attempt.pk, redeemed_at=None)
+        if slot is None or not unredeemed.update(redeemed_at=now):
             raise NotFound(_("This boot token is unknown, used or expired."))
         name = key_name(slot, attempt.token)
         expires_at = now + timedelta(days=settings.CONFIG["TOKEN_DAYS"])
         scopes = [f"{POOL_SCOPE}{slot.pool.name}", f"{SLOT_SCOPE}{slot.pk}"]
-        made, key = create_token(
+        api_token, key = create_token(
             name=name, kind=TokenKind.CONTROLLER, scopes=scopes, expires_at=expires_at, actor=SYSTEM, now=now
         )
-        LaunchAttempt.objects.filter(pk=attempt.pk).update(api_token=made)
+        LaunchAttempt.objects.filter(pk=attempt.pk).update(api_token=api_token)
         message = f"the worker of {slot} redeemed its boot token"
-        log_change(slot, actor=SYSTEM, event="slot_boot_token", message=message, now=now)
+        log_change(slot, actor=SYSTEM, event="slot.boot_token_created", message=message, now=now)
     return BootKey(slot, key, expires_at)

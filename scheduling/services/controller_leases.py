@@ -1,4 +1,4 @@
-"""One controller a pool at a time: leases that controllers take, renew and release.
+"""One controller per pool at a time: leases that controllers take, renew and release.
 
 A controller on a worker has a key for that slot alone and holds the slot instead of the pool. The
 controllers on workers share the lease of the pool under one name, so that a pool is served either by a
@@ -16,7 +16,7 @@ from uuid import UUID
 from django.utils.translation import gettext as _
 
 from lcm.domain.errors import InvalidInput
-from lcm.events.signals import process_heartbeat, process_stopped
+from lcm.extensions import Extension
 from lcm.models import ApiToken
 from scheduling.coordination.leases import release, take_or_renew
 from scheduling.models import Pool, ProcessLease
@@ -55,19 +55,19 @@ def acquire_leases(
     `clock_skew_seconds`: how far its clock is ahead of LCM's. Raises StateConflict if the name belongs to the
     token of another controller.
     """
-    _need_own_name(holder)
+    _reject_reserved_name(holder)
     names = sorted(Pool.objects.filter(name__in=token.pools).values_list("name", flat=True))
     if not names:
         return []
-    process_heartbeat.send(
-        sender=None,
-        kind="controller",
-        name=holder,
-        address=metrics_address,
-        token=token,
-        clock_skew=clock_skew_seconds,
-        now=now,
-    )
+    for effect in Extension.installed().process_heartbeat:
+        effect(
+            kind="controller",
+            name=holder,
+            address=metrics_address,
+            token=token,
+            clock_skew=clock_skew_seconds,
+            now=now,
+        )
     if (slot_id := token.scope.slot_id) is not None:
         return _hold_slot(names[0], slot_id, holder, now)
     for name in names:
@@ -85,19 +85,20 @@ def acquire_leases(
 
 def release_leases(*, token: ApiToken, holder: str, now: datetime) -> None:
     """Release the leases of this holder, so that another need not wait until they expire."""
-    _need_own_name(holder)
-    process_stopped.send(sender=None, kind="controller", name=holder, token=token, now=now)
+    _reject_reserved_name(holder)
+    for effect in Extension.installed().process_stopped:
+        effect(kind="controller", name=holder, token=token, now=now)
     scope = token.scope
     if scope.slot_id is None:
-        mine = [name_of(pool) for pool in scope.pools for name_of in (_name, _claim_name)]
+        names = [name_of(pool) for pool in scope.pools for name_of in (_name, _claim_name)]
     else:
-        mine = [_slot_name(scope.slot_id)]
-    for name in mine:
+        names = [_slot_name(scope.slot_id)]
+    for name in names:
         release(name, holder=holder)
 
 
 def _hold_slot(pool: str, slot_id: UUID, holder: str, now: datetime) -> list[PoolLease]:
-    """Serve one slot of the pool; stand by for a controller of the pool and for another of this slot."""
+    """Serve one slot, unless a controller of the pool or another controller of the slot holds the lease."""
     is_claimed = ProcessLease.objects.filter(name=_claim_name(pool), expires_at__gt=now).exists()
     if is_claimed or not take_or_renew(_name(pool), holder=ON_WORKERS, length=LENGTH, now=now):
         pool_leases = ProcessLease.objects.filter(name=_name(pool))
@@ -107,7 +108,7 @@ def _hold_slot(pool: str, slot_id: UUID, holder: str, now: datetime) -> list[Poo
     return [PoolLease(pool, row.holder == holder, row.holder, row.expires_at) for row in slot_leases]
 
 
-def _need_own_name(holder: str) -> None:
+def _reject_reserved_name(holder: str) -> None:
     if holder == ON_WORKERS:
         text = _("“%(name)s” is reserved. Give the controller another name.") % {"name": ON_WORKERS}
         raise InvalidInput({"holder": text})

@@ -13,10 +13,11 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q
 
-from lcm.db.bulk import ids_subquery, insert_rows
+from lcm.db.bulk import delete_in_batches, ids_subquery, insert_rows
 from scheduling.models import Decision, Explanation, LastVerdict, Phase, Pool, QueueOrder
 from scheduling.placement.framework import explanation
 from scheduling.placement.framework.cycle import Verdict
+from scheduling.placement.plugins.timeslot import TOO_EARLY
 
 BATCH = 5_000
 # How long an unreferenced explanation is kept: a running tick may be about to use it.
@@ -28,7 +29,7 @@ def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, 
     if not verdicts:
         return 0
     with transaction.atomic():
-        digests = _keep_explanations(verdicts, now)
+        digests = _save_explanations(verdicts, now)
         insert_rows(
             Decision,
             ["reservation", "outcome", "position", "slot", "why", "scores"],
@@ -66,8 +67,9 @@ def save_verdicts(verdicts: Iterable[Verdict]) -> None:
 
 
 def record_order(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> None:
-    """Save the order of the queue if it changed."""
-    ids = bytes.fromhex("".join(verdict.job.id for verdict in verdicts).replace("-", ""))
+    """Save the order of the queue if it changed; advance bookings have no position."""
+    queued = [each.job.id for each in verdicts if not each.why or each.why.main_reason != TOO_EARLY]
+    ids = bytes.fromhex("".join(queued).replace("-", ""))
     newest = QueueOrder.objects.filter(pool=pool).values_list("ids", flat=True).first()
     if newest is None or bytes(newest) != ids:
         QueueOrder.objects.update_or_create(pool=pool, defaults={"ids": ids, "at": now})
@@ -75,19 +77,20 @@ def record_order(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> N
 
 def delete_old_decisions(*, now: datetime) -> int:
     """Delete old decisions, the oldest of pools with too many, and unreferenced explanations."""
-    gone = 0
+    deleted = 0
     for pool in Pool.objects.all():
         old = Decision.objects.filter(pool=pool)
         limit = now - timedelta(days=settings.CONFIG["DECISION_DAYS"])
         excess = (
             old.order_by("-at").values_list("at", flat=True)[settings.CONFIG["DECISIONS_PER_POOL"] :].first()
         )
-        gone += _delete(old.filter(_is_superseded(), at__lt=max(limit, excess or limit)))
+        superseded = old.filter(_is_superseded(), at__lt=max(limit, excess or limit))
+        deleted += delete_in_batches(superseded, BATCH)
     unused = Explanation.objects.filter(used_at__lt=now - UNUSED)
     while keys := list(unused.filter(decisions=None).values_list("pk", flat=True)[:BATCH]):
         # The statement checks the references again: a tick may just have used the explanation.
         unused.filter(pk__in=keys).delete()
-    return gone
+    return deleted
 
 
 def _is_superseded() -> Q:
@@ -96,16 +99,7 @@ def _is_superseded() -> Q:
     return ~Q(reservation__phase=Phase.PENDING) | Q(Exists(later))
 
 
-def _delete(rows) -> int:  # type: ignore[no-untyped-def]
-    """Delete in batches, so that locks are short."""
-    gone = 0
-    while keys := list(rows.values_list("pk", flat=True)[:BATCH]):
-        rows.model.objects.filter(pk__in=keys).delete()
-        gone += len(keys)
-    return gone
-
-
-def _keep_explanations(verdicts: Sequence[Verdict], now: datetime) -> dict[int, str]:
+def _save_explanations(verdicts: Sequence[Verdict], now: datetime) -> dict[int, str]:
     """Save explanations by content; return the digest of each.
 
     Existing rows are locked by an update, so that they are not deleted meanwhile; in a fixed order, so that

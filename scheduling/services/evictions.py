@@ -1,4 +1,4 @@
-"""Eviction of running sessions for the sessions that the scheduler gave their space to."""
+"""Eviction of running sessions for waiting sessions that get their space."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def evict_victims(pool: Pool, cycle: Cycle, *, now: datetime) -> int:
 
 
 def _still_held_on(slot: str, now: datetime) -> Q:
-    """Filter reservations whose hold is as the cycle saw it; a hold of another tick is kept."""
+    """Filter reservations whose hold is the same as in the snapshot; a hold of another tick stays."""
     return Q(held_slot_id=UUID(slot)) if slot else Q(held_slot=None) | Q(held_until__lte=now)
 
 

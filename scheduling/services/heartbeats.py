@@ -42,6 +42,8 @@ def record_heartbeat(
         fields["reported_capacity"] = {name: str(amount) for name, amount in capacity.items()}
     with transaction.atomic():
         Slot.objects.filter(pk=slot.pk).update(**fields)
+        if slot.heartbeat_lost_at is not None:
+            _record_heartbeat_back(slot, actor, now)
         if leaked_ports is not None:
             seen = {port["port"]: port["name"] for port in leaked_ports}
             age = (
@@ -49,21 +51,27 @@ def record_heartbeat(
                 if ports_observed_seconds_ago is None
                 else timedelta(seconds=ports_observed_seconds_ago)
             )
-            _update_leaked_ports(slot, seen, looked_at=now - age, actor=actor, now=now)
+            _update_leaked_ports(slot, seen, observed_at=now - age, actor=actor, now=now)
         trigger_tick(slot.pool)
 
 
+def _record_heartbeat_back(slot: Slot, actor: Actor, now: datetime) -> None:
+    if Slot.objects.filter(pk=slot.pk, heartbeat_lost_at__isnull=False).update(heartbeat_lost_at=None):
+        message = f"{slot}: heartbeats are back"
+        log_change(slot, actor=actor, event="slot.heartbeat_back", message=message, now=now)
+
+
 def _update_leaked_ports(
-    slot: Slot, seen: Mapping[int, str], *, looked_at: datetime, actor: Actor, now: datetime
+    slot: Slot, seen: Mapping[int, str], *, observed_at: datetime, actor: Actor, now: datetime
 ) -> None:
     """Record leaked ports, and release leaked ports that were observed free afterwards."""
     known = dict(PortAllocation.objects.filter(slot=slot, port__in=[*seen]).values_list("port", "leaked"))
-    may_be_free = Q(held_until=None) | Q(held_until__lte=looked_at)
+    may_be_free = Q(held_until=None) | Q(held_until__lte=observed_at)
     leaked = PortAllocation.objects.filter(may_be_free, slot=slot, leaked=True, session=None)
     clean = leaked.exclude(port__in=[*seen])
-    gone = list(clean.values_list("port", flat=True))
+    released = list(clean.values_list("port", flat=True))
     new = [port for port in sorted(seen) if port not in known]
-    if gone:
+    if released:
         clean.delete()
     PortAllocation.objects.bulk_create(
         [
@@ -72,15 +80,15 @@ def _update_leaked_ports(
         ],
         ignore_conflicts=True,
     )
-    if new or gone:
-        message = _leak_message(new, sorted(gone))
-        log_change(slot, actor=actor, event="slot_leaked_ports", message=message, now=now)
+    if new or released:
+        message = _leak_message(new, sorted(released))
+        log_change(slot, actor=actor, event="slot.ports_leaked", message=message, now=now)
 
 
-def _leak_message(new: Sequence[int], gone: Sequence[int]) -> str:
+def _leak_message(new: Sequence[int], released: Sequence[int]) -> str:
     parts = [
-        f"{word} {ranges(ports, most=20)}"
-        for word, ports in (("found taken:", new), ("free again:", gone))
+        f"{label} {ranges(ports, most=20)}"
+        for label, ports in (("found:", new), ("released:", released))
         if ports
     ]
     return f"leaked ports {'; '.join(parts)}"

@@ -24,7 +24,7 @@ def renew_installation(*, reason: str, actor: Actor) -> str:
         before, installation.key = installation.key, new_key()
         installation.save(update_fields=["key"])
         log_change(
-            installation, actor=actor, event="installation_renewed", message="another installation id",
+            installation, actor=actor, event="installation.renewed", message="installation id renewed",
             reason=reason, before={"key": before}, after={"key": installation.key},
         )  # fmt: skip
     return installation.key

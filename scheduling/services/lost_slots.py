@@ -22,7 +22,7 @@ from scheduling.services.reservations import end_reservations
 NOT_STARTED = (S.SCHEDULED, S.INSTANTIATING)
 STARTED = (S.READY, S.RUNNING, S.COLLECTING)
 # A session that an interruption ends in one of these is requested again. Collecting sessions end anyway.
-CUT_SHORT = (S.READY, S.RUNNING)
+REQUESTED_AGAIN = (S.READY, S.RUNNING)
 
 
 def stop_sessions_on_slot(*, slot: Slot, deadline: datetime, reason: str, now: datetime) -> int:
@@ -43,7 +43,7 @@ def stop_sessions_on_slot(*, slot: Slot, deadline: datetime, reason: str, now: d
 
 
 def fail_sessions_on_slot(*, slot: Slot, reason: str, now: datetime) -> int:
-    """Fail the sessions of a lost slot: nothing is left to stop."""
+    """Fail the sessions of a lost slot: its labs no longer run."""
     moved = _move(slot, NOT_STARTED, S.PENDING, reason, now) + _move(slot, STARTED, S.STOPPING, reason, now)
     _move(slot, (S.STOPPING,), S.FAILED, reason, now)
     bare = Reservation.objects.filter(slot=slot, phase=Phase.READY, session=None)
@@ -64,7 +64,7 @@ def _move(slot: Slot, statuses: tuple[S, ...], to: S, reason: str, now: datetime
         move = partial(transition_sessions, old=old, to=to, actor=SYSTEM, now=now, reason=reason)
         if not sessions:
             continue
-        if slot.interruption_deadline is None or old not in CUT_SHORT:
+        if slot.interruption_deadline is None or old not in REQUESTED_AGAIN:
             moved += len(move(sessions=sessions))
             continue
         # One transaction for each session: LCM requests it again exactly once. A transaction for several
@@ -72,24 +72,29 @@ def _move(slot: Slot, statuses: tuple[S, ...], to: S, reason: str, now: datetime
         for session in sessions:
             with transaction.atomic():
                 for interrupted in move(sessions=[session]):
-                    _request_again(interrupted, lost_at=slot.interruption_deadline, now=now)
+                    message = _request_again(interrupted, lost_at=slot.interruption_deadline, now=now)
+                    log_change(
+                        interrupted, actor=SYSTEM, event="session.interrupted", message=message, now=now
+                    )
                     moved += 1
     return moved
 
 
-def _request_again(session: LabletSession, *, lost_at: datetime, now: datetime) -> None:
+def _request_again(session: LabletSession, *, lost_at: datetime, now: datetime) -> str:
     """Request the rest of an interrupted session's timeslot, if its definition may be interrupted.
 
-    The lifecycle has no way back from a lab that was used, so this is a new session. Its claim is as old as
-    that of the interrupted one, which keeps the place in the queue.
+    Return what happened, for the change log.
+
+    The lifecycle does not requeue a session whose lab was used, so this is a new session. Its reservation is
+    as old as the interrupted one, so it keeps the position in the queue.
     """
     # Read again: the session may have been extended after it was read, until it was moved.
     session.refresh_from_db(fields=["ends_at"])
     if not session.definition.preemptible or session.ends_at <= max(lost_at, now):
-        return
+        return f"{session} was interrupted and is not requested again"
     held = Reservation.objects.filter(session=session, phase=Phase.READY).order_by("-attempt").first()
     try:
-        again = create_session(
+        replacement = create_session(
             definition=session.definition,
             owner=session.owner,
             project=session.project,
@@ -102,16 +107,14 @@ def _request_again(session: LabletSession, *, lost_at: datetime, now: datetime) 
             reason=f"for the rest of the timeslot of {session}, which was interrupted",
         )
     except InvalidInput as error:
-        message = f"{session} was interrupted and cannot be requested again: {error.message}"
-    else:
-        message = f"{session} was interrupted and is requested again as {again}"
-        if held is not None:
-            claim = Reservation.objects.filter(session=again)
-            claim.update(created_at=held.created_at, joins_queue_at=held.joins_queue_at)
-    log_change(session, actor=SYSTEM, event="session_interrupted", message=message, now=now)
+        return f"{session} was interrupted and cannot be requested again: {error.message}"
+    if held is not None:
+        claim = Reservation.objects.filter(session=replacement)
+        claim.update(created_at=held.created_at, joins_queue_at=held.joins_queue_at)
+    return f"{session} was interrupted and is requested again as {replacement}"
 
 
 def _sessions_on(slot: Slot) -> list[UUID]:
     """Return sessions with any part on the slot: a spread session is moved as a whole."""
-    here = Reservation.objects.filter(Q(slot=slot) | Q(parts__slot=slot), phase=Phase.READY)
-    return [key for key in here.values_list("session_id", flat=True).distinct() if key]
+    claims = Reservation.objects.filter(Q(slot=slot) | Q(parts__slot=slot), phase=Phase.READY)
+    return [key for key in claims.values_list("session_id", flat=True).distinct() if key]

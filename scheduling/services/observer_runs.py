@@ -12,7 +12,7 @@ from django.db import transaction
 from lcm.services.task_queue import enqueue_task
 from scheduling.models import HandlerFailure, ObserverRun, RunKind
 
-KEPT = timedelta(days=30)
+RETENTION = timedelta(days=30)
 _COUNTS = ("success_count", "failure_count", "stale_count", "skipped_count")
 
 
@@ -21,19 +21,19 @@ def record_run(*, kind: RunKind, name: str, started_at: datetime, duration_ms: i
     counts = {each: getattr(result, each, 0) for each in _COUNTS}
     values = {**counts, "started_at": started_at, "duration_ms": duration_ms, "error": result.error[:500]}
     newest = ObserverRun.objects.filter(observer=name).order_by("-started_at").first()
-    if newest is not None and _is_quiet(newest, result.error, counts):
+    if newest is not None and _is_idle(newest, result.error, counts):
         ObserverRun.objects.filter(pk=newest.pk).update(**values)
     else:
         ObserverRun.objects.create(kind=kind, observer=name, **values)
 
 
-def _is_quiet(newest: ObserverRun, error: str, counts: Mapping[str, int]) -> bool:
+def _is_idle(newest: ObserverRun, error: str, counts: Mapping[str, int]) -> bool:
     """Return whether both the last run and this one did nothing."""
     return not (error or newest.error or any(getattr(newest, each) or counts[each] for each in _COUNTS))
 
 
 def delete_old_runs(*, now: datetime) -> int:
-    return ObserverRun.objects.filter(started_at__lt=now - KEPT).delete()[0]
+    return ObserverRun.objects.filter(started_at__lt=now - RETENTION).delete()[0]
 
 
 def enqueue_run(kind: RunKind, name: str) -> None:

@@ -51,7 +51,7 @@ def move_to_pool(
         log_change(
             session,
             actor=actor,
-            event="session_moved_to_pool",
+            event="session.moved",
             message=f"{session} moved from pool {old} to {pool}",
             reason=reason,
             before={"pool": old},

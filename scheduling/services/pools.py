@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from lcm.db.bulk import update_rows
+from lcm.db.bulk import delete_in_batches, update_rows
 from lcm.domain.actors import SYSTEM, Actor
 from lcm.domain.errors import InUse, InvalidInput, NotFound
 from lcm.domain.lifecycle import FINAL
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.domain.storable_text import UNSTORABLE, find_unstorable, remove_unstorable
 from lcm.models import LabletSession
 from lcm.services.changelog import apply_changes, log_change, loggable_fields
 from lcm.services.validation import clean_and_save, clean_model, delete_if_unused, require_reason
 from lcm.web.wording import clock_text, count_text
-from scheduling.capacity.resources import Resources, resources_of
-from scheduling.capacity.runtimes.addresses import is_reachable_from_elsewhere, normalized_address
+from scheduling.capacity.runtimes.addresses import is_reachable_from_other_hosts, normalized_address
 from scheduling.capacity.runtimes.base import ORPHAN_GRACE, ListedWorker, Market, RuntimeFailure
 from scheduling.capacity.runtimes.registry import runtime_class, runtime_for, runtime_problems
 from scheduling.models import (
@@ -44,8 +42,7 @@ from scheduling.placement.framework.configuration import (
     InvalidConfiguration,
     read_configuration,
 )
-from scheduling.selectors.lead_time import is_queued, pool_lead_time
-from scheduling.selectors.new_slots import is_spot_only, pools_with_labels
+from scheduling.selectors.lead_time import pool_lead_time
 
 
 def update_queue_entry_times(pool: Pool) -> None:
@@ -55,19 +52,19 @@ def update_queue_entry_times(pool: Pool) -> None:
         waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).exclude(session=None)
         list(waiting.select_for_update().order_by("pk").values_list("pk"))
         changed: list[tuple[UUID, datetime | None]] = []
-        for key, old_turn, created, starts in waiting.values_list(
+        for key, old_entry, created, starts in waiting.values_list(
             "pk", "joins_queue_at", "created_at", "session__starts_at"
         ):
-            turn = starts - lead if starts - lead > created else None
-            if turn != old_turn:
-                changed.append((key, turn))
+            entry = starts - lead if starts - lead > created else None
+            if entry != old_entry:
+                changed.append((key, entry))
         update_rows(Reservation, ["joins_queue_at"], changed)
 
 
 DELETED_AT_ONCE = 2_000
 EDITABLE = (
     "description", "enabled", "runtime_settings", "spot_policy", "scheduler", "min_slots", "warm_slots",
-    "max_slots", "max_leases", "cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port",
+    "max_slots", "max_leases", *RESOURCE_NAMES, "first_port", "last_port",
     "idle_seconds", "target_wait_seconds", "launch_timeout", "boot_timeout", "binding_timeout",
     "drain_timeout", "terminate_timeout",
 )  # fmt: skip
@@ -86,7 +83,7 @@ def create_pool(
     **fields: Any,
 ) -> Pool:
     """Create a pool."""
-    _refuse_unknown(fields)
+    _reject_unknown(fields)
     fields = _normalized(fields)
     pool = Pool(name=name, system=system, runtime=runtime, **fields)
     pool.created_at = now or pool.created_at
@@ -97,7 +94,7 @@ def create_pool(
         clean_and_save(pool)
         after = {"system": system, "runtime": runtime, **fields}
         message = f"pool {pool} created"
-        log_change(pool, actor=actor, event="pool_created", message=message, after=after, now=now)
+        log_change(pool, actor=actor, event="pool.created", message=message, after=after, now=now)
     return pool
 
 
@@ -106,24 +103,24 @@ def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -
 
     A change of the settings resets a stop by a configuration error and any back-off.
     """
-    _refuse_unknown(changes)
+    _reject_unknown(changes)
     with transaction.atomic():
         # Lock and reload, so that concurrent edits are validated together.
         pool.refresh_from_db(from_queryset=Pool.objects.select_for_update())
         old, new = apply_changes(pool, _normalized(changes))
         check_pool(pool, new)
-        if _reaches_far(pool, old):
+        if _needs_reason(pool, old):
             require_reason(reason)
         if new or pool.stopped_reason or pool.backoff_until:
             for name, value in BACKOFF_RESET.items():
                 setattr(pool, name, value)
             pool.refused_offerings, pool.failed_workers = {}, {}
-            forgotten = ("refused_offerings", "failed_workers")
-            pool.save(update_fields=[*new, *BACKOFF_RESET, *forgotten, "updated_at"])
-            what = ", ".join(name.replace("_", " ") for name in new) or "it starts again"
-            message = f"pool {pool} edited: {what}"
+            cleared = ("refused_offerings", "failed_workers")
+            pool.save(update_fields=[*new, *BACKOFF_RESET, *cleared, "updated_at"])
+            changed = ", ".join(name.replace("_", " ") for name in new) or "stop and back-off cleared"
+            message = f"pool {pool} edited: {changed}"
             log_change(
-                pool, actor=actor, event="pool_edited", message=message, reason=reason, before=old, after=new
+                pool, actor=actor, event="pool.edited", message=message, reason=reason, before=old, after=new
             )
     # After the pool's lock is released: ending and recreating a reservation takes it again.
     if "scheduler" in new:
@@ -134,44 +131,36 @@ def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -
 def delete_pool(*, pool: Pool, reason: str, actor: Actor, now: datetime) -> None:
     """Delete an empty pool with its slots and its ended reservations.
 
-    Sessions, usage and the change log keep the name of the pool. If this ends early, the pool stays, and the
-    next call continues.
+    Sessions, usage and the change log keep the name of the pool. If the deletion is interrupted,
+    the pool stays and the next call continues.
     """
     require_reason(reason)
-    _refuse_unless_empty(pool, pool.slots.all(), now)
-    ended = _delete_ended_reservations(pool)
+    _reject_unless_empty(pool, pool.slots.all(), now)
+    ended = delete_in_batches(
+        pool.reservations.exclude(phase__in=ACTIVE_PHASES).order_by("pk"), DELETED_AT_ONCE
+    )
     with transaction.atomic():
         if not Pool.objects.select_for_update().filter(pk=pool.pk).exists():
             raise NotFound(_("The pool %(pool)s was deleted a moment ago.") % {"pool": pool})
         # Locked, so that the tick launches none of them meanwhile. New rows wait for the lock of the pool.
         # A slot that another transaction changes now counts as in use: to wait for it could deadlock.
-        _refuse_unless_empty(pool, pool.slots.select_for_update(skip_locked=True), now)
+        _reject_unless_empty(pool, pool.slots.select_for_update(skip_locked=True), now)
         ended += pool.reservations.count()
         pool.reservations.all().delete()
         pool.slots.all().delete()
         log_change(
             pool,
             actor=actor,
-            event="pool_deleted",
+            event="pool.deleted",
             message=f"pool {pool} deleted with {count_text(ended, 'ended reservation')}",
             reason=reason,
             before=loggable_fields(pool),
             now=now,
         )
-        delete_if_unused(pool, name=_("The pool %(pool)s") % {"pool": pool})
+        delete_if_unused(pool)
 
 
-def _delete_ended_reservations(pool: Pool) -> int:
-    """Delete the ended reservations in batches, one transaction each; return how many."""
-    deleted = 0
-    ended = pool.reservations.exclude(phase__in=ACTIVE_PHASES).order_by("pk")
-    while keys := list(ended.values_list("pk", flat=True)[:DELETED_AT_ONCE]):
-        ended.filter(pk__among=keys).delete()
-        deleted += len(keys)
-    return deleted
-
-
-def _refuse_unless_empty(pool: Pool, slots: QuerySet[Slot], now: datetime) -> None:
+def _reject_unless_empty(pool: Pool, slots: QuerySet[Slot], now: datetime) -> None:
     """Raise while a slot, a session or another holder's reservation is in use, or an orphan may appear."""
     empty = list(slots.filter(state=SlotState.EMPTY).values_list("pk", flat=True))
     active = pool.reservations.filter(phase__in=ACTIVE_PHASES)
@@ -194,10 +183,10 @@ def _refuse_unless_empty(pool: Pool, slots: QuerySet[Slot], now: datetime) -> No
             "Disable the pool, end its sessions and drain its slots. Then delete it."
         )
         raise InUse(text % {"pool": pool, "counts": ", ".join(found)}, details=counts)
-    _refuse_while_orphans_may_come(pool, now)
+    _reject_while_orphans_possible(pool, now)
 
 
-def _refuse_while_orphans_may_come(pool: Pool, now: datetime) -> None:
+def _reject_while_orphans_possible(pool: Pool, now: datetime) -> None:
     """Raise while a lost launch may still have an instance: LCM terminates orphans of existing pools only."""
     runtime = runtime_class(pool.runtime)
     if not runtime.launches:
@@ -236,7 +225,7 @@ def check_pool(pool: Pool, changed: Collection[str]) -> None:
     clean_model(pool)
 
 
-def _reaches_far(pool: Pool, old: Mapping[str, Any]) -> bool:
+def _needs_reason(pool: Pool, old: Mapping[str, Any]) -> bool:
     """Return whether the change disables, shrinks or reconfigures the pool; `old` has the previous values."""
     is_off = "enabled" in old and not pool.enabled
     is_smaller = pool.max_slots < old.get("max_slots", 0)
@@ -251,75 +240,7 @@ def stop_pool(*, pool: Pool, reason: str, now: datetime) -> None:
         if running.update(stopped_reason=reason, stopped_at=now):
             pool.stopped_reason, pool.stopped_at = reason, now
             message = f"pool {pool} stopped: its configuration does not allow launches"
-            log_change(pool, actor=SYSTEM, event="pool_stopped", message=message, reason=reason, now=now)
-
-
-def choose_pool(
-    *,
-    name: str,
-    system: str,
-    requested: Resources,
-    ports: int = 0,
-    preemptible: bool = False,
-    labels: Mapping[str, str] | None = None,
-    now: datetime,
-) -> Pool:
-    """Return the requested pool, else the one of this system with the shortest expected wait.
-
-    Pools without a slot with the labels come last: a slot can be labelled at any time.
-    """
-    if name:
-        pool = Pool.objects.filter(name=name).first()
-        if pool is None:
-            raise InvalidInput({"pool": _("There is no pool “%(name)s”.") % {"name": name}})
-        problem = _problem_with(pool, system, requested, ports, preemptible)
-        if problem:
-            raise InvalidInput({"pool": problem})
-        return pool
-    if not system:
-        raise InvalidInput({"pool": _("Specify a pool or a system.")})
-    queue = Reservation.objects.filter(is_queued(now), pool=OuterRef("pk"), phase=Phase.PENDING).order_by()
-    waiting = Subquery(queue.values("pool").annotate(claims=Count("*")).values("claims"))
-    pools = Pool.objects.filter(system=system, enabled=True).annotate(waiting=Coalesce(waiting, 0))
-    problems = {pool: _problem_with(pool, system, requested, ports, preemptible) for pool in pools}
-    able = [pool for pool, problem in problems.items() if not problem]
-    if not able:
-        raise InvalidInput({"pool": _no_pool_message(system, problems)})
-    able = pools_with_labels(able, labels or {}) or able
-    return min(able, key=lambda pool: (bool(pool.stopped_reason), pool.waiting / pool.max_slots, pool.name))
-
-
-def _no_pool_message(system: str, problems: Mapping[Any, str]) -> str:
-    """Return the message if no pool fits; mentions if only spot capacity is the obstacle."""
-    if not problems:
-        return _("No pool for %(system)s is enabled.") % {"system": system}
-    spot = (problem for pool, problem in problems.items() if problem == _spot_only(pool))
-    text = _("No pool for %(system)s can hold this.") % {"system": system}
-    return " ".join([text, *islice(spot, 1)])
-
-
-def _spot_only(pool: Pool) -> str:
-    text = _("The pool %(pool)s has spot slots only, and this session is not preemptible.")
-    return text % {"pool": pool}
-
-
-def _problem_with(pool: Pool, system: str, requested: Resources, ports: int, preemptible: bool) -> str:
-    """Return why a pool can never hold a reservation; empty if it can."""
-    if not pool.enabled:
-        return _("The pool %(pool)s is disabled.") % {"pool": pool}
-    if system and pool.system != system:
-        text = _("The pool %(pool)s is for %(own)s, not for %(system)s.")
-        return text % {"pool": pool, "own": pool.system, "system": system}
-    lacking = requested.lacking_in(resources_of(pool))
-    if lacking:
-        text = _("No slot of %(pool)s can ever hold this: too little %(resources)s.")
-        return text % {"pool": pool, "resources": _(" and ").join(lacking)}
-    if ports > pool.port_count:
-        text = _("No slot of %(pool)s can ever hold this: ports requested: %(ports)s, per slot: %(most)s.")
-        return text % {"pool": pool, "ports": ports, "most": pool.port_count}
-    if not preemptible and is_spot_only(pool):
-        return _spot_only(pool)
-    return ""
+            log_change(pool, actor=SYSTEM, event="pool.stopped", message=message, reason=reason, now=now)
 
 
 def _normalized(fields: dict[str, Any]) -> dict[str, Any]:
@@ -341,28 +262,26 @@ def _check_runtime(pool: Pool) -> None:
     wrong = find_unstorable(pool.runtime_settings, "runtime_settings")
     if wrong:
         raise InvalidInput({wrong: UNSTORABLE})
-    problems = runtime_problems(pool.runtime, pool.runtime_settings)
-    if not problems:
-        runtime = runtime_for(pool)
-        if runtime.most_slots is not None and pool.max_slots > runtime.most_slots:
-            raise InvalidInput({"max_slots": _too_many(runtime.most_slots)})
-        markets = {offering.market for offering in runtime.offerings()}
-        if pool.spot_policy == SpotPolicy.ONLY and Market.SPOT not in markets:
-            raise InvalidInput({"spot_policy": _("This runtime has no spot offering.")})
-        if pool.spot_policy == SpotPolicy.NEVER and Market.ON_DEMAND not in markets:
-            raise InvalidInput({"spot_policy": _("This runtime has no on-demand offering.")})
-        if runtime.calls_home and pool.enabled:
-            _check_public_url(pool)
-    if problems:
+    if problems := runtime_problems(pool.runtime, pool.runtime_settings):
         raise InvalidInput(
             {f"runtime_settings.{key}" if key else "runtime": text for key, text in problems.items()}
         )
+    runtime = runtime_for(pool)
+    if runtime.most_slots is not None and pool.max_slots > runtime.most_slots:
+        raise InvalidInput({"max_slots": _too_many(runtime.most_slots)})
+    markets = {offering.market for offering in runtime.offerings()}
+    if pool.spot_policy == SpotPolicy.ONLY and Market.SPOT not in markets:
+        raise InvalidInput({"spot_policy": _("This runtime has no spot offering.")})
+    if pool.spot_policy == SpotPolicy.NEVER and Market.ON_DEMAND not in markets:
+        raise InvalidInput({"spot_policy": _("This runtime has no on-demand offering.")})
+    if runtime.calls_home and pool.enabled:
+        _check_public_url(pool)
 
 
 def _check_public_url(pool: Pool) -> None:
     """Raise if new workers of the pool could not reach LCM. A disabled pool launches none."""
     address = settings.CONFIG["PUBLIC_URL"]
-    if not is_reachable_from_elsewhere(address):
+    if not is_reachable_from_other_hosts(address):
         text = _(
             "PUBLIC_URL is “%(address)s”. Workers of the runtime %(runtime)s cannot reach LCM there. "
             "Set PUBLIC_URL to an address of LCM that they can reach, and restart LCM."
@@ -372,11 +291,11 @@ def _check_public_url(pool: Pool) -> None:
 
 def _check_workers(pool: Pool) -> None:
     """Raise if a listed worker is in another pool: two pools would allocate the same ports."""
-    mine = {normalized_address(worker.endpoint): worker for worker in runtime_for(pool).workers()}
-    others = Pool.objects.filter(runtime=pool.runtime).exclude(pk=pool.pk) if mine else Pool.objects.none()
+    own = {normalized_address(worker.endpoint): worker for worker in runtime_for(pool).workers()}
+    others = Pool.objects.filter(runtime=pool.runtime).exclude(pk=pool.pk) if own else Pool.objects.none()
     for other in others:
         for worker in _workers_of(other):
-            same = mine.get(normalized_address(worker.endpoint))
+            same = own.get(normalized_address(worker.endpoint))
             if same:
                 text = _("%(mine)s and %(worker)s of the pool %(pool)s have the same address: %(address)s.")
                 values = {"mine": same.name, "worker": worker.name, "pool": other, "address": same.endpoint}
@@ -399,7 +318,7 @@ def _too_many(most: int) -> str:
     return text % {"count": most}
 
 
-def _refuse_unknown(fields: dict[str, Any]) -> None:
+def _reject_unknown(fields: dict[str, Any]) -> None:
     unknown = set(fields) - set(EDITABLE)
     if unknown:
         raise InvalidInput(dict.fromkeys(sorted(unknown), _("This is not a setting of a pool.")))

@@ -15,15 +15,15 @@ from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
-from lcm.models import LabletSession, Priority
+from lcm.domain.resources import RESOURCE_NAMES, Amounts
+from lcm.models import Kernel, LabletSession, Priority
 from lcm.models.definitions import Placement
 from lcm.services.changelog import log_change
 from lcm.services.validation import clean_model, require_reason
-from scheduling.capacity.resources import NAMES, Resources, resources_of
 from scheduling.capacity.tick_trigger import trigger_tick
 from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, ReservationPart, Slot
 from scheduling.selectors.lead_time import queue_entry_time
-from scheduling.services.pools import choose_pool
+from scheduling.services.pool_choice import choose_pool
 from scheduling.services.port_allocation import release_ports
 
 DEFAULT_TTL = 1200
@@ -60,7 +60,7 @@ def create_reservation(
     with transaction.atomic():
         reservation.save(force_insert=True)
         message = f"{reservation} created by {holder} in {found}"
-        log_change(reservation, actor=actor, event="reservation_created", message=message, now=now)
+        log_change(reservation, actor=actor, event="reservation.created", message=message, now=now)
         trigger_tick(found)
     return reservation
 
@@ -70,7 +70,7 @@ def renew_reservation(*, reservation: Reservation, ttl: int | None = None, now: 
     if ttl is not None:
         _check_ttl(ttl)
     if reservation.ttl_seconds is None:
-        text = _("reservation %(id)s belongs to a session and needs no renewal.")
+        text = _("Reservation %(id)s belongs to a session and needs no renewal.")
         raise StateConflict(text % {"id": reservation.short_id})
     until = now + timedelta(seconds=reservation.ttl_seconds if ttl is None else ttl)
     renewed = Reservation.objects.filter(
@@ -79,9 +79,9 @@ def renew_reservation(*, reservation: Reservation, ttl: int | None = None, now: 
     if not renewed:
         reservation.refresh_from_db()
         text = (
-            _("reservation %(id)s has expired and cannot be renewed.")
+            _("Reservation %(id)s has expired and cannot be renewed.")
             if reservation.phase in ACTIVE_PHASES
-            else _("reservation %(id)s is %(phase)s and cannot be renewed.")
+            else _("Reservation %(id)s is %(phase)s and cannot be renewed.")
         ) % {"id": reservation.short_id, "phase": reservation.get_phase_display().lower()}
         raise StateConflict(text, details={"phase": reservation.phase})
     reservation.expires_at = until
@@ -90,12 +90,12 @@ def renew_reservation(*, reservation: Reservation, ttl: int | None = None, now: 
 
 def release_reservation(*, reservation: Reservation, actor: Actor, now: datetime) -> Reservation:
     """Release a reservation; idempotent."""
-    _refuse_for_session(reservation)
+    _reject_for_session(reservation)
     with transaction.atomic():
         ended = end_reservations([reservation.pk], ready=Phase.RELEASED, pending=Phase.CANCELLED, now=now)
         if ended:
             message = f"{reservation} released"
-            log_change(reservation, actor=actor, event="reservation_released", message=message, now=now)
+            log_change(reservation, actor=actor, event="reservation.released", message=message, now=now)
     reservation.refresh_from_db()
     return reservation
 
@@ -103,19 +103,19 @@ def release_reservation(*, reservation: Reservation, actor: Actor, now: datetime
 def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime, reason: str) -> Reservation:
     """Cancel a reservation on behalf of an operator."""
     require_reason(reason)
-    _refuse_for_session(reservation)
+    _reject_for_session(reservation)
     with transaction.atomic():
         ended = end_reservations(
             [reservation.pk], ready=Phase.CANCELLED, pending=Phase.CANCELLED, now=now, reason=reason
         )
         if not ended:
             reservation.refresh_from_db()
-            text = _("reservation %(id)s is %(phase)s already.")
+            text = _("Reservation %(id)s is %(phase)s already.")
             phase = reservation.get_phase_display().lower()
             raise StateConflict(text % {"id": reservation.short_id, "phase": phase})
         message = f"{reservation} cancelled"
         log_change(
-            reservation, actor=actor, event="reservation_cancelled", message=message, reason=reason, now=now
+            reservation, actor=actor, event="reservation.cancelled", message=message, reason=reason, now=now
         )
     reservation.refresh_from_db()
     return reservation
@@ -130,17 +130,27 @@ def reserve_for_session(*, session: LabletSession, now: datetime) -> Reservation
     return new_session_reservation(session, pool)
 
 
-def choose_pool_for_session(session: LabletSession, *, name: str, now: datetime) -> Pool:
-    """Return the named pool if it can hold the session, else raise; without a name the best pool."""
+def choose_pool_for_session(
+    session: LabletSession, *, name: str, now: datetime, kernels: Iterable[Kernel] | None = None
+) -> Pool:
+    """Return the named pool if it can hold the session, else raise; without a name the best pool.
+
+    `kernels`: the kernels of a session that is not saved.
+    """
     return choose_pool(
         name=name,
         system=session.definition.system,
-        requested=_on_one_slot(session),
+        requested=_request_per_slot(session, session.kernels.all() if kernels is None else kernels),
         ports=len(session.revision.port_template),
         preemptible=session.definition.preemptible,
         labels=session.definition.slot_labels,
         now=now,
     )
+
+
+def draft_reservation(session: LabletSession, kernels: Iterable[Kernel], *, now: datetime) -> Reservation:
+    """Return the reservation that a request would create, unsaved; raise if no pool can hold it."""
+    return _claim(session, choose_pool_for_session(session, name=session.pool, kernels=kernels, now=now))
 
 
 def new_session_reservation(session: LabletSession, pool: Pool) -> Reservation:
@@ -150,12 +160,11 @@ def new_session_reservation(session: LabletSession, pool: Pool) -> Reservation:
     return reservation
 
 
-def _on_one_slot(session: LabletSession) -> Resources:
+def _request_per_slot(session: LabletSession, kernels: Iterable[Kernel]) -> Amounts:
     """Return the amounts one slot must hold: the whole session, or the largest kernel if it may spread."""
     if session.definition.placement == Placement.TOGETHER:
-        return resources_of(session.revision)
-    kernels = [resources_of(kernel) for kernel in session.kernels.all()]
-    return Resources(*(max(getattr(kernel, name) for kernel in kernels) for name in NAMES))
+        return session.revision.amounts
+    return Amounts.most(kernel.amounts for kernel in kernels)
 
 
 def requeue_reservations(*, session_ids: Sequence[UUID], now: datetime) -> None:
@@ -170,24 +179,24 @@ def requeue_reservations(*, session_ids: Sequence[UUID], now: datetime) -> None:
 def end_session_reservations(
     *, session_ids: Sequence[UUID], pending: Phase, now: datetime, reason: str = ""
 ) -> int:
-    """End reservations of sessions whose labs are gone or never started; release slots and ports."""
+    """End reservations of sessions whose labs were removed or never started; release slots and ports."""
     active = Reservation.objects.filter(session_id__in=session_ids, phase__in=ACTIVE_PHASES)
     keys = list(active.values_list("pk", flat=True))
     ended = end_reservations(keys, ready=Phase.RELEASED, pending=pending, now=now, reason=reason)
-    release_ports(session_ids)
+    release_ports(session_ids, now=now)
     return ended
 
 
 def end_reservations(
-    keys: Iterable[UUID], *, ready: Phase, pending: Phase, now: datetime, reason: str = "", **still: Any
+    keys: Iterable[UUID], *, ready: Phase, pending: Phase, now: datetime, reason: str = "", **conditions: Any
 ) -> int:
     """End active reservations, each once; the lease is released with its row.
 
-    `still` is a condition that must hold when they end.
+    `conditions` must still hold when the reservations end.
     """
     with transaction.atomic():
         locked = Reservation.objects.select_for_update().filter(
-            pk__in=list(keys), phase__in=ACTIVE_PHASES, **still
+            pk__in=list(keys), phase__in=ACTIVE_PHASES, **conditions
         )
         rows = list(locked.order_by("pk").values_list("pk", "slot_id", "phase", "pool_id", "spread"))
         if not rows:
@@ -200,7 +209,7 @@ def end_reservations(
             held_slot=None,
             held_until=None,
         )
-        spread = {key for key, _, phase, _, apart in rows if apart and phase == Phase.READY}
+        spread = {key for key, _, phase, _, is_spread in rows if is_spread and phase == Phase.READY}
         held = [slot_id for key, slot_id, phase, *_ in rows if phase == Phase.READY and key not in spread]
         _release_leases([*held, *_end_parts(spread)], now)
         for pool_id in {row[3] for row in rows}:
@@ -245,7 +254,7 @@ def _claim(session: LabletSession, pool: Pool) -> Reservation:
         joins_queue_at=queue_entry_time(session, pool),
         spread=session.definition.placement == Placement.SPREAD,
         labels=session.definition.slot_labels,
-        **vars(resources_of(session.revision)),
+        **session.revision.amounts.as_dict(),
     )
 
 
@@ -255,8 +264,8 @@ def _check_ttl(ttl: int) -> None:
         raise InvalidInput({"ttl": text})
 
 
-def _checked(resources: Mapping[str, Decimal]) -> Resources:
-    unknown = set(resources) - set(NAMES)
+def _checked(resources: Mapping[str, Decimal]) -> Amounts:
+    unknown = set(resources) - set(RESOURCE_NAMES)
     if unknown:
         raise InvalidInput({f"resources.{name}": _("This is not a resource.") for name in sorted(unknown)})
     wrong = [name for name, value in resources.items() if not value.is_finite() or value < 0]
@@ -264,10 +273,10 @@ def _checked(resources: Mapping[str, Decimal]) -> Resources:
         raise InvalidInput({f"resources.{name}": _("Must be 0 or more.") for name in wrong})
     if not any(resources.values()):
         raise InvalidInput({"resources": _("Request at least one resource.")})
-    return Resources(**{name: Decimal(value) for name, value in resources.items()})
+    return Amounts.read(resources)
 
 
-def _refuse_for_session(reservation: Reservation) -> None:
+def _reject_for_session(reservation: Reservation) -> None:
     if reservation.session_id is not None:
-        text = _("reservation %(id)s belongs to a session: cancel the session instead.")
+        text = _("Reservation %(id)s belongs to a session: cancel the session instead.")
         raise StateConflict(text % {"id": reservation.short_id})

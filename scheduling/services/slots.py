@@ -30,10 +30,23 @@ TRANSITIONS: dict[SlotState, tuple[SlotState, ...]] = {
     SlotState.BOOTING: (SlotState.BINDING, SlotState.DRAINING, SlotState.TERMINATING, SlotState.EMPTY),
     SlotState.BINDING: (SlotState.READY, SlotState.DRAINING, SlotState.TERMINATING, SlotState.EMPTY),
     SlotState.READY: (SlotState.DRAINING, SlotState.TERMINATING, SlotState.EMPTY),
-    SlotState.DRAINING: (SlotState.TERMINATING, SlotState.EMPTY),
+    SlotState.DRAINING: (SlotState.READY, SlotState.TERMINATING, SlotState.EMPTY),
     SlotState.TERMINATING: (SlotState.EMPTY, SlotState.ERROR),
     SlotState.ERROR: (SlotState.EMPTY,),
 }
+# The event that the change log records when a slot reaches a state.
+STATE_EVENTS: dict[SlotState, str] = {
+    SlotState.EMPTY: "slot.emptied",
+    SlotState.LAUNCHING: "slot.launching",
+    SlotState.BOOTING: "slot.launched",
+    SlotState.BINDING: "slot.booted",
+    SlotState.READY: "slot.ready",
+    SlotState.DRAINING: "slot.draining",
+    SlotState.TERMINATING: "slot.terminating",
+    SlotState.ERROR: "slot.failed",
+}
+# The event of one step that differs from other ways to its state.
+STEP_EVENTS = {(SlotState.DRAINING, SlotState.READY): "slot.drain_cancelled"}
 # Values written after a heartbeat or a successful probe.
 PROBE_RESET: dict[str, Any] = {"unanswered_since": None, "failed_probes": 0, "failed_together": False}
 INSTANCE_RESET: dict[str, Any] = {
@@ -47,6 +60,7 @@ INSTANCE_RESET: dict[str, Any] = {
     "idle_since": None,
     "interruption_deadline": None,
     "last_heartbeat": None,
+    "heartbeat_lost_at": None,
     **PROBE_RESET,
     "reported_capacity": None,
 }
@@ -61,12 +75,13 @@ def move_slot(
     actor: Actor = SYSTEM,
     unleased: bool = False,
     worker_stays: bool = False,
-    still: Mapping[str, Any] | None = None,
+    condition: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> bool:
     """Move a slot, set its deadline and log it; False if its state changed meanwhile.
 
-    With `unleased`, and always to EMPTY, a slot with a lease does not move; `still` is a further condition.
+    With `unleased`, and always to EMPTY, a slot with a lease does not move. It must have
+    the values in `condition`.
     The ports of a terminated instance are deleted, leaked ones too; with `worker_stays` they stay reserved.
     """
     old = SlotState(slot.state)
@@ -75,11 +90,11 @@ def move_slot(
         raise StateConflict(text % {"slot": slot, "state": old.label.lower(), "new": to.label.lower()})
     timeout = slot.pool.timeout_of(to)
     fields.setdefault("state_deadline", now + timeout if timeout else None)
-    gone = to == SlotState.EMPTY and bool(slot.instance_id) and not worker_stays
+    is_terminated = to == SlotState.EMPTY and bool(slot.instance_id) and not worker_stays
     if to == SlotState.EMPTY:
         fields = {**INSTANCE_RESET, **fields}
     fields |= {"state": to, "reason": remove_unstorable(reason)[:500], "last_state_change": now}
-    guard = {**(still or {}), **({"lease_count": 0} if unleased or to == SlotState.EMPTY else {})}
+    guard = {**(condition or {}), **({"lease_count": 0} if unleased or to == SlotState.EMPTY else {})}
     with transaction.atomic():
         if not Slot.objects.filter(pk=slot.pk, state=old, **guard).update(**fields):
             return False
@@ -87,7 +102,7 @@ def move_slot(
             setattr(slot, name, value)
         if old == SlotState.LAUNCHING and to != SlotState.BOOTING:
             _close_open_attempt(slot, now=now, reason=slot.reason)
-        if gone:
+        if is_terminated:
             PortAllocation.objects.filter(slot=slot).delete()
         log_changes([_step(slot, old, to, actor, slot.reason, now)])
         append_slot_changes([(slot.pk, slot.pool.name)], now=now)
@@ -106,14 +121,14 @@ def move_slots(
         raise ValueError(f"{old} to {to} is not a step for many slots at once")
     with transaction.atomic():
         locked = Slot.objects.select_for_update().filter(pk__among=[slot.pk for slot in slots], state=old)
-        won = set(locked.order_by("pk").values_list("pk", flat=True))
-        moved = [slot for slot in slots if slot.pk in won]
+        moved_ids = set(locked.order_by("pk").values_list("pk", flat=True))
+        moved = [slot for slot in slots if slot.pk in moved_ids]
         if not moved:
             return []
         timeout = moved[0].pool.timeout_of(to)
         fields.setdefault("state_deadline", now + timeout if timeout else None)
         fields |= {"state": to, "reason": reason[:500], "last_state_change": now}
-        Slot.objects.filter(pk__among=won).update(**fields)
+        Slot.objects.filter(pk__among=moved_ids).update(**fields)
         for slot in moved:
             for name, value in fields.items():
                 setattr(slot, name, value)
@@ -133,7 +148,7 @@ def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: d
                 raise _conflict(_("%(slot)s is %(state)s or cordoned already."), slot)
             raise _conflict(_("%(slot)s is %(state)s or uncordoned already."), slot)
         slot.cordoned = cordoned
-        log_change(slot, actor=actor, event=f"slot_{word}", message=f"{slot} {word}", reason=reason, now=now)
+        log_change(slot, actor=actor, event=f"slot.{word}", message=f"{slot} {word}", reason=reason, now=now)
         trigger_tick(slot.pool)
     return slot
 
@@ -154,7 +169,7 @@ def label_slot(*, slot: Slot, labels: Mapping[str, str], reason: str, actor: Act
         if before != slot.labels:
             Slot.objects.filter(pk=slot.pk).update(labels=slot.labels)
             log_change(
-                slot, actor=actor, event="slot_labelled", message=f"{slot} labelled", reason=reason,
+                slot, actor=actor, event="slot.labelled", message=f"{slot} labelled", reason=reason,
                 before={"labels": before}, after={"labels": slot.labels}, now=now,
             )  # fmt: skip
             trigger_tick(slot.pool)
@@ -169,6 +184,47 @@ def drain_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
     ):
         raise _conflict(_("%(slot)s is %(state)s and cannot drain."), slot)
     return slot
+
+
+def can_cancel_drain(slot: Slot) -> bool:
+    """Return whether a draining slot can serve again: its worker was READY and still responds."""
+    was_ready = slot.idle_since is not None
+    responds = slot.heartbeat_lost_at is None and slot.unanswered_since is None
+    return slot.state == SlotState.DRAINING and was_ready and responds and slot.interruption_deadline is None
+
+
+def cancel_drain(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
+    """Make a draining slot READY again; its idle time restarts, so the tick does not drain it at once."""
+    require_reason(reason)
+    condition = {
+        "idle_since__isnull": False,
+        "heartbeat_lost_at": None,
+        "unanswered_since": None,
+        "interruption_deadline": None,
+    }
+    if slot.state != SlotState.DRAINING or not move_slot(
+        slot=slot,
+        to=SlotState.READY,
+        now=now,
+        reason=reason,
+        actor=actor,
+        condition=condition,
+        idle_since=now,
+    ):
+        slot.refresh_from_db()
+        raise _conflict(_cancel_drain_problem(slot), slot)
+    return slot
+
+
+def _cancel_drain_problem(slot: Slot) -> str:
+    """Return why the drain of a slot cannot be cancelled."""
+    if slot.state != SlotState.DRAINING:
+        return _("%(slot)s is %(state)s; only the drain of a draining slot can be cancelled.")
+    if slot.interruption_deadline is not None:
+        return _("%(slot)s has an interruption notice; its drain cannot be cancelled.")
+    if slot.idle_since is None:
+        return _("The worker of %(slot)s has never been ready; its drain cannot be cancelled.")
+    return _("The worker of %(slot)s does not respond; its drain cannot be cancelled.")
 
 
 def terminate_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
@@ -218,7 +274,7 @@ def record_interruption(*, slot: Slot, deadline: datetime, now: datetime, actor:
         slot.interruption_deadline = deadline
         left = max(deadline - now, timedelta(0)).total_seconds()
         message = f"{slot} terminates in {left:.0f} s: interruption notice"
-        log_change(slot, actor=actor, event="slot_interruption", message=message, now=now)
+        log_change(slot, actor=actor, event="slot.interrupted", message=message, now=now)
         append_slot_changes([(slot.pk, slot.pool.name)], now=now)
         trigger_tick(slot.pool)
     return True
@@ -228,7 +284,7 @@ def _step(slot: Slot, old: SlotState, to: SlotState, actor: Actor, reason: str, 
     return build_entry(
         slot,
         actor=actor,
-        event="slot_state",
+        event=STEP_EVENTS.get((old, to), STATE_EVENTS[to]),
         # The change log stays English; the labels are translated.
         message=f"{slot}: {old.capitalize()} → {to.capitalize()}",
         reason=reason,

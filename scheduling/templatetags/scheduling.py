@@ -1,4 +1,4 @@
-"""Template filters for scores, reasons, and the names of runtimes and systems."""
+"""Template tags for scores, reasons, step bars, and the names of runtimes and systems."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from lcm.domain.resources import RESOURCES
+from lcm.models.messages import lazy_text
 from lcm.templatetags.lcm import humanize_name
 from scheduling.pages.supply import display_name
-from scheduling.pages.ticks import step_name
+from scheduling.pages.ticks import LEGEND, step_name
 from scheduling.placement.framework.callbacks import Band
 from scheduling.selectors.pools import pool_state_name
 
@@ -21,12 +23,9 @@ register.filter(display_name)
 register.filter(pool_state_name)
 register.filter(step_name)
 # A score is at most this many times its band.
-MOST = 100
+MAX_SCORE = 100
 TITLES = {
-    "cpu_cores": _("Not enough CPU"),
-    "memory_gb": _("Not enough memory"),
-    "storage_gb": _("Not enough storage"),
-    "gpu": _("Not enough GPUs"),
+    **{each.name: lazy_text(each.shortage) for each in RESOURCES},
     "ports": _("Not enough ports"),
     "leases": _("No lease left"),
     "cordon": _("Cordoned"),
@@ -37,24 +36,32 @@ TITLES = {
 }
 
 
+@register.simple_tag
+def step_legend() -> tuple[tuple[int, Any], ...]:
+    """Return the colours of step bars with their names."""
+    return LEGEND
+
+
 @register.filter
 def score(value: float) -> SafeString:
     """Format a score: `0.53`; a score of a higher band shows the band on hover."""
     lowest, *higher = sorted(Band)
     band = lowest
-    if abs(value) > MOST * lowest:
-        band = next((each for each in higher if abs(value) <= MOST * each), higher[-1])
+    if abs(value) > MAX_SCORE * lowest:
+        band = next((each for each in higher if abs(value) <= MAX_SCORE * each), higher[-1])
     text = f"{value / band:,.2f}"
     if not value:
         return format_html('<span class="muted">{}</span>', text)
     if band == lowest:
         return format_html("<b>{}</b>", text)
-    title = gettext("In the band %(band)s: counts first") % {"band": humanize_name(band.name).lower()}
+    title = gettext("Score in the band %(band)s, which is compared first") % {
+        "band": humanize_name(band.name).lower()
+    }
     return format_html('<b title="{}">{}</b>', title, text)
 
 
 @register.filter
 def reason_title(reason: Any) -> str:
     """Return the title of a reason; for an installed plugin the plugin's name."""
-    kept = reason if isinstance(reason, dict) else {"code": reason.code, "plugin": reason.plugin}
-    return str(TITLES.get(kept["code"]) or humanize_name(kept["plugin"]).capitalize())
+    fields = reason if isinstance(reason, dict) else {"code": reason.code, "plugin": reason.plugin}
+    return str(TITLES.get(fields["code"]) or humanize_name(fields["plugin"]).capitalize())

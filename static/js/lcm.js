@@ -11,17 +11,7 @@ function translated(name, values = {}) {
   return text.replace(/\{(\w+)\}/g, (placeholder, key) => values[key]);
 }
 
-// "/" moves the focus to the search box.
 document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest("input, textarea, select, [contenteditable]");
-  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
-    const search = document.querySelector("[data-search]");
-    if (search) {
-      event.preventDefault();
-      search.focus();
-      search.select();
-    }
-  }
   if (event.key === "Escape") closeMenus();
 });
 
@@ -34,11 +24,14 @@ function closeMenus(except) {
 document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
 document.addEventListener("focusin", (event) => closeMenus(event.target.closest("details.menu")));
 
-// Enter in a menu's input applies the filter by blurring it; submitting the form too would send two requests.
-document.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || !event.target.matches(".menu-input input")) return;
-  event.preventDefault();
-  event.target.blur();
+// A chosen option of a filter menu replaces what was typed beside it; “Apply” closes the menu.
+document.addEventListener("change", (event) => {
+  const options = event.target.closest(".menu-options");
+  if (!options || event.target.type !== "radio") return;
+  for (const input of options.parentElement.querySelectorAll(".menu-inputs input")) input.value = "";
+}, true);
+document.addEventListener("submit", (event) => {
+  if (event.target.id === "filters") closeMenus();
 });
 
 // Pause polling while the page is hidden. Requests that load once are not paused.
@@ -51,15 +44,17 @@ function isPoll({ elt, triggeringEvent }) {
   return false;
 }
 const polls = new WeakSet();
-// Do not reload a list while rows are selected or it has the focus.
+// Do not reload a list while rows are selected or it has the focus, nor a part in which text is marked.
 function isInUse(target) {
-  return target.matches("form.results") && (target.contains(document.activeElement) || target.querySelector("input:checked"));
+  if (target.matches("form.results")) return target.contains(document.activeElement) || target.querySelector("input:checked");
+  const marked = document.getSelection();
+  return !marked.isCollapsed && target.contains(marked.anchorNode);
 }
 document.addEventListener("htmx:beforeRequest", (event) => {
   const { requestConfig, target } = event.detail;
   if (!isPoll(requestConfig)) return;
   polls.add(requestConfig);
-  if (document.hidden || dialog().open || isInUse(target)) event.preventDefault();
+  if (document.hidden || document.querySelector("dialog[open]") || isInUse(target)) event.preventDefault();
 });
 
 // Show the age of live parts, by the browser's clock; a part is stale after three missed polls.
@@ -67,8 +62,9 @@ const receivedAt = new WeakMap();
 function age(seconds) {
   if (seconds < 5) return translated("justNow");
   if (seconds < 60) return translated("secondsAgo", { count: seconds });
-  if (seconds < 3600) return translated("minutesAgo", { count: Math.floor(seconds / 60) });
-  return translated("hoursAgo", { count: Math.floor(seconds / 3600) });
+  const [name, unit] = seconds < 3600 ? ["minutesAgo", 60] : ["hoursAgo", 3600];
+  const values = { count: Math.floor(seconds / unit), rest: Math.floor(((seconds % unit) * 60) / unit) };
+  return translated(values.rest ? `${name}AndRest` : name, values);
 }
 function updateAges() {
   for (const each of document.querySelectorAll(".updated > [data-updated]")) {
@@ -142,7 +138,9 @@ document.addEventListener("click", (event) => {
 document.addEventListener("DOMContentLoaded", () => {
   dialog().addEventListener("close", () => {
     dialog().replaceChildren();
-    if (opener && opener.isConnected) opener.focus();
+    // A live part may have replaced the link while the dialog was open.
+    const same = opener && [opener, ...document.querySelectorAll("a[href]")].find((each) => each.isConnected && each.href === opener.href);
+    if (same) same.focus();
   });
   for (const input of document.querySelectorAll("[data-select-text]")) input.select();
 });
@@ -178,12 +176,57 @@ document.addEventListener("input", (event) => {
 });
 
 // Announce the number of results to screen readers.
+function announce(text) {
+  document.getElementById("announcer").textContent = text;
+}
 document.addEventListener("htmx:afterSettle", (event) => {
   const count = document.querySelector("#results [data-count]");
   const config = event.detail.requestConfig;
   if (event.target.id === "results" && !(config && isPoll(config))) {
-    document.getElementById("announcer").textContent = count ? count.textContent : translated("noResults");
+    announce(count ? count.textContent : translated("noResults"));
   }
+});
+
+// Announce a new status of the object of a page to screen readers.
+let status = null;
+document.addEventListener("htmx:afterSettle", () => {
+  const shown = document.querySelector("[data-status]");
+  if (!shown) return;
+  if (status && status !== shown.dataset.status) announce(translated("newStatus", { status: shown.dataset.status }));
+  status = shown.dataset.status;
+});
+document.addEventListener("DOMContentLoaded", () => {
+  const shown = document.querySelector("[data-status]");
+  status = shown && shown.dataset.status;
+});
+
+// Copy the text of a button. Without HTTPS a browser offers only the old command.
+async function copy(text) {
+  if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
+  const box = document.createElement("textarea");
+  box.className = "visually-hidden";
+  box.value = text;
+  document.body.append(box);
+  box.select();
+  const done = document.execCommand("copy");
+  box.remove();
+  if (!done) throw new Error("The browser refused to copy.");
+}
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  try {
+    await copy(button.dataset.copy);
+    announce(translated("copied", { text: button.dataset.copyName || button.dataset.copy }));
+    button.classList.add("is-copied");
+    setTimeout(() => button.classList.remove("is-copied"), 2000);
+  } catch {
+    toast(translated("notCopied"));
+  }
+  button.focus();
+});
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-print]")) window.print();
 });
 
 // Export with the current filters.

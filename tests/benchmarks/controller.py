@@ -8,11 +8,11 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from lcm.cml.simulator.process import SimulatorProcess
 from tests.benchmarks.measuring import Timing, print_table, start_django
 from tests.benchmarks.planes import cpu_seconds_of, running_plane
 from tests.support.control_plane import wait_until
 from tests.support.controller_plane import ControllerProcess
+from tests.support.simulator import SimulatorProcess
 
 WORKERS = 20
 LABS = 200
@@ -110,7 +110,7 @@ def _prepare() -> str:
     return key
 
 
-def _ask(ends_in: float) -> None:
+def _request_sessions(ends_in: float) -> None:
     from django.utils import timezone
 
     from lcm.domain.actors import SYSTEM
@@ -143,12 +143,12 @@ def _measure(controller: ControllerProcess, begun: float, ends_in: float) -> Non
         return LabletSession.objects.filter(**what).count()
 
     wait_until(lambda: Slot.objects.filter(state="READY").count() == WORKERS, "all workers are ready", 120)
-    _ask(ends_in)
-    asked = time.monotonic()
+    _request_sessions(ends_in)
+    requested_at = time.monotonic()
     wait_until(
         lambda: count(status="RUNNING") == LABS, f"{LABS} labs run", 140, lambda: controller.log[-3000:]
     )
-    up = time.monotonic() - asked
+    up = time.monotonic() - requested_at
     assert controller.process is not None
     pid = controller.process.pid
     oldest, cpu, since = [], cpu_seconds_of(pid), time.monotonic()

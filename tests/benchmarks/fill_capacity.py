@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import ChangeLog, Kernel, LabletSession, Priority, SessionTransition
 from lcm.models.sessions import KernelStatus
 from lcm.services.kernels import build_kernels
@@ -56,7 +57,7 @@ class CapacityFiller:
         self.revision = self.lab.current_revision
         assert self.revision is not None
         one = self._session(SessionStatus.PENDING)
-        amounts = ("node_label", "node_definition", "cpu_cores", "memory_gb", "storage_gb", "gpu")
+        amounts = ("node_label", "node_definition", *RESOURCE_NAMES)
         self.parts = [{name: getattr(each, name) for name in amounts} for each in build_kernels(one)]
         self.port_names = [port["name"] for port in self.revision.port_template]
 

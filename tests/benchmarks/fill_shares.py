@@ -6,22 +6,23 @@ from datetime import date, datetime, timedelta
 
 from django.db import connection
 
-from fairshare.arithmetic.units import RESOURCES, UNITS_AN_HOUR
+from fairshare.arithmetic.units import UNITS_AN_HOUR
 from fairshare.models import UsageBucket, UsageCheck
 from fairshare.models.levels import ROOT, Level
 from fairshare.selectors.trees import SubjectKey, organisation
 from fairshare.services.calculation import calculate_pool
 from fairshare.services.policies import save_policy, set_weights
 from lcm.domain.actors import SYSTEM
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import Membership, Project
 from scheduling.models import Pool
 
 # Days with usage, back from today.
 AGES = (0, 1, 2, 3, 5, 8, 13)
-AMOUNTS = ", ".join(RESOURCES)
+AMOUNTS = ", ".join(RESOURCE_NAMES)
 _BUCKETS = UsageBucket._meta.db_table
 _INTO = f"INSERT INTO {_BUCKETS} (day, pool, level, subject_id, parent_id, {AMOUNTS})"
-_SUMS = ", ".join(f"CAST(SUM(b.{name}) AS bigint)" for name in RESOURCES)
+_SUMS = ", ".join(f"CAST(SUM(b.{name}) AS bigint)" for name in RESOURCE_NAMES)
 
 
 def fill_shares(pool: Pool, now: datetime) -> None:
@@ -43,7 +44,7 @@ def fill_shares(pool: Pool, now: datetime) -> None:
 def _use(pool: Pool, days: list[date]) -> None:
     day = "DATE '{}'" if connection.vendor == "postgresql" else "'{}'"
     listed = ", ".join(f"({day.format(each)}, {number})" for number, each in enumerate(days, 1))
-    amounts = ", ".join(f"(m.place %% 97 + 1) * d.number * {UNITS_AN_HOUR}" for _ in RESOURCES)
+    amounts = ", ".join(f"(m.place %% 97 + 1) * d.number * {UNITS_AN_HOUR}" for _ in RESOURCE_NAMES)
     _run(
         f"WITH d (day, number) AS (VALUES {listed}), m AS (SELECT user_id, project_id,"
         f" ROW_NUMBER() OVER (ORDER BY id) AS place FROM {Membership._meta.db_table})"

@@ -14,13 +14,14 @@ from django.db import connection
 from fairshare.arithmetic.slices import DAY_MS, SLICE_MS, floor_slice, to_ms
 from fairshare.models import Allocation, UsageBatch, UsageBucket
 from lcm.domain.actors import SYSTEM
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import Domain, Membership, Project, User
 from scheduling.services.pools import create_pool
 from tests.benchmarks.fill_capacity import insert
 
 PROJECTS, DOMAINS = 500, 20
-AMOUNTS = "100, 200, 400, 0"
-COLUMNS = "cpu_cores, memory_gb, storage_gb, gpu"
+AMOUNTS = ", ".join(["100", "200", "400", *["0"] * (len(RESOURCE_NAMES) - 3)])
+COLUMNS = ", ".join(RESOURCE_NAMES)
 
 
 class UsageFiller:

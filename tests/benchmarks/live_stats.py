@@ -76,7 +76,7 @@ def with_curl(server: PrometheusServer, queries: list[str]) -> Timing:
         for path, query in zip(forms, queries, strict=True):
             path.write_text(query)
 
-        def ask() -> None:
+        def query() -> None:
             url = f"{server.url}/api/v1/query"
             commands = [
                 ["curl", "-sf", "-o", "/dev/null", "--data-urlencode", f"query@{form}", url] for form in forms
@@ -84,7 +84,7 @@ def with_curl(server: PrometheusServer, queries: list[str]) -> Timing:
             running = [subprocess.Popen(command) for command in commands]
             assert [each.wait() for each in running] == [0] * len(running)
 
-        return measure(ask, times=TIMES, warm_up=1)
+        return measure(query, times=TIMES, warm_up=1)
 
 
 def main() -> None:
@@ -121,18 +121,18 @@ def main() -> None:
                 some = [str(each) for each in ids[:size]]
                 body = json.dumps({"kernels": some})
 
-                def ask(some: list[str] = some) -> None:
+                def query(some: list[str] = some) -> None:
                     found = asyncio.run(query_kernel_live_stats(some, options))
                     assert not found.problems, found.problems
                     assert all(len(each.metrics) == 7 for each in found.kernels.values())
 
                 def call(body: str = body) -> None:
-                    answer = client.post("/api/live-stats", body, content_type="application/json")
-                    assert answer.status_code == 200
+                    response = client.post("/api/live-stats", body, content_type="application/json")
+                    assert response.status_code == 200
 
                 print(f"{size:,} kernels …", flush=True)
                 bare = with_curl(server, [queries.gauges(some), queries.diffs(some), queries.rates(some)])
-                ours, api = measure(ask, times=TIMES, warm_up=1), measure(call, times=TIMES, warm_up=1)
+                ours, api = measure(query, times=TIMES, warm_up=1), measure(call, times=TIMES, warm_up=1)
                 figures = [f"{each:.0f}" for each in (bare.p50, ours.p50, ours.p95, api.p50)]
                 rows.append(
                     [f"{size:,}", *figures, f"{ours.p50 / bare.p50:.2f}", f"{api.p50 / bare.p50:.2f}"]

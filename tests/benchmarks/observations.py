@@ -91,7 +91,7 @@ def _bodies(filler, count: int) -> list[Post]:  # type: ignore[no-untyped-def]
     return posts
 
 
-class Measured:
+class ObservationFigures:
     def __init__(self, name: str, seconds: Sequence[float], wall: float, cpu: float) -> None:
         self.name, self.timing = name, Timing(list(seconds))
         self.rate, self.cpu_ms = len(seconds) / wall, cpu * 1000 / len(seconds)
@@ -101,7 +101,7 @@ class Measured:
         return [f"{self.timing.percentile(share):.0f}" for share in (0.5, 0.95, 0.99)]
 
 
-def _measure(name: str, posts: Sequence[Post], address: str, pid: int, key: str) -> Measured:
+def _measure(name: str, posts: Sequence[Post], address: str, pid: int, key: str) -> ObservationFigures:
     """Warm up the connection of each client, then start all together."""
     starts: list[tuple[float, float]] = []
 
@@ -113,7 +113,7 @@ def _measure(name: str, posts: Sequence[Post], address: str, pid: int, key: str)
         shares = threads.map(lambda n: _send(posts[n::CLIENTS], address, key, ready), range(CLIENTS))
         seconds = [each for share in shares for each in share]
     (cpu, begun), ended = starts[0], time.perf_counter()
-    return Measured(name, seconds, ended - begun, _cpu_of_children(pid) - cpu)
+    return ObservationFigures(name, seconds, ended - begun, _cpu_of_children(pid) - cpu)
 
 
 def _send(posts: Sequence[Post], address: str, key: str, ready: Barrier) -> list[float]:
@@ -126,10 +126,10 @@ def _send(posts: Sequence[Post], address: str, key: str, ready: Barrier) -> list
             seconds.clear()
         begun = time.perf_counter()
         connection.request("POST", path, body, headers)
-        answer = connection.getresponse()
-        text = answer.read()
+        response = connection.getresponse()
+        text = response.read()
         seconds.append(time.perf_counter() - begun)
-        assert answer.status == 200, (answer.status, text[:300])
+        assert response.status == 200, (response.status, text[:300])
     connection.close()
     return seconds
 
@@ -144,14 +144,14 @@ def _web() -> Iterator[tuple[str, int]]:
     command = ["gunicorn", "-c", "python:lcm.config.gunicorn", "tests.benchmarks.bare:application"]
     server = subprocess.Popen([sys.executable, "-m", *command], env=env)
     try:
-        wait_until(lambda: _answers(str(address)), "the web processes answer")
+        wait_until(lambda: _responds(str(address)), "the web processes respond")
         yield str(address), server.pid
     finally:
         server.terminate()
         server.wait(20)
 
 
-def _answers(address: str) -> bool:
+def _responds(address: str) -> bool:
     try:
         connection = http.client.HTTPConnection(address, timeout=2)
         connection.request("GET", "/healthz")

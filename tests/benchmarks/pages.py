@@ -48,7 +48,7 @@ def main() -> None:
         ["page", "queries", "p50 ms", "p95 ms", "over the limit"],
         rows,
     )
-    print(f"\nA worker sums what everybody used in {seconds:.1f} s.")
+    print(f"\nA worker sums the usage of all people in {seconds:.1f} s.")
     print(f"{len(rows) - len(over)} of {len(rows)} pages are within their limits.")
 
 

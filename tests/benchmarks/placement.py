@@ -47,7 +47,7 @@ CASES = [
 
 
 @dataclass
-class Measured:
+class PlacementFigures:
     placed: int
     seconds: float
     floor: float
@@ -57,7 +57,7 @@ class Measured:
         return self.placed / self.seconds
 
 
-def _seconds(found: Measured) -> float:
+def _seconds(found: PlacementFigures) -> float:
     return found.seconds
 
 
@@ -92,7 +92,7 @@ def _in_memory() -> None:
     print(f"\nMost memory of the process: {megabytes:,.0f} MB (aim: at most 1,024).")
 
 
-def _cycle(case: Case) -> Measured:
+def _cycle(case: Case) -> PlacementFigures:
     from scheduling.placement.framework.configuration import read_configuration
     from scheduling.placement.framework.cycle import run_cycle
 
@@ -103,16 +103,17 @@ def _cycle(case: Case) -> Measured:
     cycle = run_cycle(snapshot, usual)
     seconds = time.process_time() - begun
     assert not cycle.ssn.failures.by_plugin
-    return Measured(len(cycle.placed), seconds, floor)
+    return PlacementFigures(len(cycle.placed), seconds, floor)
 
 
 def make_snapshot(pending: int, slots: int, shapes: int, *, full: bool = False, sizes: int = 1):  # type: ignore[no-untyped-def]
     """Return jobs of many shapes from many people, and slots of one or more sizes."""
     from scheduling.placement.framework.model import Job, Node, Queue, Snapshot, Task
+    from tests.scheduling.placement.inline_plugins import units
 
     chance = random.Random(1)
-    cpu, *more = capacity = (1_600, 6_400, 50_000, 0)
-    taken = capacity if full else (0, 0, 0, 0)
+    cpu, *more = capacity = units(1_600, 6_400, 50_000)
+    taken = capacity if full else units()
     nodes = [
         Node(f"slot-{number:05}", (cpu * (1 + number % sizes), *more), max_leases=20, taken=taken)
         for number in range(slots)
@@ -126,7 +127,7 @@ def make_snapshot(pending: int, slots: int, shapes: int, *, full: bool = False, 
                 queues[person] = Queue(person, project, factor=chance.random())
     people = [queue for queue in queues.values() if queue.name.count("/") == 2]
     requests = [
-        (100 + number % 97, 300 + number * 7 % 500, 100 + number // 97, 0) for number in range(shapes)
+        units(100 + number % 97, 300 + number * 7 % 500, 100 + number // 97) for number in range(shapes)
     ]
     jobs = []
     for number in range(pending):
@@ -177,7 +178,7 @@ def _committed(vendor: str) -> None:
     print_table(f"Committed with history, leases, kernels, ports and decisions, {vendor}", heads, rows)
 
 
-def _commit(filler, pending: int, slots: int) -> Measured:  # type: ignore[no-untyped-def]
+def _commit(filler, pending: int, slots: int) -> PlacementFigures:  # type: ignore[no-untyped-def]
     """Measure only the commit of decisions made in memory, as a tick writes them."""
     from django.utils import timezone
 
@@ -198,7 +199,7 @@ def _commit(filler, pending: int, slots: int) -> Measured:  # type: ignore[no-un
     seconds = time.perf_counter() - begun
     done = tick.counts["placed"]
     assert done == pending, (done, pending)
-    return Measured(done, seconds, floor)
+    return PlacementFigures(done, seconds, floor)
 
 
 def _bare_writes(pool, count: int) -> float:  # type: ignore[no-untyped-def]

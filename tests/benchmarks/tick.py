@@ -22,7 +22,7 @@ TARGETS = {(AGAIN, 4_000): 0.5, ("READY", 4_000): 2.0}
 
 
 @dataclass
-class Measured:
+class TickFigures:
     """Duration and result of one tick, and its floor."""
 
     seconds: float
@@ -42,7 +42,7 @@ def main() -> None:
     rows = []
     for case in _cases(CASES):
         _measure(filler, case, *WARM_UP)
-        last: Measured | None = None
+        last: TickFigures | None = None
         for pending, slots in _sizes():
             print(f"{connection.vendor}: {case}, {pending:,} × {slots:,} …", file=sys.stderr, flush=True)
             found = _measure(filler, case, pending, slots)
@@ -77,7 +77,7 @@ def _sizes() -> tuple[tuple[int, int], ...]:
     return SIZES[: int(os.environ.get("BENCH_SIZES", len(SIZES)))]
 
 
-def _measure(filler, case: str, pending: int, slots: int) -> Measured:  # type: ignore[no-untyped-def]
+def _measure(filler, case: str, pending: int, slots: int) -> TickFigures:  # type: ignore[no-untyped-def]
     from django.utils import timezone
 
     from scheduling.capacity.runtimes.registry import runtime_for
@@ -93,7 +93,7 @@ def _measure(filler, case: str, pending: int, slots: int) -> Measured:  # type: 
     seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
     assert report is not None
     assert not report.errors, report.errors
-    return Measured(seconds, cpu, floor, report.step_ms, report.counts)
+    return TickFigures(seconds, cpu, floor, report.step_ms, report.counts)
 
 
 def _floor(pool) -> float:  # type: ignore[no-untyped-def]
@@ -122,7 +122,7 @@ def _floor(pool) -> float:  # type: ignore[no-untyped-def]
     return time.perf_counter() - begun
 
 
-def _row(case: str, pending: int, slots: int, found: Measured, last: Measured | None) -> list[str]:
+def _row(case: str, pending: int, slots: int, found: TickFigures, last: TickFigures | None) -> list[str]:
     did = [f"{found.counts[name]:,} {name.replace('_', ' ')}" for name in found.counts if name != "unmet"]
     target = TARGETS.get((case, slots))
     return [

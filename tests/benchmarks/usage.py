@@ -87,7 +87,7 @@ def _factors(filler: UsageFiller) -> list[list[str]]:
     read = _timed(lambda: tree_of(filler.pool, policy, now=NOW))
     first = _timed(lambda: calculate_pool(filler.pool, now=NOW))
     second = _timed(lambda: calculate_pool(filler.pool, now=NOW + timedelta(days=1)))
-    asked = _timed(lambda: pool_level_factors(filler.pool))
+    read = _timed(lambda: pool_level_factors(filler.pool))
     count = filler.people
     return [
         _row("factors: read and compute", len(results), computed - begun, None, "≤ 2 s"),
@@ -95,7 +95,7 @@ def _factors(filler: UsageFiller) -> list[list[str]]:
         _row("factors: read tree and decayed usage alone", count, read),
         _row("factors: all, rows made", count, first),
         _row("factors: all, rows changed", count, second),
-        _row("level factors for the scheduler", count, asked),
+        _row("level factors for the scheduler", count, read),
     ]
 
 

@@ -15,7 +15,7 @@ ROUNDS = 12
 SIZES = (1, 100, 500)
 
 
-class Watcher:
+class WatchClient:
     """A long poll over a plain socket, so that the client does not affect the measurement."""
 
     def __init__(self, host: str, port: int, key: str) -> None:
@@ -35,7 +35,7 @@ class Watcher:
         return found
 
 
-async def measured(watchers: list[Watcher], change: object) -> Timing:
+async def measured(watchers: list[WatchClient], change: object) -> Timing:
     """Return the seconds from the start of a change's transaction to its arrival at each watcher."""
     seconds: list[float] = []
     revision = (await watchers[0].poll())["revision"]
@@ -47,8 +47,8 @@ async def measured(watchers: list[Watcher], change: object) -> Timing:
         for poll in polls:
             poll.add_done_callback(lambda _, to=arrived: to.append(time.perf_counter()))
         await asyncio.to_thread(change)  # type: ignore[arg-type]
-        answers = await asyncio.gather(*polls)
-        revision = max(int(str(answer["revision"])) for answer in answers)
+        responses = await asyncio.gather(*polls)
+        revision = max(int(str(response["revision"])) for response in responses)
         if number:
             seconds += [at - begun for at in arrived]
     return Timing(seconds)
@@ -84,9 +84,11 @@ def main() -> None:
     with running_plane() as plane:
         pids = watch_workers(plane)
         for size in SIZES:
-            watchers = [Watcher(plane.watch_address.host, plane.watch_address.port, key) for _ in range(size)]
+            watchers = [
+                WatchClient(plane.watch_address.host, plane.watch_address.port, key) for _ in range(size)
+            ]
 
-            async def run(watchers: list[Watcher] = watchers) -> tuple[Timing, int, float, float]:
+            async def run(watchers: list[WatchClient] = watchers) -> tuple[Timing, int, float, float]:
                 await asyncio.gather(*(each.connect() for each in watchers))
                 job = asyncio.create_task(measured(watchers, change))
                 before = sum(map(cpu_seconds_of, pids))

@@ -28,7 +28,7 @@ def settings(unit: Path, name: str) -> list[str]:
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> list[Path]:
+def installed_units(tmp_path: Path) -> list[Path]:
     """Return the units as if LCM were installed in this checkout, because systemd checks the programs."""
     for unit in UNITS:
         (tmp_path / unit.name).write_text(unit.read_text().replace(INSTALLED_AT, str(ROOT)))
@@ -36,19 +36,24 @@ def here(tmp_path: Path) -> list[Path]:
 
 
 @needs_systemd
-def test_systemd_reports_no_problems(here):
+def test_systemd_reports_no_problems(installed_units):
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", *here], capture_output=True, text=True, timeout=60
+        ["systemd-analyze", "verify", "--man=no", *installed_units],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     ours = [line for line in done.stderr.splitlines() if "lcm" in line]
     assert (done.returncode, ours) == (0, [])
 
 
 @needs_systemd
-def test_systemd_reports_a_broken_unit(here):
-    web = next(unit for unit in here if unit.name == "lcm-web.service")
+def test_systemd_reports_a_broken_unit(installed_units):
+    web = next(unit for unit in installed_units if unit.name == "lcm-web.service")
     web.write_text(web.read_text().replace("bin/gunicorn", "bin/gunicorn-2"))
-    done = subprocess.run(["systemd-analyze", "verify", "--man=no", *here], capture_output=True, text=True)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *installed_units], capture_output=True, text=True
+    )
     assert done.returncode != 0
     assert "gunicorn-2" in done.stderr
 

@@ -4,6 +4,7 @@ import re
 
 from fairshare.api import urls as fairshare
 from lcm.api import urls as core
+from lcm.web.added_filters import with_added_filters
 from observations.api import urls as observations
 from scheduling.api import urls as capacity
 from tests.support.control_plane import ROOT
@@ -23,7 +24,7 @@ def actual_lists():
     registered = [each for app in (core, capacity, fairshare, observations) for each in app.router.registry]
     lists = {name: view for name, view, _ in registered if hasattr(view, "list")}
     return {
-        name: (set(view.filterset_class.base_filters), list(view.sorts))
+        name: (set(with_added_filters(view.filterset_class).base_filters), list(view.sorts))
         for name, view in lists.items()
         if getattr(view, "filterset_class", None)
     }

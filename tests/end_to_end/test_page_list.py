@@ -12,12 +12,20 @@ from tests.support.page_list import LISTS, PANELS
 from tests.support.page_list import PAGES as VISITED
 
 # Parts of visited pages.
-PART_OF = {"suggest": "session_create", "definition_preview": "definition_review"}
+PART_OF = {
+    "suggest": "session_create",
+    "definition_preview": "definition_review",
+    "search_suggestions": "search",
+    "session_preview": "session_create",
+}
 # Forms with the same template and the same kinds of fields as a visited form.
 SAME_TEMPLATE_AS = {
     "definition_status": "person_role",
     "definition_delete": "session_cancel",
     "domain_create": "project_create",
+    "view_create": "person_role",
+    "view_edit": "person_role",
+    "view_delete": "session_cancel",
     "domain_edit": "project_create",
     "domain_delete": "session_cancel",
     "project_edit": "project_create",
@@ -27,6 +35,7 @@ SAME_TEMPLATE_AS = {
     "pool_delete": "session_cancel",
     "slot_cordon": "slot_drain",
     "slot_uncordon": "slot_drain",
+    "slot_cancel_drain": "slot_drain",
     "slot_retry": "slot_drain",
     "slot_terminate": "slot_drain",
     "reservation_cancel": "session_cancel",
@@ -36,9 +45,15 @@ SAME_TEMPLATE_AS = {
     "session_include": "session_cancel",
     "drift_reopen": "drift_acknowledge",
     "usage_rebuild": "session_cancel",
+    "person_password_link": "session_cancel",
+    "rule_edit": "rule_create",
+    "rule_delete": "session_cancel",
+    "webhook_delete": "session_cancel",
 }
 NOT_A_PAGE = {
-    "login": "looked at before logging in, in tests/end_to_end/browser/test_everywhere.py",
+    "set_password": "checked with a link, in tests/end_to_end/browser/test_administration.py",
+    "login": "checked before logging in, in tests/end_to_end/browser/test_everywhere.py",
+    "help": "documentation; tests/docs checks it",
     "favicon": "an image",
     "healthz": "for machines",
     "readyz": "for machines",

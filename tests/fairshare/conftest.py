@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from scheduling.capacity import tick_trigger
-from tests.support.fairshare_setup import Stage
+from tests.support.fairshare_setup import FairShareStage
 
 
 @pytest.fixture
-def stage(db) -> Stage:
-    return Stage()
+def stage(db) -> FairShareStage:
+    return FairShareStage()
 
 
 @pytest.fixture(autouse=True)

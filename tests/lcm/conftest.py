@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from lcm.models import ChangeLog, Job
+from lcm.models import ChangeLog, Job, SavedView
 from observations.models import DriftReview
 from scheduling.models import Pool, Slot, SlotState, TickRun
+from tests.support.factories import make_delivery
 
 
 @pytest.fixture
@@ -25,6 +26,7 @@ def url_arguments(session, project, controller, viewer) -> dict[str, dict[str, A
     drift = DriftReview.objects.create(
         definition=definition, fingerprint="f", kind="extra", name="r1_vnc", first_seen=now, last_seen=now
     )
+    webhook, rule, delivery = make_delivery(now)
     by_prefix = {
         "session": {"pk": session.pk},
         "internal-session": {"pk": session.pk},
@@ -32,6 +34,9 @@ def url_arguments(session, project, controller, viewer) -> dict[str, dict[str, A
         "domain": {"pk": project.domain_id},
         "project": {"pk": project.pk},
         "token": {"pk": controller.token.pk},
+        "view": {
+            "pk": SavedView.objects.create(list_name="sessions", name="Mine", owner=viewer, shared=True).pk
+        },
         "change": {"pk": change.pk},
         "user": {"pk": viewer.pk},
         "person": {"pk": viewer.pk},
@@ -44,10 +49,22 @@ def url_arguments(session, project, controller, viewer) -> dict[str, dict[str, A
         "tick": {"pk": TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=1).pk},
         "review": {"pk": definition.pk},
         "drift": {"pk": drift.pk},
+        "webhook": {"pk": webhook.pk},
+        "rule": {"pk": rule.pk},
+        "event-rule": {"pk": rule.pk},
+        "delivery": {"pk": delivery.pk},
         "job": {"pk": Job.objects.create(kind="bulk", title="Cancel", actor="otto").pk},
     }
     special = {
+        "list_layout": {"name": "sessions"},
+        "view_create": {"name": "sessions"},
+        "api:event-type-detail": {"name": "session.ready"},
+        "api:event-type-schema": {"name": "session.ready"},
+        "help": {"path": "guide.html"},
         "suggest": {"kind": "people"},
+        "person_create": {},
+        "person_import": {},
+        "set_password": {"uidb64": "MQ", "token": "not-valid"},
         "observer_detail": {"name": "usage-record"},
         "observer_run": {"name": "usage-record"},
         "capacity:observer-detail": {"name": "usage-record"},

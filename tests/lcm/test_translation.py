@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import translation
 
+from observations.arithmetic.impact import risk_of, risk_text
 from tests.support.control_plane import ROOT
 from tests.support.message_catalog import CATALOG, gettext_folder, update_catalog
 from tests.support.untranslated_texts import (
@@ -76,3 +78,11 @@ def test_pages_and_errors_appear_in_the_language_of_the_browser(in_brackets: str
     page = client.get("/login")
     assert page.headers["Content-Language"] == in_brackets
     assert '<h1 id="login-title">[Sign in]</h1>' in page.text
+
+
+def test_texts_of_arithmetic_are_translated_with_their_values(in_brackets: str):
+    risk = risk_text(risk_of("memory_gb", 2, 42))
+    with translation.override(in_brackets):
+        shown = risk.translated(translation)
+    assert shown == "[[Memory]: 2 of 42 sessions would have run out.]"
+    assert str(risk) == "Memory: 2 of 42 sessions would have run out."

@@ -7,10 +7,12 @@ from typing import Any
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.web.charts.bars import Share, share_bar
-from lcm.web.charts.columns import ByDay, Series, stacked
+from lcm.web.charts.columns import ByDay, stacked
 from lcm.web.charts.dots import ChartDot, dot_chart
-from lcm.web.charts.lines import Point, line_chart
+from lcm.web.charts.points import Point, point_chart
+from lcm.web.charts.series import Series
 from lcm.web.charts.sparklines import sparkline
+from lcm.web.charts.time_axis import TimeAxis
 from lcm.web.charts.topology import picture_of
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -34,8 +36,9 @@ def sample_charts() -> dict[str, Any]:
     return {
         "bar": share_bar([Share(status.label, count, status) for status, count in counts]),
         "column_chart": stacked(ByDay(days, series), unit="core-hours"),
-        "line_chart": line_chart(
+        "point_chart": point_chart(
             [Point(NOON + timedelta(minutes=number), value) for number, value in enumerate(waves)],
+            axis=TimeAxis(NOON, NOON + timedelta(hours=1)),
             title="Duration of ticks",
             unit="ms",
         ),
@@ -44,7 +47,8 @@ def sample_charts() -> dict[str, Any]:
             dots,
             {"current": 8, "proposal": 5.5, "p95": 6, "max": 7},
             text=lambda value: f"{value:g}",
-            said=lambda value: f"{value:g} cores",
+            with_unit=lambda value: f"{value:g} cores",
+            label=lambda kind, value: f"{kind} {value:g}",
             unit="cores",
             least=1,
             band=(8, 5.5),

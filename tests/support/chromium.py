@@ -31,7 +31,7 @@ def driver_environment() -> dict[str, str]:
     if not failure:
         return {}
     try:
-        library = LIBATOMIC.download(ROOT / "var" / "programs", say=print)
+        library = LIBATOMIC.download(ROOT / "var" / "programs", report=print)
     except DownloadError as error:
         raise Missing(f"Playwright: its driver does not start: {failure} ({error})") from error
     path = os.environ.get("LD_LIBRARY_PATH")

@@ -11,7 +11,8 @@ import httpx
 from lcm.cml.client.caller import CallRecord, RetryPolicy
 from lcm.cml.client.client import CmlClient
 from lcm.cml.client.endpoint import CmlEndpoint
-from lcm.cml.simulator import ControllerOptions, SimulatedController, SimulatorApp
+from lcm.cml.simulator import ControllerOptions
+from tests.support.simulator import FaultyController, FaultySimulator
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ links:
 """
 
 
-class Clock:
+class SimulatorClock:
     """A clock that moves only through `advance`."""
 
     def __init__(self) -> None:
@@ -85,10 +86,10 @@ def many_nodes(count: int) -> str:
     return f"lab: {{title: Many, version: 0.2.2}}\nnodes:\n{nodes}\nlinks: []\n"
 
 
-def make_simulator(clock: Clock | None = None, **options: Any) -> SimulatedController:
+def make_simulator(clock: SimulatorClock | None = None, **options: Any) -> FaultyController:
     """Return an in-process simulator that boots at once."""
     controller_options = ControllerOptions(**{**QUICK, **options})
-    return SimulatedController("", controller_options, **({"clock": clock} if clock else {}))
+    return FaultyController("", controller_options, **({"clock": clock} if clock else {}))
 
 
 class RecordingClient(CmlClient):
@@ -96,17 +97,17 @@ class RecordingClient(CmlClient):
 
     def __init__(
         self,
-        controller: SimulatedController,
+        controller: FaultyController,
         *,
-        patience: RetryPolicy = QUICK_RETRIES,
+        retry_policy: RetryPolicy = QUICK_RETRIES,
         password: str = "simulated",
     ):
         self.records: list[CallRecord] = []
         super().__init__(
             CmlEndpoint("w1", "http://cml.test", "admin", password),
-            patience=patience,
+            retry_policy=retry_policy,
             on_call=self.records.append,
-            transport=httpx.ASGITransport(SimulatorApp(controller)),
+            transport=httpx.ASGITransport(FaultySimulator(controller)),
         )
 
     @property

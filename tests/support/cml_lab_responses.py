@@ -122,7 +122,9 @@ def observation_from(responses: dict[str, Any], *, deadline: float = 10.0) -> Re
 
     async def observe() -> ResourceObservation:
         worker = CmlEndpoint("w1", "https://cml.test", "admin", "secret")
-        async with CmlClient(worker, patience=QUICK_RETRIES, transport=httpx.MockTransport(respond)) as cml:
+        async with CmlClient(
+            worker, retry_policy=QUICK_RETRIES, transport=httpx.MockTransport(respond)
+        ) as cml:
             return await observe_lab(cml, "lab-1", controller="test", deadline=deadline, now=lambda: NOW)
 
     return run(observe())

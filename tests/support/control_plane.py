@@ -49,7 +49,7 @@ def wait_until(
     """Poll until the condition holds; fail with its name and the current details."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain until {what}\n{details()}"
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}\n{details()}"
         time.sleep(pause)
 
 
@@ -95,7 +95,7 @@ class ControlPlane:
         """Start and wait for /readyz: database, broker, beat and worker are up."""
         self.start()
         wait_until(
-            lambda: (self.status("/readyz") == 200 and self.watch_answers()) or self.has_ended,
+            lambda: (self.status("/readyz") == 200 and self.watch_responds()) or self.has_ended,
             "/readyz is 200 and the watch process responds",
             details=lambda: self.output,
         )
@@ -118,11 +118,11 @@ class ControlPlane:
         assert self.process is not None
         return self.process.pid
 
-    def watch_answers(self) -> bool:
+    def watch_responds(self) -> bool:
         return self.status("/healthz", self.watch_address) == 200
 
     def status(self, path: str, address: Address | None = None) -> int | None:
-        """Return the HTTP status of a page, or None if the server does not answer."""
+        """Return the HTTP status of a page, or None if the server does not respond."""
         address = address or self.address
         connection = http.client.HTTPConnection(address.host, address.port, timeout=5)
         try:

@@ -14,10 +14,10 @@ from typing import Any
 
 import httpx
 
-from lcm.cml.simulator.process import SimulatorProcess
 from lcm.supervisor.child_process import die_with_parent
 from tests.support.control_plane import ROOT, ControlPlane, free_address, wait_until
 from tests.support.controller_bootstrap import BOOTSTRAP
+from tests.support.simulator import SimulatorProcess
 
 FINAL = ("TERMINATED", "CANCELLED", "EXPIRED", "FAILED")
 QUICK = {

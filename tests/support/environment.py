@@ -2,9 +2,9 @@
 
 import os
 
-from lcm.config.environment import GROUPS
+from lcm.config.environment import describe_settings
 
-SETTINGS = frozenset(setting.name for group in GROUPS.values() for setting in group)
+SETTINGS = frozenset(setting.name for group in describe_settings().values() for setting in group)
 
 
 def clean_environment(**settings: str | None) -> dict[str, str]:

@@ -17,17 +17,23 @@ from lcm.domain.roles import Role
 from lcm.models import (
     ApiToken,
     DefinitionStatus,
+    Delivery,
+    DeliveryState,
     Domain,
+    EventRule,
     LabletDefinition,
     LabletSession,
     Membership,
     Project,
     TokenKind,
     User,
+    Webhook,
 )
 from lcm.services.definitions import import_definition
+from lcm.services.event_rules import create_rule
 from lcm.services.sessions import create_session, transition_session
 from lcm.services.tokens import create_token
+from lcm.services.webhooks import create_webhook
 from scheduling.models import Pool
 
 PASSWORD = "correct horse battery"
@@ -171,3 +177,18 @@ def make_controller(name: str, *scopes: str) -> TokenHolder:
         name=name, kind=TokenKind.CONTROLLER, scopes=scopes, expires_at=ends, actor=SYSTEM, now=now
     )
     return TokenHolder(*created)
+
+
+def make_delivery(now: datetime, **fields: Any) -> tuple[Webhook, EventRule, Delivery]:
+    """Create a webhook with a rule and a failed delivery."""
+    webhook, _ = create_webhook(name="chat", url="https://hooks.example.org/x", actor=SYSTEM, now=now)
+    rule = create_rule(name="labs", event_types=["session.*"], webhook=webhook, actor=SYSTEM, now=now)
+    given = {
+        "event": None,
+        "type": "session.ready",
+        "payload": '{"id": "1"}',
+        "state": DeliveryState.FAILED,
+        **fields,
+    }
+    delivery = Delivery.objects.create(webhook=webhook, rule=rule, retry_until=now, created_at=now, **given)
+    return webhook, rule, delivery

@@ -12,11 +12,11 @@ from django.db import connection
 from django.db.models import Sum
 
 from fairshare.arithmetic.slices import day_of, floor_slice, to_ms
-from fairshare.arithmetic.units import RESOURCES
 from fairshare.models import UsageBatch, UsageBucket, UsageRecord
 from fairshare.models.levels import LEVELS
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import Kernel, LabletDefinition, LabletSession, Membership, Project, User
 from lcm.services.sessions import transition_session
 from scheduling.coordination.coordinator import coordinator
@@ -31,7 +31,7 @@ Totals = Counter[tuple[str, date, str]]
 
 
 @dataclass
-class Stage:
+class FairShareStage:
     """Two domains, three projects and three people, one of them in two projects; a lab of three kernels."""
 
     clock: Clock = field(default_factory=lambda: Clock(MORNING))
@@ -96,11 +96,11 @@ class Stage:
         totals: Totals = Counter()
         amounts = self._amounts()
         for session_id, spans in self.held.items():
-            for begun, ended in spans:
-                assert begun is not None
-                for piece in split_at_boundaries(begun, limit if ended is None else ended):
+            for started, ended in spans:
+                assert started is not None
+                for piece in split_at_boundaries(started, limit if ended is None else ended):
                     for kernel in amounts[session_id]:
-                        for name in RESOURCES:
+                        for name in RESOURCE_NAMES:
                             used = usage_units(getattr(kernel, name), piece.length)
                             totals[(name, day_of(piece.start), "all")] += used
         return +totals
@@ -119,7 +119,7 @@ def recorded(*, aggregated_only: bool = False) -> Totals:
         rows = rows.filter(batch__aggregated_at__isnull=False)
     totals: Totals = Counter()
     for row in rows:
-        for name in RESOURCES:
+        for name in RESOURCE_NAMES:
             totals[(name, day_of(row.period_start), "all")] += getattr(row, name)
     return +totals
 
@@ -129,10 +129,10 @@ def in_buckets(level: str) -> Totals:
     sums = (
         UsageBucket.objects.filter(level=level)
         .values("day")
-        .annotate(**{f"s_{n}": Sum(n) for n in RESOURCES})
+        .annotate(**{f"s_{n}": Sum(n) for n in RESOURCE_NAMES})
     )
     for row in sums.order_by():
-        for name in RESOURCES:
+        for name in RESOURCE_NAMES:
             totals[(name, row["day"], "all")] += int(row[f"s_{name}"])
     return +totals
 
@@ -144,7 +144,7 @@ def check_conserved() -> None:
         assert in_buckets(level) == records, level
 
 
-def check_all_charged(stage: Stage) -> None:
+def check_all_charged(stage: FairShareStage) -> None:
     """Check that every second up to the last boundary is recorded once and aggregated at every level."""
     assert not UsageBatch.objects.filter(aggregated_at=None).exists()
     assert recorded() == stage.expected()

@@ -44,7 +44,7 @@ class ScriptedWorker:
     def client(self, **options: Any) -> CmlClient:
         worker = CmlEndpoint("w1", "https://cml.test", "admin", "secret")
         return CmlClient(
-            worker, transport=httpx.MockTransport(self), **{"patience": QUICK_RETRIES, **options}
+            worker, transport=httpx.MockTransport(self), **{"retry_policy": QUICK_RETRIES, **options}
         )
 
 

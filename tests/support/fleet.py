@@ -15,7 +15,7 @@ from scheduling.capacity.reconciler import ReconcilePass, reconcile_pool
 from scheduling.capacity.runtimes.base import InstanceState
 from scheduling.capacity.steps.context import TickContext
 from scheduling.capacity.steps.launch import begin_launches_on
-from scheduling.capacity.tick import TickReport, scheduling_tick
+from scheduling.capacity.tick import scheduling_tick
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Pool, Reservation, Slot, SlotState
 from scheduling.placement.framework.configuration import read_configuration
 from scheduling.placement.framework.cycle import Verdict, VerdictOutcome
@@ -58,12 +58,12 @@ class Fleet:
         self.pool = Pool.objects.get(pk=self.pool.pk)
         return self.pool
 
-    def tick(self) -> TickReport:
+    def tick(self) -> TickContext:
         report = scheduling_tick(self.reload_pool(), self.runtime, self.clock, NoMetrics())
         assert report is not None
         return report
 
-    def tick_without_errors(self) -> TickReport:
+    def tick_without_errors(self) -> TickContext:
         """Run a tick and check that no step failed."""
         report = self.tick()
         assert report.errors == {}
@@ -82,7 +82,7 @@ class Fleet:
         assert result is not None
         return result
 
-    def round(self, seconds: float = 60) -> TickReport:
+    def round(self, seconds: float = 60) -> TickContext:
         """Run a tick, its launches and the reconciler, then advance the clock."""
         report = self.tick()
         self.launch()

@@ -15,7 +15,6 @@ from lcm.services.sessions import transition_session
 from observations.services.observation_recorder import RecordingResult, record_observation
 from observations.services.requirement_preview import RequirementChoice, RequirementPreview, preview_change
 from observations.services.requirement_revision import apply_requirements
-from scheduling.capacity.resources import resources_of
 from scheduling.models import Phase, Pool, PortAllocation, Reservation, Slot, SlotState
 
 CONTROLLER = Actor("controller eu-1")
@@ -95,7 +94,7 @@ def on_slot(session: LabletSession, *, number: int = 1, ports: Mapping[str, int]
     )
     assignment = {"phase": Phase.READY, "slot": slot}
     if not Reservation.objects.filter(session=session).update(**assignment):
-        amounts = vars(resources_of(session.revision))
+        amounts = session.revision.amounts.as_dict()
         Reservation.objects.create(
             session=session, pool=pool, created_at=session.created_at, **amounts, **assignment
         )

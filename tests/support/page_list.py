@@ -19,11 +19,14 @@ FLAGS = [
 PAGES = [
     "/",
     "/search?q=ccna",
+    "/shortcuts",
     "/sessions/",
     "/sessions/new",
     "/sessions/{session}/",
     "/sessions/{waiting}/",
+    "/sessions/{session}/access",
     "/sessions/{waiting}/wait-reasons",
+    "/sessions/{session}/timeline",
     "/sessions/{session}/cancel",
     "/sessions/{session}/extend",
     "/definitions/",
@@ -52,6 +55,7 @@ PAGES = [
     "/pools/",
     "/pools/new",
     "/pools/{pool}/",
+    "/pools/{pool}/timeline",
     "/pools/{pool}/edit",
     "/pools/{pool}/scheduler",
     "/queue/",
@@ -61,6 +65,7 @@ PAGES = [
     "/decisions/",
     "/slots/",
     "/slots/{slot}/",
+    "/slots/{slot}/timeline?when=7d",
     "/slots/{slot}/labels",
     "/slots/{slot}/drain",
     "/reservations/",
@@ -77,12 +82,26 @@ PAGES = [
     "/profile/password",
     "/people/",
     "/people/{person}/role",
+    "/people/new",
+    "/people/import",
     "/jobs/",
     "/jobs/{job}/",
     "/controllers/",
     "/tokens/",
     "/tokens/new",
     "/tokens/{token}/rotate",
+    "/notifications/",
+    "/notifications/{delivery}/",
+    "/notifications/{delivery}/retry",
+    "/notifications/rules/",
+    "/notifications/rules/new",
+    "/notifications/rules/preview?event_types=session.*",
+    "/notifications/webhooks/",
+    "/notifications/webhooks/new",
+    "/notifications/webhooks/{webhook}/",
+    "/notifications/webhooks/{webhook}/edit",
+    "/notifications/webhooks/{webhook}/rotate",
+    "/notifications/webhooks/{webhook}/test",
     "/changes/",
     "/changes/{change}/",
 ]
@@ -114,6 +133,8 @@ LISTS = {
     "drift": "/port-drift/?state=open",
     "token": "/tokens/?state=valid",
     "job": "/jobs/",
+    "webhook": "/notifications/webhooks/",
+    "delivery": "/notifications/",
 }
 
 
@@ -129,7 +150,7 @@ def log_in(page: Page, person: str, password: str = "") -> None:
 def real_paths(page: Page) -> list[str]:
     """Return the pages with ids of existing objects; create missing objects or leave their pages out."""
     request_session(page, is_advance_booking=True)
-    creators = {"job": _start_a_job, "token": _make_a_token}
+    creators = {"job": _start_a_job, "token": _make_a_token, "webhook": _send_a_test}
     for kind in set(creators) - set(example_ids(page)):
         creators[kind](page)
     return filled_paths(example_ids(page))
@@ -145,6 +166,7 @@ def request_session(
     page.get_by_label("Owner").fill("ccna-spring-01")
     if is_advance_booking:
         page.get_by_label(re.compile("^Starts")).fill("2035-01-02T08:00")
+        page.get_by_text("Custom", exact=True).click()
         page.get_by_label(re.compile("^Ends")).fill("2035-01-02T09:00")
     page.get_by_role("button", name="Request session").click()
     expect(page.get_by_role("heading", name=re.compile("^Session "))).to_be_visible()
@@ -152,16 +174,28 @@ def request_session(
 
 def _make_a_token(page: Page) -> None:
     page.goto("/tokens/new")
-    page.get_by_label("Name").fill("to-look-at")
-    page.get_by_label("Pools").select_option("cml-eu")
+    page.get_by_label("Name").fill("page-sample")
+    page.get_by_label("cml-eu", exact=True).check()
     page.get_by_role("button", name="Create token").click()
     expect(page.get_by_label("Key")).to_be_visible()
+
+
+def _send_a_test(page: Page) -> None:
+    """Create a webhook that does not respond, and a delivery to it."""
+    page.goto("/notifications/webhooks/new")
+    page.get_by_label("Name").fill("page-sample")
+    page.get_by_label("URL").fill("https://hooks.example.invalid/lcm")
+    page.get_by_role("button", name="Create webhook").click()
+    page.get_by_role("link", name="Done").click()
+    page.get_by_role("link", name="Send test…").click()
+    page.get_by_role("button", name="Send test").click()
+    expect(page.get_by_role("heading", name="Request body")).to_be_visible()
 
 
 def _start_a_job(page: Page) -> None:
     page.goto("/definitions/bulk-import")
     topology = next((ROOT / "lcm" / "demo" / "topologies").glob("*.yaml")).read_bytes()
-    file: FilePayload = {"name": "to-look-at.yaml", "mimeType": "application/yaml", "buffer": topology}
+    file: FilePayload = {"name": "page-sample.yaml", "mimeType": "application/yaml", "buffer": topology}
     page.get_by_label("YAML files").set_input_files([file])
     page.get_by_role("button", name="Import files").click()
     expect(page).to_have_url(re.compile("/jobs/"))
@@ -170,7 +204,7 @@ def _start_a_job(page: Page) -> None:
 def show(page: Page, path: str) -> None:
     """Open a page and wait for all of its panels."""
     page.goto(path)
-    page.wait_for_function("() => !document.querySelector('[hx-trigger=load], .htmx-request')")
+    page.wait_for_function("() => !document.querySelector('[hx-trigger^=load], .htmx-request')")
 
 
 def filled_paths(ids: dict[str, str], addresses: Sequence[str] = PAGES) -> list[str]:

@@ -23,7 +23,7 @@ from tests.support.postgres_programs import find_programs
 START_SECONDS = 60
 STOP_SECONDS = 20
 SETTINGS = {"max_connections": "200", "shared_buffers": "256MB", "listen_addresses": "127.0.0.1"}
-FORGETFUL = {
+NOT_DURABLE = {
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
@@ -48,7 +48,7 @@ def postgres_server(durable: bool = False) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="lcm-postgres-", dir="/tmp", ignore_cleanup_errors=True) as name:
         server = PrivateServer(Path(name))
         try:
-            yield server.start(SETTINGS if durable else SETTINGS | FORGETFUL)
+            yield server.start(SETTINGS if durable else SETTINGS | NOT_DURABLE)
         finally:
             server.stop()
 

@@ -29,7 +29,7 @@ def prometheus() -> str:
     if found[0] and found[1]:
         return str(Path(found[0]).parent)
     try:
-        return str(PROMETHEUS.download(PROGRAMS, say=print).parent)
+        return str(PROMETHEUS.download(PROGRAMS, report=print).parent)
     except DownloadError as error:
         raise Missing(
             f"Prometheus: install prometheus and promtool so that both are in the PATH ({error})"

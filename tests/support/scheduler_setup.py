@@ -25,7 +25,7 @@ RECLAIM = DEFAULT_CONFIGURATION.replace("actions: [allocate]", "actions: [alloca
 PREEMPT = DEFAULT_CONFIGURATION.replace("actions: [allocate]", "actions: [allocate, preempt]")
 
 FAILING = f"{DEFAULT_CONFIGURATION}  - name: failing_in_tests\n"
-WORDY = f"{DEFAULT_CONFIGURATION}  - name: wordy_in_tests\n"
+WITH_LONG_REASONS = f"{DEFAULT_CONFIGURATION}  - name: wordy_in_tests\n"
 
 
 @register_plugin("failing_in_tests")
@@ -37,7 +37,7 @@ class FailingPlugin(Plugin):
         ssn.add_predicate_fn(self.fail)
 
     def fail(self, task: Any, job: Any, node: Any) -> Reason | None:
-        raise RuntimeError("the licence server does not answer")
+        raise RuntimeError("the licence server does not respond")
 
 
 @register_plugin("wordy_in_tests")

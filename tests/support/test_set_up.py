@@ -56,8 +56,8 @@ def test_missing_programs_are_listed_first_and_fail_a_run_in_ci(
 ) -> None:
     assert module.main([], environ) == code
     assert started_parts == parts
-    begun = capsys.readouterr().out.partition("Summary")[0]
-    assert begun.splitlines()[:7] == [
+    output = capsys.readouterr().out.partition("Summary")[0]
+    assert output.splitlines()[:7] == [
         "The tests run on",
         "  Valkey: 1.0, here",
         "  PostgreSQL: 1.0, here",

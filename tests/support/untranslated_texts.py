@@ -29,12 +29,12 @@ DEVELOPER_CALLS = {
     *("format_html", "format_html_join", "mark_safe"),
 }
 # Arguments with names of CSS classes or HTTP headers.
-CODE_ARGUMENTS = {"attrs", "headers"}
+CODE_ARGUMENTS = {"attrs", "css", "headers"}
 # Parts of HTML, SQL, HTTP and CSS.
 _CODE = re.compile(r"<|SELECT|FOREIGN KEY|; charset=|^(end|mid) {}$")
 # Units and names are the same in every language.
-SAME_EVERYWHERE = {
-    *("LCM", "Lab Cloud Manager", "CML", "API", "Prometheus"),
+NOT_TRANSLATED = {
+    *("LCM", "Lab Cloud Manager", "CML", "API", "HTTP", "Prometheus"),
     *("CPU", "GPU", "GB", "MB", "CSV", "JSON", "YAML", "UTC", "min", "ms"),
 }
 TEXT_ATTRIBUTES = (
@@ -80,7 +80,7 @@ def template_texts(template: str) -> list[str]:
     parser = _Texts()
     parser.feed(_TEMPLATE_CODE.sub("\0", _TRANSLATED.sub("\0", _COMMENT.sub("", template))))
     texts = [part.strip() for text in parser.found for part in re.split(r"[\0·]|&\w+;", text)]
-    return [text for text in texts if _WORD.search(text) and text.strip(" .,:()%/") not in SAME_EVERYWHERE]
+    return [text for text in texts if _WORD.search(text) and text.strip(" .,:()%/") not in NOT_TRANSLATED]
 
 
 def sentences(node: ast.AST) -> Iterator[ast.expr]:
@@ -145,9 +145,9 @@ def modules() -> list[Path]:
     )
 
 
-def main(wanted: Sequence[str]) -> int:
+def main(prefixes: Sequence[str]) -> int:
     findings = [*template_findings(templates()), *module_findings(modules())]
-    shown = [each for each in findings if not wanted or each.startswith(tuple(wanted))]
+    shown = [each for each in findings if not prefixes or each.startswith(tuple(prefixes))]
     print("\n".join([*shown, f"{len(shown)} texts"]))
     return 1 if shown else 0
 

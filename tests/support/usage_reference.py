@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from fairshare.arithmetic.slices import SLICE_MS, floor_slice
-from fairshare.arithmetic.units import HUNDREDTHS
+from lcm.domain.resources import HUNDREDTHS
 
 
 class Slice(NamedTuple):

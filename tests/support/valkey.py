@@ -15,7 +15,7 @@ from tests.support.errors import Missing
 @contextmanager
 def valkey_server() -> Iterator[str]:
     """Yield the URL (`unix:///…`) of an empty Valkey or Redis server."""
-    supervisor = Supervisor(say=print)
+    supervisor = Supervisor(report=print)
     with tempfile.TemporaryDirectory(prefix="lcm-valkey-", dir="/tmp") as name:
         socket = Path(name) / "valkey.sock"
         try:

@@ -11,7 +11,7 @@ from lcm.api.watch.server import WatchServer
 WATCH = "/api/internal/watch"
 
 
-def ask_watch(
+def request_watch(
     path: str = WATCH,
     *,
     key: str = "",
@@ -22,10 +22,10 @@ def ask_watch(
 ) -> httpx.Response:
     """Return the response of a new watch process."""
 
-    async def ask() -> httpx.Response:
+    async def send() -> httpx.Response:
         transport = httpx.ASGITransport(WatchServer(), client=client)
         sent = {"Authorization": f"Bearer {key}"} if key else {}
         async with httpx.AsyncClient(transport=transport, base_url=base) as http:
             return await http.request(method, path, headers={**sent, **(headers or {})}, timeout=60)
 
-    return asyncio.run(ask())
+    return asyncio.run(send())

@@ -61,7 +61,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--from", dest="first", type=_day, metavar="DAY", help="the first UTC day, 2026-03-02"
         )
-        parser.add_argument("--to", dest="last", type=_day, metavar="DAY", help="the last one")
+        parser.add_argument("--to", dest="last", type=_day, metavar="DAY", help="the last UTC day")
 
     def handle(self, *args: Any, check: bool, first: date | None, last: date | None, **options: Any) -> None:
         first, last = self._days(first, last)

@@ -13,10 +13,10 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from lcm.api import serializers as s
-from lcm.api.views.base import ReadViewSet, deletion_schema
+from lcm.api.views.base import ReadViewSet, change, command, deletion
 from lcm.domain.access import ADMIN, VIEWER
 from lcm.domain.errors import InvalidInput
-from lcm.models import DefinitionStatus, LabletDefinition
+from lcm.models import DefinitionRevision, DefinitionStatus, LabletDefinition
 from lcm.selectors import definitions as selectors
 from lcm.services import definitions as services
 from lcm.web.filters import DefinitionFilter
@@ -53,19 +53,15 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
         """Create a definition without a topology; use `import` to create one from a topology."""
         data = self.validated(s.NewDefinitionSerializer, request)
         definition = services.create_definition(**data, actor=self.actor, now=self.now())
-        return Response(self.get_serializer(definition).data, status=201)
+        return self.shown(definition, s.DefinitionDetailSerializer, 201)
 
-    @extend_schema(request=s.DefinitionChangeSerializer, responses=s.DefinitionDetailSerializer)
-    def partial_update(self, request: Request, pk: str) -> Response:
-        changes = self.validated_changes(s.DefinitionChangeSerializer, request)
-        definition = services.update_definition(definition=self.get_object(), actor=self.actor, **changes)
-        return Response(self.get_serializer(definition).data)
+    @change(s.DefinitionChangeSerializer, s.DefinitionDetailSerializer)
+    def partial_update(self, definition: LabletDefinition, **changes: Any) -> LabletDefinition:
+        return services.update_definition(definition=definition, actor=self.actor, **changes)
 
-    @deletion_schema
-    def destroy(self, request: Request, pk: str) -> Response:
-        reason = self.deletion_reason(request)
-        services.delete_definition(definition=self.get_object(), reason=reason, actor=self.actor)
-        return Response(status=204)
+    @deletion
+    def destroy(self, definition: LabletDefinition, reason: str) -> None:
+        services.delete_definition(definition=definition, reason=reason, actor=self.actor)
 
     @extend_schema(
         request=s.DefinitionImportSerializer,
@@ -83,43 +79,32 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
             if not data.get("name"):
                 raise InvalidInput({"name": _("A definition needs a name.")})
             definition = services.import_definition(**data, actor=self.actor, now=self.now())
-        answer = {"definition": definition, "topology": topology.to_dict()}
-        return Response(s.ImportResultSerializer(answer).data, status=201 if definition else 200)
+        result = {"definition": definition, "topology": topology.to_dict()}
+        return Response(s.ImportResultSerializer(result).data, status=201 if definition else 200)
 
-    @extend_schema(request=s.StatusChangeSerializer, responses=s.DefinitionDetailSerializer)
-    @action(detail=True, methods=["post"], url_path="status")
-    def set_status(self, request: Request, pk: str) -> Response:
-        data = self.validated(s.StatusChangeSerializer, request)
-        definition = services.set_definition_status(
-            definition=self.get_object(),
-            status=DefinitionStatus(data["status"]),
-            reason=data["reason"],
-            actor=self.actor,
+    @command(s.StatusChangeSerializer, s.DefinitionDetailSerializer, url_path="status")
+    def set_status(self, definition: LabletDefinition, status: str, reason: str) -> LabletDefinition:
+        return services.set_definition_status(
+            definition=definition, status=DefinitionStatus(status), reason=reason, actor=self.actor
         )
-        return Response(self.get_serializer(definition).data)
 
     @extend_schema(responses=s.RevisionSerializer(many=True), filters=False)
     @action(detail=True, filterset_class=None, sorts=("-number",))
     def revisions(self, request: Request, pk: str) -> Response:
-        found: Any = selectors.revisions_of(self.get_object())
-        rows: Any = self.paginate_queryset(found)
-        return self.get_paginated_response(s.RevisionSerializer(rows, many=True).data)
+        return self.paged(selectors.revisions_of(self.get_object()), s.RevisionSerializer)
 
-    @extend_schema(request=s.ReviseSerializer, responses={201: s.RevisionSerializer})
-    @action(detail=True, methods=["post"])
-    def revise(self, request: Request, pk: str) -> Response:
+    @command(s.ReviseSerializer, s.RevisionSerializer, status=201)
+    def revise(self, definition: LabletDefinition, **data: Any) -> DefinitionRevision:
         """Set requirements, the port template or both by hand; use `apply` to apply a recommendation."""
-        data = self.validated(s.ReviseSerializer, request)
-        revision = services.revise_definition(
-            definition=self.get_object(), **data, actor=self.actor, now=self.now()
-        )
-        return Response(s.RevisionSerializer(revision).data, status=201)
+        return services.revise_definition(definition=definition, **data, actor=self.actor, now=self.now())
 
-    @extend_schema(request=s.RevertSerializer, responses={201: s.RevisionSerializer})
-    @action(detail=True, methods=["post"], url_path=r"revisions/(?P<number>[0-9]{1,9})/revert")
-    def revert(self, request: Request, pk: str, number: str) -> Response:
-        data = self.validated(s.RevertSerializer, request)
-        revision = services.revert_definition(
-            definition=self.get_object(), number=int(number), **data, actor=self.actor, now=self.now()
+    @command(
+        s.RevertSerializer,
+        s.RevisionSerializer,
+        status=201,
+        url_path=r"revisions/(?P<number>[0-9]{1,9})/revert",
+    )
+    def revert(self, definition: LabletDefinition, number: str, **data: Any) -> DefinitionRevision:
+        return services.revert_definition(
+            definition=definition, number=int(number), **data, actor=self.actor, now=self.now()
         )
-        return Response(s.RevisionSerializer(revision).data, status=201)

@@ -6,12 +6,12 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lcm.api import serializers as s
-from lcm.api.views.base import LcmViewSet
+from lcm.api.authentication import controller_token
+from lcm.api.views.base import Body, LcmViewSet, command
 from lcm.domain.access import CONTROLLER
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
@@ -33,10 +33,10 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
     access = dict.fromkeys(("list", "retrieve", "transitions", "failures"), CONTROLLER)
 
     def get_queryset(self) -> QuerySet[LabletSession]:
-        principal: Any = self.request.user
+        scope = controller_token(self.request).scope
         if self.action == "list":
-            return controller_sessions.sessions_on_slots(principal.scope)
-        return controller_sessions.sessions_in_scope(sessions(), principal.scope)
+            return controller_sessions.sessions_on_slots(scope)
+        return controller_sessions.sessions_in_scope(sessions(), scope)
 
     @extend_schema(responses=s.ControllerSessionSerializer(many=True))
     def list(self, request: Request) -> Response:
@@ -45,43 +45,37 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
 
     @extend_schema(responses=s.ControllerSessionSerializer)
     def retrieve(self, request: Request, pk: str) -> Response:
-        return self._shown(self.get_object())
+        return self.shown(self.get_object(), s.ControllerSessionSerializer)
 
-    @extend_schema(request=s.TransitionRequestSerializer, responses=s.ControllerSessionSerializer)
-    @action(detail=True, methods=["post"])
-    def transitions(self, request: Request, pk: str) -> Response:
-        data = self.validated(s.TransitionRequestSerializer, request)
-        session = transition_session(
-            session=self._expected_session(data),
-            to=SessionStatus(data["to_status"]),
-            reason=data["reason"],
+    @command(s.TransitionRequestSerializer, s.ControllerSessionSerializer)
+    def transitions(self, session: LabletSession, to_status: str, reason: str, **data: Any) -> LabletSession:
+        return transition_session(
+            session=_expected_session(session, data),
+            to=SessionStatus(to_status),
+            reason=reason,
             ends_at=data.get("ends_at"),
             actor=self.actor,
             now=self.now(),
         )
-        return self._shown(session)
 
-    @extend_schema(request=s.FailureSerializer, responses=s.ControllerSessionSerializer)
-    @action(detail=True, methods=["post"])
-    def failures(self, request: Request, pk: str) -> Response:
+    @command(s.FailureSerializer, s.ControllerSessionSerializer)
+    def failures(self, session: LabletSession, reason: str, lab_removed: bool, **data: Any) -> LabletSession:
         """Report a failure; LCM decides whether to retry, stop the remaining work or end the session."""
-        data = self.validated(s.FailureSerializer, request)
-        session = report_failure(
-            session=self._expected_session(data),
-            reason=data["reason"],
-            lab_removed=data["lab_removed"],
+        return report_failure(
+            session=_expected_session(session, data),
+            reason=reason,
+            lab_removed=lab_removed,
             actor=self.actor,
             now=self.now(),
         )
-        return self._shown(session)
 
-    def _expected_session(self, data: dict[str, Any]) -> LabletSession:
-        """Return the session in the state that the controller expects; raise a conflict if it has changed."""
-        session = self.get_object()
-        session.status = data.get("from_status", session.status)
-        session.attempt = data.get("attempt", session.attempt)
-        return session
-
-    def _shown(self, session: LabletSession) -> Response:
-        fresh = LabletSession.objects.select_related("definition", "revision").get(pk=session.pk)
+    def shown(self, obj: LabletSession, serializer: Body, status: int = 200) -> Response:
+        fresh = LabletSession.objects.select_related("definition", "revision").get(pk=obj.pk)
         return Response(controller_sessions.session_payloads([fresh])[0])
+
+
+def _expected_session(session: LabletSession, data: dict[str, Any]) -> LabletSession:
+    """Return the session in the state that the controller expects; raise a conflict if it has changed."""
+    session.status = data.get("from_status", session.status)
+    session.attempt = data.get("attempt", session.attempt)
+    return session

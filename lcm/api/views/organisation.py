@@ -6,14 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lcm.api import serializers as s
-from lcm.api.views.base import ReadViewSet, deletion_schema
+from lcm.api.views.base import ReadViewSet, change, command, deletion
 from lcm.domain.access import ADMIN, VIEWER
 from lcm.models import ApiToken, ChangeLog, Domain, Project, TokenKind, User
 from lcm.selectors import organisation as selectors
@@ -26,67 +25,53 @@ CRUD = {"list": VIEWER, "retrieve": VIEWER, "create": ADMIN, "partial_update": A
 
 @extend_schema(tags=["organisation"])
 class DomainViewSet(ReadViewSet[Domain]):
-    queryset = Domain.objects.none()
+    queryset = selectors.domains()
     serializer_class = s.DomainSerializer
     filterset_class = DomainFilter
     sorts = ("name", "created_at")
     access = CRUD
 
-    def get_queryset(self) -> QuerySet[Domain]:
-        return selectors.domains()
-
     @extend_schema(responses={201: s.DomainSerializer})
     def create(self, request: Request) -> Response:
         domain = services.create_domain(**self.validated(s.DomainSerializer, request), actor=self.actor)
-        return Response(s.DomainSerializer(domain).data, status=201)
+        return self.shown(domain, s.DomainSerializer, 201)
 
-    def partial_update(self, request: Request, pk: str) -> Response:
-        changes = self.validated_changes(s.DomainSerializer, request)
-        domain = services.update_domain(domain=self.get_object(), actor=self.actor, **changes)
-        return Response(s.DomainSerializer(domain).data)
+    @change(s.DomainSerializer, s.DomainSerializer)
+    def partial_update(self, domain: Domain, **changes: Any) -> Domain:
+        return services.update_domain(domain=domain, actor=self.actor, **changes)
 
-    @deletion_schema
-    def destroy(self, request: Request, pk: str) -> Response:
-        reason = self.deletion_reason(request)
-        services.delete_domain(domain=self.get_object(), reason=reason, actor=self.actor)
-        return Response(status=204)
+    @deletion
+    def destroy(self, domain: Domain, reason: str) -> None:
+        services.delete_domain(domain=domain, reason=reason, actor=self.actor)
 
 
 @extend_schema(tags=["organisation"])
 class ProjectViewSet(ReadViewSet[Project]):
-    queryset = Project.objects.none()
+    queryset = selectors.projects()
     serializer_class = s.ProjectSerializer
     filterset_class = ProjectFilter
     sorts = ("name", "created_at")
     access = CRUD | {"members": VIEWER, "add_member": ADMIN, "remove_member": ADMIN}
 
-    def get_queryset(self) -> QuerySet[Project]:
-        return selectors.projects()
-
     @extend_schema(responses={201: s.ProjectSerializer})
     def create(self, request: Request) -> Response:
         project = services.create_project(**self.validated(s.ProjectSerializer, request), actor=self.actor)
-        return Response(s.ProjectSerializer(project).data, status=201)
+        return self.shown(project, s.ProjectSerializer, 201)
 
-    @extend_schema(request=s.ProjectChangeSerializer, responses=s.ProjectSerializer)
-    def partial_update(self, request: Request, pk: str) -> Response:
-        changes = self.validated_changes(s.ProjectChangeSerializer, request)
-        project = services.update_project(project=self.get_object(), actor=self.actor, **changes)
-        return Response(s.ProjectSerializer(project).data)
+    @change(s.ProjectChangeSerializer, s.ProjectSerializer)
+    def partial_update(self, project: Project, **changes: Any) -> Project:
+        return services.update_project(project=project, actor=self.actor, **changes)
 
-    @deletion_schema
-    def destroy(self, request: Request, pk: str) -> Response:
-        reason = self.deletion_reason(request)
-        services.delete_project(project=self.get_object(), reason=reason, actor=self.actor)
-        return Response(status=204)
+    @deletion
+    def destroy(self, project: Project, reason: str) -> None:
+        services.delete_project(project=project, reason=reason, actor=self.actor)
 
     @extend_schema(responses=s.PersonNameSerializer(many=True), filters=False)
     @action(detail=True, filterset_class=None, sorts=("username", "date_joined"))
     def members(self, request: Request, pk: str) -> Response:
         """List the ids and names of the members, for example as possible owners of a session."""
-        people: Any = selectors.people().filter(memberships__project=self.get_object())
-        rows: Any = self.paginate_queryset(people)
-        return self.get_paginated_response(s.PersonNameSerializer(rows, many=True).data)
+        people = selectors.people().filter(memberships__project=self.get_object())
+        return self.paged(people, s.PersonNameSerializer)
 
     @extend_schema(request=s.MemberSerializer, responses={204: None})
     @members.mapping.post
@@ -105,27 +90,21 @@ class ProjectViewSet(ReadViewSet[Project]):
 
 @extend_schema(tags=["organisation"])
 class UserViewSet(ReadViewSet[User]):
-    queryset = User.objects.none()
+    queryset = selectors.people()
     serializer_class = s.UserSerializer
     filterset_class = UserFilter
     sorts = ("username", "date_joined")
     access = {"list": ADMIN, "retrieve": ADMIN}
 
-    def get_queryset(self) -> QuerySet[User]:
-        return selectors.people()
-
 
 @extend_schema(tags=["access"])
 class TokenViewSet(ReadViewSet[ApiToken]):
-    queryset = ApiToken.objects.none()
+    queryset = selectors.tokens()
     serializer_class = s.TokenSerializer
     filterset_class = TokenFilter
     sorts = ("-created_at", "name", "expires_at")
     shown_once = ("key",)
     access = {"list": ADMIN, "retrieve": ADMIN, "create": ADMIN, "rotate": ADMIN, "revoke": ADMIN}
-
-    def get_queryset(self) -> QuerySet[ApiToken]:
-        return selectors.tokens()
 
     @extend_schema(request=s.TokenRequestSerializer, responses={201: s.NewTokenSerializer})
     def create(self, request: Request) -> Response:
@@ -133,35 +112,28 @@ class TokenViewSet(ReadViewSet[ApiToken]):
         now = self.now()
         data.setdefault("expires_at", now + timedelta(days=settings.CONFIG["TOKEN_DAYS"]))
         data["kind"] = TokenKind(data["kind"])
-        token, key = tokens.create_token(**data, actor=self.actor, now=now)
-        return self._with_key(token, key)
+        new_token = _with_key(*tokens.create_token(**data, actor=self.actor, now=now))
+        return self.shown(new_token, s.NewTokenSerializer, 201)
 
-    @extend_schema(request=s.ReasonSerializer, responses={201: s.NewTokenSerializer})
-    @action(detail=True, methods=["post"])
-    def rotate(self, request: Request, pk: str) -> Response:
-        data = self.validated(s.ReasonSerializer, request)
-        made = tokens.rotate_token(token=self.get_object(), **data, actor=self.actor, now=self.now())
-        return self._with_key(*made)
+    @command(s.ReasonSerializer, s.NewTokenSerializer, status=201)
+    def rotate(self, token: ApiToken, reason: str) -> ApiToken:
+        return _with_key(*tokens.rotate_token(token=token, reason=reason, actor=self.actor, now=self.now()))
 
-    @extend_schema(request=s.ReasonSerializer, responses=s.TokenSerializer)
-    @action(detail=True, methods=["post"])
-    def revoke(self, request: Request, pk: str) -> Response:
-        data = self.validated(s.ReasonSerializer, request)
-        token = tokens.revoke_token(token=self.get_object(), **data, actor=self.actor, now=self.now())
-        return Response(s.TokenSerializer(token).data)
-
-    def _with_key(self, token: ApiToken, key: str) -> Response:
-        return Response({**s.TokenSerializer(token).data, "key": key}, status=201)
+    @command(s.ReasonSerializer, s.TokenSerializer)
+    def revoke(self, token: ApiToken, reason: str) -> ApiToken:
+        return tokens.revoke_token(token=token, reason=reason, actor=self.actor, now=self.now())
 
 
 @extend_schema(tags=["access"])
 class ChangeViewSet(ReadViewSet[ChangeLog]):
-    queryset = ChangeLog.objects.none()
+    queryset = selectors.changes()
     serializer_class = s.ChangeSerializer
     filterset_class = ChangeFilter
     lookup_value_regex = "[0-9]{1,18}"
     sorts = ("-at",)
     access = {"list": VIEWER, "retrieve": VIEWER}
 
-    def get_queryset(self) -> QuerySet[ChangeLog]:
-        return selectors.changes()
+
+def _with_key(token: ApiToken, key: str) -> ApiToken:
+    token.key = key
+    return token

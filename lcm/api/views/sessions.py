@@ -6,21 +6,27 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from lcm.api import serializers as s
-from lcm.api.authentication import ControllerPrincipal
-from lcm.api.views.base import ReadViewSet
+from lcm.api.authentication import token_of_controller
+from lcm.api.views.base import Body, ReadViewSet, command
 from lcm.domain.access import OPERATOR, VIEWER_OR_CONTROLLER
 from lcm.models import LabletSession
 from lcm.selectors import sessions as selectors
 from lcm.selectors.controller_sessions import sessions_in_scope
 from lcm.services import sessions as services
+from lcm.services.session_priority import change_priority
 from lcm.services.session_reports import record_arrival
 from lcm.web.filters import SessionFilter
+
+
+def visible_sessions(rows: QuerySet[LabletSession], request: Request) -> QuerySet[LabletSession]:
+    """Return all sessions for people, for a controller the ones in its scope."""
+    token = token_of_controller(request)
+    return sessions_in_scope(rows, token.scope) if token else rows
 
 
 class ScopedSessionViewSet(ReadViewSet[LabletSession]):
@@ -31,20 +37,15 @@ class ScopedSessionViewSet(ReadViewSet[LabletSession]):
     sorts = ("-created_at", "starts_at", "ends_at", "status", "priority")
 
     def get_queryset(self) -> QuerySet[LabletSession]:
-        principal: Any = self.request.user
-        rows = (
-            sessions_in_scope(selectors.sessions(), principal.scope)
-            if isinstance(principal, ControllerPrincipal)
-            else selectors.sessions()
-        )
+        rows = visible_sessions(selectors.sessions(), self.request)
         return rows if self.action == "list" else rows.prefetch_related("kernels", "transitions")
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         return s.SessionSerializer if self.action == "list" else s.SessionDetailSerializer
 
-    def shown(self, session: LabletSession, status: int = 200) -> Response:
-        fresh = self.get_queryset().get(pk=session.pk)
-        return Response(s.SessionDetailSerializer(fresh).data, status=status)
+    def shown(self, obj: LabletSession, serializer: Body, status: int = 200) -> Response:
+        """Return a session with its kernels and transitions, as stored."""
+        return super().shown(self.get_queryset().get(pk=obj.pk), serializer, status)
 
 
 @extend_schema(tags=["sessions"])
@@ -57,6 +58,7 @@ class SessionViewSet(ScopedSessionViewSet):
         "create": OPERATOR,
         "cancel": OPERATOR,
         "extend": OPERATOR,
+        "priority": OPERATOR,
         "arrive": OPERATOR,
     }
 
@@ -66,28 +68,22 @@ class SessionViewSet(ScopedSessionViewSet):
         now = self.now()
         values = {"owner": request.user, "starts_at": now, **data}
         session = services.create_session(**values, actor=self.actor, now=now)
-        return self.shown(session, status=201)
+        return self.shown(session, s.SessionDetailSerializer, 201)
 
-    @extend_schema(request=s.ReasonSerializer, responses=s.SessionDetailSerializer)
-    @action(detail=True, methods=["post"])
-    def cancel(self, request: Request, pk: str) -> Response:
-        data = self.validated(s.ReasonSerializer, request)
-        session = services.cancel_session(
-            session=self.get_object(), reason=data["reason"], actor=self.actor, now=self.now()
-        )
-        return self.shown(session)
+    @command(s.ReasonSerializer, s.SessionDetailSerializer)
+    def cancel(self, session: LabletSession, reason: str) -> LabletSession:
+        return services.cancel_session(session=session, reason=reason, actor=self.actor, now=self.now())
 
-    @extend_schema(request=s.ExtendSerializer, responses=s.SessionDetailSerializer)
-    @action(detail=True, methods=["post"])
-    def extend(self, request: Request, pk: str) -> Response:
-        data = self.validated(s.ExtendSerializer, request)
-        session = services.extend_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
-        return self.shown(session)
+    @command(s.ExtendSerializer, s.SessionDetailSerializer)
+    def extend(self, session: LabletSession, **data: Any) -> LabletSession:
+        return services.extend_session(session=session, **data, actor=self.actor, now=self.now())
 
-    @extend_schema(request=None, responses=s.SessionDetailSerializer)
-    @action(detail=True, methods=["post"])
-    def arrive(self, request: Request, pk: str) -> Response:
+    @command(s.PrioritySerializer, s.SessionDetailSerializer)
+    def priority(self, session: LabletSession, **data: Any) -> LabletSession:
+        """Change the priority of a waiting session and its position in the queue."""
+        return change_priority(session=session, **data, actor=self.actor, now=self.now())
+
+    @command(None, s.SessionDetailSerializer)
+    def arrive(self, session: LabletSession) -> LabletSession:
         """Report that the user has arrived; repeated calls have no effect."""
-        self.refuse_fields(request)
-        session = record_arrival(session=self.get_object(), actor=self.actor, now=self.now())
-        return self.shown(session)
+        return record_arrival(session=session, actor=self.actor, now=self.now())

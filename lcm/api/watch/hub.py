@@ -79,11 +79,11 @@ class FeedHub:
 
     async def _read(self) -> FeedWindow:
         revision = self._window.bounds.revision if self._window else None
-        changes, reach = await in_database_thread(lambda: _read_after(revision))
+        changes, bounds = await in_database_thread(lambda: _read_after(revision))
         if changes is None or self._window is None:
-            self._window = FeedWindow(reach)
+            self._window = FeedWindow(bounds)
         else:
-            self._window.add(changes, reach)
+            self._window.add(changes, bounds)
         for pool in {change.pool for change in changes or ()}:
             for event in self.waiting.get(pool, ()):
                 event.set()
@@ -118,10 +118,10 @@ def _read_after(revision: int | None) -> tuple[list[FeedChange] | None, FeedBoun
     """Number committed changes and return the ones after the revision, or None if that is out of range."""
     while change_feed_reader.has_unnumbered():
         assign_revisions()
-    reach = change_feed_reader.feed_bounds()
-    if revision is None or not reach.pruned_revision <= revision <= reach.revision:
-        return None, reach
-    return _changes(revision, reach.revision), reach
+    bounds = change_feed_reader.feed_bounds()
+    if revision is None or not bounds.pruned_revision <= revision <= bounds.revision:
+        return None, bounds
+    return _changes(revision, bounds.revision), bounds
 
 
 def _changes(after: int, until: int) -> list[FeedChange]:

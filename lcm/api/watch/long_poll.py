@@ -1,4 +1,4 @@
-"""Responses to watchers: changes, no changes yet, or that the revision is gone."""
+"""Responses to watchers: changes, no changes yet, or an error if the revision is gone."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ async def watch(hub: FeedHub, scope: ControllerScope, since: int | None, seconds
     with hub.waiter(scope.pools) as changed:
         window = await hub.window()
         if since > window.bounds.revision:
-            # Another process may have read further than this one; a feed restored from a backup has not.
+            # Another process may have read further. If not, the feed was restored from a backup.
             window = await hub.poll()
         while True:
             changed.clear()
-            answer = await _answer(window, scope, since)
-            left = deadline - asyncio.get_running_loop().time()
-            if answer.changes or left <= 0:
-                return answer
-            since = answer.revision
+            response = await _respond(window, scope, since)
+            seconds_left = deadline - asyncio.get_running_loop().time()
+            if response.changes or seconds_left <= 0:
+                return response
+            since = response.revision
             if since >= window.bounds.revision:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), left)
+                    await asyncio.wait_for(changed.wait(), seconds_left)
             window = await hub.window()
 
 
-async def _answer(window: FeedWindow, scope: ControllerScope, since: int) -> WatchResponse:
-    reach = window.bounds
-    if since < reach.pruned_revision or since > reach.revision:
+async def _respond(window: FeedWindow, scope: ControllerScope, since: int) -> WatchResponse:
+    bounds = window.bounds
+    if since < bounds.pruned_revision or since > bounds.revision:
         raise Gone(
             _("Revision %(since)s is not in the feed (%(pruned_revision)s to %(revision)s). List again.")
-            % {"since": since, "pruned_revision": reach.pruned_revision, "revision": reach.revision},
-            details={"revision": reach.revision},
+            % {"since": since, "pruned_revision": bounds.pruned_revision, "revision": bounds.revision},
+            details={"revision": bounds.revision},
         )
     if window.holds(since):
         changes = window.after(since, scope.pools, MAX_CHANGES)
     else:
-        changes = await in_database_thread(lambda: _from_database(since, scope.pools, reach.revision))
+        changes = await in_database_thread(lambda: _from_database(since, scope.pools, bounds.revision))
     complete = len(changes) < MAX_CHANGES
-    revision = reach.revision if complete else changes[-1].revision
+    revision = bounds.revision if complete else changes[-1].revision
     if changes and scope.slot_id is not None:
         found = changes
         changes = await in_database_thread(lambda: changes_in_scope(found, scope))

@@ -20,14 +20,14 @@ async def long_poll(request: HttpRequest) -> HttpResponseBase:
         admitted = await in_database_thread(lambda: WatchView().admit(request))
         if isinstance(admitted, HttpResponseBase):
             return admitted
-        found = await watch(hub(), admitted.scope, admitted.since, admitted.wait)
+        watched = await watch(hub(), admitted.scope, admitted.since, admitted.wait)
     except LcmError as error:
         response = error_response(error.status, error.code, error.message, error.details)
         if error.status == HTTPStatus.SERVICE_UNAVAILABLE:
             response["Retry-After"] = str(RETRY_SECONDS)
         return response
-    changes = [vars(change) for change in found.changes]
-    return _json({"revision": found.revision, "changes": changes})
+    changes = [vars(change) for change in watched.changes]
+    return _json({"revision": watched.revision, "changes": changes})
 
 
 def error_response(status: int, code: str, message: str, details: Any = None) -> JsonResponse:

@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from lcm.api.authentication import controller_token
 from lcm.api.schema import ErrorSerializer
 from lcm.domain.access import CONTROLLER, ControllerScope
 from lcm.domain.errors import InvalidInput, WatchNotRouted
@@ -101,8 +102,8 @@ class WatchView(APIView):
             self.initial(self.request)
             return _parse_request(self.request)
         except Exception as error:
-            refused = self.handle_exception(error)
-            finished: HttpResponseBase = self.finalize_response(self.request, refused).render()
+            error_response = self.handle_exception(error)
+            finished: HttpResponseBase = self.finalize_response(self.request, error_response).render()
             return finished
 
 
@@ -121,11 +122,12 @@ def _watch_url(request: Request) -> str:
 
 
 def _parse_request(request: Request) -> WatchRequest:
-    principal: Any = request.user
     since, wait = request.query_params.get("since"), request.query_params.get("wait")
     if since is not None and not (since.isascii() and since.isdigit() and len(since) <= LONGEST_REVISION):
         raise InvalidInput({"since": _("Must be the revision of an earlier response.")})
-    return WatchRequest(principal.scope, None if since is None else int(since), _seconds(wait))
+    return WatchRequest(
+        controller_token(request).scope, None if since is None else int(since), _seconds(wait)
+    )
 
 
 def _seconds(text: str | None) -> float:

@@ -13,15 +13,15 @@ WINDOW_SIZE = 20_000
 class FeedWindow:
     """All changes after `start`, up to `bounds.revision`."""
 
-    def __init__(self, reach: FeedBounds) -> None:
-        self.bounds = reach
-        self.start = reach.revision
+    def __init__(self, bounds: FeedBounds) -> None:
+        self.bounds = bounds
+        self.start = bounds.revision
         self._changes: list[FeedChange] = []
 
-    def add(self, changes: Sequence[FeedChange], reach: FeedBounds) -> None:
-        """Append the next changes in order; `reach` says how far the feed has been read."""
+    def add(self, changes: Sequence[FeedChange], bounds: FeedBounds) -> None:
+        """Append the next changes in order; `bounds` are the new bounds of the feed."""
         self._changes.extend(changes)
-        self.bounds = reach
+        self.bounds = bounds
         surplus = len(self._changes) - WINDOW_SIZE
         if surplus > 0:
             self.start = self._changes[surplus - 1].revision

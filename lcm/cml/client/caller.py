@@ -48,11 +48,11 @@ class Caller:
     """Sends the calls of one worker, and keeps the token until CML rejects it."""
 
     def __init__(
-        self, transport: Transport, patience: RetryPolicy, on_call: Callable[[CallRecord], None] | None
+        self, transport: Transport, retry_policy: RetryPolicy, on_call: Callable[[CallRecord], None] | None
     ) -> None:
         self.transport = transport
         self.worker = transport.worker
-        self.patience = patience
+        self.retry_policy = retry_policy
         self._on_call = on_call
         self._token: str | None = None
         self._login = asyncio.Lock()
@@ -69,17 +69,16 @@ class Caller:
         return self._value(call, await self._request(call))
 
     async def _request(self, call: Call) -> CmlResponse:
-        deadline = time.monotonic() + self.patience.call_seconds
-        token = await self._current_token(deadline) if call.authenticated else None
+        deadline = time.monotonic() + self.retry_policy.call_seconds
+        token = None
+        if call.authenticated:
+            token = self._token or await self._fresh_token(None, deadline)
         response = await self._try(call, token, deadline)
         if response.status == UNAUTHORIZED and call.authenticated:
             response = await self._try(call, await self._fresh_token(token, deadline), deadline)
             if response.status == UNAUTHORIZED:
                 raise CmlAuthFailed(self.worker.name, call.name, response.description(), response.status)
         return response
-
-    async def _current_token(self, deadline: float) -> str:
-        return self._token or await self._fresh_token(None, deadline)
 
     async def _fresh_token(self, refused: str | None, deadline: float) -> str:
         """Log in, once for all calls that wait for a token."""
@@ -102,9 +101,9 @@ class Caller:
 
     async def _try(self, call: Call, token: str | None, deadline: float) -> CmlResponse:
         """Send a call, and retry transient failures until the deadline if the call is idempotent."""
-        attempts = self.patience.attempts if call.idempotent else 1
+        attempts = self.retry_policy.attempts if call.idempotent else 1
         for attempt in range(attempts):
-            seconds = min(self.patience.exchange_seconds, max(deadline - time.monotonic(), 0.001))
+            seconds = min(self.retry_policy.exchange_seconds, max(deadline - time.monotonic(), 0.001))
             retry_after = None
             try:
                 response = await self._exchange(call, token, seconds)
@@ -116,7 +115,7 @@ class Caller:
                     return response
                 retry_after = response.retry_after
             await asyncio.sleep(
-                min(self.patience.pause(attempt, retry_after), max(deadline - time.monotonic(), 0))
+                min(self.retry_policy.pause(attempt, retry_after), max(deadline - time.monotonic(), 0))
             )
         raise AssertionError("a call is attempted at least once")
 

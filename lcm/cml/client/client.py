@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Self, TypeVar
 from urllib.parse import quote
 
@@ -12,17 +12,17 @@ import httpx
 from lcm.cml.client import results
 from lcm.cml.client.caller import Caller, CallRecord, RetryPolicy
 from lcm.cml.client.endpoint import CmlEndpoint
-from lcm.cml.client.errors import CmlError, CmlMalformedResponse, CmlNotFound, CmlRefused
+from lcm.cml.client.errors import CmlError, CmlMalformedResponse, CmlNotFound, CmlRejected
 from lcm.cml.client.system_results import ResourcePoolUsage, SystemInformation, SystemStats
 from lcm.cml.client.transport import Call, Transport
 from lcm.cml.client.version import BULK_INTERFACES, Version
-from lcm.cml.json_values import as_bool, as_list, as_mapping, as_text
+from lcm.cml.json_values import as_list, as_mapping, as_text
 
 T = TypeVar("T")
 
 NODE_DATA = {"data": "true", "operational": "true", "exclude_configurations": "true"}
 INTERFACE_DATA = {"data": "true", "operational": "true"}
-NO_SUCH_CALL = frozenset({404, 405})
+UNSUPPORTED_CALL = frozenset({404, 405})
 FORBIDDEN = 403
 INTERFACES_AT_ONCE = 8
 
@@ -37,12 +37,12 @@ class CmlClient:
         self,
         worker: CmlEndpoint,
         *,
-        patience: RetryPolicy | None = None,
+        retry_policy: RetryPolicy | None = None,
         on_call: Callable[[CallRecord], None] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.worker = worker
-        self._caller = Caller(Transport(worker, transport=transport), patience or RetryPolicy(), on_call)
+        self._caller = Caller(Transport(worker, transport=transport), retry_policy or RetryPolicy(), on_call)
         self._version: Version | None = None
 
     async def __aenter__(self) -> Self:
@@ -78,8 +78,8 @@ class CmlClient:
         """Return limits and usage of the resource pools; None if CML lacks or denies this call."""
         try:
             entries = await self._list(Call("resource_pool_usage", "GET", "resource_pool_usage"))
-        except CmlRefused as error:
-            if error.status in NO_SUCH_CALL or error.status == FORBIDDEN:
+        except CmlRejected as error:
+            if error.status in UNSUPPORTED_CALL or error.status == FORBIDDEN:
                 return None
             raise
         return tuple(ResourcePoolUsage.read(as_mapping(entry)) for entry in entries)
@@ -141,7 +141,8 @@ class CmlClient:
     async def check_if_converged(self, lab_id: str) -> bool:
         """Return whether all running nodes have booted."""
         call = Call("check_if_converged", "GET", _lab(lab_id, "check_if_converged"))
-        return self._expect(call, as_bool(await self._caller.send(call)), "true or false")
+        value = await self._caller.send(call)
+        return self._expect(call, value if isinstance(value, bool) else None, "true or false")
 
     # Nodes
 
@@ -168,22 +169,25 @@ class CmlClient:
         call = Call("interfaces", "GET", _lab(lab_id, "interfaces"), params=INTERFACE_DATA)
         try:
             return results.entries(await self._list(call), results.CmlInterface.reader(None))
-        except CmlRefused as error:
-            if error.status in NO_SUCH_CALL and "Lab not found" not in error.description:
+        except CmlRejected as error:
+            if error.status in UNSUPPORTED_CALL and "Lab not found" not in error.description:
                 return None
             raise
 
     async def interfaces_one_by_one(self, lab_id: str, node_ids: Iterable[str]) -> results.InterfacesByNode:
         """Return the interfaces by node, one call per node. A failed call yields its error for that node."""
 
+        semaphore = asyncio.Semaphore(INTERFACES_AT_ONCE)
+
         async def fetch(node_id: str) -> results.Entries[results.CmlInterface] | CmlError:
-            try:
-                return await self.get_node_interfaces(lab_id, node_id)
-            except CmlError as error:
-                return error
+            async with semaphore:
+                try:
+                    return await self.get_node_interfaces(lab_id, node_id)
+                except CmlError as error:
+                    return error
 
         requested = tuple(dict.fromkeys(node_ids))
-        return dict(zip(requested, await _few_at_once(requested, fetch, INTERFACES_AT_ONCE), strict=True))
+        return dict(zip(requested, await asyncio.gather(*map(fetch, requested)), strict=True))
 
     async def _has_bulk_interfaces(self) -> bool:
         """Return whether CML is new enough. If the version is unknown, the call is attempted."""
@@ -233,20 +237,3 @@ class CmlClient:
 def _lab(lab_id: str, *more: str) -> str:
     """Return the path of a lab or of a resource below it."""
     return "/".join(("labs", *(quote(part, safe="") for part in (lab_id, *more))))
-
-
-async def _few_at_once(items: Iterable[str], fetch: Callable[[str], Awaitable[T]], limit: int) -> list[T]:
-    """Return the results in the order of the items, with at most `limit` calls at a time."""
-    gate = asyncio.Semaphore(limit)
-
-    async def one(item: str) -> T:
-        async with gate:
-            return await fetch(item)
-
-    tasks = [asyncio.create_task(one(item)) for item in items]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -30,11 +30,11 @@ class CmlAuthFailed(CmlError):
     """The credentials are wrong, or a new token was rejected."""
 
 
-class CmlRefused(CmlError):
+class CmlRejected(CmlError):
     """CML rejected the request: a 4xx status."""
 
 
-class CmlNotFound(CmlRefused):
+class CmlNotFound(CmlRejected):
     """The lab, node or call does not exist."""
 
 
@@ -51,5 +51,5 @@ def error_class(status: int) -> type[CmlError]:
     if status == 404:
         return CmlNotFound
     if 400 <= status < 500:
-        return CmlRefused
+        return CmlRejected
     return CmlFailed if status >= 500 else CmlMalformedResponse

@@ -5,24 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import Field
 
 from lcm.cml.client.errors import CmlError
 from lcm.cml.json_values import (
+    Flag,
+    Integer,
     Json,
-    as_bool,
-    as_decimal,
-    as_integer,
+    Raw,
+    Text,
+    TextOrEmpty,
+    Texts,
     as_mapping,
-    as_number,
     as_text,
-    as_texts,
+    decimal,
+    integer,
+    number,
     plain_numbers,
+    read_model,
 )
+from lcm.domain.validation import read_by
 
 T = TypeVar("T")
 
 MAX_PERCENT = 1e6
+# Operational values of a node that take precedence.
+LIVE = ("image_definition", "compute_id", "cpus", "cpu_limit", "ram", "boot_disk_size", "data_volume")
 
 
 @dataclass(frozen=True)
@@ -50,29 +60,21 @@ def entries(values: Sequence[object], read: Callable[[Json], T | None]) -> Entri
 class CmlLab:
     """A lab's title, owner, state and size."""
 
-    id: str
-    title: str
-    state: str | None
-    owner: str | None
-    node_count: int | None
-    created: str | None
-    raw: Json = field(repr=False)
+    id: TextOrEmpty
+    title: Annotated[TextOrEmpty, Field(alias="lab_title")]
+    state: Text = None
+    owner: Text = None
+    node_count: Integer = None
+    created: Text = None
+    raw: Raw = field(repr=False, default_factory=dict)
 
     @classmethod
     def read(cls, values: Json, lab_id: str) -> CmlLab | None:
         """Return None without a title: every lab has one, and the owner mark is in it."""
-        title = as_text(values.get("lab_title"))
-        if not title:
+        if not as_text(values.get("lab_title")):
             return None
-        return cls(
-            id=as_text(values.get("id")) or lab_id,
-            title=title,
-            state=as_text(values.get("state")),
-            owner=as_text(values.get("owner_username")) or as_text(values.get("owner")),
-            node_count=as_integer(values.get("node_count")),
-            created=as_text(values.get("created")),
-            raw=values,
-        )
+        owner = as_text(values.get("owner_username")) or values.get("owner")
+        return read_model(cls, values, id=as_text(values.get("id")) or lab_id, owner=owner)
 
 
 @dataclass(frozen=True)
@@ -82,19 +84,19 @@ class CmlNode:
     Controllers before 2.5 return operational values at the top level; both forms are read.
     """
 
-    id: str
-    label: str
-    node_definition: str
-    image_definition: str | None
-    state: str | None
-    compute_id: str | None
-    tags: tuple[str, ...]
-    cpus: int | None
-    cpu_limit: int | None
-    ram_mb: int | None
-    boot_disk_gb: int | None
-    data_volume_gb: int | None
-    raw: Json = field(repr=False)
+    id: TextOrEmpty
+    label: TextOrEmpty
+    node_definition: TextOrEmpty = ""
+    image_definition: Text = None
+    state: Text = None
+    compute_id: Text = None
+    tags: Texts = ()
+    cpus: Annotated[int | None, integer(10_000)] = None
+    cpu_limit: Annotated[int | None, integer(100)] = None
+    ram_mb: Annotated[int | None, integer(10**9), Field(alias="ram")] = None
+    boot_disk_gb: Annotated[int | None, integer(10**6), Field(alias="boot_disk_size")] = None
+    data_volume_gb: Annotated[int | None, integer(10**6), Field(alias="data_volume")] = None
+    raw: Raw = field(repr=False, default_factory=dict)
 
     @classmethod
     def read(cls, values: Json) -> CmlNode | None:
@@ -102,41 +104,23 @@ class CmlNode:
         if not node_id:
             return None
         operational = as_mapping(values.get("operational"))
-
-        def live(key: str) -> object:
-            value = operational.get(key)
-            return values.get(key) if value is None else value
-
-        return cls(
-            id=node_id,
-            label=as_text(values.get("label")) or node_id,
-            node_definition=as_text(values.get("node_definition")) or "",
-            image_definition=as_text(live("image_definition")),
-            state=as_text(values.get("state")),
-            compute_id=as_text(live("compute_id")),
-            tags=as_texts(values.get("tags")),
-            cpus=as_integer(live("cpus"), 10_000),
-            cpu_limit=as_integer(live("cpu_limit"), 100),
-            ram_mb=as_integer(live("ram"), 10**9),
-            boot_disk_gb=as_integer(live("boot_disk_size"), 10**6),
-            data_volume_gb=as_integer(live("data_volume"), 10**6),
-            raw=values,
-        )
+        live = {key: value for key in LIVE if (value := operational.get(key)) is not None}
+        return read_model(cls, values, **live, label=as_text(values.get("label")) or node_id)
 
 
 @dataclass(frozen=True)
 class CmlInterface:
     """An interface of a node. The MAC address is the one in use, or else the configured one."""
 
-    id: str
-    node_id: str | None
-    label: str
-    slot: int | None
-    type: str | None
-    state: str | None
-    is_connected: bool | None
-    mac_address: str | None
-    raw: Json = field(repr=False)
+    id: TextOrEmpty
+    label: TextOrEmpty
+    node_id: Annotated[Text, Field(alias="node")] = None
+    slot: Integer = None
+    type: Text = None
+    state: Text = None
+    is_connected: Flag = None
+    mac_address: Text = None
+    raw: Raw = field(repr=False, default_factory=dict)
 
     @classmethod
     def reader(cls, node_id: str | None) -> Callable[[Json], CmlInterface | None]:
@@ -146,17 +130,13 @@ class CmlInterface:
             interface_id = as_text(values.get("id"))
             if not interface_id:
                 return None
-            operational = as_mapping(values.get("operational"))
-            return cls(
-                id=interface_id,
-                node_id=node_id or as_text(values.get("node")),
+            in_use = as_text(as_mapping(values.get("operational")).get("mac_address"))
+            return read_model(
+                cls,
+                values,
                 label=as_text(values.get("label")) or interface_id,
-                slot=as_integer(values.get("slot")),
-                type=as_text(values.get("type")),
-                state=as_text(values.get("state")),
-                is_connected=as_bool(values.get("is_connected")),
-                mac_address=as_text(operational.get("mac_address")) or as_text(values.get("mac_address")),
-                raw=values,
+                node=node_id or values.get("node"),
+                mac_address=in_use or values.get("mac_address"),
             )
 
         return read
@@ -178,8 +158,8 @@ def by_node(found: Entries[CmlInterface], node_ids: Iterable[str]) -> Interfaces
 class InterfaceAddresses:
     """Addresses snooped on an interface."""
 
-    ip4: tuple[str, ...]
-    ip6: tuple[str, ...]
+    ip4: Texts = ()
+    ip6: Texts = ()
 
 
 @dataclass(frozen=True)
@@ -195,8 +175,7 @@ class Layer3Addresses:
             for entry in as_mapping(as_mapping(node).get("interfaces")).values():
                 interface = as_mapping(entry)
                 if interface_id := as_text(interface.get("id")):
-                    addresses = as_texts(interface.get("ip4")), as_texts(interface.get("ip6"))
-                    found[interface_id] = InterfaceAddresses(*addresses)
+                    found[interface_id] = read_model(InterfaceAddresses, interface)
         return cls(found)
 
 
@@ -204,20 +183,14 @@ class Layer3Addresses:
 class NodeStatistics:
     """Usage of a node: CPU percent (may exceed 100), RAM percent, disk in MB."""
 
-    cpu_percent: Decimal | None
-    ram_percent: Decimal | None
-    disk_mb: int | None
-    figures: dict[str, float | int]
+    figures: Annotated[dict[str, float | int], read_by(plain_numbers, {}), Field(alias="raw")]
+    cpu_percent: Annotated[Decimal | None, decimal(MAX_PERCENT), Field(alias="cpu_usage")] = None
+    ram_percent: Annotated[Decimal | None, decimal(MAX_PERCENT), Field(alias="ram_usage")] = None
+    disk_mb: Annotated[int | None, number(round), Field(alias="disk_usage")] = None
 
     @classmethod
     def read(cls, values: Json) -> NodeStatistics:
-        disk = as_number(values.get("disk_usage"))
-        return cls(
-            cpu_percent=as_decimal(values.get("cpu_usage"), MAX_PERCENT),
-            ram_percent=as_decimal(values.get("ram_usage"), MAX_PERCENT),
-            disk_mb=None if disk is None else round(disk),
-            figures=plain_numbers(values),
-        )
+        return read_model(cls, values)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import AliasPath, Field
 
 from lcm.cml.client.version import Version
-from lcm.cml.json_values import MAX_WHOLE, Json, as_integer, as_mapping, as_number, as_text
+from lcm.cml.json_values import (
+    Integer,
+    Json,
+    Raw,
+    TextOrEmpty,
+    as_text,
+    integer,
+    number,
+    read_model,
+)
+from lcm.domain.validation import MAX_WHOLE
 
 MB = 1024 * 1024
+# Both in MB: from bytes, and from whole gigabytes.
+FromBytes = Annotated[int | None, number(lambda value: int(value // MB))]
+FromGigabytes = Annotated[int | None, integer(MAX_WHOLE // 1024, times=1024)]
+
+
+def _from(*path: str) -> Any:
+    """Return the place of a value in the response."""
+    return Field(validation_alias=AliasPath(*path))
 
 
 @dataclass(frozen=True)
@@ -29,54 +50,28 @@ class SystemInformation:
 class SystemStats:
     """Capacity of all computes of a controller."""
 
-    cpu_count: int | None
-    memory_total_mb: int | None
-    disk_total_mb: int | None
-    raw: Json = field(repr=False)
+    cpu_count: Annotated[Integer, _from("all", "cpu", "count")] = None
+    memory_total_mb: Annotated[FromBytes, _from("all", "memory", "total")] = None
+    disk_total_mb: Annotated[FromBytes, _from("all", "disk", "total")] = None
+    raw: Raw = field(repr=False, default_factory=dict)
 
     @classmethod
     def read(cls, values: Json) -> SystemStats:
-        overall = as_mapping(values.get("all"))
-        cpu, memory, disk = (as_mapping(overall.get(key)) for key in ("cpu", "memory", "disk"))
-        return cls(
-            cpu_count=as_integer(cpu.get("count")),
-            memory_total_mb=_megabytes(memory.get("total")),
-            disk_total_mb=_megabytes(disk.get("total")),
-            raw=values,
-        )
+        return read_model(cls, values)
 
 
 @dataclass(frozen=True)
 class ResourcePoolUsage:
     """A resource pool. Storage is in MB. No limit is None."""
 
-    id: str
-    label: str
-    licenses_limit: int | None
-    licenses_used: int | None
-    storage_limit_mb: int | None
-    storage_used_mb: int | None
-    raw: Json = field(repr=False)
+    id: TextOrEmpty = ""
+    label: TextOrEmpty = ""
+    licenses_limit: Annotated[Integer, _from("limit", "licenses")] = None
+    licenses_used: Annotated[Integer, _from("usage", "licenses")] = None
+    storage_limit_mb: Annotated[FromGigabytes, _from("limit", "disk_space")] = None
+    storage_used_mb: Annotated[FromGigabytes, _from("usage", "disk_space")] = None
+    raw: Raw = field(repr=False, default_factory=dict)
 
     @classmethod
     def read(cls, values: Json) -> ResourcePoolUsage:
-        limit, usage = as_mapping(values.get("limit")), as_mapping(values.get("usage"))
-        return cls(
-            id=as_text(values.get("id")) or "",
-            label=as_text(values.get("label")) or "",
-            licenses_limit=as_integer(limit.get("licenses")),
-            licenses_used=as_integer(usage.get("licenses")),
-            storage_limit_mb=_from_gigabytes(limit.get("disk_space")),
-            storage_used_mb=_from_gigabytes(usage.get("disk_space")),
-            raw=values,
-        )
-
-
-def _from_gigabytes(value: object) -> int | None:
-    gigabytes = as_integer(value, MAX_WHOLE // 1024)
-    return None if gigabytes is None else gigabytes * 1024
-
-
-def _megabytes(value: object) -> int | None:
-    number = as_number(value)
-    return None if number is None else int(number // MB)
+        return read_model(cls, values)

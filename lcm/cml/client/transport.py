@@ -106,29 +106,23 @@ class Transport:
 
     async def _exchange(self, call: Call, token: str | None) -> CmlResponse:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        http = self._http()
-        request = http.build_request(
+        async with self._http().stream(
             call.method, call.path, params=call.params, json=call.json, content=call.content, headers=headers
-        )
-        response = await http.send(request, stream=True)
-        try:
-            limit = MAX_BODY if response.is_success else MAX_ERROR_BODY
-            body = await self._read(response, limit, call)
-        finally:
-            await response.aclose()
-        return CmlResponse(response.status_code, body, _retry_after(response))
+        ) as response:
+            return CmlResponse(response.status_code, await self._read(response, call), _retry_after(response))
 
-    async def _read(self, response: httpx.Response, limit: int, call: Call) -> bytes:
-        parts, size = [], 0
+    async def _read(self, response: httpx.Response, call: Call) -> bytes:
+        """Return the body, or the start of the body of an error."""
+        limit = MAX_BODY if response.is_success else MAX_ERROR_BODY
+        body = bytearray()
         async for part in response.aiter_bytes():
-            parts.append(part)
-            size += len(part)
-            if size > limit and response.is_success:
+            body += part
+            if len(body) > limit and response.is_success:
                 description = f"the response is longer than {limit // 1024**2} MB"
                 raise CmlMalformedResponse(self.worker.name, call.name, description, response.status_code)
-            if size > limit:
+            if len(body) > limit:
                 break
-        return b"".join(parts)
+        return bytes(body)
 
 
 def _retry_after(response: httpx.Response) -> float | None:

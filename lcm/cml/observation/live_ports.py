@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from lcm.cml.ports import PortTemplateEntry, TagError, TaggedNode, parse_tag, port_template
+from lcm.cml.ports import TagError, TaggedNode, parse_tag, port_template
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,6 @@ def ports_by_node(nodes: Sequence[TaggedNode]) -> LivePorts:
     return LivePorts(
         {name: port for ports in by_node for name, port in ports.items()}, by_node, tuple(problems)
     )
-
-
-def live_template(nodes: Sequence[TaggedNode]) -> list[PortTemplateEntry]:
-    """Return the ports of running nodes as a port template. Unreadable tags are skipped."""
-    return port_template([NodeTags(node.label, _port_tags(node, [])) for node in nodes])
 
 
 def _port_tags(node: TaggedNode, problems: list[tuple[str, str]]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -21,28 +21,28 @@ SUMS = (
 )
 
 
-# Fields of the parts that are combined in the merged observation.
-JOINED = (*SUMS, "node_definitions_used", "observed_ports", "simulation_stats")
-
-
 def merge_observations(observations: Sequence[ResourceObservation]) -> ResourceObservation:
     """Merge observations as if of one lab. Values missing from a part make the result incomplete."""
     first, *others = observations
     if not others:
         return first
-    sums: dict[str, Any] = {name: _sum(getattr(each, name) for each in observations) for name in SUMS}
     return replace(
         first,
         lab_id=" ".join(each.lab_id for each in observations if each.lab_id) or None,
         nodes=tuple(node for each in observations for node in each.nodes),
-        node_definitions_used=_names(each.node_definitions_used for each in observations),
-        observed_ports=_together(each.observed_ports for each in observations),
-        simulation_stats=_stats(each.simulation_stats for each in observations),
-        resource_pool_usage=_pools(each.resource_pool_usage for each in observations),
+        resource_pool_usage=_combined(observations, "resource_pool_usage", _pools),
         incomplete=_incomplete(observations),
         errors=tuple(error for each in observations for error in each.errors),
-        **sums,
+        **{name: _combined(observations, name, combine) for name, combine in JOINED.items()},
     )
+
+
+def _combined(
+    observations: Sequence[ResourceObservation], name: str, combine: Callable[[list[Any]], Any]
+) -> Any:
+    """Return the combination of the known values of a field; None if there are none."""
+    known = [value for each in observations if (value := getattr(each, name)) is not None]
+    return combine(known) if known else None
 
 
 def _incomplete(observations: Sequence[ResourceObservation]) -> tuple[str, ...]:
@@ -52,31 +52,28 @@ def _incomplete(observations: Sequence[ResourceObservation]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*reported, *partly]))
 
 
-def _sum(values: Iterable[Any]) -> Any:
-    """Return the sum of the known values; None if there are none."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+def _names(known: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(sorted({name for value in known for name in value}))
 
 
-def _names(values: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    known = [value for value in values if value is not None]
-    return tuple(sorted({name for value in known for name in value})) if known else None
-
-
-def _pools(values: Iterable[tuple[PoolUsage, ...] | None]) -> tuple[PoolUsage, ...] | None:
+def _pools(known: Sequence[tuple[PoolUsage, ...]]) -> tuple[PoolUsage, ...]:
     """Keep each pool once: two labs can be on one worker."""
-    known = [value for value in values if value is not None]
-    return tuple({pool.pool_id: pool for value in known for pool in value}.values()) if known else None
+    return tuple({pool.pool_id: pool for value in known for pool in value}.values())
 
 
-def _together(values: Iterable[dict[str, T] | None]) -> dict[str, T] | None:
-    known = [value for value in values if value is not None]
-    return {key: item for value in known for key, item in value.items()} if known else None
+def _merged(known: Iterable[Mapping[str, T]]) -> dict[str, T]:
+    return {key: item for value in known for key, item in value.items()}
 
 
-def _stats(values: Iterable[dict[str, object] | None]) -> dict[str, object] | None:
+def _stats(known: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Merge by node id and link id, which are unique across workers."""
-    known: list[dict[str, Any]] = [value for value in values if value is not None]
-    if not known:
-        return None
-    return {kind: _together(value.get(kind) for value in known) for kind in ("nodes", "links")}
+    return {kind: _merged(value.get(kind) or {} for value in known) for kind in ("nodes", "links")}
+
+
+# Fields that are incomplete if only some parts have them, and how to combine their values.
+JOINED: dict[str, Callable[[list[Any]], Any]] = {
+    **dict.fromkeys(SUMS, sum),
+    "node_definitions_used": _names,
+    "observed_ports": _merged,
+    "simulation_stats": _stats,
+}

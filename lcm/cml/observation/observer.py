@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from lcm.cml.client.client import CmlClient
 from lcm.cml.client.errors import CmlError
-from lcm.cml.client.results import (
-    CmlInterface,
-    CmlNode,
-    Entries,
-    InterfacesByNode,
-    Layer3Addresses,
-    SimulationStats,
-)
-from lcm.cml.client.system_results import ResourcePoolUsage
+from lcm.cml.client.results import CmlInterface, CmlNode, Entries, InterfacesByNode
 from lcm.cml.client.version import Version
 from lcm.cml.observation.model import LABLET_CONTROLLER, ResourceObservation
 from lcm.cml.observation.summary import FailedPart, ObservedParts, summarize
@@ -39,56 +30,36 @@ async def observe_lab(
 ) -> ResourceObservation:
     """Return what the lab has and uses now. Never raises because of CML's responses."""
     observed_at = now()
-    pending = _start_calls(client, lab_id)
-    try:
-        await asyncio.wait(pending.all(), timeout=deadline)
-    finally:
-        for task in pending.all():
-            task.cancel()
-        await asyncio.gather(*pending.all(), return_exceptions=True)
-    too_late = f"no response within the observation deadline of {deadline:g} s"
-    version = _outcome(pending.version, too_late)
-    return summarize(
-        ObservedParts(
-            nodes=_outcome(pending.nodes, too_late),
-            interfaces=_outcome(pending.interfaces, too_late),
-            addresses=_outcome(pending.addresses, too_late),
-            stats=_outcome(pending.stats, too_late),
-            pools=_outcome(pending.pools, too_late),
-        ),
-        observed_at=observed_at,
-        observer=observer,
-        controller=controller,
-        lab_id=lab_id,
-        cml_version=str(version) if isinstance(version, Version) else None,
-    )
-
-
-@dataclass(frozen=True)
-class _PendingCalls:
-    """The calls of an observation in progress."""
-
-    version: asyncio.Task[Version | None]
-    nodes: asyncio.Task[Entries[CmlNode]]
-    interfaces: asyncio.Task[Entries[CmlInterface] | InterfacesByNode]
-    addresses: asyncio.Task[Layer3Addresses]
-    stats: asyncio.Task[SimulationStats]
-    pools: asyncio.Task[tuple[ResourcePoolUsage, ...] | None]
-
-    def all(self) -> tuple[asyncio.Task[Any], ...]:
-        return self.version, self.nodes, self.interfaces, self.addresses, self.stats, self.pools
-
-
-def _start_calls(client: CmlClient, lab_id: str) -> _PendingCalls:
     version = asyncio.create_task(client.version())
     nodes = asyncio.create_task(client.nodes(lab_id))
-    return _PendingCalls(
-        version=version,
-        nodes=nodes,
-        interfaces=asyncio.create_task(_interfaces(client, lab_id, version, nodes)),
-        addresses=asyncio.create_task(client.layer3_addresses(lab_id)),
-        stats=asyncio.create_task(client.get_lab_simulation_stats(lab_id)),
-        pools=asyncio.create_task(client.resource_pool_usage()),
+    interfaces = asyncio.create_task(_interfaces(client, lab_id, version, nodes))
+    addresses = asyncio.create_task(client.layer3_addresses(lab_id))
+    stats = asyncio.create_task(client.get_lab_simulation_stats(lab_id))
+    pools = asyncio.create_task(client.resource_pool_usage())
+    calls: tuple[asyncio.Task[Any], ...] = (version, nodes, interfaces, addresses, stats, pools)
+    try:
+        await asyncio.wait(calls, timeout=deadline)
+    finally:
+        for task in calls:
+            task.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+    late = FailedPart(f"no response within the observation deadline of {deadline:g} s")
+    known_version = _outcome(version, late)
+    return summarize(
+        ObservedParts(
+            nodes=_outcome(nodes, late),
+            interfaces=_outcome(interfaces, late),
+            addresses=_outcome(addresses, late),
+            stats=_outcome(stats, late),
+            pools=_outcome(pools, late),
+        ),
+        ResourceObservation(
+            observed_at=observed_at,
+            observer=observer,
+            controller=controller,
+            lab_id=lab_id,
+            cml_version=str(known_version) if isinstance(known_version, Version) else None,
+        ),
     )
 
 
@@ -106,9 +77,9 @@ async def _interfaces(
     return await client.interfaces_one_by_one(lab_id, [node.id for node in (await nodes).items])
 
 
-def _outcome(task: asyncio.Task[T], too_late: str) -> T | FailedPart:
+def _outcome(task: asyncio.Task[T], late: FailedPart) -> T | FailedPart:
     if task.cancelled():
-        return FailedPart(too_late)
+        return late
     error = task.exception()
     if error is None:
         return task.result()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from lcm.cml.client.results import (
     CmlInterface,
@@ -31,6 +31,7 @@ MAX_ERRORS = 100
 MAX_MESSAGE = 500
 
 TOTALS = {"total_cpu_cores": "cpu_cores", "total_memory_mb": "ram_mb", "total_storage_mb": "storage_mb"}
+CORES = frozenset({"cpu_cores", "used_cpu_cores"})
 USED = ("used_cpu_cores", "used_memory_mb", "used_storage_mb")
 NODE_FIELDS = (*TOTALS, *USED, "nodes", "actual_node_count", "node_definitions_used", "observed_ports")
 
@@ -68,23 +69,11 @@ class _Gaps:
             self.errors.append(MissingPart("errors", f"Only the first {MAX_ERRORS} errors are stored."))
 
 
-def summarize(
-    parts: ObservedParts,
-    *,
-    observed_at: datetime,
-    observer: str,
-    controller: str | None,
-    lab_id: str,
-    cml_version: str | None,
-) -> ResourceObservation:
-    """Build the observation from the responses."""
+def summarize(parts: ObservedParts, blank: ResourceObservation) -> ResourceObservation:
+    """Add the responses to an observation that has only its time, observer and lab."""
     gaps = _Gaps()
-    blank = ResourceObservation(
-        observed_at=observed_at,
-        observer=observer,
-        controller=controller,
-        lab_id=lab_id,
-        cml_version=cml_version,
+    blank = replace(
+        blank,
         simulation_stats=_stored_stats(parts.stats, gaps),
         resource_pool_usage=_pool_usage(parts.pools, gaps),
     )
@@ -104,8 +93,8 @@ def _with_nodes(
     blank: ResourceObservation, parts: ObservedParts, found: Entries[CmlNode], gaps: _Gaps
 ) -> ResourceObservation:
     """Fill in the fields that come from the nodes."""
-    for place in found.unreadable:
-        gaps.note(f"nodes[{place}]", "the entry has no id", *NODE_FIELDS)
+    for path in found.unreadable:
+        gaps.note(f"nodes[{path}]", "the entry has no id", *NODE_FIELDS)
     if found.unreadable and not found.items:
         return replace(blank, actual_node_count=len(found.unreadable))
     interfaces = _interfaces_by_node(parts, found, gaps)
@@ -124,12 +113,8 @@ def _with_nodes(
         actual_node_count=len(nodes) + len(found.unreadable),
         node_definitions_used=tuple(sorted({node.node_definition for node in nodes})),
         observed_ports=ports.all,
-        total_cpu_cores=_decimal_sum(node.cpu_cores for node in nodes),
-        total_memory_mb=_whole_sum(node.ram_mb for node in nodes),
-        total_storage_mb=_whole_sum(node.storage_mb for node in nodes),
-        used_cpu_cores=_decimal_sum(_used(nodes, "used_cpu_cores")),
-        used_memory_mb=_whole_sum(_used(nodes, "used_memory_mb")),
-        used_storage_mb=_whole_sum(_used(nodes, "used_storage_mb")),
+        **{total: _sum(nodes, figure) for total, figure in TOTALS.items()},
+        **{used: _sum(nodes, used) for used in USED},
     )
 
 
@@ -147,14 +132,14 @@ def _interfaces_by_node(
         grouped = by_node(replace(grouped, unreadable=()), [node.id for node in found.items])
     result: dict[str, tuple[InterfaceObservation, ...]] = {}
     labels = {node.id: node.label for node in found.items}
-    for node_id, answer in grouped.items():
-        place = f"nodes[{labels.get(node_id, node_id)}].interfaces"
-        if not isinstance(answer, Entries):
-            gaps.note(place, str(answer), "nodes")
+    for node_id, response in grouped.items():
+        path = f"nodes[{labels.get(node_id, node_id)}].interfaces"
+        if not isinstance(response, Entries):
+            gaps.note(path, str(response), "nodes")
             continue
-        if answer.unreadable:
-            gaps.note(place, f"{len(answer.unreadable)} entries could not be read", "nodes")
-        result[node_id] = tuple(_interface(interface, parts.addresses) for interface in answer.items)
+        if response.unreadable:
+            gaps.note(path, f"{len(response.unreadable)} entries could not be read", "nodes")
+        result[node_id] = tuple(_interface(interface, parts.addresses) for interface in response.items)
     return result
 
 
@@ -219,25 +204,15 @@ def _note_missing_figures(nodes: Iterable[NodeObservation], gaps: _Gaps) -> None
                 gaps.note(f"nodes[{node.label}].{figure}", why_missing(node), total)
     for used in USED:
         expected = [node for node in counted if node.is_running and not node.has_no_vm]
-        lacking = [node for node in expected if getattr(node, used) is None]
-        if len(lacking) < len(expected):
-            for node in lacking:
+        missing = [node for node in expected if getattr(node, used) is None]
+        if len(missing) < len(expected):
+            for node in missing:
                 gaps.note(f"nodes[{node.label}].{used}", "CML reports no value for this node", used)
 
 
-def _used(nodes: Iterable[NodeObservation], figure: str) -> list[object]:
-    return [getattr(node, figure) for node in nodes]
-
-
-def _decimal_sum(values: Iterable[object]) -> Decimal | None:
-    """Return the sum of the known values: None if all are unknown, 0 if there are no values."""
-    given = list(values)
-    known = [value for value in given if isinstance(value, Decimal)]
-    return sum(known, Decimal(0)) if known or not given else None
-
-
-def _whole_sum(values: Iterable[object]) -> int | None:
-    """Like _decimal_sum, for whole numbers."""
-    given = list(values)
-    known = [value for value in given if isinstance(value, int)]
-    return sum(known) if known or not given else None
+def _sum(nodes: Iterable[NodeObservation], figure: str) -> Any:
+    """Return the sum of the known values: None if all are unknown, 0 if there are no nodes."""
+    values = [getattr(node, figure) for node in nodes]
+    known = [value for value in values if value is not None]
+    zero = Decimal(0) if figure in CORES else 0
+    return sum(known, zero) if known or not values else None

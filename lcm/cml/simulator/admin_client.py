@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
 import httpx
 
-from lcm.cml.simulator.faults import Fault
 from lcm.cml.simulator.options import OptionError
 
 
@@ -27,9 +25,7 @@ class SimulatorAdmin:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -41,45 +37,19 @@ class SimulatorAdmin:
 
     def add(self, name: str, **options: object) -> str:
         """Launch a controller, or find the existing one, and return its URL."""
-        self._request("PUT", f"/{name}", options)
+        self.request("PUT", f"/{name}", options)
         return self.address_of(name)
 
     def remove(self, name: str) -> bool:
         """Terminate a controller with its labs. Return whether it existed."""
-        return self._request("DELETE", f"/{name}", missing_ok=True) is not None
+        return self.request("DELETE", f"/{name}", missing_ok=True) is not None
 
     def controllers(self) -> dict[str, dict[str, Any]]:
-        """Return all controllers by name, with options, faults and labs."""
-        found: list[dict[str, Any]] = self._request("GET", "").json()
+        """Return all controllers by name, with options and labs."""
+        found: list[dict[str, Any]] = self.request("GET", "").json()
         return {each["name"]: each for each in found}
 
-    def fail(self, name: str, fault: Fault) -> None:
-        """Inject a fault."""
-        self._request("POST", f"/{name}/faults", fault.to_dict())
-
-    def clear_faults(self, name: str) -> None:
-        """Remove all faults."""
-        self._request("DELETE", f"/{name}/faults")
-
-    def edit_lab(self, name: str, lab_id: str, kind: str) -> str:
-        """Edit a lab without LCM's knowledge (see `Edit` for the kinds). Return the node's label."""
-        answer: dict[str, str] = self._request("POST", f"/{name}/labs/{lab_id}/edits", {"kind": kind}).json()
-        return answer["node"]
-
-    def expire_tokens(self, name: str) -> None:
-        """Invalidate all tokens."""
-        self._request("DELETE", f"/{name}/tokens")
-
-    def calls(self, name: str) -> dict[str, int]:
-        """Return how often each call was made."""
-        found: dict[str, int] = self._request("GET", f"/{name}/calls").json()
-        return found
-
-    def forget_calls(self, name: str) -> None:
-        """Reset the call counts."""
-        self._request("DELETE", f"/{name}/calls")
-
-    def _request(self, method: str, path: str, body: object = None, *, missing_ok: bool = False) -> Any:
+    def request(self, method: str, path: str, body: object = None, *, missing_ok: bool = False) -> Any:
         response = self._http.request(method, f"/simulator/controllers{path}", json=body)
         if missing_ok and response.status_code == httpx.codes.NOT_FOUND:
             return None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from lcm.cml.simulator.labs import CONFIGURABLE, SimInterface, SimLab, SimLink, SimNode
+from lcm.cml.simulator.labs import CONFIGURABLE, SimInterface, SimLab, SimNode
 from lcm.cml.simulator.node_lifecycle import OPERATIONAL, PROGRESS
 from lcm.cml.simulator.options import ControllerOptions
 from lcm.cml.simulator.seeded_random import random_between, random_uuid
@@ -13,7 +11,7 @@ SNOOPED_AFTER_SECONDS = 1.0
 PERMISSIONS = ["lab_view", "lab_admin", "lab_exec", "lab_edit"]
 
 
-def lab_json(lab: SimLab, owner_id: str, now: float) -> dict[str, Any]:
+def lab_json(lab: SimLab, owner_id: str, now: float) -> dict[str, object]:
     """Return a lab as in a lab tile."""
     return {
         "id": lab.id,
@@ -42,26 +40,16 @@ def node_json(
     compute_id: str,
     operational: bool,
     configurations: bool,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return a node. CML 2.9 repeats some operational values at the top level."""
     state = node.life.state(now)
     running = _operational(node, compute_id) if state in OPERATIONAL else None
-    shape: dict[str, Any] = {
-        "id": node.id,
+    shape = _topology_values(node) | {
         "lab_id": lab.id,
-        "label": node.label,
-        "node_definition": node.node_definition,
-        "image_definition": node.image_definition,
-        "x": node.x,
-        "y": node.y,
-        "tags": list(node.tags),
-        "parameters": dict(node.parameters),
-        "hide_links": node.hide_links,
         "pinned_compute_id": None,
         "state": state,
         "boot_progress": PROGRESS[state],
         "operational": running if operational else None,
-        **{key: node.configured.get(key) for key in CONFIGURABLE},
     }
     shape["configuration"] = node.configuration if configurations else [] if options.is_modern else None
     if options.is_modern:
@@ -71,15 +59,27 @@ def node_json(
     return shape | old | {"serial_consoles": old["serial_consoles"] or []}
 
 
-def _operational(node: SimNode, compute_id: str) -> dict[str, Any]:
+def _topology_values(node: SimNode) -> dict[str, object]:
+    """Return the values that a node has in a topology file, without configuration and interfaces."""
+    return {
+        "id": node.id,
+        "label": node.label,
+        "node_definition": node.node_definition,
+        "image_definition": node.image_definition,
+        "x": node.x,
+        "y": node.y,
+        "hide_links": node.hide_links,
+        "tags": list(node.tags),
+        "parameters": dict(node.parameters),
+        **{key: node.configured.get(key) for key in CONFIGURABLE},
+    }
+
+
+def _operational(node: SimNode, compute_id: str) -> dict[str, object]:
     """Return the operational values of a started node."""
     consoles = [{"console_key": random_uuid(node.id, "console"), "label": "Main", "device_number": 0}]
     return {
-        "boot_disk_size": node.boot_disk_size,
-        "cpu_limit": node.cpu_limit,
-        "cpus": node.cpus,
-        "data_volume": node.data_volume,
-        "ram": node.ram,
+        **{key: getattr(node, key) for key in CONFIGURABLE},
         "compute_id": compute_id,
         "image_definition": node.image_definition or (None if node.has_no_vm else node.node_definition),
         "vnc_key": "" if node.has_no_vm else random_uuid(node.id, "vnc"),
@@ -89,17 +89,14 @@ def _operational(node: SimNode, compute_id: str) -> dict[str, Any]:
     }
 
 
-def interface_json(lab: SimLab, interface: SimInterface, now: float, *, operational: bool) -> dict[str, Any]:
+def interface_json(
+    lab: SimLab, interface: SimInterface, now: float, *, operational: bool
+) -> dict[str, object]:
     """Return an interface. Operational values are present while its node runs."""
     state = lab.interface_state(interface, now)
-    shape: dict[str, Any] = {
-        "id": interface.id,
+    shape = _interface_values(interface) | {
         "lab_id": lab.id,
         "node": interface.node_id,
-        "label": interface.label,
-        "slot": interface.slot,
-        "type": interface.type,
-        "mac_address": interface.configured_mac,
         "is_connected": lab.is_connected(interface),
         "state": state,
     }
@@ -109,7 +106,17 @@ def interface_json(lab: SimLab, interface: SimInterface, now: float, *, operatio
     return shape
 
 
-def _interface_operational(interface: SimInterface) -> dict[str, Any]:
+def _interface_values(interface: SimInterface) -> dict[str, object]:
+    return {
+        "id": interface.id,
+        "label": interface.label,
+        "slot": interface.slot,
+        "type": interface.type,
+        "mac_address": interface.configured_mac,
+    }
+
+
+def _interface_operational(interface: SimInterface) -> dict[str, object]:
     return {
         "device_name": "nf" + interface.live_mac.replace(":", ""),
         "mac_address": interface.live_mac,
@@ -118,22 +125,7 @@ def _interface_operational(interface: SimInterface) -> dict[str, Any]:
     }
 
 
-def link_json(lab: SimLab, link: SimLink, now: float) -> dict[str, Any]:
-    """Return a link."""
-    return {
-        "id": link.id,
-        "lab_id": lab.id,
-        "label": link.label,
-        "interface_a": link.a.id,
-        "interface_b": link.b.id,
-        "node_a": link.a.node_id,
-        "node_b": link.b.node_id,
-        "link_capture_key": "",
-        "state": lab.link_state(link, now),
-    }
-
-
-def topology_json(lab: SimLab, owner_id: str, *, configurations: bool) -> dict[str, Any]:
+def topology_json(lab: SimLab, owner_id: str, *, configurations: bool) -> dict[str, object]:
     """Return the whole lab in the format that imports accept."""
     return {
         "lab": {
@@ -163,33 +155,14 @@ def topology_json(lab: SimLab, owner_id: str, *, configurations: bool) -> dict[s
     }
 
 
-def _topology_node(node: SimNode, configurations: bool) -> dict[str, Any]:
-    return {
-        "id": node.id,
-        "label": node.label,
-        "node_definition": node.node_definition,
-        "image_definition": node.image_definition,
-        "x": node.x,
-        "y": node.y,
-        "hide_links": node.hide_links,
-        "tags": list(node.tags),
-        "parameters": dict(node.parameters),
+def _topology_node(node: SimNode, configurations: bool) -> dict[str, object]:
+    return _topology_values(node) | {
         "configuration": node.configuration if configurations else [],
-        **{key: node.configured.get(key) for key in CONFIGURABLE},
-        "interfaces": [
-            {
-                "id": interface.id,
-                "label": interface.label,
-                "slot": interface.slot,
-                "type": interface.type,
-                "mac_address": interface.configured_mac,
-            }
-            for interface in node.interfaces
-        ],
+        "interfaces": [_interface_values(interface) for interface in node.interfaces],
     }
 
 
-def addresses_json(lab: SimLab, node: SimNode, now: float) -> dict[str, Any]:
+def addresses_json(lab: SimLab, node: SimNode, now: float) -> dict[str, object]:
     """Return snooped addresses of a node: only after boot, and only on connected interfaces."""
     booted = node.life.booted_for(now) >= SNOOPED_AFTER_SECONDS and not node.has_no_vm
     return {

@@ -14,7 +14,6 @@ from urllib.parse import parse_qsl
 from lcm.cml.simulator.admin_api import AdminApi
 from lcm.cml.simulator.calls import respond
 from lcm.cml.simulator.controller import SimulatedController
-from lcm.cml.simulator.faults import REPLACING_KINDS, Fault, FaultKind, apply_fault
 from lcm.cml.simulator.http_messages import Reply, Request
 from lcm.cml.simulator.options import ControllerOptions
 from lcm.cml.simulator.state_file import StateFile
@@ -27,27 +26,26 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-class ConnectionDropped(Exception):
-    """Raised into the server, which then closes the connection."""
-
-
 class SimulatorApp:
     """Controllers by name. `add` and `remove` correspond to launching and terminating a worker.
 
-    With a keeper, the controllers of an earlier run are restored.
+    With a state file, the controllers of an earlier run are restored.
     """
 
-    def __init__(self, *controllers: SimulatedController, keeper: StateFile | None = None) -> None:
-        restored = keeper.load() if keeper else []
+    controller_class = SimulatedController
+    administration_class = AdminApi
+
+    def __init__(self, *controllers: SimulatedController, state_file: StateFile | None = None) -> None:
+        restored = state_file.load() if state_file else []
         self.controllers = {controller.name: controller for controller in [*controllers, *restored]}
-        self.administration = AdminApi(self)
-        self._keeper = keeper
+        self.administration = self.administration_class(self)
+        self._state_file = state_file
 
     def add(self, name: str, options: ControllerOptions | None = None) -> SimulatedController:
         """Return the controller with this name, creating it if needed."""
         if name not in self.controllers:
-            clock = self._keeper.clock if self._keeper else time.monotonic
-            self.controllers[name] = SimulatedController(name, options, clock=clock)
+            clock = self._state_file.clock if self._state_file else time.monotonic
+            self.controllers[name] = self.controller_class(name, options, clock=clock)
         return self.controllers[name]
 
     def remove(self, name: str) -> bool:
@@ -62,59 +60,35 @@ class SimulatorApp:
         controller = self.controllers.get(prefix.strip("/")) if found else None
         body = await _body(receive)
         if len(body) > MAX_BODY:
-            await _send(send, Reply.error(413, f"Request Entity Too Large: more than {MAX_BODY} bytes."))
+            await send_reply(send, Reply.error(413, f"Request Entity Too Large: more than {MAX_BODY} bytes."))
         elif controller is not None:
-            await _serve(controller, _request(scope, f"/{rest}", body), send)
+            await self.serve(controller, _request(scope, f"/{rest}", body), send)
         elif path.startswith("/simulator/"):
-            await _send(send, self.administration.answer(_request(scope, path, body)))
+            await send_reply(send, self.administration.respond(_request(scope, path, body)))
         else:
-            await _send(send, Reply.error(404, f"Not Found: no controller at {path}"))
-        if self._keeper and scope["method"] != "GET":
-            self._keeper.save(self.controllers.values())
+            await send_reply(send, Reply.error(404, f"Not Found: no controller at {path}"))
+        if self._state_file and scope["method"] != "GET":
+            self._state_file.save(self.controllers.values())
+
+    async def serve(self, controller: Any, request: Request, send: Send) -> None:
+        """Respond as the controller would."""
+        await pause(controller.options.latency_seconds)
+        await send_reply(send, respond(controller, request))
 
 
-async def _serve(controller: SimulatedController, request: Request, send: Send) -> None:
-    """Respond as the controller would, with active faults applied."""
-    faults = controller.faults_for(request)
-    slow = [fault for fault in faults if fault.kind == FaultKind.LATENCY]
-    await _pause(controller.options.latency_seconds + sum(f.seconds for f in slow if not f.executed))
-    fault = next((fault for fault in faults if fault.kind != FaultKind.LATENCY), None)
-    reply = _reply(controller, request, fault)
-    controller.record(request, reply)
-    await _pause(sum(f.seconds for f in slow if f.executed))
-    await _send(send, reply, broken=fault is not None and fault.kind == FaultKind.DROP)
-
-
-async def _pause(seconds: float) -> None:
+async def pause(seconds: float) -> None:
     if seconds:
         await asyncio.sleep(seconds)
 
 
-def _reply(controller: SimulatedController, request: Request, fault: Fault | None) -> Reply:
-    if fault is None:
-        return respond(controller, request)
-    if fault.kind == FaultKind.UNAUTHORIZED:
-        controller.users.forget(request.bearer)
-        return respond(controller, request)
-    if fault.kind in REPLACING_KINDS:
-        lost = respond(controller, request) if fault.executed else None
-        return lost if lost and fault.kind == FaultKind.DROP else Reply.error(fault.status, fault.description)
-    return apply_fault(respond(controller, request), fault)
-
-
-async def _send(send: Send, reply: Reply, *, broken: bool = False) -> None:
-    length = len(reply.body) + (1 if broken else 0)
+async def send_reply(send: Send, reply: Reply) -> None:
     headers = [(b"server", b"simulator")]
     if reply.status != 204:
         headers += [
             (b"content-type", reply.content_type.encode()),
-            (b"content-length", str(length).encode()),
+            (b"content-length", str(len(reply.body)).encode()),
         ]
-    await send({"type": "http.response.start", "status": 200 if broken else reply.status, "headers": headers})
-    if broken:
-        half = reply.body[: len(reply.body) // 2]
-        await send({"type": "http.response.body", "body": half, "more_body": True})
-        raise ConnectionDropped
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": reply.body})
 
 

@@ -55,21 +55,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def serve(options: argparse.Namespace, say: Callable[[str], object]) -> None:
+def serve(
+    options: argparse.Namespace,
+    print_line: Callable[[str], object],
+    app_class: type[SimulatorApp] = SimulatorApp,
+) -> None:
     """Serve until stopped."""
-    bind = f"{options.host}:{options.port}" if options.fd is None else f"fd://{options.fd}"
-    where = f"{'https' if options.tls else 'http'}://{options.host}:{options.port}/"
-    SimulatorServer(
-        lambda: _app(options),
-        bind,
-        certificate=options.tls,
-        key=options.tls_key,
-        on_ready=lambda: options.fd is None and say(f"Simulated CML {options.cml_version} at {where}"),
-    ).run()
+    settings = {
+        **GUNICORN_SETTINGS,
+        "bind": f"{options.host}:{options.port}" if options.fd is None else f"fd://{options.fd}",
+        "certfile": options.tls or None,
+        "keyfile": options.tls_key or options.tls or None,
+    }
+    if options.fd is None:
+        url = f"{'https' if options.tls else 'http'}://{options.host}:{options.port}/"
+        settings["when_ready"] = lambda _: print_line(f"Simulated CML {options.cml_version} at {url}")
+    SimulatorServer(settings, lambda: _app(options, app_class)).run()
 
 
-def _app(options: argparse.Namespace) -> SimulatorApp:
-    app = SimulatorApp(keeper=StateFile(options.state) if options.state else None)
+def _app(options: argparse.Namespace, app_class: type[SimulatorApp]) -> SimulatorApp:
+    app = app_class(state_file=StateFile(options.state) if options.state else None)
     if not options.no_controller:
         app.add(
             "",
@@ -84,29 +89,14 @@ def _app(options: argparse.Namespace) -> SimulatorApp:
     return app
 
 
-class SimulatorServer(BaseApplication):  # type: ignore[misc]
-    """Runs until stopped. The application is created in the worker process. `bind`: address or `fd://N`."""
+class SimulatorServer(BaseApplication):
+    """Runs until stopped. The application is created in the worker process."""
 
-    def __init__(
-        self,
-        make: Callable[[], SimulatorApp],
-        bind: str,
-        *,
-        certificate: str = "",
-        key: str = "",
-        on_ready: Callable[[], object] | None = None,
-    ) -> None:
-        self.make = make
-        self.settings = {**GUNICORN_SETTINGS, "bind": bind}
-        if certificate:
-            self.settings |= {"certfile": certificate, "keyfile": key or certificate}
-        if on_ready:
-            self.settings["when_ready"] = lambda _: on_ready()
+    def __init__(self, settings: dict[str, Any], make: Callable[[], SimulatorApp]) -> None:
+        self.settings = settings
+        self.load = make
         super().__init__()
 
     def load_config(self) -> None:
         for name, value in self.settings.items():
             self.cfg.set(name, value)
-
-    def load(self) -> SimulatorApp:
-        return self.make()

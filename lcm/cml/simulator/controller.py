@@ -1,25 +1,20 @@
-"""A simulated controller: its labs, users, faults and operations."""
+"""A simulated controller: its labs, users and operations."""
 
 from __future__ import annotations
 
-import re
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 
 from lcm.cml.simulator.edits import Edit, edit_lab, random_edit
-from lcm.cml.simulator.faults import Fault
-from lcm.cml.simulator.http_messages import ApiError, Reply, Request
+from lcm.cml.simulator.http_messages import ApiError
 from lcm.cml.simulator.lab_import import LabBuilder, import_topology
 from lcm.cml.simulator.labs import SimLab, SimNode
 from lcm.cml.simulator.node_lifecycle import DEFINED, RUNNING, STARTED
 from lcm.cml.simulator.options import ControllerOptions, OptionError
 from lcm.cml.simulator.seeded_random import random_fraction, random_uuid
 from lcm.cml.simulator.users import SimulatedUser, Users
-
-KEPT_CALLS = 5_000
 
 
 class SimulatedController:
@@ -38,10 +33,7 @@ class SimulatedController:
         self.started_at = clock()
         self.users = Users(self.options.users, self.options.token_seconds, self.options.seed)
         self.labs: dict[str, SimLab] = {}
-        self.faults: list[Fault] = []
-        self.calls: deque[tuple[str, str, int]] = deque(maxlen=KEPT_CALLS)
         self.imports = 0
-        self.imported: deque[str] = deque(maxlen=KEPT_CALLS)
         self.compute_id = random_uuid(self.options.seed, name, "compute")
 
     @property
@@ -52,33 +44,12 @@ class SimulatedController:
     def is_ready(self) -> bool:
         return self.now - self.started_at >= self.options.ready_after_seconds
 
-    def fail(self, fault: Fault) -> Fault:
-        """Inject a fault."""
-        self.faults.append(fault)
-        return fault
-
-    def faults_for(self, request: Request) -> list[Fault]:
-        """Return the faults that apply to a request, and drop faults that are used up."""
-        found = [fault for fault in self.faults if fault.matches(request)]
-        self.faults = [fault for fault in self.faults if fault.times != 0]
-        return found
-
-    def record(self, request: Request, reply: Reply) -> None:
-        self.calls.append((request.method, request.path, reply.status))
-
-    def call_counts(self) -> dict[str, int]:
-        """Return how often each call was made, without ids in the paths."""
-        return dict(Counter(f"{method} {_generic(path)}" for method, path, _ in self.calls))
-
-    # Labs
-
     def import_lab(self, text: bytes, *, title: str, user: SimulatedUser) -> tuple[SimLab, list[str]]:
         self.imports += 1
-        maker = LabBuilder(self.options, f"{self.name} {self.imports}")
+        builder = LabBuilder(self.options, f"{self.name} {self.imports}")
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        lab, warnings = import_topology(text, title=title, owner=user.name, created=created, maker=maker)
+        lab, warnings = import_topology(text, title=title, owner=user.name, created=created, builder=builder)
         self.labs[lab.id] = lab
-        self.imported.append(lab.title)
         return lab, warnings
 
     def visible_labs(self, user: SimulatedUser, *, show_all: bool) -> list[SimLab]:
@@ -93,25 +64,23 @@ class SimulatedController:
         self._edit_if_due(lab)
         return lab
 
-    def start(self, lab: SimLab, nodes: Iterable[SimNode] | None = None) -> None:
-        """Start nodes, all or none. Reject them if resources are insufficient."""
+    def start(self, lab: SimLab) -> None:
+        """Start all nodes or none. Reject the call if resources are insufficient."""
         now = self.now
-        chosen = list(lab.nodes.values() if nodes is None else nodes)
-        self._check_room([node for node in chosen if node.life.state(now) not in RUNNING])
-        for node in chosen:
+        self._check_resources([node for node in lab.nodes.values() if node.life.state(now) not in RUNNING])
+        for node in lab.nodes.values():
             node.life.start(now)
         self._plan_disturbances(lab, now)
 
-    def stop(self, nodes: Iterable[SimNode]) -> None:
-        for node in nodes:
+    def stop(self, lab: SimLab) -> None:
+        for node in lab.nodes.values():
             node.life.stop(self.now)
 
-    def wipe(self, lab: SimLab, nodes: Iterable[SimNode] | None = None) -> None:
-        """Wipe stopped nodes."""
-        chosen = list(lab.nodes.values() if nodes is None else nodes)
-        if busy := [node.label for node in chosen if node.life.state(self.now) in RUNNING]:
+    def wipe(self, lab: SimLab) -> None:
+        """Wipe a stopped lab."""
+        if busy := [node.label for node in lab.nodes.values() if node.life.state(self.now) in RUNNING]:
             raise ApiError(400, f"Bad Request: Lab is not stopped: {', '.join(busy[:3])} still running.")
-        for node in chosen:
+        for node in lab.nodes.values():
             node.life.wipe()
 
     def delete(self, lab: SimLab) -> None:
@@ -122,18 +91,12 @@ class SimulatedController:
             raise ApiError(400, f"Bad Request: {problem}: {lab.id} is {state}.")
         del self.labs[lab.id]
 
-    def edit(self, lab_id: str, edit: Edit) -> str:
-        """Edit a lab without its owner's knowledge."""
-        if lab_id not in self.labs:
-            raise ApiError(404, f"Lab not found: {lab_id}")
-        return edit_lab(self.labs[lab_id], edit, self.options, self.now)
-
     def running_nodes(self) -> list[SimNode]:
         now = self.now
         nodes = (node for lab in self.labs.values() for node in lab.nodes.values())
         return [node for node in nodes if node.life.state(now) in RUNNING]
 
-    def _check_room(self, nodes: list[SimNode]) -> None:
+    def _check_resources(self, nodes: list[SimNode]) -> None:
         running = [*self.running_nodes(), *nodes]
         needed = {
             "CPUs": (sum(node.cpus * node.cpu_limit / 100 for node in running), self.options.cpus),
@@ -143,11 +106,11 @@ class SimulatedController:
                 self.options.disk_gb,
             ),
         }
-        for what, (wanted, there) in needed.items():
-            if nodes and wanted > there:
+        for unit, (required, free) in needed.items():
+            if nodes and required > free:
                 raise ApiError(
                     400,
-                    f"Bad Request: Insufficient resources: {wanted:g} {what} needed, {there:g} available.",
+                    f"Bad Request: Insufficient resources: {required:g} {unit} needed, {free:g} available.",
                 )
 
     def _plan_disturbances(self, lab: SimLab, now: float) -> None:
@@ -164,8 +127,3 @@ class SimulatedController:
         if lab.edit_at is not None and lab.edit_at <= now and lab.state(now) == "STARTED":
             lab.edit_at = float("inf")
             edit_lab(lab, random_edit(lab, self.options), self.options, now)
-
-
-def _generic(path: str) -> str:
-    """Return a path without its ids."""
-    return re.sub(r"/(labs|nodes|links)/[^/]+", r"/\1/*", path)

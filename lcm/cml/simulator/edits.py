@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from lcm.cml.ports import PortTag, TagError, format_tag, parse_tag
+from lcm.cml.ports import PortTag, format_tag, readable_port
 from lcm.cml.simulator.lab_import import LabBuilder
 from lcm.cml.simulator.labs import SimLab, SimNode
 from lcm.cml.simulator.options import ControllerOptions, OptionError
@@ -47,17 +47,17 @@ def random_edit(lab: SimLab, options: ControllerOptions) -> Edit:
 def _add_node(lab: SimLab, options: ControllerOptions, now: float) -> SimNode:
     """Add a running node with a port."""
     label = f"added-{len(lab.nodes)}"
-    maker = LabBuilder(options, f"{lab.id} {label}")
+    builder = LabBuilder(options, f"{lab.id} {label}")
     taken = {port.outside for node in lab.nodes.values() for _, port in _port_tags(node)}
     port = next(number for number in range(HIGHEST, 1024, -1) if number not in taken)
     node = SimNode(
-        id=maker.uuid("node"),
+        id=builder.uuid("node"),
         label=label,
         node_definition="alpine",
-        life=maker.life(label, "alpine"),
+        life=builder.life(label, "alpine"),
         tags=[f"serial:{port}"],
     )
-    node.interfaces.append(maker.interface(node.id, "eth0", 0, "physical", None))
+    node.interfaces.append(builder.interface(node.id, "eth0", 0, "physical", None))
     node.life.start(now)
     lab.nodes[node.id] = node
     return node
@@ -79,12 +79,4 @@ def _edit_port(lab: SimLab, edit: Edit) -> SimNode:
 
 
 def _port_tags(node: SimNode) -> list[tuple[str, PortTag]]:
-    found = []
-    for tag in node.tags:
-        try:
-            port = parse_tag(tag)
-        except TagError:
-            continue
-        if port:
-            found.append((tag, port))
-    return found
+    return [(tag, port) for tag in node.tags if (port := readable_port(tag))]

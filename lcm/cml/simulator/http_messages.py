@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Json = Any
-
 
 @dataclass(frozen=True)
 class Request:
@@ -43,12 +41,8 @@ class Reply:
     content_type: str = "application/json"
 
     @classmethod
-    def of(cls, value: Json, status: int = 200) -> Reply:
+    def of(cls, value: object, status: int = 200) -> Reply:
         return cls(status, json.dumps(value).encode())
-
-    @classmethod
-    def text(cls, text: str, content_type: str) -> Reply:
-        return cls(200, text.encode(), content_type)
 
     @classmethod
     def empty(cls) -> Reply:

@@ -53,7 +53,7 @@ class LabBuilder:
 
 
 def import_topology(
-    text: bytes, *, title: str, owner: str, created: str, maker: LabBuilder
+    text: bytes, *, title: str, owner: str, created: str, builder: LabBuilder
 ) -> tuple[SimLab, list[str]]:
     """Return the lab of a topology and the warnings. Raises ApiError with the problems."""
     try:
@@ -62,31 +62,31 @@ def import_topology(
         raise ApiError(400, f"Bad Request: Invalid topology: {error}") from None
     raw = load_mapping(text, Problems())
     lab = SimLab(
-        id=maker.uuid("lab"),
+        id=builder.uuid("lab"),
         title=title or topology.title or f"Lab at {created}",
         description=topology.description,
         notes=topology.notes,
         owner=owner,
         created=created,
     )
-    _add_nodes(lab, topology, raw, maker)
-    _add_links(lab, topology, maker)
+    _add_nodes(lab, topology, raw, builder)
+    _add_links(lab, topology, builder)
     return lab, list(topology.warnings)
 
 
-def _add_nodes(lab: SimLab, topology: Topology, raw: Mapping[str, Any], maker: LabBuilder) -> None:
+def _add_nodes(lab: SimLab, topology: Topology, raw: Mapping[str, Any], builder: LabBuilder) -> None:
     for node, entry in zip(topology.nodes, raw["nodes"], strict=True):
-        made = _node(node, entry, maker)
-        lab.nodes[made.id] = made
+        sim_node = _node(node, entry, builder)
+        lab.nodes[sim_node.id] = sim_node
 
 
-def _node(node: TopologyNode, entry: Mapping[str, Any], maker: LabBuilder) -> SimNode:
-    node_id = maker.uuid("node", node.id)
-    made = SimNode(
+def _node(node: TopologyNode, entry: Mapping[str, Any], builder: LabBuilder) -> SimNode:
+    node_id = builder.uuid("node", node.id)
+    sim_node = SimNode(
         id=node_id,
         label=node.label,
         node_definition=node.node_definition,
-        life=maker.life(node.label, node.node_definition),
+        life=builder.life(node.label, node.node_definition),
         image_definition=node.image_definition,
         x=node.x,
         y=node.y,
@@ -101,10 +101,10 @@ def _node(node: TopologyNode, entry: Mapping[str, Any], maker: LabBuilder) -> Si
         kind = source.get("type") if source.get("type") in ("loopback", "physical") else "physical"
         slot = source.get("slot") if isinstance(source.get("slot"), int) else place
         mac = source.get("mac_address") if isinstance(source.get("mac_address"), str) else None
-        made.interfaces.append(
-            maker.interface(node_id, interface.label, None if kind == "loopback" else slot, kind, mac)
+        sim_node.interfaces.append(
+            builder.interface(node_id, interface.label, None if kind == "loopback" else slot, kind, mac)
         )
-    return made
+    return sim_node
 
 
 def _configuration(value: Any) -> list[dict[str, object]]:
@@ -117,14 +117,14 @@ def _configuration(value: Any) -> list[dict[str, object]]:
     ]
 
 
-def _add_links(lab: SimLab, topology: Topology, maker: LabBuilder) -> None:
+def _add_links(lab: SimLab, topology: Topology, builder: LabBuilder) -> None:
     by_place = {
-        (node.id, interface.id): made
-        for node, made_node in zip(topology.nodes, lab.nodes.values(), strict=True)
-        for interface, made in zip(node.interfaces, made_node.interfaces, strict=True)
+        (node.id, interface.id): sim_interface
+        for node, sim_node in zip(topology.nodes, lab.nodes.values(), strict=True)
+        for interface, sim_interface in zip(node.interfaces, sim_node.interfaces, strict=True)
     }
     for link in topology.links:
-        made = SimLink(
-            maker.uuid("link", link.id), link.label, by_place[link.n1, link.i1], by_place[link.n2, link.i2]
+        sim_link = SimLink(
+            builder.uuid("link", link.id), link.label, by_place[link.n1, link.i1], by_place[link.n2, link.i2]
         )
-        lab.links[made.id] = made
+        lab.links[sim_link.id] = sim_link

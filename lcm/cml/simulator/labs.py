@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lcm.cml.node_sizes import UNKNOWN_NODE_SIZE, ZERO_SIZE, NodeSize, default_node_size, has_no_vm
+from lcm.cml.node_sizes import UNKNOWN_NODE_SIZE, NodeSize, default_node_size, has_no_vm
 from lcm.cml.simulator.node_lifecycle import DEFINED, OPERATIONAL, RUNNING, STARTED, STOPPED, NodeLifecycle
 
 CONFIGURABLE = ("cpus", "cpu_limit", "ram", "boot_disk_size", "data_volume")
@@ -48,12 +48,8 @@ class SimNode:
         return has_no_vm(self.node_definition)
 
     @property
-    def default_size(self) -> NodeSize:
-        return ZERO_SIZE if self.has_no_vm else default_node_size(self.node_definition) or UNKNOWN_NODE_SIZE
-
-    @property
     def cpus(self) -> int:
-        return 0 if self.has_no_vm else self.configured.get("cpus") or self.default_size.cpus
+        return self._size("cpus", self._default.cpus)
 
     @property
     def cpu_limit(self) -> int:
@@ -61,15 +57,22 @@ class SimNode:
 
     @property
     def ram(self) -> int:
-        return 0 if self.has_no_vm else self.configured.get("ram") or self.default_size.ram_mb
+        return self._size("ram", self._default.ram_mb)
 
     @property
     def boot_disk_size(self) -> int:
-        return 0 if self.has_no_vm else self.configured.get("boot_disk_size") or self.default_size.disk_gb
+        return self._size("boot_disk_size", self._default.disk_gb)
 
     @property
     def data_volume(self) -> int:
-        return 0 if self.has_no_vm else self.configured.get("data_volume") or self.default_size.data_gb
+        return self._size("data_volume", self._default.data_gb)
+
+    @property
+    def _default(self) -> NodeSize:
+        return default_node_size(self.node_definition) or UNKNOWN_NODE_SIZE
+
+    def _size(self, name: str, default: int) -> int:
+        return 0 if self.has_no_vm else self.configured.get(name) or default
 
 
 @dataclass
@@ -103,13 +106,6 @@ class SimLab:
 
     def is_connected(self, interface: SimInterface) -> bool:
         return any(interface in (link.a, link.b) for link in self.links.values())
-
-    def remove_node(self, node: SimNode) -> None:
-        """Remove a node and the links to it."""
-        self.links = {
-            id: link for id, link in self.links.items() if node.id not in (link.a.node_id, link.b.node_id)
-        }
-        del self.nodes[node.id]
 
     def state(self, now: float) -> str:
         """Return STARTED if any node runs; a lab is never BOOTED."""

@@ -49,37 +49,37 @@ class NodeLifecycle:
 
     plan: BootPlan
     started_at: float | None = None
-    stop_asked_at: float | None = None
+    stop_requested_at: float | None = None
     is_stuck: bool = False
 
     def start(self, now: float) -> None:
         """Start the node unless it runs."""
         if self.state(now) not in RUNNING:
-            self.started_at, self.stop_asked_at = now, None
+            self.started_at, self.stop_requested_at = now, None
 
     def stop(self, now: float) -> None:
         """Request a stop if the node runs."""
-        if self.state(now) in RUNNING and self.stop_asked_at is None:
-            self.stop_asked_at = now
+        if self.state(now) in RUNNING and self.stop_requested_at is None:
+            self.stop_requested_at = now
 
     def wipe(self) -> None:
         """Reset the node to the imported state."""
-        self.started_at = self.stop_asked_at = None
+        self.started_at = self.stop_requested_at = None
 
     def state(self, now: float) -> str:
         """Return the state at a time."""
         if self.started_at is None:
             return DEFINED
-        if self.stop_asked_at is None:
+        if self.stop_requested_at is None:
             return self._running_state(now)
-        if now >= self.stop_asked_at + self.plan.stop:
+        if now >= self.stop_requested_at + self.plan.stop:
             return STOPPED
-        return self._running_state(self.stop_asked_at)
+        return self._running_state(self.stop_requested_at)
 
     def is_settled(self, now: float) -> bool:
         """Return whether the state is final."""
         return self.state(now) in (DEFINED, STOPPED) or (
-            self.state(now) == BOOTED and self.stop_asked_at is None
+            self.state(now) == BOOTED and self.stop_requested_at is None
         )
 
     def seconds_in(self, now: float) -> dict[str, int]:

@@ -21,18 +21,6 @@ class SimulatedUser:
     id: str
     is_admin: bool
 
-    def shape(self) -> dict[str, object]:
-        return {
-            "id": self.id,
-            "username": self.name,
-            "fullname": "",
-            "description": "",
-            "email": "",
-            "admin": self.is_admin,
-            "groups": [],
-            "labs": [],
-        }
-
 
 @dataclass
 class Users:
@@ -47,9 +35,6 @@ class Users:
         return SimulatedUser(
             name, random_uuid(self.seed, "user", name), name == ADMIN or len(self.passwords) == 1
         )
-
-    def all(self) -> list[SimulatedUser]:
-        return [self.user(name) for name in self.passwords]
 
     def log_in(self, credentials: object, now: float) -> str:
         """Return a token for valid credentials. Otherwise raise 403, as CML does."""
@@ -75,6 +60,3 @@ class Users:
 
     def forget(self, token: str) -> None:
         self.tokens.pop(token, None)
-
-    def forget_all(self) -> None:
-        self.tokens.clear()

@@ -76,7 +76,7 @@ class DocumentBuilder:
 
     def _open(self, event: yaml.CollectionStartEvent) -> None:
         self._check_tag(event)
-        self._refuse_key(event)
+        self._reject_key(event)
         if len(self.stack) >= MAX_DEPTH:
             self.problems.fatal(
                 f"Line {_line(event)} is nested too deeply: at most {MAX_DEPTH} levels are allowed."
@@ -94,7 +94,7 @@ class DocumentBuilder:
         self._done()
 
     def _alias(self, event: yaml.AliasEvent) -> None:
-        self._refuse_key(event)
+        self._reject_key(event)
         self.aliases += 1
         if self.aliases > MAX_ALIASES:
             self.problems.fatal(
@@ -142,7 +142,7 @@ class DocumentBuilder:
     def _expects_key(self) -> bool:
         return bool(self.stack) and isinstance(self.stack[-1].container, dict) and self.stack[-1].key is None
 
-    def _refuse_key(self, event: yaml.Event) -> None:
+    def _reject_key(self, event: yaml.Event) -> None:
         if self._expects_key():
             self.problems.fatal(f"Line {_line(event)}: a key must be text.")
 

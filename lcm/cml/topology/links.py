@@ -23,11 +23,11 @@ class _Ends:
         node = self.nodes.get(node_id)
         if node is None:
             if node_id:
-                link.problem(node_key, f"No node has the id {display_value(node_id)}.")
+                link.problem(node_key, f"No node has the ID {display_value(node_id)}.")
             return node_id, interface_id
         if interface_id and (node_id, interface_id) not in self.interfaces:
             link.problem(
-                interface_key, f"{node.label} has no interface with the id {display_value(interface_id)}."
+                interface_key, f"{node.label} has no interface with the ID {display_value(interface_id)}."
             )
         elif interface_id:
             self._take(link, interface_key, node, interface_id)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from lcm.cml.ports import PortTemplateEntry
-from lcm.cml.records import Record
+from lcm.cml.records import Record, to_json_value
+from lcm.domain.resources import Amounts
 
 
 @dataclass(frozen=True)
@@ -50,16 +51,6 @@ class TopologyLink(Record):
 
 
 @dataclass(frozen=True)
-class Requirements(Record):
-    """Resources that a session of the topology needs from a worker."""
-
-    cpu_cores: Decimal
-    memory_gb: Decimal
-    storage_gb: Decimal
-    gpu: int = 0
-
-
-@dataclass(frozen=True)
 class Topology(Record):
     """An imported topology. `epoch` changes when its resources or structure change."""
 
@@ -70,7 +61,7 @@ class Topology(Record):
     nodes: tuple[TopologyNode, ...]
     links: tuple[TopologyLink, ...]
     ports: tuple[PortTemplateEntry, ...]
-    requirements: Requirements
+    requirements: Amounts
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     epoch: str
@@ -82,4 +73,5 @@ class Topology(Record):
 
     def to_dict(self) -> dict[str, object]:
         """Return all fields and the node count as JSON values."""
-        return {**super().to_dict(), "node_count": self.node_count}
+        requirements = to_json_value(self.requirements.as_dict())
+        return {**super().to_dict(), "requirements": requirements, "node_count": self.node_count}

@@ -25,12 +25,14 @@ class PortRegistry:
     holders: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def claim(self, port: PortTag, holder: str) -> str | None:
-        """Register a port for a holder, or return the current holder."""
+        """Register a port for a holder, or return the problem that another node holds it."""
         held_by = self.holders.setdefault((port.transport, port.outside), holder)
-        return None if held_by == holder else held_by
+        if held_by == holder:
+            return None
+        return f"The outside port {port.outside}/{port.transport} is already used by {held_by}."
 
 
-def read_tags(section: Section, label: str, ledger: PortRegistry) -> tuple[str, ...]:
+def read_tags(section: Section, label: str, registry: PortRegistry) -> tuple[str, ...]:
     """Return the tags of a node. A port tag must be well-formed and its outside port unused."""
     tags = []
     for index, item in enumerate(section.items("tags", limit=MAX_TAGS)):
@@ -39,20 +41,18 @@ def read_tags(section: Section, label: str, ledger: PortRegistry) -> tuple[str, 
             section.problems.add(path, "A tag must be text, not null.")
         elif tag := short_text(item, path, section.problems, limit=MAX_TAG):
             tags.append(tag)
-            if problem := _port_problem(tag, f"{label or 'a node'} ({path})", ledger):
+            if problem := _port_problem(tag, f"{label or 'a node'} ({path})", registry):
                 section.problems.add(path, problem)
     return tuple(tags)
 
 
-def _port_problem(tag: str, holder: str, ledger: PortRegistry) -> str | None:
+def _port_problem(tag: str, holder: str, registry: PortRegistry) -> str | None:
     """Return the problem of a port tag, or None."""
     try:
         port = parse_tag(tag)
     except TagError as error:
         return str(error)
-    if port is None or (held_by := ledger.claim(port, holder)) is None:
-        return None
-    return f"The outside port {port.outside}/{port.transport} is already used by {held_by}."
+    return registry.claim(port, holder) if port else None
 
 
 MAX_CPUS = 128
@@ -67,14 +67,14 @@ def read_nodes(root: Section) -> tuple[TopologyNode, ...]:
     if entries is None or entries == []:
         root.problem("nodes", "The topology has no nodes.")
     sections = list(root.sections("nodes", limit=MAX_NODES))
-    ledger = PortRegistry()
-    nodes = tuple(_read_node(section, ledger) for section in sections)
-    _refuse_repeated(sections, "label", [node.label for node in nodes])
-    _refuse_repeated(sections, "id", [node.id for node in nodes])
+    registry = PortRegistry()
+    nodes = tuple(_read_node(section, registry) for section in sections)
+    _reject_repeated(sections, "label", [node.label for node in nodes])
+    _reject_repeated(sections, "id", [node.id for node in nodes])
     return nodes
 
 
-def _read_node(section: Section, ledger: PortRegistry) -> TopologyNode:
+def _read_node(section: Section, registry: PortRegistry) -> TopologyNode:
     """Return one node. A field with a problem reads as not set."""
     label = section.required_text("label", limit=MAX_NODE_NAME)
     definition = section.required_text("node_definition", limit=MAX_NODE_NAME)
@@ -103,7 +103,7 @@ def _read_node(section: Section, ledger: PortRegistry) -> TopologyNode:
         ram_mb=ram_mb,
         boot_disk_gb=boot_disk_gb,
         data_volume_gb=data_volume_gb,
-        tags=read_tags(section, label, ledger),
+        tags=read_tags(section, label, registry),
         x=section.coordinate("x"),
         y=section.coordinate("y"),
         interfaces=_read_interfaces(section),
@@ -137,12 +137,12 @@ def _read_interfaces(section: Section) -> tuple[NodeInterface, ...]:
     """Return the interfaces. An interface without a label uses its id."""
     entries = list(section.sections("interfaces", limit=MAX_INTERFACES))
     ids = [entry.required_identifier("id") for entry in entries]
-    _refuse_repeated(entries, "id", ids)
+    _reject_repeated(entries, "id", ids)
     labels = [entry.text("label", limit=MAX_INTERFACE_LABEL) for entry in entries]
     return tuple(NodeInterface(id, label or id) for id, label in zip(ids, labels, strict=True))
 
 
-def _refuse_repeated(sections: Iterable[Section], key: str, values: Iterable[str]) -> None:
+def _reject_repeated(sections: Iterable[Section], key: str, values: Iterable[str]) -> None:
     """Record a problem for each value that an earlier entry already has."""
     first: dict[str, Section] = {}
     for section, value in zip(sections, values, strict=True):

@@ -8,7 +8,7 @@ from lcm.cml.topology.errors import FieldError, Problems, TopologyError
 from lcm.cml.topology.fields import Section
 from lcm.cml.topology.limits import MAX_DESCRIPTION, MAX_NODES, MAX_NOTES, MAX_TITLE
 from lcm.cml.topology.links import read_links
-from lcm.cml.topology.model import NodeInterface, Requirements, Topology, TopologyLink, TopologyNode
+from lcm.cml.topology.model import NodeInterface, Topology, TopologyLink, TopologyNode
 from lcm.cml.topology.nodes import read_nodes
 from lcm.cml.topology.requirements import assumptions, estimate_requirements, unknown_definitions
 from lcm.cml.topology.yaml_loader import MAX_BYTES, load_mapping
@@ -18,7 +18,6 @@ __all__ = [
     "MAX_NODES",
     "FieldError",
     "NodeInterface",
-    "Requirements",
     "Topology",
     "TopologyError",
     "TopologyLink",

@@ -8,6 +8,7 @@ from lcm.cml.topology.model import TopologyNode
 from lcm.cml.topology.port_templates import NodePort
 from lcm.cml.topology.requirements import MB_PER_GB
 from lcm.domain.allocation import allocate_to_nodes
+from lcm.domain.resources import RESOURCES
 
 # Layout of the nodes in the definition's diagram: rows of COLUMNS nodes.
 COLUMNS, DISTANCE = 6, 100
@@ -19,9 +20,8 @@ def build_nodes(
     requirements: Mapping[str, Decimal],
 ) -> tuple[TopologyNode, ...]:
     """Return nodes whose sizes sum to the requirements, in proportion to the sizes in the entries."""
-    sizes = [
-        {name: entry.get(name, 0) for name in ("cpu_cores", "memory_mb", "storage_gb")} for entry in entries
-    ]
+    fields = {resource.node_field for resource in RESOURCES}
+    sizes = [{field: entry.get(field, 0) for field in fields} for entry in entries]
     parts = allocate_to_nodes(sizes, requirements)
     tags: dict[str, list[str]] = {}
     for port in ports:

@@ -64,11 +64,11 @@ def check_template(ports: Sequence[NodePort], labels: Collection[str]) -> list[P
 
     `labels` are the nodes of the topology. Raises TemplateError with all problems.
     """
-    ledger, per_node = PortRegistry(), dict.fromkeys(labels, 0)
+    registry, per_node = PortRegistry(), dict.fromkeys(labels, 0)
     problems: list[str] = []
     for number, port in enumerate(ports, 1):
         per_node[port.label] = per_node.get(port.label, 0) + 1
-        problem = _problem(port, f"{port.label} (port {number})", labels, ledger)
+        problem = _problem(port, f"{port.label} (port {number})", labels, registry)
         if problem is None and per_node[port.label] > MAX_TAGS:
             problem = f"A node has at most {MAX_TAGS} ports."
         if problem and len(problems) < MAX_ERRORS:
@@ -87,7 +87,7 @@ def check_template(ports: Sequence[NodePort], labels: Collection[str]) -> list[P
     return template
 
 
-def _problem(port: NodePort, holder: str, labels: Collection[str], ledger: PortRegistry) -> str | None:
+def _problem(port: NodePort, holder: str, labels: Collection[str], registry: PortRegistry) -> str | None:
     if port.label not in labels:
         return f"There is no node “{port.label[:60]}”." if port.label else "The label of a node is missing."
     if len(port.tag) > MAX_TAG:
@@ -98,9 +98,7 @@ def _problem(port: NodePort, holder: str, labels: Collection[str], ledger: PortR
         return str(error)
     if tag is None:
         return f"This is not a port. A port starts with one of {', '.join(sorted(PROTOCOLS))} and a colon."
-    if held_by := ledger.claim(tag, holder):
-        return f"The outside port {tag.outside}/{tag.transport} is already used by {held_by}."
-    return None
+    return registry.claim(tag, holder)
 
 
 def _short(port: NodePort) -> str:

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 
 from lcm.cml.node_sizes import UNKNOWN_NODE_SIZE, default_node_size, has_no_vm
-from lcm.cml.topology.model import Requirements, TopologyNode
+from lcm.cml.topology.model import TopologyNode
+from lcm.domain.resources import Amounts
 
-CPU_STEP = Decimal("0.5")
-MEMORY_STEP = Decimal("0.5")
-STORAGE_STEP = Decimal(1)
 MB_PER_GB = 1024
 FULL_CPU = 100
 
@@ -45,20 +43,14 @@ def effective_resources(
     )
 
 
-def estimate_requirements(nodes: Iterable[TopologyNode]) -> Requirements:
+def estimate_requirements(nodes: Iterable[TopologyNode]) -> Amounts:
     """Return the sum over the nodes, rounded up to half cores, half GB of memory and whole GB of storage."""
     counted = list(nodes)
-    memory_mb = sum(node.memory_mb for node in counted)
-    return Requirements(
-        cpu_cores=round_up(sum((node.cpu_cores for node in counted), Decimal(0)), CPU_STEP),
-        memory_gb=round_up(Decimal(memory_mb) / MB_PER_GB, MEMORY_STEP),
-        storage_gb=round_up(sum((node.storage_gb for node in counted), Decimal(0)), STORAGE_STEP),
-    )
-
-
-def round_up(value: Decimal, step: Decimal) -> Decimal:
-    """Return the next multiple of the step."""
-    return (value / step).to_integral_value(ROUND_CEILING) * step
+    return Amounts(
+        cpu_cores=sum((node.cpu_cores for node in counted), Decimal(0)),
+        memory_gb=Decimal(sum(node.memory_mb for node in counted)) / MB_PER_GB,
+        storage_gb=sum((node.storage_gb for node in counted), Decimal(0)),
+    ).rounded_up()
 
 
 def assumptions(nodes: Iterable[TopologyNode]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ PAUSE_SECONDS = 8.0
 
 
 class Command(BaseCommand):
-    help = "Request and cancel demo sessions and interrupt a worker now and then, until stopped. Needs DEMO."
+    help = "Request and cancel demo sessions and interrupt workers until stopped. Requires DEMO."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
@@ -31,6 +31,6 @@ class Command(BaseCommand):
             try:
                 activity.step(now=timezone.now())
             except OperationalError as error:
-                self.stderr.write(f"The database does not answer. The demo retries: {error}")
+                self.stderr.write(f"The database does not respond. The demo retries: {error}")
             finally:
                 close_old_connections()

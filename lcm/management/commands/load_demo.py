@@ -12,7 +12,7 @@ from lcm.demo.loader import is_empty, load_demo, run_observers
 
 
 class Command(BaseCommand):
-    help = "Load the demo fleet, unless the database has definitions or projects. Needs DEBUG."
+    help = "Load the demo fleet, unless the database has definitions or projects. Requires DEBUG."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEBUG:

@@ -13,7 +13,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrappe
 
 from lcm.config import data_folder
 from lcm.supervisor import processes, valkey
-from lcm.supervisor.address import Address, AddressError, answers, watch_address
+from lcm.supervisor.address import Address, AddressError, responds, watch_address
 from lcm.supervisor.demo_processes import DemoFleet
 from lcm.supervisor.prometheus import DOWNLOADING, HOW_TO_ADD, NOT_DOWNLOADED, STARTING, Prometheus
 from lcm.supervisor.supervisor import Supervisor
@@ -34,18 +34,18 @@ class Command(BaseCommand):
             settings.CONFIG["DEMO_LIVE"] = False
         data_dir: Path = settings.DATA_DIR
         for path in data_folder.make_private(data_dir):
-            self._say(f"Other users of this machine can read {path}: LCM cannot change its permissions")
+            self._report(f"Other users of this machine can read {path}: LCM cannot change its permissions")
         try:
             with data_folder.hold_lock(data_dir):
                 address = Address.parse(settings.CONFIG["WEB_BIND"])
                 address.require_free()
                 watch = watch_address(settings.CONFIG)
                 watch.require_free("WATCH_BIND")
-                self._run(Supervisor(say=self._say), address, watch, data_dir)
+                self._run(Supervisor(report=self._report), address, watch, data_dir)
         except (data_folder.AlreadyRunningError, AddressError, valkey.ValkeyError) as error:
             raise CommandError(str(error)) from error
         except OperationalError as error:
-            raise CommandError(f"The database does not answer: {error}") from error
+            raise CommandError(f"The database does not respond: {error}") from error
 
     def _run(self, supervisor: Supervisor, address: Address, watch: Address, data_dir: Path) -> None:
         try:
@@ -65,12 +65,12 @@ class Command(BaseCommand):
             for child in [*children, *(fleet.children(env) if fleet else ())]:
                 supervisor.start(child)
             supervisor.run(
-                is_ready=lambda: answers(address, "/healthz") and answers(watch, "/healthz"),
+                is_ready=lambda: responds(address, "/healthz") and responds(watch, "/healthz"),
                 on_ready=lambda: self._welcome(supervisor, address, prometheus),
             )
-            self._say("Stopping. Press Ctrl-C again to kill the remaining processes")
+            self._report("Stopping. Press Ctrl-C again to kill the remaining processes")
         except KeyboardInterrupt:
-            self._say("Stopping before startup is complete")
+            self._report("Stopping before startup is complete")
         finally:
             supervisor.stop()
 
@@ -97,11 +97,11 @@ class Command(BaseCommand):
         _close_database()
 
     def _welcome(self, supervisor: Supervisor, address: Address, prometheus: Prometheus | None) -> None:
-        """Print the address and start Prometheus, once the servers answer."""
+        """Print the address and start Prometheus, once the servers respond."""
         self._announce(address)
         if prometheus is None:
             if _wants_prometheus():
-                self._say(f"  {HOW_TO_ADD}")
+                self._report(f"  {HOW_TO_ADD}")
         elif not self._start_prometheus(supervisor, prometheus):
             self._download(supervisor, prometheus)
 
@@ -112,7 +112,7 @@ class Command(BaseCommand):
             return False
         prometheus.set_status(STARTING)
         supervisor.start(prometheus.child(program))
-        self._say(f"  Prometheus runs at http://{prometheus.address}/")
+        self._report(f"  Prometheus runs at http://{prometheus.address}/")
         return True
 
     def _download(self, supervisor: Supervisor, prometheus: Prometheus) -> None:
@@ -121,21 +121,21 @@ class Command(BaseCommand):
         def finish(code: int) -> None:
             if code or not self._start_prometheus(supervisor, prometheus):
                 prometheus.set_status(NOT_DOWNLOADED)
-                self._say(f"  {HOW_TO_ADD}")
+                self._report(f"  {HOW_TO_ADD}")
 
         prometheus.set_status(DOWNLOADING)
-        self._say(f"  Prometheus is not installed. LCM downloads it (19 MB) into {prometheus.programs}")
+        self._report(f"  Prometheus is not installed. LCM downloads it (19 MB) into {prometheus.programs}")
         supervisor.start(prometheus.download(finish))
 
     def _announce(self, address: Address) -> None:
-        self._say(f"\nLCM runs at {address.url} (Ctrl-C stops it)")
+        self._report(f"\nLCM runs at {address.url} (Ctrl-C stops it)")
         if settings.DEMO:
             from lcm.demo.people import DEMO_LOGINS
 
             for name, password, role in DEMO_LOGINS:
-                self._say(f"  sign in as {name} with password {password}: {role}")
+                self._report(f"  sign in as {name} with password {password}: {role}")
 
-    def _say(self, line: str) -> None:
+    def _report(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
 

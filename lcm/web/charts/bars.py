@@ -16,11 +16,11 @@ WIDTH = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """A share with its number; `look` is a status that sets shape and tone."""
+    """A share with its number; `status` sets its shape and tone."""
 
     label: StrOrPromise
     count: int
-    look: str
+    status: str
 
 
 @dataclass(frozen=True)

@@ -5,34 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
 
 from django.utils.dateformat import format as format_date
 from django.utils.translation import gettext
 
 from lcm.web.charts.scales import format_number
+from lcm.web.charts.series import Series, kind_of
 from lcm.web.charts.tables import ChartTable
+from lcm.web.charts.time_axis import AxisLabel, Zoom
 
 # Heights are pixels, widths are percent: columns stretch with the page, texts do not.
 TOP, BOTTOM, HEIGHT = 24.0, 206.0, 228
 # Number of labelled days, on a wide screen and on a phone.
 LABELS, FEW_LABELS = 14, 6
+# Width of the first label on a wide screen and half of the second, in percent.
+FIRST_LABEL = 9.5
 # With more days, columns have no gaps and the chart scrolls.
 MANY = 62
 # Axis ends are these numbers times a power of ten.
 TOPS = (1.2, 1.5, 2.4, 3.0, 4.5, 6.0, 7.5, 9.0, 12.0)
-
-
-@dataclass(frozen=True)
-class Series:
-    """The daily numbers of one subject and their sum."""
-
-    name: str
-    values: list[float]
-
-    @property
-    def total(self) -> float:
-        return sum(self.values)
 
 
 @dataclass(frozen=True)
@@ -45,26 +37,23 @@ class ByDay:
 
 @dataclass(frozen=True)
 class ColumnSegment:
+    """A part of a column; the first line of its title is the day and the unit, the second its value."""
+
+    x: float
+    width: float
     y: float
     height: float
-    kind: int
     title: str
 
 
 @dataclass(frozen=True)
-class ChartColumn:
-    x: float
-    width: float
+class ColumnLayer:
+    """The segments of one series."""
+
+    name: str
+    kind: int
+    total: str
     segments: list[ColumnSegment]
-
-
-@dataclass(frozen=True)
-class AxisLabel:
-    """Label of a column; `look` says whether wide or narrow charts show it."""
-
-    x: float
-    look: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -74,28 +63,32 @@ class ColumnChart:
     title: str
     unit: str
     lines: list[tuple[float, str]]
-    columns: list[ChartColumn]
+    layers: list[ColumnLayer]
     labels: list[AxisLabel]
-    legend: list[tuple[int, str, str]]
+    days: int
+    zoom: Zoom
     table: ChartTable
+    # Whether the rest is larger than every named series.
+    rest_exceeds: bool = False
     height: int = HEIGHT
     labels_y: int = HEIGHT - 4
+    bottom: float = BOTTOM
 
     @property
     def is_long(self) -> bool:
-        return len(self.columns) > MANY
+        return self.days > MANY
 
 
-def stacked(found: ByDay, *, unit: str) -> ColumnChart:
+def stacked(data: ByDay, *, unit: str, zoom_address: str = "") -> ColumnChart:
     """Return stacked columns from zero, with grid lines at round numbers and a data table."""
     top = _round_up(
-        max((sum(values) for values in zip(*(s.values for s in found.series), strict=True)), default=0.0)
+        max((sum(values) for values in zip(*(s.values for s in data.series), strict=True)), default=0.0)
     )
     scale = (BOTTOM - TOP) / top
-    first, last = found.days[0], found.days[-1]
+    first, last = data.days[0], data.days[-1]
     rows = [
-        (day.isoformat(), [format_number(series.values[number]) for series in found.series])
-        for number, day in enumerate(found.days)
+        (day.isoformat(), [format_number(series.values[number]) for series in data.series])
+        for number, day in enumerate(data.days)
     ]
     return ColumnChart(
         title=gettext("%(unit)s a day, %(first)s to %(last)s")
@@ -106,50 +99,63 @@ def stacked(found: ByDay, *, unit: str) -> ColumnChart:
         },
         unit=unit,
         lines=[(BOTTOM - top * part / 3 * scale, format_number(top * part / 3)) for part in range(4)],
-        columns=_columns(found, scale, unit),
-        labels=[*_labels(found.days, "wide-label", LABELS), *_labels(found.days, "narrow-label", FEW_LABELS)],
-        legend=[
-            (kind, series.name, format_number(series.total)) for kind, series in enumerate(found.series, 1)
-        ],
-        table=ChartTable(gettext("Day, UTC"), [f"{series.name}, {unit}" for series in found.series], rows),
+        layers=_layers(data, scale, unit),
+        labels=[*_labels(data.days, "wide-label", LABELS), *_labels(data.days, "narrow-label", FEW_LABELS)],
+        days=len(data.days),
+        zoom=Zoom(
+            _midnight(first), _midnight(last) + timedelta(days=1).total_seconds(), zoom_address, daily=True
+        ),
+        table=ChartTable(gettext("Day, UTC"), [f"{series.name}, {unit}" for series in data.series], rows),
+        rest_exceeds=_rest_exceeds(data.series),
     )
 
 
-def _columns(found: ByDay, scale: float, unit: str) -> list[ChartColumn]:
-    step = 100 / len(found.days)
-    gap = 0.0 if len(found.days) > MANY else 0.16
-    return [
-        ChartColumn(step * (number + gap), step * (1 - 2 * gap), _segments(found, number, scale, unit))
-        for number in range(len(found.days))
-    ]
+def _layers(data: ByDay, scale: float, unit: str) -> list[ColumnLayer]:
+    step = 100 / len(data.days)
+    gap = 0.0 if len(data.days) > MANY else 0.16
+    days = [format_date(day, "d M") for day in data.days]
+    tops, layers = [BOTTOM] * len(data.days), []
+    for position, series in enumerate(data.series):
+        segments = []
+        for number, value in enumerate(series.values):
+            if value > 0:
+                tops[number] -= value * scale
+                title = f"{days[number]}, {unit}\n{series.name} {format_number(value)}"
+                x, width = step * (number + gap), step * (1 - 2 * gap)
+                segments.append(ColumnSegment(x, width, tops[number], value * scale, title))
+        kind = kind_of(position, is_rest=series.is_rest)
+        layers.append(ColumnLayer(series.name, kind, format_number(series.total), segments))
+    return layers
 
 
-def _labels(days: Sequence[date], look: str, most: int) -> Iterator[AxisLabel]:
-    """Return evenly spaced day labels; the first one, and the first of each month, include the month."""
+def _rest_exceeds(series: Sequence[Series]) -> bool:
+    named = [each.total for each in series if not each.is_rest]
+    return any(each.is_rest and each.total > max(named, default=0) for each in series)
+
+
+def _midnight(day: date) -> float:
+    return datetime.combine(day, time(), UTC).timestamp()
+
+
+def _labels(days: Sequence[date], css_class: str, most: int) -> Iterator[AxisLabel]:
+    """Return evenly spaced day labels; the first one, and the first of each month, include the month.
+
+    The first label begins at the edge, so the second one is omitted if it would be too close.
+    """
     step = 100 / len(days)
     month = None
     for number in range(0, len(days), math.ceil(len(days) / most)):
         day = days[number]
+        if number and step * (number + 0.5) < FIRST_LABEL * LABELS / most:
+            continue
         text = str(day.day) if day.month == month else format_date(day, "j M")
         month = day.month
         if number == 0:
-            yield AxisLabel(0, look, text)
+            yield AxisLabel(0, css_class, text)
         elif number == len(days) - 1 and text != str(day.day):
-            yield AxisLabel(100, f"end {look}", text)
+            yield AxisLabel(100, f"end {css_class}", text)
         else:
-            yield AxisLabel(step * (number + 0.5), f"mid {look}", text)
-
-
-def _segments(found: ByDay, number: int, scale: float, unit: str) -> list[ColumnSegment]:
-    y, segments = BOTTOM, []
-    day = format_date(found.days[number], "d M")
-    for kind, series in enumerate(found.series, 1):
-        value = series.values[number]
-        if value > 0:
-            y -= value * scale
-            title = f"{day}: {series.name} {format_number(value)} {unit}"
-            segments.append(ColumnSegment(y, value * scale, kind, title))
-    return segments
+            yield AxisLabel(step * (number + 0.5), f"mid {css_class}", text)
 
 
 def _round_up(value: float) -> float:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext
 
 from lcm.web.charts.scales import Scale, places_along, scale_over, times_along
 from lcm.web.charts.tables import ChartTable, newest_rows_note
+from lcm.web.zones import with_zone
 
 WIDTH, HEIGHT = 334, 216
 LEFT, RIGHT, TOP, BOTTOM = 38, 228, 24, 192
@@ -23,13 +24,13 @@ ROWS = 100
 
 @dataclass(frozen=True)
 class ChartDot:
-    """One data point; `look` is `dot`, `over` (red, with a link) or `out` (a cross)."""
+    """One data point; `kind` is `dot`, `over` (red, with a link) or `out` (a cross)."""
 
     at: datetime
     value: float
     name: str
-    look: str = "dot"
-    words: str = ""
+    kind: str = "dot"
+    description: str = ""
     url: str = ""
 
 
@@ -37,7 +38,7 @@ class ChartDot:
 class DotMark:
     x: float
     y: float
-    look: str
+    kind: str
     title: str
     url: str
 
@@ -64,6 +65,8 @@ class DotChart:
     band: tuple[float, float] | None
     table: ChartTable
     unit: str
+    # The start of the axis, if it is not zero.
+    axis_start: str = ""
     width: int = WIDTH
     height: int = HEIGHT
     left: int = LEFT
@@ -73,6 +76,8 @@ class DotChart:
     labels_x: int = RIGHT + 6
     ticks_x: int = LEFT - 6
     times_y: int = HEIGHT - 6
+    # A zigzag below the start of the lowest line.
+    axis_break: str = f"M{LEFT} {BOTTOM + 4}l3 -3 4 5 4 -5 3 3"
 
     @property
     def role(self) -> str:
@@ -81,7 +86,7 @@ class DotChart:
 
     @property
     def drawn_marks(self) -> SafeString:
-        return _joined(_cross(mark) if mark.look == "out" else _link(mark) for mark in self.marks)
+        return _joined(_cross(mark) if mark.kind == "out" else _link(mark) for mark in self.marks)
 
 
 def dot_chart(
@@ -89,52 +94,54 @@ def dot_chart(
     levels: Mapping[str, float],
     *,
     text: Callable[[float], str],
-    said: Callable[[float], str],
+    with_unit: Callable[[float], str],
+    label: Callable[[str, float], str],
     unit: str,
     least: float,
     band: tuple[float, float] | None = None,
 ) -> DotChart:
     """Return a scatter chart; `levels` are reference lines by kind, `band` is shaded.
 
-    `text` formats a value without its unit, `said` with it.
+    `text` formats a value without its unit, `with_unit` with it, and `label` the label of a reference line.
     """
     scale = scale_over([*levels.values(), *(dot.value for dot in dots)], bottom=BOTTOM, top=TOP, least=least)
-    marks = _marks(dots, scale, said)
+    marks = _marks(dots, scale, with_unit)
     edges = sorted(scale.place(value) for value in band) if band else None
     return DotChart(
         grid=[(scale.place(tick), text(tick)) for tick in scale.ticks],
         times=times_along([dot.at for dot in dots], LEFT, RIGHT),
-        lines=_lines(levels, scale, text),
-        marks=[mark for mark in marks if mark.look != "dot"],
-        dots=_joined(_circle(mark) for mark in marks if mark.look == "dot"),
+        lines=_lines(levels, scale, label),
+        marks=[mark for mark in marks if mark.kind != "dot"],
+        dots=_joined(_circle(mark) for mark in marks if mark.kind == "dot"),
         band=(edges[0], round(edges[1] - edges[0], 1)) if edges else None,
         table=_table(dots, text, unit),
         unit=unit,
+        axis_start=text(scale.low) if scale.is_broken else "",
     )
 
 
-def _lines(levels: Mapping[str, float], scale: Scale, text: Callable[[float], str]) -> list[ReferenceLine]:
+def _lines(
+    levels: Mapping[str, float], scale: Scale, label: Callable[[str, float], str]
+) -> list[ReferenceLine]:
     """Return the reference lines with overlapping labels moved apart, in order."""
     kinds = list(levels)
     order = sorted(kinds, key=lambda kind: (-levels[kind], kinds.index(kind)))
     places: list[float] = []
     for kind in order:
-        wanted = scale.place(levels[kind]) + 4
-        places.append(max(wanted, places[-1] + LABEL_GAP) if places else wanted)
+        preferred = scale.place(levels[kind]) + 4
+        places.append(max(preferred, places[-1] + LABEL_GAP) if places else preferred)
     overflow = max(places[-1] - BOTTOM - 4, 0) if places else 0
     return [
-        ReferenceLine(
-            kind, scale.place(levels[kind]), f"{kind} {text(levels[kind])}", round(place - overflow, 1)
-        )
+        ReferenceLine(kind, scale.place(levels[kind]), label(kind, levels[kind]), round(place - overflow, 1))
         for kind, place in zip(order, places, strict=True)
     ]
 
 
-def _marks(dots: Sequence[ChartDot], scale: Scale, said: Callable[[float], str]) -> list[DotMark]:
+def _marks(dots: Sequence[ChartDot], scale: Scale, with_unit: Callable[[float], str]) -> list[DotMark]:
     marks = []
     for x, dot in zip(places_along([dot.at for dot in dots], LEFT + 5, RIGHT - 5), dots, strict=True):
-        title = f"{dot.name}: {said(dot.value)}{_words(dot)}"
-        marks.append(DotMark(x, scale.place(dot.value), dot.look, title, dot.url))
+        title = f"{_when(dot)}\n{dot.name}: {with_unit(dot.value)}{_suffix(dot)}"
+        marks.append(DotMark(x, scale.place(dot.value), dot.kind, title, dot.url))
     return marks
 
 
@@ -151,7 +158,7 @@ def _circle(mark: DotMark) -> str:
 def _cross(mark: DotMark) -> str:
     place = f"translate({mark.x} {mark.y})"
     return (
-        f"<g><title>{escape(mark.title)}</title>"
+        f'<g data-x="{mark.x}"><title>{escape(mark.title)}</title>'
         f'<path class="dot-excluded" transform="{place}" d="m-3-3 6 6m0-6-6 6"/></g>'
     )
 
@@ -160,18 +167,21 @@ def _link(mark: DotMark) -> str:
     title = escape(mark.title)
     place = f'cx="{mark.x}" cy="{mark.y}" r="3.5"'
     circle = f'<circle class="dot dot-exceeding" {place}><title>{title}</title></circle>'
-    return f'<a href="{escape(mark.url)}" aria-label="{title}">{circle}</a>'
+    label = title.replace("\n", ", ")
+    return f'<a href="{escape(mark.url)}" aria-label="{label}">{circle}</a>'
 
 
 def _table(dots: Sequence[ChartDot], text: Callable[[float], str], unit: str) -> ChartTable:
     newest = sorted(dots, key=lambda dot: dot.at, reverse=True)
-    rows = [
-        (f"{dot.name}, {format_date(timezone.localtime(dot.at), 'd M H:i')}{_words(dot)}", [text(dot.value)])
-        for dot in newest[:ROWS]
-    ]
+    rows = [(f"{dot.name}, {_when(dot)}{_suffix(dot)}", [text(dot.value)]) for dot in newest[:ROWS]]
     note = newest_rows_note(ROWS, len(newest))
     return ChartTable(gettext("Session"), [unit], rows, note)
 
 
-def _words(dot: ChartDot) -> str:
-    return f", {dot.words}" if dot.words else ""
+def _when(dot: ChartDot) -> str:
+    local = timezone.localtime(dot.at)
+    return with_zone(format_date(local, "d M H:i"), local)
+
+
+def _suffix(dot: ChartDot) -> str:
+    return f", {dot.description}" if dot.description else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.translation import ngettext
+from django.utils.translation import gettext, ngettext
 
 WIDTH, HEIGHT = 420, 260
 MARGIN_X, MARGIN_Y = 44, 30
@@ -18,6 +18,16 @@ class PictureNode:
     kind: str
     x: float
     y: float
+    mark: NodeMark | None = None
+
+
+@dataclass(frozen=True)
+class NodeMark:
+    """The state of a node, in words and as a status, and where its link leads."""
+
+    status: str
+    word: str
+    url: str = ""
 
 
 @dataclass(frozen=True)
@@ -30,21 +40,34 @@ class Picture:
     height: int = HEIGHT
 
     @property
-    def described(self) -> str:
+    def has_links(self) -> bool:
+        """Return whether nodes lead to their rows."""
+        return any(node.mark and node.mark.url for node in self.nodes)
+
+    @property
+    def description(self) -> str:
         nodes, links = len(self.nodes), len(self.links)
         node_count = ngettext("%(count)s node", "%(count)s nodes", nodes) % {"count": f"{nodes:,}"}
         link_count = ngettext("%(count)s link", "%(count)s links", links) % {"count": f"{links:,}"}
-        return f"{node_count}, {link_count}"
+        return gettext("%(nodes)s, %(links)s") % {"nodes": node_count, "links": link_count}
 
 
-def picture_of(nodes: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]]) -> Picture:
-    """Scale the coordinates of nodes and links to the picture."""
+def picture_of(
+    nodes: Sequence[dict[str, Any]],
+    links: Sequence[dict[str, Any]],
+    marks: Mapping[str, NodeMark] | None = None,
+) -> Picture:
+    """Scale the coordinates of nodes and links to the picture; marks are by node label."""
+    marks = marks or {}
     xs = _scaled([node["x"] for node in nodes], MARGIN_X, WIDTH - MARGIN_X)
     ys = _scaled([node["y"] for node in nodes], MARGIN_Y, HEIGHT - MARGIN_Y)
     labels = {node["id"]: node["label"] for node in nodes}
     places = {node["id"]: (x, y) for node, x, y in zip(nodes, xs, ys, strict=True)}
     return Picture(
-        nodes=[PictureNode(node["label"], node["node_definition"], *places[node["id"]]) for node in nodes],
+        nodes=[
+            PictureNode(node["label"], node["node_definition"], *places[node["id"]], marks.get(node["label"]))
+            for node in nodes
+        ],
         links=[(*places[link["n1"]], *places[link["n2"]]) for link in links],
         ends=[(labels[link["n1"]], labels[link["n2"]]) for link in links],
     )

@@ -157,7 +157,7 @@ async def probe_database() -> str:
         if connecting.done():
             return connecting.result()
     connecting.cancel()
-    return f"no answer within {PROBE_SECONDS} s"
+    return f"no response within {PROBE_SECONDS} s"
 
 
 async def _connect() -> str:
@@ -173,9 +173,9 @@ async def _connect() -> str:
 
 def _probe_parameters() -> dict[str, Any]:
     """Return the parameters of Django's connections with the probe's own time limit."""
-    left_out = ("cursor_factory", "context", "connect_timeout")
+    excluded = ("cursor_factory", "context", "connect_timeout")
     parameters = connection.get_connection_params()
-    return {name: value for name, value in parameters.items() if name not in left_out}
+    return {name: value for name, value in parameters.items() if name not in excluded}
 
 
 def _check_pool() -> None:
@@ -201,8 +201,8 @@ def _break_connection(database: Any) -> None:
     """Shut down the socket of a thread's connection, so that its call ends with a database error."""
     import psycopg
 
-    opened = database.connection
-    if not isinstance(opened, psycopg.Connection):
+    driver = database.connection
+    if not isinstance(driver, psycopg.Connection):
         return
-    with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(opened.fileno())) as shared:
+    with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(driver.fileno())) as shared:
         shared.shutdown(socket.SHUT_RDWR)

@@ -61,8 +61,8 @@ def find_problems() -> dict[str, str]:
     try:
         with health.watched():
             problems = {name: check() for name, check in CHECKS.items()}
-            away = "unknown: the database does not respond"
-            problems["beat"] = away if problems["database"] else beat_problem()
+            unknown = "unknown: the database does not respond"
+            problems["beat"] = unknown if problems["database"] else beat_problem()
             return problems
     finally:
         close_old_connections()

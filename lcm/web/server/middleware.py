@@ -6,7 +6,6 @@ import logging
 import re
 import time
 import uuid
-import zoneinfo
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
@@ -18,9 +17,10 @@ from django.utils.cache import patch_cache_control, patch_vary_headers
 
 from lcm.config.logs import request_id
 from lcm.monitoring import metrics
-from lcm.web.error_pages import server_error, unavailable
+from lcm.web.error_pages import method_not_allowed, server_error, unavailable
 from lcm.web.server.client_address import client_address
 from lcm.web.server.database_health import health
+from lcm.web.zones import use_zone_of
 
 logger = logging.getLogger("lcm.requests")
 
@@ -86,7 +86,8 @@ class RequestContextMiddleware:
             "request",
             extra={
                 "method": request.method,
-                "path": request.path,
+                # The token of a link to set a password is a secret.
+                "path": "/set-password/…" if view == "set_password" else request.path,
                 "client": client_address(request),
                 "status": response.status_code,
                 "ms": round(seconds * 1000, 1),
@@ -117,27 +118,23 @@ class DatabaseHealthMiddleware:
 
 
 class PreferencesMiddleware:
-    """Activate the person's time zone for pages and UTC for the API; keep both out of shared caches."""
+    """Activate the person's time zone for pages and UTC for the API; keep both out of shared caches.
+
+    A method that a page does not accept gets an error page here, in the same language and time zone.
+    """
 
     def __init__(self, get_response: Any) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         # The API authenticates by itself. Probes must not wait for the database because of a cookie.
-        zone = UTC if request.path.startswith(("/api/", *_QUIET)) else zone_of(request.user)
-        with timezone.override(zone):
+        is_page = not request.path.startswith(("/api/", *_QUIET))
+        with use_zone_of(request.user) if is_page else timezone.override(UTC):
             response: HttpResponseBase = self.get_response(request)
+            if is_page and response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+                response = method_not_allowed(request, response["Allow"])
         if not request.path.startswith("/static/"):
             patch_vary_headers(response, ["HX-Request", "Cookie"])
             if "Cache-Control" not in response:
                 patch_cache_control(response, private=True, no_cache=True)
         return response
-
-
-def zone_of(user: Any) -> zoneinfo.ZoneInfo:
-    """Return the person's time zone, else the installation's."""
-    name = getattr(user, "time_zone", "") or settings.TIME_ZONE
-    try:
-        return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-        return zoneinfo.ZoneInfo("UTC")

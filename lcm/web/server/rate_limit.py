@@ -5,29 +5,19 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from functools import lru_cache
 
 from django.conf import settings
 from django.core.cache import cache
 from django.http import HttpRequest
 from redis.exceptions import RedisError
 
+from lcm.config.environment import parse_rate
 from lcm.web.server.client_address import client_address
 from lcm.web.server.known_browser import known_browser
 
 logger = logging.getLogger(__name__)
 # Number of user names with failures per address: behind a proxy, all users share one address.
 NAMES_PER_ADDRESS = 10
-_SECONDS = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
-
-
-@lru_cache(maxsize=64)
-def parse_rate(text: str) -> tuple[int, int]:
-    """`600/min` → 600 calls in 60 seconds."""
-    number, _, period = text.partition("/")
-    if not number.isdecimal() or int(number) < 1 or period not in _SECONDS:
-        raise ValueError(f"“{text}” is not a rate; write for example 600/min")
-    return int(number), _SECONDS[period]
 
 
 def count_call(name: str, setting: str) -> float | None:

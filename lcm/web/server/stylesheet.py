@@ -23,7 +23,7 @@ class StyleSheetFinder(BaseFinder):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.storage = FileSystemStorage(settings.DATA_DIR / "made")
-        self._made_from: list[tuple[str, int, int]] = []
+        self._sources: list[tuple[str, int, int]] = []
 
     def check(self, **kwargs: Any) -> list[Any]:
         return []
@@ -31,17 +31,17 @@ class StyleSheetFinder(BaseFinder):
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
         if path != NAME:
             return []
-        made = str(self._made())
-        return [made] if find_all else made
+        bundled = str(self._bundled())
+        return [bundled] if find_all else bundled
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, FileSystemStorage]]:
-        self._made()
+        self._bundled()
         yield NAME, self.storage
 
-    def _made(self) -> Path:
+    def _bundled(self) -> Path:
         path, index = Path(self.storage.path(NAME)), Path(settings.STATICFILES_DIRS[0]) / INDEX
         sources = [(str(each), *_version(each)) for each in sorted(index.parent.rglob("*.css"))]
-        if sources == self._made_from and path.exists():
+        if sources == self._sources and path.exists():
             return path
         text = bundle(index)
         if not path.exists() or path.read_text() != text:
@@ -50,7 +50,7 @@ class StyleSheetFinder(BaseFinder):
             with NamedTemporaryFile("w", dir=path.parent, delete=False) as new:
                 new.write(text)
             Path(new.name).replace(path)
-        self._made_from = sources
+        self._sources = sources
         return path
 
 

@@ -14,10 +14,11 @@ from rest_framework.response import Response
 
 from lcm.api.schema import ErrorSerializer
 from lcm.api.serializers import ReasonSerializer, RevisionSerializer
-from lcm.api.views.base import LcmViewSet
+from lcm.api.views.base import UnpagedViewSet, command
 from lcm.domain.access import ADMIN, VIEWER
-from lcm.domain.errors import InvalidInput, NotFound
+from lcm.domain.errors import InvalidInput
 from lcm.models import DefinitionRevision, LabletDefinition
+from lcm.selectors.definitions import revision_numbered
 from observations.api import evidence_json
 from observations.api import serializers as s
 from observations.arithmetic.measures import MEASURED, SOURCES
@@ -34,13 +35,11 @@ LONGEST_REVISION = 9  # digits
 
 
 @extend_schema(tags=["observations"])
-class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
+class DefinitionEvidenceViewSet(UnpagedViewSet[LabletDefinition]):
     """Resource usage of a definition's sessions, and changes to its requirements."""
 
     queryset = LabletDefinition.objects.none()
     serializer_class = s.PreviewRequestSerializer
-    pagination_class = None
-    filter_backends = ()
     access = {
         "resource_observations": VIEWER,
         "preview": VIEWER,
@@ -73,17 +72,15 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
     )
     @action(detail=True, url_path="resource-observations")
     def resource_observations(self, request: Request, pk: str) -> Response:
-        """Return the aggregate:
-
-        figures by resource, recommendation, outliers, and excluded sessions with reasons.
-        """
-        definition, asked = self.get_object(), _asked(request)
-        revision = _revision(definition, asked["revision"])
-        evidence = evidence_of(definition, now=self.now(), sources=asked["sources"], revision=revision)
-        answer: dict[str, Any] = evidence_json.evidence_json(evidence)
-        answer["outliers"] = [evidence_json.outlier_json(each) for each in outliers_of(evidence)]
-        answer["drives_the_maximum"] = evidence_json.drivers_json(drivers_of(evidence))
-        answer["not_counted"] = [
+        """Return figures by resource, recommendation, outliers, and excluded sessions with reasons."""
+        definition, query = self.get_object(), _query(request)
+        number = query["revision"]
+        revision = None if number is None else revision_numbered(definition, number)
+        evidence = evidence_of(definition, now=self.now(), sources=query["sources"], revision=revision)
+        aggregate: dict[str, Any] = evidence_json.evidence_json(evidence)
+        aggregate["outliers"] = [evidence_json.outlier_json(each) for each in outliers_of(evidence)]
+        aggregate["maximum_by_node"] = evidence_json.drivers_json(drivers_of(evidence))
+        aggregate["not_counted"] = [
             {
                 "session": str(row.session_id),
                 "not_counted_reason": row.not_counted_reason or "other_epoch",
@@ -91,32 +88,24 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
             }
             for row in not_counted_sessions(definition, revision=revision)
         ]
-        if asked["by"] == "node":
-            answer["nodes"] = [evidence_json.node_json(node) for node in node_aggregates(evidence)]
-        return Response(answer)
+        if query["by"] == "node":
+            aggregate["nodes"] = [evidence_json.node_json(node) for node in node_aggregates(evidence)]
+        return Response(aggregate)
 
-    @extend_schema(request=s.PreviewRequestSerializer, responses=AGGREGATE)
-    @action(detail=True, methods=["post"])
-    def preview(self, request: Request, pk: str) -> Response:
+    @command(s.PreviewRequestSerializer, AGGREGATE)
+    def preview(self, definition: LabletDefinition, choices: dict[str, Any]) -> dict[str, Any]:
         """Preview a change without applying it; the token binds a later apply to this preview."""
-        data = self.validated(s.PreviewRequestSerializer, request)
-        made = preview_change(definition=self.get_object(), choices=s.choices_in(data), now=self.now())
-        return Response(evidence_json.preview_json(made))
+        preview = preview_change(definition=definition, choices=s.choices_in(choices), now=self.now())
+        return evidence_json.preview_json(preview)
 
-    @extend_schema(request=s.ApplySerializer, responses={201: RevisionSerializer, 412: ErrorSerializer})
-    @action(detail=True, methods=["post"])
-    def apply(self, request: Request, pk: str) -> Response:
+    @extend_schema(responses={201: RevisionSerializer, 412: ErrorSerializer})
+    @command(s.ApplySerializer, RevisionSerializer, status=201)
+    def apply(self, definition: LabletDefinition, choices: dict[str, Any], **data: Any) -> DefinitionRevision:
         """Apply exactly the previewed change; 412 states what has changed since."""
-        data = self.validated(s.ApplySerializer, request)
-        revision = apply_requirements(
-            definition=self.get_object(),
-            choices=s.choices_in(data),
-            token=data["token"],
-            reason=data["reason"],
-            actor=self.actor,
-            now=self.now(),
+        chosen = s.choices_in(choices)
+        return apply_requirements(
+            definition=definition, choices=chosen, **data, actor=self.actor, now=self.now()
         )
-        return Response(RevisionSerializer(revision).data, status=201)
 
     @extend_schema(responses=s.PortReviewSerializer)
     @action(detail=True, url_path="port-review")
@@ -124,33 +113,24 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
         """Compare the port template with the ports of the newest sessions and suggest changes."""
         return Response(s.PortReviewSerializer(port_review_of(self.get_object())).data)
 
-    @extend_schema(request=s.ApplyPortsSerializer, responses={201: RevisionSerializer})
-    @action(detail=True, methods=["post"], url_path="port-review/apply")
-    def apply_ports(self, request: Request, pk: str) -> Response:
+    @command(s.ApplyPortsSerializer, RevisionSerializer, status=201, url_path="port-review/apply")
+    def apply_ports(self, definition: LabletDefinition, **data: Any) -> DefinitionRevision:
         """Apply exactly this port template; 409 if another revision was applied since the review."""
-        data = self.validated(s.ApplyPortsSerializer, request)
-        revision = apply_ports(definition=self.get_object(), **data, actor=self.actor, now=self.now())
-        return Response(RevisionSerializer(revision).data, status=201)
+        return apply_ports(definition=definition, **data, actor=self.actor, now=self.now())
 
-    @extend_schema(request=s.SnoozeSerializer, responses=AGGREGATE)
-    @action(detail=True, methods=["post"], url_path="review/snooze")
-    def snooze(self, request: Request, pk: str) -> Response:
-        data = self.validated(s.SnoozeSerializer, request)
-        definition = self.get_object()
+    @command(s.SnoozeSerializer, AGGREGATE, url_path="review/snooze")
+    def snooze(self, definition: LabletDefinition, **data: Any) -> dict[str, Any]:
         snooze_review(definition=definition, **data, actor=self.actor, now=self.now())
-        return Response(evidence_json.evidence_json(evidence_of(definition, now=self.now())))
+        return evidence_json.evidence_json(evidence_of(definition, now=self.now()))
 
-    @extend_schema(request=ReasonSerializer, responses=AGGREGATE)
-    @action(detail=True, methods=["post"], url_path="review/dismiss")
-    def dismiss(self, request: Request, pk: str) -> Response:
+    @command(ReasonSerializer, AGGREGATE, url_path="review/dismiss")
+    def dismiss(self, definition: LabletDefinition, reason: str) -> dict[str, Any]:
         """Dismiss this recommendation until it has changed by 10 % or more."""
-        data = self.validated(ReasonSerializer, request)
-        definition = self.get_object()
-        dismiss_review(definition=definition, **data, actor=self.actor, now=self.now())
-        return Response(evidence_json.evidence_json(evidence_of(definition, now=self.now())))
+        dismiss_review(definition=definition, reason=reason, actor=self.actor, now=self.now())
+        return evidence_json.evidence_json(evidence_of(definition, now=self.now()))
 
 
-def _asked(request: Request) -> dict[str, Any]:
+def _query(request: Request) -> dict[str, Any]:
     """Return the query parameters of the aggregate; reject invalid ones."""
     given = request.query_params
     unknown = set(given) - {"revision", "by", *MEASURED}
@@ -166,14 +146,3 @@ def _asked(request: Request) -> dict[str, Any]:
     if wrong:
         raise InvalidInput(wrong)
     return {"sources": sources, "revision": int(revision) if revision else None, "by": given.get("by", "")}
-
-
-def _revision(definition: LabletDefinition, number: int | None) -> DefinitionRevision | None:
-    if number is None:
-        return None
-    found = definition.revisions.filter(number=number).first()
-    if found is None:
-        raise NotFound(
-            _("%(definition)s has no revision %(number)s.") % {"definition": definition, "number": number}
-        )
-    return found

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.api.views.base import LcmViewSet
+from lcm.api.views.base import UnpagedViewSet
 from lcm.domain.access import PROMETHEUS
 from observations.models import ScrapeTarget
 from observations.selectors.discovery import http_sd_targets
@@ -21,13 +21,11 @@ class TargetGroupSerializer(serializers.Serializer[Any]):
 
 
 @extend_schema(tags=["for Prometheus"])
-class TargetViewSet(LcmViewSet[ScrapeTarget]):
+class TargetViewSet(UnpagedViewSet[ScrapeTarget]):
     """Scrape targets: controllers, web and worker processes, and READY slots."""
 
     queryset = ScrapeTarget.objects.none()
     serializer_class = TargetGroupSerializer
-    pagination_class = None
-    filter_backends = ()
     access = {"list": PROMETHEUS}
 
     @extend_schema(responses=TargetGroupSerializer(many=True))

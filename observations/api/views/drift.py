@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from typing import Any
+
 from drf_spectacular.utils import extend_schema
-from rest_framework.decorators import action
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from lcm.api.serializers import ReasonSerializer
-from lcm.api.views.base import ReadViewSet
+from lcm.api.views.base import ReadViewSet, command
 from lcm.domain.access import OPERATOR, VIEWER
 from observations.api import serializers as s
 from observations.filters import DriftFilter
@@ -22,27 +20,18 @@ from observations.services.drift_reviews import acknowledge_drift, reopen_drift
 class DriftReviewViewSet(ReadViewSet[DriftReview]):
     """Differences between the allocated and the observed ports of sessions."""
 
-    queryset = DriftReview.objects.none()
+    queryset = drift_reviews()
     serializer_class = s.DriftReviewSerializer
     filterset_class = DriftFilter
     sorts = ("-last_seen", "first_seen", "sessions")
     access = {"list": VIEWER, "retrieve": VIEWER, "acknowledge": OPERATOR, "reopen": OPERATOR}
 
-    def get_queryset(self) -> QuerySet[DriftReview]:
-        return drift_reviews()
-
-    @extend_schema(request=s.AcknowledgeSerializer, responses=s.DriftReviewSerializer)
-    @action(detail=True, methods=["post"])
-    def acknowledge(self, request: Request, pk: str) -> Response:
+    @command(s.AcknowledgeSerializer, s.DriftReviewSerializer)
+    def acknowledge(self, review: DriftReview, **data: Any) -> DriftReview:
         """Accept a deviation for 30 days by default, at most 90. Conflicts cannot be accepted."""
-        data = {"until": None, **self.validated(s.AcknowledgeSerializer, request)}
-        review = acknowledge_drift(review=self.get_object(), **data, actor=self.actor, now=self.now())
-        return Response(self.get_serializer(review).data)
+        return acknowledge_drift(review=review, **{"until": None, **data}, actor=self.actor, now=self.now())
 
-    @extend_schema(request=ReasonSerializer, responses=s.DriftReviewSerializer)
-    @action(detail=True, methods=["post"])
-    def reopen(self, request: Request, pk: str) -> Response:
+    @command(ReasonSerializer, s.DriftReviewSerializer)
+    def reopen(self, review: DriftReview, reason: str) -> DriftReview:
         """Withdraw an acknowledgement."""
-        data = self.validated(ReasonSerializer, request)
-        review = reopen_drift(review=self.get_object(), **data, actor=self.actor, now=self.now())
-        return Response(self.get_serializer(review).data)
+        return reopen_drift(review=review, reason=reason, actor=self.actor, now=self.now())

@@ -10,7 +10,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.api.views.base import LcmViewSet
+from lcm.api.views.base import UnpagedViewSet
 from lcm.domain.access import VIEWER
 from lcm.domain.errors import InvalidInput
 from lcm.models import Kernel, LabletSession
@@ -21,13 +21,11 @@ from observations.selectors import live as selectors
 
 
 @extend_schema(tags=["live statistics"])
-class SessionLiveViewSet(LcmViewSet[LabletSession]):
+class SessionLiveViewSet(UnpagedViewSet[LabletSession]):
     """Current and past resource usage of a session."""
 
     queryset = LabletSession.objects.all()
     serializer_class = s.SessionLiveSerializer
-    pagination_class = None
-    filter_backends = ()
     access = {"live_stats": VIEWER, "history": VIEWER}
 
     @extend_schema(responses=s.SessionLiveSerializer)
@@ -48,13 +46,11 @@ class SessionLiveViewSet(LcmViewSet[LabletSession]):
 
 
 @extend_schema(tags=["live statistics"])
-class LiveViewSet(LcmViewSet[Kernel]):
+class LiveViewSet(UnpagedViewSet[Kernel]):
     """Current resource usage of many kernels."""
 
     queryset = Kernel.objects.none()
     serializer_class = s.BatchLiveSerializer
-    pagination_class = None
-    filter_backends = ()
     access = {"create": VIEWER}
 
     @extend_schema(request=s.BatchSerializer, responses={200: s.BatchLiveSerializer})
@@ -74,8 +70,8 @@ def _shown(stats: LiveStats) -> dict[str, Any]:
     """Return the fields of LiveSerializer, built by hand because a response may hold 5,000 kernels."""
     return {
         "state": stats.state,
-        "asked_at": stats.asked_at,
-        "missing": stats.missing,
+        "requested_at": stats.requested_at,
+        "missing": [str(part) for part in stats.missing],
         "problems": stats.problems,
         "warnings": stats.warnings,
         "dropped": stats.dropped,

@@ -13,16 +13,16 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.api.authentication import ControllerPrincipal
+from lcm.api.authentication import controller_token
 from lcm.api.serializers import ReasonSerializer
-from lcm.api.views.base import LcmViewSet
+from lcm.api.views.base import UnpagedViewSet, command
+from lcm.api.views.sessions import visible_sessions
 from lcm.domain.access import ADMIN, CONTROLLER, OPERATOR, VIEWER, VIEWER_OR_CONTROLLER
 from lcm.domain.errors import NotFound, Unprocessable
 from lcm.models import LabletSession
-from lcm.selectors.controller_sessions import sessions_in_scope
 from observations.api import serializers as s
 from observations.api.observation_schema import ObservationSerializer
-from observations.models import SessionObservation
+from observations.models import ObservationRequest, SessionObservation
 from observations.selectors.requests import last_request
 from observations.selectors.sessions import session_evidence
 from observations.services.observation_recorder import record_observation
@@ -30,20 +30,14 @@ from observations.services.requests import request_observation
 from observations.services.session_exclusion import exclude_session, include_session
 
 
-class ScopedObservations(LcmViewSet[LabletSession]):
+class ScopedObservations(UnpagedViewSet[LabletSession]):
     """Users see all sessions, a controller only the sessions in its scope."""
 
     queryset = LabletSession.objects.none()
     serializer_class = s.RecordedSerializer
-    pagination_class = None
-    filter_backends = ()
 
     def get_queryset(self) -> QuerySet[LabletSession]:
-        principal: Any = self.request.user
-        rows = LabletSession.objects.all()
-        return (
-            sessions_in_scope(rows, principal.scope) if isinstance(principal, ControllerPrincipal) else rows
-        )
+        return visible_sessions(LabletSession.objects.all(), self.request)
 
 
 @extend_schema(tags=["controllers"])
@@ -63,10 +57,9 @@ class InternalObservationViewSet(ScopedObservations):
             body = request.data
         except RequestDataTooBig as error:
             raise Unprocessable(_("An observation must not exceed 5 MB.")) from error
-        principal: Any = request.user
         recorded = record_observation(
             session_id=_id(pk),
-            scope=principal.scope,
+            scope=controller_token(request).scope,
             body=body,
             text=getattr(request, "json_text", ""),
             actor=self.actor,
@@ -90,20 +83,17 @@ class SessionObservationViewSet(ScopedObservations):
     @extend_schema(responses=s.SessionEvidenceSerializer)
     @action(detail=True, url_path="resource-observations")
     def resource_observations(self, request: Request, pk: str) -> Response:
-        return self._evidence(self.get_object())
+        return self.shown(_evidence(self.get_object()), s.SessionEvidenceSerializer)
 
-    @extend_schema(request=None, responses={202: s.RequestedObservationSerializer})
-    @action(detail=True, methods=["post"], url_path="observe-resources")
-    def observe_resources(self, request: Request, pk: str) -> Response:
+    @command(None, s.RequestedObservationSerializer, status=202, url_path="observe-resources")
+    def observe_resources(self, session: LabletSession) -> ObservationRequest:
         """Request an observation of a running session now.
 
         An open request is returned instead of a new one.
         """
-        self.refuse_fields(request)
-        session = self.get_object()
         made = request_observation(session=session, actor=self.actor, now=self.now())
         made.state = made.state_at(self.now())
-        return Response(s.RequestedObservationSerializer(made).data, status=202)
+        return made
 
     @extend_schema(responses=s.RequestedObservationSerializer)
     @observe_resources.mapping.get
@@ -116,25 +106,22 @@ class SessionObservationViewSet(ScopedObservations):
         last.state = last.state_at(self.now())
         return Response(s.RequestedObservationSerializer(last).data)
 
-    @extend_schema(request=ReasonSerializer, responses=s.SessionEvidenceSerializer)
-    @action(detail=True, methods=["post"], url_path="resource-observations/exclude")
-    def exclude(self, request: Request, pk: str) -> Response:
+    @command(ReasonSerializer, s.SessionEvidenceSerializer, url_path="resource-observations/exclude")
+    def exclude(self, session: LabletSession, reason: str) -> dict[str, Any]:
         """Exclude the session from the evidence of its definition."""
-        data = self.validated(ReasonSerializer, request)
-        exclude_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
-        return self._evidence(self.get_object())
+        exclude_session(session=session, reason=reason, actor=self.actor, now=self.now())
+        return _evidence(self.get_object())
 
-    @extend_schema(request=ReasonSerializer, responses=s.SessionEvidenceSerializer)
-    @action(detail=True, methods=["post"], url_path="resource-observations/include")
-    def include(self, request: Request, pk: str) -> Response:
+    @command(ReasonSerializer, s.SessionEvidenceSerializer, url_path="resource-observations/include")
+    def include(self, session: LabletSession, reason: str) -> dict[str, Any]:
         """Include an excluded session again."""
-        data = self.validated(ReasonSerializer, request)
-        include_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
-        return self._evidence(self.get_object())
+        include_session(session=session, reason=reason, actor=self.actor, now=self.now())
+        return _evidence(self.get_object())
 
-    def _evidence(self, session: LabletSession) -> Response:
-        row = SessionObservation.objects.filter(session=session).first()
-        return Response(s.SessionEvidenceSerializer(session_evidence(session, row)).data)
+
+def _evidence(session: LabletSession) -> dict[str, Any]:
+    row = SessionObservation.objects.filter(session=session).first()
+    return session_evidence(session, row)
 
 
 def _id(text: str) -> UUID:

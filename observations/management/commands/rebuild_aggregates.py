@@ -23,19 +23,19 @@ class Command(BaseCommand):
         rows = LabletDefinition.objects.select_related("current_revision").defer("topology_yaml", "links")
         if names:
             rows = rows.filter(name__in=names)
-        looked_at = different = 0
+        checked = different = 0
         for definition in rows.order_by("pk").iterator(chunk_size=200):
-            looked_at += 1
+            checked += 1
             found = rebuild_definition(definition=definition, now=timezone.now(), check=check)
             different += bool(found)
             for each in found:
                 self.stdout.write(f"{each.definition}: {each.what}")
-        if not looked_at:
+        if not checked:
             raise CommandError("Definition not found.")
         if check:
-            self.stdout.write(f"{looked_at:,} definitions checked, {different:,} different.")
+            self.stdout.write(f"{checked:,} definitions checked, {different:,} different.")
         else:
-            self.stdout.write(f"{looked_at:,} definitions checked, {different:,} repaired.")
+            self.stdout.write(f"{checked:,} definitions checked, {different:,} repaired.")
         if check and different:
             raise CommandError(
                 "Aggregates differ from the sessions; run the command without --check to repair them."

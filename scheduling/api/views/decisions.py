@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import mixins
@@ -25,14 +24,11 @@ from scheduling.selectors.wait_reasons import explain_session
 class DecisionViewSet(mixins.ListModelMixin, LcmViewSet[Decision]):
     """Decisions of scheduling cycles, one per change of outcome; limited by age and number."""
 
-    queryset = Decision.objects.none()
+    queryset = queue.decisions()
     serializer_class = s.DecisionSerializer
     filterset_class = DecisionFilter
     sorts = ("-at", "position")
     access = {"list": VIEWER}
-
-    def get_queryset(self) -> QuerySet[Decision]:
-        return queue.decisions()
 
 
 @extend_schema(tags=["sessions"])

@@ -15,7 +15,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from lcm.api.views.base import LcmViewSet
+from lcm.api.authentication import controller_token
+from lcm.api.views.base import LcmViewSet, command
 from lcm.domain.access import CONTROLLER, PUBLIC
 from lcm.domain.errors import NotFound, StateConflict
 from lcm.web.server.rate_limit import record_failure, seconds_until_retry
@@ -38,31 +39,25 @@ class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
     access = dict.fromkeys(("list", "heartbeat", "interruption"), CONTROLLER)
 
     def get_queryset(self) -> QuerySet[Slot]:
-        principal: Any = self.request.user
-        return live_slots(principal.scope) if self.action == "list" else super().get_queryset()
+        token = controller_token(self.request)
+        return live_slots(token.scope) if self.action == "list" else super().get_queryset()
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         return s.ControllerSlotSerializer if self.action == "list" else s.SlotSerializer
 
-    @extend_schema(request=s.HeartbeatSerializer, responses=s.SlotSerializer)
-    @action(detail=True, methods=["post"])
-    def heartbeat(self, request: Request, pk: str) -> Response:
-        data = self.validated(s.HeartbeatSerializer, request)
-        slot = self.get_object()
+    @command(s.HeartbeatSerializer, s.SlotSerializer)
+    def heartbeat(self, slot: Slot, **data: Any) -> Slot:
         record_heartbeat(slot=slot, **data, actor=self.actor, now=self.now())
-        return self.plain(slot)
+        return slot
 
-    @extend_schema(request=s.InterruptionSerializer, responses=s.SlotSerializer)
-    @action(detail=True, methods=["post"])
-    def interruption(self, request: Request, pk: str) -> Response:
+    @command(s.InterruptionSerializer, s.SlotSerializer)
+    def interruption(self, slot: Slot, **data: Any) -> Slot:
         """Record an interruption notice. Repeating a notice changes nothing: the first deadline stays."""
-        data = self.validated(s.InterruptionSerializer, request)
-        slot = self.get_object()
         noted = record_interruption(slot=slot, **data, now=self.now(), actor=self.actor)
         if not noted and slot.state not in LIVE:
-            text = _("%(slot)s is %(state)s and has no worker to lose.")
+            text = _("%(slot)s is %(state)s and has no worker that can be interrupted.")
             raise StateConflict(text % {"slot": slot, "state": slot.get_state_display().lower()})
-        return self.plain(slot)
+        return slot
 
 
 @extend_schema(tags=["controllers"])
@@ -78,17 +73,15 @@ class LeaseViewSet(LcmViewSet[ProcessLease]):
     @action(detail=False, methods=["post"])
     def hold(self, request: Request) -> Response:
         """Take or renew the leases; call again well before they expire."""
-        principal: Any = request.user
         data = self.validated(s.LeaseRequestSerializer, request)
-        leases = acquire_leases(token=principal.token, **data, now=self.now())
+        leases = acquire_leases(token=controller_token(request), **data, now=self.now())
         return Response([asdict(lease) for lease in leases])
 
     @extend_schema(request=s.LeaseRequestSerializer, responses={204: None})
     @action(detail=False, methods=["post"])
     def release(self, request: Request) -> Response:
-        principal: Any = request.user
         holder = self.validated(s.LeaseRequestSerializer, request)["holder"]
-        release_leases(token=principal.token, holder=holder, now=self.now())
+        release_leases(token=controller_token(request), holder=holder, now=self.now())
         return Response(status=204)
 
 
@@ -107,7 +100,7 @@ class BootViewSet(LcmViewSet[LaunchAttempt]):
     def create(self, request: Request) -> Response:
         data = self.validated(s.BootTokenSerializer, request)
         try:
-            made = redeem_boot_token(**data, now=self.now())
+            boot_key = redeem_boot_token(**data, now=self.now())
         except NotFound as error:
             # Check the token before the rate limit: behind a proxy, failures of other clients must not block
             # a worker.
@@ -116,4 +109,4 @@ class BootViewSet(LcmViewSet[LaunchAttempt]):
             if wait is not None:
                 raise Throttled(wait=wait) from error
             raise
-        return Response(s.BootKeySerializer(made).data)
+        return Response(s.BootKeySerializer(boot_key).data)

@@ -79,7 +79,7 @@ class ObserverViewSet(LcmViewSet[ObserverRun]):
     @action(detail=True, methods=["post"])
     def run(self, request: Request, name: str) -> Response:
         """Enqueue a run."""
-        self.refuse_fields(request)
+        self.reject_fields(request)
         found = observer_status(name, self.now())
         enqueue_run(found.kind, name)
         return Response(ObserverSerializer(found).data, status=202)

@@ -11,7 +11,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.api.views.base import ReadViewSet, deletion_schema
+from lcm.api.views.base import Body, ReadViewSet, change, deletion
 from lcm.domain.access import ADMIN, OPERATOR, VIEWER
 from scheduling.api import serializers as s
 from scheduling.api.scheduler_serializers import (
@@ -51,35 +51,32 @@ class PoolViewSet(ReadViewSet[Pool]):
     @extend_schema(request=s.PoolRequestSerializer, responses={201: s.SavedPoolSerializer})
     def create(self, request: Request) -> Response:
         pool = create_pool(**self.validated(s.PoolRequestSerializer, request), actor=self.actor)
-        return self._shown(pool, status=201)
+        return self.shown(pool, s.SavedPoolSerializer, 201)
 
-    @extend_schema(request=s.PoolChangeSerializer, responses=s.SavedPoolSerializer)
-    def partial_update(self, request: Request, pk: str) -> Response:
-        changes = self.validated_changes(s.PoolChangeSerializer, request)
-        return self._shown(update_pool(pool=self.get_object(), actor=self.actor, **changes))
+    @change(s.PoolChangeSerializer, s.SavedPoolSerializer)
+    def partial_update(self, pool: Pool, **changes: Any) -> Pool:
+        return update_pool(pool=pool, actor=self.actor, **changes)
 
-    @deletion_schema
-    def destroy(self, request: Request, pk: str) -> Response:
+    @deletion
+    def destroy(self, pool: Pool, reason: str) -> None:
         """Delete an empty pool: no slot has a worker, and no session or reservation uses it."""
-        reason = self.deletion_reason(request)
-        delete_pool(pool=self.get_object(), reason=reason, actor=self.actor, now=self.now())
-        return Response(status=204)
+        delete_pool(pool=pool, reason=reason, actor=self.actor, now=self.now())
 
     @extend_schema(request=DryRunSerializer, responses=DryRunResultSerializer)
     @action(detail=True, methods=["post"], url_path="dry-run")
     def dry_run(self, request: Request, pk: str) -> Response:
         """Simulate the next scheduling cycle with changed input; nothing is written."""
         data = self.validated(DryRunSerializer, request)
-        wanted = [
+        requirements = [
             Requirement(each["resources"], each.get("definition"), each.get("session"))
             for each in data.pop("requirements")
         ]
         pool = get_object_or_404(Pool, pk=pk)
-        found = run_dry_run(pool, DryRunInput(requirements=wanted, **data), now=self.now())
+        found = run_dry_run(pool, DryRunInput(requirements=requirements, **data), now=self.now())
         return Response(DryRunResultSerializer(found).data)
 
-    def _shown(self, pool: Pool, status: int = 200) -> Response:
-        fresh = self.get_queryset().get(pk=pool.pk)
+    def shown(self, obj: Pool, serializer: Body, status: int = 200) -> Response:
+        fresh = self.get_queryset().get(pk=obj.pk)
         warning = unknown_queues_text(unknown_queues(fresh.scheduler))
         saved = {**s.PoolSerializer(fresh).data, "warnings": [warning] if warning else []}
         return Response(saved, status=status)
@@ -89,19 +86,14 @@ class PoolViewSet(ReadViewSet[Pool]):
 class TickViewSet(ReadViewSet[TickRun]):
     """Recent ticks; kept for two days."""
 
-    queryset = TickRun.objects.none()
+    queryset = ticks()
     serializer_class = s.TickSerializer
     filterset_class = TickFilter
     sorts = ("-started_at", "duration_ms")
     access = {"list": VIEWER, "retrieve": VIEWER, "decisions": VIEWER}
 
-    def get_queryset(self) -> QuerySet[TickRun]:
-        return ticks()
-
     @extend_schema(responses=DecisionSerializer(many=True), filters=False)
     @action(detail=True, methods=["get"], filterset_class=None, sorts=("-at",))
     def decisions(self, request: Request, pk: str) -> Response:
         """List the decisions of the tick."""
-        found: Any = decisions().filter(tick_id=self.get_object().pk)
-        rows: Any = self.paginate_queryset(found)
-        return self.get_paginated_response(DecisionSerializer(rows, many=True).data)
+        return self.paged(decisions().filter(tick_id=self.get_object().pk), DecisionSerializer)

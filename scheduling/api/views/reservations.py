@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from typing import Any
+
 from drf_spectacular.utils import extend_schema
-from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lcm.api.serializers import ReasonSerializer, SessionDetailSerializer
-from lcm.api.views.base import ReadViewSet
+from lcm.api.views.base import Body, ReadViewSet, command
 from lcm.api.views.sessions import ScopedSessionViewSet
-from lcm.domain.access import OPERATOR, VIEWER
+from lcm.domain.access import OPERATOR, VIEWER, VIEWER_OR_CONTROLLER
 from scheduling.api import serializers as s
 from scheduling.api.serializers import SessionMoveSerializer
 from scheduling.filters import ReservationFilter
 from scheduling.models import Reservation
 from scheduling.selectors.reservations import reservations
+from scheduling.selectors.session_access import session_access
 from scheduling.services import reservations as services
 from scheduling.services.pool_transfer import move_to_pool
 
@@ -25,7 +26,7 @@ from scheduling.services.pool_transfer import move_to_pool
 class ReservationViewSet(ReadViewSet[Reservation]):
     """Reservations of sessions and of other holders."""
 
-    queryset = Reservation.objects.none()
+    queryset = reservations()
     serializer_class = s.ReservationSerializer
     filterset_class = ReservationFilter
     sorts = ("-created_at", "phase", "priority")
@@ -38,45 +39,32 @@ class ReservationViewSet(ReadViewSet[Reservation]):
         "cancel": OPERATOR,
     }
 
-    def get_queryset(self) -> QuerySet[Reservation]:
-        return reservations()
-
     @extend_schema(request=s.ReservationRequestSerializer, responses={201: s.ReservationSerializer})
     def create(self, request: Request) -> Response:
         data = {
             "holder": request.user.get_username(),
             **self.validated(s.ReservationRequestSerializer, request),
         }
-        return self._shown(services.create_reservation(**data, actor=self.actor, now=self.now()), status=201)
+        made = services.create_reservation(**data, actor=self.actor, now=self.now())
+        return self.shown(made, s.ReservationSerializer, 201)
 
-    @extend_schema(request=s.RenewSerializer, responses=s.ReservationSerializer)
-    @action(detail=True, methods=["post"])
-    def renew(self, request: Request, pk: str) -> Response:
+    @command(s.RenewSerializer, s.ReservationSerializer)
+    def renew(self, reservation: Reservation, **data: Any) -> Reservation:
         """Set the reservation to expire `ttl` seconds from now."""
-        data = self.validated(s.RenewSerializer, request)
-        return self._shown(services.renew_reservation(reservation=self.get_object(), **data, now=self.now()))
+        return services.renew_reservation(reservation=reservation, **data, now=self.now())
 
-    @extend_schema(request=None, responses=s.ReservationSerializer)
-    @action(detail=True, methods=["post"])
-    def release(self, request: Request, pk: str) -> Response:
-        self.refuse_fields(request)
-        return self._shown(
-            services.release_reservation(reservation=self.get_object(), actor=self.actor, now=self.now())
+    @command(None, s.ReservationSerializer)
+    def release(self, reservation: Reservation) -> Reservation:
+        return services.release_reservation(reservation=reservation, actor=self.actor, now=self.now())
+
+    @command(ReasonSerializer, s.ReservationSerializer)
+    def cancel(self, reservation: Reservation, reason: str) -> Reservation:
+        return services.cancel_reservation(
+            reservation=reservation, reason=reason, actor=self.actor, now=self.now()
         )
 
-    @extend_schema(request=ReasonSerializer, responses=s.ReservationSerializer)
-    @action(detail=True, methods=["post"])
-    def cancel(self, request: Request, pk: str) -> Response:
-        data = self.validated(ReasonSerializer, request)
-        return self._shown(
-            services.cancel_reservation(
-                reservation=self.get_object(), **data, actor=self.actor, now=self.now()
-            )
-        )
-
-    def _shown(self, reservation: Reservation, status: int = 200) -> Response:
-        fresh = self.get_queryset().get(pk=reservation.pk)
-        return Response(s.ReservationSerializer(fresh).data, status=status)
+    def shown(self, obj: Reservation, serializer: Body, status: int = 200) -> Response:
+        return super().shown(self.get_queryset().get(pk=obj.pk), serializer, status)
 
 
 @extend_schema(tags=["sessions"])
@@ -90,4 +78,19 @@ class SessionMoveViewSet(ScopedSessionViewSet):
         """Move a pending session to another pool; it keeps its age and priority."""
         data = self.validated(SessionMoveSerializer, request)
         session = self.get_object()
-        return self.shown(move_to_pool(session=session, **data, actor=self.actor, now=self.now()))
+        moved = move_to_pool(session=session, **data, actor=self.actor, now=self.now())
+        return self.shown(moved, SessionDetailSerializer)
+
+
+@extend_schema(tags=["sessions"])
+class SessionAccessViewSet(ScopedSessionViewSet):
+    """How to connect to a session."""
+
+    access = {"sheet": VIEWER_OR_CONTROLLER}
+
+    @extend_schema(responses=s.AccessSheetSerializer)
+    def sheet(self, request: Request, pk: str) -> Response:
+        """Return the addresses of the session's nodes and consoles."""
+        session = self.get_object()
+        sheet = session_access(session, list(session.kernels.all()), now=self.now())
+        return Response(s.AccessSheetSerializer(sheet).data)

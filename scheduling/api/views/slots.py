@@ -7,14 +7,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from lcm.api.authentication import ControllerPrincipal
+from lcm.api.authentication import token_of_controller
 from lcm.api.serializers import ReasonSerializer
-from lcm.api.views.base import LcmViewSet, ReadViewSet
+from lcm.api.views.base import Body, LcmViewSet, ReadViewSet, command
 from lcm.domain.access import OPERATOR, VIEWER_OR_CONTROLLER
 from scheduling.api import serializers as s
 from scheduling.filters import SlotFilter
@@ -33,13 +32,11 @@ class ScopedSlots(LcmViewSet[Slot]):
     serializer_class = s.SlotSerializer
 
     def get_queryset(self) -> QuerySet[Slot]:
-        principal: Any = self.request.user
-        if isinstance(principal, ControllerPrincipal):
-            return slots_in_scope(principal.scope)
-        return slots()
+        token = token_of_controller(self.request)
+        return slots_in_scope(token.scope) if token else slots()
 
-    def plain(self, slot: Slot) -> Response:
-        return Response(s.SlotSerializer(self.get_queryset().get(pk=slot.pk)).data)
+    def shown(self, obj: Slot, serializer: Body, status: int = 200) -> Response:
+        return super().shown(self.get_queryset().get(pk=obj.pk), serializer, status)
 
 
 @extend_schema(tags=["capacity"])
@@ -54,6 +51,7 @@ class SlotViewSet(ReadViewSet[Slot], ScopedSlots):
         "cordon": OPERATOR,
         "uncordon": OPERATOR,
         "drain": OPERATOR,
+        "cancel_drain": OPERATOR,
         "labels": OPERATOR,
         "retry": OPERATOR,
         "terminate": OPERATOR,
@@ -71,40 +69,35 @@ class SlotViewSet(ReadViewSet[Slot], ScopedSlots):
         }
         return Response({**s.SlotSerializer(slot).data, **rest})
 
-    @extend_schema(request=ReasonSerializer, responses=s.SlotSerializer)
-    @action(detail=True, methods=["post"])
-    def cordon(self, request: Request, pk: str) -> Response:
-        return self._act(request, services.cordon_slot, cordoned=True)
+    @command(ReasonSerializer, s.SlotSerializer)
+    def cordon(self, slot: Slot, reason: str) -> Slot:
+        return self._act(services.cordon_slot, slot, reason, cordoned=True)
 
-    @extend_schema(request=ReasonSerializer, responses=s.SlotSerializer)
-    @action(detail=True, methods=["post"])
-    def uncordon(self, request: Request, pk: str) -> Response:
-        return self._act(request, services.cordon_slot, cordoned=False)
+    @command(ReasonSerializer, s.SlotSerializer)
+    def uncordon(self, slot: Slot, reason: str) -> Slot:
+        return self._act(services.cordon_slot, slot, reason, cordoned=False)
 
-    @extend_schema(request=ReasonSerializer, responses=s.SlotSerializer)
-    @action(detail=True, methods=["post"])
-    def drain(self, request: Request, pk: str) -> Response:
-        return self._act(request, services.drain_slot)
+    @command(ReasonSerializer, s.SlotSerializer)
+    def drain(self, slot: Slot, reason: str) -> Slot:
+        return self._act(services.drain_slot, slot, reason)
 
-    @extend_schema(request=s.LabelsSerializer, responses=s.SlotSerializer)
-    @action(detail=True, methods=["post"])
-    def labels(self, request: Request, pk: str) -> Response:
+    @command(ReasonSerializer, s.SlotSerializer, url_path="cancel-drain")
+    def cancel_drain(self, slot: Slot, reason: str) -> Slot:
+        """Make a draining slot ready again, while its worker responds and has no interruption notice."""
+        return self._act(services.cancel_drain, slot, reason)
+
+    @command(s.LabelsSerializer, s.SlotSerializer)
+    def labels(self, slot: Slot, reason: str, labels: dict[str, str]) -> Slot:
         """Replace all labels of the worker; they last until the worker terminates."""
-        data = self.validated(s.LabelsSerializer, request)
-        slot = self.get_object()
-        return self.plain(services.label_slot(slot=slot, **data, actor=self.actor, now=self.now()))
+        return self._act(services.label_slot, slot, reason, labels=labels)
 
-    @extend_schema(request=ReasonSerializer, responses=s.SlotSerializer)
-    @action(detail=True, methods=["post"])
-    def retry(self, request: Request, pk: str) -> Response:
-        return self._act(request, services.retry_slot)
+    @command(ReasonSerializer, s.SlotSerializer)
+    def retry(self, slot: Slot, reason: str) -> Slot:
+        return self._act(services.retry_slot, slot, reason)
 
-    @extend_schema(request=ReasonSerializer, responses=s.SlotSerializer)
-    @action(detail=True, methods=["post"])
-    def terminate(self, request: Request, pk: str) -> Response:
-        return self._act(request, services.terminate_slot)
+    @command(ReasonSerializer, s.SlotSerializer)
+    def terminate(self, slot: Slot, reason: str) -> Slot:
+        return self._act(services.terminate_slot, slot, reason)
 
-    def _act(self, request: Request, work: Callable[..., Slot], **given: Any) -> Response:
-        data = self.validated(ReasonSerializer, request)
-        slot = self.get_object()
-        return self.plain(work(slot=slot, **data, **given, actor=self.actor, now=self.now()))
+    def _act(self, service: Callable[..., Slot], slot: Slot, reason: str, **given: Any) -> Slot:
+        return service(slot=slot, reason=reason, **given, actor=self.actor, now=self.now())

@@ -19,8 +19,8 @@ def normalized_address(address: str) -> str:
     return f"{(parts.hostname or '').rstrip('.')}:{port}{parts.path.rstrip('/')}"
 
 
-def is_reachable_from_elsewhere(address: str) -> bool:
-    """Return whether an address names a remote host rather than the local machine."""
+def is_reachable_from_other_hosts(address: str) -> bool:
+    """Return whether other hosts can use this address; False for addresses of the local machine only."""
     try:
         host = (urlsplit(address).hostname or "").rstrip(".")
     except ValueError:

@@ -66,12 +66,12 @@ def is_installed() -> bool:
 
 def client(service: str, region: str, endpoint_url: str = "") -> Any:
     """Return the client of this process, shared by its threads."""
-    with _making_one:
+    with _client_lock:
         return _client(service, region, endpoint_url)
 
 
 @contextmanager
-def calling(what: str) -> Iterator[None]:
+def calling(operation: str) -> Iterator[None]:
     """Turn exceptions of botocore into runtime failures."""
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
@@ -81,9 +81,9 @@ def calling(what: str) -> Iterator[None]:
     except ClientError as error:
         code, message = error_code(error), error.response["Error"].get("Message", "")
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        raise failure_for(code, status)(f"{what}: {code}: {message}") from error
+        raise failure_for(code, status)(f"{operation}: {code}: {message}") from error
     except (BotoCoreError, ResponseParserError) as error:
-        raise _failure_of(error)(f"{what}: {error}") from error
+        raise _failure_of(error)(f"{operation}: {error}") from error
 
 
 def error_code(error: Any) -> str:
@@ -99,7 +99,7 @@ def failure_for(code: str, status: int = 400) -> type[RuntimeFailure]:
     return ResponseLost if status >= 500 else RuntimeFailure
 
 
-_making_one = Lock()
+_client_lock = Lock()
 
 
 @lru_cache(maxsize=32)
@@ -125,19 +125,19 @@ def _client(service: str, region: str, endpoint_url: str) -> Any:
 
 def _failure_of(error: Exception) -> type[RuntimeFailure]:
     """Return the runtime failure for an error without a response."""
-    from botocore import exceptions as known
+    from botocore import exceptions as botocore_errors
     from botocore.parsers import ResponseParserError
 
     never_works = (
-        known.NoCredentialsError,
-        known.PartialCredentialsError,
-        known.ParamValidationError,
-        known.ProfileNotFound,
-        known.InvalidRegionError,
+        botocore_errors.NoCredentialsError,
+        botocore_errors.PartialCredentialsError,
+        botocore_errors.ParamValidationError,
+        botocore_errors.ProfileNotFound,
+        botocore_errors.InvalidRegionError,
     )
     if isinstance(error, never_works):
         return Misconfigured
     # Requests that never reached the service, such as a refused connection, have another class.
-    if isinstance(error, known.HTTPClientError | ResponseParserError):
+    if isinstance(error, botocore_errors.HTTPClientError | ResponseParserError):
         return ResponseLost
     return RuntimeFailure

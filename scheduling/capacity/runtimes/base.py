@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
+
+from scheduling.options import AnyOptions, InvalidOptions, read_options
 
 # LCM terminates an instance without a slot at this age.
 ORPHAN_GRACE = timedelta(minutes=10)
@@ -30,7 +32,7 @@ class RuntimeFailure(Exception):
 
 
 class ResponseLost(RuntimeFailure):
-    """The result is unknown: look the instance up by its token before trying anything else."""
+    """The result is unknown: search for the instance by its token before any other request."""
 
 
 class CapacityRefused(RuntimeFailure):
@@ -81,9 +83,9 @@ class LaunchRequest:
     slot_name: str
     offering: Offering
     user_data: str = ""
-    # For listed workers: the worker intended for the slot, and the workers that other slots have.
+    # For listed workers: the worker intended for the slot, and the workers of other slots.
     worker: str = ""
-    taken: frozenset[str] = frozenset()
+    workers_in_use: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ class RuntimeAdapter(ABC):
 
     def claim(self, instance_ids: Sequence[str]) -> None:
         """Add this installation's owner tag to instances without one."""
-        raise NotImplementedError(f"{type(self).__name__} lists nothing that is not claimed")
+        raise NotImplementedError(f"{type(self).__name__} does not list untagged instances")
 
     @abstractmethod
     def terminate(self, instance_id: str) -> None:
@@ -194,3 +196,24 @@ class RuntimeAdapter(ABC):
     def interruptions(self) -> Iterable[Interruption]:
         """Return the interruption notices received since the last call."""
         return ()
+
+
+class ConfiguredRuntime(RuntimeAdapter, Generic[AnyOptions]):
+    """An adapter whose settings are a dataclass; created only from valid settings."""
+
+    options_type: ClassVar[type[Any]]
+    options: AnyOptions
+
+    def __init__(self, pool: str, settings: Mapping[str, Any]) -> None:
+        super().__init__(pool, settings)
+        if problems := self.problems(settings):
+            raise Misconfigured(" ".join(problems.values()))
+        self.options = read_options(self.options_type, settings)
+
+    @classmethod
+    def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:
+        try:
+            read_options(cls.options_type, settings)
+        except InvalidOptions as error:
+            return error.problems
+        return {}

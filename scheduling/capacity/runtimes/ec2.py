@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from string import Formatter
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from scheduling.capacity.runtimes import aws
 from scheduling.capacity.runtimes.base import (
+    ConfiguredRuntime,
     Health,
     Instance,
     InstanceState,
@@ -22,15 +23,14 @@ from scheduling.capacity.runtimes.base import (
     Offering,
     RuntimeFailure,
 )
-from scheduling.capacity.runtimes.configured import ConfiguredRuntime
 from scheduling.capacity.runtimes.health import probe_cml
-from scheduling.capacity.runtimes.registry import register_runtime
 from scheduling.capacity.runtimes.spot_notices import SpotNotices
-from scheduling.options import choice, rows, text, texts_by_name
+from scheduling.options import Options, choice, rows, text, texts_by_name
 from scheduling.services.installation import installation_id
 
-LONGEST_USER_DATA = 16 * 1024
-MOST_TAGS = 40
+URL = r"https?://\S+"
+MAX_USER_DATA_BYTES = 16 * 1024
+MAX_TAGS = 40
 INSTALLATION = "lcm:installation"
 STATES = {
     "pending": InstanceState.PENDING,
@@ -50,66 +50,73 @@ ADDRESSES = {
 
 
 @dataclass(frozen=True)
-class Ec2Offering:
+class Ec2Offering(Options):
     """An instance type in a zone, in a subnet, or where the launch template places it."""
 
-    instance_type: str = text(expected="an instance type like m6i.4xlarge", pattern=r"[a-z0-9-]+\.[a-z0-9-]+")
-    zone: str = text("", expected="a zone like eu-central-1a", pattern=r"[a-z]{2,}(-[a-z0-9]+)+")
-    subnet_id: str = text("", expected="a subnet like subnet-0a1b2c3d", pattern=r"subnet-[0-9a-f]+")
-    market: Market = choice(Market, Market.ON_DEMAND)  # noqa: RUF009 - it makes a field
-
-    def problems(self) -> dict[str, str]:
-        if self.zone and self.subnet_id:
-            return {"subnet_id": "A subnet already determines the zone: set either the zone or the subnet."}
-        return {}
+    instance_type: Annotated[
+        str, text("an instance type like m6i.4xlarge", pattern=r"[a-z0-9-]+\.[a-z0-9-]+")
+    ]
+    zone: Annotated[str, text("a zone like eu-central-1a", pattern=r"[a-z]{2,}(-[a-z0-9]+)+", empty=True)] = (
+        ""
+    )
+    subnet_id: Annotated[
+        str, text("a subnet like subnet-0a1b2c3d", pattern=r"subnet-[0-9a-f]+", empty=True)
+    ] = ""
+    market: Annotated[Market, choice(Market)] = Market.ON_DEMAND
 
     def as_offering(self) -> Offering:
-        """Return it as an offering whose place is the subnet if set; `launch` finds it by its name."""
-        place = self.subnet_id or self.zone
+        """Return the offering with a unique name; its zone is the subnet if one is set."""
+        zone = self.subnet_id or self.zone
         spot = "spot" if self.market == Market.SPOT else ""
-        name = "/".join(part for part in (self.instance_type, place, spot) if part)
-        return Offering(name, self.market, self.instance_type, place)
+        name = "/".join(part for part in (self.instance_type, zone, spot) if part)
+        return Offering(name, self.market, self.instance_type, zone)
 
 
 @dataclass(frozen=True)
-class Ec2Options:
-    region: str = text(expected="a region like eu-central-1", pattern=r"[a-z]{2,}(-[a-z0-9]+)+")
-    launch_template: str = text(
-        expected="the id (lt-…) or name of a launch template", pattern=r"[\w.()/-]{3,128}"
-    )
-    offerings: tuple[Ec2Offering, ...] = rows(Ec2Offering)
-    launch_template_version: str = text(
-        "$Default", expected="a number, $Default or $Latest", pattern=r"\d+|\$Default|\$Latest"
-    )
-    interruption_queue_url: str = text("", expected="the address of a queue", pattern=r"https?://\S+")
-    endpoint_template: str = text("https://{private_ip}", pattern=r"https?://\S+")
-    endpoint_url: str = text("", expected="the address of a service", pattern=r"https?://\S+")
-    ca: str = text("")
-    tags: Mapping[str, str] = texts_by_name()
-    labels: Mapping[str, str] = texts_by_name()
+class Ec2Options(Options):
+    region: Annotated[str, text("a region like eu-central-1", pattern=r"[a-z]{2,}(-[a-z0-9]+)+")]
+    launch_template: Annotated[
+        str, text("the ID (lt-…) or name of a launch template", pattern=r"[\w.()/-]{3,128}")
+    ]
+    offerings: Annotated[tuple[Ec2Offering, ...], rows()]
+    launch_template_version: Annotated[
+        str, text("a number, $Default or $Latest", pattern=r"\d+|\$Default|\$Latest")
+    ] = "$Default"
+    interruption_queue_url: Annotated[str, text("the address of a queue", pattern=URL, empty=True)] = ""
+    endpoint_template: Annotated[str, text(pattern=URL)] = "https://{private_ip}"
+    endpoint_url: Annotated[str, text("the address of a service", pattern=URL, empty=True)] = ""
+    ca: Annotated[str, text(empty=True)] = ""
+    tags: Annotated[Mapping[str, str], texts_by_name()] = field(default_factory=dict)
+    labels: Annotated[Mapping[str, str], texts_by_name()] = field(default_factory=dict)
 
     def problems(self) -> dict[str, str]:
         return self._offering_problems() | self._endpoint_problems() | self._tag_problems()
 
     def _offering_problems(self) -> dict[str, str]:
+        for index, each in enumerate(self.offerings):
+            if each.zone and each.subnet_id:
+                text = "A subnet already determines the zone: set either the zone or the subnet."
+                return {f"offerings[{index}].subnet_id": text}
         names = [each.as_offering().name for each in self.offerings]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        return {"offerings": f"{twice[0]} is listed twice."} if twice else {}
+        duplicates = sorted({name for name in names if names.count(name) > 1})
+        return {"offerings": f"{duplicates[0]} is listed twice."} if duplicates else {}
 
     def _endpoint_problems(self) -> dict[str, str]:
-        known = f"It can have {', '.join(f'{{{name}}}' for name in ADDRESSES)}."
+        known = f"Placeholders: {', '.join(f'{{{name}}}' for name in ADDRESSES)}."
         try:
             parts = list(Formatter().parse(self.endpoint_template))
         except ValueError as error:
             return {"endpoint_template": f"“endpoint_template” cannot be read: {error}. {known}"}
         for _, name, spec, conversion in parts:
             if name is not None and (name not in ADDRESSES or spec or conversion):
-                return {"endpoint_template": f"“endpoint_template” has “{name}”, which is unknown. {known}"}
+                return {
+                    "endpoint_template": f"“endpoint_template” has the unknown placeholder “{name}”. {known}"
+                }
         return {}
 
     def _tag_problems(self) -> dict[str, str]:
-        if len(self.tags) > MOST_TAGS:
-            return {"tags": f"There are {len(self.tags)} tags; at most {MOST_TAGS} are allowed."}
+        if len(self.tags) > MAX_TAGS:
+            return {"tags": f"There are {len(self.tags)} tags; at most {MAX_TAGS} are allowed."}
         for key, value in self.tags.items():
             if key == "Name" or key.startswith(("lcm:", "aws:")):
                 return {
@@ -120,7 +127,6 @@ class Ec2Options:
         return {}
 
 
-@register_runtime("ec2")
 class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
     """Launches from a template, one instance per call, tagged in the same call.
 
@@ -144,8 +150,8 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
     def launch(self, request: LaunchRequest) -> Instance:
         call = self._launch_call(request)
         with aws.calling(f"launch {request.slot_name} as {request.offering.name}"):
-            answer = self._client("ec2").run_instances(**call)
-        return self._instance(answer["Instances"][0])
+            response = self._client("ec2").run_instances(**call)
+        return self._instance(response["Instances"][0])
 
     @cached_property
     def installation(self) -> str:
@@ -153,7 +159,7 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
         return installation_id()
 
     def describe(self) -> Iterable[Instance]:
-        """Return all instances or raise: in a partial list the missing instances would look vanished.
+        """Return all instances or raise: in a partial list the missing instances would count as vanished.
 
         EC2 cannot filter by a missing tag, so instances of other installations are filtered out here.
         """
@@ -176,8 +182,8 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
         tag = {"Key": INSTALLATION, "Value": self.installation}
         with aws.calling(f"tag {len(instance_ids)} instances of {self.pool}"):
             for start in range(0, len(instance_ids), self.page_size):
-                some = list(instance_ids[start : start + self.page_size])
-                self._client("ec2").create_tags(Resources=some, Tags=[tag])
+                batch = list(instance_ids[start : start + self.page_size])
+                self._client("ec2").create_tags(Resources=batch, Tags=[tag])
 
     def terminate(self, instance_id: str) -> None:
         from botocore.exceptions import ClientError
@@ -201,12 +207,12 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
 
     def _launch_call(self, request: LaunchRequest) -> dict[str, Any]:
         options, offering = self.options, request.offering
-        named = "LaunchTemplateId" if options.launch_template.startswith("lt-") else "LaunchTemplateName"
+        template = "LaunchTemplateId" if options.launch_template.startswith("lt-") else "LaunchTemplateName"
         call: dict[str, Any] = {
             "MinCount": 1,
             "MaxCount": 1,
             "LaunchTemplate": {
-                named: options.launch_template,
+                template: options.launch_template,
                 "Version": options.launch_template_version,
             },
             "InstanceType": offering.instance_type,
@@ -253,9 +259,9 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
 
     def _endpoint(self, raw: Mapping[str, Any]) -> str:
         """Return the worker's address; empty until the instance has the attributes in it."""
-        known = {name: raw[key] for name, key in ADDRESSES.items() if raw.get(key)}
+        values = {name: raw[key] for name, key in ADDRESSES.items() if raw.get(key)}
         try:
-            return self.options.endpoint_template.format(**known)
+            return self.options.endpoint_template.format(**values)
         except KeyError:
             return ""
 
@@ -266,6 +272,6 @@ def _tags_of(raw: Mapping[str, Any]) -> dict[str, str]:
 
 def _checked_user_data(text: str) -> str:
     size = len(text.encode())
-    if size > LONGEST_USER_DATA:
-        raise Misconfigured(f"The user data has {size} bytes; EC2 takes at most {LONGEST_USER_DATA}.")
+    if size > MAX_USER_DATA_BYTES:
+        raise Misconfigured(f"The user data has {size} bytes; EC2 accepts at most {MAX_USER_DATA_BYTES}.")
     return text

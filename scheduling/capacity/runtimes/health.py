@@ -15,14 +15,14 @@ from scheduling.capacity.runtimes.base import Health
 
 PATH = "/api/v0/system_information"
 TIMEOUT = 5.0
-LONGEST_ANSWER = 64 * 1024
+MAX_RESPONSE_BYTES = 64 * 1024
 
 
 def probe_cml(endpoint: str, ca: str = "", *, timeout: float = TIMEOUT) -> Health:
-    """Return whether the CML at this address is ready; every failure is an unhealthy worker with a reason.
+    """Return whether the CML at this address is ready; a failure of any kind is returned as a reason.
 
-    TLS is verified with the given certificate file, otherwise with the system's. Proxies of the environment
-    are not used: LCM connects to workers directly.
+    TLS is verified with the given certificate file, otherwise with the system's. The proxy settings of the
+    environment are not used: LCM connects to workers directly.
     """
     if not endpoint:
         return Health(False, "The worker has no address yet.")
@@ -36,7 +36,7 @@ def probe_cml(endpoint: str, ca: str = "", *, timeout: float = TIMEOUT) -> Healt
 
 
 class _Unhealthy(Exception):
-    """An answer that proves the worker unhealthy."""
+    """A response that shows that the worker is unhealthy."""
 
 
 def _tls(endpoint: str, ca: str) -> ssl.SSLContext | bool:
@@ -60,23 +60,23 @@ def _get(url: str, verify: ssl.SSLContext | bool, timeout: float) -> bytes:
         client.stream("GET", url) as response,
     ):
         if response.status_code != httpx.codes.OK:
-            raise _Unhealthy(f"{url} answers with status {response.status_code}.")
+            raise _Unhealthy(f"{url} responds with status {response.status_code}.")
         for part in response.iter_bytes():
             body += part
-            if len(body) > LONGEST_ANSWER:
-                raise _Unhealthy(f"{url} answers with more than {LONGEST_ANSWER} bytes.")
+            if len(body) > MAX_RESPONSE_BYTES:
+                raise _Unhealthy(f"{url} responds with more than {MAX_RESPONSE_BYTES} bytes.")
             if time.monotonic() > deadline:
-                raise _Unhealthy(f"{url} does not answer within {timeout:g} s.")
+                raise _Unhealthy(f"{url} does not respond within {timeout:g} s.")
     return body
 
 
 def _health(endpoint: str, body: bytes) -> Health:
     try:
-        answer: Any = json.loads(body)
+        found: Any = json.loads(body)
     except (ValueError, RecursionError):
-        return Health(False, f"{endpoint} does not answer in JSON.")
-    version = answer.get("version") if isinstance(answer, dict) else None
-    if not isinstance(version, str) or "ready" not in answer:
-        return Health(False, f"{endpoint} does not answer like CML.")
-    ready = answer["ready"] is True
+        return Health(False, f"{endpoint} does not return JSON.")
+    version = found.get("version") if isinstance(found, dict) else None
+    if not isinstance(version, str) or "ready" not in found:
+        return Health(False, f"{endpoint} does not respond as CML does.")
+    ready = found["ready"] is True
     return Health(ready, "" if ready else "CML reports that it is not ready.", version[:60])

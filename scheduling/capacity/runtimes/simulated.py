@@ -6,10 +6,10 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import httpx
 from django.conf import settings as settings_of_django
@@ -20,6 +20,7 @@ from lcm.cml.simulator.admin_client import SimulatorAdmin
 from lcm.cml.simulator.options import OptionError
 from scheduling.capacity.runtimes.base import (
     CapacityRefused,
+    ConfiguredRuntime,
     Health,
     Instance,
     InstanceState,
@@ -31,48 +32,60 @@ from scheduling.capacity.runtimes.base import (
     ResponseLost,
     Throttled,
 )
-from scheduling.capacity.runtimes.configured import ConfiguredRuntime
 from scheduling.capacity.runtimes.health import probe_cml
-from scheduling.capacity.runtimes.registry import register_runtime
 from scheduling.models import Pool, SimulatedInstance
-from scheduling.options import choice, flag, number, rows, text, texts, texts_by_name
+from scheduling.options import Options, choice, flag, number, rows, text, texts, texts_by_name
 
 NOTICE = timedelta(seconds=120)
-KEPT = timedelta(days=1)
+RETENTION = timedelta(days=1)
 VERSION = "2.9.1+simulated"
 HEADROOM = 2
 
 
 @dataclass(frozen=True)
-class SimulatedOffering:
-    name: str = text(longest=100)
-    market: Market = choice(Market, Market.ON_DEMAND)  # noqa: RUF009 - it makes a field
+class SimulatedOffering(Options):
+    name: Annotated[str, text(longest=100)]
+    market: Annotated[Market, choice(Market)] = Market.ON_DEMAND
 
 
 @dataclass(frozen=True)
-class SimulatedOptions:
+class SimulatedOptions(Options):
     """Durations, offerings and faults of the simulation."""
 
-    launch_seconds: float = number(3, 0, 3600)
-    boot_seconds: float = number(5, 0, 3600)
-    call_seconds: float = number(0, 0, 60)
-    refuse_percent: float = number(0, 0, 100)
-    refuse_offerings: tuple[str, ...] = texts()
-    throttle_percent: float = number(0, 0, 100)
-    broken: bool = flag(False)
-    vanish_after_seconds: float | None = number(None, 0, 86_400)
-    interrupt_after_seconds: float | None = number(None, 0, 86_400)
-    spot: bool = flag(False)
-    labels: Mapping[str, str] = texts_by_name()
-    cml_version: str = text("2.10", expected="2.9 or 2.10", pattern="2.9|2.10")
-    lab_boot_seconds: float = number(5, 0, 3600)
-    cml_latency_seconds: float = number(0, 0, 60)
-    edit_percent: float = number(0, 0, 100)
-    overuse_percent: float = number(0, 0, 100)
-    offerings: tuple[SimulatedOffering, ...] = rows(SimulatedOffering, required=False)
+    launch_seconds: Annotated[float, number(0, 3600)] = 3
+    """Time until an instance runs."""
+    boot_seconds: Annotated[float, number(0, 3600)] = 5
+    """Time until the CML of an instance is ready."""
+    call_seconds: Annotated[float, number(0, 60)] = 0
+    """Duration of a call to the provider."""
+    refuse_percent: Annotated[float, number(0, 100)] = 0
+    """Share of launches that fail for lack of capacity."""
+    refuse_offerings: Annotated[tuple[str, ...], texts()] = ()
+    """Offerings whose launches fail for lack of capacity."""
+    throttle_percent: Annotated[float, number(0, 100)] = 0
+    """Share of launches that are throttled."""
+    broken: Annotated[bool, flag()] = False
+    """All calls to the provider fail."""
+    vanish_after_seconds: Annotated[float, number(0, 86_400)] | None = None
+    """Time after which an instance disappears. Not set: never."""
+    interrupt_after_seconds: Annotated[float, number(0, 86_400)] | None = None
+    """Time after which a spot instance is interrupted. Not set: never."""
+    spot: Annotated[bool, flag()] = False
+    """Offer a spot instance too, unless `offerings` lists offerings."""
+    labels: Annotated[Mapping[str, str], texts_by_name()] = field(default_factory=dict)
+    cml_version: Annotated[str, text("2.9 or 2.10", pattern="2.9|2.10")] = "2.10"
+    lab_boot_seconds: Annotated[float, number(0, 3600)] = 5
+    """Time until the nodes of a lab run."""
+    cml_latency_seconds: Annotated[float, number(0, 60)] = 0
+    """Duration of a call to CML."""
+    edit_percent: Annotated[float, number(0, 100)] = 0
+    """Share of labs that their user edits."""
+    overuse_percent: Annotated[float, number(0, 100)] = 0
+    """Share of labs that use more than they require."""
+    offerings: Annotated[tuple[SimulatedOffering, ...], rows(required=False)] = ()
 
     def problems(self) -> dict[str, str]:
-        names = [each.name for each in self.on_offer()]
+        names = [each.name for each in self.all_offerings()]
         if len(set(names)) < len(names):
             return {"offerings": "Two offerings have the same name."}
         unknown = [name for name in self.refuse_offerings if name not in names]
@@ -90,14 +103,13 @@ class SimulatedOptions:
             "overuse_percent": self.overuse_percent,
         }
 
-    def on_offer(self) -> tuple[SimulatedOffering, ...]:
+    def all_offerings(self) -> tuple[SimulatedOffering, ...]:
         if self.offerings:
             return self.offerings
         spot = (SimulatedOffering("sim-large-spot", Market.SPOT),) if self.spot else ()
         return (*spot, SimulatedOffering("sim-large", Market.ON_DEMAND))
 
 
-@register_runtime("simulated")
 class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
     """Keeps its instances in the database, so that all processes see the same ones.
 
@@ -118,12 +130,12 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         self.simulators = SimulatorControl(url) if url else None
 
     def offerings(self) -> Iterable[Offering]:
-        return [Offering(each.name, each.market) for each in self.options.on_offer()]
+        return [Offering(each.name, each.market) for each in self.options.all_offerings()]
 
     def launch(self, request: LaunchRequest) -> Instance:
         if self.options.call_seconds:
             self.sleep(self.options.call_seconds)
-        self._play_faults(request)
+        self._inject_faults(request)
         row, _ = SimulatedInstance.objects.get_or_create(
             token=request.token,
             defaults={
@@ -139,19 +151,19 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         return self._instance(row)
 
     def describe(self) -> Iterable[Instance]:
-        living = self._living()
+        instances = self._live_instances()
         if self.simulators:
             # A simulator that restarts without its file has lost the instances; create them again, without
             # labs.
-            self.simulators.ensure([row.id for row in living], self._simulator())
-        return [self._instance(row) for row in living]
+            self.simulators.ensure([row.id for row in instances], self._simulator())
+        return [self._instance(row) for row in instances]
 
     def terminate(self, instance_id: str) -> None:
         now = self.clock()
         if self.simulators and self._rows().filter(pk=instance_id).exists():
             self.simulators.remove([instance_id])
         self._rows().filter(pk=instance_id, ended_at=None).update(ended_at=now)
-        self._rows().filter(ended_at__lt=now - KEPT).delete()
+        self._rows().filter(ended_at__lt=now - RETENTION).delete()
 
     def probe(self, instance: Instance) -> Health:
         """Return health from the last `describe`, without a query: probes run in many threads at once."""
@@ -166,8 +178,8 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
 
     def interruptions(self) -> Iterable[Interruption]:
         return [
-            Interruption(row.id, row.interrupted_at + NOTICE, partial(self._take_notice, row.id))
-            for row in self._living()
+            Interruption(row.id, row.interrupted_at + NOTICE, partial(self._acknowledge, row.id))
+            for row in self._live_instances()
             if row.interrupted_at and not row.notice_taken
         ]
 
@@ -177,7 +189,7 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
             interrupted_at=self.clock()
         )
 
-    def _play_faults(self, request: LaunchRequest) -> None:
+    def _inject_faults(self, request: LaunchRequest) -> None:
         offering = request.offering.name
         if self.options.broken:
             raise Misconfigured("The simulated runtime is set to “broken”.")
@@ -190,7 +202,7 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
             raise CapacityRefused(f"There is no capacity for {offering} at the moment.")
 
     def _simulator(self) -> dict[str, object]:
-        """Return a CML slightly larger than the pool's worker size, so that LCM is the one that limits it."""
+        """Return the settings of a CML twice the size of the pool's workers: LCM's limits apply first."""
         size = Pool.objects.filter(name=self.pool).values("cpu_cores", "memory_gb", "storage_gb").first()
         if size is None:
             return self.options.simulator()
@@ -204,19 +216,19 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
     def _rows(self) -> QuerySet[SimulatedInstance]:
         return SimulatedInstance.objects.filter(pool=self.pool)
 
-    def _living(self) -> list[SimulatedInstance]:
+    def _live_instances(self) -> list[SimulatedInstance]:
         """Return this pool's instances after applying every event that is due."""
         now = self.clock()
         rows = list(self._rows().filter(ended_at=None).order_by("launched_at", "id"))
-        over = {row.id for row in rows if self._is_over(row)}
-        if over:
-            self._rows().filter(pk__in=over, ended_at=None).update(ended_at=now)
+        ended = {row.id for row in rows if self._has_ended(row)}
+        if ended:
+            self._rows().filter(pk__in=ended, ended_at=None).update(ended_at=now)
             if self.simulators:
-                self.simulators.remove(over)
-        living = [row for row in rows if row.id not in over]
+                self.simulators.remove(ended)
+        instances = [row for row in rows if row.id not in ended]
         noticed = [
             row
-            for row in living
+            for row in instances
             if row.interrupted_at is None
             and self._is_due(row.launched_at, self.options.interrupt_after_seconds)
         ]
@@ -225,17 +237,17 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         if noticed:
             ids = [row.id for row in noticed]
             self._rows().filter(pk__in=ids, interrupted_at=None).update(interrupted_at=now)
-        return living
+        return instances
 
-    def _is_over(self, row: SimulatedInstance) -> bool:
-        taken_away = row.interrupted_at and self._is_due(row.interrupted_at, NOTICE.total_seconds())
-        return bool(taken_away) or self._is_due(row.launched_at, self.options.vanish_after_seconds)
+    def _has_ended(self, row: SimulatedInstance) -> bool:
+        interrupted = row.interrupted_at and self._is_due(row.interrupted_at, NOTICE.total_seconds())
+        return bool(interrupted) or self._is_due(row.launched_at, self.options.vanish_after_seconds)
 
     def _is_due(self, since: datetime, seconds: float | None) -> bool:
         return seconds is not None and self.clock() >= since + timedelta(seconds=seconds)
 
     def _instance(self, row: SimulatedInstance) -> Instance:
-        if row.ended_at or self._is_over(row):
+        if row.ended_at or self._has_ended(row):
             state = InstanceState.GONE
         elif self._is_due(row.launched_at, self.options.launch_seconds):
             state = InstanceState.RUNNING
@@ -251,7 +263,7 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
             launched_at=row.launched_at,
         )
 
-    def _take_notice(self, instance_id: str) -> None:
+    def _acknowledge(self, instance_id: str) -> None:
         self._rows().filter(pk=instance_id).update(notice_taken=True)
 
 
@@ -276,27 +288,24 @@ class SimulatorControl:
 
     def ensure(self, instance_ids: Iterable[str], options: Mapping[str, object]) -> None:
         """Start the instances that are missing; an existing one keeps its labs."""
-        with self._admin() as admin, _failing():
+        with self._admin() as admin:
             missing = set(instance_ids) - set(admin.controllers())
             for name in sorted(missing):
                 admin.add(name, **options)
 
     def remove(self, instance_ids: Iterable[str]) -> None:
         """Remove instances with their labs; succeed for instances that are gone already."""
-        with self._admin() as admin, _failing():
+        with self._admin() as admin:
             for name in instance_ids:
                 admin.remove(name)
 
-    def _admin(self) -> SimulatorAdmin:
-        return SimulatorAdmin(self._url, timeout=5.0)
-
-
-@contextmanager
-def _failing() -> Iterator[None]:
-    """Turn errors of the process into runtime failures."""
-    try:
-        yield
-    except OptionError as error:
-        raise Misconfigured(f"The simulator refuses: {error}") from error
-    except httpx.HTTPError as error:
-        raise ResponseLost(f"The simulator does not answer: {error or type(error).__name__}") from error
+    @contextmanager
+    def _admin(self) -> Iterator[SimulatorAdmin]:
+        """Call the process; turn its errors into runtime failures."""
+        try:
+            with SimulatorAdmin(self._url, timeout=5.0) as admin:
+                yield admin
+        except OptionError as error:
+            raise Misconfigured(f"The simulator refuses: {error}") from error
+        except httpx.HTTPError as error:
+            raise ResponseLost(f"The simulator does not respond: {error or type(error).__name__}") from error

@@ -24,7 +24,7 @@ class SpotNotices:
     """Reads the queue. A notice stays in it until it is acknowledged; unrelated messages are deleted."""
 
     wait_seconds: ClassVar[int] = 1  # long polling queries all servers, 0 only some
-    most_batches: ClassVar[int] = 20
+    max_batches: ClassVar[int] = 20
 
     def __init__(self, client: Any, queue_url: str) -> None:
         self._client = client
@@ -33,7 +33,7 @@ class SpotNotices:
     def receive(self) -> Iterator[Interruption]:
         """Return the available notices; one that is not acknowledged is received again."""
         seen: set[str] = set()
-        for _ in range(self.most_batches):
+        for _ in range(self.max_batches):
             fresh = [message for message in self._batch() if message["MessageId"] not in seen]
             if not fresh:
                 return
@@ -45,10 +45,10 @@ class SpotNotices:
 
     def _batch(self) -> list[dict[str, Any]]:
         with aws.calling(f"read {self._url}"):
-            answer = self._client.receive_message(
+            response = self._client.receive_message(
                 QueueUrl=self._url, MaxNumberOfMessages=10, WaitTimeSeconds=self.wait_seconds
             )
-        return list(answer.get("Messages", ()))
+        return list(response.get("Messages", ()))
 
     def _notice(self, message: dict[str, Any]) -> Interruption | None:
         delete = partial(self._delete, message["ReceiptHandle"])
@@ -72,17 +72,17 @@ def parse_notice(body: str) -> tuple[str, datetime] | None:
     """Return the instance and its end; None for another kind of event; raise for an invalid message."""
     event: Any = json.loads(body)
     if not isinstance(event, dict) or not isinstance(event.get("detail-type"), str):
-        raise ValueError("this is no event")
+        raise ValueError("the message is not an event")
     if event["detail-type"] != WARNING:
         return None
     detail = event.get("detail")
     instance_id = detail.get("instance-id") if isinstance(detail, dict) else None
     if not isinstance(instance_id, str) or not INSTANCE.fullmatch(instance_id):
-        raise ValueError("the event names no instance")
+        raise ValueError("the event has no valid instance id")
     at = event.get("time")
     if not isinstance(at, str):
         raise ValueError("the event has no time")
     when = datetime.fromisoformat(at)
     if when.tzinfo is None:
-        raise ValueError("the event's time has no zone")
+        raise ValueError("the event's time has no time zone")
     return instance_id, when + NOTICE

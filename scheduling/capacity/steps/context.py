@@ -17,7 +17,7 @@ from scheduling.selectors.new_slots import NewSlots, new_slots_of
 
 @dataclass
 class TickContext:
-    """One tick: its pool and time, the counts of its steps, and the unmet demand for launching."""
+    """One tick: its pool and time, the results of its steps, and the unmet demand for launching."""
 
     pool: Pool
     runtime: RuntimeAdapter
@@ -29,6 +29,8 @@ class TickContext:
     # Decisions refer to this id; the row of the tick is written when it ends.
     id: UUID = field(default_factory=uuid4)
     plugins: dict[str, Any] = field(default_factory=dict)
+    step_ms: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def new_slots(self) -> NewSlots:

@@ -9,8 +9,8 @@ from scheduling.services.reservations import end_reservations
 
 def expire(tick: TickContext) -> None:
     """Expire reservations whose holder stopped renewing."""
-    over = Reservation.objects.filter(pool=tick.pool, phase__in=ACTIVE_PHASES, expires_at__lte=tick.now)
-    keys = list(over.values_list("pk", flat=True)[:5_000])
+    overdue = Reservation.objects.filter(pool=tick.pool, phase__in=ACTIVE_PHASES, expires_at__lte=tick.now)
+    keys = list(overdue.values_list("pk", flat=True)[:5_000])
     if keys:
         ended = end_reservations(
             keys,

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from scheduling.capacity.steps.context import TickContext
 from scheduling.models import LIVE, Slot, SlotState
 from scheduling.services.lost_slots import fail_sessions_on_slot, stop_sessions_on_slot
 from scheduling.services.slots import move_slot
 
+NOTICE = "interruption notice"
 logger = logging.getLogger(__name__)
 
 
 def interrupt(tick: TickContext) -> None:
-    """Drain slots with an interruption notice, in any state; at its deadline the worker is gone."""
+    """Drain slots with an interruption notice, in any state; terminate them at its deadline."""
     noticed = Slot.objects.select_related("pool").filter(
         pool=tick.pool, state__in=LIVE, interruption_deadline__isnull=False
     )
@@ -23,7 +23,7 @@ def interrupt(tick: TickContext) -> None:
         if not tick.is_lease_held():
             break
         try:
-            _take_away(slot, tick)
+            _interrupt_slot(slot, tick)
         except Exception as error:
             logger.exception("interruption_failed", extra={"slot": slot.name})
             failed.append(error)
@@ -31,28 +31,21 @@ def interrupt(tick: TickContext) -> None:
         raise failed[0]
 
 
-def _take_away(slot: Slot, tick: TickContext) -> None:
+def _interrupt_slot(slot: Slot, tick: TickContext) -> None:
     deadline = slot.interruption_deadline
     assert deadline is not None
     reason = f"its worker is interrupted at {deadline:%H:%M:%S} UTC"
     if deadline <= tick.now:
         fail_sessions_on_slot(slot=slot, reason=reason, now=tick.now)
-        _end(slot, tick)
+        over = "interrupted by the provider"
+        tick.count("lost", move_slot(slot=slot, to=SlotState.TERMINATING, now=tick.now, reason=over))
+        return
+    stop_sessions_on_slot(slot=slot, deadline=deadline, reason=reason, now=tick.now)
+    if slot.state == SlotState.LAUNCHING:
+        moved = move_slot(slot=slot, to=SlotState.TERMINATING, now=tick.now, reason=NOTICE)
+    elif slot.state != SlotState.DRAINING:
+        to = SlotState.DRAINING
+        moved = move_slot(slot=slot, to=to, now=tick.now, reason=NOTICE, state_deadline=deadline)
     else:
-        stop_sessions_on_slot(slot=slot, deadline=deadline, reason=reason, now=tick.now)
-        if slot.state != SlotState.DRAINING:
-            _drain(slot, tick)
-
-
-def _drain(slot: Slot, tick: TickContext) -> None:
-    to = SlotState.TERMINATING if slot.state == SlotState.LAUNCHING else SlotState.DRAINING
-    deadline: dict[str, Any] = (
-        {} if to == SlotState.TERMINATING else {"state_deadline": slot.interruption_deadline}
-    )
-    if move_slot(slot=slot, to=to, now=tick.now, reason="interruption notice", **deadline):
-        tick.count("interrupted", 1)
-
-
-def _end(slot: Slot, tick: TickContext) -> None:
-    if move_slot(slot=slot, to=SlotState.TERMINATING, now=tick.now, reason="interrupted by the provider"):
-        tick.count("lost", 1)
+        return
+    tick.count("interrupted", moved)

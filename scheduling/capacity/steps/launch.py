@@ -10,7 +10,6 @@ from typing import Any
 from django.db import transaction
 
 from scheduling.capacity.launcher import may_launch, redrive_wait
-from scheduling.capacity.resources import resources_of
 from scheduling.capacity.steps.context import TickContext
 from scheduling.models import LaunchAttempt, Pool, Slot, SlotState
 from scheduling.placement.framework.demand import slots_needed
@@ -31,8 +30,8 @@ def launch_for_demand(tick: TickContext) -> None:
     if most <= 0:
         return
     stock = LaunchableSlots(tick.new_slots, tick.runtime, most=most, now=tick.now)
-    coming = incoming_supplies(tick.new_slots, now=tick.now)
-    needed = slots_needed(tick.unmet, coming, stock.supplies(), limit=most)
+    incoming = incoming_supplies(tick.new_slots, now=tick.now)
+    needed = slots_needed(tick.unmet, incoming, stock.supplies(), limit=most)
     begin_launches(tick, [stock.take_for_node(node) for node in needed.new], "launched_for_demand")
 
 
@@ -48,19 +47,19 @@ def keep_minimum(tick: TickContext) -> None:
     free = pool.max_slots - occupied_slots(pool)
     if free > 0:
         stock = LaunchableSlots(tick.new_slots, tick.runtime, most=free, now=tick.now)
-        kept = max(min(lacking, free - _awaited(tick, stock, free)), 0)
-        begin_launches(tick, stock.of_any_kind(kept), "launched_for_minimum")
+        count = max(min(lacking, free - _reserved_for_on_demand(tick, stock, free)), 0)
+        begin_launches(tick, stock.of_any_kind(count), "launched_for_minimum")
 
 
-def _awaited(tick: TickContext, stock: LaunchableSlots, free: int) -> int:
-    """Return the places kept free for non-preemptible work while on-demand capacity is refused.
+def _reserved_for_on_demand(tick: TickContext, stock: LaunchableSlots, free: int) -> int:
+    """Return how many slots stay EMPTY for non-preemptible work while on-demand capacity is refused.
 
-    A spot slot launched there would have to be drained as soon as on-demand may be requested again.
+    A spot slot launched instead would have to be drained as soon as on-demand may be requested again.
     """
     if not tick.unmet or not stock.lacks_on_demand:
         return 0
-    coming = incoming_supplies(tick.new_slots, now=tick.now)
-    needed = slots_needed(tick.unmet, coming, stock.supplies(refused=True), limit=free)
+    incoming = incoming_supplies(tick.new_slots, now=tick.now)
+    needed = slots_needed(tick.unmet, incoming, stock.supplies(refused=True), limit=free)
     return int(any(not node.spot for node in needed.new))
 
 
@@ -72,22 +71,22 @@ def _claimed(tick: TickContext) -> int:
 
 
 def begin_launches(tick: TickContext, intents: Sequence[LaunchIntent], name: str) -> None:
-    """Record up to this many launches: a slot and an open attempt each."""
-    places = _free_places(tick.pool, intents)
-    for start in range(0, len(places), COMMIT):
+    """Record the launches of a tick: a slot and an open attempt each."""
+    pairs = _slots_for_intents(tick.pool, intents)
+    for start in range(0, len(pairs), COMMIT):
         if not tick.is_lease_held():
             return
-        begun = begin_launches_on(places[start : start + COMMIT], now=tick.now)
+        begun = begin_launches_on(pairs[start : start + COMMIT], now=tick.now)
         tick.attempts.extend(attempt.pk for attempt in begun)
         tick.count(name, len(begun))
 
 
-def begin_launches_on(places: Sequence[tuple[Slot, LaunchIntent]], *, now: datetime) -> list[LaunchAttempt]:
-    """Do the same for many slots of a pool; slots that are no longer EMPTY are skipped."""
-    slots = [slot for slot, _ in places]
-    meant = {slot.pk: intent for slot, intent in places}
+def begin_launches_on(pairs: Sequence[tuple[Slot, LaunchIntent]], *, now: datetime) -> list[LaunchAttempt]:
+    """Record launches on slots of one pool; slots that are no longer EMPTY are skipped."""
+    slots = [slot for slot, _ in pairs]
+    intent_of = {slot.pk: intent for slot, intent in pairs}
     with transaction.atomic():
-        won = move_slots(
+        launching = move_slots(
             slots=slots, old=SlotState.EMPTY, to=SlotState.LAUNCHING, now=now, **_size(slots[0].pool)
         )
         due = now + redrive_wait(0)
@@ -95,17 +94,17 @@ def begin_launches_on(places: Sequence[tuple[Slot, LaunchIntent]], *, now: datet
             LaunchAttempt(
                 slot=slot,
                 token=uuid.uuid4().hex,
-                on_demand_only=meant[slot.pk].on_demand_only,
-                worker=meant[slot.pk].worker,
+                on_demand_only=intent_of[slot.pk].on_demand_only,
+                worker=intent_of[slot.pk].worker,
                 requested_at=now,
                 due_at=due,
             )
-            for slot in won
+            for slot in launching
         ]
         return LaunchAttempt.objects.bulk_create(attempts)
 
 
-def _free_places(pool: Pool, intents: Sequence[LaunchIntent]) -> list[tuple[Slot, LaunchIntent]]:
+def _slots_for_intents(pool: Pool, intents: Sequence[LaunchIntent]) -> list[tuple[Slot, LaunchIntent]]:
     """Return EMPTY slots within the pool's maximum, and create missing ones.
 
     A listed worker goes to the slot of its number, which keeps the worker's history.
@@ -116,7 +115,7 @@ def _free_places(pool: Pool, intents: Sequence[LaunchIntent]) -> list[tuple[Slot
     known = dict(Slot.objects.filter(pool=pool).values_list("number", "state"))
     free = [n for n in range(1, pool.max_slots + 1) if known.get(n, SlotState.EMPTY) == SlotState.EMPTY]
     numbers = _numbers(intents, free)
-    new = [_new_slot(pool, number) for number in numbers if number not in known]
+    new = [Slot(pool=pool, number=number, **_size(pool)) for number in numbers if number not in known]
     Slot.objects.bulk_create(new, ignore_conflicts=True)
     empty = Slot.objects.select_related("pool").filter(pool=pool, state=SlotState.EMPTY)
     between = empty.filter(number__gte=min(numbers), number__lte=max(numbers)) if numbers else empty.none()
@@ -125,17 +124,13 @@ def _free_places(pool: Pool, intents: Sequence[LaunchIntent]) -> list[tuple[Slot
 
 def _numbers(intents: Sequence[LaunchIntent], free: Sequence[int]) -> dict[int, LaunchIntent]:
     """Return the number an intent names if it is free, and the lowest free numbers for the others."""
-    left = dict.fromkeys(free)
-    found = {each.number: each for each in intents if each.number in left}
+    free_numbers = dict.fromkeys(free)
+    found = {each.number: each for each in intents if each.number in free_numbers}
     rest = (number for number in free if number not in found)
-    others = (each for each in intents if each.number not in left)
+    others = (each for each in intents if each.number not in free_numbers)
     return found | dict(zip(rest, others, strict=False))
-
-
-def _new_slot(pool: Pool, number: int) -> Slot:
-    return Slot(pool=pool, number=number, **_size(pool))
 
 
 def _size(pool: Pool) -> dict[str, Any]:
     """Return the capacity of a new slot by the pool's current settings."""
-    return {"max_leases": pool.max_leases, **vars(resources_of(pool))}
+    return {"max_leases": pool.max_leases, **pool.amounts.as_dict()}

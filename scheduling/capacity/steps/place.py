@@ -33,7 +33,7 @@ def place_waiting(tick: TickContext) -> None:
     configuration = read_configuration(tick.pool.scheduler)
     snapshot = snapshot_of(tick.pool, configuration, now=tick.now, limit=QUEUE_HEAD)
     cycle = run_cycle(snapshot, configuration)
-    tick.plugins = _of_plugins(cycle)
+    tick.plugins = _plugin_figures(cycle)
     tick.unmet = cycle.unmet
     commit_cycle(tick, cycle)
     tick.count("unmet", len(tick.unmet))
@@ -44,17 +44,17 @@ def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
     changed = [verdict for verdict in waiting if verdict.summary != verdict.job.verdict]
     # Sort by slot, so that two batches seldom lock the same slot.
     placed = sorted(cycle.placed, key=lambda verdict: verdict.parts[0].node)
-    pieces = [placed[start : start + COMMIT] for start in range(0, len(placed), COMMIT)]
-    works = [partial(_place, tick, piece) for piece in pieces]
+    batches = [placed[start : start + COMMIT] for start in range(0, len(placed), COMMIT)]
+    jobs = [partial(_place, tick, batch) for batch in batches]
     if changed:
-        works.append(partial(_record_wait_reasons, tick, changed))
-    results, errors = run_in_parallel(works)
+        jobs.append(partial(_record_wait_reasons, tick, changed))
+    results, errors = run_in_parallel(jobs)
     for placed_now, new_reasons in results:
         tick.count("placed", placed_now)
         tick.count("new_wait_reasons", new_reasons)
     if errors:
         raise errors[0]
-    # Another process holds the lease now and makes its own plan.
+    # If the lease is lost, another process runs its own cycle.
     if not tick.is_lease_held():
         return
     if cycle.evictions:
@@ -62,12 +62,12 @@ def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
     record_order(tick.pool, waiting, now=tick.now)
 
 
-def _place(tick: TickContext, piece: Sequence[Verdict]) -> tuple[int, int]:
+def _place(tick: TickContext, batch: Sequence[Verdict]) -> tuple[int, int]:
     """Assign the slots and record the decisions; return how many were placed."""
     if not tick.is_lease_held():
         return 0, 0
     with transaction.atomic():
-        done = assign_slots(tick.pool, piece, now=tick.now)
+        done = assign_slots(tick.pool, batch, now=tick.now)
         record_decisions(tick.pool, done, tick_id=tick.id, now=tick.now)
     return len(done), 0
 
@@ -82,7 +82,7 @@ def _record_wait_reasons(tick: TickContext, changed: Sequence[Verdict]) -> tuple
     return 0, new_reasons
 
 
-def _of_plugins(cycle: Cycle) -> dict[str, dict[str, float | str]]:
+def _plugin_figures(cycle: Cycle) -> dict[str, dict[str, float | str]]:
     """Return time and failures by plugin."""
     ssn = cycle.ssn
     found: dict[str, dict[str, float | str]] = {

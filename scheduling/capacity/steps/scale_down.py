@@ -38,8 +38,8 @@ def drain_for_on_demand(tick: TickContext) -> None:
     needs."""
     if all(job.preemptible for job in tick.unmet) or not may_launch(tick.pool, tick.now):
         return
-    cleared = Reservation.objects.filter(pool=tick.pool, phase=Phase.PENDING, held_slot__isnull=False)
-    idle = list(_idle(tick).filter(is_spot=True).exclude(pk__in=cleared.values("held_slot")))
+    holding = Reservation.objects.filter(pool=tick.pool, phase=Phase.PENDING, held_slot__isnull=False)
+    idle = list(_idle(tick).filter(is_spot=True).exclude(pk__in=holding.values("held_slot")))
     if idle:
         for slot in idle[: _blocking_count(tick, len(idle))]:
             tick.count("drained_for_on_demand", _drain(slot, tick, "makes room for non-preemptible work"))
@@ -56,19 +56,19 @@ def _blocking_count(tick: TickContext, idle: int) -> int:
     needed = slots_needed(
         tick.unmet, incoming_supplies(tick.new_slots, now=tick.now), stock.supplies(), limit=most
     )
-    lasting = min(sum(not node.spot for node in needed.new[max(free, 0) :]), _to_try(pool, free))
-    return lasting - min(free, 0) if lasting else 0
+    needed_count = min(sum(not node.spot for node in needed.new[max(free, 0) :]), _drain_limit(pool, free))
+    return needed_count - min(free, 0) if needed_count else 0
 
 
-def _to_try(pool: Pool, free: int) -> int:
-    """Return how many to drain: one, plus the recent on-demand launches, less the attempts under way.
+def _drain_limit(pool: Pool, free: int) -> int:
+    """Return the most slots to drain: one, plus the starting on-demand slots, minus the open attempts.
 
     The provider may refuse on-demand capacity; then as few warm slots as possible are lost.
     """
     slots = Slot.objects.filter(pool=pool)
-    granted = slots.filter(state__in=(SlotState.BOOTING, SlotState.BINDING), is_spot=False).count()
+    starting = slots.filter(state__in=(SlotState.BOOTING, SlotState.BINDING), is_spot=False).count()
     launching = slots.filter(state=SlotState.LAUNCHING).count()
-    return max(1 + granted - launching - max(free, 0), 0)
+    return max(1 + starting - launching - max(free, 0), 0)
 
 
 def _idle(tick: TickContext) -> QuerySet[Slot]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import ClassVar
@@ -21,17 +21,16 @@ MAX_ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class HandlerOutcome:
-    """Outcome of a handler's run: session ids by result, and known reasons.
+    """Outcome of a handler's run: reasons by session id.
 
-    A session in none of the sets was skipped: it uses no attempt.
+    A session in neither was skipped, which does not count as an attempt.
     """
 
     successes: Mapping[UUID, str] = field(default_factory=dict)
     failures: Mapping[UUID, str] = field(default_factory=dict)
-    skipped: frozenset[UUID] = frozenset()
 
 
-class SessionLifecycleHandler(ABC):
+class SessionLifecycleHandler:
     """Handles sessions in some statuses."""
 
     interval_setting: ClassVar[str] = "LIFECYCLE_INTERVAL"
@@ -48,13 +47,13 @@ class SessionLifecycleHandler(ABC):
     max_attempts: ClassVar[int] = MAX_ATTEMPTS
 
     @classmethod
-    @abstractmethod
     def name(cls) -> str:
-        """Return the name in lists, the schedule and the lease."""
+        """Return the name in lists, the schedule and the lease: “end-running” for `EndRunning`."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
 
-    @abstractmethod
     def execute(self, sessions: Sequence[LabletSession], now: datetime) -> HandlerOutcome:
-        """Return what happened to the sessions; write nothing."""
+        """Return what happened to the sessions and write nothing; the coordinator handles stale sessions."""
+        return HandlerOutcome()
 
     @property
     def interval(self) -> timedelta:
@@ -84,8 +83,3 @@ class SessionLifecycleHandler(ABC):
             kernels = Q(kernels__status__in=self.target_kernel_statuses)
             rows = rows.filter(pk__in=LabletSession.objects.filter(kernels).values("pk"))
         return rows
-
-
-def skip_all(sessions: Iterable[LabletSession]) -> HandlerOutcome:
-    """Return an empty outcome: the coordinator handles stale sessions."""
-    return HandlerOutcome(skipped=frozenset(session.pk for session in sessions))

@@ -1,4 +1,4 @@
-"""`manage.py installation`: show the id in instance tags; `--new` is for copies of a database."""
+"""`manage.py installation`: show the ID in instance tags; `--new` is for copies of a database."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from scheduling.services.installation import installation_id, renew_installation
 
 
 class Command(BaseCommand):
-    help = "Show the installation id. LCM lists and terminates only instances with this id."
+    help = "Show the installation ID. LCM lists and terminates only instances with this ID."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--new",
             metavar="REASON",
-            help="take a new id and say why; for a copy of a database, before LCM is started on it: "
-            "all instances launched so far are then left to the LCM they belong to",
+            help="create a new ID and record REASON in the change log. Use it for a copy of a database, "
+            "before LCM starts on the copy. The existing instances then belong to the original only.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -9,13 +9,13 @@ from scheduling.placement.framework.job_order import jobs_in_order
 from scheduling.placement.framework.model import Job
 
 
-def run(cycle: Cycle) -> None:
+def allocate(cycle: Cycle) -> None:
     """Give each job a verdict. Space held for a job is reserved before anything else is placed."""
     ssn = cycle.ssn
     held = sorted((job for job in ssn.snapshot.waiting if job.held_on in ssn.nodes.index), key=_first_come)
-    kept = {job.id: _place_on_held_node(cycle, job) for job in held if not ssn.refused(job)}
+    on_held_nodes = {job.id: _place_on_held_node(cycle, job) for job in held if not ssn.refused(job)}
     for position, job in enumerate(jobs_in_order(ssn, ssn.snapshot.waiting), 1):
-        verdict = kept.get(job.id) or _place(cycle, job)
+        verdict = on_held_nodes.get(job.id) or _place(cycle, job)
         verdict.position = position
         cycle.verdicts.append(verdict)
 

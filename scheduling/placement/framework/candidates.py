@@ -32,8 +32,6 @@ FEW = 300
 class Candidates(ABC):
     """The results of all plugins for one shape."""
 
-    __slots__ = ("_exhausted", "_fixed", "_needs", "_ssn", "job", "task")
-
     def __init__(
         self, ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAnswers, needs: Sequence[int]
     ) -> None:
@@ -42,13 +40,13 @@ class Candidates(ABC):
         self._exhausted = -1
 
     def best(self) -> int | None:
-        """Return the index of the node with the highest score; of equals the first by name."""
-        given_back = self._ssn.given_back
-        if self._exhausted == given_back:
+        """Return the index of the node with the highest score; of equal scores the first by name."""
+        release_count = self._ssn.release_count
+        if self._exhausted == release_count:
             return None
         number = self._best()
         if number is None:
-            self._exhausted = given_back
+            self._exhausted = release_count
         return number
 
     @abstractmethod
@@ -83,8 +81,6 @@ class Candidates(ABC):
 class RankedCandidates(Candidates):
     """Candidates for shapes that need only minimum amounts and share an order of nodes."""
 
-    __slots__ = ("_active", "_columns", "_ranking")
-
     def __init__(
         self,
         ssn: SchedulingSession,
@@ -112,22 +108,22 @@ class RankedCandidates(Candidates):
         if self._active is not self._ranking.active:
             self._compare(number)
         found: dict[str, float] = {}
-        for plugin, scores, apart in self._columns:
-            found[plugin] = found.get(plugin, 0.0) + scores[number] + apart
+        for plugin, scores, offset in self._columns:
+            found[plugin] = found.get(plugin, 0.0) + scores[number] + offset
         return found
 
     def _compare(self, number: int) -> None:
         """Return the offset of this shape's scores from the shared order, measured on one node."""
         self._active = active = self._ranking.active
         self._columns = [(plugin, scores, 0.0) for plugin, scores in self._fixed.by_plugin]
-        for fn, scores, own in zip(active, self._ranking.given, self._rescored(active, number), strict=True):
-            self._columns.append((fn.plugin, scores, own - scores[number]))
+        for fn, scores, score in zip(
+            active, self._ranking.score_columns, self._rescored(active, number), strict=True
+        ):
+            self._columns.append((fn.plugin, scores, score - scores[number]))
 
 
 class EvaluatedCandidates(Candidates):
     """Candidates for all other shapes: calls every plugin for every node, and again for changed nodes."""
-
-    __slots__ = ("_called", "_excluded", "_least", "_scored", "_scores", "_seen")
 
     def __init__(
         self,
@@ -167,7 +163,7 @@ class EvaluatedCandidates(Candidates):
         if self._seen != seen:
             at = np.frombuffer(changed[seen:], np.int64)
             # A node that changed twice is evaluated twice: cheaper than removing duplicates.
-            self._evaluate(at if len(at) <= FEW else _each_once(at, len(self._scores)))
+            self._evaluate(at if len(at) <= FEW else _distinct(at, len(self._scores)))
         if self._excluded != self._ssn.scores_excluded:
             self._excluded = self._ssn.scores_excluded
             self._scored = [fn for fn in self._scored if not fn.excluded]
@@ -196,7 +192,7 @@ class EvaluatedCandidates(Candidates):
         if fixed.same_score is None:
             return nodes.of(fixed.scores) + 0.0
         if self._scored:
-            return fixed.same_score  # type: ignore[return-value]
+            return np.asarray(fixed.same_score)
         return np.full(len(nodes), fixed.same_score)
 
 
@@ -233,7 +229,7 @@ def _needs(ssn: SchedulingSession, applying: Sequence[PredicateFn], task: Task) 
     return found
 
 
-def _each_once(numbers: Indexes, length: int) -> Indexes:
-    there = np.zeros(length, np.bool_)
-    there[numbers] = True
-    return np.flatnonzero(there)
+def _distinct(numbers: Indexes, length: int) -> Indexes:
+    present = np.zeros(length, np.bool_)
+    present[numbers] = True
+    return np.flatnonzero(present)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
 
-from scheduling.options import InvalidOptions, read_options, suggestion
+from lcm.domain.validation import suggestion
+from scheduling.options import InvalidOptions, read_options
 from scheduling.placement.framework.plugin import Plugin, plugins, unknown_plugin
 
 if TYPE_CHECKING:
@@ -20,11 +21,6 @@ ACTIONS = ("allocate", "reclaim", "preempt")
 MANDATORY_PLUGINS = ("cordon", "leases", "ports", "resources")
 MAX_CHARACTERS = 20_000
 MAX_DEPTH = 20
-_OPENING = (
-    yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken, yaml.BlockSequenceStartToken,
-    yaml.BlockMappingStartToken,
-)  # fmt: skip
-_CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
 DEFAULT_CONFIGURATION = """\
 # Actions of a tick, in this order.
@@ -89,15 +85,12 @@ class Configuration:
         return any(choice.name == name for choice in self.choices)
 
 
-@dataclass(frozen=True)
 class FailedPlugin(Plugin):
     """Placeholder for a plugin that could not be created; it fails under that plugin's name when opened."""
 
-    name: str = ""  # type: ignore[misc]
-    error: Exception | None = None
+    error: ClassVar[Exception]
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        assert self.error is not None
         raise self.error
 
 
@@ -106,7 +99,8 @@ def _created(choice: PluginChoice) -> Plugin:
     try:
         return read_options(plugins()[choice.name], choice.arguments)
     except Exception as error:
-        return FailedPlugin(choice.name, error)
+        failed: type[Plugin] = type(choice.name, (FailedPlugin,), {"name": choice.name, "error": error})
+        return failed()
 
 
 def read_configuration(text: str) -> Configuration:
@@ -144,10 +138,10 @@ class _ConfigurationDocument:
             if name not in ACTIONS:
                 self._wrong(node, f"There is no action “{name}”{suggestion(name, ACTIONS)}")
             elif name in found:
-                self._wrong(node, f"The action “{name}” is named twice.")
+                self._wrong(node, f"The action “{name}” is listed twice.")
             found.append(name)
         if "actions" in self.top and found[:1] != ["allocate"] and not self.problems:
-            self._wrong(self.top["actions"], "“allocate” comes first, whatever follows it.")
+            self._wrong(self.top["actions"], "“allocate” must be the first action.")
         return found
 
     def choices(self) -> list[PluginChoice]:
@@ -158,11 +152,12 @@ class _ConfigurationDocument:
             if choice is None:
                 continue
             if any(each.name == choice.name for each in found):
-                self._wrong(node, f"The plugin “{choice.name}” is named twice.")
+                self._wrong(node, f"The plugin “{choice.name}” is listed twice.")
             for point in plugins()[choice.name].owns:
                 if point in owners:
                     self._wrong(
-                        node, f"“{owners[point]}” and “{choice.name}” both decide the {point}; only one can."
+                        node,
+                        f"“{owners[point]}” and “{choice.name}” both implement the {point}; only one can.",
                     )
                 owners.setdefault(point, choice.name)
             found.append(choice)
@@ -204,7 +199,7 @@ class _ConfigurationDocument:
             self.problems.append((1, f"The document has more than {MAX_CHARACTERS:,} characters."))
             return None
         try:
-            problem = _problem_of_tokens(text)
+            problem = _problem_of_events(text)
             if problem is not None:
                 self.problems.append(problem)
                 return None
@@ -228,7 +223,7 @@ class _ConfigurationDocument:
             if name not in known:
                 self._wrong(key, f"There is no “{name}” here{suggestion(name, known)}")
             elif name in found:
-                self._wrong(key, f"“{name}” is there twice.")
+                self._wrong(key, f"“{name}” is listed twice.")
             found[name] = value
         return found
 
@@ -253,15 +248,16 @@ class _ConfigurationDocument:
         self.problems.append((node.start_mark.line + 1, sentence))
 
 
-def _problem_of_tokens(text: str) -> tuple[int, str] | None:
+def _problem_of_events(text: str) -> tuple[int, str] | None:
     """Return a problem that must be found before construction: aliases, or deep nesting."""
     depth = 0
-    for token in yaml.scan(text):
-        depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
-        if isinstance(token, yaml.AliasToken):
-            return token.start_mark.line + 1, "Aliases (*name) cannot be used here."
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if isinstance(event, yaml.AliasEvent):
+            return line, "Aliases (*name) cannot be used here."
         if depth > MAX_DEPTH:
-            return token.start_mark.line + 1, f"This is nested more than {MAX_DEPTH} deep."
+            return line, f"The document is nested more than {MAX_DEPTH} levels deep."
     return None
 
 
@@ -277,7 +273,7 @@ def _plain(node: yaml.Node) -> Any:
 
 
 def _at(node: yaml.Node | None, key: str) -> yaml.Node | None:
-    """Return the line of an argument (`limits.lab.cpu`, `rows[2].name`), or of its nearest parent."""
+    """Return the node of an argument (`limits.lab.cpu`, `rows[2].name`), or of its nearest parent."""
     if isinstance(node, yaml.MappingNode):
         # Names may contain dots: use the longest match.
         for name, value in sorted(node.value, key=lambda pair: -len(str(_plain(pair[0])))):

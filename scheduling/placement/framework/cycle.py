@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib import import_module
 
 from scheduling.placement.framework.candidates import Candidates
 from scheduling.placement.framework.configuration import Configuration
@@ -102,13 +101,15 @@ class Cycle:
 
 
 def run_cycle(snapshot: Snapshot, configuration: Configuration, *, keep_scores: bool = True) -> Cycle:
-    """Run a cycle. The tick, explanations and dry runs all use it; it changes nothing outside."""
+    """Run a cycle. The tick, explanations and dry runs all use it; it has no side effects."""
+    from scheduling.placement.actions import ACTIONS  # which import this module
+
     with garbage_collector_paused():
         ssn = SchedulingSession(snapshot)
         ssn.open(configuration.plugins_for_cycle())
         cycle = Cycle(ssn, keep_scores)
         for name in configuration.actions:
-            import_module(f"scheduling.placement.actions.{name}").run(cycle)
+            ACTIONS[name](cycle)
         cycle.explain_waiting()
         ssn.close()
     return cycle

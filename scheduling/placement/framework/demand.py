@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import ge
 from typing import NamedTuple
 
 from scheduling.placement.framework.model import Gang, Job, Node, Task
@@ -21,7 +22,7 @@ class SlotSupply:
 
 
 class SlotsNeeded(NamedTuple):
-    """The number of incoming slots that the jobs would use, and the new slots they need besides."""
+    """The number of incoming slots that the jobs would use, and the new slots they need in addition."""
 
     claimed: int
     new: Sequence[Node]
@@ -32,23 +33,23 @@ def slots_needed(
 ) -> SlotsNeeded:
     """Pack the jobs into incoming slots first, then into new ones up to a limit.
 
-    Within a priority, jobs that few slots suit come first, and each job takes the plainest suitable slot, so
-    that the result is the same once the new slots are incoming. Jobs that fit no slot are ignored.
+    Within a priority, jobs that few slots suit come first, and each job takes the least specialized suitable
+    slot, so that the result is the same once the new slots are incoming. Jobs that fit no slot are ignored.
     """
-    filling = _Packer(_plainest_first(coming), _plainest_first(new), limit)
-    for job in _hardest_first(jobs, filling.stock):
+    filling = _Packer(_least_specialized_first(coming), _least_specialized_first(new), limit)
+    for job in _most_constrained_first(jobs, filling.stock):
         if not filling.openable:
             break
         filling.add(job)
     return SlotsNeeded(filling.claimed, filling.new)
 
 
-def _plainest_first(supplies: Iterable[SlotSupply]) -> list[SlotSupply]:
+def _least_specialized_first(supplies: Iterable[SlotSupply]) -> list[SlotSupply]:
     """Sort spot slots before on-demand ones, and slots with few labels first."""
     return sorted(supplies, key=lambda supply: (not supply.node.spot, len(supply.node.labels), _kind(supply)))
 
 
-def _hardest_first(jobs: Iterable[Job], stock: Iterable[SlotSupply]) -> Iterable[Job]:
+def _most_constrained_first(jobs: Iterable[Job], stock: Iterable[SlotSupply]) -> Iterable[Job]:
     """Sort by priority, then jobs that few slots suit first; unchanged if all slots are equal."""
     if len({_kind(supply) for supply in stock}) <= 1:
         return jobs
@@ -69,38 +70,38 @@ class _Packer:
         self._first_new, self._limit = len(coming), limit
         self._left = [supply.count for supply in self.stock]
         self.openable = sum(self._left[: len(coming)]) + min(sum(self._left[len(coming) :]), limit)
-        self._rooms: list[_NewSlot] = []
+        self._opened: list[_NewSlot] = []
         # Slots only fill up, so tasks of one shape share a pointer past the slots without space.
         self._pointers: dict[Hashable, int] = {}
         self._kinds: dict[Hashable, Kinds] = {}
 
     def add(self, job: Job) -> None:
         kind = (job.system, job.preemptible, job.labels)
-        suiting = self._kinds.get(kind)
-        if suiting is None:
+        suitable = self._kinds.get(kind)
+        if suitable is None:
             found = (number for number, supply in enumerate(self.stock) if _suits(job, supply.node))
-            suiting = self._kinds[kind] = dict.fromkeys(found)
-        if suiting:
+            suitable = self._kinds[kind] = dict.fromkeys(found)
+        if suitable:
             for task in job.tasks if job.gang is Gang.SPREAD else (job.whole,):
-                self._put(task, suiting, (task.request, task.ports, kind))
+                self._put(task, suitable, (task.request, task.ports, kind))
 
-    def _put(self, task: Task, suiting: Kinds, shape: Hashable) -> None:
-        rooms = self._rooms
+    def _put(self, task: Task, suitable: Kinds, shape: Hashable) -> None:
+        opened = self._opened
         index = self._pointers.get(shape, 0)
-        while index < len(rooms) and not (rooms[index].takes(task) and rooms[index].kind in suiting):
+        while index < len(opened) and not (opened[index].fits(task) and opened[index].kind in suitable):
             index += 1
         self._pointers[shape] = index
-        if index < len(rooms) or self._open(task, suiting):
-            rooms[index].take(task)
+        if index < len(opened) or self._open(task, suitable):
+            opened[index].take(task)
 
-    def _open(self, task: Task, suiting: Kinds) -> bool:
+    def _open(self, task: Task, suitable: Kinds) -> bool:
         """Open another slot, of the first available kind that can hold the task."""
-        for number in self._in_stock(suiting):
-            room = _NewSlot(number, self.stock[number].node)
-            if room.takes(task):
+        for number in self._in_stock(suitable):
+            slot = _NewSlot(number, self.stock[number].node)
+            if slot.fits(task):
                 self._left[number] -= 1
                 self.openable -= 1
-                self._rooms.append(room)
+                self._opened.append(slot)
                 if number < self._first_new:
                     self.claimed += 1
                 else:
@@ -108,9 +109,9 @@ class _Packer:
                 return True
         return False
 
-    def _in_stock(self, suiting: Kinds) -> Iterator[int]:
+    def _in_stock(self, suitable: Kinds) -> Iterator[int]:
         end = self._first_new if len(self.new) == self._limit else len(self.stock)
-        return (number for number in suiting if number < end and self._left[number])
+        return (number for number in suitable if number < end and self._left[number])
 
 
 def _suits(job: Job, node: Node) -> bool:
@@ -132,17 +133,8 @@ class _NewSlot:
         self.free: Sequence[int] = node.capacity
         self.leases, self.ports = node.max_leases, node.ports
 
-    def takes(self, task: Task) -> bool:
-        cpu, memory, storage, gpu = task.request
-        free = self.free
-        return (
-            self.leases >= 1
-            and self.ports >= task.ports
-            and cpu <= free[0]
-            and memory <= free[1]
-            and storage <= free[2]
-            and gpu <= free[3]
-        )
+    def fits(self, task: Task) -> bool:
+        return self.leases >= 1 and self.ports >= task.ports and all(map(ge, self.free, task.request))
 
     def take(self, task: Task) -> None:
         self.free = [left - requested for left, requested in zip(self.free, task.request, strict=True)]

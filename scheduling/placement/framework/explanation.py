@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduling.placement.framework.amounts import CPU, MEMORY, RESOURCES, STORAGE, Amounts
+from lcm.domain.resources import RESOURCE_NAMES
+from scheduling.placement.framework.amounts import DIVISIBLE, Units
 from scheduling.placement.framework.callbacks import PredicateFn, Reason
 from scheduling.placement.framework.model import Job, Task
 from scheduling.placement.framework.nodes import Flags, Floats, Indexes, Ints, Nodes, NodeState
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 EXAMPLE_SLOTS = 3
 FAILED = "plugin-failed"
 CLIPPED = "score-clipped"
-# Resources that can be reduced; half a GPU is a different request.
-DIVISIBLE = (CPU, MEMORY, STORAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +64,27 @@ class PlacementExplanation:
             return " ".join(each.text for each in self.counts)
         about_slots = [each for each in self.counts if each.nodes]
         if self.nodes == 1:
+            none_fits = "the only ready slot does not fit"
             reasons = "; ".join(each.text for each in about_slots)
-            if self.placed:
-                return f"With {self.placed}, the only ready slot does not fit: {reasons}."
-            return f"The only ready slot does not fit: {reasons}."
-        reasons = "; ".join(f"{each.nodes} {each.text}" for each in about_slots)
-        if self.placed:
-            return f"With {self.placed}, none of {self.nodes} ready slots fits: {reasons}."
-        return f"None of {self.nodes} ready slots fits: {reasons}."
+        else:
+            none_fits = f"none of {self.nodes} ready slots fits"
+            reasons = "; ".join(f"{each.nodes} {each.text}" for each in about_slots)
+        assumed = f"With {self.placed}, {none_fits}" if self.placed else none_fits.capitalize()
+        return f"{assumed}: {reasons}."
 
 
 def explain(ssn: SchedulingSession, task: Task, job: Job) -> PlacementExplanation:
     """Evaluate every predicate on every node in its current state."""
-    every = Nodes(ssn.nodes)
+    all_nodes = Nodes(ssn.nodes)
     counts = [
         count
         for fn in ssn.predicates
-        if (refused := ~call_predicate(ssn, fn, task, job, every)).any()
+        if (refused := ~call_predicate(ssn, fn, task, job, all_nodes)).any()
         for count in _counts(ssn, fn, task, job, refused)
     ]
     counts.sort(key=lambda count: -count.nodes)
     return PlacementExplanation(
-        len(every), tuple(counts), not is_possible(ssn, task, job), failed_plugins(ssn)
+        len(all_nodes), tuple(counts), not is_possible(ssn, task, job), failed_plugins(ssn)
     )
 
 
@@ -97,17 +95,18 @@ def explain_refusal(ssn: SchedulingSession, reasons: Sequence[tuple[str, Reason]
 
 
 def reasons_on(ssn: SchedulingSession, task: Task, job: Job, number: int) -> list[Reason]:
-    """Return every reason against one node."""
-    found = []
-    for fn in ssn.predicates:
-        try:
-            reason = fn.scalar(task, job, NodeState(ssn.nodes, number))
-        except Exception as error:
-            ssn.failures.note(fn.plugin, error)
-            reason = Reason(FAILED, f"the plugin {fn.plugin} failed: {error}")
-        if reason is not None:
-            found.append(reason)
-    return found
+    """Return every reason why a task does not fit one node."""
+    reasons = (_reason_on(ssn, fn, task, job, number) for fn in ssn.predicates)
+    return [reason for reason in reasons if reason is not None]
+
+
+def _reason_on(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, number: int) -> Reason | None:
+    """Return one predicate's reason; a failure of the plugin is one too."""
+    try:
+        return fn.scalar(task, job, NodeState(ssn.nodes, number))
+    except Exception as error:
+        ssn.failures.note(fn.plugin, error)
+        return Reason(FAILED, f"the plugin {fn.plugin} failed: {error}")
 
 
 def is_possible(ssn: SchedulingSession, task: Task, job: Job) -> bool:
@@ -146,10 +145,10 @@ def _counts(
     numbers = np.flatnonzero(refused)
     by_code = {fn.code: numbers} if fn.code else _by_code(ssn, fn, task, job, numbers)
     rows = ssn.nodes.rows
-    for code, some in by_code.items():
-        example_slots = tuple(rows[number].name for number in some[:EXAMPLE_SLOTS])
+    for code, indexes in by_code.items():
+        example_slots = tuple(rows[number].name for number in indexes[:EXAMPLE_SLOTS])
         yield ReasonCount(
-            code, fn.plugin, len(some), _text(ssn, fn, task, job, Nodes(ssn.nodes, some)), example_slots
+            code, fn.plugin, len(indexes), _text(ssn, fn, task, job, Nodes(ssn.nodes, indexes)), example_slots
         )
 
 
@@ -159,14 +158,10 @@ def _by_code(
     """Return the refused nodes by reason code; by plugin name if the reason has no code."""
     found: dict[str, list[int]] = {}
     for number in numbers.tolist():
-        try:
-            reason = fn.scalar(task, job, NodeState(ssn.nodes, number))
-        except Exception as error:
-            ssn.failures.note(fn.plugin, error)
-            reason = None
-        code = reason.code if isinstance(reason, Reason) else ""
-        found.setdefault(code or fn.plugin, []).append(number)
-    return {code: np.array(some) for code, some in found.items()}
+        reason = _reason_on(ssn, fn, task, job, number)
+        has_code = isinstance(reason, Reason) and reason.code not in ("", FAILED)
+        found.setdefault(reason.code if reason and has_code else fn.plugin, []).append(number)
+    return {code: np.array(indexes) for code, indexes in found.items()}
 
 
 def _text(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused: Nodes) -> str:
@@ -185,38 +180,38 @@ def _text(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused
 class SmallerRequest:
     """A request that would fit now, and on how many nodes."""
 
-    request: Amounts
+    request: Units
     changed: tuple[str, ...]
     nodes: int
 
 
 def smaller_request(ssn: SchedulingSession, task: Task, job: Job) -> SmallerRequest | None:
     """Return the smallest reduction that lets the task fit a node; None if a reduction does not help."""
-    open_to = _open_but_for_amounts(ssn, task, job)
-    wanted = [which for which in DIVISIBLE if task.request[which]]
-    if not open_to.any() or not wanted:
+    open_to = _allowed_except_amounts(ssn, task, job)
+    reducible = [which for which in DIVISIBLE if task.request[which]]
+    if not open_to.any() or not reducible:
         return None
-    requested: Ints = np.array([task.request[which] for which in wanted])
-    left: Ints = np.minimum(ssn.nodes.free[:, wanted], requested)
-    given_up: Floats = ((requested - left) / requested).sum(axis=1)
-    given_up[~open_to | (left <= 0).any(axis=1)] = np.inf
-    best = int(given_up.argmin())
-    if not 0 < given_up[best] < np.inf:
+    requested: Ints = np.array([task.request[which] for which in reducible])
+    left: Ints = np.minimum(ssn.nodes.free[:, reducible], requested)
+    reduction: Floats = ((requested - left) / requested).sum(axis=1)
+    reduction[~open_to | (left <= 0).any(axis=1)] = np.inf
+    best = int(reduction.argmin())
+    if not 0 < reduction[best] < np.inf:
         return None
     amounts = list(task.request)
-    for which, amount in zip(wanted, left[best].tolist(), strict=True):
+    for which, amount in zip(reducible, left[best].tolist(), strict=True):
         amounts[which] = amount
-    request = (amounts[0], amounts[1], amounts[2], amounts[3])
-    changed = tuple(RESOURCES[which] for which in wanted if request[which] != task.request[which])
+    request = tuple(amounts)
+    changed = tuple(RESOURCE_NAMES[which] for which in reducible if request[which] != task.request[which])
     fitting = allowed_by_all(ssn, replace(task, request=request), job, Nodes(ssn.nodes))
     return SmallerRequest(request, changed, int(fitting.sum())) if fitting.any() else None
 
 
-def _open_but_for_amounts(ssn: SchedulingSession, task: Task, job: Job) -> np.ndarray:
-    every = Nodes(ssn.nodes)
-    names = {RESOURCES[which] for which in DIVISIBLE}
-    found = every.all(True)
+def _allowed_except_amounts(ssn: SchedulingSession, task: Task, job: Job) -> np.ndarray:
+    all_nodes = Nodes(ssn.nodes)
+    names = {RESOURCE_NAMES[which] for which in DIVISIBLE}
+    found = all_nodes.all(True)
     for fn in ssn.predicates:
         if fn.code not in names:
-            found &= call_predicate(ssn, fn, task, job, every)
+            found &= call_predicate(ssn, fn, task, job, all_nodes)
     return found

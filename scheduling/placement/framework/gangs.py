@@ -28,54 +28,41 @@ SHOWN = 5
 
 
 @dataclass
-class _OnNode:
-    """Tasks of one job on one node."""
-
-    tasks: list[Task] = field(default_factory=list)
-    devices: dict[int, int] = field(default_factory=dict)
-
-
-@dataclass
 class GangAttempt:
-    """The placements of a job's tasks, and the task that fits no node."""
+    """The placements of a job's tasks by node, and the task that fits no node."""
 
-    found: dict[str, _OnNode] = field(default_factory=dict)
+    found: dict[str, JobPart] = field(default_factory=dict)
     # Scores by plugin, summed over all tasks.
     scores: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     unplaced: Candidates | None = None
 
     @property
     def parts(self) -> tuple[JobPart, ...]:
-        return tuple(
-            JobPart(node, tuple(here.tasks), tuple(sorted(here.devices.items())))
-            for node, here in self.found.items()
-        )
+        return tuple(self.found.values())
 
-    def add(self, task: Task, part: JobPart) -> None:
-        here = self.found.setdefault(part.node, _OnNode())
-        here.tasks.append(task)
-        for device, amount in part.devices:
-            here.devices[device] = here.devices.get(device, 0) + amount
+    def add(self, part: JobPart) -> None:
+        known = self.found.get(part.node)
+        self.found[part.node] = known.joined(part) if known else part
 
 
 def try_spread(
     ssn: SchedulingSession, job: Job, statement: PlacementStatement, *, keep_scores: bool = False
 ) -> GangAttempt:
     """Place task by task until one fits no node; the caller rolls the statement back."""
-    tried = GangAttempt()
+    attempt = GangAttempt()
     for task in ssn.tasks_in_order(job):
         candidates = ssn.candidates(task, job)
         number = candidates.best()
         if number is None:
-            tried.unplaced = candidates
+            attempt.unplaced = candidates
             break
         if keep_scores:
             for plugin, score in candidates.score_by_plugin(number).items():
-                tried.scores[plugin] += score
+                attempt.scores[plugin] += score
         part = ssn.part_on(task, number)
         statement.allocate(job, part, leases=0)
-        tried.add(task, part)
-    return tried
+        attempt.add(part)
+    return attempt
 
 
 def first_unplaceable_task(ssn: SchedulingSession, job: Job) -> Candidates | None:
@@ -123,15 +110,15 @@ def best_partial(ssn: SchedulingSession, job: Job) -> str:
     """Return the most tasks that can be placed together, with their nodes; empty if none can."""
     order = ssn.tasks_in_order(job)
     # Largest first leaves space for few tasks; smallest first often places more.
-    places = max((_places(ssn, job, tasks) for tasks in (order, order[::-1])), key=len)
-    if not places:
+    placements = max((_trial_placements(ssn, job, tasks) for tasks in (order, order[::-1])), key=len)
+    if not placements:
         return ""
-    shown = ", ".join(f"{task.name or 'a kernel'} on {node}" for task, node in places[:SHOWN])
-    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-    return f"Best partial placement: {len(places)} of its {len(job.tasks)} kernels ({shown}{more})."
+    shown = ", ".join(f"{task.name or 'a kernel'} on {node}" for task, node in placements[:SHOWN])
+    more = f" and {len(placements) - SHOWN} more" if len(placements) > SHOWN else ""
+    return f"Best partial placement: {len(placements)} of its {len(job.tasks)} kernels ({shown}{more})."
 
 
-def _places(ssn: SchedulingSession, job: Job, tasks: Iterable[Task]) -> list[tuple[Task, str]]:
+def _trial_placements(ssn: SchedulingSession, job: Job, tasks: Iterable[Task]) -> list[tuple[Task, str]]:
     """Return the tasks that can be placed one after the other, with their nodes; nothing stays placed."""
     statement = ssn.statement()
     found = []
@@ -161,28 +148,30 @@ def could_hold(ssn: SchedulingSession, job: Job) -> bool:
     rows = [(node, kinds[kind_of(node)]) for node in ssn.empty_node_kinds.rows]
     requested = [sum(amounts) for amounts in zip(*map(_requested, job.tasks), strict=True)]
     for which, amount in enumerate(requested):
-        if _best(most, ((_there(node)[which], count) for node, count in rows)) < amount:
+        if _best_total(most, ((_capacity_of(node)[which], count) for node, count in rows)) < amount:
             return False
     return all(
-        _best(most, _rooms(ssn, task, job, rows)) >= count
+        _best_total(most, _task_counts(ssn, task, job, rows)) >= count
         for task, count in Counter(replace(task, name="") for task in job.tasks).items()
     )
 
 
-def _rooms(
+def _task_counts(
     ssn: SchedulingSession, task: Task, job: Job, rows: list[tuple[Node, int]]
 ) -> Iterable[tuple[int, int]]:
     """Return how many such tasks each kind of node holds, and how many such nodes there can be."""
     open_to = allowed_by_all(ssn, task, job, Nodes(ssn.empty_node_kinds)).tolist()
-    return [(_times(task, node), count) for (node, count), fits in zip(rows, open_to, strict=True) if fits]
+    return [
+        (_task_count(task, node), count) for (node, count), fits in zip(rows, open_to, strict=True) if fits
+    ]
 
 
-def _times(task: Task, node: Node) -> int:
-    pairs = zip(_there(node), _requested(task), strict=True)
-    return min((there // requested for there, requested in pairs if requested), default=UNLIMITED)
+def _task_count(task: Task, node: Node) -> int:
+    pairs = zip(_capacity_of(node), _requested(task), strict=True)
+    return min((capacity // requested for capacity, requested in pairs if requested), default=UNLIMITED)
 
 
-def _there(node: Node) -> tuple[int, ...]:
+def _capacity_of(node: Node) -> tuple[int, ...]:
     return (*node.capacity, node.ports)
 
 
@@ -190,10 +179,10 @@ def _requested(task: Task) -> tuple[int, ...]:
     return (*task.request, task.ports)
 
 
-def _best(most: int, rooms: Iterable[tuple[int, int]]) -> int:
+def _best_total(most: int, capacities: Iterable[tuple[int, int]]) -> int:
     """Return the total of the best nodes, up to a number of nodes."""
     found = 0
-    for room, count in sorted(rooms, reverse=True):
-        found += room * min(count, most)
+    for capacity, count in sorted(capacities, reverse=True):
+        found += capacity * min(count, most)
         most -= min(count, most)
     return found

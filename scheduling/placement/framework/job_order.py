@@ -49,7 +49,7 @@ def _by_queue(ssn: SchedulingSession, band: list[Job], orders: list[OrderFn]) ->
     while rest and orders:
         queue_key = _queue_key(ssn, orders)
         try:
-            rest = _by_place(ssn, rest, queue_key)
+            rest = _by_queue_rank(ssn, rest, queue_key)
         except Exception as error:
             _drop_failing_orders(ssn, orders, error)
             continue
@@ -59,7 +59,7 @@ def _by_queue(ssn: SchedulingSession, band: list[Job], orders: list[OrderFn]) ->
 
 
 def _drop_failing_orders(ssn: SchedulingSession, orders: list[OrderFn], error: Exception) -> None:
-    """Return the orders whose keys do not compare; all if the failing one cannot be determined."""
+    """Drop the orders whose keys do not compare; all if the failing one cannot be determined."""
     wrong = [order for order in orders if not _sorts_queues(ssn, order)] or list(orders)
     for order in wrong:
         ssn.failures.note(order.plugin, error)
@@ -74,14 +74,14 @@ def _sorts_queues(ssn: SchedulingSession, order: OrderFn) -> bool:
     return True
 
 
-def _by_place(ssn: SchedulingSession, band: list[Entry], queue_key: QueueKey) -> list[Entry]:
-    """Yield the jobs by the current order of their queues."""
+def _by_queue_rank(ssn: SchedulingSession, band: list[Entry], queue_key: QueueKey) -> list[Entry]:
+    """Return the jobs sorted by the current order of their queues."""
     leaves = dict.fromkeys(job.leaf for _, job in band)
     keys = {leaf: (*_path_key(leaf, ssn.queues, queue_key), 0) for leaf in leaves}
-    places: dict[str, int] = {}
-    for place, (_, same) in enumerate(groupby(sorted(keys, key=keys.__getitem__), key=keys.__getitem__)):
-        places.update(dict.fromkeys(same, place))
-    return sorted(band, key=lambda entry: places[entry[1].leaf])
+    ranks: dict[str, int] = {}
+    for rank, (_, same) in enumerate(groupby(sorted(keys, key=keys.__getitem__), key=keys.__getitem__)):
+        ranks.update(dict.fromkeys(same, rank))
+    return sorted(band, key=lambda entry: ranks[entry[1].leaf])
 
 
 def _sorted_until_placement(
@@ -125,53 +125,53 @@ def _tree(
     ssn: SchedulingSession, band: Iterable[Entry], queue_key: QueueKey, orders: list[OrderFn]
 ) -> Generator[Job, None, list[Entry]]:
     """Yield the jobs, updating queue order after each; return the rest if keys do not compare."""
-    own = _by_leaf(band, ssn.queues)
+    leaves = _by_leaf(band, ssn.queues)
     clock, seconds, plugin = time.perf_counter, ssn.timings.seconds, orders[0].plugin
     try:
-        root = _build_tree(own, ssn.queues, queue_key)
+        root = _build_tree(leaves, ssn.queues, queue_key)
         while root.waiting:
             path = [root]
-            while (place := path[-1].waiting[0][2]).below:
-                path.append(place)
-            yield place.waiting.popleft()[1]
+            while (node := path[-1].waiting[0][2]).below:
+                path.append(node)
+            yield node.waiting.popleft()[1]
             begun = clock()
-            _restore_heaps(path, place, queue_key)
+            _restore_heaps(path, node, queue_key)
             seconds[plugin] += clock() - begun
     except Exception as error:
         _drop_failing_orders(ssn, orders, error)
-    return sorted((entry for place in own.values() for entry in place.waiting), key=itemgetter(0))
+    return sorted((entry for node in leaves.values() for entry in node.waiting), key=itemgetter(0))
 
 
-def _restore_heaps(path: list[_QueueNode], place: _QueueNode, queue_key: QueueKey) -> None:
+def _restore_heaps(path: list[_QueueNode], node: _QueueNode, queue_key: QueueKey) -> None:
     """Update the head of each heap on the path; nothing else has changed."""
     for above in reversed(path):
-        heap, waiting = above.waiting, place.waiting
+        heap, waiting = above.waiting, node.waiting
         if waiting:
-            own = queue_key(place.queue) if place.queue else ()
-            heapreplace(heap, ((own, place.below, waiting[0][0]), heap[0][1], place))
+            key = queue_key(node.queue) if node.queue else ()
+            heapreplace(heap, ((key, node.below, waiting[0][0]), heap[0][1], node))
         else:
             heappop(heap)
-        place = above
+        node = above
 
 
 def _by_leaf(band: Iterable[Entry], queues: Mapping[str, Queue]) -> dict[str, _QueueNode]:
-    own: dict[str, _QueueNode] = {}
+    leaves: dict[str, _QueueNode] = {}
     for entry in band:
         leaf = entry[1].leaf
-        if leaf not in own:
-            own[leaf] = _QueueNode(queues.get(leaf), below=False)
-        own[leaf].waiting.append(entry)
-    return own
+        if leaf not in leaves:
+            leaves[leaf] = _QueueNode(queues.get(leaf), below=False)
+        leaves[leaf].waiting.append(entry)
+    return leaves
 
 
 def _build_tree(
-    own: Mapping[str, _QueueNode], queues: Mapping[str, Queue], queue_key: QueueKey
+    leaves: Mapping[str, _QueueNode], queues: Mapping[str, Queue], queue_key: QueueKey
 ) -> _QueueNode:
     """Build the tree of queues with jobs in this band; own jobs are siblings of the child queues."""
     above: dict[str, _QueueNode] = {ROOT: _QueueNode(None, below=True)}
     children: dict[str, list[_QueueNode]] = {ROOT: []}
-    for name, place in own.items():
-        children[_above(name, queues, above, children)].append(place)
+    for name, node in leaves.items():
+        children[_above(name, queues, above, children)].append(node)
     _fill(ROOT, above, children, queue_key)
     return above[ROOT]
 
@@ -215,7 +215,7 @@ def _orders(ssn: SchedulingSession) -> tuple[list[OrderFn], list[OrderFn], list[
 
 
 def _bands(ssn: SchedulingSession, orders: Sequence[OrderFn], rows: list[Job]) -> list[list[Job]]:
-    """Yield groups of jobs that are equal in all orders, in their given order."""
+    """Return groups of jobs that are equal in all orders, in their given order."""
     if not orders:
         return [rows]
     keys, rows = _sorted(ssn, orders[0], rows)
@@ -228,11 +228,11 @@ def _sorted(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> tuple[li
     """Sort the jobs by one order, stably, with their keys; unchanged if the order fails."""
     keys = _keys_of(ssn, order, rows)
     try:
-        places = sorted(range(len(rows)), key=keys.__getitem__)
+        indexes = sorted(range(len(rows)), key=keys.__getitem__)
     except Exception as error:
         ssn.failures.note(order.plugin, error)
         return [0] * len(rows), rows
-    return [keys[place] for place in places], [rows[place] for place in places]
+    return [keys[index] for index in indexes], [rows[index] for index in indexes]
 
 
 def _keys_of(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> list[Any]:
@@ -250,11 +250,11 @@ def _queue_key(ssn: SchedulingSession, orders: list[OrderFn]) -> QueueKey:
     """Return the key of a queue; timed as a whole because it is called at every step."""
     if len(orders) > 1:
         return _chained(ssn, orders)
-    plugin, ask = orders[0].plugin, orders[0].key
+    plugin, key_fn = orders[0].plugin, orders[0].key
 
     def key(queue: Queue) -> Any:
         try:
-            return 0, ask(queue)
+            return 0, key_fn(queue)
         except Exception as error:
             ssn.failures.note(plugin, error)
             return 1, 0
@@ -264,13 +264,13 @@ def _queue_key(ssn: SchedulingSession, orders: list[OrderFn]) -> QueueKey:
 
 def _chained(ssn: SchedulingSession, orders: list[OrderFn]) -> Callable[[Any], tuple[Any, ...]]:
     """Return the keys of several orders as one; a failed key sorts last."""
-    return lambda of: tuple(_one(ssn, order, of) for order in orders)
+    return lambda item: tuple(_one(ssn, order, item) for order in orders)
 
 
-def _one(ssn: SchedulingSession, order: OrderFn, of: Any) -> Any:
+def _one(ssn: SchedulingSession, order: OrderFn, item: Any) -> Any:
     begun = time.perf_counter()
     try:
-        return 0, order.key(of)
+        return 0, order.key(item)
     except Exception as error:
         ssn.failures.note(order.plugin, error)
         return 1, 0

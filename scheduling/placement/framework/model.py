@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import ClassVar
 
-from scheduling.placement.framework.amounts import GPU, NOTHING, UNIT, Amounts, total
+from scheduling.options import Options
+from scheduling.placement.framework import snapshot_fields as doc
+from scheduling.placement.framework.amounts import GPU, NOTHING, UNIT, Units, total
 
 ROOT = ""
 FOREVER = float("inf")
@@ -24,7 +28,7 @@ class Task:
     """One kernel and its request."""
 
     name: str
-    request: Amounts
+    request: Units
     ports: int = 0
 
 
@@ -37,12 +41,17 @@ class JobPart:
     devices: tuple[tuple[int, int], ...] = ()
 
     @property
-    def request(self) -> Amounts:
+    def request(self) -> Units:
         return self.tasks[0].request if len(self.tasks) == 1 else total(task.request for task in self.tasks)
 
     @property
     def ports(self) -> int:
         return self.tasks[0].ports if len(self.tasks) == 1 else sum(task.ports for task in self.tasks)
+
+    def joined(self, other: JobPart) -> JobPart:
+        """Return both parts, which are on the same node, as one."""
+        devices = Counter(dict(self.devices)) + Counter(dict(other.devices))
+        return JobPart(self.node, (*self.tasks, *other.tasks), tuple(sorted(devices.items())))
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +87,7 @@ class Job:
         return self.owner or self.queue
 
     @property
-    def request(self) -> Amounts:
+    def request(self) -> Units:
         return self.tasks[0].request if len(self.tasks) == 1 else total(task.request for task in self.tasks)
 
     @property
@@ -102,25 +111,27 @@ class Job:
 class Node:
     """A slot: its capacity, and what is unavailable on it to every job."""
 
-    name: str
-    capacity: Amounts
-    id: str = ""
-    system: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    spot: bool = False
-    cordoned: bool = False
+    __pydantic_config__: ClassVar = Options.__pydantic_config__
+
+    name: doc.Text
+    capacity: doc.Capacity
+    id: doc.TextOrNone = ""
+    system: doc.TextOrNone = ""
+    labels: doc.Labels = field(default_factory=dict)
+    spot: doc.Flag = False
+    cordoned: doc.Flag = False
     # Guaranteed lifetime, in seconds since the epoch.
-    until: float = FOREVER
-    max_leases: int = 1_000
-    ports: int = 6_000
+    until: doc.TimeOrNever = FOREVER
+    max_leases: doc.Leases = 1_000
+    ports: doc.Ports = 6_000
     # Taken ports of its range that no job of the snapshot accounts for.
-    leaked: int = 0
+    leaked: doc.Leases = 0
     # Capacity of each GPU; by default one GPU per whole unit.
-    devices: tuple[int, ...] = ()
-    # Amounts held by jobs that are not in the snapshot.
-    taken: Amounts = NOTHING
-    taken_leases: int = 0
-    taken_devices: tuple[tuple[int, int], ...] = ()
+    devices: doc.Gpus = ()
+    # Units held by jobs that are not in the snapshot.
+    taken: doc.Capacity = NOTHING
+    taken_leases: doc.Leases = 0
+    taken_devices: doc.HeldGpus = ()
 
     @property
     def key(self) -> str:
@@ -137,13 +148,15 @@ class Node:
 class Queue:
     """A domain, project or user: weight and factor among its siblings, and its quota."""
 
-    name: str
-    parent: str = ROOT
-    weight: float = 1.0
-    factor: float = 1.0
-    quota: Mapping[str, int] = field(default_factory=dict)
+    __pydantic_config__: ClassVar = Options.__pydantic_config__
+
+    name: doc.Text
+    parent: doc.TextOrNone = ROOT
+    weight: doc.Weight = 1.0
+    factor: doc.Weight = 1.0
+    quota: doc.Quota = field(default_factory=dict)
     # It has no share of its own: its child queues compete with its siblings.
-    joins: bool = False
+    joins: doc.Flag = False
 
 
 def effective_parent(name: str, queues: Mapping[str, Queue]) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HEAD = 48
 # With more changed nodes than this, sorting every node again is cheaper.
 MANY = 500
-NO_ROOM = -np.inf
+NO_SPACE = -np.inf
 Entry = tuple[float, int]
 
 
@@ -31,24 +31,6 @@ class NodeOrder:
     Nodes without space for the smallest of these tasks are left out, as most full nodes are.
     """
 
-    __slots__ = (
-        "_base",
-        "_entries",
-        "_excluded",
-        "_fixed",
-        "_job",
-        "_least",
-        "_open",
-        "_order",
-        "_own",
-        "_scores",
-        "_seen",
-        "_ssn",
-        "_task",
-        "active",
-        "given",
-    )  # fmt: skip
-
     def __init__(
         self, ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAnswers, needs: Sequence[int]
     ) -> None:
@@ -57,7 +39,7 @@ class NodeOrder:
         self.active = [fn for fn in ssn.scores if not fn.fixed and not fn.excluded]
         self._excluded = ssn.scores_excluded
         # The score of each of them on every node.
-        self.given: list[list[float]] = [[] for _ in self.active]
+        self.score_columns: list[list[float]] = [[] for _ in self.active]
         self._base: list[float] = fixed.scores.tolist()
         self._open: list[bool] = fixed.open_to.tolist()
         # The needs of its own task, and the smallest needs of any task here.
@@ -76,29 +58,20 @@ class NodeOrder:
             self._rank()
 
     def best_node(self, needs: Sequence[int]) -> int | None:
-        """Return the index of the best node with enough space; of equals the first by name."""
+        """Return the index of the best node with enough space; of equal scores the first by name."""
         if self._seen != len(self._ssn.changed):
             self._update_changed()
         if self._excluded != self._ssn.scores_excluded:
-            self._leave_out_wrong_scores()
-        cpu, memory, storage, gpu, leases, ports = needs
+            self._drop_disabled_scores()
         rows = self._ssn.nodes.left
         for _, negative in islice(reversed(self._order), HEAD):
-            row = rows[-negative]
-            if (
-                row[0] >= cpu
-                and row[1] >= memory
-                and row[2] >= storage
-                and row[3] >= gpu
-                and row[4] >= leases
-                and row[5] >= ports
-            ):
+            if all(map(ge, rows[-negative], needs)):
                 return -negative
         return self._first_of_all(needs) if len(self._order) > HEAD else None
 
     def _first_of_all(self, needs: Sequence[int]) -> int | None:
         fits: Flags = (self._ssn.nodes.levels >= needs).all(axis=1) & self._fixed.open_to
-        number = int(np.where(fits, self._scores, NO_ROOM).argmax())
+        number = int(np.where(fits, self._scores, NO_SPACE).argmax())
         return number if fits[number] else None
 
     def _update_changed(self) -> None:
@@ -125,8 +98,8 @@ class NodeOrder:
 
     def _score(self, number: int) -> float:
         found, state = self._base[number], NodeState(self._ssn.nodes, number)
-        for fn, given in zip(self.active, self.given, strict=True):
-            given[number] = score = call_score_on_node(
+        for fn, column in zip(self.active, self.score_columns, strict=True):
+            column[number] = score = call_score_on_node(
                 self._ssn, fn, self._task, self._job, state, shared=True
             )
             found += score
@@ -138,19 +111,19 @@ class NodeOrder:
         self._seen = len(self._ssn.changed)
         self._scores = scores = self._fixed.scores + 0.0
         closed = ~((nodes.levels >= self._own).all(axis=1) & self._fixed.open_to)
-        for fn, column in zip(self.active, self.given, strict=True):
-            given = call_score(self._ssn, fn, self._task, self._job, nodes, closed, shared=True)
-            column[:] = given.tolist()
-            scores += given
-        there = np.flatnonzero((nodes.levels >= self._least).all(axis=1) & self._fixed.open_to)
-        self._order = sorted(zip(scores[there].tolist(), (-there).tolist(), strict=True))
+        for fn, column in zip(self.active, self.score_columns, strict=True):
+            column_scores = call_score(self._ssn, fn, self._task, self._job, nodes, closed, shared=True)
+            column[:] = column_scores.tolist()
+            scores += column_scores
+        fitting = np.flatnonzero((nodes.levels >= self._least).all(axis=1) & self._fixed.open_to)
+        self._order = sorted(zip(scores[fitting].tolist(), (-fitting).tolist(), strict=True))
         self._entries = [None] * len(nodes)
         for entry in self._order:
             self._entries[-entry[1]] = entry
 
-    def _leave_out_wrong_scores(self) -> None:
-        """Continue without the scores that are invalid, here or elsewhere."""
+    def _drop_disabled_scores(self) -> None:
+        """Continue without the scores that are disabled for the cycle."""
         self._excluded = self._ssn.scores_excluded
         self.active = [fn for fn in self.active if not fn.excluded]
-        self.given = [[] for _ in self.active]
+        self.score_columns = [[] for _ in self.active]
         self._rank()

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.placement.framework.amounts import GPU, NOTHING, UNIT, Amounts
+from scheduling.placement.framework.amounts import GPU, NOTHING, UNIT, Units
 from scheduling.placement.framework.model import FOREVER, Job, JobPart, Node
 
 Ints = NDArray[np.int64]
@@ -21,7 +21,8 @@ Number = TypeVar("Number", bound=np.generic)
 NO_DEVICE = -1
 NO_MINIMUM = -(1 << 62)
 # Columns of the free amounts, after the resources.
-LEASES, PORTS = 4, 5
+WIDTH = len(NOTHING)
+LEASES, PORTS = WIDTH, WIDTH + 1
 
 
 class NodeTable:
@@ -35,16 +36,14 @@ class NodeTable:
         self.rows = sorted(nodes, key=lambda node: (node.name, node.key))
         rows = self.rows
         self.index = {node.key: number for number, node in enumerate(rows)}
-        self.capacity: Ints = np.array([node.capacity for node in rows], np.int64).reshape(len(rows), 4)
+        self.capacity: Ints = np.array([node.capacity for node in rows], np.int64).reshape(len(rows), WIDTH)
         self.levels: Ints = np.empty((len(rows), PORTS + 1), np.int64)
-        taken = np.array([node.taken for node in rows], np.int64).reshape(len(rows), 4)
+        taken = np.array([node.taken for node in rows], np.int64).reshape(len(rows), WIDTH)
         self.levels[:, :LEASES] = self.capacity - taken
         self.levels[:, LEASES] = [node.max_leases - node.taken_leases for node in rows]
         self.levels[:, PORTS] = [node.ports - node.leaked for node in rows]
         self.left: list[list[int]] = self.levels.tolist()
         self.free: Ints = self.levels[:, :LEASES]
-        self.free_leases: Ints = self.levels[:, LEASES]
-        self.free_ports: Ints = self.levels[:, PORTS]
         self.free_devices: Ints = _devices(rows)
         self.cordoned: Flags = np.array([node.cordoned for node in rows], np.bool_)
         self.spot: Flags = np.array([node.spot for node in rows], np.bool_)
@@ -54,10 +53,9 @@ class NodeTable:
         return len(self.rows)
 
     @cached_property
-    def total(self) -> Amounts:
+    def total(self) -> Units:
         """Return the total capacity of all nodes."""
-        cpu, memory, storage, gpu = (int(value) for value in self.capacity.sum(axis=0))
-        return cpu, memory, storage, gpu
+        return tuple(self.capacity.sum(axis=0).tolist())
 
     def take(self, part: JobPart, *, leases: int = 1) -> int:
         """Put a part of a job on its node; return the node's index."""
@@ -68,14 +66,11 @@ class NodeTable:
 
     def _add(self, part: JobPart, leases: int, sign: int) -> int:
         number = self.index[part.node]
-        cpu, memory, storage, gpu = part.request
         row = self.left[number]
-        row[0] += sign * cpu
-        row[1] += sign * memory
-        row[2] += sign * storage
-        row[3] += sign * gpu
-        row[4] += sign * leases
-        row[5] += sign * part.ports
+        for which, amount in enumerate(part.request):
+            row[which] += sign * amount
+        row[LEASES] += sign * leases
+        row[PORTS] += sign * part.ports
         self.levels[number] = row
         for device, amount in part.devices:
             self.free_devices[number, device] += sign * amount
@@ -171,7 +166,7 @@ class NodeState:
         return self.node.name
 
     @property
-    def capacity(self) -> Amounts:
+    def capacity(self) -> Units:
         return self.node.capacity
 
     @property
@@ -232,8 +227,8 @@ def at_least(requested: int) -> int:
 def fits_devices(free: Ints, amount: int) -> Flags:
     """Return which nodes have the requested whole GPUs free, and one more GPU for the fraction."""
     whole, rest = divmod(amount, UNIT)
-    untouched = (free >= UNIT).sum(axis=1)
+    unused = (free >= UNIT).sum(axis=1)
     if not rest:
-        return np.asarray(untouched >= whole, np.bool_)
+        return np.asarray(unused >= whole, np.bool_)
     # GPUs with space for the fraction include the free ones: one more is needed than the whole part uses.
-    return np.asarray((untouched >= whole) & ((free >= rest).sum(axis=1) > whole), np.bool_)
+    return np.asarray((unused >= whole) & ((free >= rest).sum(axis=1) > whole), np.bool_)

@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, make_dataclass
 from functools import cache
-from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_type_hints
 
+from scheduling.options import Options
 from scheduling.placement.framework.entry_points import entry_point_names, load_entry_points
 
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
 ENTRY_POINTS = "lcm.scheduler_plugins"
-BUILT_IN = (
-    "resources", "system", "ports", "labels", "cordon", "leases", "quota", "priority", "fairshare",
-    "submit_order", "timeslot", "binpack", "spread", "spot", "gpupack", "gpuspread",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Plugin:
+class Plugin(Options):
     """Base class. A plugin is created for every cycle from its arguments, the fields of the dataclass."""
 
     name: ClassVar[str] = ""
@@ -38,7 +34,7 @@ class Plugin:
 
 Kind = TypeVar("Kind", bound=type[Plugin])
 _registered: dict[str, type[Plugin]] = {}
-_refused: dict[str, str] = {}
+_rejected: dict[str, str] = {}
 
 
 def register_plugin(name: str) -> Callable[[Kind], Kind]:
@@ -59,16 +55,16 @@ def plugins() -> Mapping[str, type[Plugin]]:
     return _registered
 
 
-def refused_plugins() -> Mapping[str, str]:
+def rejected_plugins() -> Mapping[str, str]:
     """Return the installed plugins that cannot be used, with their problems."""
     _load()
-    return _refused
+    return _rejected
 
 
 def unknown_plugin(name: str) -> str:
     """Return why a plugin cannot be used and what to do, as the end of a sentence; empty if not installed."""
-    if name in refused_plugins():
-        return f"cannot be used: {_refused[name]}"
+    if name in rejected_plugins():
+        return f"cannot be used: {_rejected[name]}"
     if name in entry_point_names(ENTRY_POINTS):
         return "was installed after LCM started. Restart the web, worker and beat processes to use it."
     return ""
@@ -76,9 +72,9 @@ def unknown_plugin(name: str) -> str:
 
 @cache
 def _load() -> None:
-    for name in BUILT_IN:
-        import_module(f"scheduling.placement.plugins.{name}")
-    _refused.update(load_entry_points(ENTRY_POINTS, _register_installed))
+    import scheduling.placement.plugins  # noqa: F401  (its modules import this one)
+
+    _rejected.update(load_entry_points(ENTRY_POINTS, _register_installed))
 
 
 def _register_installed(name: str, found: Any) -> None:
@@ -95,6 +91,8 @@ class FunctionPlugin(Plugin):
     """A plugin built by a function; its arguments are the function's parameters."""
 
     builder: ClassVar[Callable[..., Plugin]]
+    # Not a field, which would be an argument; each plugin has its own.
+    _built: ClassVar[Plugin]
 
     def __post_init__(self) -> None:
         built = type(self).builder(**{each.name: getattr(self, each.name) for each in fields(self)})
@@ -103,10 +101,10 @@ class FunctionPlugin(Plugin):
         object.__setattr__(self, "_built", built)
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        self._built.on_session_open(ssn)  # type: ignore[attr-defined]
+        self._built.on_session_open(ssn)
 
     def on_session_close(self, ssn: SchedulingSession) -> None:
-        self._built.on_session_close(ssn)  # type: ignore[attr-defined]
+        self._built.on_session_close(ssn)
 
 
 def _from_builder(name: str, builder: Any) -> type[Plugin]:
@@ -119,12 +117,27 @@ def _from_builder(name: str, builder: Any) -> type[Plugin]:
     ]
     if any(each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL) for each in parameters):
         raise TypeError("the parameters of the function must have names")
+    hints = _hints(builder)
     declared = [
-        (each.name, Any, field(default=MISSING if each.default is each.empty else each.default, kw_only=True))
+        (
+            each.name,
+            hints.get(each.name, Any),
+            field(default=MISSING if each.default is each.empty else each.default, kw_only=True),
+        )
         for each in parameters
     ]
     members = {"builder": staticmethod(builder), "__doc__": builder.__doc__ or ""}
-    kind = make_dataclass(name, declared, bases=(FunctionPlugin,), namespace=members, frozen=True)
+    kind: type[FunctionPlugin] = make_dataclass(
+        name, declared, bases=(FunctionPlugin,), namespace=members, frozen=True
+    )
     if all(each.default is not each.empty for each in parameters):
-        kind.owns = kind()._built.owns  # type: ignore[attr-defined]
+        kind.owns = kind()._built.owns
     return kind
+
+
+def _hints(builder: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of the parameters; none if a name in them is unknown at run time."""
+    try:
+        return get_type_hints(builder, include_extras=True)
+    except (NameError, TypeError):
+        return {}

@@ -53,7 +53,7 @@ def _nodes(cycle: Cycle, verdict: Verdict) -> dict[str, list[str]]:
 
 def _devices(cycle: Cycle, verdict: Verdict) -> dict[str, list[list[float]]]:
     return {
-        _name(cycle, part.node): [[place, amount / UNIT] for place, amount in part.devices]
+        _name(cycle, part.node): [[device, amount / UNIT] for device, amount in part.devices]
         for part in verdict.parts
         if part.devices
     }

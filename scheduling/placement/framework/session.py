@@ -77,7 +77,7 @@ class SchedulingSession:
         self.timings = Timings()
         # The node index of every placement and every release, in order.
         self.changed = array("q")
-        self.given_back = 0
+        self.release_count = 0
         # The number of disabled scores; a change invalidates sums of scores.
         self.scores_excluded = 0
         self._handlers: list[EventHandler] = []
@@ -91,7 +91,7 @@ class SchedulingSession:
         self._opening = ""
 
     def open(self, plugins: Iterable[Plugin]) -> None:
-        """Let each plugin register; a failing one is left out and reported."""
+        """Let each plugin register; a plugin that fails is skipped and reported."""
         for plugin in plugins:
             self._opening = plugin.name
             if self._guarded(plugin.name, plugin.on_session_open, self) is not _FAILED:
@@ -102,13 +102,10 @@ class SchedulingSession:
 
     def _unregister(self, plugin: str) -> None:
         """Remove the callbacks that a plugin registered before it failed."""
-        callbacks: tuple[list[Any], ...] = (self.predicates, self.scores, self.orders, self._handlers)
-        for named in callbacks:
+        named: Any
+        for named in (self.predicates, self.scores, self.orders, self._handlers):
             named[:] = [each for each in named if each.plugin != plugin]
-        pairs: tuple[list[Any], ...] = (
-            self.pre_predicates, self.gpu_orders, self.reclaimable, self.preemptable, self._shapes,
-        )  # fmt: skip
-        for named in pairs:
+        for named in (self.pre_predicates, self.gpu_orders, self.reclaimable, self.preemptable, self._shapes):
             named[:] = [pair for pair in named if pair[0] != plugin]
         if self.over_capacity is not None and self.over_capacity[0] == plugin:
             self.over_capacity = None
@@ -205,7 +202,7 @@ class SchedulingSession:
     def add_job_over_capacity_fn(self, fn: OverCapacity) -> None:
         """Register whether a job would exceed the quota of its queue. Only one plugin can register it."""
         if self.over_capacity is not None:
-            raise ValueError(f"The quota gate is taken by “{self.over_capacity[0]}”.")
+            raise ValueError(f"The quota gate is already registered by “{self.over_capacity[0]}”.")
         self.over_capacity = (self._opening, fn)
 
     def add_event_handler(self, *, allocate: OnChange, deallocate: OnChange) -> None:
@@ -281,10 +278,10 @@ class SchedulingSession:
         """Return the victims that all filters agree on; none if a filter fails."""
         agreed = list(among)
         for plugin, fn in filters:
-            kept = self._guarded(plugin, _ids, fn, job, agreed)
-            if kept is _FAILED:
+            accepted = self._guarded(plugin, _ids, fn, job, agreed)
+            if accepted is _FAILED:
                 return []
-            agreed = [each for each in agreed if id(each) in kept]
+            agreed = [each for each in agreed if id(each) in accepted]
         return agreed
 
     def tasks_in_order(self, job: Job) -> list[Task]:
@@ -333,7 +330,7 @@ class SchedulingSession:
             number = self.nodes.take(part, leases=leases)
         else:
             number = self.nodes.release(part, leases=leases)
-            self.given_back += 1
+            self.release_count += 1
         self.changed.append(number)
         begun = perf_counter()
         for handler in self._handlers:
@@ -350,11 +347,11 @@ class SchedulingSession:
         """Return a comparison that treats both as equal if it fails."""
         if compare is None:
             return None
-        plugin, ask = self._opening, compare
+        plugin, compare_fn = self._opening, compare
 
         def safe(left: Any, right: Any) -> int:
-            answer = self._guarded(plugin, _compared, ask, left, right)
-            return 0 if answer is _FAILED else answer
+            result = self._guarded(plugin, _compared, compare_fn, left, right)
+            return 0 if result is _FAILED else result
 
         return safe
 

@@ -1,186 +1,89 @@
-"""Fields of a snapshot document, each with a message for invalid values."""
+"""Types of the fields of a snapshot; a document has decimal numbers, which are read into units."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any
 
-from scheduling.options import (
-    REQUIRED,
-    InvalidOptions,
-    choice,
-    flag,
-    number,
-    rows,
-    setting,
-    suggestion,
-    text,
-    texts_by_name,
-    wrong_type,
-)  # fmt: skip
-from scheduling.placement.framework.amounts import NOTHING, RESOURCES, UNIT, Amounts, amounts_of, in_units
-from scheduling.placement.framework.model import Gang
+from pydantic_core import core_schema
+
+from lcm.domain import validation
+from lcm.domain.resources import RESOURCE_NAMES
+from lcm.domain.validation import Must, Reads, must_be, number_schema, refused, suggestion
+from scheduling.options import flag, number, text, texts_by_name
+from scheduling.placement.framework.amounts import UNIT, Units, amounts_of, in_units
 
 MAX_VALUE = 1e9
 SESSIONS = "sessions"
-LIMITED = (*RESOURCES, SESSIONS)
+LIMITED = (*RESOURCE_NAMES, SESSIONS)
 Shares = tuple[tuple[int, int], ...]
+Converter = Callable[[Any], Any]
 
 
-def amounts(default: Any = NOTHING) -> Any:
-    """Declare a mapping of resource to amount; missing resources are 0."""
-
-    def read(key: str, value: Any) -> Amounts:
-        return amounts_of(_numbers(key, value, RESOURCES))
-
-    return setting(default, read)
+def _converted(schema: core_schema.CoreSchema, read: Converter, write: Converter) -> core_schema.CoreSchema:
+    written = core_schema.plain_serializer_function_ser_schema(write)
+    return core_schema.no_info_after_validator_function(read, schema, serialization=written)
 
 
-def quota() -> Any:
-    """Declare a mapping of resource, or sessions, to a queue's maximum."""
+def _numbers(known: Collection[str], read: Converter, write: Converter) -> Reads:
+    """Return the type of a mapping of resource to amount; each wrong amount is a problem of its own."""
 
-    def read(key: str, value: Any) -> dict[str, int]:
-        found = _numbers(key, value, LIMITED)
-        return {name: in_units(each) if name != SESSIONS else int(each) for name, each in found.items()}
-
-    return field(default_factory=dict, metadata={"read": read})
-
-
-def whole_number(default: int | None, low: int, high: int) -> Any:
-    """Declare an integer within bounds; a default of None makes it optional."""
-
-    def read(key: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise wrong_type(key, value, f"a whole number from {low} to {high}")
+    def check(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise must_be("an object of names and numbers")
         return value
 
-    return setting(default, read)
-
-
-def gpus() -> Any:
-    """Declare the capacity of each GPU: 1 is a whole GPU."""
-
-    def read(key: str, value: Any) -> tuple[int, ...]:
-        if not isinstance(value, list) or not all(_is_number(each) and 0 < each <= 1 for each in value):
-            raise wrong_type(key, value, "a list with a number above 0 and up to 1 for each GPU")
-        return tuple(in_units(each) for each in value)
-
-    return setting((), read)
-
-
-def shares() -> Any:
-    """Declare pairs of a GPU index and the share that is held."""
-
-    def read(key: str, value: Any) -> Shares:
-        if not isinstance(value, list) or not all(_is_share(each) for each in value):
-            raise wrong_type(key, value, "a list of pairs: the place of a GPU, how much of it")
-        return tuple((place, in_units(amount)) for place, amount in value)
-
-    return setting((), read)
-
-
-def timestamp() -> Any:
-    """Declare seconds since the epoch; optional."""
-    return number(None, -1e12, 1e12)
-
-
-def _numbers(key: str, value: Any, known: tuple[str, ...]) -> dict[str, float]:
-    if not isinstance(value, Mapping):
-        raise wrong_type(key, value, "an object of names and numbers")
-    problems = {}
-    for name, each in value.items():
-        path = f"{key}.{name}"
+    def check_name(name: Any) -> Any:
         if name not in known:
-            problems[path] = f"“{path}” is no resource{suggestion(name, known)}"
-        elif not _is_number(each) or not 0 <= each < MAX_VALUE:
-            problems |= wrong_type(path, each, "a number of zero or more").problems
-    if problems:
-        raise InvalidOptions(problems)
-    return dict(value)
+            raise refused(f"is not a resource{suggestion(str(name), known)}")
+        return name
+
+    names = core_schema.no_info_plain_validator_function(check_name)
+    amount = Must("a number of zero or more").core(number_schema(ge=0, lt=MAX_VALUE))
+    numbers = core_schema.no_info_before_validator_function(check, core_schema.dict_schema(names, amount))
+    return Reads(_converted(numbers, read, write), {"type": "object"})
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _decimal(units: int) -> float:
+    """Return the number in a document: 6 rather than 6.0."""
+    whole, rest = divmod(units, UNIT)
+    return units / UNIT if rest else whole
 
 
-def _is_share(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == 2
-        and isinstance(value[0], int)
-        and not isinstance(value[0], bool)
-        and value[0] >= 0
-        and _is_number(value[1])
-        and 0 < value[1] <= 1
-    )
+def _capacity_written(amounts: Units) -> dict[str, float]:
+    return {name: _decimal(each) for name, each in zip(RESOURCE_NAMES, amounts, strict=True) if each}
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodeRow:
-    """A slot in a snapshot document."""
-
-    name: str = text()
-    capacity: tuple[int, int, int, int] = amounts(REQUIRED)
-    id: str = text("")
-    system: str = text("")
-    labels: Mapping[str, str] = texts_by_name()
-    spot: bool = flag(False)
-    cordoned: bool = flag(False)
-    until: float | None = timestamp()
-    max_leases: int = whole_number(1_000, 0, 1_000_000)
-    ports: int = whole_number(6_000, 0, 65_536)
-    leaked: int = whole_number(0, 0, 65_536)
-    devices: tuple[int, ...] = gpus()
-    taken: tuple[int, int, int, int] = amounts()
-    taken_leases: int = whole_number(0, 0, 1_000_000)
-    taken_devices: tuple[tuple[int, int], ...] = shares()
+def quota_in_units(values: Mapping[str, float]) -> dict[str, int]:
+    return {name: in_units(each) if name != SESSIONS else int(each) for name, each in values.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueueRow:
-    """A domain, project or user in a snapshot document."""
-
-    name: str = text()
-    parent: str = text("")
-    weight: float = number(1, 0, MAX_VALUE)
-    factor: float = number(1, 0, MAX_VALUE)
-    quota: Mapping[str, int] = quota()
-    joins: bool = flag(False)
+def _quota_written(quota: Mapping[str, int]) -> dict[str, float]:
+    return {name: _decimal(each) if name != SESSIONS else each for name, each in quota.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskRow:
-    """A kernel in a snapshot document; with a node if it runs."""
-
-    request: tuple[int, int, int, int] = amounts(REQUIRED)
-    name: str = text("")
-    ports: int = whole_number(0, 0, 65_536)
-    node: str = text("")
-    devices: tuple[tuple[int, int], ...] = shares()
+def _list(item: core_schema.CoreSchema, be: str) -> Must:
+    return Must(be, core_schema.tuple_variable_schema(item), {"type": "array"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobRow:
-    """A reservation in a snapshot document."""
-
-    id: str = text()
-    queue: str = text()
-    tasks: tuple[TaskRow, ...] = rows(TaskRow)
-    owner: str = text("")
-    name: str = text("")
-    priority: int = whole_number(50, -1_000_000, 1_000_000)
-    preemptible: bool = flag(False)
-    created: float = number(0, -1e12, 1e12)
-    gang: Gang = choice(Gang, Gang.TOGETHER)  # noqa: RUF009 - it makes a field
-    system: str = text("")
-    labels: Mapping[str, str] = texts_by_name()
-    starts: float = number(0, -1e12, 1e12)
-    ends: float | None = timestamp()
-    held_on: str = text("")
-    verdict: str = text("")
-    leaving: bool = flag(False)
+def _whole(low: int, high: int) -> Must:
+    return validation.whole_number(low, high, f"a whole number from {low} to {high}")
 
 
-def gpu_sum(row: NodeRow) -> float:
-    return sum(row.devices) / UNIT
+_SHARE = _converted(number_schema(gt=0, le=1), in_units, _decimal)
+_PAIR = core_schema.tuple_positional_schema([core_schema.int_schema(strict=True, ge=0), _SHARE])
+
+Text = Annotated[str, text()]
+TextOrNone = Annotated[str, text(empty=True)]
+Flag = Annotated[bool, flag()]
+Labels = Annotated[Mapping[str, str], texts_by_name()]
+Time = Annotated[float, number(-1e12, 1e12)]
+TimeOrNever = Annotated[Time, validation.NullIsDefault()]
+Weight = Annotated[float, number(0, MAX_VALUE)]
+Ports = Annotated[int, _whole(0, 65_536)]
+Leases = Annotated[int, _whole(0, 1_000_000)]
+Priority = Annotated[int, _whole(-1_000_000, 1_000_000)]
+Capacity = Annotated[Units, _numbers(RESOURCE_NAMES, amounts_of, _capacity_written)]
+Quota = Annotated[Mapping[str, int], _numbers(LIMITED, quota_in_units, _quota_written)]
+Gpus = Annotated[tuple[int, ...], _list(_SHARE, "a list with a number above 0 and up to 1 for each GPU")]
+HeldGpus = Annotated[Shares, _list(_PAIR, "a list of pairs: the index of a GPU and the share of it")]

@@ -1,15 +1,18 @@
-"""Snapshots as JSON: the input of a cycle, exported to be replayed elsewhere; also the format of test
-scenarios."""
+"""Snapshots as JSON: the input of a cycle, exported for a replay; also the format of test scenarios."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any
 
-from scheduling.options import REQUIRED, InvalidOptions, number, read_options, rows, setting, suggestion, text
-from scheduling.placement.framework.amounts import GPU, UNIT, Amounts, as_numbers
+from pydantic import TypeAdapter
+
+from lcm.domain.validation import read_by, sentence, suggestion
+from scheduling.options import InvalidOptions, Options, choice, read_options, rows
+from scheduling.placement.framework import snapshot_fields as doc
+from scheduling.placement.framework.amounts import GPU, UNIT
 from scheduling.placement.framework.model import (
     FOREVER,
     ROOT,
@@ -21,23 +24,13 @@ from scheduling.placement.framework.model import (
     Snapshot,
     Task,
 )
-from scheduling.placement.framework.snapshot_fields import (  # fmt: skip
-    SESSIONS,
-    JobRow,
-    NodeRow,
-    QueueRow,
-    Shares,
-    TaskRow,
-    gpu_sum,
-    whole_number,
-)
 
 FORMAT = 1
 Problems = Iterator[tuple[str, str]]
 
 
 class InvalidSnapshot(Exception):
-    """Problems of a document: a place and a sentence each."""
+    """Problems of a document: a path and a sentence each."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         self.problems = dict(problems)
@@ -56,7 +49,7 @@ def read_snapshot(document: str | bytes) -> Snapshot:
 def snapshot_from(values: Any) -> Snapshot:
     """Return the snapshot of plain values."""
     try:
-        return _snapshot(read_options(_SnapshotDocument, values))
+        return _snapshot(read_options(SnapshotDocument, values))
     except InvalidOptions as error:
         raise InvalidSnapshot(error.problems) from error
 
@@ -68,53 +61,92 @@ def write_snapshot(snapshot: Snapshot) -> str:
 
 def as_document(snapshot: Snapshot) -> dict[str, Any]:
     """Return plain values without defaults."""
-    found: dict[str, Any] = {"format": FORMAT, "pool": snapshot.pool, "now": snapshot.now}
-    for key, nodes in (("templates", snapshot.templates), ("coming", snapshot.coming)):
-        if nodes:
-            found[key] = [_written(NodeRow, node) for node in nodes]
-    if snapshot.max_nodes is not None:
-        found["max_nodes"] = snapshot.max_nodes
-    found["nodes"] = [_written(NodeRow, node) for node in snapshot.nodes]
-    found["queues"] = [_written(QueueRow, queue) for queue in snapshot.queues.values()]
-    found["jobs"] = [{**_written(JobRow, job), "tasks": list(_tasks_written(job))} for job in snapshot.jobs]
+    document = SnapshotDocument(
+        format=FORMAT,
+        pool=snapshot.pool,
+        now=snapshot.now,
+        templates=tuple(snapshot.templates),
+        coming=tuple(snapshot.coming),
+        max_nodes=snapshot.max_nodes,
+        nodes=tuple(snapshot.nodes),
+        queues=tuple(snapshot.queues.values()),
+        jobs=tuple(_row_of(job) for job in snapshot.jobs),
+    )
+    found: dict[str, Any] = TypeAdapter(SnapshotDocument).dump_python(
+        document, mode="json", exclude_defaults=True
+    )
     return found
 
 
-# Reading
-
-
-def _version() -> Any:
-    def read(key: str, value: Any) -> int:
-        if value != FORMAT:
-            raise InvalidOptions({key: f"“format” is {json.dumps(value)}; only {FORMAT} can be read."})
-        return FORMAT
-
-    return setting(REQUIRED, read)
+def _version(value: Any) -> int:
+    if value != FORMAT:
+        raise sentence(f"“format” is {json.dumps(value)}; only {FORMAT} can be read.")
+    return FORMAT
 
 
 @dataclass(frozen=True, kw_only=True)
-class _SnapshotDocument:
+class TaskRow(Options):
+    """A kernel; with a node if it runs."""
+
+    request: doc.Capacity
+    name: doc.TextOrNone = ""
+    ports: doc.Ports = 0
+    node: doc.TextOrNone = ""
+    devices: doc.HeldGpus = ()
+
+    @property
+    def task(self) -> Task:
+        return Task(self.name, self.request, self.ports)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobRow(Options):
+    """A reservation with the parts of its running tasks."""
+
+    id: doc.Text
+    queue: doc.Text
+    tasks: Annotated[tuple[TaskRow, ...], rows()]
+    owner: doc.TextOrNone = ""
+    name: doc.TextOrNone = ""
+    priority: doc.Priority = 50
+    preemptible: doc.Flag = False
+    created: doc.Time = 0
+    gang: Annotated[Gang, choice(Gang)] = Gang.TOGETHER
+    system: doc.TextOrNone = ""
+    labels: doc.Labels = field(default_factory=dict)
+    starts: doc.Time = 0
+    ends: doc.TimeOrNever = FOREVER
+    held_on: doc.TextOrNone = ""
+    verdict: doc.TextOrNone = ""
+    leaving: doc.Flag = False
+
+
+NodeRows = Annotated[tuple[Node, ...], rows(required=False)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotDocument(Options):
     """The whole document, with the checks across its sections."""
 
-    format: int = _version()
-    now: float = number(REQUIRED, -1e12, 1e12)
-    pool: str = text("")
-    templates: tuple[NodeRow, ...] = rows(NodeRow, required=False)
-    coming: tuple[NodeRow, ...] = rows(NodeRow, required=False)
-    max_nodes: int | None = whole_number(None, 0, 1_000_000)
-    nodes: tuple[NodeRow, ...] = rows(NodeRow, required=False)
-    queues: tuple[QueueRow, ...] = rows(QueueRow, required=False)
-    jobs: tuple[JobRow, ...] = rows(JobRow, required=False)
+    format: Annotated[int, read_by(_version, {"const": FORMAT})]
+    pool: doc.TextOrNone = ""
+    now: doc.Time
+    templates: NodeRows = ()
+    coming: NodeRows = ()
+    max_nodes: doc.Leases | None = None
+    nodes: NodeRows = ()
+    queues: Annotated[tuple[Queue, ...], rows(required=False)] = ()
+    jobs: Annotated[tuple[JobRow, ...], rows(required=False)] = ()
 
     def problems(self) -> dict[str, str]:
-        found = dict(self._twice("nodes", [node.id or node.name for node in self.nodes]))
-        found |= self._twice("queues", [queue.name for queue in self.queues])
-        found |= self._twice("jobs", [job.id for job in self.jobs])
+        found = dict(self._duplicates("nodes", [node.key for node in self.nodes]))
+        found |= self._duplicates("queues", [queue.name for queue in self.queues])
+        found |= self._duplicates("jobs", [job.id for job in self.jobs])
         found |= self._wrong_devices()
         return found or dict(self._wrong_queues()) or dict(self._wrong_jobs())
 
     @staticmethod
-    def _twice(what: str, keys: Sequence[str]) -> Problems:
+    def _duplicates(what: str, keys: Sequence[str]) -> Problems:
         seen: dict[str, int] = {}
         for index, key in enumerate(keys):
             if key in seen:
@@ -127,13 +159,11 @@ class _SnapshotDocument:
             (f"{key}[{index}]", node) for key, rows_ in lists.items() for index, node in enumerate(rows_)
         ]
         for path, node in named:
-            if node.devices and gpu_sum(node) != node.capacity[GPU] / UNIT:
-                capacity = node.capacity[GPU] / UNIT
-                yield (
-                    f"{path}.devices",
-                    f"The devices make {gpu_sum(node):g} GPUs, but the capacity says {capacity:g}.",
-                )
-            yield from _beyond(f"{path}.taken_devices", node.taken_devices, _node(node))
+            if node.devices and sum(node.devices) != node.capacity[GPU]:
+                gpus, capacity = sum(node.devices) / UNIT, node.capacity[GPU] / UNIT
+                text = f"The devices add up to {gpus:g} GPUs, but the capacity is {capacity:g}."
+                yield f"{path}.devices", text
+            yield from _unknown_devices(f"{path}.taken_devices", node.taken_devices, node)
 
     def _wrong_queues(self) -> Problems:
         parents = {queue.name: queue.parent for queue in self.queues}
@@ -141,11 +171,11 @@ class _SnapshotDocument:
             if queue.parent != ROOT and queue.parent not in parents:
                 path = f"queues[{index}].parent"
                 yield path, f"There is no queue “{queue.parent}”{suggestion(queue.parent, parents)}"
-            elif way := _find_cycle(queue.name, parents):
-                yield f"queues[{index}].parent", f"The queues go round in a circle: {' → '.join(way)}."
+            elif cycle := _find_cycle(queue.name, parents):
+                yield f"queues[{index}].parent", f"The queues form a cycle: {' → '.join(cycle)}."
 
     def _wrong_jobs(self) -> Problems:
-        nodes = {node.id or node.name: _node(node) for node in self.nodes}
+        nodes = {node.key: node for node in self.nodes}
         queues = {queue.name for queue in self.queues}
         for index, job in enumerate(self.jobs):
             path = f"jobs[{index}]"
@@ -157,11 +187,11 @@ class _SnapshotDocument:
 
 def _find_cycle(name: str, parents: Mapping[str, str]) -> list[str]:
     """Return the path from a queue back to itself, if there is one."""
-    way = [name]
-    while (above := parents.get(way[-1], ROOT)) != ROOT:
-        if above in way:
-            return [*way, above] if above == name else []
-        way.append(above)
+    cycle = [name]
+    while (above := parents.get(cycle[-1], ROOT)) != ROOT:
+        if above in cycle:
+            return [*cycle, above] if above == name else []
+        cycle.append(above)
     return []
 
 
@@ -176,127 +206,61 @@ def _wrong_tasks(path: str, job: JobRow, nodes: Mapping[str, Node]) -> Problems:
         if task.node and task.node not in nodes:
             yield f"{where}.node", f"There is no node “{task.node}”{suggestion(task.node, nodes)}"
         elif task.node:
-            yield from _beyond(f"{where}.devices", task.devices, nodes[task.node])
+            yield from _unknown_devices(f"{where}.devices", task.devices, nodes[task.node])
         elif task.devices:
             yield f"{where}.devices", "Only a task that runs holds devices."
 
 
-def _beyond(path: str, held: Shares, node: Node) -> Problems:
+def _unknown_devices(path: str, held: doc.Shares, node: Node) -> Problems:
     count = len(node.gpus())
-    for place, _ in held:
-        if place >= count:
+    for device, _ in held:
+        if device >= count:
             gpus = "1 GPU" if count == 1 else f"{count} GPUs"
-            yield path, f"{node.name} has {gpus}; there is none at {place}."
+            yield path, f"{node.name} has {gpus} and no GPU {device}."
 
 
-def _snapshot(document: _SnapshotDocument) -> Snapshot:
+def _snapshot(document: SnapshotDocument) -> Snapshot:
     return Snapshot(
         now=document.now,
-        nodes=[_node(row) for row in document.nodes],
-        queues={row.name: Queue(**vars(row)) for row in document.queues},
+        nodes=list(document.nodes),
+        queues={queue.name: queue for queue in document.queues},
         jobs=[_job(row) for row in document.jobs],
-        templates=[_node(row) for row in document.templates],
+        templates=list(document.templates),
         pool=document.pool,
         max_nodes=document.max_nodes,
-        coming=[_node(row) for row in document.coming],
+        coming=list(document.coming),
     )
 
 
-def _node(row: NodeRow) -> Node:
-    return Node(**{**vars(row), "until": FOREVER if row.until is None else row.until})
-
-
 def _job(row: JobRow) -> Job:
-    values = {**vars(row), "ends": FOREVER if row.ends is None else row.ends}
-    values["labels"] = tuple(sorted(row.labels.items()))
-    values["tasks"] = tuple(_task(task) for task in row.tasks)
-    return Job(**values, parts=_parts(row.tasks))
-
-
-def _task(row: TaskRow) -> Task:
-    return Task(row.name, row.request, row.ports)
+    tasks, labels = tuple(task.task for task in row.tasks), tuple(sorted(row.labels.items()))
+    return Job(**{**vars(row), "tasks": tasks, "labels": labels}, parts=_parts(row.tasks))
 
 
 def _parts(tasks: Iterable[TaskRow]) -> tuple[JobPart, ...]:
     """Return one part per node, with the GPU shares of its tasks."""
-    by_node: dict[str, list[TaskRow]] = {}
+    found: dict[str, JobPart] = {}
     for task in tasks:
         if task.node:
-            by_node.setdefault(task.node, []).append(task)
-    return tuple(
-        JobPart(node, tuple(_task(task) for task in here), _held(here)) for node, here in by_node.items()
-    )
-
-
-def _held(tasks: Iterable[TaskRow]) -> Shares:
-    found: dict[int, int] = {}
-    for task in tasks:
-        for place, amount in task.devices:
-            found[place] = found.get(place, 0) + amount
-    return tuple(found.items())
+            part = JobPart(task.node, (task.task,), task.devices)
+            found[task.node] = found[task.node].joined(part) if task.node in found else part
+    return tuple(found.values())
 
 
 def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
-# Writing
+def _row_of(job: Job) -> JobRow:
+    values = {each.name: getattr(job, each.name) for each in fields(JobRow)}
+    return JobRow(**{**values, "tasks": tuple(_task_rows(job)), "labels": dict(job.labels)})
 
 
-def _written(row: type[Any], value: Any) -> dict[str, Any]:
-    """Return the fields that differ from their default."""
-    found = {}
-    for declared in fields(row):
-        if declared.name != "tasks":
-            own = getattr(value, declared.name)
-            if own not in (_default(declared), FOREVER, ()):
-                found[declared.name] = _plain(declared.name, own)
-    return found
-
-
-def _default(declared: Field[Any]) -> Any:
-    if declared.default_factory is not MISSING:
-        return declared.default_factory()
-    return declared.default
-
-
-def _plain(name: str, value: Any) -> Any:
-    if name in ("capacity", "taken"):
-        return _numbers(value)
-    if name in ("devices", "taken_devices"):
-        return _devices(value)
-    if name == "quota":
-        return {key: each if key == SESSIONS else _short(each / UNIT) for key, each in value.items()}
-    return dict(value) if name == "labels" else value
-
-
-def _tasks_written(job: Job) -> Iterator[dict[str, Any]]:
-    """Return waiting tasks, or running tasks with their node; the GPU shares of a part are written at its
-    first task."""
-    for task in () if job.parts else job.tasks:
-        yield _task_written(task)
-    for part in job.parts:
-        for place, task in enumerate(part.tasks):
-            devices = {"devices": _devices(part.devices)} if part.devices and not place else {}
-            yield {**_task_written(task), "node": part.node, **devices}
-
-
-def _task_written(task: Task) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": task.name} if task.name else {}
-    found["request"] = _numbers(task.request)
-    return {**found, "ports": task.ports} if task.ports else found
-
-
-def _numbers(amounts: Amounts) -> dict[str, float]:
-    return {name: _short(value) for name, value in as_numbers(amounts).items() if value}
-
-
-def _devices(devices: Sequence[Any]) -> list[Any]:
-    if devices and isinstance(devices[0], tuple):
-        return [[place, _short(amount / UNIT)] for place, amount in devices]
-    return [_short(amount / UNIT) for amount in devices]
-
-
-def _short(value: float) -> float:
-    """Write 6 rather than 6.0."""
-    return int(value) if value == int(value) else value
+def _task_rows(job: Job) -> Iterator[TaskRow]:
+    """Return waiting tasks, or running tasks with their node; GPU shares are at the first task of a part."""
+    for part in job.parts or (JobPart("", job.tasks),):
+        for index, task in enumerate(part.tasks):
+            devices = () if index else part.devices
+            yield TaskRow(
+                name=task.name, request=task.request, ports=task.ports, node=part.node, devices=devices
+            )

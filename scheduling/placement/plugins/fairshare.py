@@ -5,35 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 from scheduling.options import number
-from scheduling.placement.framework.amounts import NOTHING, Amounts, add, negative
+from scheduling.placement.framework.amounts import NOTHING, Units, add, negative
 from scheduling.placement.framework.model import ROOT, Job, JobPart, Queue, effective_parent
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
 MAX_EXPONENT = 100.0
 # Charges are counted in this fraction of the pool.
-FINE = 1 << 40
+SCALE = 1 << 40
 
 
 @register_plugin("fairshare")
 @dataclass(frozen=True)
 class FairSharePlugin(Plugin):
     """Order queues by fair-share factor, lowered by placements of this cycle; reclaim from queues over their
-    share.
+    share."""
 
-    `charge` is the usage that a placement of the whole pool adds for a queue with a share of 1: with 1 it
-    halves the factor.
-    """
-
-    charge: float = number(1, 0, 100)
+    charge: Annotated[float, number(0, 100)] = 1
+    """Usage that a placement of the whole pool adds for a queue with a share of 1; 1 halves its factor."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        standing = _CycleFactors(ssn, self.charge)
-        ssn.add_queue_order_fn(standing.compare, key=standing.key)
-        ssn.add_event_handler(allocate=standing.charge, deallocate=standing.refund)
-        ssn.add_reclaimable_fn(standing.reclaimable)
+        factors = _CycleFactors(ssn, self.charge)
+        ssn.add_queue_order_fn(key=factors.key)
+        ssn.add_event_handler(allocate=factors.charge, deallocate=factors.refund)
+        ssn.add_reclaimable_fn(factors.reclaimable)
 
 
 class _Account:
@@ -58,9 +56,9 @@ class _CycleFactors:
         self._accounts = {name: _Account(queue.factor) for name, queue in ssn.queues.items()}
         self._charged: dict[str, tuple[_Account, ...]] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
-        self._dominant: dict[Amounts, float] = {}
-        self._costs: dict[Amounts, int] = {}
-        self._held: dict[str, Amounts] = {}
+        self._dominant: dict[Units, float] = {}
+        self._costs: dict[Units, int] = {}
+        self._held: dict[str, Units] = {}
         # Changes that are not in `_held` yet: only reclaim needs them. An evicted job holds nothing any more.
         self._log: list[tuple[Job, JobPart, int]] = [
             (job, part, 1) for job in ssn.snapshot.running if not job.leaving for part in job.parts
@@ -68,10 +66,6 @@ class _CycleFactors:
 
     def key(self, queue: Queue) -> float:
         return -self._accounts[queue.name].factor
-
-    def compare(self, left: Queue, right: Queue) -> int:
-        ours, theirs = self.key(left), self.key(right)
-        return (ours > theirs) - (ours < theirs)
 
     def charge(self, job: Job, part: JobPart) -> None:
         self._change(job, part, 1)
@@ -95,20 +89,20 @@ class _CycleFactors:
         found = []
         for name in self._path(leaf):
             account = self._accounts[name]
-            account.share = FINE * self.entitled[name]
+            account.share = SCALE * self.entitled[name]
             found.append(account)
         return self._charged.setdefault(leaf, tuple(found))
 
-    def _cost_of(self, amounts: Amounts) -> int:
-        found = self._costs[amounts] = round(self._rate * self._share_of(amounts) * FINE)
+    def _cost_of(self, amounts: Units) -> int:
+        found = self._costs[amounts] = round(self._rate * self._share_of(amounts) * SCALE)
         return found
 
     def reclaimable(self, job: Job, victims: Sequence[Job]) -> list[Job]:
         """Return the victims whose queues stay at or over their share without them, if the job's queue stays
         within its own."""
-        return [victim for victim in victims if self._may_take(job, victim)]
+        return [victim for victim in victims if self._may_evict(job, victim)]
 
-    def _may_take(self, job: Job, victim: Job) -> bool:
+    def _may_evict(self, job: Job, victim: Job) -> bool:
         """Compare the queues at the level where they differ: projects of one domain, or domains."""
         ours, theirs = self._path(job.leaf), self._path(victim.leaf)
         for mine, other in zip(reversed(ours), reversed(theirs), strict=False):
@@ -135,27 +129,26 @@ class _CycleFactors:
             for part in self._path(name):
                 queue = self._queues[part]
                 if not queue.joins:
-                    among = sums[effective_parent(part, self._queues)]
-                    share *= queue.weight / among if queue.weight else 0.0
+                    weight_sum = sums[effective_parent(part, self._queues)]
+                    share *= queue.weight / weight_sum if queue.weight else 0.0
             found[name] = share
         return found
 
-    def held(self, queue: str) -> Amounts:
+    def held(self, queue: str) -> Units:
         """Return what a queue and its descendants hold now."""
         for job, part, sign in self._log:
-            cpu, memory, storage, gpu = part.request
-            change = (sign * cpu, sign * memory, sign * storage, sign * gpu)
+            change = part.request if sign > 0 else negative(part.request)
             for name in self._path(job.leaf):
                 self._held[name] = add(self._held.get(name, NOTHING), change)
         self._log.clear()
         return self._held.get(queue, NOTHING)
 
-    def _share_of(self, amounts: Amounts) -> float:
+    def _share_of(self, amounts: Units) -> float:
         """Return the dominant share: the largest fraction of any resource of the pool."""
         found = self._dominant.get(amounts)
         if found is None:
             found = max(
-                (held / there for held, there in zip(amounts, self._total, strict=True) if there),
+                (held / available for held, available in zip(amounts, self._total, strict=True) if available),
                 default=0.0,
             )
             self._dominant[amounts] = found

@@ -4,39 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from scheduling.options import InvalidOptions, suggestion, wrong_type
-from scheduling.placement.framework.amounts import RESOURCES, UNIT, UNITS, WORDS, amount_text, in_units
+from pydantic_core import core_schema
+
+from lcm.domain.resources import RESOURCE, RESOURCE_NAMES
+from lcm.domain.validation import Must, Reads, number_schema, sentence, suggestion
+from scheduling.placement.framework.amounts import UNIT, amount_text
 from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.model import ROOT, Job, JobPart
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
-
-SESSIONS = "sessions"
-LIMITED = (*RESOURCES, SESSIONS)
+from scheduling.placement.framework.snapshot_fields import LIMITED, SESSIONS, quota_in_units
 
 
-def limits() -> Any:
-    """Declare a mapping of queue to resource to maximum."""
-
-    def read(key: str, value: Any) -> Mapping[str, Mapping[str, int]]:
-        if not isinstance(value, Mapping) or not all(isinstance(each, Mapping) for each in value.values()):
-            raise wrong_type(key, value, "an object of queues, each with its limits")
-        return {str(queue): _limit(f"{key}.{queue}", amounts) for queue, amounts in value.items()}
-
-    return field(default_factory=dict, metadata={"read": read})
+def _check_name(name: Any) -> str:
+    if name not in LIMITED:
+        raise sentence(f"“{name}” cannot be limited{suggestion(str(name), LIMITED)}")
+    return str(name)
 
 
-def _limit(key: str, amounts: Mapping[str, Any]) -> dict[str, int]:
-    for name, value in amounts.items():
-        if name not in LIMITED:
-            raise InvalidOptions({f"{key}.{name}": f"“{name}” cannot be limited{suggestion(name, LIMITED)}"})
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-            raise wrong_type(f"{key}.{name}", value, "zero or more")
-        if name == SESSIONS and value != int(value):
-            raise wrong_type(f"{key}.{name}", value, "a whole number")
-    return {name: int(value) if name == SESSIONS else in_units(value) for name, value in amounts.items()}
+_LIMIT = Must("zero or more").core(number_schema(ge=0, lt=1e9))
+_NAME = core_schema.no_info_plain_validator_function(_check_name)
+_LIMITS = core_schema.dict_schema(core_schema.str_schema(), core_schema.dict_schema(_NAME, _LIMIT))
+Limits = Annotated[Mapping[str, Mapping[str, float]], Reads(_LIMITS, {"type": "object"})]
 
 
 @register_plugin("quota")
@@ -46,16 +37,27 @@ class QuotaPlugin(Plugin):
 
     owns = ("quota gate",)
 
-    limits: Mapping[str, Mapping[str, int]] = limits()
+    limits: Limits = field(default_factory=dict)
+    """Maximum by resource or `sessions`, by queue."""
+
+    def problems(self) -> dict[str, str]:
+        sessions = {
+            f"limits.{queue}.{SESSIONS}": each.get(SESSIONS, 0) for queue, each in self.limits.items()
+        }
+        return {
+            path: f"“{path}” must be a whole number, but is {most}."
+            for path, most in sessions.items()
+            if most != int(most)
+        }
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        held = _Held(ssn, self.limits)
+        held = _HeldAmounts(ssn, {queue: quota_in_units(each) for queue, each in self.limits.items()})
         if held.limits:
-            ssn.add_job_over_capacity_fn(held.over)
+            ssn.add_job_over_capacity_fn(held.exceeded)
             ssn.add_event_handler(allocate=held.add, deallocate=held.remove)
 
 
-class _Held:
+class _HeldAmounts:
     """Amounts held by each limited queue, updated by every placement."""
 
     def __init__(self, ssn: SchedulingSession, configured: Mapping[str, Mapping[str, int]]) -> None:
@@ -69,8 +71,8 @@ class _Held:
                 for part in job.parts:
                     self.add(job, part)
 
-    def over(self, job: Job) -> Reason | None:
-        requested = {**dict(zip(RESOURCES, job.request, strict=True)), SESSIONS: 1}
+    def exceeded(self, job: Job) -> Reason | None:
+        requested = {**dict(zip(RESOURCE_NAMES, job.request, strict=True)), SESSIONS: 1}
         for queue in self._limited_above(job):
             for name, limit in self.limits[queue].items():
                 held = self._held[queue][name]
@@ -92,7 +94,7 @@ class _Held:
         for queue in self._limited_above(job):
             held = self._held[queue]
             held[SESSIONS] += jobs
-            for name, amount in zip(RESOURCES, part.request, strict=True):
+            for name, amount in zip(RESOURCE_NAMES, part.request, strict=True):
                 held[name] += sign * amount
 
     def _limited_above(self, job: Job) -> list[str]:
@@ -111,6 +113,7 @@ def _quota_text(queue: str, name: str, held: int, requested: int, limit: int) ->
         if limit:
             return f"{queue} has the only session it may have at once."
         return f"{queue} may have no sessions."
-    of = f" of {WORDS[name]}" if UNITS[name] == "GB" else ""
+    resource = RESOURCE[name]
+    of = "" if resource.named_by_unit else f" of {resource.word}"
     most = amount_text(limit, name)
     return f"{queue} may hold {most}{of}: it holds {held / UNIT:g}, {requested / UNIT:g} more requested."

@@ -1,23 +1,28 @@
-"""Plugin that requires enough of every resource."""
+"""Plugins that require enough on a slot: resources, ports, and a lease."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
 
+from lcm.domain.resources import RESOURCE, RESOURCE_NAMES
 from scheduling.placement.framework.amounts import (
-    CPU,
+    DIVISIBLE,
     GPU,
-    MEMORY,
-    RESOURCES,
-    STORAGE,
     UNIT,
-    WORDS,
     amount_text,
 )
 from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.model import Job, Task
-from scheduling.placement.framework.nodes import Flags, Nodes, NodeState, at_least, fits_devices
+from scheduling.placement.framework.nodes import (
+    LEASES,
+    PORTS,
+    Flags,
+    Nodes,
+    NodeState,
+    at_least,
+    fits_devices,
+)
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
@@ -25,14 +30,14 @@ from scheduling.placement.framework.session import SchedulingSession
 @register_plugin("resources")
 @dataclass(frozen=True)
 class ResourcesPlugin(Plugin):
-    """Require free CPU, memory and storage, and free GPU devices: whole GPUs for whole units."""
+    """Require free amounts, and free GPU devices: whole GPUs for whole units."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        for which in (CPU, MEMORY, STORAGE):
+        for which in DIVISIBLE:
             ssn.add_predicate_fn(
                 partial(enough, which),
                 need=(which, partial(requested_amount, which)),
-                code=RESOURCES[which],
+                code=RESOURCE_NAMES[which],
                 summary=partial(lacking, which),
             )
         ssn.add_predicate_fn(
@@ -45,11 +50,9 @@ def enough(which: int, task: Task, job: Job, node: NodeState) -> Reason | None:
     requested, free = task.request[which], node.free[which]
     if not requested or requested <= free:
         return None
-    name = RESOURCES[which]
-    return Reason(
-        name,
-        f"{WORDS[name]}: {amount_text(requested, name)} requested, {amount_text(max(free, 0), name)} free",
-    )
+    name = RESOURCE_NAMES[which]
+    texts = amount_text(requested, name), amount_text(max(free, 0), name)
+    return Reason(name, f"{RESOURCE[name].word}: {texts[0]} requested, {texts[1]} free")
 
 
 def requested_amount(which: int, task: Task) -> int:
@@ -61,19 +64,19 @@ def requests_gpus(task: Task, job: Job) -> bool:
 
 
 def lacking(which: int, task: Task, job: Job, nodes: Nodes) -> str:
-    name = RESOURCES[which]
+    name = RESOURCE_NAMES[which]
     most = max(int(nodes.free[:, which].max()), 0)
     requested, free = amount_text(task.request[which], name), amount_text(most, name)
-    return f"insufficient {WORDS[name]} ({requested} requested, at most {free} free)"
+    return f"insufficient {RESOURCE[name].word} ({requested} requested, at most {free} free)"
 
 
 def enough_gpus(task: Task, job: Job, node: NodeState) -> Reason | None:
     requested = task.request[GPU]
     whole, rest = divmod(requested, UNIT)
     free = node.free_devices
-    untouched = sum(1 for device in free if device >= UNIT)
-    with_room = sum(1 for device in free if device >= rest) if rest else len(free)
-    if untouched >= whole and (not rest or with_room > whole):
+    unused = sum(1 for device in free if device >= UNIT)
+    with_space = sum(1 for device in free if device >= rest) if rest else len(free)
+    if unused >= whole and (not rest or with_space > whole):
         return None
     return Reason("gpu", f"GPU: {requested / UNIT:g} requested, {_devices_text(free)}")
 
@@ -83,14 +86,14 @@ def enough_gpus_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
 
 
 def lacking_gpus(task: Task, job: Job, nodes: Nodes) -> str:
-    untouched = int((nodes.free_devices >= UNIT).sum(axis=1).max(initial=0))
+    unused = int((nodes.free_devices >= UNIT).sum(axis=1).max(initial=0))
     part = int(nodes.free_devices.max(initial=0))
     requested = f"{task.request[GPU] / UNIT:g} requested"
-    if not untouched:
+    if not unused:
         return f"insufficient GPUs ({requested}, at most {part / UNIT:g} of a GPU free)"
-    if untouched == 1:
+    if unused == 1:
         return f"insufficient GPUs ({requested}, at most 1 whole GPU free)"
-    return f"insufficient GPUs ({requested}, at most {untouched} whole GPUs free)"
+    return f"insufficient GPUs ({requested}, at most {unused} whole GPUs free)"
 
 
 def biggest_first(task: Task) -> tuple[int, ...]:
@@ -100,3 +103,45 @@ def biggest_first(task: Task) -> tuple[int, ...]:
 
 def _devices_text(free: tuple[int, ...]) -> str:
     return "free of each: " + ", ".join(f"{device / UNIT:g}" for device in free) if free else "none here"
+
+
+@register_plugin("ports")
+@dataclass(frozen=True)
+class PortsPlugin(Plugin):
+    """Require all ports of a job to be free; leaked ports are not free."""
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        ssn.add_predicate_fn(
+            enough_ports, need=(PORTS, lambda task: at_least(task.ports)), code="ports", summary=lacking_ports
+        )
+
+
+def enough_ports(task: Task, job: Job, node: NodeState) -> Reason | None:
+    if not task.ports or task.ports <= node.free_ports:
+        return None
+    return Reason("ports", f"ports: {task.ports} requested, {max(node.free_ports, 0)} free")
+
+
+def lacking_ports(task: Task, job: Job, nodes: Nodes) -> str:
+    most = max(int(nodes.free_ports.max()), 0)
+    return f"insufficient ports ({task.ports} requested, at most {most} free)"
+
+
+@register_plugin("leases")
+@dataclass(frozen=True)
+class LeasesPlugin(Plugin):
+    """Limit the leases of a slot: one per job."""
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        ssn.add_predicate_fn(has_free_lease, need=(LEASES, lambda _: 1), code="leases", summary=no_lease_text)
+
+
+def has_free_lease(task: Task, job: Job, node: NodeState) -> Reason | None:
+    if node.free_leases >= 1:
+        return None
+    most = node.node.max_leases
+    return Reason("leases", "its only lease is taken" if most == 1 else f"all {most} leases are taken")
+
+
+def no_lease_text(task: Task, job: Job, nodes: Nodes) -> str:
+    return "without a free lease"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated
 
 from scheduling.options import number
 from scheduling.placement.framework.callbacks import Reason
@@ -21,7 +22,8 @@ TOO_EARLY = "too-early"
 class TimeslotPlugin(Plugin):
     """Place jobs from their lead time until their end, on slots that last until then."""
 
-    lead_minutes: float = number(15, 0, 1440)
+    lead_minutes: Annotated[float, number(0, 1440)] = 15
+    """A job may be placed this many minutes before its timeslot starts."""
 
     @property
     def booking_text(self) -> str:

@@ -11,17 +11,17 @@ CONTRAST = {**ALL_RULES, "runOnly": ["color-contrast"]}
 # The same on every page.
 AROUND = {"exclude": [[".sidebar"], [".topbar"]]}
 # axe is already loaded in the page.
-STILL_THERE = Axe("0")
+AXE = Axe("0")
 
 # Rows, entries and dots with the same elements and classes are checked once.
-LEAVE_ONE_OF_EACH_LOOK = """() => {
+KEEP_ONE_OF_EACH_STYLE = """() => {
     const name = each => each.tagName + "." + each.getAttribute("class");
     const seen = new Set();
     for (const each of document.querySelectorAll("main :is(tbody > tr, li, svg circle)")) {
         if (!each.isConnected) continue;
         const inside = [...each.querySelectorAll("*")].map(name);
-        const look = [each.closest("[aria-label], [aria-labelledby], main").id, name(each), ...inside].join();
-        seen.has(look) ? each.remove() : seen.add(look);
+        const key = [each.closest("[aria-label], [aria-labelledby], main").id, name(each), ...inside].join();
+        seen.has(key) ? each.remove() : seen.add(key);
     }
 }"""
 REPEATED_IDS = """() => {
@@ -30,13 +30,13 @@ REPEATED_IDS = """() => {
 }"""
 
 # Hints wider than their field, tiles wider than their cell, tables wider than their panel, a wrapped brand
-# name.
+# name, names in tables of more than two lines.
 CUT_OFF = """() => {
     const pen = document.createElement("canvas").getContext("2d");
     const wide = each => {
-        const look = getComputedStyle(each);
-        pen.font = look.font;
-        const room = each.clientWidth - parseFloat(look.paddingLeft) - parseFloat(look.paddingRight);
+        const style = getComputedStyle(each);
+        pen.font = style.font;
+        const room = each.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
         return each.offsetParent && pen.measureText(each.placeholder).width > room;
     };
     const hints = [...document.querySelectorAll("main input[placeholder]")].filter(wide);
@@ -45,20 +45,22 @@ CUT_OFF = """() => {
     const panels = [...document.querySelectorAll(".panel")].filter(
         each => each.scrollWidth > each.clientWidth + 1);
     const brand = [...document.querySelectorAll(".brand")].filter(each => each.clientHeight > 36);
-    const texts = [...tiles, ...brand].map(each => each.textContent.trim());
+    const names = [...document.querySelectorAll("main td :is(.name, .id)")].filter(
+        each => each.clientHeight === 0 && each.getClientRects().length > 2);
+    const texts = [...tiles, ...brand, ...names].map(each => each.textContent.trim());
     const titles = panels.map(each => `panel ${each.getAttribute("aria-labelledby") || each.className}`);
     return [...hints.map(each => each.placeholder), ...texts, ...titles];
 }"""
 
 
-def cut_off(page: Page) -> list[str]:
+def overflowing_elements(page: Page) -> list[str]:
     """Return elements that overflow their container."""
     found: list[str] = page.evaluate(CUT_OFF)
     return found
 
 
 def keep_one_of_each_kind(page: Page) -> None:
-    page.evaluate(LEAVE_ONE_OF_EACH_LOOK)
+    page.evaluate(KEEP_ONE_OF_EACH_STYLE)
 
 
 def repeated_ids(page: Page) -> list[str]:
@@ -66,14 +68,14 @@ def repeated_ids(page: Page) -> list[str]:
     return found
 
 
-def serious(page: Page, *, around: bool = True) -> list[str]:
+def serious_violations(page: Page, *, around: bool = True) -> list[str]:
     """Return serious violations of all rules; `around` includes the navigation and the top bar."""
     return _violations(Axe().run(page, None if around else AROUND, ALL_RULES).response)
 
 
 def low_contrast(page: Page, *, around: bool = False) -> list[str]:
-    """Return contrast violations in the main content, after `serious`; `around` as there."""
-    return _violations(STILL_THERE.run(page, None if around else "main", CONTRAST).response)
+    """Return contrast violations in the main content, after `serious_violations`; `around` as there."""
+    return _violations(AXE.run(page, None if around else "main", CONTRAST).response)
 
 
 def _violations(response: dict[str, Any]) -> list[str]:

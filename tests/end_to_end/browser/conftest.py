@@ -15,8 +15,8 @@ from tests.support.control_plane import ControlPlane, control_plane, free_addres
 from tests.support.page_list import FLAGS, log_in
 
 # Milliseconds. Elements usually appear within one second; the rest is for a busy host.
-PATIENCE = 30_000
-expect.set_options(timeout=PATIENCE)
+TIMEOUT_MS = 30_000
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -102,7 +102,7 @@ def open_page(
 
     def new_context(settings: dict[str, Any]) -> BrowserContext:
         context = chromium.new_context(base_url=f"http://{plane.address}", **settings)
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(TIMEOUT_MS)
         # The context and its window stay open.
         context.new_page()
         return context

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 pytestmark = pytest.mark.xdist_group("browser")
 
 TOPOLOGIES = Path(__file__).parents[3] / "lcm" / "demo" / "topologies"
-AT_ONCE = '{"launch_seconds": 0, "boot_seconds": 0}'
+AT_ONCE = ("launch_seconds", "boot_seconds")
 SCHEDULER = "actions: [allocate]\nplugins:\n- name: resources\n- name: spread\n"
 WITH_AND_WITHOUT = pytest.mark.parametrize("script", [True, False], ids=["with JavaScript", "without"])
 
@@ -25,10 +25,11 @@ def make_pool(page: Page) -> str:
     """Create a pool with one slot and end on its page."""
     name = fresh_name("pool")
     page.goto("/pools/new")
-    page.get_by_label("Name", exact=True).fill(name)
+    page.locator("#id_name").fill(name)
     page.get_by_label("Minimum slots").fill("1")
     page.get_by_label("Maximum slots").fill("3")
-    page.get_by_label("Runtime settings").fill(AT_ONCE)
+    for setting in AT_ONCE:
+        page.locator(f"[name=runtime_settings-{setting}]").fill("0")
     page.get_by_role("button", name="Create pool").click()
     expect(page.get_by_text(f"Pool {name} created.")).to_be_visible()
     return name
@@ -36,8 +37,27 @@ def make_pool(page: Page) -> str:
 
 def confirm(page: Page, reason: str, button: str) -> None:
     """Confirm in the dialog, or on its page without JavaScript."""
-    page.get_by_label("Reason").fill(reason)
+    page.get_by_role("textbox", name="Reason").fill(reason)
     page.get_by_role("button", name=button).click()
+
+
+@WITH_AND_WITHOUT
+def test_static_workers_are_entered_as_rows_and_tested(script, open_page):
+    page = open_page("admin", java_script_enabled=script)
+    page.goto("/pools/new?runtime=static")
+    name = fresh_name("pool")
+    page.locator("#id_name").fill(name)
+    worker = page.get_by_role("group", name="Workers 1")
+    worker.get_by_label("Name").fill("cml-1")
+    worker.get_by_label("Address").fill(f"http://127.0.0.1:9/{name}")
+    worker.get_by_role("button", name="Test connection").press("Enter")
+    expect(page.get_by_role("status").filter(has_text="cannot be probed")).to_be_visible()
+    page.get_by_role("button", name="Add worker").press("Enter")
+    expect(page.get_by_role("group", name="Workers 2").get_by_label("Address")).to_have_value("")
+    expect(worker.get_by_label("Address")).to_have_value(f"http://127.0.0.1:9/{name}")
+    page.get_by_label("Maximum slots").fill("1")
+    page.get_by_label("Maximum slots").press("Enter")
+    expect(page.get_by_text(f"Pool {name} created.")).to_be_visible()
 
 
 @WITH_AND_WITHOUT
@@ -156,11 +176,11 @@ def test_a_token_is_rotated(open_page):
     page = open_page("admin", "/tokens/new")
     name = fresh_name("token")
     page.get_by_label("Name").fill(name)
-    page.get_by_label("Pools").select_option("cml-eu")
+    page.get_by_label("cml-eu", exact=True).check()
     page.get_by_role("button", name="Create token").click()
     old = page.get_by_label("Key").input_value()
     page.get_by_role("link", name="Done").click()
-    page.get_by_role("row", name=name).get_by_role("link", name="Rotate…").click()
+    page.get_by_role("row", name=name).get_by_role("link", name="Rotate").click()
     confirm(page, "It was in a mail", "Rotate")
     new = page.get_by_label("Key").input_value()
     assert new != old

@@ -6,8 +6,8 @@ from playwright.sync_api import expect
 pytestmark = pytest.mark.xdist_group("browser")
 
 
-def test_a_running_session_explains_what_live_statistics_require(open_page):
-    page = open_page("viewer", "/sessions/?status=RUNNING")
+def test_a_running_session_explains_to_an_admin_what_live_statistics_require(open_page):
+    page = open_page("admin", "/sessions/?status=RUNNING")
     page.locator("#results tbody tr a").first.click()
     panel = page.locator("#panel-live")
     expect(panel).to_contain_text("Not configured")

@@ -59,5 +59,6 @@ def test_a_newcomer_finds_a_flagged_definition_and_corrects_it(open_page, plane:
 
     revisions = page.get_by_role("region", name=mentioned_in_readme("Revisions"))
     expect(revisions.get_by_role("row").filter(has_text="Past sessions say so")).to_be_visible()
-    page.get_by_role("link", name=mentioned_in_readme("Change log")).click()
+    main = page.get_by_role("navigation", name="Main")
+    main.get_by_role("link", name=mentioned_in_readme("Change log")).click()
     expect(page.locator("tbody tr").filter(has_text="Past sessions say so").first).to_be_visible()

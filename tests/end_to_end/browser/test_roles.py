@@ -91,7 +91,7 @@ def is_refused(page: Page, method: str, address: str) -> bool:
     return response.status == 403 and "Access denied" in response.text()
 
 
-def test_each_role_is_offered_what_it_may_do_and_refused_the_rest(open_page):
+def test_each_role_sees_only_the_actions_it_may_perform(open_page):
     """Without JavaScript, so that panels are pages that load immediately."""
     people = {role: open_page(role, java_script_enabled=False) for role in ROLES}
     request_session(people["operator"], is_advance_booking=True)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lcm.cml.simulator.faults import Fault
 from tests.support.control_plane import wait_until
 from tests.support.controller_plane import FINAL, Plane
+from tests.support.simulator import Fault
 
 POOL = "cml-alone"
 LONGEST = 120
@@ -33,18 +33,18 @@ class Crowd:
 
     def place(self) -> None:
         """Wait until all sessions have a worker. Call before a controller is started."""
-        wanted = set(self.sessions.values())
-        wait_until(lambda: wanted <= set(self._placed()), "all have a worker", 60, self.details, PAUSE)
+        expected = set(self.sessions.values())
+        wait_until(lambda: expected <= set(self._placed()), "all have a worker", 60, self.details, PAUSE)
         placed = self._placed()
         for name, session in self.sessions.items():
             for fault in self._faults[name]:
                 self.plane.simulator.admin.fail(placed[session], fault)
 
     def until(self, names: Iterable[str], *statuses: str, seconds: float = LONGEST) -> None:
-        wanted = set(names)
+        expected = set(names)
         wait_until(
-            lambda: all(status in statuses for name, status in self.statuses().items() if name in wanted),
-            f"{', '.join(sorted(wanted))} are {' or '.join(statuses)}",
+            lambda: all(status in statuses for name, status in self.statuses().items() if name in expected),
+            f"{', '.join(sorted(expected))} are {' or '.join(statuses)}",
             seconds,
             self.details,
             PAUSE,
@@ -67,14 +67,14 @@ class Crowd:
         for name in names:
             self.plane.call("POST", f"lablet-sessions/{self.sessions[name]}/cancel", {"reason": "enough"})
 
-    def heal(self) -> None:
+    def restore_workers(self) -> None:
         for worker in self.plane.workers(POOL):
             self.plane.simulator.admin.clear_faults(worker)
 
-    def check_all_end_well(self) -> dict[str, dict[str, Any]]:
+    def check_all_end_normally(self) -> dict[str, dict[str, Any]]:
         """Check that all sessions end and leave nothing behind. Return the ended sessions."""
         self.until(self.sessions, *FINAL)
-        self.heal()
+        self.restore_workers()
         wait_until(lambda: not self._labs(), "no lab is left", 60, self.details, PAUSE)
         assert not self.plane.ports_of(*self.sessions.values())
         ended = {name: self.plane.session(session) for name, session in self.sessions.items()}

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lcm.cml.simulator.faults import Fault, FaultKind
 from tests.end_to_end.controller.crowd import POOL, Crowd, one_session_per_worker
+from tests.support.simulator import Fault, FaultKind
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("controller")]
 
@@ -24,8 +24,8 @@ TO_READY = {
     "converged": ("GET", r"check_if_converged"),
 }
 # Calls that identify the session's lab: the import's response, or else the title.
-TO_FIND = {"import": TO_READY["import"], "lab": ("GET", r"^/labs/[^/]+$")}
-TO_SEE = {
+LOOKUPS = {"import": TO_READY["import"], "lab": ("GET", r"^/labs/[^/]+$")}
+OBSERVATIONS = {
     "system_information": ("GET", r"^/system_information"),
     "system_stats": ("GET", r"^/system_stats"),
     "topology": ("GET", r"/topology$"),
@@ -38,7 +38,7 @@ TO_THE_END = {
     "wipe": ("PUT", r"/wipe$"),
     "delete": ("DELETE", r"^/labs/[^/]+$"),
 }
-CALLS = TO_READY | TO_FIND | TO_SEE | TO_THE_END
+CALLS = TO_READY | LOOKUPS | OBSERVATIONS | TO_THE_END
 # Calls during which a controller is killed: executed without a response, or not executed yet.
 DEADLY = [
     *((name, True) for name in ("import", "tags", "start", *TO_THE_END)),
@@ -56,7 +56,7 @@ ONCE = {
 NAMES = {"kind": FaultKind.MISSING_FIELDS, "fields": ["id", "lab_title"], "times": 1}
 # Permanent failures of a call. An empty response cannot be truncated.
 EMPTY = {"start", *TO_THE_END}
-FOR_GOOD = {
+PERMANENT = {
     "500": {"kind": FaultKind.STATUS, "status": 500},
     "dropped": {"kind": FaultKind.DROP},
     "truncated": {"kind": FaultKind.TRUNCATE},
@@ -82,7 +82,7 @@ def crowd(plane, workers):
     crowd = Crowd(plane)
     yield crowd
     plane.end_controllers()
-    crowd.heal()
+    crowd.restore_workers()
 
 
 def faults_at(calls, **effect):
@@ -93,25 +93,25 @@ def test_each_call_fails_once_and_permanently(plane, crowd):
     """A session with one failure of each call takes longer and ends; so does one with a permanent failure."""
     for name, effect in ONCE.items():
         crowd.request(name, *faults_at(CALLS, **effect), seconds=300)
-    crowd.request("nameless", *faults_at(TO_FIND, **NAMES), seconds=300)
+    crowd.request("nameless", *faults_at(LOOKUPS, **NAMES), seconds=300)
     # The lab is looked up only if the import returned no id.
     lost_import = faults_at({"import": CALLS["import"]}, **ONCE["lost"])
-    for effect, fault in FOR_GOOD.items():
-        crowd.request(f"blind, {effect}", *faults_at(TO_SEE, **fault), seconds=300)
+    for effect, fault in PERMANENT.items():
+        crowd.request(f"blind, {effect}", *faults_at(OBSERVATIONS, **fault), seconds=300)
         crowd.request(f"lab, {effect}", *lost_import, *faults_at({"lab": CALLS["lab"]}, **fault), seconds=40)
         for name, call in (TO_READY | TO_THE_END).items():
             if effect != "truncated" or name not in EMPTY:
                 seconds = 300 if name in TO_THE_END else 40
                 crowd.request(f"{name}, {effect}", *faults_at({name: call}, **fault), seconds=seconds)
     once = [*ONCE, "nameless"]
-    unobservable = [f"blind, {effect}" for effect in FOR_GOOD]
+    unobservable = [f"blind, {effect}" for effect in PERMANENT]
     unstoppable = [f"{name}, {effect}" for name in TO_THE_END for effect in ("500", "dropped")]
     crowd.place()
     settings = {"BOOT_TIMEOUT_SECONDS": "40", "STOP_TIMEOUT_SECONDS": "30", "OBSERVE_SECONDS": "3"}
     controller = plane.controller("patient", POOL, **CALM, **settings)
     crowd.until([*once, *unobservable, *unstoppable], "RUNNING")
     crowd.cancel([*once, *unobservable, *unstoppable])
-    ended = crowd.check_all_end_well()
+    ended = crowd.check_all_end_normally()
     for name in once:
         assert (ended[name]["status"], ended[name]["attempt"]) == ("TERMINATED", 1), name
     assert {ended[name]["status"] for name in unobservable} == {"TERMINATED"}
@@ -166,7 +166,7 @@ def test_sessions_survive_a_disturbance_at_each_stage(plane, crowd, disturb, hel
     plane.call("POST", f"lablet-sessions/{crowd.sessions['READY']}/arrive")
     crowd.until(["SCHEDULED", "READY"], "RUNNING")
     crowd.cancel(name for name in crowd.sessions if name not in ending_names)
-    for name, session in crowd.check_all_end_well().items():
+    for name, session in crowd.check_all_end_normally().items():
         assert (session["status"], session["attempt"]) == ("TERMINATED", 1), name
     assert controller.stop() == 0
     assert controller.spooled() == 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from lcm.supervisor.child_process import die_with_parent
-from tests.end_to_end.controller.test_lifecycle import WHOLE_LIFE
+from tests.end_to_end.controller.test_lifecycle import ALL_STEPS
 from tests.support.control_plane import ROOT, wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("controller")]
@@ -40,7 +40,7 @@ def test_the_example_has_at_most_sixty_lines():
 def test_a_session_completes_and_is_observed(plane, example):
     session = plane.run(seconds=6, pool=POOL)
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
-    assert plane.steps(session) == WHOLE_LIFE
+    assert plane.steps(session) == ALL_STEPS
     assert plane.session(session)["observation_count"] == 1
 
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from lcm.cml.simulator.faults import Fault, FaultKind
 from tests.support.control_plane import wait_until
+from tests.support.simulator import Fault, FaultKind
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("controller")]
 

@@ -23,7 +23,7 @@ nodes:
      tags: ["serial:5041", "load:1000"], interfaces: [{id: i0, label: Gi1}]}
 links: []
 """
-ROOMY, TIGHT, CUT = "asks-too-much", "asks-too-little", "will-be-cut"
+ROOMY, TIGHT, CUT = "over-provisioned", "under-provisioned", "cut-off"
 TOPOLOGIES = {ROOMY: LAB, TIGHT: BUSY_LAB, CUT: LAB}
 REQUIREMENTS = {
     ROOMY: {"cpu_cores": "4", "memory_gb": "8", "storage_gb": "40"},

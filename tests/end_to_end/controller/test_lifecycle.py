@@ -9,13 +9,13 @@ import httpx
 import pytest
 
 from lcm.cml.simulator.edits import HIGHEST
-from lcm.cml.simulator.faults import Fault, FaultKind
 from tests.support.control_plane import wait_until
 from tests.support.factories import LAB
+from tests.support.simulator import Fault, FaultKind
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("controller")]
 
-WHOLE_LIFE = [
+ALL_STEPS = [
     "PENDING",
     "SCHEDULED",
     "INSTANTIATING",
@@ -90,7 +90,7 @@ def test_a_session_completes(plane, controller):
     found = "\n".join(series(controller, session))
     assert {'metric="cpu_util"', 'metric="mem"'} <= set(re.findall(r'metric="\w+"', found))
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
-    assert plane.steps(session) == WHOLE_LIFE
+    assert plane.steps(session) == ALL_STEPS
     check_cleaned_up(plane, session)
     wait_until(lambda: not series(controller, session), "its series are gone", 60)
 
@@ -120,7 +120,7 @@ def test_ports_are_in_the_tags_before_the_lab_starts(plane, controller):
 def test_an_edited_lab_drifts_and_its_port_is_not_allocated(plane, controller):
     # The port added by the edit is the next one that a session would get.
     with ports_from(plane, HIGHEST - 2):
-        session = plane.request_session()
+        session = plane.request_session(pool="cml-eu")
         plane.until(session, "RUNNING")
         worker, lab_id = lab_of(plane, session)
         assert sorted(plane.ports_of(session)) == [HIGHEST - 2, HIGHEST - 1]
@@ -129,7 +129,7 @@ def test_an_edited_lab_drifts_and_its_port_is_not_allocated(plane, controller):
         wait_until(lambda: plane.session(session)["port_drift_detected"], "the drift shows", 60, plane.logs)
         leaked = [(port["port"], port["session"]) for port in ports_on(plane, worker) if port["leaked"]]
         assert (HIGHEST, session) in leaked
-        following = plane.request_session()
+        following = plane.request_session(pool="cml-eu")
         plane.until(following, "RUNNING")
         assert lab_of(plane, following)[0] == worker
         assert sorted(plane.ports_of(following)) == [HIGHEST + 1, HIGHEST + 2]
@@ -182,7 +182,7 @@ def test_an_extension_during_the_final_observation_is_honoured(plane, controller
     assert response.status_code == 200, response.text
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     assert f"LCM rejected lablet-sessions/{session}/transitions: 409" in controller.log
-    assert plane.steps(session) == WHOLE_LIFE
+    assert plane.steps(session) == ALL_STEPS
     assert collected_at(plane, session) >= new_end
 
 

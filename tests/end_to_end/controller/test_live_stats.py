@@ -83,7 +83,7 @@ def browser(plane):
         yield client
 
 
-class Lab:
+class RunningLab:
     """The lab of a session in its simulator, by node label."""
 
     def __init__(self, plane, session):
@@ -123,13 +123,13 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def lab(plane, session):
-    return Lab(plane, session)
+    return RunningLab(plane, session)
 
 
 def live(plane, session):
-    answer = plane.http.get(f"/api/lablet-sessions/{session}/live-stats")
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    response = plane.http.get(f"/api/lablet-sessions/{session}/live-stats")
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 def until_state(plane, session, state, seconds=60):
@@ -160,12 +160,17 @@ def test_prometheus_finds_its_targets_by_discovery_alone(plane, prometheus, cont
             if target["health"] == "up"
         }
 
-    mine = ("controller", f"127.0.0.1:{controller.metrics_port}")
+    controller_target = ("controller", f"127.0.0.1:{controller.metrics_port}")
     web, watch = ("web", str(plane.lcm.address)), ("watch", str(plane.lcm.watch_address))
     wait_until(
-        lambda: {mine, web, watch} <= set(scraped()), "all are scraped", 60, lambda: str(prometheus.targets())
+        lambda: {controller_target, web, watch} <= set(scraped()),
+        "all are scraped",
+        60,
+        lambda: str(prometheus.targets()),
     )
-    wait_until(lambda: scraped()[mine] == "cml-eu", "its pool is known", 60, lambda: str(scraped()))
+    wait_until(
+        lambda: scraped()[controller_target] == "cml-eu", "its pool is known", 60, lambda: str(scraped())
+    )
 
 
 def test_values_match_the_simulator(plane, session, lab):
@@ -294,11 +299,11 @@ def test_when_prometheus_stops_the_last_values_stay_until_it_is_back(plane, sess
 def test_series_end_with_the_lab_and_a_stopped_controller_is_not_scraped(
     plane, session, prometheus, controller
 ):
-    mine = f'lcm_kernel_utilization{{session_id="{session}"}}'
-    wait_until(lambda: prometheus.query(mine), "its series are there", 60, plane.logs)
+    series = f'lcm_kernel_utilization{{session_id="{session}"}}'
+    wait_until(lambda: prometheus.query(series), "its series exist", 60, plane.logs)
     plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "test done"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
-    wait_until(lambda: not prometheus.query(mine), "its series are gone", 60)
+    wait_until(lambda: not prometheus.query(series), "its series are gone", 60)
     controller.process.send_signal(signal.SIGTERM)
     until_state(plane, session, "absent")
     assert controller.process.wait(60) == 0

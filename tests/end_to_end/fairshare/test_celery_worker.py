@@ -27,7 +27,7 @@ from scheduling.models import ObserverRun, Pool, ProcessLease, TickRun
 from scheduling.selectors.fair_share import LevelFactors, factors_in_pool
 from tests.support.control_plane import ROOT, free_address, wait_until
 from tests.support.environment import clean_environment
-from tests.support.fairshare_setup import Stage
+from tests.support.fairshare_setup import FairShareStage
 
 pytestmark = [pytest.mark.postgres, pytest.mark.integration, pytest.mark.django_db(transaction=True)]
 QUICK = {
@@ -78,7 +78,7 @@ def processes(transactional_db, tmp_path: Path, metrics: Address) -> Iterator[li
         process.wait()
 
 
-def order_of_the_queue(stage: Stage) -> list[str]:
+def order_of_the_queue(stage: FairShareStage) -> list[str]:
     """Return the owners of waiting sessions in scheduling order."""
     factors = factors_in_pool(stage.pool)
     waiting = LabletSession.objects.filter(status=S.PENDING).select_related("owner").order_by("created_at")
@@ -102,7 +102,7 @@ def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scrap
 ):
     settings.CACHES = configured.CACHES
     monkeypatch.setattr(usage_totals, "DIRECT_LIMIT", 0)
-    stage = Stage()
+    stage = FairShareStage()
     stage.clock.now = timezone.now() - timedelta(hours=3)
     busy = stage.start("ann", "ccna")
     for status in (S.INSTANTIATING, S.READY, S.RUNNING):

@@ -5,57 +5,32 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.db import connection
 
 from fairshare.models import UsageBatch, UsageRecord
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
-from lcm.supervisor.child_process import die_with_parent
-from tests.support.control_plane import ROOT, wait_until
-from tests.support.environment import clean_environment
-from tests.support.fairshare_setup import Stage, check_all_charged, check_conserved, recorded
+from tests.support.control_plane import wait_until
+from tests.support.fairshare_setup import FairShareStage, check_all_charged, check_conserved, recorded
+from tests.support.worker_processes import Start, worker_processes
 
 pytestmark = [pytest.mark.postgres, pytest.mark.integration, pytest.mark.django_db(transaction=True)]
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """`start(mode, …)` starts a worker process; remaining processes are killed at the end."""
-    started: list[subprocess.Popen[str]] = []
-    url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connection.settings_dict)
-    env = clean_environment(
-        DATABASE_URL=url, DATA_DIR=str(tmp_path), LOG_LEVEL="ERROR", DATABASE_POOL_SIZE="0"
-    )
-
-    def begin(*arguments: object) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.end_to_end.fairshare.worker_process", *map(str, arguments)],
-            cwd=ROOT,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=die_with_parent,
-        )
-        started.append(process)
-        return process
-
-    yield begin
-    for process in started:
-        process.kill()
-        process.communicate()
+    with worker_processes("tests.end_to_end.fairshare.worker_process", tmp_path) as start:
+        yield start
 
 
 @pytest.fixture
-def busy(transactional_db) -> Stage:
+def busy(transactional_db) -> FairShareStage:
     """A dozen sessions of three kernels, started one after the other."""
-    stage = Stage()
+    stage = FairShareStage()
     for number in range(12):
         stage.start(*(("ann", "ccna"), ("bob", "ccna"), ("cyd", "soc"))[number % 3])
         stage.clock.advance(seconds=77)

@@ -22,13 +22,13 @@ from tests.end_to_end.faults import invariants
 from tests.end_to_end.faults.injector import Injector
 from tests.end_to_end.faults.ledger import Ledger
 from tests.end_to_end.faults.monitor import Monitor, Tally
-from tests.end_to_end.faults.stage import RUN_INTERVALS, Stage
+from tests.end_to_end.faults.stage import RUN_INTERVALS, FaultStage
 from tests.end_to_end.faults.workload import Clients, Pace
 from tests.support.control_plane import ROOT
 from tests.support.errors import Missing
 
 IN_NAMESPACE = "LCM_FAULTS_NAMESPACE"
-LOOK_SECONDS = 2.0
+CHECK_SECONDS = 2.0
 DRAIN_SECONDS = 420.0
 # A survey releases leaked ports; a port that a lab may still use is reserved for six minutes.
 PORTS_SECONDS = 400.0
@@ -42,11 +42,11 @@ class FaultRun:
 
     def __init__(self, options: argparse.Namespace, folder: Path, logs: Path) -> None:
         self.options, self.logs = options, logs
-        self.begun = time.time()
+        self.started_at = time.time()
         rng = random.Random(options.seed)
         # Separate generators, so that the faults of a seed do not depend on the clients.
         workload, faults, network = (random.Random(rng.random()) for _ in range(3))
-        self.stage = Stage(folder, logs, network, small_disks=options.small_disks)
+        self.stage = FaultStage(folder, logs, network, small_disks=options.small_disks)
         self.ledger = Ledger()
         self.injector = Injector(self.stage, faults, self.say)
         self._workload = workload
@@ -54,7 +54,7 @@ class FaultRun:
         self._events = (logs / "events.log").open("a")
 
     def say(self, text: str) -> None:
-        line = f"{time.time() - self.begun:7.1f} s  {text}"
+        line = f"{time.time() - self.started_at:7.1f} s  {text}"
         print(line, flush=True)
         print(line, file=self._events, flush=True)
 
@@ -99,7 +99,7 @@ class FaultRun:
     async def _monitor(self) -> None:
         while True:
             await asyncio.to_thread(self.monitor.check, set(self.ledger.entries))
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
 
     async def _drain(self) -> None:
         """Wait until all sessions have ended, their labs and ports are gone and their usage is summed."""
@@ -184,9 +184,9 @@ class FaultRun:
         ]
         for name, tally in tallies.items():
             lines += _listed(name, tally)
-        lines += ["", "Answers to the clients: " + _counted(self.ledger.responses)]
+        lines += ["", "Responses to the clients: " + _counted(self.ledger.responses)]
         slowest = [f"{status} {seconds:.1f} s" for status, seconds in sorted(self.ledger.slowest.items())]
-        lines += ["Slowest answer by status: " + ", ".join(slowest)]
+        lines += ["Slowest response by status: " + ", ".join(slowest)]
         ended: dict[str, int] = {}
         for status in self.statuses.values():
             ended[status] = ended.get(status, 0) + 1

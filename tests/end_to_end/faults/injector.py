@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.end_to_end.faults.invariants import Window
 from tests.end_to_end.faults.processes import ManagedProcess
 from tests.end_to_end.faults.proxy import BROKEN
-from tests.end_to_end.faults.stage import Stage
+from tests.end_to_end.faults.stage import FaultStage
 
 CONTROL_PLANE = ("web", "watch", "worker", "beat")
 SERVER_SECONDS = 60.0
@@ -26,7 +26,7 @@ Say = Callable[[str], None]
 class Injector:
     """Draws, applies, ends and records faults. Faults of different targets may overlap."""
 
-    stage: Stage
+    stage: FaultStage
     rng: random.Random
     say: Say
     longest_freeze: float = 30.0

@@ -67,7 +67,7 @@ class LeaseChange:
 
 
 @dataclass(frozen=True)
-class Lab:
+class LabRecord:
     """A lab on a simulated worker with the ports in its node tags."""
 
     worker: str
@@ -214,7 +214,7 @@ def stolen_leases(changes: Iterable[LeaseChange]) -> list[str]:
     ]
 
 
-def ports_given_twice(labs: Iterable[Lab]) -> list[str]:
+def duplicate_ports(labs: Iterable[LabRecord]) -> list[str]:
     """Return ports that labs of two sessions use on one worker."""
     holders: dict[tuple[str, int], set[str]] = defaultdict(set)
     for lab in labs:
@@ -227,7 +227,7 @@ def ports_given_twice(labs: Iterable[Lab]) -> list[str]:
     ]
 
 
-def running_without_lab(running: Iterable[str], labs: Iterable[Lab]) -> list[str]:
+def running_without_lab(running: Iterable[str], labs: Iterable[LabRecord]) -> list[str]:
     """Return RUNNING sessions without a lab on any worker."""
     present = {lab.session_id for lab in labs}
     return [f"{key} is RUNNING without a lab" for key in running if key not in present]

@@ -45,12 +45,12 @@ class Recorder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.begun = time.monotonic()
+        self.started_at = time.monotonic()
         self.samples: list[Sample] = []
         path.write_text("seconds,role,pid,rss_mb,private_mb,threads\n")
 
     def record(self, processes: Mapping[int, str]) -> None:
-        seconds = time.monotonic() - self.begun
+        seconds = time.monotonic() - self.started_at
         found = [read_sample(role, pid, seconds) for pid, role in processes.items()]
         present = [sample for sample in found if sample is not None]
         self.samples += present

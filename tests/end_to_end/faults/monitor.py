@@ -11,9 +11,10 @@ import httpx
 import psycopg
 
 from lcm.cml.simulator.admin_client import SimulatorAdmin
+from lcm.domain.resources import RESOURCE_NAMES
 from tests.end_to_end.faults import invariants
 from tests.end_to_end.faults.bootstrap import POOL
-from tests.end_to_end.faults.invariants import Lab, LeaseChange, Run, Step
+from tests.end_to_end.faults.invariants import LabRecord, LeaseChange, Run, Step
 from tests.end_to_end.faults.servers import Database
 
 # A run without changes overwrites the row of the previous run, so triggers log all runs.
@@ -51,10 +52,9 @@ SELECT port.port, session.id::text, session.status
 FROM scheduling_portallocation port JOIN lcm_labletsession session ON session.id = port.session_id
 WHERE session.status = ANY(%s)
 """
-AMOUNTS = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
 # Usage of allocations, computed from their start and end.
-HELD = ", ".join(f"coalesce(sum({name} * (ended_ms - started_ms)), 0)" for name in AMOUNTS)
-SUMS = ", ".join(f"coalesce(sum({name}), 0)" for name in AMOUNTS)
+HELD = ", ".join(f"coalesce(sum({name} * (ended_ms - started_ms)), 0)" for name in RESOURCE_NAMES)
+SUMS = ", ".join(f"coalesce(sum({name}), 0)" for name in RESOURCE_NAMES)
 _SESSION = re.compile(r"^lcm:([0-9a-f-]{36}):")
 
 
@@ -108,7 +108,7 @@ class Monitor:
         running = before & self._running()
         missing = invariants.running_without_lab(running, labs)
         self.tallies["each running session has its lab"].add(len(running), missing)
-        self.tallies["no port is given twice"].add(len(labs), invariants.ports_given_twice(labs))
+        self.tallies["no port is allocated twice"].add(len(labs), invariants.duplicate_ports(labs))
 
     def _running(self) -> set[str]:
         rows = self.read(
@@ -116,7 +116,7 @@ class Monitor:
         )
         return {key for (key,) in rows}
 
-    def labs(self) -> list[Lab]:
+    def labs(self) -> list[LabRecord]:
         found = []
         for worker, state in self._simulator.controllers().items():
             for lab_id, lab in state["labs"].items():
@@ -124,7 +124,7 @@ class Monitor:
                     # Tags are complete once the lab has started.
                     started = lab["state"] == "STARTED"
                     found.append(
-                        Lab(worker, mark[1], self._workers.ports_of(worker, lab_id) if started else ())
+                        LabRecord(worker, mark[1], self._workers.ports_of(worker, lab_id) if started else ())
                     )
         return found
 
@@ -194,13 +194,13 @@ class Workers:
 
     def ports_of(self, worker: str, lab_id: str) -> tuple[int, ...]:
         if lab_id not in self._ports:
-            answer = self._get(worker, f"labs/{lab_id}/nodes?data=true")
-            if answer.status_code == httpx.codes.UNAUTHORIZED:
+            response = self._get(worker, f"labs/{lab_id}/nodes?data=true")
+            if response.status_code == httpx.codes.UNAUTHORIZED:
                 del self._keys[worker]
-                answer = self._get(worker, f"labs/{lab_id}/nodes?data=true")
-            if answer.status_code != httpx.codes.OK:
+                response = self._get(worker, f"labs/{lab_id}/nodes?data=true")
+            if response.status_code != httpx.codes.OK:
                 return ()
-            self._ports[lab_id] = tuple(ports_in([tag for node in answer.json() for tag in node["tags"]]))
+            self._ports[lab_id] = tuple(ports_in([tag for node in response.json() for tag in node["tags"]]))
         return self._ports[lab_id]
 
     def _get(self, worker: str, path: str) -> httpx.Response:

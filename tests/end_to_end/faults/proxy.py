@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
-Mode = Literal["open", "refuse", "stall", "slow", "lose answers"]
-BROKEN: tuple[Mode, ...] = ("refuse", "stall", "slow", "lose answers")
+Mode = Literal["open", "refuse", "stall", "slow", "lose responses"]
+BROKEN: tuple[Mode, ...] = ("refuse", "stall", "slow", "lose responses")
 CHUNK = 65_536
 
 
@@ -17,7 +17,7 @@ class Proxy:
     """Forwards connections to one of the targets; `set_mode` breaks them.
 
     refuse: resets open and new connections. stall: forwards nothing, as a cut cable. slow: delays each piece.
-    lose answers: forwards requests and resets the connection instead of the answer.
+    lose responses: forwards requests and resets the connection instead of the response.
     """
 
     def __init__(self, targets: Callable[[], list[int]], rng: random.Random) -> None:
@@ -61,7 +61,8 @@ class Proxy:
         self._writers |= pair
         try:
             await asyncio.gather(
-                self._pump(reader, up_writer, is_answer=False), self._pump(up_reader, writer, is_answer=True)
+                self._pump(reader, up_writer, is_response=False),
+                self._pump(up_reader, writer, is_response=True),
             )
         except asyncio.CancelledError:
             # The run has ended; asyncio would print a traceback for each connection.
@@ -81,18 +82,18 @@ class Proxy:
         return None
 
     async def _pump(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_response: bool
     ) -> None:
         with suppress(OSError):
             while data := await reader.read(CHUNK):
-                if is_answer and self.mode == "lose answers":
+                if is_response and self.mode == "lose responses":
                     break
                 if self.mode == "slow":
                     await asyncio.sleep(self._rng.uniform(0.2, 1.0))
                 await self._unstalled.wait()
                 writer.write(data)
                 await writer.drain()
-        if is_answer:
+        if is_response:
             writer.transport.abort()
         else:
             with suppress(OSError, RuntimeError):

@@ -94,7 +94,7 @@ class Broker:
 
     @property
     def is_ready(self) -> bool:
-        return valkey.answers(self._socket)
+        return valkey.responds(self._socket)
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:

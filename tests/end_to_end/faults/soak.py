@@ -18,12 +18,12 @@ from pathlib import Path
 
 import httpx
 
-from lcm.cml.simulator.process import SimulatorProcess
 from tests.end_to_end.faults.bootstrap import USER, Known, bootstrap
 from tests.end_to_end.faults.memory import Recorder, Sample, at_minutes, growth_by_hour
 from tests.support import postgres_server, valkey_server
 from tests.support.control_plane import ROOT, ControlPlane, control_plane, free_address
 from tests.support.controller_plane import ControllerProcess
+from tests.support.simulator import SimulatorProcess
 
 SAMPLE_SECONDS = 30
 LONG_POLLS = 4
@@ -43,13 +43,13 @@ API = (
 EXPORTS = ("/sessions/", "/decisions/", "/changes/", "/definitions/", "/ticks/", "/reservations/")
 
 
-class Load:
+class BackgroundLoad:
     """Clients that send a limited number of requests per second."""
 
     def __init__(self, url: str, watch_url: str, known: Known, *, rate: float, seed: int) -> None:
         self.url, self.watch_url, self.known, self.rate = url, watch_url, known, rate
         self.random = random.Random(seed)
-        self.answers: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self.sessions: list[str] = []
 
     async def run(self, seconds: float) -> None:
@@ -69,8 +69,8 @@ class Load:
         token = re.search(r'csrfmiddlewaretoken" value="([^"]+)"', page)
         assert token, page
         form = {"username": USER, "password": self.known.password, "csrfmiddlewaretoken": token[1]}
-        answer = await self.browser.post("/login", data=form, headers={"Referer": self.url})
-        assert answer.status_code == 302, f"the sign-in answered {answer.status_code}"
+        response = await self.browser.post("/login", data=form, headers={"Referer": self.url})
+        assert response.status_code == 302, f"the sign-in returned {response.status_code}"
 
     async def _requests(self, until: float) -> None:
         pending: set[asyncio.Task[None]] = set()
@@ -85,10 +85,10 @@ class Load:
     async def _one(self) -> None:
         kind = self.random.choices(("page", "api", "export", "request", "cancel"), (55, 30, 5, 6, 3))[0]
         try:
-            answer = await getattr(self, f"_{kind}")()
-            self.answers[f"{kind} {answer.status_code}"] += 1
+            response = await getattr(self, f"_{kind}")()
+            self.counts[f"{kind} {response.status_code}"] += 1
         except httpx.HTTPError as error:
-            self.answers[f"{kind} {type(error).__name__}"] += 1
+            self.counts[f"{kind} {type(error).__name__}"] += 1
 
     def _fill(self, path: str) -> str:
         session = self.random.choice(self.sessions[-50:]) if self.sessions else "new"
@@ -111,10 +111,10 @@ class Load:
             "project": self.known.project,
             "ends_at": ends.isoformat(),
         }
-        answer = await self.api.post("/api/lablet-sessions/", json=body)
-        if answer.status_code == 201:
-            self.sessions.append(answer.json()["id"])
-        return answer
+        response = await self.api.post("/api/lablet-sessions/", json=body)
+        if response.status_code == 201:
+            self.sessions.append(response.json()["id"])
+        return response
 
     async def _cancel(self) -> httpx.Response:
         path = self._fill("/api/lablet-sessions/{session}/cancel")
@@ -126,13 +126,13 @@ class Load:
         while time.monotonic() < until:
             query = f"?since={revision}&wait=25" if revision else ""
             try:
-                answer = await self.watcher.get(f"/api/internal/watch{query}", headers=headers)
+                response = await self.watcher.get(f"/api/internal/watch{query}", headers=headers)
             except httpx.HTTPError as error:
-                self.answers[f"long poll {type(error).__name__}"] += 1
+                self.counts[f"long poll {type(error).__name__}"] += 1
                 await asyncio.sleep(1)
                 continue
-            self.answers[f"long poll {answer.status_code}"] += 1
-            revision = str(answer.json()["revision"]) if answer.status_code == 200 else ""
+            self.counts[f"long poll {response.status_code}"] += 1
+            revision = str(response.json()["revision"]) if response.status_code == 200 else ""
 
 
 def processes_of(plane: ControlPlane, controller: ControllerProcess) -> dict[int, str]:
@@ -155,7 +155,11 @@ def processes_of(plane: ControlPlane, controller: ControllerProcess) -> dict[int
 
 
 async def soak(
-    plane: ControlPlane, controller: ControllerProcess, load: Load, recorder: Recorder, minutes: float
+    plane: ControlPlane,
+    controller: ControllerProcess,
+    load: BackgroundLoad,
+    recorder: Recorder,
+    minutes: float,
 ) -> None:
     async def record() -> None:
         while True:
@@ -168,7 +172,7 @@ async def soak(
     recorder.record(processes_of(plane, controller))
 
 
-def print_result(samples: list[Sample], load: Load, minutes: float) -> None:
+def print_result(samples: list[Sample], load: BackgroundLoad, minutes: float) -> None:
     marks = [minutes * step / 6 for step in range(7)]
     print("\nPrivate memory in MB at minute " + ", ".join(f"{mark:g}" for mark in marks))
     for row in at_minutes(samples, marks):
@@ -177,7 +181,7 @@ def print_result(samples: list[Sample], load: Load, minutes: float) -> None:
     for pid in sorted({sample.pid for sample in web}):
         slope = growth_by_hour([sample for sample in web if sample.pid == pid], after=minutes * 30)
         print(f"web {pid}: {slope:+.1f} MB an hour in the second half")
-    print("Answers: " + ", ".join(f"{name}: {count}" for name, count in sorted(load.answers.items())))
+    print("Responses: " + ", ".join(f"{name}: {count}" for name, count in sorted(load.counts.items())))
 
 
 def main(arguments: list[str]) -> int:
@@ -208,7 +212,9 @@ def main(arguments: list[str]) -> int:
         url = f"http://{plane.address}"
         controller = ControllerProcess(folder / "controller", url, known.controller, {"NAME": "soak"}).start()
         stack.callback(controller.kill)
-        load = Load(url, f"http://{plane.watch_address}", known, rate=options.rate, seed=options.seed)
+        load = BackgroundLoad(
+            url, f"http://{plane.watch_address}", known, rate=options.rate, seed=options.seed
+        )
         recorder = Recorder(options.output)
         print(
             f"Soak of {options.minutes:g} min, seed {options.seed}; samples in {options.output}",

@@ -59,7 +59,7 @@ CONTROLLER = {
 DISK = "size=1m"
 
 
-class Stage:
+class FaultStage:
     """All processes and servers that faults can hit."""
 
     def __init__(self, folder: Path, logs: Path, rng: random.Random, *, small_disks: bool) -> None:
@@ -163,14 +163,14 @@ class Stage:
 
     def _is_ready(self) -> bool:
         try:
-            answers = [httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5) for port in self.ports]
+            responses = [httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5) for port in self.ports]
             with self.database.connect() as connection:
                 slots = connection.execute(
                     "SELECT count(*) FROM scheduling_slot WHERE state = 'READY'"
                 ).fetchone()
         except (httpx.HTTPError, psycopg.OperationalError):
             return False
-        return all(answer.status_code == 200 for answer in answers) and bool(slots and slots[0])
+        return all(response.status_code == 200 for response in responses) and bool(slots and slots[0])
 
     async def close(self) -> None:
         for proxy in self.proxies:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.end_to_end.faults import invariants
-from tests.end_to_end.faults.invariants import Lab, LeaseChange, Run, Step, Window
+from tests.end_to_end.faults.invariants import LabRecord, LeaseChange, Run, Step, Window
 from tests.end_to_end.faults.ledger import Entry
 from tests.end_to_end.faults.memory import Sample, at_minutes, growth_by_hour
 from tests.end_to_end.faults.monitor import ports_in
@@ -138,16 +138,16 @@ def test_a_lease_must_not_be_taken_before_its_end(expires, holder, violations):
 
 
 def test_a_port_must_be_in_the_labs_of_one_session_on_a_worker():
-    first, again = Lab("w1", "s1", (5000, 5001)), Lab("w1", "s1", (5000,))
-    elsewhere, taken = Lab("w2", "s2", (5000,)), Lab("w1", "s2", (5001,))
-    assert invariants.ports_given_twice([first, again, elsewhere]) == []
-    assert len(invariants.ports_given_twice([first, taken])) == 1
+    first, again = LabRecord("w1", "s1", (5000, 5001)), LabRecord("w1", "s1", (5000,))
+    elsewhere, taken = LabRecord("w2", "s2", (5000,)), LabRecord("w1", "s2", (5001,))
+    assert invariants.duplicate_ports([first, again, elsewhere]) == []
+    assert len(invariants.duplicate_ports([first, taken])) == 1
     assert ports_in(["serial:5041", "pat:2022:22", "pat:udp:2023:53", "core"]) == [5041, 2022, 2023]
 
 
 def test_a_running_session_must_have_a_lab():
-    assert invariants.running_without_lab(["s1"], [Lab("w1", "s1", ())]) == []
-    assert len(invariants.running_without_lab(["s1", "s2"], [Lab("w1", "s1", ())])) == 1
+    assert invariants.running_without_lab(["s1"], [LabRecord("w1", "s1", ())]) == []
+    assert len(invariants.running_without_lab(["s1", "s2"], [LabRecord("w1", "s1", ())])) == 1
 
 
 def test_a_slot_must_count_its_leases_correctly():

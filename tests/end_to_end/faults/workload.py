@@ -145,9 +145,9 @@ class Clients:
         self._ledger.count(f"{kind} {response.status_code}")
         self._ledger.time(response.status_code, time.monotonic() - start)
         if response.status_code >= 500 and response.status_code != 503:
-            self._ledger.server_errors.append(f"{kind} answered {response.status_code}")
+            self._ledger.server_errors.append(f"{kind} returned {response.status_code}")
             request_id = response.headers.get("X-Request-ID", "unknown")
-            self._say(f"{kind} answered {response.status_code}, request id {request_id}")
+            self._say(f"{kind} returned {response.status_code}, request id {request_id}")
         return response
 
 

@@ -1,27 +1,6 @@
 """Fixtures of a pool that a test runs step by step."""
 
-from tests.support.capacity_fixtures import (
-    clock,
-    configure_pool,
-    fleet,
-    mixed_fleet,
-    new_session,
-    now,
-    pool,
-    preemptible_requester,
-    runtime,
-    session_on,
-)
+from tests.scheduling.conftest import *  # noqa: F403
+from tests.support.capacity_fixtures import now
 
-__all__ = [
-    "clock",
-    "configure_pool",
-    "fleet",
-    "mixed_fleet",
-    "new_session",
-    "now",
-    "pool",
-    "preemptible_requester",
-    "runtime",
-    "session_on",
-]
+__all__ = ["now"]

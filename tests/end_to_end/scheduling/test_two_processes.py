@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +21,6 @@ from lcm.domain.errors import StateConflict
 from lcm.domain.lifecycle import FINAL, HAPPY_PATH, SessionStatus
 from lcm.models import LabletSession
 from lcm.services.sessions import cancel_session, transition_session
-from lcm.supervisor.child_process import die_with_parent
 from scheduling.capacity import tick_trigger
 from scheduling.capacity.runtimes.simulated import SimulatedRuntime
 from scheduling.models import (
@@ -39,15 +37,14 @@ from scheduling.models import (
 from scheduling.services.pools import create_pool
 from scheduling.services.reservations import release_reservation
 from tests.scheduling.capacity.invariants import check_rows
-from tests.support.control_plane import ROOT, wait_until
-from tests.support.environment import clean_environment
+from tests.support.control_plane import wait_until
 from tests.support.factories import make_definition, make_person, make_project, make_session
 from tests.support.fake_runtime import Clock
 from tests.support.fleet import Fleet
+from tests.support.worker_processes import Start, worker_processes
 
 pytestmark = [pytest.mark.postgres, pytest.mark.integration, pytest.mark.django_db(transaction=True)]
 S = SlotState
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
 class Now(Clock):
@@ -87,36 +84,9 @@ def sim(db) -> Fleet:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """`start(pool, mode, …)`: a worker process; remaining processes are killed at the end."""
-    started: list[subprocess.Popen[str]] = []
-    url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connection.settings_dict)
-    env = clean_environment(
-        DATABASE_URL=url, DATA_DIR=str(tmp_path), LOG_LEVEL="ERROR", DATABASE_POOL_SIZE="0"
-    )
-
-    def begin(pool: Pool, *arguments: object) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.end_to_end.scheduling.worker_process",
-                str(pool.pk),
-                *map(str, arguments),
-            ],
-            cwd=ROOT,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=die_with_parent,
-        )
-        started.append(process)
-        return process
-
-    yield begin
-    for process in started:
-        process.kill()
-        process.communicate()
+    """`start(pool_id, mode, …)` starts a worker process; remaining processes are killed at the end."""
+    with worker_processes("tests.end_to_end.scheduling.worker_process", tmp_path) as start:
+        yield start
 
 
 def check(fleet: Fleet) -> None:
@@ -127,9 +97,9 @@ def check(fleet: Fleet) -> None:
         check_rows(Pool.objects.get(pk=fleet.pool.pk))
         alive = list(SimulatedInstance.objects.filter(ended_at=None).values_list("slot_id", "id", "token"))
         owned = {slot.instance_id for slot in fleet.slots()}
-        awaited = {attempt.token for attempt in fleet.open_attempts()}
+        expected = {attempt.token for attempt in fleet.open_attempts()}
     assert max(Counter(slot for slot, _, _ in alive).values(), default=0) <= 1, "two instances for one slot"
-    assert [row for row in alive if row[1] not in owned and row[2] not in awaited] == []
+    assert [row for row in alive if row[1] not in owned and row[2] not in expected] == []
 
 
 def finish(process: subprocess.Popen[str]) -> Counter[str]:
@@ -159,8 +129,8 @@ def settle(fleet: Fleet) -> None:
 )
 def test_two_workers_on_one_pool_place_nothing_twice_and_launch_nothing_twice(sim, start, seconds, lease_ms):
     """Sessions and reservations start and end meanwhile; the invariants hold at every check."""
-    load = Load(sim)
-    workers = [start(sim.pool, "work", seconds, lease_ms) for _ in range(2)]
+    load = TickLoad(sim)
+    workers = [start(sim.pool.pk, "work", seconds, lease_ms) for _ in range(2)]
     checks = 0
     while any(worker.poll() is None for worker in workers):
         for _ in range(5):
@@ -192,7 +162,7 @@ def check_nothing_twice(counts: Counter[str]) -> None:
     )
 
 
-class Load:
+class TickLoad:
     """Users, API clients and a controller at once: a request, a transition, or the end of a reservation."""
 
     def __init__(self, fleet: Fleet) -> None:
@@ -215,7 +185,7 @@ class Load:
             case "step":
                 self.step()
             case "end":
-                self.end_one()
+                self.end_session()
         self.events[event] += 1
 
     def step(self) -> None:
@@ -228,7 +198,7 @@ class Load:
             with suppress(StateConflict):
                 transition_session(session=session, to=next_status, actor=SYSTEM, now=timezone.now())
 
-    def end_one(self) -> None:
+    def end_session(self) -> None:
         claims = list(active_claims().select_related("session"))
         if claims:
             end_claim(self.chance.choice(claims))
@@ -263,7 +233,7 @@ def end_claim(claim: Reservation) -> None:
 
 def kill_at(fleet: Fleet, start: Start, point: str, tmp_path: Path) -> None:
     file = tmp_path / "reached"
-    worker = start(fleet.pool, "hang", point, file)
+    worker = start(fleet.pool.pk, "hang", point, file)
     wait_until(lambda: file.exists() or worker.poll() is not None, f"the worker is {point}", 60)
     assert worker.poll() is None, worker.communicate()[1]
     worker.kill()

@@ -99,7 +99,7 @@ def launch_open(pool: Any, runtime: Any) -> None:
 
 
 def hang_at(point: str, file: Path) -> None:
-    """Replace a function by one that hangs before or after its work, only when there is some."""
+    """Replace a function by one that hangs before or after its work, unless it has no work."""
     name, function, after = MODULES[point]
     __import__(name)
     module = sys.modules[name]
@@ -124,7 +124,7 @@ def _has_open_attempts() -> bool:
 
 
 if __name__ == "__main__":
-    # The module under its own name, so that what is replaced in it is replaced for the loop, too.
+    # Import the module by its own name, so that the loop uses the functions that `hang_at` replaces.
     from tests.end_to_end.scheduling import worker_process
 
     worker_process.main(*sys.argv[1:])

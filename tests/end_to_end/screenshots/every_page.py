@@ -12,7 +12,7 @@ from tests.support.page_list import PAGES, example_ids, log_in, real_paths, show
 
 WIDTHS = {"wide": 1920, "middle": 1280, "phone": 390}
 THEMES = ("light", "dark")
-TALLEST = 12_000
+MAX_HEIGHT = 12_000
 REPAINTED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
@@ -45,7 +45,7 @@ def _take_all_variants(page: Page, folder: Path, name: str) -> int:
         for size, width in WIDTHS.items():
             page.set_viewport_size({"width": width, "height": 900})
             page.evaluate(REPAINTED)
-            height = min(page.evaluate("document.documentElement.scrollHeight"), TALLEST)
+            height = min(page.evaluate("document.documentElement.scrollHeight"), MAX_HEIGHT)
             clip: FloatRect = {"x": 0, "y": 0, "width": width, "height": height}
             page.screenshot(path=folder / f"{name}-{size}-{theme}.png", full_page=True, clip=clip)
     page.set_viewport_size({"width": WIDTHS["wide"], "height": 900})

@@ -9,13 +9,13 @@ import pytest
 from fairshare.models import FairShare, FairSharePolicy
 from fairshare.models.levels import ROOT
 from lcm.services import task_queue
-from tests.support.fairshare_setup import Stage
+from tests.support.fairshare_setup import FairShareStage
 
 
 @pytest.fixture
-def busy(stage: Stage) -> Stage:
-    for who, project in (("ann", "ccna"), ("cyd", "soc")):
-        stage.start(who, project)
+def busy(stage: FairShareStage) -> FairShareStage:
+    for person, project in (("ann", "ccna"), ("cyd", "soc")):
+        stage.start(person, project)
     stage.clock.advance(hours=2)
     stage.run("record", "aggregate", "calculate")
     return stage

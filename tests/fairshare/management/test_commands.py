@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 
 from fairshare.management.commands.rebuild_usage import ProgressBar
 from fairshare.models import UsageBatch, UsageBucket, UsageCheck
-from tests.fairshare.arithmetic.test_factor import SLURM, SLURM_SAYS
+from tests.fairshare.arithmetic.test_factor import SLURM, SSHARE_OUTPUT
 from tests.support.control_plane import ROOT
 from tests.support.environment import clean_environment
 from tests.support.fairshare_setup import check_all_charged
@@ -147,7 +147,7 @@ def file(tmp_path):
 def test_a_simulation_gives_the_output_of_sshare(file):
     rows = json.loads(run("fairshare_simulate", file(document(unattributed=30)), "--json"))
     found = {"/".join(row["path"]): row for row in rows}
-    for path, (share, effective, factor) in SLURM_SAYS.items():
+    for path, (share, effective, factor) in SSHARE_OUTPUT.items():
         row = found[path]
         shown = [f"{row[name]:.6f}" for name in ("norm_share", "effective_usage", "factor")]
         assert shown == [f"{value:.6f}" for value in (share, effective, factor)]
@@ -229,7 +229,7 @@ def test_a_simulation_needs_no_database(file, tmp_path):
     done = subprocess.run(
         [sys.executable, "manage.py", "fairshare_simulate", file(document()), "--json"],
         cwd=ROOT,
-        env=clean_environment(DATABASE_URL="postgres://nobody@127.0.0.1:1/nothing", DATA_DIR=str(tmp_path)),
+        env=clean_environment(DATABASE_URL="postgres://lcm@127.0.0.1:1/missing", DATA_DIR=str(tmp_path)),
         capture_output=True,
         text=True,
     )

@@ -22,20 +22,21 @@ from fairshare.services.calculation import calculate_pool
 from lcm.domain.errors import Unavailable
 from lcm.models import ChangeLog
 from lcm.services import task_queue
-from lcm.web.charts.columns import BOTTOM, TOP, ByDay, Series, stacked
+from lcm.web.charts.columns import BOTTOM, TOP, ByDay, stacked
 from lcm.web.charts.scales import format_number
+from lcm.web.charts.series import Series
 from scheduling.services import observer_runs
 from tests.support.factories import make_person
-from tests.support.fairshare_setup import Stage
+from tests.support.fairshare_setup import FairShareStage
 
 FAIR = "/fair-share/?pool=cml-eu"
 
 
 @pytest.fixture
-def busy(stage: Stage, time_machine) -> Stage:
+def busy(stage: FairShareStage, time_machine) -> FairShareStage:
     """A morning of usage: ann in ccna uses three times as much as cyd in soc; calculated just now."""
-    for who, project in (("ann", "ccna"), ("ann", "ccna"), ("ann", "ccna"), ("cyd", "soc")):
-        stage.start(who, project)
+    for person, project in (("ann", "ccna"), ("ann", "ccna"), ("ann", "ccna"), ("cyd", "soc")):
+        stage.start(person, project)
     stage.clock.advance(hours=2)
     stage.run("record", "aggregate", "calculate")
     stage.clock.advance(minutes=1)
@@ -66,7 +67,7 @@ def test_the_page_starts_with_a_summary(busy, as_, viewer):
     text = text_of(as_(viewer).get(FAIR))
     assert "academy is above its share. Within a priority, security goes first." in text
     assert "Project ccna contributes most: 3.0 times its share." in text
-    assert "core-hours in 14 days" in text
+    assert "core-hours in 30 days" in text
 
 
 def test_the_tree_has_share_usage_factor_and_rank(busy, as_, viewer):
@@ -151,7 +152,7 @@ def test_pages_have_the_export_menu_of_lists(path, busy, as_, viewer):
 
 def test_shares_are_exported_as_csv(busy, as_, viewer):
     body = b"".join(as_(viewer).get(f"{FAIR}&format=csv")).decode().splitlines()
-    assert body[0].startswith("Pool,Level,Name,Parent name,Subject id,Parent id,Weight,Effective weight")
+    assert body[0].startswith("Pool,Level,Name,Parent name,Subject ID,Parent ID,Weight,Effective weight")
     assert any(line.startswith("cml-eu,user,ann,ccna,") for line in body)
 
 
@@ -195,6 +196,32 @@ def test_the_bar_shows_the_effect_of_a_weight(busy, as_, admin):
     assert not FairShare.objects.filter(weight__isnull=False).exists()
 
 
+def new_values(response, name):
+    """Return the new share, factor and rank in the row of a weight."""
+    key = name.removeprefix("w:").replace(":", "")
+    text = response.content.decode()
+    cells = (
+        re.search(rf'id="new-{what}-{key}" hx-swap-oob="true">(.*?)</span>\n', text)[1]
+        for what in ("share", "factor", "rank")
+    )
+    return [cell.rpartition("→ ")[2] for cell in cells]
+
+
+def test_the_rows_show_the_new_share_factor_and_rank_while_typing(busy, as_, admin):
+    client, ccna, soc = as_(admin), weight_name(busy, "ccna"), weight_name(busy, "soc")
+    page = client.get(FAIR).content.decode()
+    assert f'id="new-share-{ccna.removeprefix("w:").replace(":", "")}"></span>' in page
+    typed = {"pool": "cml-eu", ccna: "0.1", soc: ""}
+    share, factor, _rank = new_values(client.post("/fair-share/weights/bar", typed), ccna)
+    assert share.endswith(" %")
+    assert 0 <= float(factor) < 1
+    back = client.post("/fair-share/weights/bar", {**typed, ccna: ""})
+    assert new_values(back, ccna) == ["", "", ""]
+    assert new_values(back, soc) == ["", "", ""]
+    invalid = client.post("/fair-share/weights/bar", {**typed, ccna: "much"})
+    assert new_values(invalid, ccna) == ["", "", ""]
+
+
 def test_the_bar_is_empty_without_a_change(busy, as_, admin):
     response = as_(admin).post("/fair-share/weights/bar", {"pool": "cml-eu", weight_name(busy, "soc"): ""})
     assert "change" not in text_of(response)
@@ -211,16 +238,16 @@ def test_the_bar_shows_an_invalid_weight(bad, busy, as_, admin):
 def test_weights_are_saved_with_a_reason(busy, as_, admin):
     client = as_(admin)
     typed = {"pool": "cml-eu", weight_name(busy, "ccna"): "5", weight_name(busy, "soc"): "2,5"}
-    asked = client.post("/fair-share/weights", typed, headers={"HX-Request": "true"})
-    assert "Save 2 weights" in text_of(asked)
+    dialog = client.post("/fair-share/weights", typed, headers={"HX-Request": "true"})
+    assert "Save 2 weights" in text_of(dialog)
     assert client.post("/fair-share/weights", {**typed, "reason": ""}).status_code == 422
     done = client.post("/fair-share/weights", {**typed, "reason": "new term"})
     assert (done.status_code, done.headers["Location"]) == (302, FAIR)
     found = dict(FairShare.objects.filter(weight__isnull=False).values_list("subject_id", "weight"))
     assert found == {busy.projects["ccna"].pk: 5.0, busy.projects["soc"].pk: 2.5}
-    assert set(ChangeLog.objects.filter(event="fair_share_weight_set").values_list("reason", flat=True)) == {
-        "new term"
-    }
+    assert set(
+        ChangeLog.objects.filter(event="fair_share.weight_changed").values_list("reason", flat=True)
+    ) == {"new term"}
     assert 'value="5"' in client.get(FAIR).content.decode()
 
 
@@ -234,8 +261,8 @@ def test_an_invalid_weight_saves_nothing(busy, as_, admin):
 
 def test_weights_of_0_and_parent_are_saved_and_shown(busy, as_, admin, viewer):
     typed = {"pool": "cml-eu", weight_name(busy, "ccna"): "parent", weight_name(busy, "soc"): "0"}
-    asked = as_(admin).post("/fair-share/weights/bar", typed)
-    assert "ccna default → parent" in text_of(asked)
+    bar = as_(admin).post("/fair-share/weights/bar", typed)
+    assert "ccna default → parent" in text_of(bar)
     assert as_(admin).post("/fair-share/weights", {**typed, "reason": "x"}).status_code == 302
     assert set(FairShare.objects.filter(uses_parent=True).values_list("level", flat=True)) == {"project"}
     page = as_(admin).get(FAIR).content.decode()
@@ -286,7 +313,7 @@ def test_a_policy_is_previewed_and_saved(busy, as_, admin):
     assert done.status_code == 302
     saved = FairSharePolicy.objects.get()
     assert (saved.half_life_days, saved.order, saved.resource_weights) == (3.0, "classic", {"gpu": 4.0})
-    assert ChangeLog.objects.get(event="fair_share_policy_saved").reason == "shorter memory"
+    assert ChangeLog.objects.get(event="fair_share.policy_changed").reason == "shorter memory"
 
 
 def test_both_pages_describe_the_policy_with_the_same_terms(busy, as_, admin):
@@ -309,7 +336,7 @@ def test_a_preview_works_without_javascript(busy, as_, admin):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "label"),
     [
         ("half_life_days", "0", "Half-life, days"),
         ("lookback_days", "0", "Lookback, days"),
@@ -317,14 +344,14 @@ def test_a_preview_works_without_javascript(busy, as_, admin):
         ("default_weight", "nan", "Default weight"),
     ],
 )
-def test_an_invalid_policy_is_rejected_at_its_field(field, value, said, busy, as_, admin):
+def test_an_invalid_policy_is_rejected_at_its_field(field, value, label, busy, as_, admin):
     client = as_(admin)
     assert client.post(EDIT, {**POLICY, field: value}).status_code == 422
     shown = text_of(
         client.post(EDIT, {**POLICY, field: value, "preview": "1"}, headers={"HX-Request": "true"})
     )
     assert "Waiting sessions with a new position" not in shown
-    assert f"{said}: " in shown
+    assert f"{label}: " in shown
     assert "_" not in shown
     assert not FairSharePolicy.objects.exists()
 
@@ -342,7 +369,7 @@ def test_the_explorer_names_the_top_user(busy, as_, viewer):
 
 
 @pytest.mark.parametrize(
-    ("query", "words"),
+    ("query", "text"),
     [
         ("level=user", "academy / ccna / ann"),
         ("level=domain&resource=memory_gb", "academy used most: 21 GB-hours"),
@@ -351,8 +378,8 @@ def test_the_explorer_names_the_top_user(busy, as_, viewer):
         ("resource=gpu", "No usage"),
     ],
 )
-def test_the_explorer_applies_its_filters(query, words, busy, as_, viewer):
-    assert words in text_of(as_(viewer).get(f"/usage/?{query}"))
+def test_the_explorer_applies_its_filters(query, text, busy, as_, viewer):
+    assert text in text_of(as_(viewer).get(f"/usage/?{query}"))
 
 
 @pytest.mark.parametrize(
@@ -372,7 +399,7 @@ def test_shares_refer_to_the_chosen_resource_and_zeros_are_muted(resource, label
 def test_usage_is_exported_as_csv(busy, as_, viewer):
     lines = b"".join(as_(viewer).get("/usage/?level=user&format=csv")).decode().splitlines()
     assert lines[0] == (
-        "Day,Pool,Level,Name,Parent name,Subject id,Parent id,"
+        "Day,Pool,Level,Name,Parent name,Subject ID,Parent ID,"
         "CPU core-hours,Memory GB-hours,Storage GB-hours,GPU GPU-hours"
     )
     assert len(lines) == 3
@@ -443,7 +470,8 @@ def test_only_observers_have_a_lag_and_no_lag_means_up_to_date(busy, as_, viewer
 
 def test_the_page_of_an_observer_starts_with_its_state(busy, as_, viewer):
     client = as_(viewer)
-    assert "Last run 1 min ago, healthy." in text_of(client.get("/observers/usage-aggregation/"))
+    text = text_of(client.get("/observers/usage-aggregation/"))
+    assert re.search(r"Last run 1 min( \d s)? ago, healthy\.", text)
     assert "No runs yet. Stop sessions that are still" in text_of(client.get("/observers/end-running/"))
 
 
@@ -483,24 +511,27 @@ def test_unavailable_has_status_503():
 def test_a_chart_is_stacked_from_the_bottom(now):
     day = now.date()
     chart = stacked(ByDay([day], [Series("a", [10.0]), Series("b", [20.0])]), unit="core-hours")
-    low, high = chart.columns[0].segments
+    (low,), (high,) = (layer.segments for layer in chart.layers)
     assert low.y + low.height == pytest.approx(BOTTOM)
     assert high.y + high.height == pytest.approx(low.y)
     assert high.height == pytest.approx(2 * low.height)
     assert [text for _, text in chart.lines] == ["0", "10", "20", "30"]
-    assert chart.legend == [(1, "a", "10"), (2, "b", "20")]
+    assert [(layer.kind, layer.name, layer.total) for layer in chart.layers] == [
+        (1, "a", "10"),
+        (2, "b", "20"),
+    ]
 
 
 @pytest.mark.parametrize("most", [0.02, 1, 1.6, 61, 76, 91, 130, 149_000])
 def test_an_axis_ends_at_a_round_number_near_its_highest_column(now, most):
     chart = stacked(ByDay([now.date()], [Series("a", [most])]), unit="core-hours")
-    highest, axis = chart.columns[0].segments[0].height, BOTTOM - TOP
+    highest, axis = chart.layers[0].segments[0].height, BOTTOM - TOP
     assert axis / 1.61 <= highest <= axis + 0.1
 
 
 def test_a_chart_without_data_is_empty(now):
     chart = stacked(ByDay([now.date()], []), unit="core-hours")
-    assert chart.columns[0].segments == []
+    assert chart.layers == []
 
 
 @pytest.mark.parametrize(

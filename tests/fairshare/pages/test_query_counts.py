@@ -17,7 +17,7 @@ from fairshare.services.policies import save_policy, set_weights
 from lcm.domain.actors import SYSTEM
 from lcm.models import Project, User
 from tests.support.factories import make_person, make_project
-from tests.support.fairshare_setup import Stage
+from tests.support.fairshare_setup import FairShareStage
 
 LIMIT = 12
 FEW, MANY = 2, 6
@@ -35,10 +35,10 @@ PREVIEW = {
 }
 
 
-class Organisation:
+class SeededOrganisation:
     """A pool with domains, projects and people that have weights, usage and waiting sessions."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: FairShareStage) -> None:
         self.stage, self.pool, self.now = stage, stage.pool, stage.clock()
         self.domains = 0
         save_policy(pool=self.pool, actor=SYSTEM, reason="term", order="classic", resource_weights={"gpu": 9})
@@ -98,15 +98,15 @@ class Organisation:
 
 
 @pytest.fixture
-def organisation(stage: Stage, time_machine) -> Organisation:
+def organisation(stage: FairShareStage, time_machine) -> SeededOrganisation:
     time_machine.move_to(stage.clock(), tick=False)
-    return Organisation(stage)
+    return SeededOrganisation(stage)
 
 
-def requests_of(organisation: Organisation, role: str) -> list[tuple[str, dict[str, str]]]:
+def requests_of(organisation: SeededOrganisation, role: str) -> list[tuple[str, dict[str, str]]]:
     """Return URLs of all pages and panels that a role can open, with the data to post."""
     trees = ["/fair-share/", FAIR, f"{FAIR}&open=", organisation.opened]
-    trees += [f"{FAIR}&resource=gpu", f"{FAIR}&q=person", f"{FAIR}&q=domain", f"{FAIR}&q=nobody"]
+    trees += [f"{FAIR}&resource=gpu", f"{FAIR}&q=person", f"{FAIR}&q=domain", f"{FAIR}&q=unknown"]
     used = ["/usage/", USAGE, *(f"{USAGE}&level={level}&resource=memory_gb" for level in Level.values)]
     read = [*trees, *used, "/overview/usage"]
     found: list[tuple[str, dict[str, str]]] = [(address, {}) for address in read]
@@ -116,7 +116,7 @@ def requests_of(organisation: Organisation, role: str) -> list[tuple[str, dict[s
     return found
 
 
-def query_counts(client, organisation: Organisation, role: str) -> dict[tuple[str, str], int]:
+def query_counts(client, organisation: SeededOrganisation, role: str) -> dict[tuple[str, str], int]:
     """Return the number of queries of each response, as a page and as an htmx panel."""
     found = {}
     for address, data in requests_of(organisation, role):

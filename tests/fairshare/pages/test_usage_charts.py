@@ -10,12 +10,13 @@ from django.db import connection
 from fairshare.arithmetic.units import UNITS_AN_HOUR
 from fairshare.models import UsageBucket
 from fairshare.models.levels import ROOT, Level
-from fairshare.selectors.usage import KINDS, Period, top_domains, usage_by_day, usage_by_subject
+from fairshare.selectors.usage import Period, top_domains, usage_by_day, usage_by_subject
+from lcm.web.charts.series import LEAST_NAMED
 from tests.support.factories import make_person, make_project
 
 TODAY = date(2026, 5, 20)
 DAYS = [TODAY - timedelta(days=age) for age in (2, 1, 0)]
-PEOPLE = KINDS + 3
+PEOPLE = LEAST_NAMED + 3
 CPU = "cpu_cores"
 
 
@@ -69,13 +70,13 @@ def test_the_same_subjects_keep_their_order_whatever_their_usage(used):
     names = [
         [each.name for each in usage_by_day(period, Level.DOMAIN, CPU, t).series] for t in (top, top[::-1])
     ]
-    assert names == [["domain-5", "domain-6", "domain-7"]] * 2
+    assert names == [["domain-5", "domain-6", "domain-7", "others"]] * 2
 
 
 def test_top_domains_are_ordered_by_usage(used):
     period = Period(DAYS[0], TODAY, "cml-eu")
     top = top_domains(period, CPU)
-    assert [amount // UNITS_AN_HOUR for _, amount in top] == [21, 18, 15, 12, 9]
+    assert [amount // UNITS_AN_HOUR for _, amount in top] == [21, 18, 15, 12, 9, 6, 3]
     assert top_domains(Period(DAYS[0] - timedelta(days=9), DAYS[0] - timedelta(days=1)), CPU) == []
 
 

@@ -9,7 +9,7 @@ from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from fairshare.arithmetic.policy import Policy
-from fairshare.arithmetic.units import RESOURCES, UNITS_AN_HOUR
+from fairshare.arithmetic.units import UNITS_AN_HOUR
 from fairshare.models import FairShare, FairShareCalculation, UsageBucket
 from fairshare.models.levels import ROOT, Level
 from fairshare.selectors.level_factors import pool_level_factors
@@ -20,6 +20,7 @@ from fairshare.services.policies import changed_policy, save_policy, set_weights
 from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import InvalidInput
 from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import ChangeLog, Membership
 from scheduling.coordination.coordinator import coordinator
 from scheduling.selectors import fair_share
@@ -29,15 +30,15 @@ from tests.support.factories import make_person
 
 @pytest.fixture
 def used(stage):
-    """`used(who, project, core-hours, days ago)` creates recorded usage."""
+    """`used(person, project, core-hours, days ago)` creates recorded usage."""
 
-    def add(who, project, hours, days_ago=0, **resources):
-        amounts = dict.fromkeys(RESOURCES, 0) | {"cpu_cores": hours, **resources}
+    def add(person, project, hours, days_ago=0, **resources):
+        amounts = dict.fromkeys(RESOURCE_NAMES, 0) | {"cpu_cores": hours, **resources}
         UsageBucket.objects.create(
             day=stage.clock().date() - timedelta(days=days_ago),
             pool="cml-eu",
             level=Level.USER,
-            subject_id=stage.people[who].pk,
+            subject_id=stage.people[person].pk,
             parent_id=stage.projects[project].pk,
             **{name: int(value * UNITS_AN_HOUR) for name, value in amounts.items()},
         )
@@ -45,17 +46,17 @@ def used(stage):
     return add
 
 
-def key(stage, who, project=None):
-    if who in stage.people:
-        return SubjectKey("user", stage.people[who].pk, stage.projects[project].pk)
-    if who in stage.projects:
-        return SubjectKey("project", stage.projects[who].pk, stage.projects[who].domain_id)
-    domain = next(each.domain for each in stage.projects.values() if each.domain.name == who)
+def key(stage, name, project=None):
+    if name in stage.people:
+        return SubjectKey("user", stage.people[name].pk, stage.projects[project].pk)
+    if name in stage.projects:
+        return SubjectKey("project", stage.projects[name].pk, stage.projects[name].domain_id)
+    domain = next(each.domain for each in stage.projects.values() if each.domain.name == name)
     return SubjectKey("domain", domain.pk, ROOT)
 
 
-def share(stage, who, project=None):
-    level, subject, parent = key(stage, who, project)
+def share(stage, name, project=None):
+    level, subject, parent = key(stage, name, project)
     return FairShare.objects.get(pool=stage.pool, level=level, subject_id=subject, parent_id=parent)
 
 
@@ -176,9 +177,9 @@ def test_a_new_member_ranks_by_the_usage_of_the_project(stage, used):
     assert pool_level_factors(stage.pool)[(new.pk, stage.projects["ccna"].pk)] == LevelFactors(
         1 / 3, 1 / 3, 1.0
     )
-    for who, project in pool_level_factors(stage.pool):
-        one = (stage.pool.pk, who, project)
-        assert factors_for([one])[one][:3] == pool_level_factors(stage.pool)[(who, project)][:3]
+    for user, project in pool_level_factors(stage.pool):
+        one = (stage.pool.pk, user, project)
+        assert factors_for([one])[one][:3] == pool_level_factors(stage.pool)[(user, project)][:3]
 
 
 def test_level_factors_use_at_most_four_queries(stage, used):
@@ -190,7 +191,7 @@ def test_level_factors_use_at_most_four_queries(stage, used):
 
 
 def test_a_pool_that_fails_does_not_stop_the_others(stage, monkeypatch):
-    from fairshare.observers import fair_share_calculation as calculation
+    from fairshare import observers as calculation
 
     real = calculation.calculate_pool
 
@@ -234,7 +235,7 @@ def test_a_policy_is_saved_with_its_reason(stage, as_admin):
     )
     assert warnings == []
     assert policy_of(stage.pool) == Policy(half_life_days=3.5, order="classic")
-    entry = ChangeLog.objects.get(event="fair_share_policy_saved")
+    entry = ChangeLog.objects.get(event="fair_share.policy_changed")
     assert (entry.actor, entry.reason, entry.object_id) == ("ada", "exams", str(row.pk))
     assert entry.after == {"half_life_days": 3.5, "order": "classic"}
 
@@ -255,7 +256,7 @@ def test_an_invalid_policy_is_not_stored(changes, field, stage):
         save_policy(pool=stage.pool, reason="exams", actor=SYSTEM, **changes)
     assert list(refused.value.fields) == [field]
     assert policy_of(stage.pool) == Policy()
-    assert not ChangeLog.objects.filter(event="fair_share_policy_saved").exists()
+    assert not ChangeLog.objects.filter(event="fair_share.policy_changed").exists()
 
 
 def test_a_policy_without_the_plugin_gives_a_warning(stage, monkeypatch):
@@ -270,7 +271,9 @@ def test_weights_are_set_together(stage, as_admin):
     weights = {key(stage, "academy"): 4, key(stage, "ccna"): "2.5", key(stage, "ann", "ccna"): 1}
     assert set_weights(pool=stage.pool, weights=weights, actor=as_admin, reason="new term") == 3
     assert share(stage, "ccna").weight == 2.5
-    messages = set(ChangeLog.objects.filter(event="fair_share_weight_set").values_list("message", "reason"))
+    messages = set(
+        ChangeLog.objects.filter(event="fair_share.weight_changed").values_list("message", "reason")
+    )
     assert ("weight of academy / ccna in cml-eu: the default → 2.5", "new term") in messages
     assert set_weights(pool=stage.pool, weights=weights, actor=as_admin) == 0
     assert set_weights(pool=stage.pool, weights={key(stage, "ccna"): None}, actor=as_admin) == 1
@@ -287,9 +290,9 @@ def test_one_invalid_weight_stores_none(bad, stage):
 
 
 def test_a_weight_of_a_non_member_is_rejected(stage):
-    stranger = SubjectKey("user", stage.people["cyd"].pk, stage.projects["ccna"].pk)
+    not_a_member = SubjectKey("user", stage.people["cyd"].pk, stage.projects["ccna"].pk)
     with pytest.raises(InvalidInput, match="not in the tree"):
-        set_weights(pool=stage.pool, weights={stranger: 2}, actor=SYSTEM)
+        set_weights(pool=stage.pool, weights={not_a_member: 2}, actor=SYSTEM)
 
 
 def test_a_calculation_keeps_the_weights(stage, used):
@@ -311,7 +314,7 @@ def test_weights_0_and_parent_are_stored_and_take_effect(stage, used):
     assert set_weights(pool=stage.pool, weights=weights, actor=SYSTEM) == 3
     assert set_weights(pool=stage.pool, weights=weights, actor=SYSTEM) == 0
     assert weights_of(stage.pool) == weights
-    messages = ChangeLog.objects.filter(event="fair_share_weight_set").values_list("message", flat=True)
+    messages = ChangeLog.objects.filter(event="fair_share.weight_changed").values_list("message", flat=True)
     assert "weight of academy / ccna in cml-eu: the default → parent" in set(messages)
     used("ann", "ccna", 10)
     used("bob", "ccna", 20)
@@ -319,7 +322,7 @@ def test_weights_0_and_parent_are_stored_and_take_effect(stage, used):
     stage.run("calculate", "calculate")
     assert weights_of(stage.pool) == weights
     # ann 1, bob 3, ccnp 1
-    assert [share(stage, *who).share for who in (("ann", "ccna"), ("bob", "ccna"), ("ccnp",))] == [
+    assert [share(stage, *subject).share for subject in (("ann", "ccna"), ("bob", "ccna"), ("ccnp",))] == [
         0.2,
         0.6,
         0.2,
@@ -339,7 +342,7 @@ def test_weights_0_and_parent_are_stored_and_take_effect(stage, used):
 
 
 def test_a_half_life_under_a_day_decays_by_the_hour(stage):
-    """ann held 4 cores from 8 to 10, bob from 14 to 15. At 15:30 with a half-life of 6 hours:
+    """Ann held 4 cores from 8 to 10, Bob from 14 to 15. At 15:30 with a half-life of 6 hours:
 
     ann 4 · (2^-(7/6) + 2^-(6/6)), bob 4 · 2^-(1/6) core-hours; the buckets of the day hold 8 and 4.
     """
@@ -374,7 +377,7 @@ def test_the_dampening_factor_takes_effect(stage, used):
 
 def test_a_stored_weight_below_the_limit_does_not_stop_the_calculation(stage, used):
     stage.run("calculate")
-    branch = [share(stage, *who).pk for who in (("academy",), ("ccna",), ("ann", "ccna"))]
+    branch = [share(stage, *subject).pk for subject in (("academy",), ("ccna",), ("ann", "ccna"))]
     FairShare.objects.filter(pk__in=branch).update(weight=1e-200)
     used("ann", "ccna", 10)
     (result,) = stage.run("calculate")
@@ -388,8 +391,8 @@ def test_a_stored_weight_below_the_limit_does_not_stop_the_calculation(stage, us
 def test_a_preview_lists_rank_changes_and_writes_nothing(stage, used):
     used("ann", "ccna", 20)
     used("cyd", "soc", 30)
-    for who, project in (("ann", "ccna"), ("cyd", "soc")):
-        stage.request(who, project)
+    for person, project in (("ann", "ccna"), ("cyd", "soc")):
+        stage.request(person, project)
     before = list(FairShare.objects.values())
     found = preview_fair_share(stage.pool, now=stage.clock(), weights={key(stage, "security"): 9})
     assert [(move.name, move.parent_name, move.rank_before, move.rank_after) for move in found.up] == [

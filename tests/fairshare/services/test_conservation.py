@@ -36,7 +36,7 @@ from fairshare.services.usage_buckets import (
 from fairshare.services.usage_records import pages, record_page
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
-from tests.support.fairshare_setup import Stage, check_all_charged, check_conserved, recorded
+from tests.support.fairshare_setup import FairShareStage, check_all_charged, check_conserved, recorded
 
 pytestmark = [pytest.mark.django_db]
 NEXT = {S.SCHEDULED: S.INSTANTIATING, S.INSTANTIATING: S.READY, S.READY: S.RUNNING, S.RUNNING: S.COLLECTING}
@@ -65,17 +65,17 @@ class UsageMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.stage = Stage()
+        self.stage = FairShareStage()
         self.stage.clock.now = datetime(2026, 3, 28, 22, 0, tzinfo=UTC)
         self.sessions: list[LabletSession] = []
 
     def held(self, *statuses: S) -> list[LabletSession]:
         return [session for session in self.sessions if session.status in statuses]
 
-    @rule(who=st.sampled_from(SUBJECTS))
-    def start(self, who: tuple[str, str]) -> None:
+    @rule(subject=st.sampled_from(SUBJECTS))
+    def start(self, subject: tuple[str, str]) -> None:
         if len(self.sessions) < 6:
-            self.sessions.append(self.stage.start(*who))
+            self.sessions.append(self.stage.start(*subject))
 
     @rule(number=which)
     def step(self, number: int) -> None:
@@ -120,7 +120,7 @@ class UsageMachine(RuleBasedStateMachine):
 
     @rule(number=which)
     def a_second_pass_with_old_pages(self, number: int) -> None:
-        """A pass presumed dead continues with pages it read before another pass recorded them."""
+        """A slow pass continues with pages that another pass has recorded meanwhile."""
         found = list(pages(3))
         self.stage.run("record")
         for page in found[number % 2 :]:
@@ -137,12 +137,12 @@ class UsageMachine(RuleBasedStateMachine):
     def crash_in_recording(self, after: bool) -> None:
         real = usage_records._describe
 
-        def die(*arguments: object) -> None:
+        def crash(*arguments: object) -> None:
             if after:
                 real(*arguments)
             raise Crash
 
-        with patch.object(usage_records, "_describe", die):
+        with patch.object(usage_records, "_describe", crash):
             for page in list(pages(4))[:2]:
                 with suppress(Crash), transaction.atomic():
                     record_page(page, now=self.stage.clock())
@@ -151,17 +151,17 @@ class UsageMachine(RuleBasedStateMachine):
     def crash_in_aggregation(self) -> None:
         real = usage_buckets._add
 
-        def die(where: str) -> None:
+        def crash(where: str) -> None:
             real(where)
             raise Crash
 
-        with patch.object(usage_buckets, "_add", die):
+        with patch.object(usage_buckets, "_add", crash):
             for group in list(pending_batches())[:1]:
                 with suppress(Crash), transaction.atomic():
                     aggregate_batches(group, now=self.stage.clock())
 
     @rule(number=which)
-    def somebody_breaks_a_bucket_and_it_is_rebuilt(self, number: int) -> None:
+    def a_changed_bucket_is_rebuilt(self, number: int) -> None:
         rows = list(UsageBucket.objects.order_by("pk"))
         if rows:
             row = rows[number % len(rows)]
@@ -170,7 +170,7 @@ class UsageMachine(RuleBasedStateMachine):
             assert differences_of(row.day) == []
 
     @invariant()
-    def nothing_is_charged_that_was_not_held(self) -> None:
+    def only_held_resources_are_charged(self) -> None:
         if hasattr(self, "stage"):
             expected, found = self.stage.expected(), recorded()
             assert not found - expected, "more recorded than held"
@@ -229,8 +229,8 @@ def test_a_busy_weekend_is_charged_once():
         machine.re_queue(turn)
         machine.time_passes(99_999)
         machine.place_again(turn)
-        machine.somebody_breaks_a_bucket_and_it_is_rebuilt(turn)
-        machine.nothing_is_charged_that_was_not_held()
+        machine.a_changed_bucket_is_rebuilt(turn)
+        machine.only_held_resources_are_charged()
         machine.levels_are_equal()
         if turn % 2:
             machine.stop(turn)

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from django.db import IntegrityError, transaction
 
-from fairshare.arithmetic.units import RESOURCES, UNITS_AN_HOUR
+from fairshare.arithmetic.units import UNITS_AN_HOUR
 from fairshare.models import Allocation, UsageBatch, UsageBucket, UsageCheck, UsageRecord
 from fairshare.models.levels import LEVELS, ROOT, Level
 from fairshare.services import usage_buckets
@@ -23,6 +23,7 @@ from fairshare.services.usage_buckets import (
 from fairshare.tasks import check_usage as check_task
 from fairshare.tasks import remove_old_usage as retention_task
 from lcm.domain.lifecycle import SessionStatus as S
+from lcm.domain.resources import RESOURCE_NAMES
 from tests.support.fairshare_setup import check_all_charged, check_conserved, in_buckets, recorded
 
 MONDAY = date(2026, 3, 2)
@@ -38,8 +39,8 @@ def buckets(**fields):
 @pytest.fixture
 def busy(stage):
     """Three sessions of four cores for two hours, recorded and aggregated."""
-    for who, project in (("ann", "ccna"), ("bob", "ccna"), ("cyd", "soc")):
-        stage.start(who, project)
+    for person, project in (("ann", "ccna"), ("bob", "ccna"), ("cyd", "soc")):
+        stage.start(person, project)
     stage.clock.advance(hours=2)
     stage.run("record", "aggregate")
     return stage
@@ -122,11 +123,11 @@ def test_a_crash_before_the_batch_is_marked_rolls_back_the_sums(busy, monkeypatc
     before = buckets()
     add = usage_buckets._add
 
-    def add_and_die(where):
+    def add_and_crash(where):
         add(where)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(usage_buckets, "_add", add_and_die)
+    monkeypatch.setattr(usage_buckets, "_add", add_and_crash)
     (result,) = busy.run("aggregate")
     assert (result.success_count, result.failure_count) == (0, 1)
     assert buckets() == before
@@ -154,7 +155,7 @@ def test_a_bucket_without_records_is_a_difference(busy):
         level="domain",
         subject_id=ROOT,
         parent_id=ROOT,
-        **dict.fromkeys(RESOURCES, 5),
+        **dict.fromkeys(RESOURCE_NAMES, 5),
     )
     assert [each.records for each in differences_of(MONDAY)] == [(0, 0, 0, 0)]
     rebuild_day(MONDAY)

@@ -50,8 +50,8 @@ def test_a_rebuild_repairs_differences_and_stores_a_check(busy, as_admin, now):
 
 def test_an_admin_starts_a_rebuild_and_is_redirected_to_its_job(busy, client, admin):
     client.force_login(admin)
-    answer = client.post(reverse("usage_rebuild"), {"reason": "they differ"})
-    assert answer.url == reverse("job_detail", args=[Job.objects.get().pk])
+    response = client.post(reverse("usage_rebuild"), {"reason": "they differ"})
+    assert response.url == reverse("job_detail", args=[Job.objects.get().pk])
 
 
 def test_a_day_whose_records_were_removed_during_the_job_keeps_its_buckets(busy, as_admin, now):
@@ -61,7 +61,12 @@ def test_a_day_whose_records_were_removed_during_the_job_keeps_its_buckets(busy,
     before = list(UsageBucket.objects.order_by("pk").values())
     run_job(str(job.pk))
     job.refresh_from_db()
-    assert (job.state, job.done, job.refused, job.result) == (JobState.DONE, 0, 1, "0 buckets were repaired.")
+    assert (job.state, job.done, job.rejected, job.result) == (
+        JobState.DONE,
+        0,
+        1,
+        "0 buckets were repaired.",
+    )
     assert "Records of 2026-03-02 were removed" in str(job.notes)
     with pytest.raises(StateConflict, match="Records of 2026-03-02 were removed"):
         rebuild_day(busy.clock().date())

@@ -14,17 +14,17 @@ from fairshare.services import usage_totals
 from fairshare.tasks import sum_usage
 from lcm.services import task_queue
 from tests.fairshare.pages.test_pages import text_of
-from tests.support.fairshare_setup import Stage
+from tests.support.fairshare_setup import FairShareStage
 
 PEOPLE = "/usage/?level=user"
 SUMMING = "Calculating"
 
 
 @pytest.fixture
-def used(stage: Stage, time_machine) -> Stage:
+def used(stage: FairShareStage, time_machine) -> FairShareStage:
     """Ann used three times as much as cyd, up to now."""
-    for who, project in (("ann", "ccna"), ("ann", "ccna"), ("ann", "ccna"), ("cyd", "soc")):
-        stage.start(who, project)
+    for person, project in (("ann", "ccna"), ("ann", "ccna"), ("ann", "ccna"), ("cyd", "soc")):
+        stage.start(person, project)
     stage.clock.advance(hours=2)
     stage.run("record", "aggregate")
     time_machine.move_to(stage.clock(), tick=False)
@@ -32,7 +32,7 @@ def used(stage: Stage, time_machine) -> Stage:
 
 
 @pytest.fixture
-def large_usage(used, monkeypatch) -> Stage:
+def large_usage(used, monkeypatch) -> FairShareStage:
     """Two people exceed the limit of a direct sum."""
     monkeypatch.setattr(usage_totals, "DIRECT_LIMIT", 1)
     return used
@@ -61,7 +61,7 @@ def test_a_small_sum_is_computed_in_the_request(used, enqueued, open_page, monke
 def test_a_large_sum_is_enqueued_once_and_shown_to_all_users(large_usage, enqueued, open_page):
     assert SUMMING in text_of(open_page())
     assert SUMMING in text_of(open_page())
-    assert enqueued == [("2026-02-03", "2026-03-02", "", "user", "cpu_cores")]
+    assert enqueued == [("2026-02-01", "2026-03-02", "", "user", "cpu_cores")]
     sum_usage(*enqueued[0])
     text = text_of(open_page())
     assert "academy / ccna / ann used most: 24 core-hours, 75 % of all" in text
@@ -113,9 +113,9 @@ def test_the_page_polls_until_the_sum_is_available(large_usage, enqueued, open_p
     assert "/usage/?level=user" in waiting
     assert "<html" not in waiting
     sum_usage(*enqueued[0])
-    there = open_page(**{"HX-Request": "true"}).content.decode()
-    assert "hx-trigger" not in there
-    assert 'id="usage-lead" hx-swap-oob="true"' in there
+    finished = open_page(**{"HX-Request": "true"}).content.decode()
+    assert "hx-trigger" not in finished
+    assert 'id="usage-lead" hx-swap-oob="true"' in finished
 
 
 def test_the_page_reports_a_missing_broker_and_enqueues_once_it_is_back(large_usage, open_page, monkeypatch):
@@ -123,8 +123,8 @@ def test_the_page_reports_a_missing_broker_and_enqueues_once_it_is_back(large_us
         raise ConnectionRefusedError
 
     sent: list[str] = []
-    with monkeypatch.context() as away:
-        away.setattr(task_queue.current_app, "send_task", refuse)
+    with monkeypatch.context() as patched:
+        patched.setattr(task_queue.current_app, "send_task", refuse)
         assert "The broker cannot be reached" in text_of(open_page())
     monkeypatch.setattr(task_queue.current_app, "send_task", lambda name, **_: sent.append(name))
     assert SUMMING in text_of(open_page())
@@ -132,10 +132,10 @@ def test_the_page_reports_a_missing_broker_and_enqueues_once_it_is_back(large_us
 
 
 def test_without_a_cache_the_page_shows_an_error(large_usage, enqueued, open_page, monkeypatch):
-    def away(*arguments, **fields):
+    def fail(*arguments, **fields):
         raise RedisAway("gone")
 
-    monkeypatch.setattr(cache, "get_many", away)
+    monkeypatch.setattr(cache, "get_many", fail)
     text = text_of(open_page())
     assert "needs a background worker, but the broker is unreachable" in text
     assert "Export" not in text

@@ -21,7 +21,17 @@ from fairshare.models import (
     UsageRecord,
 )
 from lcm.domain.roles import Role
-from lcm.models import FeedEntry, FeedHead, Heartbeat, IdempotentResponse, Job, LabletSession, User
+from lcm.models import (
+    DeliveryAttempt,
+    FeedEntry,
+    FeedHead,
+    Heartbeat,
+    IdempotentResponse,
+    Job,
+    LabletSession,
+    SavedView,
+    User,
+)
 from observations.models import (
     DriftReview,
     ObservationRequest,
@@ -49,7 +59,7 @@ from scheduling.models import (
     SlotState,
     TickRun,
 )
-from tests.support.factories import make_person, make_person_token
+from tests.support.factories import make_delivery, make_person, make_person_token
 
 
 @pytest.fixture
@@ -74,6 +84,11 @@ def everything(session: LabletSession, viewer: User, now: datetime) -> dict[str,
     FeedEntry.objects.create(kind="session", object_id=session.pk, pool="cml-eu", at=now)
     FeedHead.objects.create()
     make_person_token(viewer, "laptop")
+    delivery = make_delivery(now)[2]
+    DeliveryAttempt.objects.create(delivery=delivery, at=now, duration_ms=7, status=500, error="HTTP 500")
+    SavedView.objects.create(
+        list_name="sessions", name="mine", owner=delivery.webhook.owner or User.objects.first()
+    )
     make_capacity(session, now)
     make_usage(session, now)
     make_observations(session, now)

@@ -107,6 +107,6 @@ def test_changing_ones_own_password_is_logged(staff_client, staff_admin):
     new_password = "another long passphrase"
     sent = {"old_password": PASSWORD, "new_password1": new_password, "new_password2": new_password}
     staff_client.post(reverse("admin:password_change"), sent)
-    assert [entry.event for entry in log_of(staff_admin)] == ["password_changed"]
+    assert [entry.event for entry in log_of(staff_admin)] == ["person.password_changed"]
     staff_client.post(reverse("admin:password_change"), {**sent, "old_password": "wrong"})
     assert ChangeLog.objects.count() == 1

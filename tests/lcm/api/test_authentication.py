@@ -31,9 +31,9 @@ def test_a_login_is_enough_to_read(logged_in):
 @pytest.fixture
 def browser(operator):
     """The operator's browser, with CSRF checks."""
-    made = Client(enforce_csrf_checks=True)
-    made.force_login(operator)
-    return made
+    csrf_client = Client(enforce_csrf_checks=True)
+    csrf_client.force_login(operator)
+    return csrf_client
 
 
 def cancel(client, session, **headers):

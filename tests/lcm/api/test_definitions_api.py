@@ -11,8 +11,8 @@ from tests.support.factories import LAB
 
 DEFINITIONS = "/api/lablet-definitions/"
 IMPORT = f"{DEFINITIONS}import/"
-HOST_TWICE = LAB.replace("label: r2", "label: r1")
-LINK_TO_NOWHERE = LAB.replace("n2: n1", "n2: n9")
+DUPLICATE_LABEL = LAB.replace("label: r2", "label: r1")
+UNKNOWN_LINK_END = LAB.replace("n2: n1", "n2: n9")
 
 
 @pytest.fixture
@@ -82,8 +82,8 @@ def test_requirements_may_be_given(api, admin):
         ("nodes: [", "topology"),
         ("nodes: []", "topology.nodes"),
         ("!!python/object/apply:os.system ['true']", "topology"),
-        (HOST_TWICE, "topology.nodes[1].label"),
-        (LINK_TO_NOWHERE, "topology.links[0].n2"),
+        (DUPLICATE_LABEL, "topology.nodes[1].label"),
+        (UNKNOWN_LINK_END, "topology.links[0].n2"),
         (LAB.replace("2022:22", "70000:22"), "topology.nodes[2].tags[0]"),
         ("", "topology"),
         (None, "topology"),
@@ -147,7 +147,7 @@ def test_an_edit_changes_only_the_given_fields(api, admin, definition, path):
 
 def test_the_reason_of_an_edit_is_recorded_if_given(api, admin, path):
     assert api(admin).patch(path, {"pool": "cml-us", "reason": "EU is full"}).status_code == 200
-    assert ChangeLog.objects.get(event="definition_edited").reason == "EU is full"
+    assert ChangeLog.objects.get(event="definition.edited").reason == "EU is full"
 
 
 @pytest.mark.parametrize(("field", "value"), [("max_duration", "0"), ("placement", "x"), ("pool", "p" * 64)])
@@ -159,7 +159,7 @@ def test_an_invalid_edit_is_rejected(field, value, api, admin, path):
 def test_the_status_is_changed_with_a_reason(api, admin, definition, path):
     response = api(admin).post(f"{path}status/", {"status": "active", "reason": "tested"})
     assert (response.status_code, response.json()["status"]) == (200, "active")
-    assert ChangeLog.objects.get(event="definition_status").reason == "tested"
+    assert ChangeLog.objects.get(event="definition.status_changed").reason == "tested"
     assert api(admin).post(f"{path}status/", {"status": "active"}).status_code == 409
     assert api(admin).post(f"{path}status/", {"status": "secret"}).status_code == 400
     bare = api(admin).post(f"{path}status/", {"status": "deprecated"})
@@ -281,7 +281,7 @@ def test_a_definition_is_created_without_a_topology(api, admin):
     shown = [(node["label"], node["node_definition"], node["memory_mb"]) for node in created["nodes"]]
     assert shown == [("web", "nginx", 2048), ("db", "containers", 2048)]
     assert [Decimal(node["cpu_cores"]) for node in created["nodes"]] == [1, 2]
-    assert ChangeLog.objects.get(event="definition_created").object_id == created["id"]
+    assert ChangeLog.objects.get(event="definition.created").object_id == created["id"]
     for path in (f"{DEFINITIONS}{created['id']}/", f"/definitions/{created['id']}/"):
         assert api(admin).get(path).status_code == 200
 

@@ -175,9 +175,9 @@ def test_an_unavailable_database_returns_503(part, error, api, viewer, monkeypat
     monkeypatch.setattr(part, fail)
     if part == SESSION:
         response = client.get("/sessions/")
-        assert "The database does not answer." in response.content.decode()
+        assert "The database does not respond." in response.content.decode()
     else:
         response = client.get("/api/users/")
-        text = "The database does not answer. Try again in a few seconds."
+        text = "The database does not respond. Try again in a few seconds."
         assert response.json() == {"code": "unavailable", "message": text, "details": {}}
     assert (response.status_code, response["Retry-After"]) == (503, "5")

@@ -215,3 +215,6 @@ def test_sessions_are_filtered_by_the_last_hour(api, viewer, session_in, now):
     session_in(S.PENDING, now=now - timedelta(hours=2))
     assert ids(api(viewer), created="1h") == {str(new.pk)}
     assert len(ids(api(viewer), created="24h")) == 2
+    middle = (now - timedelta(hours=1)).isoformat()
+    assert ids(api(viewer), created_from=middle) == {str(new.pk)}
+    assert str(new.pk) not in ids(api(viewer), created_to=middle)

@@ -23,10 +23,21 @@ from fairshare.models import FairShare
 from lcm.demo.loader import load_demo, run_observers
 from lcm.domain.lifecycle import SessionStatus
 from lcm.domain.roles import Role
-from lcm.models import ApiToken, ChangeLog, Domain, LabletDefinition, LabletSession, Project, User
+from lcm.models import (
+    ApiToken,
+    ChangeLog,
+    Delivery,
+    Domain,
+    EventRule,
+    LabletDefinition,
+    LabletSession,
+    Project,
+    User,
+    Webhook,
+)
 from observations.models import DriftReview
 from scheduling.models import Pool, Reservation, Slot
-from tests.support.factories import LAB, make_controller, make_person, make_person_token
+from tests.support.factories import LAB, make_controller, make_delivery, make_person, make_person_token
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
@@ -50,12 +61,22 @@ RULES = {
     "__all__",
     # The name or id of an existing object.
     *("definition", "domain", "owner", "person", "pool", "port_template", "project", "runtime", "scopes"),
-    *("user", "weights"),
+    *("type", "user", "webhook", "weights"),
     # A time or an amount that depends on the clock, another field or stored data.
     *("deadline", "ends_at", "expires_at", "max_duration", "requirements", "resources", "resource_weights"),
     *("spot_policy", "starts_at", "until"),
     # Text with its own grammar.
-    *("cursor", "labels", "name", "runtime_settings", "scheduler", "slot_labels", "topology"),
+    *(
+        "cursor",
+        "event_types",
+        "labels",
+        "name",
+        "runtime_settings",
+        "scheduler",
+        "slot_labels",
+        "topology",
+        "url",
+    ),
 }
 RULES_OF = {
     # Node labels and outside ports are unique, and a port names a node.
@@ -127,9 +148,12 @@ def for_controller(admin_key: str) -> Any:
 def stored(admin_key: str) -> dict[str, Any]:
     """Stored objects for requests: ids by first URL segment, values by field name."""
     running = LabletSession.objects.filter(status=SessionStatus.RUNNING)[0]
+    webhook = make_delivery(timezone.now())[0]
     rows = {
         "changes": ChangeLog.objects.all(),
+        "deliveries": Delivery.objects.all(),
         "domains": Domain.objects.all(),
+        "event-rules": EventRule.objects.all(),
         "fair-share-policies": Pool.objects.all(),
         "fair-shares": FairShare.objects.all(),
         "lablet-definitions": LabletDefinition.objects.all(),
@@ -141,12 +165,14 @@ def stored(admin_key: str) -> dict[str, Any]:
         "slots": Slot.objects.exclude(instance_id=""),
         "tokens": ApiToken.objects.all(),
         "users": User.objects.all(),
+        "webhooks": Webhook.objects.all(),
         "explain": LabletSession.objects.filter(status=SessionStatus.PENDING),
         "move": LabletSession.objects.filter(status=SessionStatus.PENDING),
     }
     return {name: str(found[0].pk) for name, found in rows.items()} | {
         "definition": str(running.definition_id),
         "domain": str(running.project.domain_id),
+        "event_types": ["session.*"],
         "ends_at": (timezone.now() + timedelta(hours=4)).isoformat(),
         "owner": str(running.owner_id),
         "pool": running.pool,
@@ -154,7 +180,9 @@ def stored(admin_key: str) -> dict[str, Any]:
         "starts_at": (timezone.now() + timedelta(hours=3)).isoformat(),
         "topology": LAB,
         "until": (timezone.now() + timedelta(days=1)).isoformat(),
+        "url": "https://hooks.example.org/lcm",
         "user": str(running.owner_id),
+        "webhook": str(webhook.pk),
     }
 
 

@@ -8,10 +8,10 @@ from lcm.models import ApiToken, ChangeLog, Domain, Membership, Project, User
 from lcm.services.tokens import find_token
 from tests.support.factories import DomainFactory, make_person_token, make_project
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
+UNKNOWN_ID = "00000000-0000-0000-0000-000000000000"
 
 
-def test_the_lifecycle_of_a_domain(api, admin):
+def test_a_domain_is_created_edited_and_deleted(api, admin):
     client = api(admin)
     created = client.post("/api/domains/", {"name": "academy", "description": "Students"})
     assert created.status_code == 201
@@ -20,22 +20,22 @@ def test_the_lifecycle_of_a_domain(api, admin):
     assert client.get(path).json()["description"] == "Students"
     assert client.delete(path, {"reason": "merged"}).status_code == 204
     assert client.get(path).status_code == 404
-    assert ChangeLog.objects.get(event="domain_deleted").reason == "merged"
+    assert ChangeLog.objects.get(event="domain.deleted").reason == "merged"
     assert list(ChangeLog.objects.order_by("id").values_list("event", flat=True)) == [
-        "domain_created",
-        "domain_edited",
-        "domain_deleted",
+        "domain.created",
+        "domain.edited",
+        "domain.deleted",
     ]
 
 
-def test_the_lifecycle_of_a_project(api, admin):
+def test_a_project_is_created_edited_and_deleted(api, admin):
     client, domain = api(admin), DomainFactory(name="academy")
     created = client.post("/api/projects/", {"domain": str(domain.pk), "name": "ccna"})
     assert (created.status_code, created.json()["domain_name"]) == (201, "academy")
     path = f"/api/projects/{created.json()['id']}/"
     assert client.patch(path, {"description": "2026"}).json()["description"] == "2026"
     assert client.delete(f"{path}?reason=over").status_code == 204
-    assert ChangeLog.objects.get(event="project_deleted").reason == "over"
+    assert ChangeLog.objects.get(event="project.deleted").reason == "over"
     assert not Project.objects.exists()
 
 
@@ -55,7 +55,7 @@ def test_lists_count_related_objects(api, viewer, project):
         ("/api/domains/", {"name": "x" * 64}, "name"),
         ("/api/domains/", {"name": "academy"}, "name"),
         ("/api/projects/", {"name": "ccnp"}, "domain"),
-        ("/api/projects/", {"name": "ccnp", "domain": NOBODY}, "domain"),
+        ("/api/projects/", {"name": "ccnp", "domain": UNKNOWN_ID}, "domain"),
     ],
 )
 def test_invalid_objects_are_rejected(path, body, field, api, admin, project):
@@ -149,7 +149,7 @@ def test_the_key_is_shown_once(api, admin, viewer):
         ({"kind": "robot"}, "kind"),
         ({"scopes": []}, "scopes"),
         ({"scopes": ["everything"]}, "scopes"),
-        ({"user": NOBODY}, "user"),
+        ({"user": UNKNOWN_ID}, "user"),
         ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at"),
         ({"expires_at": "2999-01-01T00:00:00Z"}, "expires_at"),
     ],
@@ -173,7 +173,7 @@ def test_a_token_is_rotated(api, admin, controller):
 def test_a_token_is_revoked_once(api, admin, controller):
     path = f"/api/tokens/{controller.token.pk}/revoke/"
     assert api(admin).post(path, {"reason": "lost"}).json()["state"] == "revoked"
-    assert ChangeLog.objects.get(event="token_revoked").reason == "lost"
+    assert ChangeLog.objects.get(event="token.revoked").reason == "lost"
     assert api(controller).get("/api/lablet-sessions/").status_code == 401
     assert api(admin).post(path, {"reason": "lost"}).status_code == 409
 
@@ -194,7 +194,7 @@ def test_tokens_are_filtered_by_state_and_kind(api, admin, controller, other_con
 def test_the_change_log_is_read_and_filtered(api, viewer, session, project):
     client = api(viewer)
     rows = client.get("/api/changes/", {"object_id": session.pk}).json()["results"]
-    assert [row["event"] for row in rows] == ["session_created"]
+    assert [row["event"] for row in rows] == ["session.requested"]
     entry = client.get(f"/api/changes/{rows[0]['id']}/").json()
     assert (entry["object_type"], entry["after"]["owner"]) == ("labletsession", "otto")
     assert client.get("/api/changes/", {"object_type": "domain"}).json()["results"] == []

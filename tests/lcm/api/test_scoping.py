@@ -78,7 +78,7 @@ def test_a_controller_moves_its_own_session_and_is_recorded(api, controller, eu)
     assert (entry.user_id, entry.token_id) == (None, controller.token.pk)
 
 
-PEOPLES = [
+FOR_PEOPLE_ONLY = [
     ("get", "/api/lablet-definitions/"),
     ("get", "/api/domains/"),
     ("get", "/api/projects/"),
@@ -94,7 +94,7 @@ PEOPLES = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path"), PEOPLES)
+@pytest.mark.parametrize(("method", "path"), FOR_PEOPLE_ONLY)
 def test_a_controller_may_not_use_endpoints_for_people(method, path, api, controller):
     assert getattr(api(controller), method)(path).status_code == 403
 

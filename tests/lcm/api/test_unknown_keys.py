@@ -9,7 +9,7 @@ from lcm.api.views.base import UNKNOWN
 
 # This body has its own parser, which reports errors by dotted paths; test_adr_body tests it.
 READ_BY_A_SERVICE = "/api/internal/lablet-sessions/{id}/resource-observations/"
-AT_THE_TOP = ({"surprise": 1}, {"surprise": [UNKNOWN]})
+TOP_LEVEL_KEY = ({"surprise": 1}, {"surprise": [UNKNOWN]})
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def bodies_with_unknown_key(schema, schemas):
     if "$ref" in schema:
         schema = schemas[schema["$ref"].rpartition("/")[2]]
         if schema.get("type") == "object":
-            yield AT_THE_TOP
+            yield TOP_LEVEL_KEY
     for part in schema.get("allOf", ()):
         yield from bodies_with_unknown_key(part, schemas)
     for name, part in schema.get("properties", {}).items():
@@ -40,7 +40,7 @@ def operations_with_body(document):
         for method in operations.keys() - {"get"}:
             body = operations[method].get("requestBody")
             schema = body["content"]["application/json"]["schema"] if body else {}
-            for invalid_body in [*bodies_with_unknown_key(schema, schemas)] if body else [AT_THE_TOP]:
+            for invalid_body in [*bodies_with_unknown_key(schema, schemas)] if body else [TOP_LEVEL_KEY]:
                 yield method, path, *invalid_body
 
 

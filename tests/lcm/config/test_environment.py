@@ -12,20 +12,19 @@ from django.core.management import CommandError, call_command
 
 import lcm
 from lcm.config.environment import (
-    GROUPS,
     POOL_OPTIONS,
     POSTGRES_OPTIONS,
     PREPARE_THRESHOLD,
     SQLITE_OPTIONS,
-    Setting,
     database_settings,
+    describe_settings,
     read_settings,
     reject_unsafe_settings,
     settings_reference,
 )
 
 ROOT = Path(lcm.__file__).parent.parent
-ALL = {setting.name: setting for group in GROUPS.values() for setting in group}
+ALL = {setting.name: setting for group in describe_settings().values() for setting in group}
 
 INVALID = [
     ("DEBUG", "perhaps"),
@@ -104,9 +103,18 @@ def test_an_invalid_value_is_rejected_with_the_name_of_the_setting(name, text, e
 
 
 def test_an_out_of_range_error_names_the_minimum(environment):
-    environment.setenv("WORKERS", "2")
-    with pytest.raises(ImproperlyConfigured, match="WORKERS is 2, but must be at least 3"):
-        Setting("WORKERS", "whole number", 4, "", minimum=3).read()
+    environment.setenv("DECISIONS_PER_POOL", "2")
+    with pytest.raises(ImproperlyConfigured, match="DECISIONS_PER_POOL is 2, but must be at least 100"):
+        read_settings()
+
+
+def test_all_invalid_values_of_a_group_are_reported_at_once(environment):
+    environment.setenv("WEB_WORKERS", "many")
+    environment.setenv("HTTPS", "perhaps")
+    with pytest.raises(ImproperlyConfigured) as caught:
+        read_settings()
+    expected = "WEB_WORKERS must be a whole number, but is “many”. HTTPS must be a flag, but is “perhaps”"
+    assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize("setting", ALL.values(), ids=ALL)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lcm.cml.simulator.process import SimulatorProcess
 from tests.lcm.controller.scene import Scene
+from tests.support.simulator import SimulatorProcess
 
 INSTANT = {"boot_seconds": 0, "queue_seconds": 0, "starting_seconds": 0, "stop_seconds": 0}
 

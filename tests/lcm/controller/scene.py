@@ -40,7 +40,7 @@ class Scene:
             self.lcm.now = machine.lcm_now
         self.client = LcmClient(self.config, transport=httpx.MockTransport(self.lcm), clock=clock)
         self.inventory = Inventory(self.config, lambda _: None)
-        spool = Spool(folder / "spool", most_entries=100, most_bytes=10**8)
+        spool = Spool(folder / "spool", max_entries=100, max_bytes=10**8)
         self.outbox = Outbox(spool, self.client, lambda _: None)
         watcher = Watcher(self.config, self.client, self.inventory)
         self.now = machine.lcm_now() if machine else datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""The controller runs with only httpx and prometheus-client installed."""
+"""The controller runs with only httpx, prometheus-client and pydantic installed."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 from tests.support.control_plane import ROOT
 
-NEEDED = ("httpx", "prometheus-client")
+NEEDED = ("httpx", "prometheus-client", "pydantic")
 CHECK = """
 import importlib, pkgutil, sys
 sys.path[:0] = [{packages!r}, {root!r}]
@@ -63,7 +63,7 @@ def isolated_python(tmp_path):
     return tmp_path / "venv" / "bin" / "python", packages
 
 
-def test_it_imports_with_only_httpx_and_prometheus_client(isolated_python):
+def test_the_controller_imports_with_only_httpx_pydantic_and_prometheus_client(isolated_python):
     python, packages = isolated_python
     check = CHECK.format(packages=str(packages), root=str(ROOT))
     result = subprocess.run([python, "-I", "-c", check], capture_output=True, text=True, timeout=60)

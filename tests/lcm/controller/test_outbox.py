@@ -18,7 +18,7 @@ from tests.support.control_plane import ROOT
 
 
 def open_spool(folder, entries=100, size=10**6):
-    return Spool(folder, most_entries=entries, most_bytes=size)
+    return Spool(folder, max_entries=entries, max_bytes=size)
 
 
 def post(number=1, session="s1"):
@@ -208,7 +208,7 @@ def test_a_rejected_post_is_returned_and_does_not_block_later_posts(tmp_path, lc
 
     async def scenario(outbox):
         rejected = await outbox.send("s1", 1, "x", {"n": 1}, "one")
-        assert (rejected.refused.status, rejected.refused.code) == (409, "state_conflict")
+        assert (rejected.rejection.status, rejected.rejection.code) == (409, "state_conflict")
         assert (await outbox.send("s1", 1, "x", {"n": 2}, "two")).response
 
     with_outbox(tmp_path, lcm, scenario, notices)

@@ -56,7 +56,7 @@ def test_other_titles_have_no_owner_mark(title):
 
 
 @dataclass
-class Node:
+class FakeNode:
     id: str
     label: str
     tags: tuple[str, ...]
@@ -79,9 +79,9 @@ PORTS = {"r1_serial": 2001, "r1_pat": 2002, "h_vnc": 2003}
 
 def test_allocated_ports_replace_ports_of_the_topology():
     nodes = [
-        Node("n0", "r1", ("core", "serial:5041", "pat:udp:6161:161")),
-        Node("n1", "h", ("vnc:5044",)),
-        Node("n2", "sw", ("quiet",)),
+        FakeNode("n0", "r1", ("core", "serial:5041", "pat:udp:6161:161")),
+        FakeNode("n1", "h", ("vnc:5044",)),
+        FakeNode("n2", "sw", ("quiet",)),
     ]
     assert tags_to_write(nodes, TEMPLATE, PORTS) == {
         "n0": ["core", "serial:2001", "pat:udp:2002:161"],
@@ -90,20 +90,23 @@ def test_allocated_ports_replace_ports_of_the_topology():
 
 
 def test_unchanged_tags_are_not_written_again():
-    nodes = [Node("n0", "r1", ("pat:udp:2002:161", "core", "serial:2001")), Node("n1", "h", ("vnc:2003",))]
+    nodes = [
+        FakeNode("n0", "r1", ("pat:udp:2002:161", "core", "serial:2001")),
+        FakeNode("n1", "h", ("vnc:2003",)),
+    ]
     assert tags_to_write(nodes, TEMPLATE, PORTS) == {}
 
 
 def test_an_unreadable_tag_is_kept():
-    nodes = [Node("n0", "r1", ("serial:often",)), Node("n1", "h", ())]
+    nodes = [FakeNode("n0", "r1", ("serial:often",)), FakeNode("n1", "h", ())]
     assert tags_to_write(nodes, TEMPLATE, PORTS)["n0"][0] == "serial:often"
 
 
 @pytest.mark.parametrize(
     ("nodes", "ports", "problem"),
     [
-        ([Node("n0", "r1", ())], PORTS, "no node “h”"),
-        ([Node("n0", "r1", ()), Node("n1", "h", ())], {}, "r1_serial"),
+        ([FakeNode("n0", "r1", ())], PORTS, "no node “h”"),
+        ([FakeNode("n0", "r1", ()), FakeNode("n1", "h", ())], {}, "r1_serial"),
     ],
 )
 def test_a_lab_that_does_not_match_its_template_is_reported(nodes, ports, problem):

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.cml.simulator.faults import Fault, FaultKind
 from lcm.cml.topology.partition import partition_topology
 from lcm.controller.heartbeats import HeartbeatSender
 from lcm.controller.lab_statistics import LabStatistics
@@ -14,6 +13,7 @@ from lcm.controller.worker_survey import WorkerSurvey
 from tests.lcm.controller.conftest import INSTANT
 from tests.lcm.controller.scene import PORTS
 from tests.support.factories import LAB
+from tests.support.simulator import Fault, FaultKind
 
 GROUPS = (["r1", "host"], ["r2"])
 
@@ -53,7 +53,7 @@ def play_spread(play, simulator, other_worker):
     return run
 
 
-def test_it_runs_on_both_workers_and_is_observed_as_one(play_spread, other_worker):
+def test_a_spread_session_runs_on_both_workers_and_is_observed_as_one(play_spread, other_worker):
     async def scenario(scene):
         await scene.until("RUNNING")
         titles = [lab["title"] for labs in scene.on_both() for lab in labs.values()]
@@ -71,7 +71,7 @@ def test_it_runs_on_both_workers_and_is_observed_as_one(play_spread, other_worke
     play_spread(scenario)
 
 
-def test_it_is_ready_when_all_labs_are(play_spread, simulator, other_worker):
+def test_a_spread_session_is_ready_when_all_labs_are(play_spread, simulator, other_worker):
     async def scenario(scene):
         simulator.admin.fail(other_worker, Fault(FaultKind.REPLACE, "check_if_converged", body="false"))
         await scene.reconcile(4)

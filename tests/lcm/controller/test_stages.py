@@ -8,11 +8,11 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.cml.simulator.faults import Fault, FaultKind
 from lcm.controller.lab_titles import format_title
 from lcm.controller.model import Session, SlotInfo
 from tests.lcm.controller.scene import PORTS
 from tests.lcm.controller.test_clock import CLOCKS, Machine
+from tests.support.simulator import Fault, FaultKind
 
 
 def test_a_session_from_scheduled_to_terminated(play):

@@ -7,7 +7,7 @@ import pytest
 
 from lcm.controller.config import Config
 from lcm.controller.inventory import Inventory
-from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable, RevisionExpired
+from lcm.controller.lcm_client import LcmClient, LcmRejected, LcmUnavailable, RevisionExpired
 from lcm.controller.model import Session
 from lcm.controller.pool_leases import TRUSTED_SECONDS, PoolLeases
 from lcm.controller.watcher import Watcher
@@ -140,7 +140,7 @@ def test_one_session_can_be_reloaded(lcm):
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(400, LcmRefused), (401, LcmRefused), (404, LcmRefused), (409, LcmRefused), (410, RevisionExpired)]
+    [(400, LcmRejected), (401, LcmRejected), (404, LcmRejected), (409, LcmRejected), (410, RevisionExpired)]
     + [(status, LcmUnavailable) for status in (408, 429, 500, 502, 503, "down")],
 )
 def test_retryable_and_final_errors_are_distinguished(lcm, status, error):

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from lcm.cml.client.errors import CmlUnreachable
-from lcm.cml.simulator.faults import Fault, FaultKind
 from lcm.controller.heartbeats import HeartbeatSender, PortObservation
 from lcm.controller.worker_survey import WorkerSurvey
 from tests.lcm.controller.fake_lcm import until
+from tests.support.simulator import Fault, FaultKind
 
 
 def surveying(scene):

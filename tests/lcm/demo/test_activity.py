@@ -76,11 +76,13 @@ def test_objects_are_older_than_their_events(fleet, now):
         slot.pool.created_at < slot.created_at == slot.last_state_change for slot in Slot.objects.all()
     )
     assert not Membership.objects.filter(joined_at__gt=first).exists()
-    setup_changes = ChangeLog.objects.filter(event__in=("domain_created", "project_created", "member_added"))
+    setup_changes = ChangeLog.objects.filter(
+        event__in=("domain.created", "project.created", "project.member_added")
+    )
     assert setup_changes.exists()
     assert not setup_changes.filter(at__gt=first).exists()
-    assert not ChangeLog.objects.filter(event="pool_created", at__gt=now - timedelta(days=9)).exists()
-    assert not ChangeLog.objects.filter(event="definition_imported", at__gt=now - timedelta(days=9)).exists()
+    assert not ChangeLog.objects.filter(event="pool.created", at__gt=now - timedelta(days=9)).exists()
+    assert not ChangeLog.objects.filter(event="definition.imported", at__gt=now - timedelta(days=9)).exists()
 
 
 def test_no_worker_misses_heartbeats_before_its_controller_starts(fleet, now):
@@ -99,9 +101,9 @@ def test_sessions_are_requested_up_to_the_target(fleet, now):
     demo = activity.DemoActivity(Random(1))
     for step in range(20):
         demo.step(now=now + timedelta(seconds=8 * step))
-    assert active_sessions().count() == activity.BUSY
+    assert active_sessions().count() == activity.TARGET_SESSIONS
     lengths = {(each.ends_at - each.starts_at).total_seconds() / 60 for each in active_sessions()}
-    assert all(activity.MINUTES[0] <= length <= activity.MINUTES[1] for length in lengths)
+    assert all(activity.SESSION_MINUTES[0] <= length <= activity.SESSION_MINUTES[1] for length in lengths)
 
 
 def run_all_sessions(now):
@@ -112,8 +114,8 @@ def run_all_sessions(now):
 
 def test_running_sessions_are_cancelled_and_extended(fleet, now, monkeypatch):
     run_all_sessions(now)
-    monkeypatch.setattr(activity, "CANCELLED", 1.0)
-    monkeypatch.setattr(activity, "EXTENDED", 1.0)
+    monkeypatch.setattr(activity, "CANCEL_PROBABILITY", 1.0)
+    monkeypatch.setattr(activity, "EXTEND_PROBABILITY", 1.0)
     before = {each.pk: each.ends_at for each in active_sessions()}
     activity.DemoActivity(Random(1)).step(now=now)
     assert active_sessions().filter(status=S.STOPPING).count() == 1
@@ -121,14 +123,14 @@ def test_running_sessions_are_cancelled_and_extended(fleet, now, monkeypatch):
 
 
 def test_a_spot_worker_gets_an_interruption_notice(fleet, now, monkeypatch):
-    monkeypatch.setattr(activity, "INTERRUPTED", 1.0)
+    monkeypatch.setattr(activity, "INTERRUPT_PROBABILITY", 1.0)
     activity.DemoActivity(Random(1)).step(now=now)
     (noticed,) = SimulatedInstance.objects.exclude(interrupted_at=None)
     assert (noticed.market, noticed.pool) == ("spot", "cml-us")
 
 
 def test_the_demo_ignores_pools_definitions_and_sessions_of_users(fleet, now, tmp_path, monkeypatch):
-    for name in ("CANCELLED", "EXTENDED", "INTERRUPTED"):
+    for name in ("CANCEL_PROBABILITY", "EXTEND_PROBABILITY", "INTERRUPT_PROBABILITY"):
         monkeypatch.setattr(activity, name, 1.0)
     lab = (TOPOLOGIES / f"{DEFINITIONS[0]}.yaml").read_text()
     with_spot = {"spot": True}
@@ -160,7 +162,7 @@ def test_the_demo_ignores_pools_definitions_and_sessions_of_users(fleet, now, tm
     user_session.refresh_from_db()
     assert (user_session.status, user_session.ends_at) == (S.RUNNING, now + timedelta(hours=1))
     demo_sessions = active_sessions().exclude(pk=user_session.pk)
-    assert demo_sessions.count() == activity.BUSY
+    assert demo_sessions.count() == activity.TARGET_SESSIONS
     assert {each.definition.version for each in demo_sessions} == {"1.0"}
     assert {each.definition.name for each in demo_sessions} <= {*DEFINITIONS} - {DEFINITIONS[1]}
     assert set(demo_sessions.values_list("pool", flat=True)) <= {*POOLS}

@@ -8,8 +8,14 @@ from django.apps import apps
 from django.db import IntegrityError, transaction
 from django.db.models import CheckConstraint, ProtectedError, UniqueConstraint
 
-from lcm.models import ApiToken, FeedEntry, FeedHead, IdempotentResponse, Job
-from tests.support.factories import make_controller, make_definition, make_person_token, make_project
+from lcm.models import ApiToken, FeedEntry, FeedHead, IdempotentResponse, Job, SavedView
+from tests.support.factories import (
+    make_controller,
+    make_definition,
+    make_delivery,
+    make_person_token,
+    make_project,
+)
 
 # model, invalid change of a row, constraint that rejects it
 CHANGES = [
@@ -39,6 +45,10 @@ CHANGES = [
     ("feedhead", {"pruned_revision": 1}, "feed_pruned_up_to_revision"),
     ("job", {"state": "lost"}, "job_state_known"),
     ("job", {"state": "done"}, "job_finished_in_the_end"),
+    ("webhook", {"format": "telegram"}, "webhook_format_known"),
+    ("eventrule", {"channel": "fax"}, "rule_channel_known"),
+    ("delivery", {"state": "lost"}, "delivery_state_known"),
+    ("delivery", {"state": "pending"}, "delivery_pending_has_next_attempt"),
     ("apitoken", {"kind": "person"}, "token_belongs_to_someone"),
     ("apitoken", {"kind": "robot"}, "token_belongs_to_someone"),
 ]
@@ -54,6 +64,8 @@ DUPLICATES = [
     ("apitoken", "token_name_in_use_once", ["name"]),
     ("apitoken", "hash", ["hash"]),
     ("idempotentresponse", "idempotency_key_once", ["principal", "key"]),
+    ("delivery", "delivery_once_for_each_rule", ["event", "rule"]),
+    ("savedview", "saved_view_name_of_owner", ["owner", "list_name", "name"]),
 ]
 # Column constraints that are not in Meta.constraints.
 COLUMNS = {"domain_name", "hash"}
@@ -66,6 +78,8 @@ def row_of(session, controller, now):
     FeedEntry.objects.create(kind="session", object_id=session.pk, pool="cml-eu", at=now, revision=1)
     FeedHead.objects.create()
     Job.objects.create(kind="bulk", title="Cancel 2 sessions", actor="otto")
+    make_delivery(now, event=7)
+    SavedView.objects.create(list_name="sessions", name="mine", owner=session.owner)
 
     def find(model):
         return apps.get_model("lcm", model).objects.first()

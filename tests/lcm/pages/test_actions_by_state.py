@@ -50,17 +50,19 @@ def action(name: str, role: str, states: str, **form: Any) -> Action:
 
 IN_FLIGHT = "LAUNCHING BOOTING BINDING"
 SLOT = [
-    action("slot_cordon", "operator", f"{IN_FLIGHT} READY READY+lease DRAINING"),
+    action("slot_cordon", "operator", f"{IN_FLIGHT} READY READY+lease DRAINING DRAINING+idle"),
     action("slot_uncordon", "operator", "READY+cordoned"),
     action("slot_drain", "operator", "BOOTING BINDING READY READY+cordoned READY+lease"),
     action(
         "slot_labels",
         "operator",
-        f"{IN_FLIGHT} READY READY+cordoned READY+lease DRAINING",
-        labels='{"gpu": "a10"}',
+        f"{IN_FLIGHT} READY READY+cordoned READY+lease DRAINING DRAINING+idle",
+        **{"labels-0-key": "gpu", "labels-0-value": "a10"},
     ),
     action("slot_retry", "operator", "ERROR"),
-    action("slot_terminate", "operator", f"{IN_FLIGHT} READY READY+cordoned DRAINING"),
+    action("slot_terminate", "operator", f"{IN_FLIGHT} READY READY+cordoned DRAINING DRAINING+idle"),
+    # A worker that was drained before it was ready cannot serve.
+    action("slot_cancel_drain", "operator", "DRAINING+idle"),
 ]
 SESSION = [
     action("session_cancel", "operator", "PENDING SCHEDULED INSTANTIATING READY RUNNING COLLECTING"),
@@ -117,7 +119,7 @@ def deviations(
                     f"{each.name} by {role} in {state} {'failed' if is_offered else 'worked'}: {status}"
                 )
             if not each.is_for(role, next(iter(each.states))) and status != 403:
-                deviating.append(f"{each.name} by {role} is answered with {status}")
+                deviating.append(f"{each.name} by {role} gets {status}")
     return deviating
 
 
@@ -145,14 +147,15 @@ def until_next_week(actions: list[Action], now: datetime) -> list[Action]:
     return with_time(actions, "until", now + timedelta(days=7))
 
 
-SLOT_STATES = [*SlotState.values, "READY+cordoned", "READY+lease", "ERROR+lease"]
+SLOT_STATES = [*SlotState.values, "READY+cordoned", "READY+lease", "DRAINING+idle", "ERROR+lease"]
 
 
 @pytest.mark.parametrize("state", SLOT_STATES)
-def test_a_slot(people, session, state):
+def test_a_slot_offers_its_actions_by_state(people, session, state, now):
     base, _, more = state.partition("+")
     pool = Pool.objects.get(name="cml-eu")
-    slot = make_slot(pool, 1, base, cordoned=more == "cordoned", lease_count=int(more == "lease"))
+    fields = {"cordoned": more == "cordoned", "idle_since": now if more == "idle" else None}
+    slot = make_slot(pool, 1, base, lease_count=int(more == "lease"), **fields)
     assert (
         deviations(people, SLOT, state, reverse("slot_detail", args=[slot.pk]), address_of_object(slot.pk))
         == []
@@ -160,7 +163,7 @@ def test_a_slot(people, session, state):
 
 
 @pytest.mark.parametrize("state", [status.value for status in S])
-def test_a_session(people, session_in, state):
+def test_a_session_offers_its_actions_by_status(people, session_in, state):
     session = session_in(S(state))
     actions = with_time(SESSION, "ends_at", session.ends_at + timedelta(hours=1))
     address_of = address_of_object(session.pk)
@@ -176,7 +179,7 @@ def test_a_session(people, session_in, state):
 
 
 @pytest.mark.parametrize("state", JobState.values)
-def test_a_job(people, state, now):
+def test_a_job_offers_its_actions_by_state(people, state, now):
     finished = now if state in (JobState.DONE, JobState.FAILED) else None
     job = Job.objects.create(kind="bulk", title="Cancel", actor="otto", state=state, finished_at=finished)
     assert (
@@ -185,7 +188,7 @@ def test_a_job(people, state, now):
 
 
 @pytest.mark.parametrize("state", [*ReviewState.values, "conflict"])
-def test_port_drift(people, active_definition, state, now):
+def test_port_drift_offers_its_actions_by_state(people, active_definition, state, now):
     until = {"acknowledged_until": now + timedelta(days=1)} if state == "acknowledged" else {}
     drift = DriftReview.objects.create(
         definition=active_definition,
@@ -202,7 +205,7 @@ def test_port_drift(people, active_definition, state, now):
 
 
 @pytest.mark.parametrize("state", ["flagged", "regressed", "fine"])
-def test_a_review(people, active_definition, state, now):
+def test_a_review_offers_its_actions_by_state(people, active_definition, state, now):
     if state == "regressed":
         active_definition.revisions.update(outcome="regressed")
     flags = {"cpu_cores": "over"} if state == "flagged" else {}
@@ -221,7 +224,9 @@ def test_a_review(people, active_definition, state, now):
 
 
 @pytest.mark.parametrize("state", ["counts", "too_short", "excluded"])
-def test_an_observed_session(people, active_definition, project, operator, state, now):
+def test_an_observed_session_offers_its_actions_by_state(
+    people, active_definition, project, operator, state, now
+):
     length = timedelta(minutes=5 if state == "too_short" else 60)
     session = make_past_session(active_definition, project, operator, ended=now, length=length)
     post(session, seen(now), now)
@@ -231,7 +236,7 @@ def test_an_observed_session(people, active_definition, project, operator, state
 
 
 @pytest.mark.parametrize("state", ["older", "current"])
-def test_a_revision(people, active_definition, state, now):
+def test_a_revision_offers_its_actions_by_state(people, active_definition, state, now):
     definition = active_definition
     more = {"cpu_cores": Decimal(3)}
     revise_definition(

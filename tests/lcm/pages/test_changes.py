@@ -62,25 +62,25 @@ def test_times_and_ids_are_shown_as_clock_times_and_names(session, project):
 
 def test_the_page_has_no_raw_status(client, viewer, session_in):
     session = session_in(SessionStatus.SCHEDULED)
-    change = ChangeLog.objects.filter(object_id=str(session.pk), event="session_transition").last()
+    change = ChangeLog.objects.filter(object_id=str(session.pk), event="session.scheduled").last()
     client.force_login(viewer)
     page = client.get(reverse("change_detail", args=[change.pk])).content.decode()
-    for words in ("Session transition", "Pending", "Scheduled"):
+    for words in ("Session scheduled", "Pending", "Scheduled"):
         assert words in page
-    for raw in ("session_transition", "PENDING", "SCHEDULED"):
+    for raw in ("session.scheduled", "PENDING", "SCHEDULED"):
         assert raw not in page
 
 
 def test_the_actor_links_to_all_changes_of_that_person(client, viewer, operator, admin, session):
     for person in (operator, admin):
         log_change(session, actor=Actor.person(person), event="tried", message=f"tried by {person}")
-    log_change(session, actor=SYSTEM, event="tried", message="tried by nobody")
+    log_change(session, actor=SYSTEM, event="tried", message="tried by the system")
     client.force_login(viewer)
     operator_change = ChangeLog.objects.get(message=f"tried by {operator}")
     link = f'href="{reverse("change_list")}?user={operator.pk}"'
     for page in (reverse("change_list"), reverse("change_detail", args=[operator_change.pk])):
         assert link in client.get(page).content.decode()
-    assert "?user=" not in _page_of(client, "tried by nobody")
+    assert "?user=" not in _page_of(client, "tried by the system")
     response = client.get(reverse("change_list"), {"user": operator.pk})
     assert {row.user_id for row in response.context["rows"].rows} == {operator.pk}
     assert operator_change in response.context["rows"].rows
@@ -186,10 +186,10 @@ def test_changes_are_found_by_the_name_of_the_person(client, viewer, three_chang
     assert [chip["text"] for chip in response.context["chips"]] == ["Person: otto"]
     assert 'type="text" name="person" value="otto"' in response.content.decode()
     assert found(client, person="ADA")[1] == ["tried 24"]
-    response, rows = found(client, person="nobody")
+    response, rows = found(client, person="unknown")
     assert rows == []
-    assert "Person: There is no “nobody”." in html.unescape(response.content.decode())
-    assert 'name="person" value="nobody"' in response.content.decode()
+    assert "Person: There is no “unknown”." in html.unescape(response.content.decode())
+    assert 'name="person" value="unknown"' in response.content.decode()
 
 
 def test_changes_are_found_by_time(client, viewer, three_changes, now):
@@ -208,9 +208,10 @@ def test_changes_are_found_by_time(client, viewer, three_changes, now):
     for name, hours in (("since", 30), ("until", 5)):
         assert f'type="datetime-local" name="{name}" value="{typed(hours)}"' in response.content.decode()
     assert [chip["text"] for chip in response.context["chips"]] == [
-        f"From: {typed(30).replace('T', ' ')}",
-        f"To: {typed(5).replace('T', ' ')}",
+        f"Time, from: {typed(30).replace('T', ' ')}",
+        f"Time, to: {typed(5).replace('T', ' ')}",
     ]
+    assert "In America/New_York." in response.content.decode()
     assert found(client, at="24h", until=typed(0))[1] == ["tried 1"]
     assert "From: Enter a valid" in found(client, since="yesterday")[0].content.decode()
 
@@ -222,7 +223,7 @@ def test_the_api_takes_the_same_filters(api, viewer, three_changes, now):
 
     assert messages({"person": "otto"}) == ["tried 48"]
     assert messages({"since": (now - timedelta(hours=30)).isoformat()}) == ["tried 1", "tried 24"]
-    response = api(viewer).get("/api/changes/", {"person": "nobody"})
+    response = api(viewer).get("/api/changes/", {"person": "unknown"})
     assert (response.status_code, list(response.json()["details"])) == (400, ["person"])
 
 

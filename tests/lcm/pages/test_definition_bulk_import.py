@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
@@ -31,8 +33,8 @@ def test_each_valid_file_becomes_a_draft_and_the_others_are_reported(client, adm
     assert response.url == reverse("job_detail", args=[job.pk])
     run_job(str(job.pk))
     job.refresh_from_db()
-    assert (job.state, job.done, job.refused) == (JobState.DONE, 2, 2)
-    assert job.result == "2 definitions imported as drafts. 2 files rejected."
+    assert (job.state, job.done, job.rejected) == (JobState.DONE, 2, 2)
+    assert job.result == "2 definitions imported as drafts. 2 items rejected."
     assert [note.split(":")[0] for note in job.notes] == ["same.yaml", "bad.yaml"]
     found = LabletDefinition.objects.order_by("name").values_list("name", "status")
     assert list(found) == [("branch-office", "draft"), ("campus", "draft")]
@@ -44,7 +46,13 @@ def test_a_job_that_imports_nothing_reports_it(client, admin):
     job = Job.objects.get()
     run_job(str(job.pk))
     job.refresh_from_db()
-    assert job.result == "0 definitions imported as drafts. 1 file rejected."
+    assert job.result == "0 definitions imported as drafts. 1 item rejected."
+    for url in (reverse("job_list"), reverse("job_detail", args=[job.pk])):
+        status = re.search(
+            r'class="(?:status|badge) (tone-\w+)"[^>]*>.*?Failed', client.get(url).content.decode()
+        )
+        assert status, url
+        assert status[1] == "tone-bad", "a failed job is red"
 
 
 def test_a_title_without_letters_is_replaced_by_the_file_name(client, admin):
@@ -73,7 +81,7 @@ def test_a_binary_file_is_rejected_as_in_a_single_import(client, admin, content)
     job = Job.objects.get()
     run_job(str(job.pk))
     job.refresh_from_db()
-    assert (job.state, job.done, job.refused) == (JobState.DONE, 1, 1)
+    assert (job.state, job.done, job.rejected) == (JobState.DONE, 1, 1)
     assert job.notes == [f"odd.yaml: {error}"]
 
 

@@ -52,6 +52,36 @@ def page_url(name, definition, *more):
     return reverse(name, args=[definition.pk, *more])
 
 
+@pytest.mark.parametrize(
+    ("role", "status", "primary", "in_menu"),
+    [
+        ("admin", "active", "New session", ["Edit", "Status…", "Delete…"]),
+        ("admin", "draft", "Status…", ["Edit", "Delete…"]),
+        ("operator", "active", "New session", []),
+        ("operator", "draft", "", []),
+        ("viewer", "active", "", []),
+    ],
+)
+def test_the_page_has_one_primary_action_and_the_rare_ones_in_a_menu(
+    role, status, primary, in_menu, client_of, active_definition, request
+):
+    LabletDefinition.objects.update(status=status)
+    page = client_of(request.getfixturevalue(role)).get(page_url("definition_detail", active_definition))
+    head = unescape(page.content.decode()).partition("page-head")[2].partition("</header>")[0]
+    buttons = re.findall(r'<a class="button button-primary"[^>]*>(?:<svg.*?</svg>)?([^<]+)', head, re.S)
+    assert buttons == ([primary] if primary else [])
+    menu = head.partition("menu-list")[2].partition("</div>")[0]
+    assert re.findall(r">([^<>]+)</a>", menu) == in_menu
+
+
+def test_the_sections_of_the_page_lead_to_its_parts(client_of, admin, active_definition):
+    body = client_of(admin).get(page_url("definition_detail", active_definition)).content.decode()
+    nav = body.partition('section-nav"')[2].partition("</nav>")[0]
+    targets = re.findall(r'href="#([\w-]+)"', nav)
+    assert len(targets) > 5
+    assert [each for each in targets if f'id="{each}"' not in body] == []
+
+
 def test_revisions_are_a_list_with_search_and_pages(client_of, viewer, revise):
     definition, client = revise(30), client_of(viewer)
     url = page_url("definition_revisions", definition)
@@ -91,9 +121,9 @@ def test_page_and_api_use_the_same_labels_for_revisions(client_of, api, viewer, 
 
 @pytest.mark.django_db(transaction=True)
 def test_revisions_are_exported_with_the_labels_of_the_page(client_of, viewer, revise):
-    answer = client_of(viewer).get(page_url("definition_revisions", revise(1)), {"format": "csv"})
+    export = client_of(viewer).get(page_url("definition_revisions", revise(1)), {"format": "csv"})
 
-    rows = list(csv.DictReader(answer.getvalue().decode().splitlines()))
+    rows = list(csv.DictReader(export.getvalue().decode().splitlines()))
     assert [(row["Revision"], row["Outcome"], row["Actor"]) for row in rows] == [
         ("2", "Watching", SYSTEM.label),
         ("1", "Superseded", rows[1]["Actor"]),

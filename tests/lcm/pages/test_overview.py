@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection
@@ -47,6 +48,10 @@ def make_slot(pool, now, number=1, **fields) -> Slot:
     return Slot.objects.create(
         pool=pool, number=number, **{"last_state_change": now, "last_heartbeat": now, **sizes, **fields}
     )
+
+
+def add_ticks(pool, moments, ms=70) -> None:
+    TickRun.objects.bulk_create(TickRun(pool=pool, started_at=at, duration_ms=ms) for at in moments)
 
 
 def make_run(observer, started_at, **fields) -> ObserverRun:
@@ -213,7 +218,8 @@ def test_the_maximum_number_of_slots_is_shown(client, viewer, pool, now):
     assert re.search(r"<dt>Ready slots</dt><dd>1 <small>of max \d+</small>", page)
 
 
-def test_htmx_gets_only_the_live_part(client, viewer):
+def test_htmx_gets_only_the_live_part(client, viewer, settings):
+    settings.CONFIG["PROMETHEUS_URL"] = "http://prometheus:9090"
     client.force_login(viewer)
     page = client.get(reverse("home"), headers={"HX-Request": "true"}).content.decode()
     assert 'id="live"' in page
@@ -263,20 +269,68 @@ def test_the_tick_chart_has_a_data_table(client, viewer, pool):
     TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=70, counts={"placed": 2})
     client.force_login(viewer)
     page = client.get(reverse("overview_ticks")).content.decode()
-    assert "2 sessions placed. Consecutive idle cycles are merged into one point." in page
+    assert "2 sessions placed. Each point is the slowest tick of a pool in 1 min." in page
     assert "70 ms" in page
 
 
-@pytest.mark.parametrize("name", ["overview_ticks", "overview_usage"])
-def test_a_panel_shown_as_a_page_reloads_its_lead_too(name, client, viewer, pool):
+@pytest.mark.parametrize(("name", "default"), [("overview_ticks", "1h"), ("overview_usage", "30d")])
+def test_a_panel_shown_as_a_page_reloads_its_lead_too(name, default, client, viewer, pool):
     client.force_login(viewer)
     htmx_headers = {"HX-Request": "true", "HX-Target": "live"}
     page, again = client.get(reverse(name)), client.get(reverse(name), headers=htmx_headers)
     assert "<html" not in again.content.decode()
     for response in (page, again):
         body = response.content.decode()
-        assert body.count(f'hx-get="{reverse(name)}"') == 1, "the page or its panel, not both"
+        found = re.findall(rf'hx-get="{reverse(name)}([^"]*)"', body)
+        assert found == [f"?range={default}"], "the page or its panel, not both"
         assert '<p class="lead"><strong>N' in body
+
+
+def test_ticks_of_other_ranges_need_as_many_queries_and_keep_their_points_few(client, viewer, pool):
+    now = timezone.now()
+    client.force_login(viewer)
+    add_ticks(pool, [now])
+    with CaptureQueriesContext(connection) as few:
+        client.get(reverse("overview_ticks"))
+    for number in range(10):
+        other = create_pool(name=f"cml-{number}", actor=SYSTEM, **HUGE)
+        add_ticks(other, [now - timedelta(minutes=3 * each) for each in range(400)], ms=number)
+    with CaptureQueriesContext(connection) as many:
+        response = client.get(reverse("overview_ticks"), {"range": "24h"})
+    assert len(few) == len(many) <= LIMIT
+    series = response.context["chart"].series
+    assert [each.name for each in series][-1] == "3 other pools"
+    assert len(series) == 9
+    assert sum(len(each.marks) for each in series) <= 9 * 60
+
+
+@pytest.mark.parametrize("name", ["overview_ticks", "overview_usage", "fair_share", "usage_explorer"])
+def test_a_wrong_range_is_explained_and_the_page_shows_the_default(name, client, viewer, pool):
+    client.force_login(viewer)
+    page = client.get(reverse(name), {"range": "1y", "pool": "cml-eu"})
+    assert page.status_code == 200
+    assert "The range “1y” is unknown. Choose one of" in page.content.decode()
+    links = re.findall(
+        r'href="[^"]*\?pool=cml-eu&amp;range=(\w+)"( aria-current="true")?', page.content.decode()
+    )
+    assert [bool(current) for _key, current in links].count(True) == 1
+    assert ("7d" in dict(links)) == (name != "overview_ticks")
+
+
+def test_a_custom_range_of_ticks_is_shown_in_the_time_zone_of_the_person(client, viewer, pool):
+    viewer.time_zone = "Asia/Kathmandu"
+    viewer.save()
+    at = (timezone.now() - timedelta(hours=5)).replace(minute=15, second=0, microsecond=0)
+    add_ticks(pool, [at + timedelta(minutes=1), at + timedelta(minutes=40)], ms=77)
+    client.force_login(viewer)
+    half_an_hour = {"range": "custom", "from": at.isoformat(), "to": (at + timedelta(minutes=30)).isoformat()}
+    page = client.get(reverse("overview_ticks"), half_an_hour)
+    assert len(page.context["chart"].series[0].marks) == 1
+    local = at.astimezone(ZoneInfo("Asia/Kathmandu"))
+    body = page.content.decode()
+    assert f'name="from" value="{local:%Y-%m-%dT%H:%M}"' in body
+    assert "In Asia/Kathmandu." in body
+    assert 'hx-trigger="every 10s"' not in body, "the range does not move"
 
 
 def test_a_panel_shown_as_a_page_belongs_to_the_overview(client, viewer, pool):
@@ -287,7 +341,7 @@ def test_a_panel_shown_as_a_page_belongs_to_the_overview(client, viewer, pool):
         assert current == reverse("home")
 
 
-def test_each_pool_has_a_tick_line_and_the_slowest_is_named(client, viewer, pool):
+def test_each_pool_has_its_ticks_and_the_slowest_is_named(client, viewer, pool):
     now = timezone.now()
     other = create_pool(name="cml-asia", actor=SYSTEM, **HUGE)
     for each, ms, age in ((pool, 185, 2), (other, 20, 1), (pool, 7, 0)):
@@ -298,6 +352,7 @@ def test_each_pool_has_a_tick_line_and_the_slowest_is_named(client, viewer, pool
     page = client.get(reverse("overview_ticks"))
     assert page.context["sentence"] == f"**Last tick ({pool.name}): 7 ms; slowest: 185 ms.**"
     body = page.content.decode()
-    assert body.count("<polyline") == 2
-    assert "cml-eu, last <b>7 ms</b>" in body
-    assert "cml-asia, last <b>20 ms</b>" in body
+    assert len(re.findall(r'<g class="kind-\d" data-series', body)) == 2
+    assert "<polyline" not in body, "quiet periods have no line"
+    assert "cml-eu, max <b>185 ms</b>" in body
+    assert "cml-asia, max <b>20 ms</b>" in body

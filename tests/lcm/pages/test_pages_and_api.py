@@ -24,6 +24,9 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "session_cancel": ("POST api:session-cancel",),
     "session_bulk_cancel": ("POST api:session-cancel",),
     "session_extend": ("POST api:session-extend",),
+    "session_bulk_extend": ("POST api:session-extend",),
+    "session_bulk_priority": ("POST api:session-priority",),
+    "session_access": ("GET capacity:session-access",),
     "session_wait_reasons": ("GET capacity:session-explain",),
     "session_capacity": ("GET capacity:reservation-list", "GET capacity:reservation-detail"),
     "session_pool": ("POST capacity:session-move",),
@@ -84,6 +87,22 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "token_rotate": ("POST api:token-rotate",),
     "token_revoke": ("POST api:token-revoke",),
     "token_bulk_revoke": ("POST api:token-revoke",),
+    "delivery_list": ("GET api:delivery-list",),
+    "delivery_detail": ("GET api:delivery-detail",),
+    "delivery_retry": ("POST api:delivery-retry",),
+    "delivery_bulk_retry": ("POST api:delivery-retry",),
+    "rule_list": ("GET api:event-rule-list",),
+    "rule_create": ("POST api:event-rule-list",),
+    "rule_preview": ("GET api:event-rule-preview",),
+    "rule_edit": ("PATCH api:event-rule-detail", "GET api:event-rule-detail"),
+    "rule_delete": ("DELETE api:event-rule-detail",),
+    "webhook_list": ("GET api:webhook-list",),
+    "webhook_create": ("POST api:webhook-list",),
+    "webhook_detail": ("GET api:webhook-detail",),
+    "webhook_edit": ("PATCH api:webhook-detail",),
+    "webhook_rotate": ("POST api:webhook-rotate",),
+    "webhook_delete": ("DELETE api:webhook-detail",),
+    "webhook_test": ("POST api:webhook-test",),
     "job_list": ("GET api:job-list",),
     "job_detail": ("GET api:job-detail",),
     "job_retry": ("POST api:job-retry",),
@@ -113,6 +132,10 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "slot_bulk_uncordon": ("POST capacity:slot-uncordon",),
     "slot_drain": ("POST capacity:slot-drain",),
     "slot_bulk_drain": ("POST capacity:slot-drain",),
+    "slot_timeline": ("GET capacity:slot-timeline",),
+    "pool_timeline": ("GET capacity:pool-timeline",),
+    "session_timeline": ("GET capacity:session-timeline",),
+    "slot_cancel_drain": ("POST capacity:slot-cancel-drain",),
     "slot_retry": ("POST capacity:slot-retry",),
     "slot_bulk_retry": ("POST capacity:slot-retry",),
     "slot_labels": ("POST capacity:slot-labels",),
@@ -144,13 +167,26 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
 PAGES_WITHOUT_A_CALL = {
     "home": "summarises lists that have calls of their own",
     "search": "finds the names of objects that viewers can list",
+    "search_suggestions": "the first results of the search",
+    "shortcuts": "lists the keyboard shortcuts",
+    "session_preview": "a part of the form that requests a session; API clients get the wait reasons",
+    "help": "documentation",
     "suggest": "completes names in the forms of operators",
     "login": "signs in; API clients use tokens",
     "logout": "signs out; API clients use tokens",
     "set_theme": "changes the appearance of pages",
+    "list_layout": "changes how a person looks at a list of pages",
+    "view_create": "changes how a person looks at a list of pages",
+    "view_edit": "changes how a person looks at a list of pages",
+    "view_delete": "changes how a person looks at a list of pages",
+    "view_default": "changes how a person looks at a list of pages",
     "profile": "changes the caller's own account",
     "password_change": "changes the caller's own account",
     "person_role": "roles are granted on pages only",
+    "person_create": "the link for the person is shown on pages only",
+    "person_import": "the links for the people are shown on pages only",
+    "person_password_link": "the link is shown on pages only",
+    "set_password": "for people who cannot sign in yet",
     "controller_list": "shows leases, which controllers hold through /api/internal/",
     "controller_board": "shows leases, which controllers hold through /api/internal/",
     "usage_check": "checks sums; a maintenance task of the page",
@@ -168,6 +204,9 @@ CALLS_WITHOUT_A_PAGE = {
     "POST capacity:reservation-release": "reserves capacity for another program",
     "GET observations:internal-prometheus-targets-list": "is for Prometheus",
     "POST capacity:internal-boot-list": "is for workers that boot; they show a boot token",
+    "GET api:event-type-list": "describes events to clients",
+    "GET api:event-type-detail": "describes events to clients",
+    "GET api:event-type-schema": "describes events to clients",
     "GET api:schema": "describes the API",
     "GET api:docs": "describes the API",
 }
@@ -218,7 +257,7 @@ def secrets(
     definition = make_definition("secrets", topology=CONFIGURED, pool="cml-eu", now=now)
     session = make_session(definition, project, operator, now=now)
     people.update_profile(user=viewer, email="vera.new@example.org", actor=Actor.person(viewer))
-    change = ChangeLog.objects.get(event="profile_changed")
+    change = ChangeLog.objects.get(event="person.profile_changed")
     for role in (Role.ADMIN, Role.OPERATOR):
         people.set_role(user=operator, role=role, is_active=True, reason="needed", by=admin)
     url_arguments["by_prefix"] |= {
@@ -242,6 +281,7 @@ def readable(role: str, url_arguments: dict[str, Any]) -> Iterator[str]:
     # Only part of the secret: pages repeat the search text.
     for text in (SECRET[:-1], "example.org", "secrets"):
         yield f"{reverse('search')}?q={text}"
+        yield f"{reverse('search_suggestions')}?q={text}"
         yield f"/api/lablet-definitions/?q={text}"
 
 

@@ -88,7 +88,7 @@ def test_an_admin_assigns_a_role_with_a_reason(client, admin, viewer):
     form = {"role": "2", "is_active": "on", "reason": "looks after the night shift"}
     client.post(reverse("person_role", args=[viewer.pk]), form)
     assert User.objects.get(pk=viewer.pk).role == Role.OPERATOR
-    logged = ChangeLog.objects.get(event="role_changed")
+    logged = ChangeLog.objects.get(event="person.role_changed")
     assert (logged.before["role"], logged.after["role"]) == ("Viewer", "Operator")
     assert logged.reason == "looks after the night shift"
 
@@ -198,7 +198,7 @@ def test_guessing_for_many_names_is_blocked_too(client, viewer, settings, time_m
     time_machine.move_to(now, tick=False)
     settings.CONFIG["LOGIN_FAILURE_RATE"] = "2/min"
     for number in range(20):
-        assert "Wrong user name" in login_attempt(client, f"nobody-{number}").content.decode()
+        assert "Wrong user name" in login_attempt(client, f"unknown-{number}").content.decode()
     assert "Too many failed attempts" in login_attempt(client, "vera", PASSWORD).content.decode()
 
 

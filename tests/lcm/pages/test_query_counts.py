@@ -21,6 +21,9 @@ LISTS = [
     "change_list",
     "person_list",
     "job_list",
+    "delivery_list",
+    "rule_list",
+    "webhook_list",
 ]
 LIST_LIMIT = 12
 DETAIL_LIMIT = 20

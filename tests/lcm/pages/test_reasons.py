@@ -14,28 +14,28 @@ from tests.support.factories import DomainFactory, make_project
 def addresses(project, viewer, controller, active_definition) -> dict[str, str]:
     pool = Pool.objects.get(name="cml-eu")
     return {
-        "domain_deleted": reverse("domain_delete", args=[DomainFactory(name="empty").pk]),
-        "project_deleted": reverse("project_delete", args=[make_project("academy", "empty").pk]),
-        "member_removed": reverse("member_remove", args=[project.pk, viewer.pk]),
-        "token_revoked": reverse("token_revoke", args=[controller.token.pk]),
-        "definition_status": reverse("definition_status", args=[active_definition.pk]),
-        "definition_edited": reverse("definition_edit", args=[active_definition.pk]),
-        "pool_edited": reverse("pool_scheduler", args=[pool.pk]),
-        "fair_share_policy_saved": f"{reverse('fair_share_policy')}?pool={pool.name}",
+        "domain.deleted": reverse("domain_delete", args=[DomainFactory(name="empty").pk]),
+        "project.deleted": reverse("project_delete", args=[make_project("academy", "empty").pk]),
+        "project.member_removed": reverse("member_remove", args=[project.pk, viewer.pk]),
+        "token.revoked": reverse("token_revoke", args=[controller.token.pk]),
+        "definition.status_changed": reverse("definition_status", args=[active_definition.pk]),
+        "definition.edited": reverse("definition_edit", args=[active_definition.pk]),
+        "pool.edited": reverse("pool_scheduler", args=[pool.pk]),
+        "fair_share.policy_changed": f"{reverse('fair_share_policy')}?pool={pool.name}",
     }
 
 
 EDITED = {"system": "cml", "pool": "cml-us", "placement": "together", "max_duration": "08:00:00"}
 # Form values besides the reason.
 FORMS: dict[str, dict[str, str]] = {
-    "domain_deleted": {},
-    "project_deleted": {},
-    "member_removed": {},
-    "token_revoked": {},
-    "definition_status": {"status": "deprecated"},
-    "definition_edited": EDITED,
-    "pool_edited": {"scheduler": DEFAULT_CONFIGURATION.replace("[allocate]", "[allocate, reclaim]")},
-    "fair_share_policy_saved": {
+    "domain.deleted": {},
+    "project.deleted": {},
+    "project.member_removed": {},
+    "token.revoked": {},
+    "definition.status_changed": {"status": "deprecated"},
+    "definition.edited": EDITED,
+    "pool.edited": {"scheduler": DEFAULT_CONFIGURATION.replace("[allocate]", "[allocate, reclaim]")},
+    "fair_share.policy_changed": {
         "half_life_days": "3",
         "dampening_factor": "1",
         "lookback_days": "14",
@@ -119,7 +119,7 @@ def test_other_statuses_need_no_reason(client_of_admin, definition):
         ({"description": "Two routers and a host"}, 302),
         ({"placement": "spread"}, 422),
         ({"preemptible": "on"}, 422),
-        ({"slot_labels": '{"gpu": "a10"}'}, 422),
+        ({"slot_labels-0-key": "gpu", "slot_labels-0-value": "a10"}, 422),
         ({"max_duration": "04:00:00"}, 422),
     ],
 )
@@ -135,9 +135,9 @@ def test_a_token_is_rotated_with_a_reason(client_of_admin, controller):
     address = reverse("token_rotate", args=[controller.token.pk])
     assert 'name="reason"' in client_of_admin.get(address).content.decode()
     assert client_of_admin.post(address).status_code == 422
-    assert not ChangeLog.objects.filter(event="token_revoked").exists()
+    assert not ChangeLog.objects.filter(event="token.revoked").exists()
     assert "lcm_" in client_of_admin.post(address, {"reason": "yearly"}).content.decode()
-    assert ChangeLog.objects.get(event="token_revoked").reason == "yearly"
+    assert ChangeLog.objects.get(event="token.revoked").reason == "yearly"
 
 
 def test_a_member_with_an_active_session_cannot_be_removed(client_of_admin, session):

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from lcm.web.search import MAX_HITS
+from lcm.web.search import MAX_HITS, MAX_SUGGESTIONS
 from scheduling.models import Pool, Slot, SlotState
 from tests.support.factories import UserFactory, make_definition, make_session
 
@@ -111,14 +111,35 @@ def test_htmx_gets_only_the_results(client, viewer, active_definition):
     assert "<html" not in page
 
 
+def test_suggestions_are_links_to_the_first_results_of_each_kind(client, viewer, active_definition):
+    client.force_login(viewer)
+    for number in range(MAX_SUGGESTIONS + 1):
+        UserFactory(username=f"campus-{number}")
+    page = client.get(reverse("search_suggestions"), {"q": "campus"}).content.decode()
+    url = reverse("definition_detail", args=[active_definition.pk])
+    assert f'role="option" tabindex="-1" href="{url}"' in page
+    assert page.count("?owner=") == MAX_SUGGESTIONS
+    assert f'href="{reverse("search")}?q=campus"' in page
+    assert "<html" not in page
+
+
+def test_suggestions_for_nothing_and_for_an_unknown_name_contain_no_object(client, viewer, session):
+    client.force_login(viewer)
+    assert client.get(reverse("search_suggestions"), {"q": " "}).content.decode().strip() == ""
+    page = client.get(reverse("search_suggestions"), {"q": "<no-such>"}).content.decode()
+    assert "No results for “&lt;no-such&gt;”" in page
+    assert page.count('role="option"') == 1
+
+
+@pytest.mark.parametrize("url", ["search", "search_suggestions"])
 @pytest.mark.parametrize("text", ["lab", "abcd"])
-def test_a_search_needs_the_same_queries_for_few_and_many_rows(text, client, viewer, session, slot):
+def test_a_search_needs_the_same_queries_for_few_and_many_rows(text, url, client, viewer, session, slot):
     client.force_login(viewer)
     counts = []
     for more in (1, 12):
         for _ in range(more):
             make_session(make_definition(), session.project, session.owner)
         with CaptureQueriesContext(connection) as captured:
-            client.get(reverse("search"), {"q": text})
+            client.get(reverse(url), {"q": text})
         counts.append(len(captured))
     assert counts[0] == counts[1] <= LIMIT

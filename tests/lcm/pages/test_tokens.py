@@ -39,7 +39,7 @@ def test_scopes_are_shown_as_text(client_of_admin):
 
 def test_a_controllers_token_is_created_for_existing_pools(client_of_admin, create):
     page = client_of_admin.get(reverse("token_create")).content.decode()
-    assert '<option value="pool:cml-eu">cml-eu</option>' in page
+    assert '<input type="checkbox" name="scopes" value="pool:cml-eu">cml-eu' in page
     assert 'name="user"' not in page
     assert "optional" not in page
     text = create(kind="controller", scopes=["pool:cml-eu", "pool:cml-us"]).content.decode()
@@ -61,7 +61,7 @@ def test_a_persons_token_is_created_for_the_person(client_of_admin, create, view
         ({"kind": "controller"}, "Choose at least one pool, or Prometheus targets."),
         ({"kind": "controller", "scopes": "pool:atlantis"}, "pool:atlantis is not one of the available"),
         ({"kind": "person"}, "This field is required."),
-        ({"kind": "person", "user": "nobody"}, "There is no “nobody”."),
+        ({"kind": "person", "user": "unknown"}, "There is no “unknown”."),
     ],
 )
 def test_a_missing_value_is_reported_at_its_field(create, fields, error):

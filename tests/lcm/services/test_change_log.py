@@ -17,7 +17,7 @@ from tests.support.factories import DomainFactory, make_person
 @pytest.fixture
 def entry(db):
     domain = DomainFactory(name="academy")
-    return log_change(domain, actor=SYSTEM, event="domain_created", message="domain academy created")
+    return log_change(domain, actor=SYSTEM, event="domain.created", message="domain academy created")
 
 
 ATTEMPTS = {
@@ -51,7 +51,7 @@ def test_a_new_entry_cannot_replace_an_old_one(entry):
 
 def test_an_entry_outlives_its_user(entry):
     person = make_person("paul")
-    log_change(DomainFactory(), actor=Actor.person(person), event="domain_created", message="made by paul")
+    log_change(DomainFactory(), actor=Actor.person(person), event="domain.created", message="made by paul")
     key = person.pk
     person.delete()
     stored = ChangeLog.objects.get(message="made by paul")

@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 
 from lcm.domain.errors import InvalidInput, NotFound, StateConflict
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import ChangeLog, DefinitionRevision, LabletDefinition
-from lcm.models.definitions import RESOURCES
 from lcm.services.definitions import revert_definition, revise_definition
 
 
@@ -82,15 +82,18 @@ def basis_and_bases(revision):
 
 
 def test_the_basis_of_custom_and_reverted_revisions_is_recorded(revise, revert, definition):
-    keep_all = dict.fromkeys(RESOURCES, "keep")
-    assert basis_and_bases(definition.current_revision) == ("imported", dict.fromkeys(RESOURCES, "imported"))
+    keep_all = dict.fromkeys(RESOURCE_NAMES, "keep")
+    assert basis_and_bases(definition.current_revision) == (
+        "imported",
+        dict.fromkeys(RESOURCE_NAMES, "imported"),
+    )
     assert basis_and_bases(revise()) == ("custom", keep_all | {"cpu_cores": "custom"})
     assert basis_and_bases(revert(1, based_on=2)) == ("revert", keep_all | {"cpu_cores": "revert"})
 
 
 def test_the_change_log_has_the_changed_values(revise):
     revise()
-    entry = ChangeLog.objects.get(event="definition_revised")
+    entry = ChangeLog.objects.get(event="definition.revision_applied")
     assert entry.message == "branch-office v1.0: revision 2 applied"
     assert (entry.before, entry.after) == ({"cpu_cores": "4.00"}, {"cpu_cores": "8.00"})
     assert entry.reason == "labs were slow"
@@ -117,7 +120,7 @@ def test_an_invalid_revision_is_rejected_and_changes_nothing(changes, field, rev
         revise(**changes)
     assert list(caught.value.fields) == [field]
     assert numbers(definition) == ([1], 1)
-    assert not ChangeLog.objects.filter(event="definition_revised").exists()
+    assert not ChangeLog.objects.filter(event="definition.revision_applied").exists()
 
 
 @pytest.mark.parametrize("based_on", [0, 1, 3])
@@ -148,7 +151,7 @@ def test_a_new_port_template_alone_is_a_revision(revise):
         "removed": ["r1_serial", "host_pat"],
         "changed": [],
     }
-    entry = ChangeLog.objects.get(event="definition_revised")
+    entry = ChangeLog.objects.get(event="definition.revision_applied")
     assert (entry.before, entry.after) == (
         {"ports": ["r1 serial:5041", "host pat:2022:22"]},
         {"ports": ["r1 vnc:5044"]},

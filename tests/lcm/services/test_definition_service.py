@@ -42,7 +42,7 @@ def test_a_topology_becomes_a_draft_with_its_first_revision(import_lab):
 def test_the_import_is_in_the_change_log(import_lab, admin):
     definition = import_lab()
     entry = ChangeLog.objects.get(object_id=str(definition.pk))
-    assert (entry.event, entry.user_id) == ("definition_imported", admin.pk)
+    assert (entry.event, entry.user_id) == ("definition.imported", admin.pk)
     assert entry.message == "branch-office v1.0 imported with 3 nodes"
     assert entry.after["topology_hash"] == definition.topology_hash
 
@@ -130,14 +130,14 @@ def test_an_edit_saves_and_logs_only_changed_fields(definition, as_admin):
         definition=definition, actor=as_admin, pool="cml-us", description=definition.description
     )
     definition.refresh_from_db()
-    entry = ChangeLog.objects.get(event="definition_edited")
+    entry = ChangeLog.objects.get(event="definition.edited")
     assert definition.pool == "cml-us"
     assert (entry.before, entry.after) == ({"pool": ""}, {"pool": "cml-us"})
 
 
 def test_an_edit_without_changes_is_not_logged(definition, as_admin):
     services.update_definition(definition=definition, actor=as_admin, pool=definition.pool)
-    assert not ChangeLog.objects.filter(event="definition_edited").exists()
+    assert not ChangeLog.objects.filter(event="definition.edited").exists()
 
 
 @pytest.mark.parametrize("field", ["name", "status", "topology_yaml", "current_revision", "cpu_cores"])
@@ -158,7 +158,7 @@ def test_an_edit_from_a_stale_copy_logs_only_its_own_changes(definition, as_admi
     old_copy = LabletDefinition.objects.get(pk=definition.pk)
     services.set_definition_status(definition=definition, status=DefinitionStatus.ACTIVE, actor=as_admin)
     services.update_definition(definition=old_copy, actor=as_admin, pool="cml-us")
-    entry = ChangeLog.objects.get(event="definition_edited")
+    entry = ChangeLog.objects.get(event="definition.edited")
     assert entry.after == {"pool": "cml-us"}
 
 
@@ -172,7 +172,7 @@ def test_a_definition_can_change_to_every_other_status(old, new, db, as_admin):
         return
     services.set_definition_status(definition=definition, status=new, actor=as_admin, reason="new term")
     definition.refresh_from_db()
-    entry = ChangeLog.objects.get(event="definition_status")
+    entry = ChangeLog.objects.get(event="definition.status_changed")
     assert definition.status == new
     assert (entry.before, entry.after, entry.reason) == ({"status": old}, {"status": new}, "new term")
 
@@ -203,14 +203,14 @@ def test_a_definition_with_sessions_cannot_be_deleted(session, as_admin):
         services.delete_definition(definition=definition, reason="unused", actor=as_admin)
     fresh = LabletDefinition.objects.get(pk=definition.pk)
     assert fresh.current_revision == revision
-    assert not ChangeLog.objects.filter(event="definition_deleted").exists()
+    assert not ChangeLog.objects.filter(event="definition.deleted").exists()
 
 
 def test_a_definition_without_sessions_is_deleted_with_its_revisions(definition, as_admin):
     services.delete_definition(definition=definition, actor=as_admin, reason="never used")
     assert not LabletDefinition.objects.exists()
     assert not DefinitionRevision.objects.exists()
-    assert ChangeLog.objects.get(event="definition_deleted").reason == "never used"
+    assert ChangeLog.objects.get(event="definition.deleted").reason == "never used"
 
 
 def test_a_reverted_definition_can_be_deleted(definition, as_admin, now):

@@ -10,11 +10,13 @@ from django.utils import timezone
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.domain.lifecycle import SessionStatus
+from lcm.extensions import Extension
 from lcm.models import ChangeLog, Domain, Job, JobState, LabletSession
 from lcm.services import jobs
 from lcm.services.jobs import JobStep, claim_job, enqueue_abandoned_jobs, retry_job, run_step, start_job
 from lcm.tasks import clean_up, run_job
 from lcm.web import bulk_actions
+from tests.support import extensions
 
 
 @pytest.fixture
@@ -26,7 +28,7 @@ def enqueued(monkeypatch):
 
 
 @pytest.fixture
-def counting(monkeypatch, enqueued):
+def counting(enqueued):
     """A kind of job that counts to three, one per step, and fails at the steps in `failing_steps`."""
     failing_steps = set()
 
@@ -38,8 +40,8 @@ def counting(monkeypatch, enqueued):
             return JobStep(result=f"counted to {job.done}")
         return JobStep(done=1, cursor={"at": number + 1}, more=True, notes=[f"was at {number}"])
 
-    monkeypatch.setitem(jobs._kinds, "count", step)
-    return failing_steps
+    with extensions.added(Extension(jobs={"count": step})):
+        yield failing_steps
 
 
 @pytest.fixture
@@ -167,7 +169,7 @@ def test_a_second_run_finds_nothing_to_do(cancel, session):
     assert session.transitions.count() == 2
 
 
-@pytest.mark.parametrize("filters", ["status=LOST", "owner=nobody", "domain=atlantis"])
+@pytest.mark.parametrize("filters", ["status=LOST", "owner=unknown", "domain=atlantis"])
 def test_invalid_filters_cancel_nothing(filters, cancel, session):
     assert cancel(filters).done == 0
     assert statuses() == ["PENDING"]
@@ -256,30 +258,31 @@ def test_jobs_are_listed_with_their_progress(client, viewer, job):
 
 
 @pytest.mark.parametrize(
-    ("done", "refused", "label", "css_class"),
-    [(3, 0, "Done", "tone-ok"), (2, 1, "Partly done", "tone-warn"), (0, 3, "Failed", "tone-warn")],
+    ("done", "rejected", "label", "css_class"),
+    [(3, 0, "Done", "tone-ok"), (2, 1, "Partly done", "tone-warn"), (0, 3, "Failed", "tone-bad")],
 )
 def test_a_job_with_rejected_items_is_not_shown_as_done(
-    client, viewer, job, now, done, refused, label, css_class
+    client, viewer, job, now, done, rejected, label, css_class
 ):
-    fields = {"state": JobState.DONE, "finished_at": now, "done": done, "refused": refused}
-    Job.objects.filter(pk=job.pk).update(**fields, notes=["one.yaml: no"] if refused else [])
+    fields = {"state": JobState.DONE, "finished_at": now, "done": done, "rejected": rejected}
+    Job.objects.filter(pk=job.pk).update(**fields, notes=["one.yaml: no"] if rejected else [])
     client.force_login(viewer)
     page = client.get(reverse("job_detail", args=[job.pk])).content.decode()
     rows = client.get(reverse("job_list")).content.decode()
     for text, kind in ((page, "badge"), (rows, "status")):
         (shown,) = re.findall(rf'class="{kind} ({css_class})"><svg.*?</svg>([^<]*)<', text)
         assert shown == (css_class, label)
-    assert ('id="notes">Rejected<' in page) == bool(refused)
-    assert ("1 with rejected rows." in rows) == bool(refused)
+    assert ('id="notes">Rejected<' in page) == bool(rejected)
+    assert ("1 with rejected items." in rows) == bool(rejected)
+    assert ("<progress" in page, "<progress" in rows) == (bool(done), bool(done))
 
 
 def test_jobs_with_rejected_items_can_be_filtered(client, viewer, job, now):
     client.force_login(viewer)
-    assert "No job matches" in client.get(reverse("job_list"), {"refused": "true"}).content.decode()
-    Job.objects.update(state=JobState.DONE, finished_at=now, refused=1)
-    assert "Count to 3" in client.get(reverse("job_list"), {"refused": "true"}).content.decode()
-    assert "No job matches" in client.get(reverse("job_list"), {"refused": "false"}).content.decode()
+    assert "No job matches" in client.get(reverse("job_list"), {"rejected": "true"}).content.decode()
+    Job.objects.update(state=JobState.DONE, finished_at=now, rejected=1)
+    assert "Count to 3" in client.get(reverse("job_list"), {"rejected": "true"}).content.decode()
+    assert "No job matches" in client.get(reverse("job_list"), {"rejected": "false"}).content.decode()
 
 
 def test_the_list_states_how_long_jobs_are_kept(client, viewer, settings, db):

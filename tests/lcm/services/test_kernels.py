@@ -6,7 +6,7 @@ import pytest
 from django.db.models import Sum
 
 from lcm.domain.actors import SYSTEM
-from lcm.models.definitions import RESOURCES
+from lcm.domain.resources import RESOURCE_NAMES
 from lcm.services.definitions import revise_definition
 from tests.support.factories import make_definition, make_session
 
@@ -58,10 +58,12 @@ def test_nodes_without_sizes_share_evenly(project, operator, now):
     [("1.00", "1.00", "1.00", "1.00"), ("0.01", "0.02", "99999.99", "0"), ("7.77", "3.33", "10.01", "2.50")],
 )
 def test_amounts_sum_exactly_to_the_revision(cpu_cores, memory_gb, storage_gb, gpu, project, operator, now):
-    requirements = dict(zip(RESOURCES, map(Decimal, (cpu_cores, memory_gb, storage_gb, gpu)), strict=True))
+    requirements = dict(
+        zip(RESOURCE_NAMES, map(Decimal, (cpu_cores, memory_gb, storage_gb, gpu)), strict=True)
+    )
     definition = make_definition()
     revise_definition(
         definition=definition, requirements=requirements, based_on=1, reason="measured", actor=SYSTEM, now=now
     )
     session = make_session(definition, project, operator)
-    assert session.kernels.aggregate(**{name: Sum(name) for name in RESOURCES}) == requirements
+    assert session.kernels.aggregate(**{name: Sum(name) for name in RESOURCE_NAMES}) == requirements

@@ -24,7 +24,7 @@ def test_an_extendable_session_is_extended(status, session_in, as_operator, now)
     session = session_in(status)
     extend_session(session=session, ends_at=now + 5 * HOUR, actor=as_operator, now=now, reason="exam")
     assert end_of(session) == now + 5 * HOUR
-    entry = ChangeLog.objects.get(event="session_extended")
+    entry = ChangeLog.objects.get(event="session.extended")
     assert (entry.actor, entry.reason) == ("otto", "exam")
     assert set(entry.before) == set(entry.after) == {"ends_at"}
 
@@ -47,7 +47,7 @@ def test_an_invalid_end_is_rejected(hours, message, session, as_operator, now):
     assert list(caught.value.fields) == ["ends_at"]
     assert message in caught.value.message
     assert end_of(session) == now + 2 * HOUR
-    assert not ChangeLog.objects.filter(event="session_extended").exists()
+    assert not ChangeLog.objects.filter(event="session.extended").exists()
 
 
 def test_a_session_can_be_extended_to_the_maximum_duration(session, as_operator, now):
@@ -72,5 +72,5 @@ def test_the_second_of_two_extensions_from_the_same_page_is_rejected(session, as
 def test_the_change_log_message_has_the_end_in_utc(session, as_operator, now):
     berlin = timezone(2 * HOUR)
     extend_session(session=session, ends_at=(now + 3 * HOUR).astimezone(berlin), actor=as_operator, now=now)
-    entry = ChangeLog.objects.get(event="session_extended")
+    entry = ChangeLog.objects.get(event="session.extended")
     assert entry.message.endswith(f"extended to {now + 3 * HOUR:%Y-%m-%d %H:%M} UTC")

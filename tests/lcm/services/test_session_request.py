@@ -46,7 +46,7 @@ def rejected_fields(request_session, **changes):
     assert not LabletSession.objects.exists()
     assert not Kernel.objects.exists()
     assert not SessionTransition.objects.exists()
-    assert not ChangeLog.objects.filter(event="session_created").exists()
+    assert not ChangeLog.objects.filter(event="session.requested").exists()
     return caught.value.fields
 
 
@@ -131,7 +131,7 @@ def test_a_session_starts_pending_with_a_transition_and_kernels(request_session,
 
 def test_the_change_log_has_the_request(request_session, operator):
     session = request_session(priority=Priority.HIGH)
-    entry = ChangeLog.objects.get(event="session_created")
+    entry = ChangeLog.objects.get(event="session.requested")
     assert entry.object_id == str(session.pk)
     assert entry.user_id == operator.pk
     assert entry.message == "campus v1.0 requested for otto"

@@ -80,7 +80,7 @@ def test_a_revoked_key_finds_no_token(make, now):
     token, key = make()
     revoke_token(token=token, actor=SYSTEM, now=now, reason="leaked")
     assert find_token(key=key, now=now) is None
-    assert ChangeLog.objects.get(event="token_revoked").reason == "leaked"
+    assert ChangeLog.objects.get(event="token.revoked").reason == "leaked"
 
 
 def test_a_token_cannot_be_revoked_twice(make, now):
@@ -118,7 +118,7 @@ def test_rotation_revokes_the_old_key_and_keeps_name_scopes_and_lifetime(make, n
     assert (new.name, new.kind, new.scopes) == (old.name, old.kind, old.scopes)
     assert new.expires_at == later + 30 * DAY
     assert old.pk != new.pk
-    assert ChangeLog.objects.get(event="token_revoked").reason == "yearly"
+    assert ChangeLog.objects.get(event="token.revoked").reason == "yearly"
 
 
 def test_rotating_and_revoking_need_a_reason(make, now):

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lcm.supervisor.address import Address, AddressError, answers, watch_address
+from lcm.supervisor.address import Address, AddressError, responds, watch_address
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def test_an_address_of_another_machine_is_not_reported_as_in_use() -> None:
 
 
 def test_an_address_without_a_listener_does_not_respond(taken: Address) -> None:
-    assert not answers(taken.at_port(1), "/healthz")
-    assert not answers(taken, "/healthz", timeout=0.1)
+    assert not responds(taken.at_port(1), "/healthz")
+    assert not responds(taken, "/healthz", timeout=0.1)
 
 
 @pytest.mark.parametrize(

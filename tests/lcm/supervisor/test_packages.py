@@ -34,9 +34,9 @@ def is_clean(folder: Path) -> bool:
 def test_a_package_is_downloaded_once(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = build_package(tmp_path, "hello", {"usr/bin/hello": WORKS})
     use_apt(tmp_path, monkeypatch, serve_archive(archive))
-    found = HELLO.download(folder, say=print)
+    found = HELLO.download(folder, report=print)
     assert found == HELLO.find(folder) == folder / "hello" / "usr" / "bin" / "hello"
-    assert HELLO.download(folder, say=print) == found
+    assert HELLO.download(folder, report=print) == found
     assert len((tmp_path / "calls").read_text().splitlines()) == 1
     assert sorted(path.name for path in folder.iterdir()) == ["hello", "hello.lock"]
 
@@ -48,7 +48,7 @@ def test_without_package_lists_private_ones_are_created(
     archive = build_package(tmp_path, "hello", {"usr/bin/hello": WORKS})
     unknown = 'case "$*" in *Dir::State::lists=*) ;; *) echo half >hello_1_all.deb; exit 100;; esac\n'
     use_apt(tmp_path, monkeypatch, unknown + serve_archive(archive))
-    assert HELLO.download(folder, say=print).exists()
+    assert HELLO.download(folder, report=print).exists()
     calls = (tmp_path / "calls").read_text().splitlines()
     assert [call.split()[-1] for call in calls] == ["hello", "update", "hello"]
 
@@ -68,7 +68,7 @@ def test_a_failed_download_leaves_no_files(
 ) -> None:
     use_apt(tmp_path, monkeypatch, script)
     with pytest.raises(DownloadError, match=reason):
-        HELLO.download(folder, say=print, seconds=2)
+        HELLO.download(folder, report=print, seconds=2)
     assert HELLO.find(folder) is None
     assert is_clean(folder)
 
@@ -79,7 +79,7 @@ def test_a_program_that_does_not_run_is_not_used(
     archive = build_package(tmp_path, "hello", {"usr/bin/hello": "#!/bin/sh\nexit 1\n"})
     use_apt(tmp_path, monkeypatch, serve_archive(archive))
     with pytest.raises(DownloadError, match="does not work on this machine"):
-        HELLO.download(folder, say=print)
+        HELLO.download(folder, report=print)
     assert is_clean(folder)
 
 
@@ -94,10 +94,10 @@ def test_broken_or_interrupted_downloads_are_repeated(
     (folder / "hello.partial" / "hello_1_all.deb").write_text("half")
     assert HELLO.find(folder) is None
     use_apt(tmp_path, monkeypatch, serve_archive(build_package(tmp_path, "hello", {"usr/bin/hello": WORKS})))
-    assert HELLO.download(folder, say=print).read_text() == WORKS
+    assert HELLO.download(folder, report=print).read_text() == WORKS
 
 
 def test_a_read_only_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DownloadError, match="Not a directory"):
-        HELLO.download(tmp_path / "file" / "programs", say=print)
+        HELLO.download(tmp_path / "file" / "programs", report=print)

@@ -34,12 +34,14 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prometheus:
     return found
 
 
-def test_without_the_program_and_apt_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_program_and_apt_prometheus_is_not_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert Prometheus.planned(WEB, tmp_path) is None
 
 
-def test_it_discovers_targets_from_lcm(plan: Prometheus, db: None) -> None:
+def test_prometheus_discovers_targets_from_lcm(plan: Prometheus, db: None) -> None:
     plan.prepare()
     config = json.loads((plan.folder / "prometheus.yml").read_text())
     jobs = {job["job_name"]: job for job in config["scrape_configs"]}
@@ -65,7 +67,7 @@ def test_its_token_survives_a_restart(tmp_path: Path, db: None) -> None:
     assert path.read_text() not in (key, "lcm_forgotten")
 
 
-def test_it_uses_the_metrics_token(plan: Prometheus, settings: SimpleNamespace, db: None) -> None:
+def test_prometheus_uses_the_metrics_token(plan: Prometheus, settings: SimpleNamespace, db: None) -> None:
     settings.METRICS_TOKEN = "secret"
     plan.prepare()
     config = json.loads((plan.folder / "prometheus.yml").read_text())
@@ -73,7 +75,7 @@ def test_it_uses_the_metrics_token(plan: Prometheus, settings: SimpleNamespace, 
     assert given == {"lcm": {"type": "Bearer", "credentials": "secret"}, "lcm-controllers": None}
 
 
-def test_it_listens_on_the_address_that_lcm_queries(plan: Prometheus) -> None:
+def test_prometheus_listens_on_the_address_that_lcm_queries(plan: Prometheus) -> None:
     assert plan.program is not None
     child = plan.child(plan.program)
     assert child.argv[0].endswith("/prometheus")
@@ -90,7 +92,7 @@ def test_it_listens_on_the_address_that_lcm_queries(plan: Prometheus) -> None:
         (True, True, "http://p", False),
     ],
 )
-def test_it_runs_only_in_the_live_demo(
+def test_prometheus_runs_only_in_the_live_demo(
     settings: SimpleNamespace, demo: bool, alive: bool, url: str, wanted: bool
 ) -> None:
     settings.DEMO = demo
@@ -100,15 +102,15 @@ def test_it_runs_only_in_the_live_demo(
 
 @pytest.fixture
 def supervisor() -> Iterator[Supervisor]:
-    made = Supervisor(say=print)
-    yield made
-    made.stop()
+    supervisor = Supervisor(report=print)
+    yield supervisor
+    supervisor.stop()
 
 
-def welcome(supervisor: Supervisor, prometheus: Prometheus | None) -> list[str]:
+def startup_output(supervisor: Supervisor, prometheus: Prometheus | None) -> list[str]:
     """Return the list of printed lines, which grows."""
     command, lines = up.Command(), list[str]()
-    command._say = lines.append  # type: ignore[method-assign]
+    command._report = lines.append  # type: ignore[method-assign]
     command._welcome(supervisor, WEB, prometheus)
     return lines
 
@@ -118,7 +120,7 @@ def test_without_prometheus_the_output_explains_how_to_add_it(
 ) -> None:
     settings.DEMO = True
     settings.CONFIG |= {"DEMO_LIVE": True, "PROMETHEUS_URL": ""}
-    assert f"  {HOW_TO_ADD}" in welcome(supervisor, None)
+    assert f"  {HOW_TO_ADD}" in startup_output(supervisor, None)
 
 
 def plan_without_prometheus(
@@ -133,14 +135,14 @@ def plan_without_prometheus(
 
 
 @pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="not a Debian or Ubuntu")
-def test_it_is_downloaded_in_the_background_and_then_started(
+def test_prometheus_is_downloaded_in_the_background_and_then_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supervisor: Supervisor
 ) -> None:
     program = '#!/bin/sh\ntest "$1" = --version || exec sleep 60\n'
     archive = build_package(tmp_path, "prometheus", {"usr/bin/prometheus": program})
     script = f"while ! test -e {tmp_path}/go; do sleep 0.05; done; cp {archive} prometheus_1_all.deb"
     plan, status = plan_without_prometheus(tmp_path, monkeypatch, script)
-    lines = welcome(supervisor, plan)
+    lines = startup_output(supervisor, plan)
     assert status.read_text() == DOWNLOADING
     assert "Prometheus is not installed. LCM downloads it" in lines[-1]
     (tmp_path / "go").touch()
@@ -159,7 +161,7 @@ def test_after_a_failed_download_the_output_explains_how_to_add_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supervisor: Supervisor
 ) -> None:
     plan, status = plan_without_prometheus(tmp_path, monkeypatch, "exit 100")
-    lines = welcome(supervisor, plan)
+    lines = startup_output(supervisor, plan)
 
     def download_has_ended() -> bool:
         supervisor.supervise(time.monotonic())

@@ -17,7 +17,7 @@ def script(name: str, text: str, *, stops_last: bool = False) -> ChildProcess:
     return ChildProcess(name, ["sh", "-c", text], os.environ, stops_last=stops_last)
 
 
-def stubborn(name: str, folder: Path, on_stop: str = "") -> ChildProcess:
+def child_that_ignores_stop(name: str, folder: Path, on_stop: str = "") -> ChildProcess:
     """Return a child that ignores SIGTERM, and creates a file once it does."""
     return script(name, f"trap '{on_stop}:' TERM; : > {folder / name}; {FOREVER}")
 
@@ -44,7 +44,7 @@ def messages() -> list[str]:
 
 @pytest.fixture
 def supervisor(messages: list[str]) -> Supervisor:
-    return Supervisor(say=messages.append)
+    return Supervisor(report=messages.append)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_children_stop_on_request_and_the_broker_last(supervisor: Supervisor, tm
 def test_a_child_that_does_not_stop_in_time_is_killed(
     supervisor: Supervisor, messages: list[str], tmp_path: Path
 ) -> None:
-    child = stubborn("worker", tmp_path)
+    child = child_that_ignores_stop("worker", tmp_path)
     supervisor.start(child)
     wait_until((tmp_path / "worker").exists, "it runs")
     pid = child.pid
@@ -119,8 +119,8 @@ def test_a_child_that_does_not_stop_in_time_is_killed(
 
 
 def test_a_second_stop_kills_at_once(supervisor: Supervisor, tmp_path: Path) -> None:
-    supervisor.start(stubborn("worker", tmp_path, on_stop="kill -INT $PPID; "))
+    supervisor.start(child_that_ignores_stop("worker", tmp_path, on_stop="kill -INT $PPID; "))
     wait_until((tmp_path / "worker").exists, "it runs")
-    begun = time.monotonic()
+    started_at = time.monotonic()
     supervisor.stop(grace=60)
-    assert time.monotonic() - begun < 50
+    assert time.monotonic() - started_at < 50

@@ -89,7 +89,7 @@ def mode_of(path: Path) -> int:
         return 0
 
 
-def test_it_serves_restarts_a_dead_child_and_stops_cleanly(
+def test_up_serves_restarts_a_dead_child_and_stops_cleanly(
     data_dir: Path, address: Address, home: Path
 ) -> None:
     with control_plane(data_dir, address, from_nothing=True, HOME=str(home)) as plane:
@@ -105,7 +105,7 @@ def test_it_serves_restarts_a_dead_child_and_stops_cleanly(
         wait_until(
             lambda: "web was killed by SIGKILL; restarting in 1 s" in plane.output, "the restart is reported"
         )
-        wait_until(lambda: plane.status("/healthz") == 200, "the web answers again")
+        wait_until(lambda: plane.status("/healthz") == 200, "the web responds again")
         assert plane.leader("lcm.wsgi") != killed
 
         watch = plane.leader("lcm.asgi")
@@ -114,7 +114,7 @@ def test_it_serves_restarts_a_dead_child_and_stops_cleanly(
             lambda: "watch was killed by SIGKILL; restarting in 1 s" in plane.output,
             "the restart is reported",
         )
-        wait_until(plane.watch_answers, "the watch process answers again")
+        wait_until(plane.watch_responds, "the watch process responds again")
         assert plane.leader("lcm.asgi") != watch
 
         users = [plane.leader("-A lcm.celery worker"), plane.leader("-A lcm.celery beat")]

@@ -22,7 +22,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def supervisor() -> Iterator[Supervisor]:
-    supervisor = Supervisor(say=print)
+    supervisor = Supervisor(report=print)
     yield supervisor
     supervisor.stop()
 
@@ -97,7 +97,7 @@ def test_queued_messages_survive_a_restart(folder: Path, supervisor: Supervisor)
 def test_a_stale_socket_is_removed(folder: Path, supervisor: Supervisor) -> None:
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(folder / "valkey.sock"))
-    assert not valkey.answers(folder / "valkey.sock")
+    assert not valkey.responds(folder / "valkey.sock")
     assert start(supervisor, folder).is_running
 
 
@@ -113,10 +113,10 @@ def test_the_socket_is_private(folder: Path, supervisor: Supervisor) -> None:
 
 
 def test_a_server_that_exits_at_once_is_an_error(folder: Path) -> None:
-    begun = time.monotonic()
+    started_at = time.monotonic()
     with pytest.raises(valkey.ValkeyError, match=r"exited while starting\. See valkey\.log"):
         valkey.wait_for(folder / "valkey.sock", lambda: False)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - started_at < 5
 
 
 def test_a_server_that_does_not_respond_is_an_error(folder: Path) -> None:

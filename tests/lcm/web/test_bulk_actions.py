@@ -22,7 +22,7 @@ from tests.support.capacity_setup import make_slot, pool_named, reserve
 from tests.support.factories import make_controller
 
 LISTS = {
-    "session_list": ("session_bulk_cancel",),
+    "session_list": ("session_bulk_extend", "session_bulk_priority", "session_bulk_cancel"),
     "queue_list": ("queue_bulk_move", "queue_bulk_cancel"),
     "slot_list": ("slot_bulk_cordon", "slot_bulk_uncordon", "slot_bulk_retry", "slot_bulk_drain"),
     "reservation_list": ("reservation_bulk_cancel",),
@@ -182,7 +182,9 @@ def test_deviations_are_acknowledged_together_and_conflicts_excluded(client_of, 
     assert "2 deviations acknowledged." in page_text(page)
     states = dict(DriftReview.objects.values_list("name", "state"))
     assert states == {"a": "acknowledged", "b": "acknowledged", "c": "open", "d": "resolved"}
-    assert {row.reason for row in ChangeLog.objects.filter(event="drift_acknowledged")} == {"known"}
+    assert {row.reason for row in ChangeLog.objects.filter(event="observation.drift_acknowledged")} == {
+        "known"
+    }
 
 
 def test_a_too_long_acknowledgement_is_reported_at_its_field(client_of, operator, drift, now):
@@ -224,7 +226,7 @@ def test_waiting_sessions_are_moved_to_another_pool(client_of, operator, session
     )
     assert "2 waiting sessions moved." in page_text(page)
     assert set(LabletSession.objects.values_list("pool", flat=True)) == {"cml-us"}
-    assert {row.reason for row in ChangeLog.objects.filter(event="session_moved_to_pool")} == {"nearer"}
+    assert {row.reason for row in ChangeLog.objects.filter(event="session.moved")} == {"nearer"}
 
 
 def test_sessions_already_waiting_in_the_pool_are_not_moved(client_of, operator, session_in):
@@ -265,7 +267,7 @@ def test_a_move_job_counts_each_row_once(client_of, operator, session_in, monkey
     job = Job.objects.get()
     run_job(str(job.pk))
     job.refresh_from_db()
-    assert (job.result, job.done, job.refused) == ("6 waiting sessions moved.", 6, 0)
+    assert (job.result, job.done, job.rejected) == ("6 waiting sessions moved.", 6, 0)
     assert Reservation.objects.filter(phase=Phase.PENDING, pool__name="cml-us").count() == 6
 
 
@@ -301,7 +303,7 @@ def test_tokens_are_revoked_together(client_of, admin, controller, other_control
     page = client.post(address, {**selection(*rows), "reason": "leaked"}, follow=True)
     assert "2 tokens revoked." in page_text(page)
     assert not ApiToken.objects.filter(revoked_at=None).exists()
-    assert ChangeLog.objects.filter(event="token_revoked", reason="leaked").count() == 2
+    assert ChangeLog.objects.filter(event="token.revoked", reason="leaked").count() == 2
 
 
 def test_slots_in_error_are_retried_together(client_of, operator, session):
@@ -312,3 +314,43 @@ def test_slots_in_error_are_retried_together(client_of, operator, session):
     )
     assert "2 slots made available." in page_text(page)
     assert [Slot.objects.get(pk=row.pk).state for row in rows] == ["EMPTY", "EMPTY", "READY"]
+
+
+# --- extension, priority and the way back -----------------------------------------------------------------
+
+
+def test_sessions_are_extended_up_to_the_longest_duration(client_of, operator, session_in):
+    rows = [session_in(S.RUNNING), session_in(S.PENDING), session_in(S.TERMINATED)]
+    ends = [row.ends_at for row in rows]
+    form = {**selection(*rows), "reason": "exam", "hours": "2"}
+    page = client_of(operator).post(reverse("session_bulk_extend"), form, follow=True)
+    assert "2 sessions extended." in page_text(page)
+    assert [LabletSession.objects.get(pk=row.pk).ends_at for row in rows] == [
+        ends[0] + timedelta(hours=2),
+        ends[1] + timedelta(hours=2),
+        ends[2],
+    ]
+    page = client_of(operator).post(reverse("session_bulk_extend"), {**form, "hours": "8"}, follow=True)
+    assert "0 sessions extended. 2 items rejected." in page_text(page)
+
+
+def test_waiting_sessions_get_another_priority(client_of, operator, session_in):
+    rows = [session_in(S.PENDING), session_in(S.PENDING), session_in(S.RUNNING)]
+    page = client_of(operator).post(reverse("session_bulk_priority"), selection(*rows))
+    assert "2 of 3 sessions are waiting." in page_text(page)
+    form = {**selection(*rows), "reason": "exam", "priority": "90"}
+    page = client_of(operator).post(reverse("session_bulk_priority"), form, follow=True)
+    assert "Priority of 2 sessions changed." in page_text(page)
+    assert [LabletSession.objects.get(pk=row.pk).priority for row in rows] == [90, 90, 50]
+
+
+def test_a_bulk_action_returns_to_the_list_as_it_was(client_of, operator, session_in):
+    row, client = session_in(S.PENDING), client_of(operator)
+    query = "status=PENDING&sort=ends_at&size=50"
+    page = client.get(f"{reverse('session_list')}?{query}&cursor=&format=")
+    shown = re.search(r'name="filter_query" value="([^"]*)"', page.content.decode())
+    form = {**selection(row), "filter_query": html.unescape(shown[1]), "reason": "over"}
+    back = f"{reverse('session_list')}?{query}"
+    assert client.post(reverse("session_bulk_cancel"), form).url == back
+    confirmation = client.post(reverse("session_bulk_cancel"), {"filter_query": query})
+    assert confirmation.url == back

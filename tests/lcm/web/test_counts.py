@@ -22,6 +22,7 @@ from lcm.services.changelog import log_change
 from lcm.services.definitions import revise_definition
 from lcm.services.sessions import extend_session
 from lcm.web.charts.topology import picture_of
+from lcm.web.list_page import with_additions
 from lcm.web.wording import core_count_text, count_text
 from observations.models import DefinitionAssessment, DriftReview
 from observations.pages import lists as observed_lists
@@ -62,7 +63,7 @@ def one_core(active_definition, now) -> LabletDefinition:
         (count_text(1_200, "person", "people"), "1,200 people"),
         (core_count_text(Decimal("1.00")), "1\N{NO-BREAK SPACE}core"),
         (core_count_text(Decimal("0.5")), "0.5\N{NO-BREAK SPACE}cores"),
-        (picture_of([NODE], []).described, "1 node, 0 links"),
+        (picture_of([NODE], []).description, "1 node, 0 links"),
         (listed(["a", "b", "c", "d", "e"]), "a, b, c, d and 1 other"),
         (quota_text("lab", "sessions", 1, 1, 1), "lab has the only session it may have at once."),
         (quota_text("lab", "sessions", 0, 1, 0), "lab may have no sessions."),
@@ -81,30 +82,30 @@ def test_counts_use_singular_and_plural(actual, expected):
         (2, "right_sized", "** according to 2 sessions, 1 with revision 3."),
     ],
 )
-def test_texts_for_one_session(n, provisioning, text):
+def test_the_lead_of_one_session_is_singular(n, provisioning, text):
     preview = SimpleNamespace(
         evidence=SimpleNamespace(
             assessment=SimpleNamespace(flags={}, provisioning=provisioning),
             digest=SimpleNamespace(n=n),
             current_revision_n=1,
         ),
-        definition=SimpleNamespace(current_revision=SimpleNamespace(number=3, outcome="verified")),
+        definition=SimpleNamespace(revision=SimpleNamespace(number=3, outcome="verified")),
     )
     assert text in review_summary(preview)
 
 
-def test_the_list_of_one_definition(definition):
-    assert observed_lists.DEFINITIONS.lead() == "**No definition needs review.**"
+def test_the_lead_of_one_definition_is_singular(definition):
+    assert with_additions(lcm_lists.DEFINITIONS).lead() == "**No definition needs review.**"
     DefinitionAssessment.objects.update(priority=1, waste_cpu=5, waste_memory=7)
     waste = "**1 of 1 definition needs review.** Waste in the last 30 days: 5 core-hours"
-    assert waste in observed_lists.DEFINITIONS.lead()
+    assert waste in with_additions(lcm_lists.DEFINITIONS).lead()
     LabletDefinition.objects.update(needs_review=True)
     make_definition("other")
     assert lcm_lists.DEFINITIONS.lead() == "**1 of 2 definitions needs review.**"
 
 
 @pytest.mark.parametrize(("count", "text"), [(1, ", 1 conflict."), (2, ", 2 conflicts.")])
-def test_one_port_in_two_sessions(definition, now, count, text):
+def test_one_port_of_drift_is_singular(definition, now, count, text):
     for name in ("r1", "r2")[:count]:
         DriftReview.objects.create(
             definition=definition, fingerprint=name, name=name, kind="conflict", first_seen=now, last_seen=now
@@ -113,14 +114,14 @@ def test_one_port_in_two_sessions(definition, now, count, text):
 
 
 @pytest.mark.parametrize(("slots", "text"), [(0, "0 slots ready · 1 can be launched"), (1, "1 slot ready ·")])
-def test_a_pool_of_one_slot(db, slots, text):
+def test_a_pool_of_one_slot_is_singular(db, slots, text):
     pool = pool_named("cml-eu", max_slots=1)
     for number in range(slots):
         make_slot(pool, number + 1)
     assert text in POOLS.lead()
 
 
-def test_a_definition_of_one_core(client, admin, one_core, now):
+def test_one_core_of_a_definition_is_singular(client, admin, one_core, now):
     client.force_login(admin)
     assert "Requires 1 core," in page_text(client.get(reverse("definition_detail", args=[one_core.pk])))
     requirements = {"cpu_cores": Decimal(2)}
@@ -130,20 +131,20 @@ def test_a_definition_of_one_core(client, admin, one_core, now):
     assert "requires 1 core, " in page_text(client.get(reverse("definition_revert", args=[one_core.pk, 2])))
 
 
-def test_a_session_of_one_core(client, viewer, one_core, session):
+def test_one_core_of_a_session_is_singular(client, viewer, one_core, session):
     client.force_login(viewer)
     assert "CPU 1 core " in page_text(client.get(reverse("session_observation", args=[session.pk])))
 
 
 @pytest.mark.parametrize(("count", "text"), [(1, "1 node, most"), (2, "2 nodes, most")])
-def test_one_observed_node(count, text):
+def test_one_observed_node_is_singular(count, text):
     figures = {"cpu": 100, "memory": 100}
     node = {"label": "r1", "used": figures, "allocated": figures}
     shown = render_to_string("observations/nodes.html", {"node_count": count, "nodes": [node] * count})
     assert text in shown
 
 
-def test_one_weight(client, admin, session):
+def test_one_saved_weight_is_singular(client, admin, session):
     pool = Pool.objects.get(name="cml-eu")
     client.force_login(admin)
     project = session.project
@@ -152,18 +153,19 @@ def test_one_weight(client, admin, session):
     assert "1 weight saved. It takes effect with the next calculation." in page_text(page)
 
 
-def test_one_item_counted_in_a_change(session):
+def test_one_unit_in_a_change_is_singular(session):
     for name, text in (("cpu_cores", "1 core"), ("half_life_days", "1 day"), ("memory_gb", "1 GB")):
         log_change(session, actor=SYSTEM, event="tried", message="tried", after={name: "1.00"})
         [row] = field_differences(ChangeLog.objects.order_by("pk").last())
         assert row.after == text
 
 
-def test_one_session_above_a_revision():
-    assert RevisionProgress({"memory_gb": 1}, {"memory_gb": 1}).text == "memory exceeded by 1 of 1 session"
+def test_one_session_above_a_revision_is_singular():
+    [text] = RevisionProgress({"memory_gb": 1}, {"memory_gb": 1}).texts
+    assert str(text) == "memory exceeded by 1 of 1 session"
 
 
-def test_one_hour(session, now):
+def test_a_limit_of_one_hour_is_singular(session, now):
     session.definition.max_duration = timedelta(hours=1)
     with pytest.raises(InvalidInput, match="may run for at most 1 hour"):
         extend_session(session=session, ends_at=now + timedelta(hours=5), actor=SYSTEM, now=now)
@@ -172,8 +174,8 @@ def test_one_hour(session, now):
 @pytest.mark.parametrize("name", ["tick_list", "queue_ticks"])
 def test_a_failed_step_is_shown_as_text(client, viewer, session, now, name):
     pool = Pool.objects.get(name="cml-eu")
-    TickRun.objects.create(pool=pool, started_at=now, duration_ms=1, errors={"scale_down": "no answer"})
+    TickRun.objects.create(pool=pool, started_at=now, duration_ms=1, errors={"scale_down": "no response"})
     client.force_login(viewer)
     text = page_text(client.get(reverse(name)))
-    assert "scale down no answer" in text
+    assert "scale down no response" in text
     assert "scale_down" not in text

@@ -29,8 +29,8 @@ def export(client, viewer):
     return read
 
 
-def _text(answer) -> str:
-    text: str = answer.getvalue().decode()
+def _text(response) -> str:
+    text: str = response.getvalue().decode()
     return text
 
 
@@ -58,10 +58,10 @@ def test_definitions_are_exported_with_labels(export, definition):
 
 
 def test_a_failed_step_of_a_tick_is_exported_as_text(export, now):
-    errors = {"scale_down": "no answer"}
+    errors = {"scale_down": "no response"}
     TickRun.objects.create(pool=pool_named("cml-eu"), started_at=now, duration_ms=1, errors=errors)
     sheet, _ = export("tick_list")
-    assert sheet[0]["Errors"] == "scale down: no answer"
+    assert sheet[0]["Errors"] == "scale down: no response"
 
 
 def test_runs_are_exported(export, now):

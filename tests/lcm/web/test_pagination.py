@@ -121,7 +121,7 @@ BAD = {
     "a number": (Domain, "name", base64.urlsafe_b64encode(b"12").decode()),
     "too few": (Domain, "name", encode_cursor(0, 0, "a")),
     "too many": (Domain, "name", encode_cursor(0, 0, "a", UUID, 1)),
-    "no id": (Domain, "name", encode_cursor(0, 0, "a", "nobody")),
+    "no id": (Domain, "name", encode_cursor(0, 0, "a", "not-an-id")),
     "null id": (Domain, "name", encode_cursor(0, 0, "a", None)),
     "null value": (Domain, "name", encode_cursor(0, 0, None, UUID)),
     "skipped is text": (Domain, "name", encode_cursor(0, "x", "a", UUID)),

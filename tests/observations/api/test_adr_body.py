@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import timedelta
 
 import pytest
@@ -57,43 +58,47 @@ def adr_body(now):
 
 
 @pytest.fixture
-def here(collecting):
+def observations_path(collecting):
     return f"/api/internal/lablet-sessions/{collecting.pk}/resource-observations/"
 
 
-def test_a_body_with_the_fields_of_the_adr_is_recorded(api, controller, viewer, collecting, here, now):
+def test_a_body_with_the_fields_of_the_adr_is_recorded(
+    api, controller, viewer, collecting, observations_path, now
+):
     for _ in range(2):
-        assert api(controller).post(here, adr_body(now)).status_code == 200
+        assert api(controller).post(observations_path, adr_body(now)).status_code == 200
     collecting.refresh_from_db()
     assert collecting.observation_count == 1
     row = SessionObservation.objects.get()
     assert (row.observed_resources, row.memory_allocated) == (adr_body(now), 4)
     path = f"/api/lablet-definitions/{collecting.definition_id}/resource-observations/?by=node"
-    answer = api(viewer).get(path).json()
-    assert {node["label"]: node["max"]["memory_gb"] for node in answer["nodes"]} == {
+    response = api(viewer).get(path).json()
+    assert {node["label"]: node["max"]["memory_gb"] for node in response["nodes"]} == {
         "PC": "3.00",
         "iosv-0": "1.00",
     }
-    assert [node["percent"] for node in answer["drives_the_maximum"]["nodes"]] == [75, 25]
+    assert [node["percent"] for node in response["maximum_by_node"]["nodes"]] == [75, 25]
 
 
-def test_no_node_drives_the_maximum_without_known_node_memory(api, controller, viewer, collecting, here, now):
+def test_the_maximum_by_node_is_null_without_known_node_memory(
+    api, controller, viewer, collecting, observations_path, now
+):
     body = adr_body(now)
     for node in body["nodes"]:
         del node["ram_mb"]
-    assert api(controller).post(here, body).status_code == 200
+    assert api(controller).post(observations_path, body).status_code == 200
     path = f"/api/lablet-definitions/{collecting.definition_id}/resource-observations/"
-    assert api(viewer).get(path).json()["drives_the_maximum"] is None
+    assert api(viewer).get(path).json()["maximum_by_node"] is None
 
 
-def test_every_error_of_a_body_is_reported_with_its_path(api, controller, here, now):
+def test_every_error_of_a_body_is_reported_with_its_path(api, controller, observations_path, now):
     body = adr_body(now + timedelta(hours=1)) | {"observer": "eu-1", "lab": "x", "total_memory_mb": "4 GB"}
     body["nodes"][0]["interfaces"] = [INTERFACE, {"label": "eth1", "id": "i1"}]
     body["nodes"][1] = {"node_id": "n1", "label": "iosv-0", "node_definition": None, "ram_mb": -1}
     body["observed_ports"] = {"PC_serial": 70_000, "PC_vnc": 5044}
-    answer = api(controller).post(here, body)
-    assert answer.status_code == 422
-    assert answer.json()["details"] == {
+    response = api(controller).post(observations_path, body)
+    assert response.status_code == 422
+    assert response.json()["details"] == {
         "observed_at": ["is in the future; check the clock of the controller."],
         "observer": ['must be lablet-controller or manual, not "eu-1".'],
         "lab": ["is not a field of an observation."],
@@ -104,19 +109,19 @@ def test_every_error_of_a_body_is_reported_with_its_path(api, controller, here, 
         "nodes.1.ram_mb": ["must be a whole number from 0 to 1,000,000,000, not -1."],
         "observed_ports.PC_serial": ["must be a port from 1 to 65535, not 70000."],
     }
-    assert answer.json()["message"].endswith("8 more values are wrong.")
+    assert response.json()["message"].endswith("8 more values are wrong.")
     assert not SessionObservation.objects.exists()
 
 
 def test_the_openapi_document_describes_every_field(api, admin):
     schemas = api(admin).get("/api/schema?format=json").json()["components"]["schemas"]
     for name, form, required in (
-        ("Observation", forms.OBSERVATION, {"observed_at", "observer"}),
-        ("NodeObservation", forms.NODE, {"node_id", "label", "node_definition"}),
-        ("InterfaceObservation", forms.INTERFACE, {"interface_id", "label"}),
-        ("PoolUsage", forms.POOL_USAGE, {"pool_id", "label"}),
-        ("MissingPart", forms.MISSING_PART, {"part", "message"}),
+        ("Observation", forms.ResourceObservation, {"observed_at", "observer"}),
+        ("NodeObservation", forms.NodeObservation, {"node_id", "label", "node_definition"}),
+        ("InterfaceObservation", forms.InterfaceObservation, {"interface_id", "label"}),
+        ("PoolUsage", forms.PoolUsage, {"pool_id", "label"}),
+        ("MissingPart", forms.MissingPart, {"part", "message"}),
     ):
-        schema = schemas[f"{name}Request"]
-        assert (set(schema["properties"]), set(schema["required"])) == (form.names, required)
+        schema, names = schemas[f"{name}Request"], {each.name for each in fields(form)}
+        assert (set(schema["properties"]), set(schema["required"])) == (names, required)
         assert all(field.get("description") for field in schema["properties"].values()), name

@@ -6,7 +6,7 @@ import pytest
 
 from lcm.domain.lifecycle import SessionStatus
 from observations.api import live_serializers
-from tests.observations.pages.test_live_pages import GB, answers
+from tests.observations.pages.test_live_pages import GB, responses_for
 from tests.support.fake_prometheus import FakeResponse, always, healthy_response
 
 
@@ -16,7 +16,7 @@ def running(session_in):
 
 
 def test_live_stats_of_a_session_list_its_kernels(api, viewer, running, prometheus):
-    prometheus.respond = answers(running)
+    prometheus.respond = responses_for(running)
     found = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats").json()
     assert (found["state"], found["missing"], found["dropped"]) == ("ok", [], 0)
     assert set(found["nodes"].values()) == {"r1", "r2", "host"}
@@ -33,25 +33,25 @@ def test_live_stats_without_prometheus_are_not_configured(api, viewer, running):
 
 
 def test_a_batch_has_every_requested_id(api, viewer, running, session, prometheus):
-    prometheus.respond = answers(running)
-    stranger, nobody = str(uuid4()), str(uuid4())
-    body = {"kernels": [stranger], "sessions": [str(running.pk), nobody]}
-    answer = api(viewer).post("/api/live-stats", body)
-    assert answer.status_code == 200, answer.json()
-    found = answer.json()
-    assert found["sessions"][nobody] == []
+    prometheus.respond = responses_for(running)
+    unknown_kernel, unknown_session = str(uuid4()), str(uuid4())
+    body = {"kernels": [unknown_kernel], "sessions": [str(running.pk), unknown_session]}
+    response = api(viewer).post("/api/live-stats", body)
+    assert response.status_code == 200, response.json()
+    found = response.json()
+    assert found["sessions"][unknown_session] == []
     assert len(found["sessions"][str(running.pk)]) == 3
-    assert set(found["kernels"]) == {stranger, *found["sessions"][str(running.pk)]}
-    assert found["kernels"][stranger] == {"state": "absent", "observed_at": None, "metrics": {}}
+    assert set(found["kernels"]) == {unknown_kernel, *found["sessions"][str(running.pk)]}
+    assert found["kernels"][unknown_kernel] == {"state": "absent", "observed_at": None, "metrics": {}}
 
 
 def test_a_batch_has_a_limit(api, viewer, running, prometheus, monkeypatch):
     many = [str(uuid4()) for _ in range(5_001)]
     assert api(viewer).post("/api/live-stats", {"kernels": many}).status_code == 400
     monkeypatch.setattr(live_serializers, "MOST_KERNELS", 2)
-    answer = api(viewer).post("/api/live-stats", {"sessions": [str(running.pk)]})
-    assert answer.status_code == 400
-    assert "3 kernels requested; the maximum is 2." in answer.json()["message"]
+    response = api(viewer).post("/api/live-stats", {"sessions": [str(running.pk)]})
+    assert response.status_code == 400
+    assert "3 kernels requested; the maximum is 2." in response.json()["message"]
     assert prometheus.queries == []
 
 
@@ -64,12 +64,12 @@ def test_a_batch_has_a_limit(api, viewer, running, prometheus, monkeypatch):
     ],
 )
 def test_an_empty_batch_is_rejected(body, details, api, viewer, prometheus):
-    answer = api(viewer).post("/api/live-stats", body)
-    assert (answer.status_code, answer.json()["details"]) == (400, details)
+    response = api(viewer).post("/api/live-stats", body)
+    assert (response.status_code, response.json()["details"]) == (400, details)
     assert prometheus.queries == []
 
 
-def test_history_over_a_range(api, viewer, running, prometheus):
+def test_history_covers_the_requested_range(api, viewer, running, prometheus):
     prometheus.respond = healthy_response
     address = f"/api/lablet-sessions/{running.pk}/live-stats/history"
     for name, step in (("1h", 30), ("24h", 375)):
@@ -81,7 +81,7 @@ def test_history_over_a_range(api, viewer, running, prometheus):
 
 def test_a_failure_is_reported_with_its_reason(api, viewer, running, prometheus):
     prometheus.respond = always(FakeResponse(b"", 500))
-    answer = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats")
-    assert answer.status_code == 200
-    assert answer.json()["state"] == "failed"
-    assert answer.json()["problems"] == ["HTTP 500"]
+    response = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats")
+    assert response.status_code == 200
+    assert response.json()["state"] == "failed"
+    assert response.json()["problems"] == ["HTTP 500"]

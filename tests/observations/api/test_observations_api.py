@@ -18,7 +18,7 @@ JSON = "application/json"
 
 
 @pytest.fixture
-def here(collecting):
+def observations_path(collecting):
     return f"/api/internal/lablet-sessions/{collecting.pk}/resource-observations"
 
 
@@ -28,25 +28,27 @@ def known(active_definition, observed):
     return active_definition
 
 
-def test_a_controller_posts_an_observation_and_gets_the_result(api, controller, here, collecting, now):
+def test_a_controller_posts_an_observation_and_gets_the_result(
+    api, controller, observations_path, collecting, now
+):
     on_slot(collecting, ports={"r1_serial": 5041})
-    answer = api(controller).post(here, seen(now, ports={"r1_serial": 5041, "r9_vnc": 6001}))
-    assert answer.status_code == 200
-    assert answer.json() == {
+    response = api(controller).post(observations_path, seen(now, ports={"r1_serial": 5041, "r9_vnc": 6001}))
+    assert response.status_code == 200
+    assert response.json() == {
         "session_id": str(collecting.pk),
         "observation_count": 1,
         "port_drift_detected": True,
         "port_drift_open": True,
         "drift": [{"kind": "extra", "name": "r9_vnc", "allocated": None, "observed": 6001, "other": ""}],
-        "observed_at": answer.json()["observed_at"],
+        "observed_at": response.json()["observed_at"],
     }
-    entry = ChangeLog.objects.get(event="resources_observed")
+    entry = ChangeLog.objects.get(event="observation.resources_observed")
     assert (entry.actor, str(entry.token_id)) == ("controller controller-eu", str(controller.token.pk))
 
 
-def test_sessions_of_another_pool_are_not_found(api, other_controller, here, collecting, now):
+def test_sessions_of_another_pool_are_not_found(api, other_controller, observations_path, collecting, now):
     logged = ChangeLog.objects.count()
-    assert api(other_controller).post(here, seen(now)).status_code == 404
+    assert api(other_controller).post(observations_path, seen(now)).status_code == 404
     read = f"/api/lablet-sessions/{collecting.pk}/resource-observations"
     assert api(other_controller).get(read).status_code == 404
     assert (SessionObservation.objects.exists(), ChangeLog.objects.count()) == (False, logged)
@@ -54,8 +56,8 @@ def test_sessions_of_another_pool_are_not_found(api, other_controller, here, col
     assert collecting.observation_count == 0
 
 
-def test_people_cannot_post_observations(api, admin, here, now):
-    assert api(admin).post(here, seen(now)).status_code == 403
+def test_people_cannot_post_observations(api, admin, observations_path, now):
+    assert api(admin).post(observations_path, seen(now)).status_code == 403
     assert not SessionObservation.objects.exists()
 
 
@@ -63,9 +65,11 @@ def test_people_cannot_post_observations(api, admin, here, now):
     ("body", "status"),
     [({"nodes": [{}] * 10_000}, 422), ({"observed_at": "then"}, 422), ({"padding": "x" * 6_000_000}, 422)],
 )
-def test_an_invalid_observation_is_422_and_stores_nothing(body, status, api, controller, here, now):
-    answer = api(controller).post(here, {**seen(now), **body})
-    assert (answer.status_code, answer.json()["code"]) == (status, "unprocessable")
+def test_an_invalid_observation_is_422_and_stores_nothing(
+    body, status, api, controller, observations_path, now
+):
+    response = api(controller).post(observations_path, {**seen(now), **body})
+    assert (response.status_code, response.json()["code"]) == (status, "unprocessable")
     assert not SessionObservation.objects.exists()
 
 
@@ -85,25 +89,27 @@ def test_an_invalid_observation_is_422_and_stores_nothing(body, status, api, con
     ],
     ids=lambda more: more[:24],
 )
-def test_json_that_cannot_be_stored_is_400_and_stores_nothing(more, api, controller, here, now):
-    answer = api(controller).generic("POST", here, with_more(seen(now), more), content_type=JSON)
-    assert answer.status_code == 400
-    assert answer.json()["message"]
+def test_json_that_cannot_be_stored_is_400_and_stores_nothing(more, api, controller, observations_path, now):
+    response = api(controller).generic(
+        "POST", observations_path, with_more(seen(now), more), content_type=JSON
+    )
+    assert response.status_code == 400
+    assert response.json()["message"]
     assert not SessionObservation.objects.exists()
 
 
 @pytest.mark.parametrize("first", ['"a\\u0000b"', '"\\ud800"', "[]"])
-def test_the_last_value_of_a_duplicate_key_is_stored(first, api, controller, here, now):
+def test_the_last_value_of_a_duplicate_key_is_stored(first, api, controller, observations_path, now):
     body = with_more(seen(now), f'"observer": {first}, "observer": "manual"')
-    assert api(controller).generic("POST", here, body, content_type=JSON).status_code == 200
+    assert api(controller).generic("POST", observations_path, body, content_type=JSON).status_code == 200
     assert SessionObservation.objects.get().observed_resources["observer"] == "manual"
 
 
-def test_an_unknown_charset_is_400(api, controller, here, now):
-    answer = api(controller).generic(
-        "POST", here, json.dumps(seen(now)), content_type=f"{JSON}; charset=base64"
+def test_an_unknown_charset_is_400(api, controller, observations_path, now):
+    response = api(controller).generic(
+        "POST", observations_path, json.dumps(seen(now)), content_type=f"{JSON}; charset=base64"
     )
-    assert (answer.status_code, answer.json()["code"]) == (400, "parse_error")
+    assert (response.status_code, response.json()["code"]) == (400, "parse_error")
 
 
 def with_more(body, more):
@@ -112,17 +118,19 @@ def with_more(body, more):
 
 
 def test_an_observation_of_a_session_that_is_not_running_is_409(api, controller, session, now):
-    answer = api(controller).post(
+    response = api(controller).post(
         f"/api/internal/lablet-sessions/{session.pk}/resource-observations", seen(now)
     )
-    assert (answer.status_code, answer.json()["details"]["status"]) == (409, "PENDING")
+    assert (response.status_code, response.json()["details"]["status"]) == (409, "PENDING")
 
 
-def test_a_repeated_post_counts_once_with_and_without_a_key(api, controller, here, collecting, now):
+def test_a_repeated_post_counts_once_with_and_without_a_key(
+    api, controller, observations_path, collecting, now
+):
     client, body = api(controller), seen(now)
-    first = client.post(here, body, headers={"Idempotency-Key": "o-1"})
-    again = client.post(here, body, headers={"Idempotency-Key": "o-1"})
-    plain = client.post(here, body)
+    first = client.post(observations_path, body, headers={"Idempotency-Key": "o-1"})
+    again = client.post(observations_path, body, headers={"Idempotency-Key": "o-1"})
+    plain = client.post(observations_path, body)
     assert first.json() == again.json() == plain.json()
     collecting.refresh_from_db()
     assert collecting.observation_count == 1
@@ -132,9 +140,9 @@ def test_the_evidence_of_a_session_can_be_read(api, viewer, collecting, now):
     path = f"/api/lablet-sessions/{collecting.pk}/resource-observations"
     assert api(viewer).get(path).json()["observed_resources"] is None
     post(collecting, seen(now), now)
-    answer = api(viewer).get(path).json()
-    assert (answer["counted"], answer["peak"]["cpu_cores"]) == (True, {"allocated": 4.0, "used": 2.0})
-    assert len(answer["observed_resources"]["nodes"]) == 3
+    response = api(viewer).get(path).json()
+    assert (response["counted"], response["peak"]["cpu_cores"]) == (True, {"allocated": 4.0, "used": 2.0})
+    assert len(response["observed_resources"]["nodes"]) == 3
 
 
 def test_a_session_shows_planned_and_observed_resources(api, viewer, collecting, now, as_operator):
@@ -191,7 +199,7 @@ def test_an_operator_requests_an_observation(api, operator, viewer, running, ses
     assert (pending.status_code, pending.json()["code"]) == (409, "state_conflict")
 
 
-def test_an_unanswered_request_is_shown_as_timed_out(api, operator, viewer, running, time_machine):
+def test_an_uncompleted_request_is_shown_as_timed_out(api, operator, viewer, running, time_machine):
     path = f"/api/lablet-sessions/{running.pk}/observe-resources"
     first = api(operator).post(path).json()
     time_machine.move_to(datetime.fromisoformat(first["expires_at"]) - timedelta(seconds=1), tick=False)
@@ -203,21 +211,21 @@ def test_an_unanswered_request_is_shown_as_timed_out(api, operator, viewer, runn
     assert again.json()["id"] != first["id"]
 
 
-def test_the_aggregate_of_a_definition(api, viewer, known):
-    answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?by=node").json()
-    assert (answer["n"], answer["class"], answer["confidence"]) == (10, "over_provisioned", "medium")
-    cpu = answer["resources"]["cpu_cores"]
+def test_the_aggregate_of_a_definition_is_returned(api, viewer, known):
+    response = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?by=node").json()
+    assert (response["n"], response["class"], response["confidence"]) == (10, "over_provisioned", "medium")
+    cpu = response["resources"]["cpu_cores"]
     assert (cpu["source"], cpu["max"], cpu["p95"]) == ("used", "2.00", "2.00")
     assert cpu["recommended"] == {
         "value": "2.50",
         "derivation": "decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5 cores",
     }
-    assert [node["label"] for node in answer["nodes"]] == ["r1", "r2", "r3"]
-    assert answer["nodes"][0]["sessions"] == 10
-    assert answer["drives_the_maximum"]["memory_gb"] == "2.93"
+    assert [node["label"] for node in response["nodes"]] == ["r1", "r2", "r3"]
+    assert response["nodes"][0]["sessions"] == 10
+    assert response["maximum_by_node"]["memory_gb"] == "2.93"
 
 
-def test_the_aggregate_with_another_source(api, viewer, known):
+def test_the_aggregate_is_returned_for_another_source(api, viewer, known):
     path = f"/api/lablet-definitions/{known.pk}/resource-observations"
     held = api(viewer).get(f"{path}?cpu_cores=allocated").json()["resources"]["cpu_cores"]
     assert (held["source"], held["max"]) == ("allocated", "4.00")
@@ -244,7 +252,7 @@ def test_the_aggregate_of_a_revision_covers_its_sessions_only(
     assert (second["revision"], second["n"], second["resources"]["memory_gb"]["max"]) == (2, 7, "1.96")
     assert [node["sessions"] for node in first["nodes"]] == [10, 10, 10]
     assert [(node["sessions"], node["max"]["memory_gb"]) for node in second["nodes"]] == [(7, "0.66")] * 3
-    assert second["drives_the_maximum"]["session"] == str(odd.pk)
+    assert second["maximum_by_node"]["session"] == str(odd.pk)
     assert ([each["session"] for each in second["outliers"]], first["outliers"]) == ([str(odd.pk)], [])
     assert ([each["session"] for each in second["not_counted"]], first["not_counted"]) == (
         [str(short.pk)],
@@ -255,9 +263,9 @@ def test_the_aggregate_of_a_revision_covers_its_sessions_only(
 
 @pytest.mark.parametrize("number", [0, 2, 99])
 def test_an_unknown_revision_is_404(number, api, viewer, known):
-    answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?revision={number}")
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
-    assert answer.json()["message"] == f"{known} has no revision {number}."
+    response = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?revision={number}")
+    assert (response.status_code, response.json()["code"]) == (404, "not_found")
+    assert response.json()["message"] == f"{known} has no revision {number}."
 
 
 def test_unmeasured_waste_is_null(api, viewer, active_definition, observed):
@@ -277,8 +285,8 @@ def test_confidence_depends_on_the_day_of_the_request(api, viewer, known, now, t
 
 @pytest.mark.parametrize("query", ["revision=two", "revision=", "by=user", "cpu_cores=guessed", "page=2"])
 def test_invalid_parameters_are_rejected(query, api, viewer, known):
-    answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?{query}")
-    assert (answer.status_code, list(answer.json()["details"])) == (400, [query.split("=")[0]])
+    response = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?{query}")
+    assert (response.status_code, list(response.json()["details"])) == (400, [query.split("=")[0]])
 
 
 def test_preview_then_apply_then_revert(api, admin, known):
@@ -291,9 +299,9 @@ def test_preview_then_apply_then_revert(api, admin, known):
     )
     assert (preview["risk"], preview["resources"]["cpu_cores"]["upper_bound"]) == ("medium", 0.2589)
     assert DefinitionRevision.objects.count() == 1
-    asked = {"choices": choices, "reason": "ten sessions", "token": preview["token"]}
-    answer = api(admin).post(f"{path}/apply", asked)
-    assert (answer.status_code, answer.json()["number"]) == (201, 2)
+    body = {"choices": choices, "reason": "ten sessions", "token": preview["token"]}
+    response = api(admin).post(f"{path}/apply", body)
+    assert (response.status_code, response.json()["number"]) == (201, 2)
     back = api(admin).post(f"{path}/revisions/1/revert", {"based_on": 2, "reason": "no"})
     assert (back.status_code, back.json()["number"]) == (201, 3)
 
@@ -303,18 +311,18 @@ def test_a_stale_preview_is_412_with_what_changed(api, admin, known, observed):
     choices = {"cpu_cores": {"basis": "recommended"}}
     token = api(admin).post(f"{path}/preview", {"choices": choices}).json()["token"]
     observed(known, 1, cpu="3.00", memory=3000, storage=6500)
-    answer = api(admin).post(f"{path}/apply", {"choices": choices, "reason": "x", "token": token})
-    assert (answer.status_code, answer.json()["code"]) == (412, "stale_preview")
-    assert answer.json()["details"]["changed"][0] == "CPU: the proposal was 2.5 cores and is now 3.5 cores."
+    response = api(admin).post(f"{path}/apply", {"choices": choices, "reason": "x", "token": token})
+    assert (response.status_code, response.json()["code"]) == (412, "stale_preview")
+    assert response.json()["details"]["changed"][0] == "CPU: the proposal was 2.5 cores and is now 3.5 cores."
     assert DefinitionRevision.objects.count() == 1
 
 
 @pytest.mark.parametrize("action", ["preview", "apply"])
 def test_an_unmeasured_resource_is_rejected(action, api, admin, known):
     choices = {"cpu_cores": {"basis": "max"}, "gpu": {"basis": "max"}}
-    asked = {"choices": choices, "token": "x", "reason": "x"}
-    answer = api(admin).post(f"/api/lablet-definitions/{known.pk}/{action}", asked)
-    assert (answer.status_code, list(answer.json()["details"]["choices"])) == (400, ["gpu"])
+    body = {"choices": choices, "token": "x", "reason": "x"}
+    response = api(admin).post(f"/api/lablet-definitions/{known.pk}/{action}", body)
+    assert (response.status_code, list(response.json()["details"]["choices"])) == (400, ["gpu"])
     assert DefinitionRevision.objects.count() == 1
 
 
@@ -323,8 +331,8 @@ def test_a_viewer_previews_and_cannot_apply(api, viewer, known):
     choices = {"cpu_cores": {"basis": "recommended"}}
     preview = api(viewer).post(f"{path}/preview", {"choices": choices})
     assert preview.status_code == 200
-    asked = {"choices": choices, "reason": "x", "token": preview.json()["token"]}
-    assert api(viewer).post(f"{path}/apply", asked).status_code == 403
+    body = {"choices": choices, "reason": "x", "token": preview.json()["token"]}
+    assert api(viewer).post(f"{path}/apply", body).status_code == 403
     assert DefinitionRevision.objects.count() == 1
 
 
@@ -334,8 +342,8 @@ def test_a_review_is_snoozed_and_dismissed(api, admin, known, now):
     assert api(admin).post(f"{path}/snooze", {"until": until, "reason": "exams"}).json()["snoozed_until"]
     known.refresh_from_db()
     assert not known.needs_review
-    answer = api(admin).post(f"{path}/dismiss", {"reason": "as it should be"}).json()
-    assert (answer["snoozed_until"], answer["dismissed"]) == (None, True)
+    response = api(admin).post(f"{path}/dismiss", {"reason": "as it should be"}).json()
+    assert (response["snoozed_until"], response["dismissed"]) == (None, True)
 
 
 def test_sessions_are_excluded_and_included_again(api, admin, viewer, collecting, now):

@@ -25,7 +25,7 @@ OTHER = "3f9c2a"
         ({"a": 1, "b": 2}, {"a": 2, "b": 1}, {}, [("changed", "a", 1, 2), ("changed", "b", 2, 1)]),
     ],
 )
-def test_the_table(allocated, observed, others, items):
+def test_drift_has_one_item_per_difference(allocated, observed, others, items):
     found = compare_ports(allocated, observed, others)
     assert [(item.kind, item.name, item.allocated, item.observed) for item in found] == items
     assert all(item.other == (OTHER if item.kind == "conflict" else "") for item in found)
@@ -54,11 +54,11 @@ MIRROR = {"missing": "extra", "extra": "missing", "changed": "changed"}
 
 @given(ports, ports)
 def test_swapping_allocated_and_observed_ports_mirrors_the_drift(one, other):
-    there = {
+    mirrored = {
         (MIRROR[item.kind], item.name, item.observed, item.allocated) for item in compare_ports(one, other)
     }
-    back = {(item.kind, item.name, item.allocated, item.observed) for item in compare_ports(other, one)}
-    assert there == back
+    reverse = {(item.kind, item.name, item.allocated, item.observed) for item in compare_ports(other, one)}
+    assert mirrored == reverse
 
 
 @given(ports, ports, st.dictionaries(st.integers(1, 20), st.just(OTHER)))

@@ -24,7 +24,7 @@ def need(cpu=600, memory=3200, storage=6000, gpu=0, ports=14):
 
 
 @pytest.mark.parametrize(
-    ("asked", "sessions", "bound"),
+    ("demand", "sessions", "bound"),
     [
         (need(), 6, MEMORY),  # CPU 8, memory 6, storage 15, ports 21, leases 12
         (need(memory=2400), 8, CPU),  # memory also 8: the first by name
@@ -36,8 +36,8 @@ def need(cpu=600, memory=3200, storage=6000, gpu=0, ports=14):
         (need(cpu=0, memory=0, storage=0, ports=0), 12, "leases"),
     ],
 )
-def test_the_table_of_packing(asked, sessions, bound):
-    assert pack(asked, [WORKER]) == Packing(sessions, 1, bound, pack(asked, [WORKER]).by_limit)
+def test_packing_names_the_resource_that_limits_it(demand, sessions, bound):
+    assert pack(demand, [WORKER]) == Packing(sessions, 1, bound, pack(demand, [WORKER]).by_limit)
 
 
 def test_each_limit_is_reported():
@@ -89,7 +89,7 @@ def test_without_an_exceedance_the_upper_bound_follows_from_the_session_count(n,
         (MEMORY, 0, 0, "unknown"),
     ],
 )
-def test_the_level_of_a_risk(resource, exceeding, n, level):
+def test_a_risk_has_a_level(resource, exceeding, n, level):
     assert risk_of(resource, exceeding, n).level == level
 
 
@@ -98,12 +98,12 @@ def test_the_highest_risk_counts():
     assert highest_risk([]) == "unknown"
 
 
-def test_risk_texts():
-    assert risk_text(risk_of(MEMORY, 2, 42)) == "Memory: 2 of 42 sessions would have run out."
-    assert risk_text(risk_of(CPU, 2, 42)) == "CPU: 2 of 42 sessions would have been slowed."
+def test_a_risk_is_stated_as_a_sentence():
+    assert str(risk_text(risk_of(MEMORY, 2, 42))) == "Memory: 2 of 42 sessions would have run out."
+    assert str(risk_text(risk_of(CPU, 2, 42))) == "CPU: 2 of 42 sessions would have been slowed."
     bound = "CPU: 0 of 22 sessions exceeded it (95 % upper bound: 13 %)."
-    assert risk_text(risk_of(CPU, 0, 22)) == bound
-    assert risk_text(risk_of(CPU, 0, 0)) == "CPU: not measured by any session."
+    assert str(risk_text(risk_of(CPU, 0, 22))) == bound
+    assert str(risk_text(risk_of(CPU, 0, 0))) == "CPU: not measured by any session."
 
 
 def test_the_saving_is_the_reduction_times_the_time_held():
@@ -115,8 +115,8 @@ amounts = st.integers(1, 10_000)
 
 
 @given(amounts, amounts, st.lists(st.tuples(amounts, amounts, st.integers(0, 20)), max_size=8))
-def test_a_lower_requirement_never_fits_fewer_sessions(cpu, less, rooms):
-    made = [WorkerSpace({CPU: c, MEMORY: m, STORAGE: 0, "gpu": 0}, 100, leases) for c, m, leases in rooms]
+def test_a_lower_requirement_never_fits_fewer_sessions(cpu, less, spaces):
+    made = [WorkerSpace({CPU: c, MEMORY: m, STORAGE: 0, "gpu": 0}, 100, leases) for c, m, leases in spaces]
     larger = pack(SessionDemand({CPU: cpu + less, MEMORY: 100, STORAGE: 0, "gpu": 0}, 2), made)
     smaller = pack(SessionDemand({CPU: cpu, MEMORY: 100, STORAGE: 0, "gpu": 0}, 2), made)
     assert smaller.sessions >= larger.sessions

@@ -34,9 +34,9 @@ def summary_of(resource, values, source="used"):
         (STORAGE, [5240, 4100], "used", 5800, "max 52.4 used × 1.10 = 57.64, rounded up to 58 GB"),
     ],
 )
-def test_the_recommendation_and_its_derivation(resource, values, source, value, derivation):
+def test_a_recommendation_has_a_derivation(resource, values, source, value, derivation):
     proposal = propose(resource, "recommended", summary_of(resource, values, source), source)
-    assert (proposal.value, proposal.derivation) == (value, derivation)
+    assert (proposal.value, str(proposal.derivation)) == (value, derivation)
 
 
 @pytest.mark.parametrize("resource", [CPU, MEMORY, STORAGE])
@@ -45,7 +45,7 @@ def test_every_recommendation_is_at_least_one_step(resource, basis):
     """A session without usage is no reason to require nothing."""
     proposal = propose(resource, basis, summary_of(resource, [0] * 5), "used")
     assert proposal.value == RULES[resource].step
-    assert proposal.derivation.endswith(f"rounded up to {with_unit(resource, proposal.value)}")
+    assert str(proposal.derivation).endswith(f"rounded up to {with_unit(resource, proposal.value)}")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_every_recommendation_is_at_least_one_step(resource, basis):
 )
 def test_other_bases_are_rounded_up_and_get_no_headroom(basis, value, derivation):
     proposal = propose(CPU, basis, summary_of(CPU, [270, 490, 350]), "used")
-    assert (proposal.value, proposal.derivation) == (value, derivation)
+    assert (proposal.value, str(proposal.derivation)) == (value, derivation)
 
 
 # resource, sessions (hundredths used), required, flag
@@ -88,7 +88,7 @@ FLAGS = [
 
 
 @pytest.mark.parametrize(("resource", "values", "required", "flag"), FLAGS)
-def test_the_table_of_flags(resource, values, required, flag):
+def test_a_requirement_is_flagged_by_its_samples(resource, values, required, flag):
     summary = summary_of(resource, values)
     exceeds = sum(value > required for value in values)
     found = flag_of(resource, summary=summary, source="used", required=required, exceeds=exceeds)
@@ -132,9 +132,9 @@ def assessed(n, *, cpu=300, memory=2000, storage=4000, required=None, flags=None
     amounts = {(CPU, "used"): cpu, (MEMORY, "used"): memory, (STORAGE, "used"): storage}
     for _ in range(n):
         digest.add(amounts, DAY)
-    asked = {CPU: 350, MEMORY: 2300, STORAGE: 4400, **(required or {})}
+    requirements = {CPU: 350, MEMORY: 2300, STORAGE: 4400, **(required or {})}
     newest = [(AT, amounts)] * min(n, 30)
-    return assess(digest, newest=newest, required=asked, flags=flags or {}, sources={}, today=DAY)
+    return assess(digest, newest=newest, required=requirements, flags=flags or {}, sources={}, today=DAY)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def assessed(n, *, cpu=300, memory=2000, storage=4000, required=None, flags=None
         ),  # under-provisioned outweighs over-provisioned
     ],
 )
-def test_the_class(n, required, provisioning):
+def test_a_definition_has_a_class(n, required, provisioning):
     assert assessed(n, required=required).provisioning == provisioning
 
 

@@ -24,7 +24,7 @@ LAB = need((2, 2, 1), (1, 1, 0), (1, 1, 0))
 
 
 @pytest.mark.parametrize(
-    ("asked", "workers", "sessions", "bound"),
+    ("demand", "workers", "sessions", "bound"),
     [
         (LAB, [worker(3), worker(3)], 1, CPU),  # no worker holds it, both together do: 6 ÷ 4
         (LAB, [worker(4)] * 3, 3, CPU),
@@ -42,8 +42,8 @@ LAB = need((2, 2, 1), (1, 1, 0), (1, 1, 0))
         (LAB, [], 0, "nothing"),
     ],
 )
-def test_the_table_of_spread_sessions_that_fit(asked, workers, sessions, bound):
-    found = pack_spread(asked, workers)
+def test_spread_sessions_that_fit_are_counted(demand, workers, sessions, bound):
+    found = pack_spread(demand, workers)
     assert (found.sessions, found.workers, found.limited_by) == (sessions, len(workers), bound)
     assert found.is_bound
 
@@ -54,17 +54,17 @@ def test_each_limit_is_reported():
 
 
 def test_packings_of_several_pools_are_summed():
-    apart = [pack_spread(LAB, [worker(3)]), pack_spread(LAB, [worker(3)])]
-    assert combine_packings(apart).sessions == 0  # a session cannot span two pools
+    packings = [pack_spread(LAB, [worker(3)]), pack_spread(LAB, [worker(3)])]
+    assert combine_packings(packings).sessions == 0  # a session cannot span two pools
     assert combine_packings(
         [Packing(2, 1, CPU, {CPU: 2}), Packing(3, 4, LEASES, {CPU: 5, LEASES: 3})]
     ) == Packing(5, 5, LEASES, {CPU: 7, LEASES: 3})
 
 
-def placed_one_by_one(asked, workers):
+def placed_one_by_one(demand, workers):
     """Return the sessions placed by a first-fit scheduler, largest kernels first."""
     left = [[room.amounts[CPU], room.amounts[MEMORY], room.ports, room.leases] for room in workers]
-    kernels = [[*kernel.amounts.values(), kernel.ports] for kernel in asked.kernels]
+    kernels = [[*kernel.amounts.values(), kernel.ports] for kernel in demand.kernels]
     kernels.sort(reverse=True)
     count = 0
     while True:
@@ -95,8 +95,8 @@ fleets = st.lists(
 @settings(max_examples=200, deadline=None)
 @given(kernels_of_a_lab, fleets)
 def test_the_placed_sessions_never_exceed_the_bound(kernels, workers):
-    asked = need(*kernels)
-    assert placed_one_by_one(asked, workers) <= pack_spread(asked, workers).sessions
+    demand = need(*kernels)
+    assert placed_one_by_one(demand, workers) <= pack_spread(demand, workers).sessions
 
 
 def test_many_equal_workers_are_filled_except_for_the_remainder():

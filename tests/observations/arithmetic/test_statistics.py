@@ -44,7 +44,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("values", "p50", "p90", "p95", "avg"), TABLE)
-def test_the_table_of_percentiles(values, p50, p90, p95, avg):
+def test_percentiles_are_those_of_the_table(values, p50, p90, p95, avg):
     summary = summarize(histogram(values), values[-1])
     assert (summary.p50, summary.p90, summary.p95, summary.avg) == (p50, p90, p95, avg)
     assert (summary.n, summary.min, summary.max) == (len(values), min(values), max(values))
@@ -122,7 +122,7 @@ def test_without_age_the_decayed_percentile_is_the_plain_one():
         (80, 100, "allocated", "used"),
     ],
 )
-def test_the_table_of_sources(used, of, before, source):
+def test_the_source_depends_on_the_samples(used, of, before, source):
     digest = Digest()
     for index in range(of):
         known = {(CPU, "allocated"): 400} | ({(CPU, "used"): 200} if index < used else {})
@@ -141,7 +141,7 @@ def test_the_table_of_sources(used, of, before, source):
         ([100, 200, 900, 100], None),
     ],
 )
-def test_the_normal_range(values, usual):
+def test_the_normal_range_is_around_the_median(values, usual):
     found = normal_range(histogram(values))
     assert (found and tuple(round(each, 1) for each in found)) == usual
 
@@ -167,8 +167,8 @@ def test_a_step_change_needs_the_newest_five_samples_beyond_all_earlier_ones(new
 @pytest.mark.parametrize(
     ("n", "level"),
     [
-        (0, "insufficient"),
-        (4, "insufficient"),
+        (0, "not_enough_data"),
+        (4, "not_enough_data"),
         (5, "low"),
         (9, "low"),
         (10, "medium"),
@@ -191,7 +191,7 @@ def test_confidence_by_number_of_sessions(n, level):
         ([300] * 20 + [460] * 2, 0, "", "medium"),  # p95 460 is 0.53 above the middle
         ([300] * 20 + [460] * 2, 90, "down", "low"),
         ([300] * 5, 90, "up", "low"),  # five sessions are not too few, only a poor guide
-        ([300] * 4, 90, "up", "insufficient"),
+        ([300] * 4, 90, "up", "not_enough_data"),
     ],
 )
 def test_confidence_is_lowered_by_age_spread_and_step_changes(values, age, step, level):
@@ -203,23 +203,23 @@ def test_confidence_is_lowered_by_age_spread_and_step_changes(values, age, step,
     ("ages", "effective", "level"),
     [
         ([0] * 22, 22.0, "high"),
-        ([100] * 26 + [0] * 4, 4.4, "low"),  # 26 old sessions have almost no weight beside 4 of today
+        ([100] * 26 + [0] * 4, 4.4, "low"),  # 26 old sessions have almost no weight compared with 4 of today
         ([100] * 26 + [0] * 6, 6.4, "medium"),
         ([100] * 30, 30.0, "high"),  # equally old: the age of the newest lowers it, not the weights
-        ([100] * 2 + [0] * 2, 2.0, "insufficient"),
+        ([100] * 2 + [0] * 2, 2.0, "not_enough_data"),
     ],
 )
 def test_sessions_without_weight_do_not_add_confidence(ages, effective, level):
     summary = summarize(histogram([300] * len(ages), [DAY - age for age in ages]), 300)
     found = confidence_of(summary, age_days=0, step="")
     assert (summary.effective_n, found.level) == (effective, level)
-    told = f"weighted by age equal to {effective:g}" in found.reasons
-    assert told == (effective < 10 and len(ages) >= 10)
+    is_named = f"weighted by age equal to {effective:g}" in map(str, found.reasons)
+    assert is_named == (effective < 10 and len(ages) >= 10)
 
 
 def test_confidence_has_reasons():
-    said = confidence_of(summarize(histogram([300] * 22), 300), age_days=90, step="up").reasons
-    assert said == (
+    reasons = confidence_of(summarize(histogram([300] * 22), 300), age_days=90, step="up").reasons
+    assert tuple(map(str, reasons)) == (
         "22 sessions, 22 are enough",
         "spread 0.00 is small",
         "the newest observation is 90 days old",
@@ -245,7 +245,7 @@ def test_amounts_are_formatted_without_trailing_zeros(units, shown):
 @pytest.mark.parametrize(
     ("units", "step", "up"), [(430, 50, 450), (450, 50, 450), (451, 50, 500), (5764, 100, 5800)]
 )
-def test_rounding_up(units, step, up):
+def test_units_are_rounded_up_to_a_step(units, step, up):
     assert round_up(units, step) == up
     assert hundredths(amount(up)) == up
 

@@ -123,8 +123,8 @@ def test_every_sample_is_used_or_dropped_and_duplicates_change_nothing(found):
         (False, None, 3, LiveState.FAILED),
     ],
 )
-def test_states_of_a_kernel(has_figures, age, failed, state):
-    assert state_of(has_figures=has_figures, age=age, failed=failed, asked=3, scrape_interval=15) == state
+def test_a_kernel_has_a_state(has_figures, age, failed, state):
+    assert state_of(has_figures=has_figures, age=age, failed=failed, queries=3, scrape_interval=15) == state
 
 
 def test_the_worst_state_with_figures_counts_for_several_kernels():

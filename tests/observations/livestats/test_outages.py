@@ -86,12 +86,12 @@ def test_a_hanging_prometheus_is_queried_once_then_skipped_then_probed_by_one_ca
         clock.shift(outages.PAUSE_SECONDS + 1)
         probes = threading.Barrier(8)
 
-        def look(number):
+        def query_live_stats(number):
             probes.wait()
             return kernel_live_stats([K1, str(number)]).problems
 
         with ThreadPoolExecutor(8) as threads:
-            problems = list(threads.map(look, range(8)))
+            problems = list(threads.map(query_live_stats, range(8)))
         assert sorted(problems) == sorted([("no response within 1 s",), *[(SKIPPED,)] * 7])
         reaches(connections, 6)
 
@@ -119,12 +119,12 @@ def test_a_response_to_the_probe_ends_the_pause(prometheus_at):
 def test_one_slow_query_among_successful_ones_starts_no_pause(prometheus_at):
     release = threading.Event()
 
-    def answer(query):
+    def respond(query):
         if query.kind == "rate":
             release.wait(ENOUGH)
         return healthy_response(query)
 
-    with run_fake_prometheus(answer) as server:
+    with run_fake_prometheus(respond) as server:
         prometheus_at(server.url, 3.0)
         assert kernel_live_stats([K1]).state == LiveState.PARTIAL
         release.set()
@@ -140,17 +140,19 @@ def test_a_refused_connection_is_retried_at_once(prometheus_at):
         outages.note_outage(PrometheusSettings.from_settings(), "no response within 1 s")
         clock.shift(outages.PAUSE_SECONDS + 1)
         problems = [kernel_live_stats([kernel]).problems for kernel in (K1, K2)]
-    assert all("LCM asks again" not in text for (text,) in problems)
+    assert all("LCM retries after" not in text for (text,) in problems)
 
 
 @pytest.mark.parametrize(
-    ("error", "is_skipped"), [(httpx.ReadTimeout, False), (httpx.ConnectTimeout, True)], ids=["slow", "away"]
+    ("error", "is_skipped"),
+    [(httpx.ReadTimeout, False), (httpx.ConnectTimeout, True)],
+    ids=["slow", "no connection"],
 )
 def test_a_slow_history_starts_no_pause_unless_the_connection_hangs(prometheus_at, error, is_skipped):
     def fail(request):
         raise error("", request=request)
 
-    async def ask():
+    async def query_once():
         options = PrometheusSettings.from_settings()
         async with PrometheusClient(options, transport=httpx.MockTransport(fail)) as client:
             with pytest.raises(PrometheusError, match="no response within"):
@@ -158,5 +160,5 @@ def test_a_slow_history_starts_no_pause_unless_the_connection_hangs(prometheus_a
 
     with run_fake_prometheus() as server:
         prometheus_at(server.url, ENOUGH)
-        asyncio.run(ask())
+        asyncio.run(query_once())
         assert (kernel_live_stats([K1]).state == LiveState.FAILED) is is_skipped

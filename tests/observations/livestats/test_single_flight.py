@@ -79,7 +79,7 @@ def test_without_a_cache_every_caller_queries(prometheus, settings, monkeypatch)
 
 def test_a_caller_that_waits_in_vain_queries_itself(settings):
     key = single_flight.cache_key("kernels", ["x"])
-    single_flight.cache.add(f"{key}:asking", "someone who died", timeout=60)
+    single_flight.cache.add(f"{key}:loading", "a stopped process", timeout=60)
     assert single_flight.load_once(key, lambda _: "mine", fresh=5, patience=0.1) == "mine"
 
 

@@ -78,7 +78,7 @@ def test_a_controller_without_metrics_is_listed_by_its_lease(worker, now):
 
 
 @pytest.mark.parametrize(
-    ("skew", "words"),
+    ("skew", "text"),
     [
         (None, ""),
         ("-4.999", ""),
@@ -88,19 +88,19 @@ def test_a_controller_without_metrics_is_listed_by_its_lease(worker, now):
     ],
 )
 @pytest.mark.parametrize("metrics", ["", "10.0.0.7:9108"])
-def test_a_wrong_clock_is_shown(page, worker, now, metrics, skew, words):
+def test_a_wrong_clock_is_shown(page, worker, now, metrics, skew, text):
     hold(HOLDER, now, "cml-eu", metrics=metrics, skew=skew and Decimal(skew))
     shown = unescape(page())
-    assert words in shown
-    assert ("Clock off by" in shown) == bool(words)
+    assert text in shown
+    assert ("Clock off by" in shown) == bool(text)
     assert [each.address for each in candidates(TargetKind.CONTROLLER, now)] == [metrics][: len(metrics)]
 
 
 def test_a_controller_reports_its_clock_skew(api, controller, worker):
     body = {"holder": HOLDER, "metrics_address": "10.0.0.7:9108", "clock_skew_seconds": 12.5}
-    answer = api(controller).post("/api/internal/leases/hold", body)
-    assert answer.status_code == 200
-    assert abs(datetime.fromisoformat(answer["X-LCM-Time"]) - timezone.now()) < timedelta(minutes=1)
+    response = api(controller).post("/api/internal/leases/hold", body)
+    assert response.status_code == 200
+    assert abs(datetime.fromisoformat(response["X-LCM-Time"]) - timezone.now()) < timedelta(minutes=1)
     assert Presence.objects.get(name=HOLDER).clock_skew == Decimal("12.5")
     for wrong in ("NaN", "far", 1e12):
         refused = api(controller).post("/api/internal/leases/hold", {**body, "clock_skew_seconds": wrong})
@@ -154,19 +154,19 @@ def test_pages_agree_on_silent_workers(page, worker, now):
     hold(HOLDER, now, "cml-eu")
     long_ago = now - timedelta(minutes=3)
     kinds = [(long_ago, long_ago), (None, long_ago), (None, now), (now, now)]
-    for number, (heard, ready) in enumerate(kinds, 2):
+    for number, (heartbeat, ready) in enumerate(kinds, 2):
         Slot.objects.create(
             pool=worker.pool,
             number=number,
             state=SlotState.READY,
-            last_heartbeat=heard,
+            last_heartbeat=heartbeat,
             last_state_change=ready,
             max_leases=1,
             cpu_cores=1,
             memory_gb=1,
             storage_gb=1,
         )
-    link = '<a class="delta-up" href="/slots/?pool=cml-eu&amp;silent=true">2</a>'
+    link = '<a class="text-bad" href="/slots/?pool=cml-eu&amp;silent=true">2</a>'
     assert link in page()
     assert "Overdue" not in page()
     rows = page("/slots/?pool=cml-eu&silent=true")

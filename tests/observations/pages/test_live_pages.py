@@ -6,6 +6,10 @@ from datetime import timedelta
 
 import pytest
 import time_machine
+from django.conf import settings
+from django.db import connection
+from django.test import override_settings
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -14,6 +18,7 @@ from lcm.models import Kernel
 from observations.livestats.history import History
 from observations.livestats.states import LiveState
 from observations.pages.live_texts import bytes_text, readings, spark_of
+from scheduling.models import Reservation, ReservationPart
 from tests.support.control_plane import free_address
 from tests.support.fake_prometheus import FakeResponse, always, gauge, increase, last_read, vector
 from tests.support.observed_labs import on_slot
@@ -32,11 +37,11 @@ def viewer_client(client, viewer):
     return client
 
 
-def answers(session, age=1.0):
+def responses_for(session, age=1.0):
     """Return samples in which every node of the session uses half of its capacity."""
     keys = list(session.kernels.order_by("node_label").values_list("pk", flat=True))
 
-    def answer(query):
+    def respond(query):
         if query.kind == "busiest":
             return FakeResponse(vector(({"session_id": str(session.pk)}, 1.75)))
         if query.kind != "gauge":
@@ -48,24 +53,44 @@ def answers(session, age=1.0):
             samples.append(last_read(key, time.time() - age))
         return FakeResponse(vector(*samples))
 
-    return answer
+    return respond
 
 
 def panel(client, session, **query):
-    answer = client.get(reverse("session_live", args=[session.pk]), query, HTTP_HX_REQUEST="true")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    response = client.get(reverse("session_live", args=[session.pk]), query, HTTP_HX_REQUEST="true")
+    assert response.status_code == 200
+    return response.content.decode()
 
 
-def test_a_session_page_has_the_live_panel_while_the_lab_exists(viewer_client, session_in):
+@pytest.fixture
+def configured(settings):
+    settings.CONFIG["PROMETHEUS_URL"] = "http://prometheus:9090"
+
+
+def test_a_session_page_has_the_live_panel_while_the_lab_exists(viewer_client, session_in, configured):
     for status, shown in ((SessionStatus.RUNNING, True), (SessionStatus.TERMINATED, False)):
         session = session_in(status)
         page = viewer_client.get(reverse("session_detail", args=[session.pk])).content.decode()
         assert (reverse("session_live", args=[session.pk]) in page) == shown
 
 
+@pytest.mark.parametrize(("role", "is_shown"), [("viewer", False), ("operator", False), ("admin", True)])
+def test_without_prometheus_only_those_who_can_configure_it_see_the_live_panels(
+    role, is_shown, client, running, request
+):
+    client.force_login(request.getfixturevalue(role))
+    slot = on_slot(running)
+    pages = {
+        reverse("session_detail", args=[running.pk]): reverse("session_live", args=[running.pk]),
+        reverse("slot_detail", args=[slot.pk]): reverse("slot_live", args=[slot.pk]),
+        reverse("home"): reverse("busiest_sessions"),
+    }
+    for page, panel_url in pages.items():
+        assert (f'hx-get="{panel_url}"' in client.get(page).content.decode()) is is_shown, page
+
+
 def test_the_panel_shows_the_total_and_each_node(viewer_client, running, prometheus):
-    prometheus.respond = answers(running)
+    prometheus.respond = responses_for(running)
     text = panel(viewer_client, running)
     assert "3 nodes, usage relative to allocation" in text
     assert "1.50 <small>of 3\N{NO-BREAK SPACE}cores, 50\N{NO-BREAK SPACE}%" in text
@@ -76,17 +101,63 @@ def test_the_panel_shows_the_total_and_each_node(viewer_client, running, prometh
 
 
 def test_without_javascript_the_panel_is_a_page(viewer_client, running, prometheus):
-    prometheus.respond = answers(running)
+    prometheus.respond = responses_for(running)
     page = viewer_client.get(reverse("session_live", args=[running.pk])).content.decode()
     assert "<html" in page
     assert "1.50 <small>of 3\N{NO-BREAK SPACE}cores" in page
-    assert "?range=24h" in page
+    assert "?range=all" in page
 
 
-def test_polling_keeps_the_selected_range(viewer_client, running, prometheus):
-    text = panel(viewer_client, running, range="24h")
-    assert f'{reverse("session_live", args=[running.pk])}?range=24h" hx-trigger' in text
-    assert "range=session" in panel(viewer_client, running, range="nonsense")
+@pytest.fixture
+def running_for_days(running):
+    running.kernels.update(started_at=timezone.now() - timedelta(days=3))
+    return running
+
+
+def test_polling_keeps_the_selected_range(viewer_client, running_for_days, prometheus):
+    address = reverse("session_live", args=[running_for_days.pk])
+    text = panel(viewer_client, running_for_days, range="24h")
+    assert f'{address}?range=24h" hx-trigger' in text
+    text = panel(viewer_client, running_for_days, range="nonsense")
+    assert f'{address}?range=1h" hx-trigger' in text
+    assert "The range “nonsense” is unknown. Choose one of 1h, 6h, 24h, all, custom." in text
+
+
+def test_only_ranges_within_the_life_of_a_session_are_offered(viewer_client, running_for_days, prometheus):
+    offered = re.findall(r"hx-get=[^>]*range=(\w+)\" hx-target", panel(viewer_client, running_for_days))
+    assert offered == ["1h", "6h", "24h", "all"]
+    text = panel(viewer_client, running_for_days, range="7d")
+    assert "The range 7 d cannot be shown. The session has figures since " in text
+
+
+def test_a_link_of_the_panel_puts_the_range_into_the_address_of_the_page(viewer_client, running_for_days):
+    around = reverse("session_detail", args=[running_for_days.pk])
+    address = reverse("session_live", args=[running_for_days.pk])
+    headers = {"HX-Request": "true", "HX-Current-URL": f"http://testserver{around}?range=6h"}
+    with override_settings(CONFIG={**settings.CONFIG, "PROMETHEUS_URL": "http://127.0.0.1:9"}):
+        text = viewer_client.get(address, headers=headers).content.decode()
+    assert f'href="{around}?range=24h" hx-get="{address}?range=24h"' in text
+    assert f'hx-push-url="{around}?range=24h"' in text
+    assert f'<a href="{around}?range=6h"' in text.partition(' aria-current="true"')[0]
+
+
+@pytest.mark.parametrize("name", ["session_live", "slot_live"])
+def test_figures_of_a_custom_range_use_as_many_queries(name, viewer_client, running_for_days, prometheus):
+    Kernel.objects.filter(session=running_for_days).update(status="RUNNING")
+    key = running_for_days.pk if name == "session_live" else on_slot(running_for_days).pk
+    prometheus.respond = responses_for(running_for_days)
+    now, counts = timezone.now(), []
+    custom = {
+        "range": "custom",
+        "from": (now - timedelta(days=2)).isoformat(),
+        "to": (now - timedelta(days=1)).isoformat(),
+    }
+    for query in ({}, custom):
+        with CaptureQueriesContext(connection) as captured:
+            response = viewer_client.get(reverse(name, args=[key]), query)
+        counts.append(len(captured))
+    assert response.context["range"].is_custom
+    assert counts[0] == counts[1] <= 20
 
 
 def test_without_prometheus_the_panel_names_the_setting(viewer_client, running):
@@ -110,7 +181,7 @@ def a_moment_later():
 def test_during_an_outage_the_last_figures_stay_with_their_age(
     viewer_client, running, prometheus, a_moment_later
 ):
-    prometheus.respond = answers(running, age=90)
+    prometheus.respond = responses_for(running, age=90)
     panel(viewer_client, running)
     prometheus.respond = always(FakeResponse(b"", 502))
     a_moment_later()
@@ -134,9 +205,9 @@ def test_while_prometheus_is_downloaded_pages_say_so(viewer_client, running, set
 
 
 def test_stale_and_missing_figures_are_named(viewer_client, running, prometheus, a_moment_later):
-    prometheus.respond = answers(running, age=90)
+    prometheus.respond = responses_for(running, age=90)
     assert "The newest figures are 1 min 30 s old" in panel(viewer_client, running)
-    well = answers(running)
+    well = responses_for(running)
     prometheus.respond = lambda query: FakeResponse(b"", 500) if query.kind == "rate" else well(query)
     a_moment_later()
     assert "Missing: network traffic. HTTP 500." in panel(viewer_client, running)
@@ -154,7 +225,7 @@ def test_a_session_that_has_ended_is_not_polled(viewer_client, session_in, prome
 def test_a_slot_shows_its_total_and_its_sessions(viewer_client, running, prometheus):
     Kernel.objects.filter(session=running).update(status="RUNNING")
     slot = on_slot(running)
-    prometheus.respond = answers(running)
+    prometheus.respond = responses_for(running)
     page = viewer_client.get(reverse("slot_detail", args=[slot.pk])).content.decode()
     assert reverse("slot_live", args=[slot.pk]) in page
     text = viewer_client.get(reverse("slot_live", args=[slot.pk])).content.decode()
@@ -162,8 +233,21 @@ def test_a_slot_shows_its_total_and_its_sessions(viewer_client, running, prometh
     assert running.short_id in text
 
 
+def test_a_slot_shows_only_its_own_nodes_of_a_spread_session(viewer_client, running, prometheus):
+    Kernel.objects.filter(session=running).update(status="RUNNING")
+    slot = on_slot(running)
+    Reservation.objects.filter(session=running).update(spread=True)
+    claim = Reservation.objects.get(session=running)
+    ReservationPart.objects.create(
+        reservation=claim, slot=slot, kernels=["r1", "r2"], cpu_cores=2, memory_gb=1, storage_gb=1
+    )
+    prometheus.respond = responses_for(running)
+    text = viewer_client.get(reverse("slot_live", args=[slot.pk])).content.decode()
+    assert "1.00 <small>of 2\N{NO-BREAK SPACE}cores" in text
+
+
 def test_the_busiest_sessions_are_listed(viewer_client, running, session_in, prometheus):
-    prometheus.respond = answers(running)
+    prometheus.respond = responses_for(running)
     text = viewer_client.get(reverse("busiest_sessions")).content.decode()
     assert running.short_id in text
     assert "1.75" in text

@@ -201,8 +201,8 @@ def test_revise_takes_a_port_template(api, admin, path):
     wrong = api(admin).post(f"{path}revise/", body | {"port_template": [ssh | {"node_label": "r9"}]})
     assert wrong.status_code == 409
     wrong = body | {"port_template": [ssh | {"node_label": "r9"}], "based_on": 2}
-    answer = api(admin).post(f"{path}revise/", wrong)
-    assert (answer.status_code, answer.json()["details"]) == (
+    response = api(admin).post(f"{path}revise/", wrong)
+    assert (response.status_code, response.json()["details"]) == (
         400,
         {"port_template": ["Port 1, “r9 ssh:2222:22”: There is no node “r9”."]},
     )
@@ -223,7 +223,7 @@ def test_the_review_page_applies_the_selected_changes(as_, admin, viewer, labs, 
     assert "No session with this template has been observed." in client.get(review).content.decode()
     labs(AS_PLANNED, WITH_SSH, WITH_SSH)
     assert review in client.get(page("definition_detail", active_definition)).content.decode()
-    assert "Only administrators can apply changes." in client.get(review, headers=HTMX).content.decode()
+    assert "Only Admins can apply changes: " in client.get(review, headers=HTMX).content.decode()
     client = as_(admin)
     shown = client.get(review).content.decode()
     assert 'name="add" value="r1 ssh:2023:22" checked' in shown

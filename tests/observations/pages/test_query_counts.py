@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from lcm.domain.actors import Actor
 from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
 from lcm.models import DefinitionRevision, LabletDefinition, LabletSession, Project, RevisionOutcome, User
 from lcm.models.sessions import KernelStatus
 from lcm.services.definitions import revise_definition
@@ -37,7 +38,7 @@ PLAN = {"r1_serial": 5041, "host_pat": 2022}
 TOO_LITTLE = "&".join(f"{name}=custom&{name}_custom=0.5" for name in ("cpu_cores", "memory_gb", "storage_gb"))
 
 
-class Lab:
+class QueryCountLab:
     """A definition without a pool: observed, revised, snoozed, with drift and sessions of all kinds."""
 
     def __init__(self, definition: LabletDefinition, project: Project, owner: User, now: datetime) -> None:
@@ -52,17 +53,17 @@ class Lab:
         Slot.objects.filter(pk=self.slot.pk).update(max_leases=100)
 
     def observed(self, length: timedelta = timedelta(hours=1), **figures: Any) -> LabletSession:
-        session = self._lived(length=length)
+        session = self._past_session(length=length)
         post(session, seen(self.now, **figures), self.now)
         return session
 
-    def _lived(self, **fields: Any) -> LabletSession:
+    def _past_session(self, **fields: Any) -> LabletSession:
         self.definition.refresh_from_db()
         return make_past_session(self.definition, self.project, self.owner, ended=self.now, **fields)
 
     def grow(self, count: int, actor: Actor) -> None:
         for number in range(self.made, self.made + count):
-            self._leave_out(actor)
+            self._add_not_counted(actor)
             self.observed(cpu="9.00", memory=30_000, storage=60_000)
             self.observed(cpu="0.10", memory=100, storage=100)
             self._revise(number, actor)
@@ -72,14 +73,14 @@ class Lab:
         self.made += count
         self._decide(actor)
 
-    def _leave_out(self, actor: Actor) -> None:
+    def _add_not_counted(self, actor: Actor) -> None:
         """Add an excluded session of each kind, and one of another topology."""
         odd = self.observed(cpu="2.00", memory=3000, storage=6000)
         exclude_session(session=odd, reason="by hand", actor=actor, now=self.now)
         self.observed(length=5 * MINUTE)
         bare = {"observed_at": self.now.isoformat(), "observer": "lablet-controller", "errors": []}
-        post(self._lived(), bare, self.now)
-        post(self._lived(until=SessionStatus.RUNNING), seen(self.now), self.now)
+        post(self._past_session(), bare, self.now)
+        post(self._past_session(until=SessionStatus.RUNNING), seen(self.now), self.now)
         old = self.observed(cpu="2.00", memory=3000, storage=6000)
         SessionObservation.objects.filter(session=old).update(epoch="0" * 64)
 
@@ -138,11 +139,11 @@ class Lab:
 
 
 @pytest.fixture
-def lab(active_definition, project, operator, now) -> Lab:
-    return Lab(active_definition, project, operator, now)
+def lab(active_definition, project, operator, now) -> QueryCountLab:
+    return QueryCountLab(active_definition, project, operator, now)
 
 
-def addresses(lab: Lab) -> list[str]:
+def addresses(lab: QueryCountLab) -> list[str]:
     """Return the URLs of the pages and of all registered panels."""
     lab.running.refresh_from_db()
     slot = Slot.objects.get(pk=lab.slot.pk)
@@ -150,7 +151,9 @@ def addresses(lab: Lab) -> list[str]:
     shown += [("session-first", lab.waiting), ("session-wide", lab.running), ("session", lab.waiting)]
     found = [reverse(f"{page.split('-')[0]}_detail", args=[each.pk]) for page, each in shown]
     found += [
-        reverse(panel.url_name, args=[each.pk]) for page, each in shown for panel in panels_of(page, each)
+        reverse(panel.url_name, args=[each.pk])
+        for page, each in shown
+        for panel in panels_of(page, each, Role.ADMIN)
     ]
     review, preview, revisions = (
         reverse(name, args=[lab.definition.pk])
@@ -159,7 +162,7 @@ def addresses(lab: Lab) -> list[str]:
     return [*dict.fromkeys(found), f"{review}?{TOO_LITTLE}", f"{preview}?{TOO_LITTLE}", revisions]
 
 
-def costs(client, lab: Lab) -> dict[tuple[str, str], int]:
+def costs(client, lab: QueryCountLab) -> dict[tuple[str, str], int]:
     """Return the number of queries of each URL, as a page and as an htmx panel."""
     found = {}
     for address in addresses(lab):

@@ -2,18 +2,20 @@
 
 import json
 import re
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import strip_tags
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, DefinitionRevision, Job, RevisionOutcome
 from lcm.services.definitions import revert_definition, revise_definition
 from lcm.tasks import run_job
 from lcm.web import bulk_actions
+from observations.arithmetic.measures import MEASURED
 from observations.models import DefinitionAssessment, DriftReview
 from observations.pages.evidence import EXCLUDE
 from observations.pages.lists import EVIDENCE
@@ -54,7 +56,7 @@ def test_the_review_shows_wrong_requirements_with_evidence(as_, viewer, known):
     assert text.count('class="dot"') >= 30
     assert f"decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5{KEPT}cores" in text
     assert "Apply as revision" not in text
-    assert "Only administrators can apply changes." in text
+    assert "Only Admins can apply changes: " in text
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_a_chart_has_a_dot_per_session_and_lines_for_the_proposal(query, lines, 
     chart = as_(viewer).get(page("definition_review", known), query).context["charts"][0].chart
     assert {line.kind: line.label for line in chart.lines} == lines
     above = 1 if lines.get("proposal") == "proposal 2" else 0
-    assert [mark.look for mark in chart.marks] == ["over"] * above
+    assert [mark.kind for mark in chart.marks] == ["over"] * above
     assert chart.dots.count("<circle") == 11 - above
 
 
@@ -90,8 +92,8 @@ def test_a_chart_has_a_dot_per_session_and_lines_for_the_proposal(query, lines, 
 def test_a_chart_names_the_line_that_sessions_exceed(cores, note, as_, viewer, known, observed):
     observed(known, 1, cpu="2.10", memory=3000, storage=6500)
     query = {"cpu_cores": "custom", "cpu_cores_custom": cores}
-    answer = as_(viewer).get(page("definition_review", known), query)
-    assert answer.context["charts"][0].note == note
+    response = as_(viewer).get(page("definition_review", known), query)
+    assert response.context["charts"][0].note == note
 
 
 def test_the_chart_of_one_session_has_a_singular_text(as_, viewer, active_definition, observed):
@@ -109,21 +111,21 @@ def test_the_lead_names_all_wrong_requirements(as_, viewer, active_definition, o
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "expected"),
     [
         ({"cpu_cores": "recommended"}, ("15 core-hours less", "")),
         ({"cpu_cores": "custom", "cpu_cores_custom": "4.5"}, ("5 core-hours more", "")),
         (
             {"cpu_cores": "recommended", "memory_gb": "custom", "memory_gb_custom": "5"},
-            ("15 core-hours less", "and 15 GB-hours of memory more"),
+            ("15 core-hours less", "15 GB-hours of memory more"),
         ),
         ({"cpu_cores": "keep"}, ("the same", "")),
     ],
 )
-def test_the_effect_over_the_last_days_is_shown_in_hours(query, said, as_, viewer, known):
-    answers = as_(viewer).get(page("definition_review", known), query).context["answers"]
-    held = next(each for each in answers if each.question == "Effect over the last 30 days")
-    assert (held.answer, held.more) == said
+def test_the_effect_over_the_last_days_is_shown_in_hours(query, expected, as_, viewer, known):
+    figures = as_(viewer).get(page("definition_review", known), query).context["figures"]
+    held = next(each for each in figures if each.label == "Effect over the last 30 days")
+    assert (held.value, held.note) == expected
 
 
 def test_a_single_source_is_not_selectable(as_, viewer, known, definition, observed):
@@ -145,7 +147,8 @@ def test_the_number_of_unlisted_nodes_is_shown(as_, viewer, active_definition, o
 def test_the_review_of_an_unobserved_definition_is_empty(as_, viewer, definition):
     text = as_(viewer).get(page("definition_review", definition)).content.decode()
     assert "No completed session has been observed yet." in text
-    assert "No session has been measured yet" in text
+    assert text.count("No sessions observed yet") == 1, "one empty state instead of empty charts"
+    assert 'class="chart' not in text
 
 
 def test_the_preview_returns_the_parts_that_depend_on_the_basis(as_, admin, known):
@@ -153,7 +156,7 @@ def test_the_preview_returns_the_parts_that_depend_on_the_basis(as_, admin, know
     text = as_(admin).get(page("definition_preview", known), query, headers=HTMX).content.decode()
     assert "10 of 10" in text
     assert "Sessions by CPU" in text
-    assert text.count("hx-swap-oob") == 3
+    assert text.count("hx-swap-oob") == 3 + len(MEASURED)
     assert "−62&nbsp;%" in text
     assert 'name="token"' in text
 
@@ -165,6 +168,74 @@ def test_an_invalid_number_is_reported_and_cannot_be_applied(as_, admin, known):
     assert "disabled" in text
 
 
+def error_of(resource, text):
+    found = re.search(rf'<div id="{resource}-problem"[^>]*>(.*?)</div>', text, re.S)
+    return strip_tags(found[1]).strip()
+
+
+def test_errors_stand_at_their_fields_and_the_other_rows_keep_what_was_entered(as_, admin, viewer, known):
+    query = {
+        "cpu_cores": "custom",
+        "cpu_cores_custom": "many",
+        "memory_gb": "custom",
+        "memory_gb_custom": "-3",
+        "storage_gb": "custom",
+        "storage_gb_custom": "5.5",
+    }
+    client = as_(admin)
+    for path in ("definition_review", "definition_preview"):
+        headers = HTMX if path == "definition_preview" else {}
+        response = client.get(page(path, known), query, headers=headers)
+        text = response.content.decode()
+        assert error_of("cpu_cores", text) == "“many” is not a number."
+        assert error_of("memory_gb", text).startswith("Memory must be between 0.01")
+        assert error_of("storage_gb", text) == ""
+        assert {figure.value for figure in response.context["figures"]} == {"–"}
+        assert "Correct the marked values to see the effect." in text
+    rows = {
+        row.resource: row for row in client.get(page("definition_review", known), query).context["options"]
+    }
+    assert (rows["storage_gb"].custom, rows["storage_gb"].is_custom) == ("5.5", True)
+    assert (rows["cpu_cores"].custom, rows["memory_gb"].custom) == ("many", "-3")
+    refused = client.post(page("definition_apply", known), query | {"reason": "x", "token": "y"})
+    assert refused.status_code == 400
+    assert error_of("cpu_cores", refused.content.decode()) == "“many” is not a number."
+    assert "refusals" not in refused.context
+    assert refused.context["reason"] == "x"
+
+
+def test_a_missing_reason_is_reported_at_its_field(as_, admin, known):
+    client = as_(admin)
+    shown = client.get(page("definition_review", known), {"cpu_cores": "recommended"}).content.decode()
+    data = {"cpu_cores": "recommended", "token": token_in(shown), "reason": " "}
+    response = client.post(page("definition_apply", known), data, headers=HTMX)
+    assert response.status_code == 422
+    assert "Enter a reason" in response.context["reason_problem"]
+    assert 'id="review-reason-problem"' in response.content.decode()
+
+
+def test_people_who_cannot_apply_see_who_can(as_, viewer, admin, known):
+    text = as_(viewer).get(page("definition_review", known)).content.decode()
+    assert f"Only Admins can apply changes: {admin.display_name}." in text
+
+
+def test_a_revert_offers_to_snooze_the_same_recommendation(as_, admin, regress):
+    definition = regress(2)
+    client = as_(admin)
+    DefinitionAssessment.objects.filter(definition=definition).update(flags={"cpu_cores": "over"})
+    form = {"based_on": "2", "reason": "too slow"}
+    response = client.post(reverse("definition_revert", args=[definition.pk, 1]), form)
+    offer = page("review_snooze", definition) + "?after=revert"
+    assert (response.status_code, response["Location"]) == (302, offer)
+    text = client.get(offer).content.decode()
+    assert "Snooze the same recommendation for" in text
+    assert "Do not snooze" in text
+    assert "too slow" in text
+    until = timezone.localtime(timezone.now() + timedelta(days=7))
+    client.post(offer, {"until": f"{until:%Y-%m-%dT%H:%M}", "reason": "too slow"})
+    assert DefinitionAssessment.objects.get(definition=definition).snooze_reason == "too slow"
+
+
 def token_in(text):
     return text.split('name="token" value="')[1].split('"')[0]
 
@@ -174,8 +245,8 @@ def test_applying_from_the_page(as_, admin, known):
     shown = client.get(page("definition_review", known), {"cpu_cores": "recommended"}).content.decode()
     data = {"cpu_cores": "recommended", "memory_gb": "keep", "storage_gb": "keep", "token": token_in(shown)}
     data |= {"cpu_cores_source": "used", "memory_gb_source": "used", "storage_gb_source": "used"}
-    answer = client.post(page("definition_apply", known), {**data, "reason": "they say so"})
-    assert (answer.status_code, answer.headers["Location"]) == (302, page("definition_detail", known))
+    response = client.post(page("definition_apply", known), {**data, "reason": "they say so"})
+    assert (response.status_code, response.headers["Location"]) == (302, page("definition_detail", known))
     assert DefinitionRevision.objects.get(number=2).reason == "they say so"
     text = client.get(page("definition_review", known)).content.decode()
     assert "Watching revision 2: 0 of 5 sessions stayed within limits." in text
@@ -246,12 +317,12 @@ def regress(known, observed, as_admin, now, django_capture_on_commit_callbacks):
 
     def apply_and_exceed(memory=None):
         based_on = known.current_revision.number
-        asked = {"definition": known, "based_on": based_on, "reason": "x", "actor": as_admin, "now": now}
+        data = {"definition": known, "based_on": based_on, "reason": "x", "actor": as_admin, "now": now}
         with django_capture_on_commit_callbacks(execute=True):
             if memory is None:
-                revert_definition(number=1, **asked)
+                revert_definition(number=1, **data)
             else:
-                revise_definition(requirements={"memory_gb": Decimal(memory)}, **asked)
+                revise_definition(requirements={"memory_gb": Decimal(memory)}, **data)
         observed(known, 1, cpu="2.00", memory=4000, storage=6500)
         assert known.current_revision.outcome == "regressed"
         return known
@@ -324,13 +395,13 @@ def test_definitions_and_their_evidence_are_exported(as_, viewer, known):
     client = as_(viewer)
     heads, row = exported(client.get(reverse("definition_list"), {"format": "csv"})).splitlines()
     found = dict(zip(heads.split(","), row.split(","), strict=True))
-    assert (found["Class"], found["CPU cores set"], found["CPU cores recommended"]) == (
+    assert (found["Class"], found["CPU cores required"], found["CPU cores recommended"]) == (
         "Over-provisioned",
         "4.00",
         "2.50",
     )
-    asked = {"definition": known.pk, "format": "json"}
-    rows = json.loads(exported(client.get(reverse("evidence_list"), asked)))
+    data = {"definition": known.pk, "format": "json"}
+    rows = json.loads(exported(client.get(reverse("evidence_list"), data)))
     assert len(rows) == 10
     assert {(each["peak_cpu_used"], each["counted"], each["revision"]) for each in rows} == {
         ("2.00", True, 1)
@@ -338,8 +409,8 @@ def test_definitions_and_their_evidence_are_exported(as_, viewer, known):
 
 
 def test_bulk_actions_understand_the_filters_of_the_list(as_, admin, known, definition):
-    asked = {"all": "1", "filter_query": "class=over_provisioned", "reason": "too big"}
-    as_(admin).post(reverse("definition_bulk_deprecate"), asked)
+    data = {"all": "1", "filter_query": "class=over_provisioned", "reason": "too big"}
+    as_(admin).post(reverse("definition_bulk_deprecate"), data)
     known.refresh_from_db()
     definition.refresh_from_db()
     assert (known.status, definition.status) == ("deprecated", "draft")
@@ -353,8 +424,8 @@ def test_a_session_page_compares_planned_and_observed(as_, viewer, operator, run
     assert "1 match, 2 differ" in text
     assert 'data-label="Used">1 <span class="sub">core</span>' in text
     assert "<summary>" in text[text.index('id="ports-title"') : text.index("Show 1 matching")]
-    said = re.sub(r"<[^>]+>", "", text[text.index('class="lead"') :])
-    assert re.search(r"Observed (just now|\d+ s ago)\. 2 ports differ from the plan\.", said)
+    lead = re.sub(r"<[^>]+>", "", text[text.index('class="lead"') :])
+    assert re.search(r"Observed (just now|\d+ s ago)\. 2 ports differ from the plan\.", lead)
     assert "Reserved on the worker until observed free" in text
     assert "Acknowledge…" not in text
     assert (
@@ -380,16 +451,16 @@ def test_an_unobserved_session_shows_when_it_will_be_observed(as_, viewer, runni
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "expected"),
     [
         (SessionStatus.PENDING, "Ports are allocated when a slot is assigned."),
         (SessionStatus.TERMINATED, "The session has released its ports."),
     ],
 )
-def test_a_session_without_ports_shows_the_reason(status, said, as_, viewer, session_in):
+def test_a_session_without_ports_shows_the_reason(status, expected, as_, viewer, session_in):
     session = session_in(status)
     here = reverse("session_observation", args=[session.pk])
-    assert said in as_(viewer).get(here).content.decode()
+    assert expected in as_(viewer).get(here).content.decode()
     DefinitionRevision.objects.update(port_template=[])
     assert "The session has no ports." in as_(viewer).get(here).content.decode()
 
@@ -397,10 +468,10 @@ def test_a_session_without_ports_shows_the_reason(status, said, as_, viewer, ses
 def test_observe_now_shows_progress_and_completion(as_, operator, running, as_operator, now, time_machine):
     time_machine.move_to(now, tick=False)
     client, here = as_(operator), reverse("session_observation", args=[running.pk])
-    answer = client.post(reverse("session_observe", args=[running.pk]), headers=HTMX).content.decode()
-    assert "Observing…" in answer
-    assert 'hx-trigger="every 2s"' in answer
-    assert re.search(r"as of \d\d:\d\d:\d\d", answer)
+    response = client.post(reverse("session_observe", args=[running.pk]), headers=HTMX).content.decode()
+    assert "Observing…" in response
+    assert 'hx-trigger="every 2s"' in response
+    assert re.search(r"as of \d\d:\d\d:\d\d", response)
     time_machine.move_to(now + timedelta(seconds=121), tick=False)
     late = client.get(here).content.decode()
     assert "No response" in late
@@ -413,9 +484,9 @@ def test_observe_now_shows_progress_and_completion(as_, operator, running, as_op
 
 def test_a_rejected_observation_request_is_shown_once_in_the_panel(as_, operator, collecting):
     client, address = as_(operator), reverse("session_observe", args=[collecting.pk])
-    answer = client.post(address, headers=HTMX)
-    text = answer.content.decode()
-    assert (answer.status_code, "<html" in text) == (422, False)
+    response = client.post(address, headers=HTMX)
+    text = response.content.decode()
+    assert (response.status_code, "<html" in text) == (422, False)
     notice = text[text.index('role="alert"') :]
     assert "is collecting; only a running session can be observed." in notice
     assert "only a running session" not in client.get(reverse("home")).content.decode()
@@ -423,9 +494,9 @@ def test_a_rejected_observation_request_is_shown_once_in_the_panel(as_, operator
 
 def test_without_htmx_a_rejected_observation_request_is_shown_on_the_session_page(as_, operator, collecting):
     address = reverse("session_observe", args=[collecting.pk])
-    answer = as_(operator).post(address, follow=True)
-    assert answer.redirect_chain[-1][0] == reverse("session_detail", args=[collecting.pk])
-    assert "only a running session can be observed." in answer.content.decode()
+    response = as_(operator).post(address, follow=True)
+    assert response.redirect_chain[-1][0] == reverse("session_detail", args=[collecting.pk])
+    assert "only a running session can be observed." in response.content.decode()
 
 
 def test_only_a_running_session_has_observe_now(as_, operator, collecting):
@@ -447,7 +518,7 @@ def test_drift_is_acknowledged_and_reopened_on_its_pages(as_, operator, running,
     client.post(address, {"reason": "it grew"})
     review.refresh_from_db()
     assert review.state == "open"
-    assert ChangeLog.objects.get(event="drift_reopened").reason == "it grew"
+    assert ChangeLog.objects.get(event="observation.drift_reopened").reason == "it grew"
 
 
 def test_the_drift_of_a_definition_describes_each_deviation(as_, viewer, active_definition, running, now):
@@ -483,7 +554,7 @@ def test_a_session_is_excluded_and_included_on_the_page(as_, admin, known):
     address = reverse("session_include", args=[session.pk])
     assert client.post(address).status_code == 422
     client.post(address, {"reason": "it was right"})
-    assert ChangeLog.objects.get(event="evidence_included").reason == "it was right"
+    assert ChangeLog.objects.get(event="observation.included").reason == "it was right"
     assert "“a test”" not in client.get(page("definition_review", known)).content.decode()
 
 
@@ -515,15 +586,15 @@ def test_admins_exclude_and_include_sessions_in_the_list(as_, admin, operator, k
 
 
 @pytest.mark.parametrize(
-    ("minutes", "least", "said"),
+    ("minutes", "least", "expected"),
     [
-        (4, 600, "up too briefly (up for 4 min, 10 min count)"),
-        (4, 300, "up too briefly (up for 4 min, 5 min count)"),
+        (4, 600, "up too briefly (up for 4 min, at least 10 min needed)"),
+        (4, 300, "up too briefly (up for 4 min, at least 5 min needed)"),
         (8, 300, "up too briefly (up for 8 min, too short by the rule at that time)"),
     ],
 )
 def test_pages_show_how_long_the_nodes_of_a_short_session_were_up(
-    minutes, least, said, as_, viewer, active_definition, project, operator, now, settings
+    minutes, least, expected, as_, viewer, active_definition, project, operator, now, settings
 ):
     session = make_past_session(
         active_definition, project, operator, ended=now, length=timedelta(minutes=minutes)
@@ -537,7 +608,7 @@ def test_pages_show_how_long_the_nodes_of_a_short_session_were_up(
         reverse("evidence_list"),
     )
     for address in pages:
-        assert said in client.get(address).content.decode(), address
+        assert expected in client.get(address).content.decode(), address
 
 
 def test_a_review_is_snoozed_on_the_page(as_, admin, known, now):
@@ -575,9 +646,9 @@ def test_observed_sessions_are_found_by_id_owner_and_definition(as_, viewer, ope
 
 
 def test_the_list_of_observed_sessions_is_below_definitions(as_, viewer, known):
-    answer = as_(viewer).get(reverse("evidence_list"))
-    assert answer.context["crumbs"] == [("Definitions", "/definitions/"), ("Observed sessions", "")]
-    groups = answer.context["navigation"]()
+    response = as_(viewer).get(reverse("evidence_list"))
+    assert response.context["crumbs"] == [("Definitions", "/definitions/"), ("Observed sessions", "")]
+    groups = response.context["navigation"]()
     assert [entry.key for _, each in groups for entry, _, is_here in each if is_here] == ["definitions"]
 
 
@@ -607,18 +678,18 @@ def test_many_sessions_are_excluded_and_included_with_a_reason(as_, admin, known
     assert set(known.observations.filter(is_sample=False).values_list("excluded_reason", flat=True)) == {
         "a course of tests"
     }
-    asked = client.post(include, {"all": "1", "filter_query": ""}).content.decode()
-    assert "3 of 10 observed sessions can be included." in asked
+    dialog = client.post(include, {"all": "1", "filter_query": ""}).content.decode()
+    assert "3 of 10 observed sessions can be included." in dialog
     client.post(include, {"all": "1", "filter_query": "", "reason": "they were right"})
     assert known.observations.filter(is_sample=True).count() == 10
-    assert ChangeLog.objects.filter(event="evidence_included", reason="they were right").count() == 3
+    assert ChangeLog.objects.filter(event="observation.included", reason="they were right").count() == 3
 
 
 def test_very_many_sessions_are_excluded_by_a_job(as_, admin, known, monkeypatch):
-    monkeypatch.setitem(bulk_actions._actions, EXCLUDE.name, replace(EXCLUDE, at_once=1))
+    monkeypatch.setitem(vars(EXCLUDE), "at_once", 1)
     monkeypatch.setattr(bulk_actions, "BATCH", 4)
-    asked = {"all": "1", "filter_query": f"definition={known.pk}", "reason": "a course of tests"}
-    as_(admin).post(reverse("evidence_bulk_exclude"), asked)
+    data = {"all": "1", "filter_query": f"definition={known.pk}", "reason": "a course of tests"}
+    as_(admin).post(reverse("evidence_bulk_exclude"), data)
     job = Job.objects.get()
     run_job(str(job.pk))
     job.refresh_from_db()

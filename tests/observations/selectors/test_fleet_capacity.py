@@ -9,6 +9,7 @@ from observations.selectors.fleet_capacity import packing_of
 from observations.services.assessments import required_by
 from observations.services.requirement_preview import RequirementChoice, preview_change
 from scheduling.models import Pool, Slot, SlotState
+from scheduling.selectors.pools import pools_of
 from tests.support.factories import make_definition, make_session
 from tests.support.observed_labs import on_slot
 
@@ -33,8 +34,8 @@ def workers(pool):
 
 def fits(definition):
     """Return the sessions that fit on empty workers and on current free capacity."""
-    asked = required_by(definition.current_revision)
-    empty, _, free, _ = packing_of(definition, before=asked, after=asked)
+    required = required_by(definition.current_revision)
+    empty, _, free, _ = packing_of(definition, pools_of(definition), before=required, after=required)
     return (empty.workers, empty.sessions), (free.workers, free.sessions)
 
 
@@ -63,16 +64,16 @@ def test_without_label_and_spot_plugins_all_workers_count(workers, pool):
 def test_a_spread_lab_is_placed_by_its_kernels(workers, project, operator, now):
     """Of its 4 cores r1 has 2, the others 1 each: no single worker holds the lab, two do."""
     workers(2, cpu_cores=3)
-    apart = make_definition("apart", pool="cml-eu", placement=Placement.SPREAD)
-    assert fits(apart) == ((2, 1), (2, 1))
+    spread = make_definition("spread", pool="cml-eu", placement=Placement.SPREAD)
+    assert fits(spread) == ((2, 1), (2, 1))
     assert fits(make_definition("whole", pool="cml-eu"))[0] == (2, 0)
     made = preview_change(
-        definition=apart, choices={"cpu_cores": RequirementChoice("custom", Decimal(3))}, now=now
+        definition=spread, choices={"cpu_cores": RequirementChoice("custom", Decimal(3))}, now=now
     )
     assert (made.empty_before.sessions, made.empty_after.sessions) == (1, 2)
     assert made.empty_after.is_bound
     on_slot(make_session(make_definition("other", pool="cml-eu"), project, operator, now=now), number=1)
-    assert fits(apart)[1] == (2, 0)
+    assert fits(spread)[1] == (2, 0)
 
 
 def test_no_session_is_spread_over_two_pools(workers, pool):
@@ -80,17 +81,28 @@ def test_no_session_is_spread_over_two_pools(workers, pool):
     other = Pool.objects.create(name="cml-other", system=pool.system, cpu_cores=3, memory_gb=64, storage_gb=9)
     slots = {"state": SlotState.READY, "max_leases": 9, "cpu_cores": 3, "memory_gb": 64, "storage_gb": 500}
     Slot.objects.create(pool=other, number=1, **slots)
-    assert fits(make_definition("apart", placement=Placement.SPREAD))[0] == (2, 0)
+    assert fits(make_definition("spread", placement=Placement.SPREAD))[0] == (2, 0)
     Slot.objects.create(pool=other, number=2, **slots)
-    assert fits(make_definition("apart", version="2", placement=Placement.SPREAD))[0] == (3, 1)
+    assert fits(make_definition("spread", version="2", placement=Placement.SPREAD))[0] == (3, 1)
 
 
 def test_page_and_api_mark_an_upper_bound(workers, client, api, viewer):
     workers(2, cpu_cores=3)
-    apart = make_definition("apart", pool="cml-eu", placement=Placement.SPREAD)
+    spread = make_definition("spread", pool="cml-eu", placement=Placement.SPREAD)
     client.force_login(viewer)
-    text = client.get(f"/definitions/{apart.pk}/review").content.decode()
+    text = client.get(f"/definitions/{spread.pk}/review").content.decode()
     assert "at most 1 <small>on 2 empty workers, limited by CPU" in text
     assert "Upper bound, because its nodes may run on several workers." in text
-    preview = api(viewer).post(f"/api/lablet-definitions/{apart.pk}/preview", {"choices": {}}).json()
+    preview = api(viewer).post(f"/api/lablet-definitions/{spread.pk}/preview", {"choices": {}}).json()
     assert (preview["empty_workers"]["at_most"], preview["empty_workers"]["before"]) == (True, 1)
+
+
+def test_the_preview_warns_if_no_slot_could_hold_the_new_requirement(active_definition, pool, now):
+    Pool.objects.update(cpu_cores=16)
+
+    def warning(cores):
+        choices = {"cpu_cores": RequirementChoice(basis="custom", custom=Decimal(cores))}
+        return preview_change(definition=active_definition, choices=choices, now=now).warning
+
+    assert warning(900) == "No slot of cml-eu has 900 cores; the largest has 16."
+    assert warning(16) == ""

@@ -28,7 +28,7 @@ REQUIRED = {CPU: 400, MEMORY: 350, "storage_gb": 700}
         ({(CPU, "used"): 100}, 0, (0, 0)),
     ],
 )
-def test_the_table_of_waste(amounts, seconds, waste):
+def test_waste_sums_the_unused_amounts_over_time(amounts, seconds, waste):
     assert wasted(SessionSample("r1", 1, amounts, seconds), REQUIRED) == waste
 
 
@@ -47,7 +47,7 @@ def test_zero_waste_is_known_only_with_measured_use(waste, source, known):
     assert DefinitionAssessment(waste_memory=waste, sources=sources).wasted("memory_gb") == known
 
 
-def wastes(client, viewer):
+def waste_cells(client, viewer):
     """Return the cells of CPU and memory waste in the list of definitions."""
     client.force_login(viewer)
     text = client.get(reverse("definition_list")).content.decode()
@@ -77,8 +77,8 @@ def test_the_list_shows_known_waste(
         at = now - hours * HOUR
         session = make_past_session(active_definition, project, operator, ended=at)
         post(session, {**seen(at, **figures), "total_memory_mb": total}, now)
-    assert wastes(client, viewer) == shown
+    assert waste_cells(client, viewer) == shown
 
 
 def test_waste_without_observations_is_unknown(client, viewer, active_definition):
-    assert wastes(client, viewer) == ["unknown", "unknown"]
+    assert waste_cells(client, viewer) == ["unknown", "unknown"]

@@ -38,5 +38,5 @@ def test_the_api_shows_the_totals(posted, api, viewer):
     seen_of = api(viewer).get(f"/api/lablet-sessions/{posted.pk}/resource-observations").json()
     assert (seen_of["counted"], seen_of["peak"]["memory_gb"]["used"]) == (True, 2.0)
     path = f"/api/lablet-definitions/{posted.definition_id}/resource-observations?by=node"
-    answer = api(viewer).get(path).json()
-    assert (answer["n"], answer["nodes"], answer["drives_the_maximum"]) == (1, [], None)
+    response = api(viewer).get(path).json()
+    assert (response["n"], response["nodes"], response["maximum_by_node"]) == (1, [], None)

@@ -75,35 +75,37 @@ def revise(active_definition, as_admin, now, django_capture_on_commit_callbacks)
     return make
 
 
-def reviews_told(definition):
-    rows = ChangeLog.objects.filter(object_id=str(definition.pk), event__startswith="review_")
+def review_events(definition):
+    rows = ChangeLog.objects.filter(
+        object_id=str(definition.pk), event__in=("definition.flagged", "definition.cleared")
+    )
     return list(rows.order_by("pk").values_list("event", "message"))
 
 
-RAISED = ("review_raised", "campus v1.0 needs a review")
-CLEARED = ("review_cleared", "campus v1.0 no longer needs a review")
+RAISED = ("definition.flagged", "campus v1.0 needs a review")
+CLEARED = ("definition.cleared", "campus v1.0 no longer needs a review")
 
 
 def test_a_wrong_revision_raises_a_flag_and_a_right_one_clears_it(active_definition, observed, revise):
     observed(active_definition, 10, cpu="3.40", memory=3000, storage=6500)
     assert assessment_of(active_definition).flags == {}
-    assert reviews_told(active_definition) == []
+    assert review_events(active_definition) == []
     revise(10)
     assert assessment_of(active_definition).flags == {"cpu_cores": "over"}
     assert active_definition.review_reasons == ["CPU: 10 cores is too much, 4 cores recommended."]
-    assert reviews_told(active_definition) == [RAISED]
+    assert review_events(active_definition) == [RAISED]
     revise(4)
     assert assessment_of(active_definition).flags == {}
     assert (active_definition.needs_review, active_definition.review_reasons) == (False, [])
-    assert reviews_told(active_definition) == [RAISED, CLEARED]
+    assert review_events(active_definition) == [RAISED, CLEARED]
 
 
 def test_sessions_that_use_the_requirement_clear_a_flag(active_definition, observed):
     observed(active_definition, 10, cpu="2.00", memory=3000, storage=6500)
-    assert reviews_told(active_definition) == [RAISED]
+    assert review_events(active_definition) == [RAISED]
     observed(active_definition, 10, cpu="3.40", memory=3000, storage=6500)
     assert (assessment_of(active_definition).flags, active_definition.needs_review) == ({}, False)
-    assert reviews_told(active_definition) == [RAISED, CLEARED]
+    assert review_events(active_definition) == [RAISED, CLEARED]
 
 
 def test_a_flag_stays_until_the_gap_has_halved(active_definition, observed, revise):
@@ -121,7 +123,7 @@ def test_another_reason_does_not_start_another_review(active_definition, observe
     observed(active_definition, 10, cpu="2.00", memory=3000, storage=6500)
     revise(10)
     assert active_definition.review_reasons == ["CPU: 10 cores is too much, 2.5 cores recommended."]
-    assert reviews_told(active_definition) == [RAISED]
+    assert review_events(active_definition) == [RAISED]
 
 
 def test_waste_is_the_requirement_above_the_peak_times_the_time_held(active_definition, observed):
@@ -247,7 +249,7 @@ def test_a_session_without_measured_use_clears_no_flag(active_definition, observ
         assert assessment_of(active_definition).flags == {"memory_gb": "under"}
         assert memory_source(active_definition, now) == "used"
         assert not rebuild_definition(definition=active_definition, now=now, check=True)
-    assert [event for event, _ in reviews_told(active_definition)] == ["review_raised"]
+    assert [event for event, _ in review_events(active_definition)] == ["definition.flagged"]
     exclude_session(session=peak, reason="a second manager by hand", actor=as_admin, now=now)
     active_definition.refresh_from_db()
     assert not active_definition.needs_review
@@ -339,7 +341,7 @@ histories = st.lists(
 )
 
 
-def ask_for(definition, cores, actor, now):
+def revise_cores(definition, cores, actor, now):
     definition.refresh_from_db()
     revise_definition(
         definition=definition,
@@ -375,7 +377,7 @@ def test_stored_aggregates_equal_a_rebuild(steps, active_definition, project, op
             elif what == "again":
                 post(session, body, now)
             elif what == "revise":
-                ask_for(active_definition, Decimal(cpu) / 100, as_admin, now)
+                revise_cores(active_definition, Decimal(cpu) / 100, as_admin, now)
             elif what == "exclude":
                 exclude_session(session=session, reason="odd", actor=as_admin, now=now)
             elif what == "include":
@@ -401,8 +403,8 @@ def test_a_wrong_assessment_is_repaired(wrong, active_definition, observed, now)
     observed(active_definition, 10, cpu="1.00", memory=1024)
     before = DefinitionAssessment.objects.values().get(definition=active_definition)
     DefinitionAssessment.objects.filter(definition=active_definition).update(**wrong)
-    told = rebuild_definition(definition=active_definition, now=now, check=True)
-    assert {each.what.split()[1] for each in told} == set(wrong)
+    differences = rebuild_definition(definition=active_definition, now=now, check=True)
+    assert {each.what.split()[1] for each in differences} == set(wrong)
     assert rebuild_definition(definition=active_definition, now=now)
     assert DefinitionAssessment.objects.values().get(definition=active_definition) == before
 
@@ -416,7 +418,7 @@ def test_the_command_reports_and_repairs_differences(active_definition, observed
     assert ResourceAggregate.objects.get().digest == {"n": 7}
     out = StringIO()
     call_command("rebuild_aggregates", stdout=out)
-    assert "7 samples kept, 3 there" in out.getvalue()
+    assert "7 samples stored, 3 expected" in out.getvalue()
     assert ResourceAggregate.objects.get().digest == before
     call_command("rebuild_aggregates", "--check", "campus", stdout=StringIO())
     with pytest.raises(CommandError, match="Definition not found"):

@@ -36,10 +36,10 @@ def observe(now):
 
 
 def listed(client):
-    answer = client.get(ADDRESS)
-    assert answer.status_code == 200
-    assert answer["Content-Type"] == "application/json"
-    return {group["labels"]["__meta_lcm_name"]: group for group in answer.json()}
+    response = client.get(ADDRESS)
+    assert response.status_code == 200
+    assert response["Content-Type"] == "application/json"
+    return {group["labels"]["__meta_lcm_name"]: group for group in response.json()}
 
 
 def test_service_discovery_is_listed_with_its_description(admin, api):
@@ -217,6 +217,6 @@ def test_a_token_for_prometheus_is_made_on_its_page(client, admin, now):
         "scopes": "prometheus:targets",
         "expires_at": f"{now + timedelta(days=30):%Y-%m-%dT%H:%M}",
     }
-    answer = client.post("/tokens/new", form)
-    assert answer.status_code == 200, answer.content.decode()
-    assert "lcm_" in answer.content.decode()
+    response = client.post("/tokens/new", form)
+    assert response.status_code == 200, response.content.decode()
+    assert "lcm_" in response.content.decode()

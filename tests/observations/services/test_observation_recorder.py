@@ -40,7 +40,10 @@ def test_the_same_observation_counts_once(collecting, now):
     assert (first.was_new, again.was_new) == (True, False)
     assert collecting.observation_count == 1
     assert first.to_json() == again.to_json()
-    assert ChangeLog.objects.filter(object_id=str(collecting.pk), event="resources_observed").count() == 1
+    assert (
+        ChangeLog.objects.filter(object_id=str(collecting.pk), event="observation.resources_observed").count()
+        == 1
+    )
 
 
 def test_an_observation_counts_once_though_others_came_after_it(running, now):
@@ -143,7 +146,7 @@ def test_implausible_times_are_rejected(ago, fine, collecting, now):
 
 def test_an_observation_is_recorded_in_the_change_log(collecting, now):
     post(collecting, seen(now), now)
-    entry = ChangeLog.objects.get(object_id=str(collecting.pk), event="resources_observed")
+    entry = ChangeLog.objects.get(object_id=str(collecting.pk), event="observation.resources_observed")
     assert (entry.message, entry.actor) == ("Observation 1 recorded", "controller eu-1")
 
 

@@ -42,7 +42,7 @@ def test_five_sessions_within_limits_verify_a_revision(revised, observed):
     assert outcome(revised) == "watching"
     observed(revised, 1, cpu="2.00", memory=2500, storage=5000)
     assert outcome(revised) == "verified"
-    entry = ChangeLog.objects.get(event="revision_outcome")
+    entry = ChangeLog.objects.get(event="definition.verified")
     assert entry.message == "campus v1.0: revision 2 verified, 5 of 5 sessions stayed within limits"
 
 
@@ -272,9 +272,9 @@ def test_excluding_the_exceeding_session_watches_a_regressed_revision_again(
     exclude_session(session=regressed, reason="a second manager", actor=as_admin, now=now)
     revised.refresh_from_db()
     assert (outcome(revised), revised.needs_review, revised.review_reasons) == ("watching", False, [])
-    entry = ChangeLog.objects.filter(event="revision_outcome").order_by("pk").last()
+    entry = ChangeLog.objects.filter(event="definition.watching").order_by("pk").last()
     assert entry.message == "campus v1.0: revision 2 watching, 0 of 5 sessions stayed within limits"
-    assert events(revised)[-1] == "review_cleared"
+    assert events(revised)[-1] == "definition.cleared"
     observed(revised, 5, **WITHIN)
     assert outcome(revised) == "verified"
 

@@ -60,7 +60,7 @@ def test_drift_is_recorded_on_the_session_and_in_the_change_log(lab, now):
     recorded = post(lab, seen(now, ports={"r1_serial": 5999, "r9_vnc": 6001}), now)
     assert lab.port_drift_detected
     assert [item["kind"] for item in recorded.to_json()["drift"]] == ["extra", "changed", "missing"]
-    entry = ChangeLog.objects.get(event="port_drift_detected")
+    entry = ChangeLog.objects.get(event="observation.port_drift_detected")
     assert entry.message == "Port drift found: 1 extra, 1 changed, 1 missing"
 
 
@@ -112,7 +112,7 @@ def test_a_leaked_port_is_not_allocated_until_it_is_observed_free(lab, now):
     post(lab, seen(now, ports=PLAN), now)
     assert choose_ports(pool, taken_ports([slot])[slot], 1) == [first]
     assert (lab.port_drift_detected, lab.port_drift_open) == (True, False)
-    assert ChangeLog.objects.filter(event="port_drift_cleared").count() == 1
+    assert ChangeLog.objects.filter(event="observation.port_drift_cleared").count() == 1
 
 
 def test_a_changed_port_is_reserved_at_both_numbers(lab, now):
@@ -139,7 +139,7 @@ def stuck(collecting, now):
 
 
 def fail(session, now, *, lab_removed):
-    report_failure(session=session, reason="no answer", lab_removed=lab_removed, actor=SYSTEM, now=now)
+    report_failure(session=session, reason="no response", lab_removed=lab_removed, actor=SYSTEM, now=now)
 
 
 def test_a_lab_that_may_still_exist_keeps_all_its_ports(stuck, now):
@@ -298,7 +298,7 @@ def test_the_item_about_drift_links_to_the_counted_deviations(lab, neighbour, cl
 
 
 @pytest.fixture
-def apart(running):
+def spread_session(running):
     """A session with r1 on one worker and host on another, each with a port there."""
     second = on_slot(running, number=2, ports={"host_pat": 5047})
     first = on_slot(running, ports={"r1_serial": 5041})
@@ -311,32 +311,32 @@ def apart(running):
     return running
 
 
-APART = {"r1_serial": 5041, "host_pat": 5047}
+SPREAD_PORTS = {"r1_serial": 5041, "host_pat": 5047}
 
 
-def test_a_spread_session_has_its_ports_on_the_workers_of_its_nodes(apart, neighbour, now):
+def test_a_spread_session_has_its_ports_on_the_workers_of_its_nodes(spread_session, neighbour, now):
     """The neighbour on the first worker has the same port number as host on the second."""
-    assert not post(apart, seen(now, ports=APART), now).drift
+    assert not post(spread_session, seen(now, ports=SPREAD_PORTS), now).drift
     assert not post(neighbour, seen(now, ports={"r1_serial": 5047}), now).drift
 
 
-def test_a_port_leaked_by_a_spread_session_is_reserved_on_its_worker(apart, neighbour, now):
-    post(apart, seen(now, ports={**APART, "host_vnc": 6001}), now)
+def test_a_port_leaked_by_a_spread_session_is_reserved_on_its_worker(spread_session, neighbour, now):
+    post(spread_session, seen(now, ports={**SPREAD_PORTS, "host_vnc": 6001}), now)
     held = PortAllocation.objects.get(leaked=True)
-    assert (held.slot.number, held.port, drift_of(apart)) == (2, 6001, [("extra", "host_vnc")])
+    assert (held.slot.number, held.port, drift_of(spread_session)) == (2, 6001, [("extra", "host_vnc")])
     post(neighbour, seen(now, ports={"r1_serial": 5047, "r9_vnc": 6001}), now)
     assert drift_of(neighbour) == [("extra", "r9_vnc")]
-    post(apart, seen(now + MINUTE, ports=APART), now + MINUTE)
+    post(spread_session, seen(now + MINUTE, ports=SPREAD_PORTS), now + MINUTE)
     assert PortAllocation.objects.get(leaked=True).slot.number == 1
 
 
-def test_a_conflicting_port_of_a_spread_session_stays_reserved_on_its_worker(apart, neighbour, now):
+def test_a_conflicting_port_of_a_spread_session_stays_reserved_on_its_worker(spread_session, neighbour, now):
     """The neighbour's port number on the first worker is a different port on the second."""
-    post(apart, seen(now, ports={**APART, "r1_vnc": 5047}), now)
-    assert drift_of(apart) == [("conflict", "r1_vnc")]
+    post(spread_session, seen(now, ports={**SPREAD_PORTS, "r1_vnc": 5047}), now)
+    assert drift_of(spread_session) == [("conflict", "r1_vnc")]
     end(neighbour, now)
     held = PortAllocation.objects.get(leaked=True)
-    assert (held.slot.number, held.port, held.session_id) == (1, 5047, apart.pk)
+    assert (held.slot.number, held.port, held.session_id) == (1, 5047, spread_session.pk)
 
 
 # --- reviews --------------------------------------------------------------------------------------
@@ -350,8 +350,8 @@ def review(lab, now):
 
 
 def acknowledge(review, as_admin, now, **changes):
-    asked = {"reason": "known in CML 2.7", "until": None, "now": now, **changes}
-    return acknowledge_drift(review=review, actor=as_admin, **asked)
+    arguments = {"reason": "known in CML 2.7", "until": None, "now": now, **changes}
+    return acknowledge_drift(review=review, actor=as_admin, **arguments)
 
 
 def test_the_same_drift_in_more_sessions_is_one_review(review, active_definition, project, operator, now):
@@ -439,7 +439,7 @@ def test_clean_observations_of_other_labs_do_not_resolve_a_running_deviation(
 def test_many_deviations_need_as_many_queries_as_two(lab, now):
     """Observed, observed with other numbers, observed clean, resolved."""
 
-    def story(count, begin):
+    def queries_of_four_posts(count, begin):
         first, other = ({f"p{n}": port + n for n in range(count)} for port in (6001, 7001))
         queries = []
         for minute, ports in enumerate((first, other, {}, {})):
@@ -449,10 +449,10 @@ def test_many_deviations_need_as_many_queries_as_two(lab, now):
             queries.append(len(captured))
         return queries
 
-    few = story(2, now)
+    few = queries_of_four_posts(2, now)
     assert set(DriftReview.objects.values_list("state", flat=True)) == {ReviewState.RESOLVED}
     DriftReview.objects.all().delete()
-    assert story(40, now + HOUR) == few
+    assert queries_of_four_posts(40, now + HOUR) == few
     assert set(DriftReview.objects.values_list("state", "sessions")) == {(ReviewState.RESOLVED, 1)}
     assert DriftReview.objects.get(name="p39").example["observed"] == 7040
 

@@ -45,25 +45,25 @@ def in_a_thread(threads, work):
 @contextmanager
 def locked(slot):
     """Lock the slot until the block ends."""
-    has_it, let_go = Event(), Event()
+    is_held, release = Event(), Event()
 
     def hold():
         with transaction.atomic():
             list(Slot.objects.select_for_update().filter(pk=slot.pk))
-            has_it.set()
-            let_go.wait(30)
+            is_held.set()
+            release.wait(30)
 
     with ThreadPoolExecutor(1) as threads:
         holding = in_a_thread(threads, hold)
         try:
-            assert has_it.wait(10)
+            assert is_held.wait(10)
             yield
         finally:
-            let_go.set()
+            release.set()
         holding.result(10)
 
 
-def wait_until_someone_waits(count=1):
+def wait_for_lock_waits(count=1):
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     for _ in range(400):
         with connection.cursor() as cursor:
@@ -71,7 +71,7 @@ def wait_until_someone_waits(count=1):
             if cursor.fetchone()[0] >= count:
                 return
         time.sleep(0.05)
-    raise AssertionError("nobody waits")
+    raise AssertionError("no statement waits for a lock")
 
 
 def test_concurrent_posts_of_the_same_observation_count_once(collecting, now, at_once):
@@ -109,8 +109,8 @@ def test_concurrent_equal_drift_is_one_review_and_one_reserved_port(
     assert DriftReview.objects.filter(kind="extra").count() == 1
 
 
-@pytest.mark.parametrize("apart", [20, 0], ids=["ports of their own", "the same ports"])
-def test_concurrent_drift_causes_no_deadlock(apart, active_definition, project, operator, now, at_once):
+@pytest.mark.parametrize("offset", [20, 0], ids=["ports of their own", "the same ports"])
+def test_concurrent_drift_causes_no_deadlock(offset, active_definition, project, operator, now, at_once):
     """Eight labs on three workers, each observed twelve times: leaked, free, in conflict, clean."""
     labs = [
         make_past_session(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
@@ -119,15 +119,15 @@ def test_concurrent_drift_causes_no_deadlock(apart, active_definition, project, 
     workers = [on_slot(lab, number=index % 3 + 1, ports={}) for index, lab in enumerate(labs)]
     later = now + timedelta(seconds=20)
 
-    def story(index):
+    def observe_repeatedly(index):
         chance = Random(index)
         for second in range(12):
             names = chance.sample(range(12), chance.randint(0, 8))
-            ports = {f"p{name}": 6000 + apart * index + name for name in names}
+            ports = {f"p{name}": 6000 + offset * index + name for name in names}
             post(labs[index], seen(now + timedelta(seconds=second), ports=ports), later)
         return "done"
 
-    assert at_once(*(partial(story, index) for index in range(8))) == ["done"] * 8
+    assert at_once(*(partial(observe_repeatedly, index) for index in range(8))) == ["done"] * 8
     assert {lab.observation_count for lab in labs} == {12}
     last = {each.session_id: each.observed_ports for each in SessionObservation.objects.all()}
     shown = {
@@ -149,7 +149,7 @@ def test_a_port_in_use_while_its_session_ends_stays_reserved(active_definition, 
         with locked(slot):
             posted = in_a_thread(threads, lambda: post(lab, seen(now, ports={"r9_vnc": 5047}), now))
             ended = in_a_thread(threads, lambda: move(other, SessionStatus.TERMINATED, now))
-            wait_until_someone_waits(2)
+            wait_for_lock_waits(2)
         assert posted.result(30).was_new
         ended.result(30)
     held = PortAllocation.objects.get()
@@ -174,14 +174,14 @@ def test_a_delayed_recording_is_assessed_with_the_new_revision(
     with ThreadPoolExecutor(1) as threads:
         with locked(slot):
             posted = in_a_thread(threads, lambda: post(late, leaking, now))
-            wait_until_someone_waits()
+            wait_for_lock_waits()
             assert apply(active_definition, choices, as_admin, now).number == 2
         assert posted.result(30).was_new
     kept = DefinitionAssessment.objects.get(definition=active_definition)
     assert (kept.n, kept.provisioning, kept.flags) == (13, "right_sized", {})
     definition = LabletDefinition.objects.get(pk=active_definition.pk)
     assert not definition.needs_review
-    assert (events("review_raised"), events("review_cleared")) == (1, 1)
+    assert (events("definition.flagged"), events("definition.cleared")) == (1, 1)
     assert rebuild_definition(definition=definition, now=now, check=True) == []
 
 
@@ -193,7 +193,7 @@ def test_sessions_that_end_together_raise_one_review(
     results = at_once(*(lambda s=s: post(s, seen(now, **TOO_MUCH_CPU), now) for s in sessions))
     assert all(result.was_new for result in results), results
     assert LabletDefinition.objects.get(pk=active_definition.pk).needs_review
-    assert events("review_raised") == 1
+    assert events("definition.flagged") == 1
 
 
 def test_the_last_two_sessions_of_a_revision_stop_at_once_and_verify_it(
@@ -212,7 +212,7 @@ def test_the_last_two_sessions_of_a_revision_stop_at_once_and_verify_it(
         with transaction.atomic():
             move(first, SessionStatus.STOPPING, now)
             stopped = in_a_thread(threads, lambda: move(second, SessionStatus.STOPPING, now))
-            wait_until_someone_waits()
+            wait_for_lock_waits()
         stopped.result(30)
     revision.refresh_from_db()
     assert revision.outcome == "verified"
@@ -231,7 +231,7 @@ def test_a_revision_replaced_during_a_decision_is_superseded(
         with transaction.atomic():
             LabletDefinition.objects.select_for_update().get(pk=active_definition.pk)
             posted = in_a_thread(threads, lambda: post(second, seen(now, **too_little), now))
-            wait_until_someone_waits()
+            wait_for_lock_waits()
             revert_definition(
                 definition=active_definition, number=1, based_on=2, reason="slow", actor=as_admin, now=now
             )
@@ -253,10 +253,10 @@ def test_a_post_needs_three_round_trips(active_definition, project, operator, ob
 
 
 def test_concurrent_requests_share_one_row(running, as_operator, as_admin, now, at_once):
-    asked = at_once(
+    requests = at_once(
         *(
-            lambda who=who: request_observation(session=running, actor=who, now=now)
-            for who in (as_operator, as_admin)
+            lambda actor=actor: request_observation(session=running, actor=actor, now=now)
+            for actor in (as_operator, as_admin)
         )
     )
-    assert asked[0].pk == asked[1].pk
+    assert requests[0].pk == requests[1].pk

@@ -83,7 +83,7 @@ def test_requests_and_drift_reviews_of_a_session_are_found(
     running = make_past_session(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
     request_observation(session=running, actor=SYSTEM, now=now)
     assert (found_flags(running)) == (True, False)
-    ObservationRequest.objects.update(state="answered")
+    ObservationRequest.objects.update(state="completed")
     assert (found_flags(running)) == (False, False)
 
 

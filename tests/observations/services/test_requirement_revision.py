@@ -9,7 +9,7 @@ from lcm.domain.errors import InvalidInput, StalePreview
 from lcm.models import ChangeLog, DefinitionRevision, LabletDefinition, RevisionBasis, RevisionOutcome
 from observations.arithmetic.measures import MEASURED
 from observations.models import DefinitionAssessment
-from observations.pages.review_texts import answers_of
+from observations.pages.review_texts import impact_figures
 from observations.services.requirement_preview import RequirementChoice
 from observations.services.review_snooze import dismiss_review, snooze_review
 from scheduling.models import Pool, Slot, SlotState
@@ -36,7 +36,10 @@ def worker(active_definition):
 
 def test_the_preview_lists_exceeding_sessions(known, now):
     cpu, memory, _ = preview(known, {"cpu_cores": RequirementChoice("avg")}, now).impacts
-    assert (cpu.proposal.value, cpu.proposal.derivation) == (200, "average 1.83 used, rounded up to 2 cores")
+    assert (cpu.proposal.value, str(cpu.proposal.derivation)) == (
+        200,
+        "average 1.83 used, rounded up to 2 cores",
+    )
     assert (cpu.risk.exceeding, cpu.risk.n, cpu.exceeding_recent, cpu.worst_excess) == (1, 10, 1, 100)
     assert [(each.value, each.excess) for each in cpu.exceeding] == [(300, 100)]
     assert (cpu.percent, memory.changes) == (-50, False)
@@ -54,8 +57,8 @@ def test_the_preview_counts_exceeding_sessions_of_thirty_days(known, project, op
     cpu = made.impacts[0]
     assert [(each.value, each.excess) for each in cpu.exceeding] == [(350, 150), (300, 100), (250, 50)]
     assert (cpu.risk.exceeding, cpu.exceeding_recent, cpu.worst_excess) == (3, 2, 150)
-    assert answers_of(made, now=now)[0].evidence == [
-        "CPU: by 1.5 cores at most; 2 of them in the last 30 days."
+    assert impact_figures(made, now=now)[0].evidence == [
+        "CPU: exceeded by at most 1.5 cores; 2 of these sessions in the last 30 days."
     ]
 
 
@@ -112,7 +115,9 @@ def test_applying_creates_a_revision_with_its_evidence(known, as_admin, now):
     evidence = revision.aggregate["resources"]["cpu_cores"]
     assert evidence["derivation"] == "decayed p95 3 used × 1.15 = 3.45, rounded up to 3.5 cores"
     assert (evidence["summary"]["n"], evidence["exceeding"]) == (10, 0)
-    assert ChangeLog.objects.filter(event="definition_revised", reason="ten sessions say so").exists()
+    assert ChangeLog.objects.filter(
+        event="definition.revision_applied", reason="ten sessions say so"
+    ).exists()
 
 
 def test_new_sessions_use_the_new_revision_and_others_keep_theirs(known, as_admin, project, operator, now):
@@ -214,16 +219,18 @@ def test_nothing_is_applied_without_a_preview(known, as_admin, now):
         ]
 
 
-def test_values_that_differ_from_the_preview_are_refused(known, as_admin, now):
+def test_values_that_differ_from_the_preview_are_rejected(known, as_admin, now):
     token = preview(known, CPU_RECOMMENDED, now).token
-    told = refused(known, {"cpu_cores": RequirementChoice("max")}, as_admin, now, token=token)
-    assert told[0].startswith("The values differ from the preview")
+    changed = refused(known, {"cpu_cores": RequirementChoice("max")}, as_admin, now, token=token)
+    assert changed[0].startswith("The values differ from the preview")
 
 
 def test_a_custom_number_is_part_of_what_was_previewed(known, as_admin, now):
     token = preview(known, {"cpu_cores": RequirementChoice("custom", Decimal(3))}, now).token
-    told = refused(known, {"cpu_cores": RequirementChoice("custom", Decimal(2))}, as_admin, now, token=token)
-    assert told[0] == "CPU: the proposal was 3 cores and is now 2 cores."
+    changed = refused(
+        known, {"cpu_cores": RequirementChoice("custom", Decimal(2))}, as_admin, now, token=token
+    )
+    assert changed[0] == "CPU: the proposal was 3 cores and is now 2 cores."
 
 
 def test_changed_evidence_is_reported(known, observed, as_admin, now):
@@ -248,11 +255,11 @@ def test_another_session_above_the_proposal_is_reported(known, observed, as_admi
 @pytest.mark.parametrize("put_off", ["snoozed", "dismissed"])
 def test_applying_ends_a_snooze(put_off, active_definition, observed, as_admin, now):
     observed(active_definition, 10, cpu="2.00")
-    asked = {"definition": active_definition, "reason": "exams", "actor": as_admin, "now": now}
+    arguments = {"definition": active_definition, "reason": "exams", "actor": as_admin, "now": now}
     if put_off == "snoozed":
-        snooze_review(until=now + timedelta(days=7), **asked)
+        snooze_review(until=now + timedelta(days=7), **arguments)
     else:
-        dismiss_review(**asked)
+        dismiss_review(**arguments)
     apply(active_definition, {"cpu_cores": RequirementChoice("custom", Decimal(20))}, as_admin, now)
     kept = DefinitionAssessment.objects.get(definition=active_definition)
     assert (kept.snoozed_until, kept.dismissed) == (None, None)
@@ -293,8 +300,8 @@ def test_two_administrators_at_once_make_one_revision(known, as_admin, as_operat
     token = preview(known, CPU_RECOMMENDED, now).token
     results = at_once(
         *(
-            lambda who=who: apply(known, CPU_RECOMMENDED, who, now, token=token)
-            for who in (as_admin, as_operator)
+            lambda actor=actor: apply(known, CPU_RECOMMENDED, actor, now, token=token)
+            for actor in (as_admin, as_operator)
         )
     )
     won = [each for each in results if isinstance(each, DefinitionRevision)]

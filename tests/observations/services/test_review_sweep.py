@@ -32,7 +32,7 @@ TODAY = day(0).toordinal()
         ([], day(-61), None),  # already old
     ],
 )
-def test_the_table_of_due_times(days, newest, due):
+def test_an_assessment_has_a_due_time(days, newest, due):
     kept = {str(TODAY + number): [1, 1, 1] for number in days}
     assert next_change(kept, newest, today=TODAY) == due
 

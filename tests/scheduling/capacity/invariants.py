@@ -7,7 +7,7 @@ from collections import Counter
 from django.db.models import Count, Sum
 
 from lcm.domain.lifecycle import FINAL
-from scheduling.capacity.resources import resources_of
+from lcm.domain.resources import RESOURCE_NAMES
 from scheduling.models import (
     ACTIVE_PHASES,
     IN_FLIGHT,
@@ -21,7 +21,6 @@ from scheduling.models import (
     Slot,
     SlotState,
 )
-from scheduling.selectors.allocated_resources import NAMES
 
 
 def check_rows(pool: Pool) -> None:
@@ -50,11 +49,11 @@ def check_leases(slots: list[Slot]) -> None:
 def check_limits(pool: Pool, slots: list[Slot]) -> None:
     """Never more slots than the maximum, and never more on a slot than its capacity."""
     assert len([slot for slot in slots if slot.state in OCCUPIED]) <= pool.max_slots
-    sums = {f"sum_{name}": Sum(name) for name in NAMES}
+    sums = {f"sum_{name}": Sum(name) for name in RESOURCE_NAMES}
     used = Reservation.objects.filter(slot__in=slots, phase=Phase.READY).values("slot_id").annotate(**sums)
-    capacity = {slot.pk: vars(resources_of(slot)) for slot in slots}
+    capacity = {slot.pk: slot.amounts.as_dict() for slot in slots}
     for row in used.order_by():
-        for name in NAMES:
+        for name in RESOURCE_NAMES:
             assert row[f"sum_{name}"] <= capacity[row["slot_id"]][name], f"too much {name} on a slot"
 
 

@@ -39,7 +39,7 @@ def wait(reached: Path, go: Path) -> None:
 
 def run_handler(length: timedelta, pause: Callable[[], None]) -> str:
     from scheduling.coordination import coordinator
-    from scheduling.coordination.handlers.expire_pending import ExpirePending
+    from scheduling.coordination.handlers.timeslots import ExpirePending
 
     coordinator.LEASE = length
     decide = ExpirePending.execute

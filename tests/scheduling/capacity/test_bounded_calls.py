@@ -164,5 +164,5 @@ def test_an_abandoned_attempt_is_counted_once(fleet):
     attempt = fleet.slot(S.LAUNCHING).attempts.select_related("slot__pool").get()
     before = lost_launches()
     for _ in range(2):
-        abandon_attempt(attempt, now=fleet.clock(), reason="no answer")
+        abandon_attempt(attempt, now=fleet.clock(), reason="no response")
     assert (lost_launches() - before, fleet.reload_pool().failures) == (1, 1)

@@ -64,7 +64,14 @@ from scheduling.models import (
 )
 from scheduling.services.pools import create_pool, update_pool
 from scheduling.services.reservations import release_reservation, renew_reservation
-from scheduling.services.slots import cordon_slot, drain_slot, record_interruption, retry_slot, terminate_slot
+from scheduling.services.slots import (
+    cancel_drain,
+    cordon_slot,
+    drain_slot,
+    record_interruption,
+    retry_slot,
+    terminate_slot,
+)
 from tests.scheduling.capacity.invariants import check_rows
 from tests.support.factories import make_definition, make_person, make_project, make_session
 from tests.support.fake_runtime import Clock, FakeRuntime
@@ -87,6 +94,7 @@ ERRORS: dict[str, Exception | None] = {
     "unknown": RuntimeFailure("strange"),
     "a bug": ZeroDivisionError("oh"),
 }
+ACTIONS = ["drain", "cancel drain", "terminate", "cordon", "uncordon", "retry"]
 row_numbers = st.integers(0, 11)
 Row = TypeVar("Row")
 
@@ -204,7 +212,7 @@ class CapacityMachine(RuleBasedStateMachine):
 
     @rule()
     def run_concurrent_ticks(self) -> None:
-        """The second tick takes the lease between the first one's plan and its commit."""
+        """The second tick takes the lease between the plan and the commit of the first."""
         real = place.assign_slots
 
         def run_second_tick_first(*arguments: Any, **fields: Any) -> int:
@@ -291,7 +299,7 @@ class CapacityMachine(RuleBasedStateMachine):
         self.runtime.describe_error = None
 
     @precondition(lambda self: self.fleet.slots())
-    @rule(number=row_numbers, action=st.sampled_from(["drain", "terminate", "cordon", "uncordon", "retry"]))
+    @rule(number=row_numbers, action=st.sampled_from(ACTIONS))
     def operate(self, number: int, action: str) -> None:
         arguments = {
             "slot": pick(self.fleet.slots(), number),
@@ -303,6 +311,8 @@ class CapacityMachine(RuleBasedStateMachine):
             match action:
                 case "drain":
                     drain_slot(**arguments)
+                case "cancel drain":
+                    cancel_drain(**arguments)
                 case "terminate":
                     terminate_slot(**arguments)
                 case "retry":

@@ -148,7 +148,7 @@ def test_no_slot_with_a_lease_a_cordon_or_held_space_is_drained(
     cordon_slot(
         slot=full_spot_fleet.slots()[1],
         cordoned=True,
-        reason="look",
+        reason="maintenance",
         actor=as_operator,
         now=full_spot_fleet.clock(),
     )

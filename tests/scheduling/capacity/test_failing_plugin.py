@@ -8,7 +8,7 @@ from scheduling.metrics import TickMetrics
 from scheduling.models import Decision, TickRun
 from tests.support.scheduler_setup import FAILING, status_of
 
-ERROR = "RuntimeError: the licence server does not answer"
+ERROR = "RuntimeError: the licence server does not respond"
 
 
 def plugin_failures(pool) -> float:

@@ -174,7 +174,7 @@ def test_a_running_session_uses_the_remaining_time_and_is_requested_again(
     )
     reservation = again.reservations.get()
     assert (reservation.phase, reservation.created_at) == (Phase.PENDING, requested)
-    entry = ChangeLog.objects.get(event="session_interrupted")
+    entry = ChangeLog.objects.get(event="session.interrupted")
     assert entry.message == f"{session} was interrupted and is requested again as {again}"
 
 
@@ -198,8 +198,12 @@ def test_an_interrupted_session_is_not_requested_again_without_need_or_permissio
     for session in (kept, inactive, short):
         session.refresh_from_db()
         assert session.status == SessionStatus.COLLECTING
-    entry = ChangeLog.objects.get(event="session_interrupted")
-    assert (entry.object_id, "cannot be requested again" in entry.message) == (str(inactive.pk), True)
+    texts = {
+        entry.object_id: entry.message for entry in ChangeLog.objects.filter(event="session.interrupted")
+    }
+    assert texts.keys() == {str(each.pk) for each in (kept, inactive, short)}
+    assert "cannot be requested again" in texts[str(inactive.pk)]
+    assert texts[str(kept.pk)] == f"{kept} was interrupted and is not requested again"
 
 
 def test_a_session_that_is_extended_during_the_notice_is_requested_again_until_its_new_end(
@@ -245,7 +249,7 @@ def test_a_tick_and_the_reconciler_at_the_same_time_request_a_session_again_once
     give_notice(fleet, slot)
     slot.refresh_from_db()
     now = fleet.clock.advance(seconds=100)
-    reason, deadline = "it is taken away", slot.interruption_deadline
+    reason, deadline = "its worker is interrupted", slot.interruption_deadline
     results = at_once(
         *[lambda: stop_sessions_on_slot(slot=slot, deadline=deadline, reason=reason, now=now)] * 2,
         *[lambda: fail_sessions_on_slot(slot=slot, reason=reason, now=now)] * 2,

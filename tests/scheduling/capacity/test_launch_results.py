@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from lcm.models import ChangeLog
-from scheduling.capacity.launcher import backoff, perform_launch, record_launch, refuse_offering
+from scheduling.capacity.launcher import backoff, perform_launch, record_launch, record_refused_offering
 from scheduling.capacity.offerings import open_offerings
 from scheduling.capacity.runtimes.base import (
     Market,
@@ -194,7 +194,7 @@ def test_an_invalid_configuration_stops_the_pool_until_it_is_corrected(fleet, as
     fleet.launch()
     assert fleet.reload_pool().stopped_reason == "There is no launch template “cml”."
     assert fleet.pool.stopped_at == fleet.clock()
-    assert ChangeLog.objects.get(event="pool_stopped").reason == fleet.pool.stopped_reason
+    assert ChangeLog.objects.get(event="pool.stopped").reason == fleet.pool.stopped_reason
     fleet.clock.advance(hours=12)
     assert fleet.tick().attempts == []
     fleet.runtime.error = None
@@ -240,7 +240,7 @@ def test_a_lost_response_is_requested_again_even_if_the_offering_was_refused_to_
     fleet.runtime.loses_responses = True
     fleet.launch()
     fleet.runtime.loses_responses = False
-    refuse_offering(fleet.reload_pool(), "large-a", until=fleet.clock() + timedelta(minutes=3))
+    record_refused_offering(fleet.reload_pool(), "large-a", until=fleet.clock() + timedelta(minutes=3))
     fleet.launch()
     slot.refresh_from_db()
     assert (slot.state, slot.offering, len(fleet.runtime.alive)) == (S.BOOTING, "large-a", 1)

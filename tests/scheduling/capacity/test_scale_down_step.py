@@ -91,7 +91,7 @@ def test_a_slot_that_gets_a_lease_during_the_step_is_not_drained(fleet, monkeypa
 def test_cordoned_slots_neither_count_nor_drain(configure_pool, as_operator):
     fleet = configure_pool(min_slots=1)
     slots = [fleet.slot(), fleet.slot()]
-    cordon_slot(slot=slots[1], cordoned=True, reason="look", actor=as_operator, now=fleet.clock())
+    cordon_slot(slot=slots[1], cordoned=True, reason="maintenance", actor=as_operator, now=fleet.clock())
     assert count_drained(fleet) == 0
 
 

@@ -8,10 +8,12 @@ import pytest
 
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
+from lcm.models import ChangeLog
 from scheduling.capacity import reconciler, silent_workers
 from scheduling.capacity.runtimes.base import Health
 from scheduling.models import Slot, SlotState
 from scheduling.services.heartbeats import record_heartbeat
+from scheduling.services.slots import move_slot
 
 S = SlotState
 NO_RESPONSE = Health(False, "no route to host")
@@ -195,3 +197,34 @@ def test_the_page_of_a_slot_shows_since_when_probes_fail(fleet, client, viewer):
     assert "No response since" not in client.get(address).content.decode()
     Slot.objects.filter(pk=slot.pk).update(unanswered_since=fleet.clock() - timedelta(minutes=3))
     assert "No response since" in client.get(address).content.decode()
+
+
+@pytest.mark.parametrize("state", [S.READY, S.DRAINING])
+def test_lost_and_returned_heartbeats_are_logged_once(fleet, session_on, state):
+    slot = fleet.slot()
+    session_on(slot, SessionStatus.RUNNING)
+    if state == S.DRAINING:
+        assert move_slot(slot=slot, to=state, now=fleet.clock())
+    let_time_pass(fleet, minutes=4.5)
+    assert heartbeat_events(slot) == []
+    let_time_pass(fleet, minutes=3)
+    assert heartbeat_events(slot) == ["slot.heartbeat_lost"]
+    for _ in range(2):
+        slot.refresh_from_db()
+        send_heartbeat(fleet, slot)
+    let_time_pass(fleet, minutes=1)
+    assert heartbeat_events(slot) == ["slot.heartbeat_lost", "slot.heartbeat_back"]
+
+
+def test_a_heartbeat_of_a_stale_copy_is_not_logged_as_lost(fleet):
+    slot = fleet.slot()
+    fleet.clock.advance(minutes=6)
+    stale = Slot.objects.select_related("pool").get(pk=slot.pk)
+    send_heartbeat(fleet, slot)
+    silent_workers.record_lost_heartbeat(stale, fleet.clock())
+    assert heartbeat_events(slot) == []
+
+
+def heartbeat_events(slot: Slot) -> list[str]:
+    found = ChangeLog.objects.filter(object_id=str(slot.pk), event__startswith="slot.heartbeat")
+    return list(found.order_by("pk").values_list("event", flat=True))

@@ -13,6 +13,10 @@ from lcm.models import ChangeLog
 from scheduling.models import AttemptOutcome, Slot, SlotState
 from scheduling.services.heartbeats import record_heartbeat
 from scheduling.services.slots import (
+    STATE_EVENTS,
+    STEP_EVENTS,
+    can_cancel_drain,
+    cancel_drain,
     cordon_slot,
     drain_slot,
     move_slot,
@@ -27,7 +31,7 @@ ALLOWED = {
     S.BOOTING: {S.BINDING, S.DRAINING, S.TERMINATING, S.EMPTY},
     S.BINDING: {S.READY, S.DRAINING, S.TERMINATING, S.EMPTY},
     S.READY: {S.DRAINING, S.TERMINATING, S.EMPTY},
-    S.DRAINING: {S.TERMINATING, S.EMPTY},
+    S.DRAINING: {S.READY, S.TERMINATING, S.EMPTY},
     S.TERMINATING: {S.EMPTY, S.ERROR},
     S.ERROR: {S.EMPTY},
 }
@@ -38,7 +42,8 @@ DEADLINES = {state: timedelta(seconds=SECONDS[state]) if state in SECONDS else N
 @pytest.mark.parametrize(("old", "new"), list(product(S, S)))
 def test_each_pair_of_states_is_allowed_or_rejected(fleet, old, new):
     slot = fleet.slot(old)
-    before = ChangeLog.objects.filter(event="slot_state").count()
+    event = STEP_EVENTS.get((old, new), STATE_EVENTS[new])
+    before = ChangeLog.objects.filter(event=event).count()
     if new not in ALLOWED[old]:
         with pytest.raises(StateConflict, match="cannot become"):
             move_slot(slot=slot, to=new, now=fleet.clock())
@@ -50,7 +55,7 @@ def test_each_pair_of_states_is_allowed_or_rejected(fleet, old, new):
     slot.refresh_from_db()
     assert (slot.state, slot.reason, slot.last_state_change) == (new, "because", at)
     assert slot.state_deadline == (at + DEADLINES[new] if DEADLINES[new] else None)
-    assert ChangeLog.objects.filter(event="slot_state").count() == before + 1
+    assert ChangeLog.objects.filter(event=event).count() == before + 1
 
 
 @pytest.mark.parametrize("old", [state for state in S if S.EMPTY in ALLOWED[state]])
@@ -103,6 +108,7 @@ def test_a_slot_with_a_lease_does_not_become_empty_nor_move_if_unleased_is_requi
         (drain_slot, {S.BOOTING, S.BINDING, S.READY}),
         (terminate_slot, {S.LAUNCHING, S.BOOTING, S.BINDING, S.READY, S.DRAINING}),
         (retry_slot, {S.ERROR}),
+        (cancel_drain, {S.DRAINING}),
     ],
 )
 @pytest.mark.parametrize("state", S)
@@ -133,7 +139,7 @@ def test_only_live_slots_are_cordoned_and_only_once(fleet, as_operator, state):
     assert not cordon_slot(cordoned=False, **arguments).cordoned
 
 
-@pytest.mark.parametrize("action", [drain_slot, terminate_slot, retry_slot])
+@pytest.mark.parametrize("action", [drain_slot, cancel_drain, terminate_slot, retry_slot])
 def test_operator_actions_require_a_reason(fleet, as_operator, action):
     slot = fleet.slot()
     with pytest.raises(InvalidInput) as error:
@@ -192,3 +198,46 @@ def test_retrying_a_stale_copy_reports_the_current_state(fleet, as_operator):
     retry_slot(slot=slot, reason="try", actor=as_operator, now=fleet.clock())
     with pytest.raises(StateConflict, match="is empty; only a slot in error can be retried"):
         retry_slot(slot=stale, reason="try", actor=as_operator, now=fleet.clock())
+
+
+def test_a_slot_whose_drain_is_cancelled_serves_again_with_a_new_idle_time(configure_pool, as_operator):
+    fleet = configure_pool(min_slots=0, warm_slots=0)
+    slot = fleet.slot()
+    fleet.clock.advance(hours=2)
+    fleet.tick()
+    slot.refresh_from_db()
+    assert slot.state == S.DRAINING
+    cancel_drain(slot=slot, reason="A class starts", actor=as_operator, now=fleet.clock())
+    fleet.tick()
+    slot.refresh_from_db()
+    assert (slot.state, slot.idle_since, slot.state_deadline) == (S.READY, fleet.clock(), None)
+    entry = ChangeLog.objects.get(event="slot.drain_cancelled")
+    assert (entry.actor, entry.reason, entry.before, entry.after) == (
+        "otto",
+        "A class starts",
+        {"state": "DRAINING"},
+        {"state": "READY"},
+    )
+    fleet.clock.advance(hours=2)
+    fleet.tick()
+    slot.refresh_from_db()
+    assert slot.state == S.DRAINING
+
+
+@pytest.mark.parametrize(("fields", "message"), [
+    ({"interruption_deadline": "2027-01-01T00:00:00Z"}, "has an interruption notice"),
+    ({"heartbeat_lost_at": "2026-01-01T00:00:00Z"}, "does not respond"),
+    ({"unanswered_since": "2026-01-01T00:00:00Z"}, "does not respond"),
+    ({"idle_since": None}, "has never been ready"),
+    ({"state": S.TERMINATING}, "is terminating; only the drain of a draining slot"),
+])  # fmt: skip
+def test_a_drain_is_cancelled_only_while_the_worker_can_serve(fleet, as_operator, fields, message):
+    slot = fleet.slot(S.DRAINING)
+    assert can_cancel_drain(slot)
+    # The copy is stale: only the stored row decides.
+    Slot.objects.filter(pk=slot.pk).update(**fields)
+    with pytest.raises(StateConflict, match=message):
+        cancel_drain(slot=slot, reason="needed", actor=as_operator, now=fleet.clock())
+    slot.refresh_from_db()
+    assert slot.state != S.READY
+    assert not can_cancel_drain(slot)

@@ -55,8 +55,8 @@ def test_the_parts_of_a_spread_session_are_allocated_on_each_slot(spread_fleet):
     requester.request()
     fleet.tick_without_errors()
     used = slot_allocations(fleet.pool, slots)
-    assert sorted(use.taken.cpu_cores for use in used.values()) == [1, 3]
-    assert figures_of(fleet.pool, fleet.clock()).taken.cpu_cores == 4
+    assert sorted(use.allocated.cpu_cores for use in used.values()) == [1, 3]
+    assert figures_of(fleet.pool, fleet.clock()).allocated.cpu_cores == 4
 
 
 def test_a_second_spread_session_is_not_partially_placed(spread_fleet):

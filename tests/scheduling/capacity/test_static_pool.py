@@ -12,7 +12,6 @@ from lcm.models import LabletSession
 from lcm.services.definitions import update_definition
 from scheduling.capacity import launcher
 from scheduling.capacity.launcher import perform_launch
-from scheduling.capacity.resources import resources_of
 from scheduling.capacity.runtimes.base import Health
 from scheduling.capacity.runtimes.static import StaticRuntime
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Slot, SlotState
@@ -84,7 +83,7 @@ def test_a_worker_that_stops_responding_is_tried_last(configure_pool, static_fle
 def shifted_fleet(static_fleet) -> Fleet:
     """The third slot has the first worker, so that both other slots choose the second."""
     static_fleet.reload_pool()
-    size = {**vars(resources_of(static_fleet.pool)), "max_leases": static_fleet.pool.max_leases}
+    size = {**static_fleet.pool.amounts.as_dict(), "max_leases": static_fleet.pool.max_leases}
     Slot.objects.create(pool=static_fleet.pool, number=3, state=S.READY, instance_id="a", **size)
     return static_fleet
 
@@ -106,7 +105,7 @@ def test_two_launches_that_choose_the_same_worker_get_different_workers(shifted_
     perform_launch(first, shifted_fleet.runtime, shifted_fleet.clock)
     outcomes = dict(LaunchAttempt.objects.values_list("pk", "outcome"))
     assert outcomes == {first: AttemptOutcome.REFUSED, second: AttemptOutcome.LAUNCHED}
-    assert "b was given to another slot" in LaunchAttempt.objects.get(pk=first).error
+    assert "b was assigned to another slot" in LaunchAttempt.objects.get(pk=first).error
     assert shifted_fleet.reload_pool().backoff_until is None
     for _ in range(4):
         shifted_fleet.round(5)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from django.utils import timezone
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
-from lcm.supervisor.child_process import die_with_parent
 from scheduling.capacity import tick_trigger
 from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.capacity.tick import scheduling_tick
@@ -24,9 +22,9 @@ from scheduling.coordination.coordinator import LEASE_LOST, lease_name, process_
 from scheduling.coordination.leases import lease, take_or_renew
 from scheduling.metrics import TickMetrics
 from scheduling.models import Phase, Pool, ProcessLease, Reservation
-from tests.support.control_plane import ROOT, wait_until
-from tests.support.environment import clean_environment
+from tests.support.control_plane import wait_until
 from tests.support.factories import make_definition, make_person, make_project, make_session
+from tests.support.worker_processes import Start, worker_processes
 
 pytestmark = [pytest.mark.postgres, pytest.mark.integration, pytest.mark.django_db(transaction=True)]
 NAME = lease_name("expire-pending")
@@ -52,21 +50,9 @@ def overdue_session(transactional_db) -> LabletSession:
 class Holder:
     """A process in the middle of its work under a lease of a second."""
 
-    def __init__(self, folder: Path, work: str, *arguments: object) -> None:
-        url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connection.settings_dict)
-        # Two connections: one for the work and one for renewals.
-        env = clean_environment(
-            DATABASE_URL=url, DATA_DIR=str(folder), LOG_LEVEL="ERROR", DATABASE_POOL_SIZE="2"
-        )
+    def __init__(self, folder: Path, start: Start, work: str, *arguments: object) -> None:
         self.reached, self.go = folder / "reached", folder / "go"
-        self.process = subprocess.Popen(
-            [
-                sys.executable, "-m", "tests.scheduling.capacity.lease_process",
-                work, str(LENGTH.total_seconds()), self.reached, self.go, *map(str, arguments),
-            ],
-            cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            preexec_fn=die_with_parent,
-        )  # fmt: skip
+        self.process = start(work, LENGTH.total_seconds(), self.reached, self.go, *arguments)
         wait_until(
             lambda: self.reached.exists() or self.process.poll() is not None, "the work has begun", 120
         )
@@ -79,16 +65,9 @@ class Holder:
 
 @pytest.fixture
 def start_holder(tmp_path: Path) -> Iterator[Callable[..., Holder]]:
-    started: list[Holder] = []
-
-    def start(*arguments: object) -> Holder:
-        started.append(Holder(tmp_path, *arguments))
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.process.kill()
-        each.process.communicate()
+    # Two connections: one for the work and one for renewals.
+    with worker_processes("tests.scheduling.capacity.lease_process", tmp_path, connections=2) as start:
+        yield partial(Holder, tmp_path, start)
 
 
 def status_of(session: LabletSession) -> str:

@@ -50,7 +50,7 @@ def test_the_tick_stops_the_pool_once_and_still_places_and_expires(real_time, co
         tasks.reconcile(str(fleet.pool.pk))
     assert message in fleet.reload_pool().stopped_reason
     assert phases([expired, waiting]) == [Phase.EXPIRED, Phase.READY]
-    assert ChangeLog.objects.get(event="pool_stopped").reason == fleet.pool.stopped_reason
+    assert ChangeLog.objects.get(event="pool.stopped").reason == fleet.pool.stopped_reason
     assert fleet.states() == [S.READY]
 
 

@@ -1,24 +1,14 @@
-"""A separate coordinator, and sessions in any status at any time."""
+"""A separate coordinator, and the fixed time of its runs."""
 
 from __future__ import annotations
-
-from datetime import datetime
 
 import pytest
 
 from scheduling.capacity import tick_trigger
 from scheduling.coordination.coordinator import ScheduleCoordinator
-from tests.support.fake_runtime import START, Clock
+from tests.support.capacity_fixtures import now
 
-
-@pytest.fixture
-def now() -> datetime:
-    return START
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+__all__ = ["now"]
 
 
 @pytest.fixture

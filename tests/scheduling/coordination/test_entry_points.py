@@ -1,4 +1,4 @@
-"""Observers of other packages: registered, scheduled and run; a broken one is reported and left out."""
+"""Observers of other packages: registered, scheduled and run; a broken observer is reported and skipped."""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ def loaded_coordinator(package, empty_coordinator, monkeypatch):
     monkeypatch.syspath_prepend(str(package))
     for handler in BUILT_IN:
         empty_coordinator.register_handler(handler())
-    empty_coordinator.load_observers()
     empty_coordinator.register_observer(coordinator.observers["usage-record"])
+    empty_coordinator.load_observers()
     yield empty_coordinator
     for name in [name for name in sys.modules if name.startswith(("own_observers", "licence_observer"))]:
         del sys.modules[name]
@@ -156,13 +156,13 @@ def test_broken_observers_are_reported_and_left_out(loaded_coordinator, caplog):
         "tick",
         "usage-record",
     }
-    assert sorted(loaded_coordinator.refused) == LEFT_OUT
+    assert sorted(loaded_coordinator.rejected) == LEFT_OUT
     assert loaded_coordinator.observers["usage-record"] is coordinator.observers["usage-record"]
-    assert loaded_coordinator.refused["taken"] == "“usage-record” is the name of an observer of LCM"
-    assert "3 is not an ObserverHandler" in loaded_coordinator.refused["no-observer"]
-    assert "RuntimeError: broken" in loaded_coordinator.refused["raising"]
-    assert "SystemExit: 3" in loaded_coordinator.refused["leaving"]
-    assert "the interval must be greater than 0" in loaded_coordinator.refused["never"]
+    assert "already an observer or lifecycle handler “usage-record”" in loaded_coordinator.rejected["taken"]
+    assert "3 is not an ObserverHandler" in loaded_coordinator.rejected["no-observer"]
+    assert "RuntimeError: broken" in loaded_coordinator.rejected["raising"]
+    assert "SystemExit: 3" in loaded_coordinator.rejected["leaving"]
+    assert "the interval must be greater than 0" in loaded_coordinator.rejected["never"]
 
 
 @pytest.mark.django_db
@@ -186,7 +186,7 @@ def test_a_setting_overrides_the_interval_of_an_observer(loaded_coordinator, set
 def test_pages_show_installed_and_broken_observers(loaded_coordinator, clock, client, viewer, monkeypatch):
     monkeypatch.setattr(coordinator, "observers", {**coordinator.observers, **loaded_coordinator.observers})
     monkeypatch.setattr(coordinator, "installed", loaded_coordinator.installed)
-    monkeypatch.setattr(coordinator, "refused", loaded_coordinator.refused)
+    monkeypatch.setattr(coordinator, "rejected", loaded_coordinator.rejected)
     (row,) = observer_statuses(clock(), names=["quick"])
     assert (row.interval, row.lag, row.text) == (timedelta(seconds=20), None, "Counts letters.")
     client.force_login(viewer)

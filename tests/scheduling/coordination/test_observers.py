@@ -169,7 +169,7 @@ def test_an_observer_name_is_registered_once(empty_coordinator):
 
     empty_coordinator.register_observer(Counting())
     empty_coordinator.register_observer(Counting())
-    with pytest.raises(ValueError, match="taken by Counting"):
+    with pytest.raises(ValueError, match="already used by Counting"):
         empty_coordinator.register_observer(Other())
 
 

@@ -6,12 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scheduling.placement.framework.amounts import amounts_of
+from scheduling.placement.framework.amounts import NOTHING, Units, amounts_of
 from scheduling.placement.framework.configuration import Configuration, PluginChoice
 from scheduling.placement.framework.cycle import Cycle, run_cycle
 from scheduling.placement.framework.model import Job, JobPart, Node, Queue, Snapshot, Task
 from scheduling.placement.framework.plugin import Plugin
 from scheduling.placement.framework.session import SchedulingSession
+
+BUILT_IN = (
+    "resources", "system", "ports", "labels", "cordon", "leases", "quota", "priority", "fairshare",
+    "submit_order", "timeslot", "binpack", "spread", "spot", "gpupack", "gpuspread",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,11 @@ def run_with(
             tuple(actions), tuple(PluginChoice(name) for name in names), inline_plugins
         ),
     )
+
+
+def units(*amounts: int) -> Units:
+    """Return amounts in the order of the table; those not given are 0."""
+    return (*amounts, *NOTHING[len(amounts) :])
 
 
 def node(name: str, cpu: float = 4, memory: float = 8, gpu: float = 0, **fields: Any) -> Node:

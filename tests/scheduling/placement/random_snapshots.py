@@ -8,10 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from scheduling.placement.framework.amounts import GPU, UNIT, Amounts
+from scheduling.placement.framework.amounts import GPU, UNIT, Units
 from scheduling.placement.framework.configuration import Configuration
 from scheduling.placement.framework.cycle import run_cycle
 from scheduling.placement.framework.model import FOREVER, Gang, Job, Node, Queue, Snapshot, Task
+from tests.scheduling.placement.inline_plugins import units
 from tests.scheduling.placement.scenario import apply_decisions, configuration_of
 
 NOW = 1_000.0
@@ -40,12 +41,12 @@ SPREADING = configuration_of(
 EVICTING = configuration_of(actions=["allocate", "reclaim", "preempt"])
 CONFIGURATIONS = st.sampled_from([BINPACKING, SPREADING, EVICTING])
 
-requests: st.SearchStrategy[Amounts] = st.tuples(
+requests: st.SearchStrategy[Units] = st.tuples(
     st.sampled_from([0, 50, 100, 200, 350]),
     st.sampled_from([0, 100, 250, 400]),
     st.sampled_from([0, 0, 300]),
     st.sampled_from([0, 0, 0, 25, 50, 100, 150, 200]),
-)
+).map(lambda amounts: units(*amounts))
 
 
 @st.composite
@@ -55,7 +56,7 @@ def nodes(draw: st.DrawFn, number: int) -> Node:
     return Node(
         name=f"s-{number:02}",
         id=draw(st.sampled_from(["", f"id-{9 - number}"])),
-        capacity=(
+        capacity=units(
             draw(st.sampled_from([200, 400, 800])),
             draw(st.sampled_from([200, 400, 800])),
             draw(st.sampled_from([0, 300, 900])),
@@ -69,7 +70,7 @@ def nodes(draw: st.DrawFn, number: int) -> Node:
         max_leases=draw(st.sampled_from([1, 2, 5])),
         ports=draw(st.sampled_from([4, 10])),
         leaked=draw(st.sampled_from([0, 0, 3, 10])),
-        taken=(draw(st.sampled_from([0, 100])), 0, 0, free),
+        taken=units(draw(st.sampled_from([0, 100])), 0, 0, free),
         taken_leases=draw(st.sampled_from([0, 0, 1])),
         taken_devices=((0, free),) if free else (),
     )
@@ -79,7 +80,7 @@ def nodes_of_one_size(gpus: int) -> Callable[[int], st.SearchStrategy[Node]]:
     """Powers of two, so that sums of shares are exact and ties are independent of order."""
     capacity = (512, 1024, 1024, gpus * UNIT)
     return lambda number: nodes(number).map(
-        lambda node: replace(node, capacity=capacity, taken=(node.taken[0], 0, 0, 0), taken_devices=())
+        lambda node: replace(node, capacity=capacity, taken=units(node.taken[0]), taken_devices=())
     )
 
 
@@ -138,7 +139,7 @@ def snapshots(
     max_jobs: int = 9,
     slots: Callable[[int], st.SearchStrategy[Node]] = nodes,
 ) -> Snapshot:
-    """Slots, and jobs of which none is running."""
+    """Slots and waiting jobs, without running jobs."""
     return Snapshot(
         now=NOW,
         nodes=[draw(slots(number)) for number in range(draw(st.integers(0, max_nodes)))],
@@ -151,7 +152,7 @@ def snapshots(
 
 @st.composite
 def busy_snapshots(draw: st.DrawFn, **sizes: Any) -> Snapshot:
-    """Snapshots after a cycle: some jobs are running, some of those are stopping, and others wait."""
+    """Snapshots after a cycle, with running, stopping and waiting jobs."""
     first = draw(snapshots(**sizes))
     waiting_from = draw(st.integers(0, len(first.jobs)))
     waiting, newer = first.jobs[waiting_from:], first.jobs[:waiting_from]

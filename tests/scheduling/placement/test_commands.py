@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from scheduling.placement.framework.plugin import BUILT_IN, plugins
-from scheduling.placement.framework.snapshot_fields import JobRow, NodeRow, QueueRow, TaskRow
-from scheduling.placement.framework.snapshot_json import write_snapshot
-from tests.scheduling.placement.inline_plugins import job, node, snapshot
+from scheduling.placement.framework.model import Node, Queue
+from scheduling.placement.framework.plugin import plugins
+from scheduling.placement.framework.snapshot_json import JobRow, TaskRow, write_snapshot
+from tests.scheduling.placement.inline_plugins import BUILT_IN, job, node, snapshot
 
 ROOT = Path(__file__).parents[3]
 
@@ -76,7 +76,7 @@ def test_a_replay_needs_no_database(document):
     """In a separate process, with an unreachable database, from standard input."""
     environment = {
         "PATH": os.environ["PATH"], "SECRET_KEY": "x" * 50,
-        "DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:1/none", "REDIS_URL": "redis://127.0.0.1:1/0",
+        "DATABASE_URL": "postgres://user:password@127.0.0.1:1/none", "REDIS_URL": "redis://127.0.0.1:1/0",
     }  # fmt: skip
     completed = subprocess.run(
         [sys.executable, "manage.py", "scheduler_replay", "-"],
@@ -96,6 +96,6 @@ def test_the_document_of_the_handbook_can_be_replayed(tmp_path):
 
 def test_the_handbook_names_every_plugin_argument_and_field():
     text = (ROOT / "docs" / "scheduler.md").read_text()
-    names = {field.name for row in (NodeRow, QueueRow, JobRow, TaskRow) for field in fields(row)}
+    names = {field.name for row in (Node, Queue, JobRow, TaskRow) for field in fields(row)}
     names |= {field.name for name in BUILT_IN for field in fields(plugins()[name])} | set(BUILT_IN)
     assert {name for name in names if f"`{name}`" not in text} == set()

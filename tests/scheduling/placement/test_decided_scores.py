@@ -1,4 +1,4 @@
-"""A placement has its scores by plugin for every way to find its slot."""
+"""A placement has its scores by plugin for every method that finds its slot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from scheduling.placement.framework.configuration import read_configuration
 from scheduling.placement.framework.cycle import VerdictOutcome, run_cycle
 from scheduling.placement.framework.model import Gang, Job, Task
-from tests.scheduling.placement.inline_plugins import InlinePlugin, job, node, run_with, snapshot
+from tests.scheduling.placement.inline_plugins import InlinePlugin, job, node, run_with, snapshot, units
 
 
 def half_for_all(ssn):
@@ -24,7 +24,7 @@ def ranked(ssn):
 
 
 def test_a_spread_job_has_the_scores_of_all_its_tasks():
-    tasks = tuple(Task(f"t{place}", (300, 0, 0, 0)) for place in range(3))
+    tasks = tuple(Task(f"t{place}", units(300)) for place in range(3))
     gang = Job("gang", "lab", tasks, gang=Gang.SPREAD)
     cluster = snapshot([node(name) for name in "abc"], [gang])
     (verdict,) = run_with(cluster, InlinePlugin(name="half", on_open=half_for_all)).verdicts
@@ -34,7 +34,7 @@ def test_a_spread_job_has_the_scores_of_all_its_tasks():
 
 
 def test_scores_are_recorded_only_on_request():
-    gang = Job("gang", "lab", (Task("x", (1, 0, 0, 0)), Task("y", (1, 0, 0, 0))), gang=Gang.SPREAD)
+    gang = Job("gang", "lab", (Task("x", units(1)), Task("y", units(1))), gang=Gang.SPREAD)
     cluster = snapshot([node("a")], [gang, replace(job("held"), held_on="a")])
     cycle = run_cycle(cluster, read_configuration(""), keep_scores=False)
     assert [dict(verdict.scores) for verdict in cycle.verdicts] == [{}, {}]
@@ -50,7 +50,7 @@ def test_a_job_with_held_space_has_the_scores_of_its_slot_at_placement():
 
 
 def test_space_that_is_not_free_yet_has_no_scores():
-    full = node("a", taken=(400, 0, 0, 0))
+    full = node("a", taken=units(400))
     (verdict,) = run_with(snapshot([full], [job("x", held_on="a")])).verdicts
     assert (verdict.outcome, dict(verdict.scores)) == (VerdictOutcome.HELD, {})
 

@@ -68,9 +68,9 @@ def test_an_advance_booking_waits_from_its_queue_entry_on(fleet, book_session):
     assert waiting_in_pool(start + 12 * HOUR) == (0, None)
     assert waiting_in_pool(joins_at) == (1, joins_at)
     figures = figures_of(fleet.pool, start + HOUR)
-    assert (figures.waiting, figures.ahead, figures.oldest_waiting_since) == (0, 1, None)
+    assert (figures.waiting, figures.booked, figures.oldest_waiting_since) == (0, 1, None)
     figures = figures_of(fleet.pool, joins_at + HOUR)
-    assert (figures.waiting, figures.ahead, figures.oldest_waiting_since) == (1, 0, joins_at)
+    assert (figures.waiting, figures.booked, figures.oldest_waiting_since) == (1, 0, joins_at)
 
 
 def test_an_immediate_session_and_a_bare_reservation_wait_from_their_request(
@@ -95,7 +95,7 @@ def test_the_overview_names_a_pool_only_if_a_queued_session_exceeds_the_wait_tar
         "0 waiting, 1 booked",
         "1 waiting",
     ]
-    assert (queue["ahead"], queue_part(FleetSnapshot(start + DAY))["ahead"]) == (1, 0)
+    assert (queue["booked"], queue_part(FleetSnapshot(start + DAY))["booked"]) == (1, 0)
 
 
 def test_the_page_of_a_pool_counts_advance_bookings_separately(
@@ -133,7 +133,7 @@ def test_the_queue_shows_when_a_booking_joins(fleet, book_session, new_session, 
     client.force_login(viewer)
     page = client.get("/queue/").content.decode()
     assert "0 waiting.</strong> 2 booked." in page
-    assert page.count(">in 2 h</time>") == 2
+    assert page.count(">in 2 h 45 min</time>") == 2
     new_session()
     assert "1 waiting:</strong> 1 in cml-eu. 2 booked." in client.get("/queue/").content.decode()
 

@@ -1,4 +1,4 @@
-"""`scheduler_snapshot`: a pool's next cycle as a document that gives the same result elsewhere."""
+"""`scheduler_snapshot`: a pool's next cycle as a document that gives the same result on another machine."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
@@ -14,7 +15,7 @@ from scheduling.models import Decision, Explanation, LastVerdict, QueueOrder, Re
 from scheduling.selectors.queue import QueueSnapshot, in_scheduler_order, queue_snapshot, waiting
 from scheduling.services.decisions import delete_old_decisions
 from tests.support.fleet import active_reservation
-from tests.support.scheduler_setup import FAILING, WORDY, check_leases, status_of
+from tests.support.scheduler_setup import FAILING, WITH_LONG_REASONS, check_leases, status_of
 
 
 def test_a_placement_is_recorded_once_with_its_scores(fleet, new_session):
@@ -27,7 +28,7 @@ def test_a_placement_is_recorded_once_with_its_scores(fleet, new_session):
     assert status_of(session) == SessionStatus.SCHEDULED
 
 
-@pytest.mark.parametrize("scheduler", ["", FAILING, WORDY])
+@pytest.mark.parametrize("scheduler", ["", FAILING, WITH_LONG_REASONS])
 def test_equal_decisions_do_not_grow_the_table(configure_pool, new_session, scheduler):
     fleet = configure_pool(max_slots=1, scheduler=scheduler)
     fleet.slot(cordoned=True)
@@ -200,11 +201,12 @@ def test_the_queue_order_is_saved(configure_pool, new_session):
     fleet.tick_without_errors()
     reservations = [active_reservation(session).pk for session in (high, first, low)]
     order = queue_snapshot(fleet.pool)
-    assert list(order.keys()) == reservations == in_scheduler_order(waiting())
+    assert list(order.keys()) == reservations == in_scheduler_order(waiting(), now=timezone.now()).keys
     assert [order.position_of(key) for key in reservations] == [1, 2, 3]
     assert order.position_of(uuid4()) is None
     new = new_session(priority=90)
-    assert in_scheduler_order(waiting()) == [*reservations, active_reservation(new).pk]
+    found = in_scheduler_order(waiting(), now=timezone.now()).keys
+    assert found == [*reservations, active_reservation(new).pk]
 
 
 def test_an_empty_queue_has_an_empty_order(fleet, new_session):

@@ -35,7 +35,7 @@ def test_the_id_is_created_once_and_used_by_the_runtime():
 def test_a_copy_gets_a_new_id_with_a_reason():
     key = installation_id()
     assert installation("--new", "a copy for staging") == installation_id() != key
-    entry = ChangeLog.objects.get(event="installation_renewed")
+    entry = ChangeLog.objects.get(event="installation.renewed")
     assert (entry.reason, entry.before) == ("a copy for staging", {"key": key})
 
 

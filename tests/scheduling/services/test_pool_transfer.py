@@ -57,7 +57,7 @@ def test_the_old_reservation_ends_and_a_new_one_keeps_age_and_priority(
         assert getattr(new, name) == getattr(old, name), name
     session.refresh_from_db()
     assert (session.pool, session.status, session.attempt) == ("cml-us", S.PENDING, 1)
-    entry = ChangeLog.objects.get(event="session_moved_to_pool")
+    entry = ChangeLog.objects.get(event="session.moved")
     assert (entry.actor, entry.reason) == (as_operator.label, "It is nearer")
     assert (entry.before, entry.after) == ({"pool": "cml-eu"}, {"pool": "cml-us"})
 
@@ -99,7 +99,7 @@ def test_a_move_adds_no_transition_and_no_feed_entry(new_session, other_pool, mo
         ("nowhere", "pool", "There is no pool “nowhere”."),
         ("closed", "pool", "The pool closed is disabled."),
         ("eve", "pool", "The pool eve is for eve-ng, not for cml."),
-        ("tiny", "pool", "No slot of tiny can ever hold this: too little CPU."),
+        ("tiny", "pool", "No slot of tiny has 4 cores; the largest has 1."),
     ],
 )
 def test_an_unsuitable_pool_is_rejected_and_nothing_changes(new_session, move, pool, field, message):
@@ -117,7 +117,7 @@ def test_an_unsuitable_pool_is_rejected_and_nothing_changes(new_session, move, p
     assert texts[0].startswith(message)
     assert session.pool == LabletSession.objects.get().pool == "cml-eu"
     assert reservation_rows(session) == [("cml-eu", Phase.PENDING, "")]
-    assert not ChangeLog.objects.filter(event="session_moved_to_pool").exists()
+    assert not ChangeLog.objects.filter(event="session.moved").exists()
 
 
 def test_a_reason_is_required(new_session, other_pool, move):

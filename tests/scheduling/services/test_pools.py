@@ -33,7 +33,7 @@ def test_an_invalid_pool_is_rejected_with_its_field_and_not_stored(db, as_admin,
         create_pool(name="new", actor=as_admin, **wrong)
     assert field in error.value.fields
     assert not Pool.objects.exists()
-    assert not ChangeLog.objects.filter(event="pool_created").exists()
+    assert not ChangeLog.objects.filter(event="pool.created").exists()
 
 
 @pytest.mark.parametrize(("wrong", "field"), WRONG)
@@ -43,7 +43,7 @@ def test_an_invalid_change_is_rejected_with_its_field_and_not_stored(pool, as_ad
         update_pool(pool=pool, actor=as_admin, **wrong)
     assert field in error.value.fields
     assert Pool.objects.filter(pk=pool.pk).values().get() == before
-    assert not ChangeLog.objects.filter(event="pool_edited").exists()
+    assert not ChangeLog.objects.filter(event="pool.edited").exists()
 
 
 @pytest.mark.parametrize("name", ["cml-eu", "", "Not a name", "x" * 64])
@@ -104,7 +104,7 @@ def test_the_identity_of_a_pool_cannot_be_changed(pool, as_admin, fixed):
 
 def test_a_change_is_logged_with_before_and_after(pool, as_admin):
     update_pool(pool=pool, actor=as_admin, max_slots=9, min_slots=0, reason="new course")
-    entry = ChangeLog.objects.get(event="pool_edited")
+    entry = ChangeLog.objects.get(event="pool.edited")
     assert (entry.before, entry.after, entry.reason) == ({"max_slots": 4}, {"max_slots": 9}, "new course")
 
 
@@ -136,7 +136,7 @@ def test_saving_a_stopped_pool_without_changes_starts_it_again(configure_pool, a
 def test_saving_unchanged_values_logs_nothing(configure_pool, as_admin):
     fleet = configure_pool()
     update_pool(pool=fleet.pool, actor=as_admin, max_slots=4)
-    assert not ChangeLog.objects.filter(event="pool_edited").exists()
+    assert not ChangeLog.objects.filter(event="pool.edited").exists()
 
 
 @pytest.mark.parametrize(
@@ -156,13 +156,13 @@ def test_high_impact_changes_require_a_reason(configure_pool, as_admin, change):
     assert list(error.value.fields) == ["reason"]
     assert fleet.reload_pool().description != "Changed"
     update_pool(pool=fleet.reload_pool(), actor=as_admin, reason="exams", **change)
-    assert ChangeLog.objects.get(event="pool_edited").reason == "exams"
+    assert ChangeLog.objects.get(event="pool.edited").reason == "exams"
 
 
 @pytest.mark.parametrize("change", [{"max_slots": 9}, {"description": "Courses"}, {"idle_seconds": 60}])
 def test_other_changes_of_a_pool_require_no_reason(configure_pool, as_admin, change):
     update_pool(pool=configure_pool().reload_pool(), actor=as_admin, **change)
-    assert ChangeLog.objects.get(event="pool_edited").reason == ""
+    assert ChangeLog.objects.get(event="pool.edited").reason == ""
 
 
 def test_the_floor_is_the_larger_of_minimum_and_warm():

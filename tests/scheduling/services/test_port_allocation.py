@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
+from lcm.models import ChangeLog
+from lcm.services.sessions import transition_session
 from scheduling.models import Pool, PortAllocation, SlotState
-from scheduling.services.port_allocation import choose_ports, free_ports, release_ports, taken_ports
+from scheduling.services import port_allocation
+from scheduling.services.assignment import assign_slots
+from scheduling.services.port_allocation import choose_ports, release_ports, taken_ports
+from tests.support.fleet import active_reservation, placement_verdict
 
 SMALL = Pool(first_port=2000, last_port=2005)
+
+
+def free_ports(pool: Pool, taken: set[int]) -> int:
+    return len(set(range(pool.first_port, pool.last_port + 1)) - taken)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +63,7 @@ def test_leaked_ports_are_skipped_and_stay_reserved_after_the_lab_ends(fleet, se
     session = session_on(slot)
     assert ports(slot, session=session) == [2001, 2002]
     PortAllocation.objects.filter(session=session, port=2001).update(leaked=True)
-    release_ports([session.pk])
+    release_ports([session.pk], now=fleet.clock())
     assert ports(slot) == [2000, 2001]
 
 
@@ -133,3 +144,42 @@ def test_a_listed_worker_keeps_its_leaked_ports(fleet):
         fleet.reconcile()
     slot.refresh_from_db()
     assert (slot.state, ports(slot)) == (SlotState.EMPTY, [2100])
+
+
+@pytest.mark.parametrize(("end", "change"), [(S.CANCELLED, "released"), (S.FAILED, "leaked")])
+def test_allocated_released_and_leaked_ports_are_logged_on_the_slot(fleet, session_on, end, change):
+    slot = fleet.slot()
+    session, other = session_on(slot), session_on(slot)
+    if end == S.FAILED:
+        for step in (S.INSTANTIATING, S.FAILED):
+            transition_session(session=session, to=step, actor=SYSTEM, now=fleet.clock())
+    else:
+        transition_session(session=session, to=end, actor=SYSTEM, now=fleet.clock())
+    entries = ChangeLog.objects.filter(event__startswith="slot.ports_", object_id=str(slot.pk)).order_by("pk")
+    assert list(entries.values_list("event", "message")) == [
+        ("slot.ports_allocated", f"Ports allocated: 2000–2001 of {session}"),
+        ("slot.ports_allocated", f"Ports allocated: 2002–2003 of {other}"),
+        (f"slot.ports_{change}", f"Ports {change}: 2000–2001 of {session}"),
+    ]
+
+
+def test_the_ports_of_many_sessions_are_logged_in_several_entries(fleet, new_session, monkeypatch):
+    monkeypatch.setattr(port_allocation, "SESSIONS_PER_ENTRY", 2)
+    slot, sessions = fleet.slot(), [new_session() for _ in range(3)]
+    verdicts = [placement_verdict(fleet.pool, active_reservation(each), slot) for each in sessions]
+    assert len(assign_slots(fleet.reload_pool(), verdicts, now=fleet.clock())) == 3
+    messages = ChangeLog.objects.filter(event="slot.ports_allocated").values_list("message", flat=True)
+    assert len(messages) == 2
+    assert all(sum(str(each) in message for message in messages) == 1 for each in sessions)
+
+
+def test_a_logged_message_names_all_its_sessions_however_scattered_their_ports_are(fleet, new_session):
+    pool, slot = fleet.reload_pool(), fleet.slot()
+    pool.first_port, pool.last_port = 50_000, 60_000
+    sessions = [new_session() for _ in range(4)]
+    names = [f"r{number}_serial" for number in range(16)]
+    requests = [(each.pk, slot.pk, names) for each in sessions]
+    taken = {slot.pk: set(range(50_000, 60_000, 3))}
+    port_allocation.allocate_ports(pool, {slot.pk: slot.number}, requests, taken, now=fleet.clock())
+    (message,) = ChangeLog.objects.filter(event="slot.ports_allocated").values_list("message", flat=True)
+    assert all(str(each) in message for each in sessions)

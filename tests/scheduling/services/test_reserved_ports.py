@@ -216,10 +216,10 @@ def test_ports_are_shown_as_ranges(fleet):
         slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, ports_observed_seconds_ago=1
     )
     observe_free_ports(fleet, slot, seconds=60)
-    entries = ChangeLog.objects.filter(event="slot_leaked_ports").order_by("pk")
+    entries = ChangeLog.objects.filter(event="slot.ports_leaked").order_by("pk")
     assert [entry.message for entry in entries] == [
-        "leaked ports found taken: 2100–2102, 2110",
-        "leaked ports free again: 2100–2102, 2110",
+        "leaked ports found: 2100–2102, 2110",
+        "leaked ports released: 2100–2102, 2110",
     ]
 
 
@@ -240,5 +240,5 @@ def test_losing_a_listed_worker_keeps_the_ports_of_its_sessions(fleet, session_o
     slot = fleet.slot()
     session_on(slot, S.INSTANTIATING), session_on(slot, S.RUNNING)
     ports_before = allocated_ports_of(slot)
-    fail_sessions_on_slot(slot=slot, reason="it does not answer", now=fleet.clock())
+    fail_sessions_on_slot(slot=slot, reason="it does not respond", now=fleet.clock())
     assert leaked_ports_of(slot) == ports_before

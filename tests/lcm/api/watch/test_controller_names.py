@@ -10,7 +10,7 @@ from scheduling.models import Pool, ProcessLease
 from tests.support.factories import make_controller
 
 HOLD, RELEASE = "/api/internal/leases/hold", "/api/internal/leases/release"
-HIS, FORGED = "10.0.0.9:9108", "203.0.113.66:80"
+CURRENT, FORGED = "10.0.0.9:9108", "203.0.113.66:80"
 pytestmark = pytest.mark.django_db
 
 
@@ -22,8 +22,8 @@ def pools(active_definition):
 @pytest.fixture
 def held(api, controller):
     """The controller of cml-eu serves its pool as `eu-1`."""
-    answer = api(controller).post(HOLD, {"holder": "eu-1", "metrics_address": HIS})
-    assert answer.json()[0]["held"]
+    response = api(controller).post(HOLD, {"holder": "eu-1", "metrics_address": CURRENT})
+    assert response.json()[0]["held"]
     return controller
 
 
@@ -38,20 +38,20 @@ def holders():
 @pytest.mark.parametrize("pool", ["pool:cml-us", "pool:cml-eu"])
 @pytest.mark.parametrize(("path", "body"), [(HOLD, {"metrics_address": FORGED}), (HOLD, {}), (RELEASE, {})])
 def test_a_name_held_by_another_token_is_rejected(api, held, pool, path, body):
-    answer = api(make_controller("rival", pool)).post(path, {"holder": "eu-1", **body})
-    assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
-    assert "The name “eu-1” belongs to the token of another controller." in answer.json()["message"]
-    assert addresses() == {"eu-1": HIS}
+    response = api(make_controller("rival", pool)).post(path, {"holder": "eu-1", **body})
+    assert (response.status_code, response.json()["code"]) == (409, "state_conflict")
+    assert "The name “eu-1” belongs to the token of another controller." in response.json()["message"]
+    assert addresses() == {"eu-1": CURRENT}
     assert holders() == {"controller:cml-eu": "eu-1"}
 
 
 def test_a_token_may_run_several_controllers(api, held):
-    answer = api(held).post(HOLD, {"holder": "eu-2", "metrics_address": "10.0.0.10:9108"})
-    assert (answer.json()[0]["held"], answer.json()[0]["holder"]) == (False, "eu-1")
-    assert addresses() == {"eu-1": HIS, "eu-2": "10.0.0.10:9108"}
+    response = api(held).post(HOLD, {"holder": "eu-2", "metrics_address": "10.0.0.10:9108"})
+    assert (response.json()[0]["held"], response.json()[0]["holder"]) == (False, "eu-1")
+    assert addresses() == {"eu-1": CURRENT, "eu-2": "10.0.0.10:9108"}
 
 
-# The former token's fate, the new token's pool, and whether the new token gets the name.
+# State of the former token, pool of the new token, whether the new token gets the name.
 TAKEOVERS = [
     ("valid", "pool:cml-eu", False),
     ("revoked", "pool:cml-eu", True),
@@ -64,8 +64,8 @@ TAKEOVERS = [
 ]
 
 
-@pytest.mark.parametrize(("former", "pool", "taken"), TAKEOVERS)
-def test_a_new_token_takes_over_the_name_of_an_inactive_token(api, held, now, former, pool, taken):
+@pytest.mark.parametrize(("former", "pool", "granted"), TAKEOVERS)
+def test_a_new_token_takes_over_the_name_of_an_inactive_token(api, held, now, former, pool, granted):
     changes = {"revoked": {"revoked_at": now}, "expired": {"expires_at": now - timedelta(seconds=1)}}
     ApiToken.objects.filter(pk=held.token.pk).update(**changes.get(former, {"last_used_at": now}))
     if former == "silent":
@@ -73,17 +73,20 @@ def test_a_new_token_takes_over_the_name_of_an_inactive_token(api, held, now, fo
     if former == "ended":
         assert api(held).post(RELEASE, {"holder": "eu-1"}).status_code == 204
     renewed = make_controller("renewed", pool)
-    answer = api(renewed).post(HOLD, {"holder": "eu-1", "metrics_address": "10.0.0.11:9108"})
-    assert (answer.status_code == 200, Presence.objects.get().token == renewed.token) == (taken, taken)
-    kept = "" if former == "ended" else HIS
-    assert addresses() == {"eu-1": "10.0.0.11:9108" if taken else kept}
+    response = api(renewed).post(HOLD, {"holder": "eu-1", "metrics_address": "10.0.0.11:9108"})
+    assert (response.status_code == 200, Presence.objects.get().token == renewed.token) == (
+        granted,
+        granted,
+    )
+    kept = "" if former == "ended" else CURRENT
+    assert addresses() == {"eu-1": "10.0.0.11:9108" if granted else kept}
 
 
 def test_a_token_whose_pools_do_not_exist_registers_nothing(api):
-    answer = api(make_controller("lost", "pool:nowhere")).post(
+    response = api(make_controller("lost", "pool:nowhere")).post(
         HOLD, {"holder": "lost", "metrics_address": FORGED}
     )
-    assert (answer.status_code, answer.json()) == (200, [])
+    assert (response.status_code, response.json()) == (200, [])
     assert (addresses(), holders()) == ({}, {})
 
 
@@ -101,15 +104,15 @@ def test_a_token_whose_pools_do_not_exist_registers_nothing(api):
     ],
 )
 def test_a_metrics_address_is_a_host_and_a_port(api, controller, address, status):
-    answer = api(controller).post(HOLD, {"holder": "eu-1", "metrics_address": address})
-    assert answer.status_code == status
+    response = api(controller).post(HOLD, {"holder": "eu-1", "metrics_address": address})
+    assert response.status_code == status
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_two_tokens_that_claim_a_name_concurrently_only_one_gets_it(api, at_once, held, now):
     Presence.objects.update(seen_at=now - timedelta(minutes=5))
     rivals = [make_controller(name, "pool:cml-eu") for name in ("left", "right")]
-    answers = at_once(
+    statuses = at_once(
         *(lambda each=each: api(each).post(HOLD, {"holder": "eu-1"}).status_code for each in rivals)
     )
-    assert sorted(answers) == [200, 409]
+    assert sorted(statuses) == [200, 409]

@@ -116,10 +116,10 @@ def test_numbering_goes_in_batches(session_in, monkeypatch):
 
 
 def test_a_controller_reads_its_pools_only(session_in, active_definition):
-    mine = session_in(S.SCHEDULED)
+    own_session = session_in(S.SCHEDULED)
     session_in(S.SCHEDULED, pool="cml-us")
     change_feed.assign_revisions()
-    assert [each.id for each in selectors.changes_after(0, pools=["cml-eu"], limit=9)] == [mine.pk]
+    assert [each.id for each in selectors.changes_after(0, pools=["cml-eu"], limit=9)] == [own_session.pk]
 
 
 def test_old_entries_are_pruned_and_the_feed_reports_it(session_in, now, settings):
@@ -174,9 +174,9 @@ def test_a_late_commit_is_never_skipped(session_in, now, at_once):
         assert written.wait(10)
         transition_session(session=second, to=S.INSTANTIATING, actor=SYSTEM, now=now)
         change_feed.assign_revisions()
-        found = selectors.changes_after(seen, limit=9)
+        revisions = selectors.changes_after(seen, limit=9)
         read.set()
-        return found
+        return revisions
 
     _, early = at_once(slow, quick)
     change_feed.assign_revisions()
@@ -197,7 +197,7 @@ def test_concurrent_numbering_assigns_each_revision_once(session_in, now, at_onc
 
     results = at_once(*(lambda part=sessions[n::4]: write(part) for n in range(4)))
     assert results == [None] * 4
-    found = [change.revision for change in selectors.changes_after(0, limit=100)]
-    assert found == list(range(1, 41))
+    revisions = [change.revision for change in selectors.changes_after(0, limit=100)]
+    assert revisions == list(range(1, 41))
     assert connection.vendor == "postgresql"
     assert LabletSession.objects.count() == 40

@@ -29,17 +29,17 @@ class Feed:
     """An in-memory feed that replaces the database."""
 
     def __init__(self):
-        self.changes, self.pruned_revision, self.looks = [], 0, 0
+        self.changes, self.pruned_revision, self.reads = [], 0, 0
 
     def add(self, pool="eu"):
         self.changes.append(change(len(self.changes) + 1, pool))
 
     def read_after(self, revision):
-        self.looks += 1
-        reach = FeedBounds(len(self.changes), self.pruned_revision)
-        if revision is None or not reach.pruned_revision <= revision <= reach.revision:
-            return None, reach
-        return self.changes[revision:], reach
+        self.reads += 1
+        bounds = FeedBounds(len(self.changes), self.pruned_revision)
+        if revision is None or not bounds.pruned_revision <= revision <= bounds.revision:
+            return None, bounds
+        return self.changes[revision:], bounds
 
     def from_database(self, since, pools, until):
         return [each for each in self.changes[since:until] if each.pool in pools][: long_poll.MAX_CHANGES]
@@ -47,12 +47,12 @@ class Feed:
 
 @pytest.fixture
 def feed(monkeypatch, settings):
-    made = Feed()
+    feed = Feed()
     settings.CONFIG["WATCH_POLL_INTERVAL"] = 0.05
     monkeypatch.setattr(hub_module, "QUIET_POLL", 0.05)
-    monkeypatch.setattr(hub_module, "_read_after", made.read_after)
-    monkeypatch.setattr(long_poll, "_from_database", made.from_database)
-    return made
+    monkeypatch.setattr(hub_module, "_read_after", feed.read_after)
+    monkeypatch.setattr(long_poll, "_from_database", feed.from_database)
+    return feed
 
 
 def run(work):
@@ -70,65 +70,65 @@ def run(work):
 
 def test_without_since_the_response_is_the_current_revision(feed):
     feed.add()
-    answer = run(lambda: watch(FeedHub(), EU, None, 5))
-    assert (answer.revision, answer.changes) == (1, [])
+    response = run(lambda: watch(FeedHub(), EU, None, 5))
+    assert (response.revision, response.changes) == (1, [])
 
 
 def test_existing_changes_are_returned_immediately(feed):
     for pool in ("eu", "us", "eu"):
         feed.add(pool)
-    answer = run(lambda: watch(FeedHub(), EU, 1, 5))
-    assert (answer.revision, [each.revision for each in answer.changes]) == (3, [3])
+    response = run(lambda: watch(FeedHub(), EU, 1, 5))
+    assert (response.revision, [each.revision for each in response.changes]) == (3, [3])
 
 
 def test_a_change_wakes_the_watchers_of_its_pool(feed):
-    async def scene():
+    async def scenario():
         hub = FeedHub()
         feed.add()
-        mine = asyncio.create_task(watch(hub, EU, 1, 5))
+        watcher = asyncio.create_task(watch(hub, EU, 1, 5))
         other = asyncio.create_task(watch(hub, US, 1, 1.5))
         await asyncio.sleep(0.1)
         feed.add("eu")
-        first, second = await mine, await other
+        first, second = await watcher, await other
         assert [each.revision for each in first.changes] == [2]
         # The watcher was not woken and does not need to see the change again.
         assert (second.revision, second.changes) == (2, [])
 
-    run(scene)
+    run(scenario)
 
 
 def test_an_empty_response_is_returned_after_the_wait(feed):
     feed.add()
-    answer = run(lambda: watch(FeedHub(), EU, 1, 0.2))
-    assert (answer.revision, answer.changes) == (1, [])
+    response = run(lambda: watch(FeedHub(), EU, 1, 0.2))
+    assert (response.revision, response.changes) == (1, [])
 
 
 def test_many_watchers_cost_one_query(feed):
-    async def scene():
+    async def scenario():
         hub = FeedHub()
         feed.add()
         await hub.poll()
         watchers = [asyncio.create_task(watch(hub, EU, 1, 5)) for _ in range(300)]
         await asyncio.sleep(0.2)
-        feed.looks = 0
+        feed.reads = 0
         feed.add()
-        answers = await asyncio.gather(*watchers)
-        assert all(answer.revision == 2 for answer in answers)
-        assert feed.looks <= 5
+        responses = await asyncio.gather(*watchers)
+        assert all(response.revision == 2 for response in responses)
+        assert feed.reads <= 5
         assert hub.waiting == {}
 
-    run(scene)
+    run(scenario)
 
 
-def test_the_very_first_change_wakes_watchers(feed):
-    async def scene():
+def test_the_first_change_wakes_watchers(feed):
+    async def scenario():
         hub = FeedHub()
-        mine = asyncio.create_task(watch(hub, EU, 0, 5))
+        watcher = asyncio.create_task(watch(hub, EU, 0, 5))
         await asyncio.sleep(0.1)
         feed.add()
-        return await mine
+        return await watcher
 
-    assert [each.revision for each in run(scene).changes] == [1]
+    assert [each.revision for each in run(scenario).changes] == [1]
 
 
 @pytest.mark.parametrize(("since", "pruned_revision"), [(2, 3), (9, 0), (0, 1)])
@@ -141,7 +141,7 @@ def test_a_revision_outside_the_feed_is_gone(feed, since, pruned_revision):
 
 
 def test_a_lagging_process_reads_the_feed_before_it_returns_gone(feed):
-    async def scene():
+    async def scenario():
         hub = FeedHub()
         feed.add()
         await hub.window()
@@ -149,13 +149,13 @@ def test_a_lagging_process_reads_the_feed_before_it_returns_gone(feed):
         feed.add()
         return await watch(hub, EU, 3, 0.1)
 
-    assert run(scene).revision == 3
+    assert run(scenario).revision == 3
 
 
 def test_changes_before_the_window_are_read_from_the_database(feed, monkeypatch):
     monkeypatch.setattr(window, "WINDOW_SIZE", 3)
 
-    async def scene():
+    async def scenario():
         hub = FeedHub()
         feed.add()
         await hub.poll()
@@ -164,31 +164,31 @@ def test_changes_before_the_window_are_read_from_the_database(feed, monkeypatch)
         await hub.poll()
         return await watch(hub, EU, 2, 1)
 
-    assert [each.revision for each in run(scene).changes] == [3, 4, 5, 6, 7, 8, 9]
+    assert [each.revision for each in run(scenario).changes] == [3, 4, 5, 6, 7, 8, 9]
 
 
 def test_a_response_is_bounded_and_the_next_one_continues(feed, monkeypatch):
     monkeypatch.setattr(long_poll, "MAX_CHANGES", 3)
 
-    async def scene():
+    async def scenario():
         hub, since, seen = FeedHub(), 1, []
         for _ in range(9):
             feed.add()
         while True:
-            answer = await watch(hub, EU, since, 0.1)
-            if not answer.changes:
+            response = await watch(hub, EU, since, 0.1)
+            if not response.changes:
                 return seen
-            assert len(answer.changes) <= 3
-            seen += [each.revision for each in answer.changes]
-            since = answer.revision
+            assert len(response.changes) <= 3
+            seen += [each.revision for each in response.changes]
+            since = response.revision
 
-    assert run(scene) == list(range(2, 10))
+    assert run(scenario) == list(range(2, 10))
 
 
 def test_an_idle_hub_reads_the_feed_again(feed, monkeypatch):
     monkeypatch.setattr(hub_module, "LINGER", 0.1)
 
-    async def scene():
+    async def scenario():
         hub = FeedHub()
         feed.add()
         await watch(hub, EU, 1, 0.05)
@@ -196,25 +196,25 @@ def test_an_idle_hub_reads_the_feed_again(feed, monkeypatch):
         feed.add()
         return await watch(hub, EU, 1, 0.05)
 
-    assert [each.revision for each in run(scene).changes] == [2]
+    assert [each.revision for each in run(scenario).changes] == [2]
 
 
 def test_a_subscription_cancelled_while_connecting_ends():
-    async def scene():
+    async def scenario():
         for moment in range(30):
             async with FeedSubscription(lambda: None):
                 await asyncio.sleep(moment / 2000)
 
-    run(scene)
+    run(scenario)
 
 
 @given(
     pools=st.lists(st.sampled_from(["eu", "us", "jp"]), max_size=40),
     kept=st.integers(1, 50),
     cuts=st.lists(st.integers(0, 40), max_size=5),
-    mine=st.sets(st.sampled_from(["eu", "us"]), min_size=1),
+    watched=st.sets(st.sampled_from(["eu", "us"]), min_size=1),
 )
-def test_a_window_returns_the_feed_or_reports_that_it_does_not_hold_the_revision(pools, kept, cuts, mine):
+def test_a_window_returns_the_feed_or_reports_that_it_does_not_hold_the_revision(pools, kept, cuts, watched):
     whole = [change(number + 1, pool) for number, pool in enumerate(pools)]
     found = FeedWindow(FeedBounds())
     edges = sorted({0, len(whole), *(cut for cut in cuts if cut <= len(whole))})
@@ -227,7 +227,7 @@ def test_a_window_returns_the_feed_or_reports_that_it_does_not_hold_the_revision
         window.WINDOW_SIZE = original
     for since in range(len(whole) + 1):
         if found.holds(since):
-            expected = [each for each in whole[since:] if each.pool in mine]
-            assert found.after(since, mine, 1000) == expected
+            expected = [each for each in whole[since:] if each.pool in watched]
+            assert found.after(since, watched, 1000) == expected
         else:
             assert since < found.start

@@ -10,7 +10,6 @@ from lcm.cml.topology.parser import parse_topology
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ApiToken, ChangeLog
-from lcm.selectors import controller_sessions
 from lcm.services.definitions import create_definition
 from lcm.services.sessions import transition_session
 from scheduling.capacity.launcher import boot_token
@@ -26,6 +25,7 @@ from scheduling.models import (
 )
 from scheduling.services.assignment import assign_slots
 from scheduling.services.slots import move_slot
+from tests.support import extensions
 from tests.support.factories import WAY_TO, make_session
 from tests.support.fleet import placement_verdict
 
@@ -60,9 +60,9 @@ def on_slot(session_in, slot, now):
 
 
 def listed(client, **params):
-    answer = client.get(SESSIONS, params)
-    assert answer.status_code == 200, answer.json()
-    return answer.json()["results"]
+    response = client.get(SESSIONS, params)
+    assert response.status_code == 200, response.json()
+    return response.json()["results"]
 
 
 def test_a_session_contains_the_data_its_controller_needs(api, controller, on_slot, slot):
@@ -140,7 +140,7 @@ def test_a_spread_session_has_one_part_per_slot(api, controller, active_definiti
 
 
 @pytest.mark.parametrize(
-    ("status", "there", "topology"),
+    ("status", "is_listed", "topology"),
     [
         (S.SCHEDULED, True, True),
         (S.INSTANTIATING, True, True),
@@ -151,11 +151,11 @@ def test_a_spread_session_has_one_part_per_slot(api, controller, active_definiti
         (S.TERMINATED, False, False),
     ],
 )
-def test_only_sessions_on_a_slot_are_listed(api, controller, on_slot, status, there, topology):
+def test_only_sessions_on_a_slot_are_listed(api, controller, on_slot, status, is_listed, topology):
     on_slot(status)
     rows = listed(api(controller))
-    assert len(rows) == there
-    assert [bool(row["topology"]) for row in rows] == [topology] * there
+    assert len(rows) == is_listed
+    assert [bool(row["topology"]) for row in rows] == [topology] * is_listed
 
 
 def test_sessions_can_be_selected_by_id(api, controller, on_slot):
@@ -166,14 +166,14 @@ def test_sessions_can_be_selected_by_id(api, controller, on_slot):
 
 @pytest.mark.parametrize("ids", ["x", "1,2", ",".join(["00000000-0000-0000-0000-000000000000"] * 201)])
 def test_invalid_ids_are_rejected(api, controller, ids):
-    answer = api(controller).get(SESSIONS, {"ids": ids})
-    assert (answer.status_code, list(answer.json()["details"])) == (400, ["ids"])
+    response = api(controller).get(SESSIONS, {"ids": ids})
+    assert (response.status_code, list(response.json()["details"])) == (400, ["ids"])
 
 
-def test_requests_of_people_are_returned(api, controller, on_slot, now, monkeypatch):
+def test_requests_of_people_are_returned(api, controller, on_slot, now):
     session = on_slot(S.RUNNING)
-    monkeypatch.setitem(controller_sessions.OPEN_REQUESTS, "observe", lambda ids: dict.fromkeys(ids, now))
-    (row,) = listed(api(controller))
+    with extensions.replaced(open_requests={"observe": lambda ids: dict.fromkeys(ids, now)}):
+        (row,) = listed(api(controller))
     assert set(row["requests"]) == {"observe"}
     assert row["id"] == str(session.pk)
 
@@ -208,27 +208,29 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize(("status", "attempt", "gone", "then"), FAILURES)
-def test_lcm_decides_what_follows_a_failure(api, controller, on_slot, settings, status, attempt, gone, then):
+@pytest.mark.parametrize(("status", "attempt", "lab_removed", "new_status"), FAILURES)
+def test_a_failure_leads_to_the_status_that_lcm_chooses(
+    api, controller, on_slot, settings, status, attempt, lab_removed, new_status
+):
     settings.CONFIG["SESSION_ATTEMPTS"] = 3
     session = on_slot(status)
     type(session).objects.filter(pk=session.pk).update(attempt=attempt)
-    body = {"reason": "no disk", "attempt": attempt, "from_status": status, "lab_removed": gone}
-    answer = api(controller).post(f"{SESSIONS}{session.pk}/failures", body)
-    assert (answer.status_code, answer.json()["status"]) == (200, then)
+    body = {"reason": "no disk", "attempt": attempt, "from_status": status, "lab_removed": lab_removed}
+    response = api(controller).post(f"{SESSIONS}{session.pk}/failures", body)
+    assert (response.status_code, response.json()["status"]) == (200, new_status)
     assert session.transitions.filter(reason="no disk").exists()
-    if then == "FAILED":
+    if new_status == "FAILED":
         assert not PortAllocation.objects.filter(session=session).exists()
-    if then == "PENDING":
-        assert answer.json()["attempt"] == attempt + 1
+    if new_status == "PENDING":
+        assert response.json()["attempt"] == attempt + 1
         assert Reservation.objects.filter(session=session, phase="PENDING").count() == 1
 
 
 @pytest.mark.parametrize("status", [S.PENDING, S.TERMINATED, S.FAILED])
 def test_a_session_without_a_lab_cannot_fail(api, controller, session_in, status):
     session = session_in(status)
-    answer = api(controller).post(f"{SESSIONS}{session.pk}/failures", {"reason": "x"})
-    assert answer.status_code == 409
+    response = api(controller).post(f"{SESSIONS}{session.pk}/failures", {"reason": "x"})
+    assert response.status_code == 409
 
 
 def test_another_pool_s_controller_gets_404_everywhere(api, other_controller, on_slot, slot):
@@ -256,14 +258,16 @@ def test_a_controller_lists_the_slots_that_have_a_worker(api, controller, slot):
     assert (row["name"], row["endpoint"], row["state"]) == ("cml-eu-01", "https://cml-1", "READY")
 
 
-def beat(client, slot, **body):
-    answer = client.post(f"/api/internal/slots/{slot.pk}/heartbeat", body, format="json")
-    assert answer.status_code == 200, answer.json()
+def report(client, slot, **body):
+    response = client.post(f"/api/internal/slots/{slot.pk}/heartbeat", body, format="json")
+    assert response.status_code == 200, response.json()
     slot.refresh_from_db()
 
 
 def test_a_heartbeat_updates_version_and_capacity(api, controller, slot):
-    beat(api(controller), slot, version="2.10.0+build.3", capacity={"cpu_cores": "40", "memory_gb": "128.00"})
+    report(
+        api(controller), slot, version="2.10.0+build.3", capacity={"cpu_cores": "40", "memory_gb": "128.00"}
+    )
     assert slot.last_heartbeat is not None
     assert slot.version == "2.10.0+build.3"
     assert slot.reported_capacity == {"cpu_cores": "40.00", "memory_gb": "128.00"}
@@ -276,40 +280,42 @@ def leaked(slot):
 
 def test_leaked_ports_stay_reserved_until_observed_free(api, controller, slot, on_slot):
     session, client = on_slot(), api(controller)
-    given = set(PortAllocation.objects.filter(session=session).values_list("port", flat=True))
-    ports = [{"port": port, "name": "old lab r1"} for port in (3000, 3001, min(given))]
-    beat(client, slot, leaked_ports=ports)
+    allocated = set(PortAllocation.objects.filter(session=session).values_list("port", flat=True))
+    ports = [{"port": port, "name": "old lab r1"} for port in (3000, 3001, min(allocated))]
+    report(client, slot, leaked_ports=ports)
     assert leaked(slot) == [3000, 3001]
-    beat(client, slot)
+    report(client, slot)
     assert leaked(slot) == [3000, 3001]
-    beat(client, slot, leaked_ports=ports[1:2])
+    report(client, slot, leaked_ports=ports[1:2])
     assert leaked(slot) == [3001]
-    beat(client, slot, leaked_ports=[])
+    report(client, slot, leaked_ports=[])
     assert leaked(slot) == []
-    assert set(PortAllocation.objects.filter(session=session).values_list("port", flat=True)) == given
-    assert ChangeLog.objects.filter(event="slot_leaked_ports").count() == 3
+    assert set(PortAllocation.objects.filter(session=session).values_list("port", flat=True)) == allocated
+    assert ChangeLog.objects.filter(event="slot.ports_leaked").count() == 3
 
 
 def test_an_old_observation_does_not_release_a_port_reserved_since(
     api, controller, slot, on_slot, time_machine, now
 ):
     session, client = on_slot(S.STOPPING), api(controller)
-    given = sorted(PortAllocation.objects.filter(session=session).values_list("port", flat=True))
+    allocated = sorted(PortAllocation.objects.filter(session=session).values_list("port", flat=True))
     failed = {"reason": "stuck", "lab_removed": False}
     client.post(f"/api/internal/lablet-sessions/{session.pk}/failures", failed, format="json")
-    beat(client, slot, leaked_ports=[], ports_observed_seconds_ago=12.5)
-    assert leaked(slot) == given
+    report(client, slot, leaked_ports=[], ports_observed_seconds_ago=12.5)
+    assert leaked(slot) == allocated
     time_machine.move_to(now + timedelta(minutes=7))
-    beat(client, slot, leaked_ports=[], ports_observed_seconds_ago=12.5)
+    report(client, slot, leaked_ports=[], ports_observed_seconds_ago=12.5)
     assert leaked(slot) == []
 
 
 def test_a_leaked_port_is_not_allocated(api, controller, slot, on_slot):
     first = slot.pool.first_port
-    beat(api(controller), slot, leaked_ports=[{"port": first, "name": "x"}, {"port": first + 1, "name": "y"}])
+    report(
+        api(controller), slot, leaked_ports=[{"port": first, "name": "x"}, {"port": first + 1, "name": "y"}]
+    )
     session = on_slot()
-    given = set(PortAllocation.objects.filter(session=session).values_list("port", flat=True))
-    assert given == {first + 2, first + 3}
+    allocated = set(PortAllocation.objects.filter(session=session).values_list("port", flat=True))
+    assert allocated == {first + 2, first + 3}
 
 
 @pytest.mark.parametrize(
@@ -325,8 +331,8 @@ def test_a_leaked_port_is_not_allocated(api, controller, slot, on_slot):
     ],
 )
 def test_an_invalid_heartbeat_changes_nothing(api, controller, slot, body):
-    answer = api(controller).post(f"/api/internal/slots/{slot.pk}/heartbeat", body, format="json")
-    assert answer.status_code == 400
+    response = api(controller).post(f"/api/internal/slots/{slot.pk}/heartbeat", body, format="json")
+    assert response.status_code == 400
     slot.refresh_from_db()
     assert (slot.last_heartbeat, leaked(slot)) == (None, [])
 
@@ -335,9 +341,9 @@ def test_an_invalid_heartbeat_changes_nothing(api, controller, slot, body):
 
 
 def hold(client, holder):
-    answer = client.post("/api/internal/leases/hold", {"holder": holder})
-    assert answer.status_code == 200, answer.json()
-    return {row["pool"]: (row["held"], row["holder"]) for row in answer.json()}
+    response = client.post("/api/internal/leases/hold", {"holder": holder})
+    assert response.status_code == 200, response.json()
+    return {row["pool"]: (row["held"], row["holder"]) for row in response.json()}
 
 
 def test_one_controller_serves_a_pool(api, controller, slot):
@@ -383,14 +389,14 @@ def redeem(api, slot, token):
 
 
 def test_a_boot_token_is_exchanged_for_a_key_once(api, slot, launched):
-    answer = redeem(api, slot, boot_token(launched))
-    assert answer.status_code == 200, answer.json()
-    key = answer.json()["key"]
+    response = redeem(api, slot, boot_token(launched))
+    assert response.status_code == 200, response.json()
+    key = response.json()["key"]
     client = api(None)
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
     assert len(client.get("/api/internal/slots").json()["results"]) == 1
-    again = redeem(api, slot, boot_token(launched))
-    assert (again.status_code, again.json()["code"]) == (404, "not_found")
+    repeated = redeem(api, slot, boot_token(launched))
+    assert (repeated.status_code, repeated.json()["code"]) == (404, "not_found")
     assert ApiToken.objects.filter(launch_attempts=launched).count() == 1
 
 

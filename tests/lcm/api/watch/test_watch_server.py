@@ -9,7 +9,7 @@ from lcm.api.watch import long_poll_view, view
 from lcm.api.watch.hub import hub
 from lcm.api.watch.server import WatchServer
 from lcm.web.server import health
-from tests.support.watch_server import WATCH, ask_watch
+from tests.support.watch_server import WATCH, request_watch
 
 # Transaction tests: the watch process reads the database in other threads.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -17,38 +17,38 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.mark.parametrize("path", [WATCH, f"{WATCH}/"])
 def test_a_watch_without_since_returns_the_current_revision(controller, path):
-    answer = ask_watch(path, key=controller.key)
-    assert (answer.status_code, answer.json()) == (200, {"revision": 0, "changes": []})
+    response = request_watch(path, key=controller.key)
+    assert (response.status_code, response.json()) == (200, {"revision": 0, "changes": []})
 
 
 def test_a_response_has_the_headers_of_the_api(controller):
-    answer = ask_watch(key=controller.key, headers={"X-Request-ID": "my-request"})
-    assert answer.headers["X-Request-ID"] == "my-request"
-    assert answer.headers["X-LCM-Time"]
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["Content-Length"] == str(len(answer.content))
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    response = request_watch(key=controller.key, headers={"X-Request-ID": "my-request"})
+    assert response.headers["X-Request-ID"] == "my-request"
+    assert response.headers["X-LCM-Time"]
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["Content-Length"] == str(len(response.content))
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'none'" in response.headers["Content-Security-Policy"]
 
 
 def test_a_request_is_logged_with_its_id_and_counted(controller, caplog):
     with caplog.at_level("INFO", logger="lcm.requests"):
-        ask_watch(key=controller.key, headers={"X-Request-ID": "my-request"})
+        request_watch(key=controller.key, headers={"X-Request-ID": "my-request"})
     (record,) = [record for record in caplog.records if record.getMessage() == "request"]
     assert (record.path, record.status, record.client) == (WATCH, 200, "127.0.0.1")
     assert (
         'lcm_http_requests_total{method="GET",status="200",view="api:internal-watch"}'
-        in ask_watch("/metrics", base="http://localhost").text
+        in request_watch("/metrics", base="http://localhost").text
     )
 
 
 @pytest.mark.parametrize("path", ["/", "/api/internal/watches", "/api/internal/slots", "/login"])
-def test_it_serves_no_other_path(path):
-    answer = ask_watch(path)
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+def test_the_watch_process_serves_no_other_path(path):
+    response = request_watch(path)
+    assert (response.status_code, response.json()["code"]) == (404, "not_found")
 
 
-def test_other_protocols_are_refused():
+def test_other_protocols_are_rejected():
     with pytest.raises(ValueError, match="does not support websocket"):
         asyncio.run(WatchServer()({"type": "websocket", "path": WATCH}, None, None))
 
@@ -67,18 +67,18 @@ def test_plain_http_is_redirected_if_https_is_required(settings, base, headers, 
     settings.SECURE_SSL_REDIRECT = True
     if base.startswith("http:"):
         settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-    answer = ask_watch(base=base, headers=headers)
-    assert answer.status_code == status
+    response = request_watch(base=base, headers=headers)
+    assert response.status_code == status
     if status == 301:
-        assert answer.headers["Location"] == f"https://testserver{WATCH}"
+        assert response.headers["Location"] == f"https://testserver{WATCH}"
 
 
 def test_probes_are_not_redirected(settings, monkeypatch):
     settings.SECURE_SSL_REDIRECT = True
     monkeypatch.setattr(health, "CHECKS", {"database": lambda: ""})
     monkeypatch.setattr(health, "beat_problem", lambda: "")
-    assert (ask_watch("/healthz").status_code, ask_watch("/healthz").text) == (200, "ok")
-    assert ask_watch("/readyz").json() == {"ready": True, "checks": {"database": "ok", "beat": "ok"}}
+    assert (request_watch("/healthz").status_code, request_watch("/healthz").text) == (200, "ok")
+    assert request_watch("/readyz").json() == {"ready": True, "checks": {"database": "ok", "beat": "ok"}}
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_probes_are_not_redirected(settings, monkeypatch):
 )
 def test_metrics_have_the_access_rule_of_the_web_process(settings, token, sent, base, status):
     settings.METRICS_TOKEN = token
-    assert ask_watch("/metrics", base=base, headers={"Authorization": sent}).status_code == status
+    assert request_watch("/metrics", base=base, headers={"Authorization": sent}).status_code == status
 
 
-def test_metrics_contain_only_those_of_the_process():
-    text = ask_watch("/metrics", base="http://localhost").text
+def test_metrics_contain_only_metrics_of_the_process():
+    text = request_watch("/metrics", base="http://localhost").text
     assert "lcm_http_requests_total" in text
     assert "lcm_sessions_active" not in text
 
@@ -106,9 +106,9 @@ def test_an_unexpected_error_is_a_response_and_is_logged(controller, monkeypatch
         raise RuntimeError("oh")
 
     monkeypatch.setattr(long_poll_view, "watch", fail)
-    answer = ask_watch(key=controller.key)
-    assert (answer.status_code, answer.json()["code"]) == (500, "server_error")
-    assert answer.json()["details"]["id"] == answer.headers["X-Request-ID"]
+    response = request_watch(key=controller.key)
+    assert (response.status_code, response.json()["code"]) == (500, "server_error")
+    assert response.json()["details"]["id"] == response.headers["X-Request-ID"]
     assert "server_error" in caplog.messages
 
 
@@ -117,15 +117,15 @@ def test_a_database_error_is_503(controller, monkeypatch):
         raise OperationalError("connection refused")
 
     monkeypatch.setattr(view.WatchView, "initial", fail)
-    answer = ask_watch(key=controller.key)
-    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
-    assert answer.headers["Retry-After"] == "5"
+    response = request_watch(key=controller.key)
+    assert (response.status_code, response.json()["code"]) == (503, "unavailable")
+    assert response.headers["Retry-After"] == "5"
 
 
 def test_a_disconnected_client_leaves_no_waiter(controller, caplog):
     """The server cancels a request whose client has disconnected."""
 
-    async def scene():
+    async def scenario():
         async def receive():
             await asyncio.sleep(60)
 
@@ -138,5 +138,5 @@ def test_a_disconnected_client_leaves_no_waiter(controller, caplog):
         await asyncio.wait([poll])
         return hub().waiting
 
-    assert asyncio.run(scene()) == {}
+    assert asyncio.run(scenario()) == {}
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []

@@ -25,7 +25,7 @@ from scheduling.models import LaunchAttempt, ProcessLease, Reservation, Reservat
 from scheduling.services.slots import move_slot
 from tests.support.factories import TokenHolder, make_controller
 from tests.support.observed_labs import on_slot, seen
-from tests.support.watch_server import WATCH, ask_watch
+from tests.support.watch_server import WATCH, request_watch
 
 HOLD = "/api/internal/leases/hold"
 pytestmark = pytest.mark.django_db
@@ -34,17 +34,22 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def fleet(api, session_in, now):
     """Two workers of cml-eu with a running session each, and the boot key of the first."""
-    mine, other = (session_in(SessionStatus.RUNNING) for _ in range(2))
-    slots = [on_slot(mine, number=1), on_slot(other, number=2)]
+    session, other_session = (session_in(SessionStatus.RUNNING) for _ in range(2))
+    slots = [on_slot(session, number=1), on_slot(other_session, number=2)]
     for slot in slots:
         Slot.objects.filter(pk=slot.pk).update(endpoint=f"https://{slot.name}", instance_id=slot.name)
     attempt = LaunchAttempt.objects.create(
         slot=slots[0], token="t" * 32, requested_at=now, outcome="launched"
     )
-    answer = api(None).post("/api/internal/boot", {"slot_id": slots[0].pk, "token": boot_token(attempt)})
-    key = TokenHolder(ApiToken.objects.get(launch_attempts=attempt), answer.json()["key"])
+    response = api(None).post("/api/internal/boot", {"slot_id": slots[0].pk, "token": boot_token(attempt)})
+    key = TokenHolder(ApiToken.objects.get(launch_attempts=attempt), response.json()["key"])
     return SimpleNamespace(
-        mine=mine, other=other, slot=slots[0], other_slot=slots[1], key=key, client=api(key)
+        session=session,
+        other_session=other_session,
+        slot=slots[0],
+        other_slot=slots[1],
+        key=key,
+        client=api(key),
     )
 
 
@@ -54,7 +59,7 @@ LISTS = ["/api/internal/lablet-sessions/", "/api/lablet-sessions/", "/api/intern
 @pytest.mark.parametrize("path", LISTS)
 def test_the_key_lists_its_own_slot_and_the_sessions_on_it(fleet, path):
     found = {row["id"] for row in fleet.client.get(path).json()["results"]}
-    assert found == {str((fleet.slot if "slots" in path else fleet.mine).pk)}
+    assert found == {str((fleet.slot if "slots" in path else fleet.session).pk)}
 
 
 CALLS = [
@@ -78,16 +83,16 @@ def test_every_call_works_for_the_slot_of_the_key_and_for_no_other(fleet, now, m
         address = path.format(session=session.pk, slot=slot.pk)
         return getattr(fleet.client, method)(address, body, format="json").status_code
 
-    assert call(fleet.other, fleet.other_slot) == 404
-    assert call(fleet.mine, fleet.slot) == status
-    fleet.other.refresh_from_db()
+    assert call(fleet.other_session, fleet.other_slot) == 404
+    assert call(fleet.session, fleet.slot) == status
+    fleet.other_session.refresh_from_db()
     fleet.other_slot.refresh_from_db()
-    assert (fleet.other.status, fleet.other_slot.last_heartbeat) == ("RUNNING", None)
-    assert not SessionObservation.objects.filter(session=fleet.other).exists()
+    assert (fleet.other_session.status, fleet.other_slot.last_heartbeat) == ("RUNNING", None)
+    assert not SessionObservation.objects.filter(session=fleet.other_session).exists()
 
 
 def test_a_session_spread_over_other_slots_is_not_found(fleet):
-    claim = Reservation.objects.get(session=fleet.mine)
+    claim = Reservation.objects.get(session=fleet.session)
     amounts = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1}
     for slot in (fleet.slot, fleet.other_slot):
         ReservationPart.objects.create(reservation=claim, slot=slot, kernels=["r1"], **amounts)
@@ -95,34 +100,34 @@ def test_a_session_spread_over_other_slots_is_not_found(fleet):
 
 
 def test_the_feed_is_limited_to_the_slot(fleet, now):
-    gone = Reservation.objects.filter(session=fleet.mine)
-    ids = [fleet.mine.pk, fleet.other.pk, fleet.slot.pk, fleet.other_slot.pk, uuid4()]
+    reservations = Reservation.objects.filter(session=fleet.session)
+    ids = [fleet.session.pk, fleet.other_session.pk, fleet.slot.pk, fleet.other_slot.pk, uuid4()]
     kinds = ["session", "session", "slot", "slot", "session"]
     changes = [
         FeedChange(n, kind, key, "cml-eu") for n, (kind, key) in enumerate(zip(kinds, ids, strict=True))
     ]
 
-    def told(scope):
+    def visible_ids(scope):
         return [change.id for change in changes_in_scope(changes, scope)]
 
-    assert told(fleet.key.token.scope) == [fleet.mine.pk, fleet.slot.pk]
-    gone.update(phase="RELEASED")
-    assert told(fleet.key.token.scope) == [fleet.mine.pk, fleet.slot.pk], "it learns that a session left"
-    assert told(ControllerScope(("cml-eu",))) == ids
+    assert visible_ids(fleet.key.token.scope) == [fleet.session.pk, fleet.slot.pk]
+    reservations.update(phase="RELEASED")
+    assert visible_ids(fleet.key.token.scope) == [fleet.session.pk, fleet.slot.pk], "a session left"
+    assert visible_ids(ControllerScope(("cml-eu",))) == ids
 
 
 @pytest.mark.django_db(transaction=True)
 def test_the_watch_is_limited_to_the_slot(fleet, now):
     def watch(**params):
-        return ask_watch(f"{WATCH}?{urlencode(params)}", key=fleet.key.key).json()
+        return request_watch(f"{WATCH}?{urlencode(params)}", key=fleet.key.key).json()
 
     before = watch()["revision"]
-    transition_session(session=fleet.other, to=SessionStatus.STOPPING, actor=SYSTEM, now=now)
-    nothing = watch(since=before, wait=0.1)
-    assert (nothing["changes"], nothing["revision"] > before) == ([], True)
-    transition_session(session=fleet.mine, to=SessionStatus.STOPPING, actor=SYSTEM, now=now)
+    transition_session(session=fleet.other_session, to=SessionStatus.STOPPING, actor=SYSTEM, now=now)
+    before_own_change = watch(since=before, wait=0.1)
+    assert (before_own_change["changes"], before_own_change["revision"] > before) == ([], True)
+    transition_session(session=fleet.session, to=SessionStatus.STOPPING, actor=SYSTEM, now=now)
     found = watch(since=before, wait=5)
-    assert {change["id"] for change in found["changes"]} == {str(fleet.mine.pk)}
+    assert {change["id"] for change in found["changes"]} == {str(fleet.session.pk)}
 
 
 def test_workers_share_a_pool_and_a_controller_of_the_pool_waits(api, fleet, controller, now):
@@ -185,16 +190,16 @@ def test_the_key_never_takes_the_name_of_a_silent_controller(api, fleet, control
         controller = make_controller("worker cml-eu-02 x", "pool:cml-eu", other_slot)
     api(controller).post(HOLD, {"holder": "eu-1", "metrics_address": "10.0.0.9:9108"})
     Presence.objects.update(seen_at=now - timedelta(minutes=5))
-    answer = fleet.client.post(HOLD, {"holder": "eu-1", "metrics_address": "203.0.113.66:80"})
-    assert answer.status_code == 409
+    response = fleet.client.post(HOLD, {"holder": "eu-1", "metrics_address": "203.0.113.66:80"})
+    assert response.status_code == 409
     assert Presence.objects.get().address == "10.0.0.9:9108"
 
 
 @pytest.mark.parametrize("call", ["hold", "release"])
 def test_the_shared_name_cannot_be_taken(api, fleet, controller, call):
     fleet.client.post(HOLD, {"holder": "w1"})
-    answer = api(controller).post(f"/api/internal/leases/{call}", {"holder": "controllers on workers"})
-    assert answer.status_code == 400
+    response = api(controller).post(f"/api/internal/leases/{call}", {"holder": "controllers on workers"})
+    assert response.status_code == 400
     (row,) = api(controller).post(HOLD, {"holder": "eu-1"}).json()
     assert (row["held"], row["holder"]) == (False, "controllers on workers")
 

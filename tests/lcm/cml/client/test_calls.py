@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcm.cml.client.errors import CmlNotFound, CmlRefused
+from lcm.cml.client.errors import CmlNotFound, CmlRejected
 from lcm.cml.client.results import by_node
 from lcm.cml.client.version import Version
 from tests.support.cml_environment import TWO_ROUTERS, RecordingClient, import_and_start, make_simulator, run
@@ -181,7 +181,7 @@ def test_titles_may_contain_any_characters():
 
 
 def test_insufficient_capacity_is_reported_with_the_description_of_cml():
-    with pytest.raises(CmlRefused, match="start returned 400: Bad Request: Insufficient resources"):
+    with pytest.raises(CmlRejected, match="start returned 400: Bad Request: Insufficient resources"):
         call_on_lab("2.10", lambda cml, lab_id: cml.lab(lab_id), cpus=2)
 
 

@@ -13,7 +13,7 @@ from lcm.cml.client.errors import (
     CmlFailed,
     CmlMalformedResponse,
     CmlNotFound,
-    CmlRefused,
+    CmlRejected,
     CmlUnreachable,
 )
 from lcm.cml.client.transport import MAX_BODY
@@ -34,7 +34,7 @@ def failure(worker, call=lambda cml: cml.labs()):
 @pytest.mark.parametrize(
     ("response", "kind", "text"),
     [
-        (status(400, "Bad topology"), CmlRefused, "w1: labs returned 400: Bad topology"),
+        (status(400, "Bad topology"), CmlRejected, "w1: labs returned 400: Bad topology"),
         (status(404, "Lab not found: x"), CmlNotFound, "w1: labs returned 404: Lab not found: x"),
         (status(500, "Oops"), CmlFailed, "w1: labs returned 500: Oops"),
         (
@@ -44,7 +44,7 @@ def failure(worker, call=lambda cml: cml.labs()):
         ),
         (httpx.Response(500), CmlFailed, "w1: labs returned 500: no description"),
         (httpx.Response(500, content=b"\xff\x00"), CmlFailed, "w1: labs returned 500: "),
-        (httpx.Response(400, content=b'{"description": 7}'), CmlRefused, 'returned 400: {"description": 7}'),
+        (httpx.Response(400, content=b'{"description": 7}'), CmlRejected, 'returned 400: {"description": 7}'),
         (httpx.Response(302, headers={"Location": "/"}), CmlMalformedResponse, "w1: labs returned 302"),
         (
             httpx.Response(200, content=b"[1"),
@@ -128,7 +128,7 @@ def test_an_invalid_url_is_rejected_by_the_endpoint(url):
 def test_a_refused_connection_is_unreachable():
     async def scenario():
         async with CmlClient(
-            CmlEndpoint("w1", "http://127.0.0.1:1", "a", "b"), patience=QUICK_RETRIES
+            CmlEndpoint("w1", "http://127.0.0.1:1", "a", "b"), retry_policy=QUICK_RETRIES
         ) as cml:
             await cml.system_information()
 

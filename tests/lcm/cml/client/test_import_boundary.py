@@ -1,4 +1,4 @@
-"""The client and the observation depend on httpx only."""
+"""The client and the observation depend on httpx and pydantic only."""
 
 import re
 import subprocess
@@ -35,11 +35,11 @@ def requirements_of(name, seen):
 
 @pytest.fixture(scope="module")
 def isolated_python(tmp_path_factory):
-    """Return the Python of a virtual environment with httpx, its dependencies and the sources."""
+    """Return the Python of a virtual environment with httpx, pydantic, their dependencies and the sources."""
     folder = tmp_path_factory.mktemp("bare")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     site = next(folder.glob("lib/python*/site-packages"))
-    for each in requirements_of("httpx", {}).values():
+    for each in (requirements_of("httpx", {}) | requirements_of("pydantic", {})).values():
         for top in {Path(file.parts[0]) for file in each.files or () if ".." not in file.parts}:
             source = Path(each.locate_file(top))
             if source.suffix != ".dist-info" and not (site / top).exists():
@@ -53,7 +53,7 @@ def run_isolated(python, code):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_imports_with_httpx_only(isolated_python, name):
+def test_a_module_imports_with_httpx_and_pydantic_only(isolated_python, name):
     result = run_isolated(isolated_python, f"import lcm.cml.{name}")
     assert (result.returncode, result.stderr) == (0, "")
 
@@ -63,14 +63,14 @@ def test_forbidden_modules_are_not_installed(isolated_python, name):
     assert "ModuleNotFoundError" in run_isolated(isolated_python, f"import {name}").stderr
 
 
-def test_an_observation_works_with_httpx_only(isolated_python):
+def test_an_observation_works_with_httpx_and_pydantic_only(isolated_python):
     code = """
 import asyncio, httpx
 from lcm.cml.client.client import CmlClient
 from lcm.cml.observation.observer import observe_lab
 from lcm.cml.client.endpoint import CmlEndpoint
 
-def answer(request):
+def response(request):
     if request.url.path.endswith("/nodes"):
         running = {"cpus": 2, "cpu_limit": 50, "ram": 512}
         node = {"id": "n", "label": "R1", "node_definition": "iosv", "tags": ["serial:5001"]}
@@ -79,7 +79,7 @@ def answer(request):
 
 async def go():
     worker = CmlEndpoint("w", "http://x", "a", "b")
-    async with CmlClient(worker, transport=httpx.MockTransport(answer)) as cml:
+    async with CmlClient(worker, transport=httpx.MockTransport(response)) as cml:
         seen = await observe_lab(cml, "lab")
         print(seen.total_cpu_cores, seen.total_memory_mb, seen.observed_ports)
 

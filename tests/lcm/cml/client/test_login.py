@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from lcm.cml.client.errors import CmlAuthFailed, CmlMalformedResponse
-from lcm.cml.simulator import Fault, FaultKind
 from tests.support.cml_environment import RecordingClient, make_simulator, run
 from tests.support.fake_cml import ScriptedWorker, ok, status
+from tests.support.simulator import Fault, FaultKind
 
 
 def test_one_log_in_serves_all_calls():
@@ -36,7 +36,7 @@ def test_an_expired_token_is_renewed_and_the_call_retried():
     async def scenario():
         async with RecordingClient(controller) as cml:
             await cml.labs()
-            controller.users.forget_all()
+            controller.users.tokens.clear()
             await cml.labs()
             return cml.exchanges[2:]
 
@@ -49,7 +49,7 @@ def test_concurrent_401_responses_cause_one_log_in():
     async def scenario():
         async with RecordingClient(controller) as cml:
             await cml.labs()
-            controller.users.forget_all()
+            controller.users.tokens.clear()
             await asyncio.gather(*(cml.labs() for _ in range(8)))
             return [call for call, _ in cml.exchanges]
 
@@ -104,7 +104,7 @@ def test_a_403_of_another_call_rejects_only_that_call():
 
     with pytest.raises(Exception, match="w1: labs returned 403: You may not") as caught:
         run(scenario())
-    assert type(caught.value).__name__ == "CmlRefused"
+    assert type(caught.value).__name__ == "CmlRejected"
     assert worker.count("authenticate") == worker.count("labs") == 1
 
 

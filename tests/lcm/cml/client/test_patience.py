@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from lcm.cml.client.caller import RetryPolicy
 from lcm.cml.client.client import CmlClient
 from lcm.cml.client.endpoint import CmlEndpoint
-from lcm.cml.client.errors import CmlError, CmlFailed, CmlRefused, CmlTimeout, CmlUnreachable
-from lcm.cml.simulator import Fault, FaultKind
+from lcm.cml.client.errors import CmlError, CmlFailed, CmlRejected, CmlTimeout, CmlUnreachable
 from tests.support.cml_environment import QUICK_RETRIES, TWO_ROUTERS, RecordingClient, make_simulator, run
 from tests.support.fake_cml import ScriptedWorker, ok, status
+from tests.support.simulator import Fault, FaultKind
 
 WORKER = CmlEndpoint("w1", "https://cml.test", "admin", "secret")
 BROKEN = httpx.ReadError("gone")
@@ -44,7 +44,7 @@ def test_transient_failures_of_idempotent_calls_are_retried(transient):
 
 @pytest.mark.parametrize(
     ("transient", "error"),
-    [(status(502), CmlFailed), (status(429), CmlRefused), (REFUSED, CmlUnreachable)],
+    [(status(502), CmlFailed), (status(429), CmlRejected), (REFUSED, CmlUnreachable)],
     ids=str,
 )
 def test_retries_are_limited(transient, error):
@@ -112,10 +112,10 @@ def test_a_delete_whose_response_was_lost_succeeds():
 def test_an_exchange_and_the_whole_call_have_timeouts():
     controller = make_simulator()
     controller.fail(Fault(FaultKind.LATENCY, path="/labs", seconds=60))
-    patience = RetryPolicy(exchange_seconds=0.05, call_seconds=0.12, attempts=10, first_pause=0.001)
+    retry_policy = RetryPolicy(exchange_seconds=0.05, call_seconds=0.12, attempts=10, first_pause=0.001)
 
     async def scenario():
-        async with RecordingClient(controller, patience=patience) as cml:
+        async with RecordingClient(controller, retry_policy=retry_policy) as cml:
             await cml.labs()
 
     before = time.monotonic()
@@ -131,10 +131,10 @@ def test_an_endless_body_times_out():
             await asyncio.sleep(0.01)
 
     dripping = httpx.MockTransport(lambda _: httpx.Response(200, content=drip()))
-    patience = RetryPolicy(exchange_seconds=0.2, attempts=1)
+    retry_policy = RetryPolicy(exchange_seconds=0.2, attempts=1)
 
     async def scenario():
-        async with CmlClient(WORKER, patience=patience, transport=dripping) as cml:
+        async with CmlClient(WORKER, retry_policy=retry_policy, transport=dripping) as cml:
             await cml.system_information()
 
     with pytest.raises(CmlTimeout):

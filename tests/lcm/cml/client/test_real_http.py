@@ -10,7 +10,6 @@ from lcm.cml.client.client import CmlClient
 from lcm.cml.client.endpoint import CmlEndpoint
 from lcm.cml.client.errors import CmlUnreachable
 from lcm.cml.observation.observer import observe_lab
-from lcm.cml.simulator import Fault, FaultKind, SimulatorProcess
 from tests.support.cml_environment import (
     AT_ONCE,
     QUICK_RETRIES,
@@ -19,6 +18,7 @@ from tests.support.cml_environment import (
     many_nodes,
     run,
 )
+from tests.support.simulator import Fault, FaultKind, SimulatorProcess
 
 pytestmark = pytest.mark.integration
 
@@ -53,8 +53,8 @@ def worker(simulator, request):
     simulator.admin.remove(name)
 
 
-def client(worker, patience=QUICK_RETRIES):
-    return CmlClient(worker, patience=patience)
+def client(worker, retry_policy=QUICK_RETRIES):
+    return CmlClient(worker, retry_policy=retry_policy)
 
 
 @pytest.mark.parametrize("worker", ["2.9", "2.10"], indirect=True)

@@ -9,9 +9,9 @@ import pytest
 from lcm.cml.client.client import CmlClient
 from lcm.cml.client.endpoint import CmlEndpoint
 from lcm.cml.client.errors import CmlUnreachable
-from lcm.cml.simulator import SimulatorProcess
 from tests.support.certificates import make_certificate
 from tests.support.cml_environment import QUICK_RETRIES, run
+from tests.support.simulator import SimulatorProcess
 
 pytestmark = pytest.mark.integration
 
@@ -37,7 +37,7 @@ def fingerprint(certificate):
 def labs_of(address, **trust):
     async def scenario():
         worker = CmlEndpoint("w1", address, "admin", "simulated", **trust)
-        async with CmlClient(worker, patience=QUICK_RETRIES) as cml:
+        async with CmlClient(worker, retry_policy=QUICK_RETRIES) as cml:
             return await cml.labs()
 
     return run(scenario())

@@ -30,18 +30,23 @@ def optional(strategy):
     return st.none() | strategy
 
 
+KINDS = {
+    "Text": texts,
+    "Whole": integers,
+    "Cpus": integers,
+    "Megabytes": integers,
+    "Cores": decimals,
+    "Percent": decimals,
+    "Flag": st.booleans(),
+    "Texts": st.lists(texts, max_size=3).map(tuple),
+    "Ports": ports,
+    "dict[str, object]": st.dictionaries(texts, integers, max_size=3),
+}
 STRATEGIES = {
-    "str": texts,
-    "str | None": optional(texts),
-    "int | None": optional(integers),
-    "bool | None": optional(st.booleans()),
-    "Decimal | None": optional(decimals),
-    "datetime": st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-5))])),
-    "tuple[str, ...]": st.lists(texts, max_size=3).map(tuple),
-    "tuple[str, ...] | None": optional(st.lists(texts, max_size=3).map(tuple)),
-    "dict[str, int]": ports,
-    "dict[str, int] | None": optional(ports),
-    "dict[str, object] | None": optional(st.dictionaries(texts, integers, max_size=3)),
+    **KINDS,
+    **{f"{kind} | None": optional(strategy) for kind, strategy in KINDS.items()},
+    **{f"Annotated[{kind}, NullIsDefault()]": strategy for kind, strategy in KINDS.items()},
+    "Moment": st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-5))])),
 }
 
 
@@ -53,14 +58,16 @@ def record_strategy(record):
     return st.builds(record, **known)
 
 
-STRATEGIES["tuple[InterfaceObservation, ...] | None"] = optional(
+STRATEGIES["ListOf[InterfaceObservation] | None"] = optional(
     st.lists(record_strategy(InterfaceObservation), max_size=2).map(tuple)
 )
-STRATEGIES["tuple[NodeObservation, ...]"] = st.lists(record_strategy(NodeObservation), max_size=2).map(tuple)
-STRATEGIES["tuple[PoolUsage, ...] | None"] = optional(
-    st.lists(record_strategy(PoolUsage), max_size=2).map(tuple)
-)
-STRATEGIES["tuple[MissingPart, ...]"] = st.lists(record_strategy(MissingPart), max_size=2).map(tuple)
+STRATEGIES["Annotated[ListOf[NodeObservation], NullIsDefault()]"] = st.lists(
+    record_strategy(NodeObservation), max_size=2
+).map(tuple)
+STRATEGIES["ListOf[PoolUsage] | None"] = optional(st.lists(record_strategy(PoolUsage), max_size=2).map(tuple))
+STRATEGIES["Annotated[ListOf[MissingPart], NullIsDefault()]"] = st.lists(
+    record_strategy(MissingPart), max_size=2
+).map(tuple)
 
 
 @given(record_strategy(ResourceObservation))

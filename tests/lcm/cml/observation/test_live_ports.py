@@ -10,7 +10,7 @@ from lcm.cml.ports import TagError, parse_tag, port_template
 
 
 @dataclass(frozen=True)
-class Tagged:
+class TaggedLab:
     label: str
     tags: tuple[str, ...]
 
@@ -29,7 +29,7 @@ labels = st.sampled_from(["R1", "R 1", "web/1", "ü", ""])
 
 
 def nodes_with(tags):
-    return st.lists(st.builds(Tagged, labels, st.lists(tags, max_size=4).map(tuple)), max_size=5)
+    return st.lists(st.builds(TaggedLab, labels, st.lists(tags, max_size=4).map(tuple)), max_size=5)
 
 
 @given(nodes_with(valid_tags))
@@ -66,5 +66,5 @@ def malformed_tags(node):
 
 @given(nodes_with(valid_tags), st.text(max_size=10).filter(lambda tag: ":" not in tag))
 def test_ordinary_tags_change_nothing(nodes, tag):
-    with_tag = [Tagged(node.label, (tag, *node.tags)) for node in nodes]
+    with_tag = [TaggedLab(node.label, (tag, *node.tags)) for node in nodes]
     assert ports_by_node(with_tag).all == ports_by_node(nodes).all

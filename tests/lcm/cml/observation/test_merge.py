@@ -7,7 +7,7 @@ from lcm.cml.observation.merge import merge_observations
 from lcm.cml.observation.model import MissingPart, NodeObservation, PoolUsage, ResourceObservation
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-MISSING = MissingPart("nodes", "no answer")
+MISSING = MissingPart("nodes", "no response")
 
 
 def lab(key, **fields):

@@ -11,11 +11,11 @@ import pytest
 from lcm.cml.observation.model import MissingPart, PoolUsage, ResourceObservation
 from lcm.cml.observation.observer import observe_lab
 from lcm.cml.observation.summary import NODE_FIELDS, USED
-from lcm.cml.simulator import Fault, FaultKind
 from lcm.cml.simulator.edits import Edit
 from tests.support.cml_environment import RecordingClient, import_and_start, make_simulator, many_nodes, run
 from tests.support.cml_lab_responses import CONNECTOR, NOW, ROUTER, SERVER, lab_responses, observation_from
 from tests.support.fake_cml import status
+from tests.support.simulator import Fault, FaultKind
 
 EMPTY_STATS = {"nodes": {}, "links": {}}
 

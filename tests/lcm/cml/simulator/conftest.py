@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcm.cml.simulator import SimulatorProcess
+from tests.support.simulator import SimulatorProcess
 
 
 @pytest.fixture(scope="session")

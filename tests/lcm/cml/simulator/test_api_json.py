@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.cml_environment import TWO_ROUTERS, Clock, make_simulator
+from tests.support.cml_environment import TWO_ROUTERS, SimulatorClock, make_simulator
 from tests.support.simulator_client import SimulatorClient, error
 
 LAB = {
@@ -82,7 +82,7 @@ pytestmark = pytest.mark.parametrize("version", ["2.9", "2.10"])
 
 @pytest.fixture
 def client(version):
-    clock = Clock()
+    clock = SimulatorClock()
     client = SimulatorClient(make_simulator(clock, version=version))
     client.lab = client.import_lab(TWO_ROUTERS)
     client("PUT", f"/labs/{client.lab}/start")
@@ -90,20 +90,20 @@ def client(version):
     return client
 
 
-def test_a_lab(client):
+def test_a_lab_has_the_fields_of_cml(client):
     lab = client.get(f"/labs/{client.lab}")
     assert set(lab) == LAB
     assert lab["effective_permissions"] == ["lab_view", "lab_admin", "lab_exec", "lab_edit"]
 
 
-def test_nodes(client, version):
+def test_running_nodes_have_the_fields_of_cml(client, version):
     for node in client.get(f"/labs/{client.lab}/nodes", data="true", operational="true"):
         assert set(node) == NODE[version]
         assert set(node["operational"]) == OPERATIONAL
         assert node["boot_progress"] == "Booted"
 
 
-def test_a_stopped_node(client, version):
+def test_a_stopped_node_has_no_operational_values(client, version):
     lab = client.import_lab(TWO_ROUTERS)
     node = client.get(f"/labs/{lab}/nodes", data="true", operational="true")[0]
     assert set(node) == NODE[version]
@@ -116,7 +116,7 @@ def test_a_stopped_node(client, version):
         assert (node["compute_id"], node["vnc_key"], node["serial_consoles"]) == (None, None, [])
 
 
-def test_interfaces(client):
+def test_interfaces_have_the_fields_of_cml(client):
     node = client.get(f"/labs/{client.lab}/nodes")[1]
     (interface,) = client.get(f"/labs/{client.lab}/nodes/{node}/interfaces", data="true", operational="true")
     assert set(interface) == INTERFACE
@@ -132,7 +132,7 @@ def test_operational_values_are_only_returned_on_request(client):
     assert client.get(f"/labs/{client.lab}/nodes/{node}")["operational"] is None
 
 
-def test_one_interface_of_a_lab(client):
+def test_one_interface_equals_its_entry_in_the_list(client):
     node = client.get(f"/labs/{client.lab}/nodes")[1]
     (listed,) = client.get(f"/labs/{client.lab}/nodes/{node}/interfaces", data="true", operational="true")
     path = f"/labs/{client.lab}/interfaces/{listed['id']}"
@@ -141,7 +141,7 @@ def test_one_interface_of_a_lab(client):
     assert error(client("GET", f"/labs/{client.lab}/interfaces/none")) == (404, "Interface not found: none")
 
 
-def test_statistics(client, version):
+def test_statistics_have_the_fields_of_cml(client, version):
     stats = client.get(f"/labs/{client.lab}/simulation_stats")
     router, _, connector = stats["nodes"].values()
     assert set(router) == STATISTICS[version]
@@ -159,13 +159,13 @@ def test_addresses_are_keyed_by_node_and_mac(client):
             assert set(interface) == {"id", "label", "ip4", "ip6"}
 
 
-def test_element_states(client):
+def test_every_element_of_the_lab_has_a_state(client):
     states = client.get(f"/labs/{client.lab}/lab_element_state")
     assert set(states) == {"nodes", "links", "interfaces"}
     assert [len(states[kind]) for kind in ("nodes", "links", "interfaces")] == [3, 1, 4]
 
 
-def test_the_controller(client, version):
+def test_the_controller_reports_its_version_and_computes(client, version):
     information = client.get("/system_information")
     assert set(information) == {"version", "ready", "allow_ssh_pubkey_auth", "oui"}
     assert information["version"].startswith(f"{version}.")
@@ -185,7 +185,7 @@ def test_the_controller(client, version):
     }
 
 
-def test_resource_pools(client):
+def test_a_resource_pool_reports_limit_and_usage(client):
     (pool,) = client.get("/resource_pool_usage")
     assert set(pool) == {"id", "label", "description", "limit", "usage"}
     assert (
@@ -198,7 +198,7 @@ def test_resource_pools(client):
     assert error(client("GET", "/resource_pool_usage/none")) == (404, "Resource pool not found: none")
 
 
-def test_health(client):
+def test_health_has_the_fields_of_cml(client):
     health = client.get("/system_health")
     assert set(health) == {"valid", "computes", "is_licensed", "is_enterprise", "controller"}
     assert set(health["controller"]) == {"core_connected", "nodes_loaded", "images_loaded", "valid"}
@@ -229,7 +229,7 @@ def test_a_token_is_a_bare_text_of_three_parts(client):
     assert client("GET", "/labs").status == 401
 
 
-def test_the_authenticated_user(client, version):
+def test_the_authenticated_user_is_returned(client, version):
     assert client.get("/authok") == "OK"
     (user,) = client.get("/users")
     reply = client("GET", "/authentication")

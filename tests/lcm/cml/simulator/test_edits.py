@@ -4,7 +4,7 @@ import pytest
 
 from lcm.cml.simulator.edits import Edit
 from lcm.cml.simulator.options import OptionError
-from tests.support.cml_environment import TWO_ROUTERS, Clock, make_simulator
+from tests.support.cml_environment import TWO_ROUTERS, SimulatorClock, make_simulator
 from tests.support.simulator_client import SimulatorClient
 
 NO_PORTS = "lab: {title: t}\nnodes: [{id: n0, label: out, node_definition: external_connector}]\nlinks: []\n"
@@ -12,7 +12,7 @@ NO_PORTS = "lab: {title: t}\nnodes: [{id: n0, label: out, node_definition: exter
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return SimulatorClock()
 
 
 def run_lab(clock, topology=TWO_ROUTERS, **options):

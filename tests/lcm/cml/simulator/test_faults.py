@@ -6,8 +6,8 @@ import time
 import httpx
 import pytest
 
-from lcm.cml.simulator import Fault, FaultKind, SimulatorApp
 from tests.support.cml_environment import TWO_ROUTERS, make_simulator, run
+from tests.support.simulator import Fault, FaultKind, FaultySimulator
 
 BASE = "http://cml.test/api/v0/"
 
@@ -16,7 +16,7 @@ def responses_to(controller, *calls, body=b""):
     """Return the responses to calls of a logged-in user."""
 
     async def exchange():
-        transport = httpx.ASGITransport(SimulatorApp(controller))
+        transport = httpx.ASGITransport(FaultySimulator(controller))
         token = controller.users.log_in({"username": "admin", "password": "simulated"}, controller.now)
         headers = {"Authorization": f"Bearer {token}"}
         async with httpx.AsyncClient(transport=transport, base_url=BASE, headers=headers) as client:

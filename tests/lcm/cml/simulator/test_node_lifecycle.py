@@ -15,7 +15,7 @@ from lcm.cml.simulator.node_lifecycle import (
     BootPlan,
     NodeLifecycle,
 )
-from tests.support.cml_environment import TWO_ROUTERS, Clock, make_simulator
+from tests.support.cml_environment import TWO_ROUTERS, SimulatorClock, make_simulator
 from tests.support.simulator_client import SimulatorClient
 
 MODERN = BootPlan(queue=1, starting=2, boot=10, stop=3, has_starting=True)
@@ -86,7 +86,7 @@ def test_the_state_is_always_a_known_one(events):
 
 
 def test_a_lab_is_started_never_booted_and_converges():
-    clock = Clock()
+    clock = SimulatorClock()
     controller = make_simulator(clock, queue_seconds=1, starting_seconds=1, boot_seconds=10, stop_seconds=2)
     client = SimulatorClient(controller)
     lab = client.import_lab(TWO_ROUTERS)
@@ -108,7 +108,7 @@ def test_a_lab_is_started_never_booted_and_converges():
 
 
 def test_boot_times_differ_between_nodes():
-    clock = Clock()
+    clock = SimulatorClock()
     client = SimulatorClient(make_simulator(clock, boot_seconds=10))
     lab = client.import_lab(TWO_ROUTERS)
     client("PUT", f"/labs/{lab}/start")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from lcm.cml.simulator import ControllerOptions, Fault, FaultKind, OptionError
+from lcm.cml.simulator import ControllerOptions, OptionError
+from tests.support.simulator import Fault, FaultKind
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import time
 import httpx
 import pytest
 
-from lcm.cml.simulator import Fault, FaultKind, OptionError, SimulatorProcess
+from lcm.cml.simulator import OptionError
 from scheduling.capacity.runtimes.health import probe_cml
+from tests.support.simulator import Fault, FaultKind, SimulatorProcess
 
 pytestmark = pytest.mark.integration
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lcm.cml.simulator.calls import respond
-from lcm.cml.simulator.calls.routing import ROUTES
 from lcm.cml.simulator.http_messages import Request
-from tests.support.cml_environment import TWO_ROUTERS, Clock, make_simulator, many_nodes
+from lcm.cml.simulator.routing import ROUTES
+from tests.support.cml_environment import TWO_ROUTERS, SimulatorClock, make_simulator, many_nodes
 from tests.support.simulator_client import SimulatorClient, error
 
 TOPOLOGIES = sorted(Path("lcm/demo/topologies").glob("*.yaml"))
@@ -17,7 +17,7 @@ NO_LAB = "00000000-0000-4000-8000-000000000000"
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return SimulatorClock()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.support.factories import LAB
 @pytest.fixture
 def restart(tmp_path):
     """`restart()` returns a simulator on the same file as the previous one."""
-    return lambda: SimulatorApp(keeper=StateFile(tmp_path / "simulator.json"))
+    return lambda: SimulatorApp(state_file=StateFile(tmp_path / "simulator.json"))
 
 
 def send(app, *calls):

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.cml.simulator.seeded_random import random_fraction, wave
-from tests.support.cml_environment import TWO_ROUTERS, Clock, make_simulator
+from tests.support.cml_environment import TWO_ROUTERS, SimulatorClock, make_simulator
 from tests.support.simulator_client import SimulatorClient
 
 
 def stats_after(seconds, topology=TWO_ROUTERS, **options):
-    clock = Clock()
+    clock = SimulatorClock()
     client = SimulatorClient(make_simulator(clock, **options))
     lab = client.import_lab(topology)
     client("PUT", f"/labs/{lab}/start")
@@ -68,7 +68,7 @@ def test_a_load_tag_changes_the_usage_of_a_node(tag, busier):
 
 
 def test_a_stopped_lab_uses_nothing():
-    clock = Clock()
+    clock = SimulatorClock()
     client = SimulatorClient(make_simulator(clock))
     lab = client.import_lab(TWO_ROUTERS)
     assert all(
@@ -77,7 +77,7 @@ def test_a_stopped_lab_uses_nothing():
 
 
 def test_addresses_are_snooped_on_linked_interfaces_once_a_node_is_up():
-    clock = Clock()
+    clock = SimulatorClock()
     client = SimulatorClient(make_simulator(clock, boot_seconds=10))
     lab = client.import_lab(TWO_ROUTERS)
     client("PUT", f"/labs/{lab}/start")

@@ -41,7 +41,7 @@ def lab(address):
     return lab
 
 
-def test_it_connects_and_reads_the_version_and_the_user(address):
+def test_the_client_connects_and_reads_the_version_and_the_user(address):
     client = connect(address)
     assert (client.is_system_ready(), client.admin, client.username) == (True, True, "admin")
     assert str(client.check_controller_version()).startswith("2.10.")
@@ -52,7 +52,7 @@ def test_a_wrong_password_is_reported_as_such(address):
         connect(address, "wrong")
 
 
-def test_it_imports_starts_and_waits_for_convergence(lab):
+def test_the_client_imports_starts_and_waits_for_convergence(lab):
     assert (lab.title, len(lab.nodes()), len(lab.links()), lab.state()) == (
         "the session 42",
         3,
@@ -66,7 +66,7 @@ def test_it_imports_starts_and_waits_for_convergence(lab):
     assert {link.state for link in lab.links()} == {"STARTED"}
 
 
-def test_it_reads_nodes_interfaces_and_statistics(lab):
+def test_the_client_reads_nodes_interfaces_and_statistics(lab):
     lab.start(wait=True)
     router = lab.get_node_by_label("R2")
     assert (router.node_definition, router.ram, router.cpus, router.tags()) == (
@@ -85,7 +85,7 @@ def test_it_reads_nodes_interfaces_and_statistics(lab):
     assert interface.peer_node.label == "R1"
 
 
-def test_it_reads_health_and_the_usage_of_a_resource_pool(address, lab):
+def test_the_client_reads_health_and_the_usage_of_a_resource_pool(address, lab):
     lab.start(wait=True)
     client = connect(address)
     assert client.get_system_health()["valid"] is True
@@ -94,7 +94,7 @@ def test_it_reads_health_and_the_usage_of_a_resource_pool(address, lab):
     assert (usage.usage.licenses, usage.usage.ram, usage.limit.ram) == (2, 1792, pool.ram)
 
 
-def test_it_reads_snooped_addresses(lab):
+def test_the_client_reads_snooped_addresses(lab):
     lab.start(wait=True)
     interface = lab.get_node_by_label("R1").get_interface_by_label("Gi0/0")
     deadline = time.monotonic() + 10
@@ -105,14 +105,14 @@ def test_it_reads_snooped_addresses(lab):
     assert interface.discovered_mac_address == interface.deployed_mac_address
 
 
-def test_it_changes_tags(lab):
+def test_the_client_changes_tags(lab):
     node = lab.get_node_by_label("R1")
     node._set_node_property("tags", ["serial:7001"])
     lab.sync()
     assert lab.get_node_by_label("R1").tags() == ["serial:7001"]
 
 
-def test_it_stops_wipes_and_removes(address, lab):
+def test_the_client_stops_wipes_and_removes(address, lab):
     lab.start(wait=True)
     lab.stop(wait=True)
     assert lab.state() == "STOPPED"
@@ -125,7 +125,7 @@ def test_it_stops_wipes_and_removes(address, lab):
         client.join_existing_lab(lab._id)
 
 
-def test_it_finds_labs_by_title_and_joins_them(address, lab):
+def test_the_client_finds_labs_by_title_and_joins_them(address, lab):
     found = connect(address).find_labs_by_title("the session 42")
     assert [each.id for each in found] == [lab.id]
     assert connect(address).join_existing_lab(lab.id).owner == "admin"

@@ -16,11 +16,11 @@ def demo(request) -> Topology:
     return parse_topology(request.param.read_bytes())
 
 
-def test_there_are_eight():
+def test_the_demo_has_eight_topologies():
     assert len(FILES) == 8
 
 
-def test_it_parses_without_a_warning(demo):
+def test_a_topology_parses_without_a_warning(demo):
     assert demo.title
     assert demo.warnings == ()
 
@@ -40,7 +40,7 @@ def test_its_ports_are_in_the_range_of_a_worker(demo):
     assert all(2000 <= port.outside <= 7999 for port in demo.ports)
 
 
-def test_it_has_requirements(demo):
+def test_a_topology_has_requirements(demo):
     requirements = demo.requirements
     assert min(requirements.cpu_cores, requirements.memory_gb, requirements.storage_gb) > 0
 

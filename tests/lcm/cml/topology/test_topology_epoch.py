@@ -99,7 +99,7 @@ OTHER = {
 
 
 @pytest.mark.parametrize("change", SAME.values(), ids=SAME)
-def test_the_epoch_stays(change):
+def test_the_epoch_does_not_change(change):
     assert epoch_after(change) == parse_topology(BASE).epoch
 
 

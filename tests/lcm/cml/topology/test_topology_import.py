@@ -94,7 +94,7 @@ def test_a_topology_can_be_stored_as_json():
     assert stored["node_count"] == 2
     assert stored["nodes"][0]["cpu_cores"] == "1"
     assert stored["nodes"][0]["interfaces"][0] == {"id": "i0", "label": "Loopback0"}
-    assert stored["requirements"] == {"cpu_cores": "2.0", "memory_gb": "4.5", "storage_gb": "13", "gpu": 0}
+    assert stored["requirements"] == {"cpu_cores": "2.0", "memory_gb": "4.5", "storage_gb": "13", "gpu": "0"}
     assert stored["links"][0]["n1"] == "n0"
 
 
@@ -153,7 +153,7 @@ def test_a_title_may_look_like_a_number():
         "a: &x [1, 2]\nb: *x\n" + PAIR,
     ],
 )
-def test_optional_and_variable_parts_of_a_topology(text):
+def test_optional_and_variable_parts_of_a_topology_are_read(text):
     assert parse_topology(text).nodes
 
 
@@ -241,11 +241,11 @@ def test_optional_and_variable_parts_of_a_topology(text):
         (node(interfaces="[{id: i0}, {id: i0}]"), "nodes[0].interfaces[1].id", '"i0" is already used'),
         (f"{PAIR}\nlinks: {{}}", "links", "must be a list"),
         (f"{PAIR}\nlinks: [l0]", "links[0]", "must be a mapping"),
-        (f"{PAIR}\nlinks: [{{n1: n0, i1: i0, n2: n9, i2: i0}}]", "links[0].n2", 'No node has the id "n9"'),
+        (f"{PAIR}\nlinks: [{{n1: n0, i1: i0, n2: n9, i2: i0}}]", "links[0].n2", 'No node has the ID "n9"'),
         (
             f"{PAIR}\nlinks: [{{n1: n0, i1: i7, n2: n1, i2: i0}}]",
             "links[0].i1",
-            'R1 has no interface with the id "i7"',
+            'R1 has no interface with the ID "i7"',
         ),
         (f"{PAIR}\nlinks: [{{n1: n0, i1: i0, n2: n1}}]", "links[0].i2", "i2 is missing"),
         (f"{PAIR}\nlinks: [{{n1: n0, i1: i0, n2: n0, i2: i0}}]", "links[0].i2", "already used by links[0]"),

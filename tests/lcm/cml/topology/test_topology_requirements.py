@@ -6,7 +6,7 @@ import pytest
 
 from lcm.cml.node_sizes import FAMILIES, NODE_SIZES, default_node_size
 from lcm.cml.topology.parser import Topology, parse_topology
-from lcm.cml.topology.requirements import round_up
+from lcm.domain.resources import round_up
 
 
 def topology(*nodes: str) -> Topology:
@@ -28,7 +28,7 @@ def topology(*nodes: str) -> Topology:
         ("cpus: 0, ram: 0, boot_disk_size: 0, data_volume: 0", "1", 768, "2"),
     ],
 )
-def test_the_size_of_a_node(fields, cores, memory_mb, storage_gb):
+def test_a_node_has_the_size_of_its_fields_or_its_definition(fields, cores, memory_mb, storage_gb):
     (node,) = topology(f"label: R1, node_definition: iosv, {fields}").nodes
     assert (node.cpu_cores, node.memory_mb, node.storage_gb) == (
         Decimal(cores),

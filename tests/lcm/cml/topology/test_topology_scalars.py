@@ -37,7 +37,7 @@ from lcm.cml.topology.yaml_scalars import UnsupportedScalar, display_value, is_s
         ("1." + "1" * 100, "1." + "1" * 100),
     ],
 )
-def test_an_unquoted_value(written, value):
+def test_an_unquoted_value_is_read_by_its_form(written, value):
     found = read_plain(written)
     assert (type(found), found) == (type(value), value)
 

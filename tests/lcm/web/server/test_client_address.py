@@ -58,8 +58,8 @@ def test_a_browser_that_has_signed_in_is_not_blocked_by_others_at_its_address(se
     def sign_in(person, password, cookie=""):
         client = Client()
         client.cookies["lcm_browser"] = cookie
-        answer = client.post("/login", {"username": person.username, "password": password})
-        return answer.cookies["lcm_browser"].value if answer.status_code == 302 else ""
+        response = client.post("/login", {"username": person.username, "password": password})
+        return response.cookies["lcm_browser"].value if response.status_code == 302 else ""
 
     cookie = sign_in(viewer, PASSWORD)
     for person in (viewer, operator) * 2:

@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.postgres, pytest.mark.integration, pytest.mark.django_
 
 THREADS = 2
 # The promised limits in seconds; a loaded machine may take three times as long.
-ANSWER, READINESS = 2.0, 3.0
-LOADED = 3
+RESPONSE_SECONDS, READINESS_SECONDS = 2.0, 3.0
+LOAD_FACTOR = 3
 
 WATCH = "/api/internal/watch"
 BEARER = {"Authorization": "Bearer unknown"}
@@ -41,7 +41,7 @@ REQUESTS = [
 
 
 @dataclass
-class Proxy:
+class DatabaseProxy:
     """A TCP proxy in front of PostgreSQL that can stop forwarding, or refuse connections."""
 
     upstream: tuple[str, int]
@@ -90,9 +90,9 @@ class Proxy:
 
 
 @pytest.fixture
-def database(transactional_db: None) -> Iterator[Proxy]:
-    where = connection.settings_dict
-    proxy = Proxy((where["HOST"], int(where["PORT"])))
+def database(transactional_db: None) -> Iterator[DatabaseProxy]:
+    settings = connection.settings_dict
+    proxy = DatabaseProxy((settings["HOST"], int(settings["PORT"])))
     proxy.open()
     yield proxy
     proxy.flowing.set()
@@ -116,12 +116,12 @@ class Servers:
 
 
 @pytest.fixture
-def servers(database: Proxy, tmp_path: Path) -> Iterator[Servers]:
+def servers(database: DatabaseProxy, tmp_path: Path) -> Iterator[Servers]:
     """Web and watch process on the proxied database."""
-    where = {**connection.settings_dict, "HOST": "127.0.0.1", "PORT": database.port}
+    settings = {**connection.settings_dict, "HOST": "127.0.0.1", "PORT": database.port}
     web, watch = free_address(), free_address()
     env = clean_environment(
-        DATABASE_URL="postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**where),
+        DATABASE_URL="postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**settings),
         DATABASE_POOL_SIZE=str(THREADS),
         DATA_DIR=str(tmp_path),
         REDIS_URL=os.environ["REDIS_URL"],
@@ -147,7 +147,7 @@ def servers(database: Proxy, tmp_path: Path) -> Iterator[Servers]:
             process.wait()
 
 
-def works(servers: Servers) -> bool:
+def all_requests_work(servers: Servers) -> bool:
     with suppress(httpx.TransportError):
         return [servers.get(path, headers).status_code for path, headers, _ in REQUESTS] == [
             status for _, _, status in REQUESTS
@@ -155,7 +155,7 @@ def works(servers: Servers) -> bool:
     return False
 
 
-def assert_answers_without_database(servers: Servers) -> None:
+def assert_rejected_without_database(servers: Servers) -> None:
     """Send more requests than there are threads, and probes besides."""
     with ThreadPoolExecutor(10) as callers:
         refused = [callers.submit(servers.get, path, headers) for path, headers, _ in REQUESTS * 2]
@@ -163,33 +163,33 @@ def assert_answers_without_database(servers: Servers) -> None:
             (callers.submit(get, "/healthz"), callers.submit(get, "/readyz"))
             for get in (servers.get, servers.get_from_watch)
         ]
-    for answer in [each.result() for each in refused]:
-        assert answer.status_code == 503, answer.text
-        assert answer.elapsed.total_seconds() < ANSWER * LOADED
-        assert answer.headers["Retry-After"] == "5"
-        if "/api/" in str(answer.url):
-            text = "The database does not answer. Try again in a few seconds."
-            assert answer.json() == {"code": "unavailable", "message": text, "details": {}}
+    for response in [each.result() for each in refused]:
+        assert response.status_code == 503, response.text
+        assert response.elapsed.total_seconds() < RESPONSE_SECONDS * LOAD_FACTOR
+        assert response.headers["Retry-After"] == "5"
+        if "/api/" in str(response.url):
+            text = "The database does not respond. Try again in a few seconds."
+            assert response.json() == {"code": "unavailable", "message": text, "details": {}}
         else:
-            assert "The database does not answer." in answer.text
+            assert "The database does not respond." in response.text
     for alive, ready in probes:
         assert (alive.result().status_code, alive.result().text) == (200, "ok")
-        assert alive.result().elapsed.total_seconds() < ANSWER
-        assert ready.result().elapsed.total_seconds() < READINESS * LOADED
+        assert alive.result().elapsed.total_seconds() < RESPONSE_SECONDS
+        assert ready.result().elapsed.total_seconds() < READINESS_SECONDS * LOAD_FACTOR
         assert ready.result().status_code == 503
         assert ready.result().json()["checks"]["database"].startswith("the database does not respond: ")
 
 
 def test_requests_are_rejected_in_time_and_work_again_when_the_database_recovers(servers, database, tmp_path):
-    assert PATIENCE_SECONDS + CHECK_SECONDS + PROBE_SECONDS < ANSWER
+    assert PATIENCE_SECONDS + CHECK_SECONDS + PROBE_SECONDS < RESPONSE_SECONDS
 
     def log() -> str:
         return (tmp_path / "log").read_text(errors="replace")[-3000:]
 
-    wait_until(lambda: works(servers), "requests work", details=log)
-    for leave in (database.freeze, database.refuse):
-        leave()
-        assert_answers_without_database(servers)
-        assert_answers_without_database(servers)
+    wait_until(lambda: all_requests_work(servers), "requests work", details=log)
+    for fail in (database.freeze, database.refuse):
+        fail()
+        assert_rejected_without_database(servers)
+        assert_rejected_without_database(servers)
         database.open()
-        wait_until(lambda: works(servers), "requests work again", 60, log)
+        wait_until(lambda: all_requests_work(servers), "requests work again", 60, log)

@@ -16,9 +16,9 @@ def checks_in_this_thread(monkeypatch):
     """Let the checks see the data of the test's transaction."""
 
     def submit(work):
-        made = Future()
-        made.set_result(work())
-        return made
+        future = Future()
+        future.set_result(work())
+        return future
 
     monkeypatch.setattr(health, "_threads", SimpleNamespace(submit=submit))
     monkeypatch.setattr(health, "close_old_connections", lambda: None)
@@ -37,40 +37,40 @@ def beat_alive(db, now):
 @pytest.mark.parametrize("cookie", ["", "x" * 32])
 def test_liveness_needs_no_database(client, settings, cookie):
     client.cookies[settings.SESSION_COOKIE_NAME] = cookie
-    answer = client.get("/healthz")
-    assert (answer.status_code, answer.content) == (200, b"ok")
+    response = client.get("/healthz")
+    assert (response.status_code, response.content) == (200, b"ok")
 
 
 def test_readiness_is_ok_when_all_dependencies_respond(client, broker_up, beat_alive):
-    answer = client.get("/readyz")
-    assert answer.status_code == 200
-    assert answer.json() == {"ready": True, "checks": {"database": "ok", "broker": "ok", "beat": "ok"}}
+    response = client.get("/readyz")
+    assert response.status_code == 200
+    assert response.json() == {"ready": True, "checks": {"database": "ok", "broker": "ok", "beat": "ok"}}
 
 
 @pytest.mark.parametrize("address", ["unix:///nowhere/valkey.sock", "redis://127.0.0.1:1/0"])
 def test_a_broker_that_is_down_is_named(address, client, beat_alive, settings):
     settings.REDIS_URL = address
-    answer = client.get("/readyz")
-    assert (answer.status_code, answer.json()["ready"]) == (503, False)
-    checks = answer.json()["checks"]
+    response = client.get("/readyz")
+    assert (response.status_code, response.json()["ready"]) == (503, False)
+    checks = response.json()["checks"]
     assert checks["broker"].startswith("the broker does not respond: ")
     assert (checks["database"], checks["beat"]) == ("ok", "ok")
 
 
 def test_a_beat_that_never_ran_is_named(client, broker_up, db):
-    answer = client.get("/readyz")
-    assert answer.status_code == 503
-    assert answer.json()["checks"]["beat"] == "beat has not run a task yet"
+    response = client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json()["checks"]["beat"] == "beat has not run a task yet"
 
 
 @pytest.mark.parametrize(("age", "status"), [(0, 200), (25, 200), (35, 503), (3600, 503)])
 def test_a_beat_that_stopped_is_named(age, status, client, broker_up, settings, db, now):
     settings.CONFIG["BEAT_HEARTBEAT_MAX_AGE"] = 30.0
     record_heartbeat(name="beat", now=now - timedelta(seconds=age))
-    answer = client.get("/readyz")
-    assert answer.status_code == status
+    response = client.get("/readyz")
+    assert response.status_code == status
     if status == 503:
-        assert answer.json()["checks"]["beat"].startswith("beat's last task ran ")
+        assert response.json()["checks"]["beat"].startswith("beat's last task ran ")
 
 
 def test_a_database_that_is_down_is_named(client, broker_up, monkeypatch, beat_alive):
@@ -79,9 +79,9 @@ def test_a_database_that_is_down_is_named(client, broker_up, monkeypatch, beat_a
 
     with monkeypatch.context() as broken:
         broken.setattr(connection, "cursor", fail)
-        answer = client.get("/readyz")
-    assert answer.status_code == 503
-    assert answer.json()["checks"]["database"] == "the database does not respond: connection refused"
+        response = client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json()["checks"]["database"] == "the database does not respond: connection refused"
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])

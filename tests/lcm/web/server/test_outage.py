@@ -21,13 +21,13 @@ from lcm.web.server.database_health import DatabaseHealth, in_database_thread
 from lcm.web.server.health import healthz, readyz
 from tests.support.control_plane import wait_until
 
-seen: list[str] = []
+handled_paths: list[str] = []
 blocked = threading.Event()
 broken = threading.Event()
 
 
-def note(request):
-    seen.append(request.path)
+def echo(request):
+    handled_paths.append(request.path)
     return HttpResponse(request.body)
 
 
@@ -50,8 +50,8 @@ def unreferenced(request):
 urlpatterns = [
     path(name, view)
     for name, view in {
-        "note": note,
-        "api/note": note,
+        "note": echo,
+        "api/note": echo,
         "block": block,
         "page": locked,
         "api/locked": locked,
@@ -67,17 +67,17 @@ pytestmark = pytest.mark.urls(__name__)
 
 @pytest.fixture
 def health(monkeypatch):
-    made = DatabaseHealth()
+    health = DatabaseHealth()
     for module in (database_health, health_module, middleware):
-        monkeypatch.setattr(module, "health", made)
-    seen.clear()
-    return made
+        monkeypatch.setattr(module, "health", health)
+    handled_paths.clear()
+    return health
 
 
 @pytest.fixture
 def database(monkeypatch, health):
     """A database whose probes return `problem[0]`; requests wait 50 ms before they probe."""
-    problem = ["it is away"]
+    problem = ["connection refused"]
 
     async def probe():
         return problem[0]
@@ -101,90 +101,90 @@ def database(monkeypatch, health):
 
 
 @pytest.fixture
-def ask(settings):
+def send(settings):
     """Return status and body of a response of LCM's middleware for the database."""
     settings.MIDDLEWARE = ["lcm.web.server.middleware.DatabaseHealthMiddleware"]
     client = Client(raise_request_exception=False)
 
     def call(where, body=b"", method="post"):
         if method == "post":
-            answer = client.post(where, body, content_type="text/plain")
+            response = client.post(where, body, content_type="text/plain")
         else:
-            answer = client.get(where)
-        return answer.status_code, answer.content
+            response = client.get(where)
+        return response.status_code, response.content
 
     return call
 
 
-def test_requests_are_rejected_while_the_database_is_unavailable_and_never_run_later(ask, health, database):
+def test_requests_are_rejected_while_the_database_is_unavailable_and_never_run_later(send, health, database):
     with ThreadPoolExecutor(1) as threads:
-        waiting = [threads.submit(ask, path) for path in ("/block", "/note", "/api/note")]
-        refused = [each.result(20) for each in waiting]
+        futures = [threads.submit(send, path) for path in ("/block", "/note", "/api/note")]
+        refused = [each.result(20) for each in futures]
     assert [status for status, _ in refused] == [503, 503, 503]
-    assert b"The database does not answer." in refused[0][1]
+    assert b"The database does not respond." in refused[0][1]
     assert b'"code": "unavailable"' in refused[2][1]
-    assert ask("/healthz", method="get") == (200, b"ok")
-    assert seen == []
+    assert send("/healthz", method="get") == (200, b"ok")
+    assert handled_paths == []
     database[0] = ""
     wait_until(lambda: not health.is_unavailable, "the database is back")
-    assert ask("/note", b"back") == (200, b"back")
-    assert seen == ["/note"]
+    assert send("/note", b"back") == (200, b"back")
+    assert handled_paths == ["/note"]
 
 
-def test_a_long_request_is_not_interrupted_while_the_database_responds(ask, health, database):
+def test_a_long_request_is_not_interrupted_while_the_database_responds(send, health, database):
     database[0] = ""
     with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(ask, "/block")
+        future = threads.submit(send, "/block")
         time.sleep(0.3)
-        assert not waiting.done()
+        assert not future.done()
         blocked.set()
-        assert waiting.result(20) == (200, b"late")
+        assert future.result(20) == (200, b"late")
 
 
 @pytest.mark.parametrize(
     ("where", "status", "text"),
     [
-        ("/page", 503, b"The database does not answer."),
-        ("/api/locked", 503, b"The database does not answer."),
+        ("/page", 503, b"The database does not respond."),
+        ("/api/locked", 503, b"The database does not respond."),
         ("/form", 409, b"Another request deleted an object"),
         ("/api/call", 409, b"Another request deleted an object"),
     ],
 )
-def test_a_database_error_is_503_and_a_failed_foreign_key_409(ask, database, where, status, text):
+def test_a_database_error_is_503_and_a_failed_foreign_key_409(send, database, where, status, text):
     database[0] = ""
-    answered, body = ask(where)
-    assert (answered, text in body) == (status, True)
+    response_status, body = send(where)
+    assert (response_status, text in body) == (status, True)
 
 
-def test_a_database_error_starts_a_probe(ask, health, database):
-    assert ask("/page")[0] == 503
+def test_a_database_error_starts_a_probe(send, health, database):
+    assert send("/page")[0] == 503
     wait_until(lambda: health.is_unavailable, "the probe failed")
 
 
-def test_readiness_responds_in_time_even_if_checks_block(ask, database, monkeypatch):
+def test_readiness_responds_in_time_even_if_checks_block(send, database, monkeypatch):
     database[0] = ""
     monkeypatch.setattr(health_module, "READY_SECONDS", 0.05)
     monkeypatch.setitem(health_module.CHECKS, "database", lambda: str(blocked.wait(30)))
-    status, body = ask("/readyz", method="get")
+    status, body = send("/readyz", method="get")
     assert (status, json.loads(body)["ready"]) == (503, False)
 
 
 def test_work_in_a_thread_ends_when_the_database_is_unavailable(health, database):
-    async def scene():
+    async def scenario():
         with pytest.raises(DatabaseUnavailable):
             await in_database_thread(lambda: block(None))
         assert health.is_unavailable
         with pytest.raises(DatabaseUnavailable):
-            await in_database_thread(lambda: seen.append("late"))
+            await in_database_thread(lambda: handled_paths.append("late"))
 
-    asyncio.run(scene())
-    assert seen == []
+    asyncio.run(scenario())
+    assert handled_paths == []
 
 
-@pytest.mark.parametrize(("answers", "problem"), [(True, ""), (False, "no answer within 0.16 s")])
-def test_a_probe_gets_more_time_while_the_event_loop_is_busy(monkeypatch, answers, problem):
+@pytest.mark.parametrize(("responds", "problem"), [(True, ""), (False, "no response within 0.16 s")])
+def test_a_probe_gets_more_time_while_the_event_loop_is_busy(monkeypatch, responds, problem):
     async def connect():
-        for _ in range(5 if answers else 1000):
+        for _ in range(5 if responds else 1000):
             await asyncio.sleep(0.001)
         return ""
 
@@ -193,7 +193,7 @@ def test_a_probe_gets_more_time_while_the_event_loop_is_busy(monkeypatch, answer
             time.sleep(0.06)
             await asyncio.sleep(0)
 
-    async def scene():
+    async def scenario():
         busy = asyncio.create_task(keep_loop_busy())
         found = await database_health.probe_database()
         busy.cancel()
@@ -202,4 +202,4 @@ def test_a_probe_gets_more_time_while_the_event_loop_is_busy(monkeypatch, answer
     monkeypatch.setattr(database_health, "connection", SimpleNamespace(vendor="postgresql"))
     monkeypatch.setattr(database_health, "_connect", connect)
     monkeypatch.setattr(database_health, "PROBE_SECONDS", 0.16)
-    assert asyncio.run(scene()) == problem
+    assert asyncio.run(scenario()) == problem

@@ -6,7 +6,7 @@ from lcm.config.logs import request_id
 from lcm.models import ChangeLog
 
 # page redirect, API, API error, page not found, public responses, a method that is not allowed
-ANSWERS = [
+REQUESTS = [
     ("get", "/sessions/", 302),
     ("get", "/api/lablet-sessions/", 401),
     ("get", "/api/nowhere", 404),
@@ -18,19 +18,19 @@ ANSWERS = [
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("method", "path", "status"), ANSWERS)
+@pytest.mark.parametrize(("method", "path", "status"), REQUESTS)
 def test_every_response_has_the_content_policy(method, path, status, client):
-    answer = getattr(client, method)(path)
-    assert answer.status_code == status
-    policy = answer["Content-Security-Policy"].split("; ")
+    response = getattr(client, method)(path)
+    assert response.status_code == status
+    policy = response["Content-Security-Policy"].split("; ")
     assert "default-src 'none'" in policy
     assert "script-src 'self'" in policy
     assert "frame-ancestors 'none'" in policy
-    assert "unsafe" not in answer["Content-Security-Policy"]
+    assert "unsafe" not in response["Content-Security-Policy"]
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("method", "path", "status"), ANSWERS)
+@pytest.mark.parametrize(("method", "path", "status"), REQUESTS)
 def test_every_response_has_its_own_request_id(method, path, status, client):
     first, second = (getattr(client, method)(path)["X-Request-ID"] for _ in range(2))
     assert len(first) == 32
@@ -38,13 +38,13 @@ def test_every_response_has_its_own_request_id(method, path, status, client):
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("method", "path", "status"), ANSWERS)
+@pytest.mark.parametrize(("method", "path", "status"), REQUESTS)
 def test_every_response_has_the_other_security_headers(method, path, status, client):
-    answer = getattr(client, method)(path)
-    assert answer["X-Content-Type-Options"] == "nosniff"
-    assert answer["X-Frame-Options"] == "DENY"
-    assert answer["Referrer-Policy"] == "same-origin"
-    assert "camera=()" in answer["Permissions-Policy"]
+    response = getattr(client, method)(path)
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert response["X-Frame-Options"] == "DENY"
+    assert response["Referrer-Policy"] == "same-origin"
+    assert "camera=()" in response["Permissions-Policy"]
 
 
 def test_an_internal_error_has_the_security_headers(client, monkeypatch):
@@ -53,10 +53,10 @@ def test_an_internal_error_has_the_security_headers(client, monkeypatch):
 
     monkeypatch.setattr("lcm.monitoring.metrics.render_metrics", fail)
     client.raise_request_exception = False
-    answer = client.get("/metrics")
-    assert answer.status_code == 500
-    assert "default-src 'none'" in answer["Content-Security-Policy"]
-    assert answer["X-Request-ID"]
+    response = client.get("/metrics")
+    assert response.status_code == 500
+    assert "default-src 'none'" in response["Content-Security-Policy"]
+    assert response["X-Request-ID"]
 
 
 def test_only_the_api_documentation_may_use_inline_styles(api, viewer):
@@ -76,14 +76,14 @@ def test_a_request_id_from_the_client_is_kept(given, client):
     ["", "short", "x" * 65, "with space inside", "new\nline-12345", "<script>alert</script>", "idähnlich"],
 )
 def test_a_malformed_request_id_is_replaced(given, client):
-    answer = client.get("/healthz", HTTP_X_REQUEST_ID=given)["X-Request-ID"]
-    assert answer != given
-    assert len(answer) == 32
+    request_id = client.get("/healthz", HTTP_X_REQUEST_ID=given)["X-Request-ID"]
+    assert request_id != given
+    assert len(request_id) == 32
 
 
 def test_a_change_is_logged_with_the_request_id_of_the_response(api, admin):
-    answer = api(admin).post("/api/domains/", {"name": "academy"})
-    assert ChangeLog.objects.get().request_id == answer["X-Request-ID"]
+    response = api(admin).post("/api/domains/", {"name": "academy"})
+    assert ChangeLog.objects.get().request_id == response["X-Request-ID"]
 
 
 def test_the_request_id_is_reset_after_the_request(client):
@@ -94,6 +94,6 @@ def test_the_request_id_is_reset_after_the_request(client):
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", ["/api/lablet-sessions/", "/sessions/"])
 def test_responses_stay_out_of_shared_caches(path, client):
-    answer = client.get(path)
-    assert "private" in answer["Cache-Control"] or "no-store" in answer["Cache-Control"]
-    assert "Cookie" in answer["Vary"]
+    response = client.get(path)
+    assert "private" in response["Cache-Control"] or "no-store" in response["Cache-Control"]
+    assert "Cookie" in response["Vary"]

@@ -34,8 +34,8 @@ def test_a_static_url_changes_with_its_file(a_file):
 
 
 def test_files_are_served_uncollected_and_cached(a_file, rf, db):
-    answer = WhiteNoiseMiddleware(lambda _: HttpResponse(status=404))
-    kept = answer(rf.get(VersionedStorage().url("notes.js")))
-    assert (kept.status_code, kept.getvalue()) == (200, b"'one'")
-    assert kept["Cache-Control"] == "max-age=3600, public"
-    assert answer(rf.get("/static/not-there.js?v=1")).status_code == 404
+    serve = WhiteNoiseMiddleware(lambda _: HttpResponse(status=404))
+    response = serve(rf.get(VersionedStorage().url("notes.js")))
+    assert (response.status_code, response.getvalue()) == (200, b"'one'")
+    assert response["Cache-Control"] == "max-age=3600, public"
+    assert serve(rf.get("/static/not-there.js?v=1")).status_code == 404

@@ -68,7 +68,7 @@ def test_a_pool_is_created(api, admin, db):
     assert response.status_code == 201
     body = response.json()
     assert (body["name"], body["runtime"], body["max_slots"], body["ready"]) == ("gpu-lab", "simulated", 3, 0)
-    assert ChangeLog.objects.get(event="pool_created").object_id == body["id"]
+    assert ChangeLog.objects.get(event="pool.created").object_id == body["id"]
 
 
 def test_a_repeated_request_creates_one_pool(api, admin, db):
@@ -117,7 +117,7 @@ def test_a_pool_is_changed(api, admin, pool):
     response = api(admin).patch(f"{POOLS}{pool.pk}/", {"max_slots": 9, "reason": "More courses"})
     assert response.status_code == 200
     assert (response.json()["max_slots"], response.json()["stopped_reason"]) == (9, "")
-    entry = ChangeLog.objects.get(event="pool_edited")
+    entry = ChangeLog.objects.get(event="pool.edited")
     assert (entry.reason, entry.before["max_slots"], entry.after["max_slots"]) == ("More courses", 6, 9)
 
 
@@ -194,7 +194,7 @@ def test_an_empty_pool_is_deleted_and_its_name_stays_in_history(api, admin, pool
     assert api(admin).get(address).status_code == 404
     assert not Reservation.objects.exists()
     assert api(admin).get(f"/api/lablet-sessions/{session.pk}/").json()["pool"] == pool.name
-    entry = ChangeLog.objects.get(event="pool_deleted")
+    entry = ChangeLog.objects.get(event="pool.deleted")
     assert (entry.object_label, entry.reason, entry.before["name"]) == (pool.name, "moved", pool.name)
 
 

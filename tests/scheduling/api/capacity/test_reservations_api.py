@@ -52,11 +52,15 @@ WRONG = [
     ({"pool": "nowhere"}, "pool", "There is no pool “nowhere”."),
     ({"pool": "", "system": "k8s"}, "pool", "No pool for k8s is enabled."),
     ({"pool": ""}, "pool", "Specify a pool or a system."),
-    ({"resources": {"cpu_cores": 999}}, "pool", "No slot of cml-eu can ever hold this: too little CPU."),
+    (
+        {"resources": {"cpu_cores": 999}},
+        "pool",
+        "No slot of cml-eu has 999 cores; the largest has 16.",
+    ),
     (
         {"pool": "", "system": "cml", "resources": {"memory_gb": 9999}},
         "pool",
-        "No pool for cml can hold this.",
+        "No cml pool has a slot with 9,999 GB memory; the largest has 64.",
     ),
     ({"resources": {"cpu_cores": -1}}, "resources.cpu_cores", "0 or more"),
     ({"resources": {}}, "resources", "Request at least one resource."),
@@ -129,7 +133,7 @@ def test_release_frees_the_lease_and_is_idempotent(api, operator, pool, now):
     assert (first.status_code, first.json()["phase"]) == (200, Phase.RELEASED)
     assert again.json() == first.json()
     assert Slot.objects.get(pk=slot.pk).lease_count == 0
-    assert ChangeLog.objects.filter(event="reservation_released").count() == 1
+    assert ChangeLog.objects.filter(event="reservation.released").count() == 1
 
 
 def test_cancel_requires_a_reason_and_works_once(api, operator, pool, now):

@@ -117,7 +117,7 @@ def test_an_interruption_is_recorded_once(api, controller, slot, now):
     assert api(controller).post(path, {"deadline": later.isoformat()}).status_code == 200
     slot.refresh_from_db()
     assert slot.interruption_deadline == deadline
-    entries = ChangeLog.objects.filter(event="slot_interruption")
+    entries = ChangeLog.objects.filter(event="slot.interrupted")
     assert [entry.actor for entry in entries] == ["controller controller-eu"]
 
 
@@ -125,7 +125,7 @@ def test_a_slot_without_a_worker_cannot_be_interrupted(api, controller, pool, no
     slot = make_slot(pool, 1, S.EMPTY)
     response = api(controller).post(f"{INTERNAL}{slot.pk}/interruption", {"deadline": now.isoformat()})
     assert response.status_code == 409
-    assert response.json()["message"] == "cml-eu-01 is empty and has no worker to lose."
+    assert response.json()["message"] == "cml-eu-01 is empty and has no worker that can be interrupted."
 
 
 @pytest.mark.parametrize("body", [{}, {"deadline": "soon"}, {"deadline": None}])

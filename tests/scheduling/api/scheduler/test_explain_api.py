@@ -89,7 +89,8 @@ def test_a_smaller_requirement_that_fits_is_suggested(configure_pool, new_sessio
     fleet.slot(cpu_cores=1)
     result = wait_reasons(new_session())
     assert (
-        next_step(result, "smaller")["text"] == "With 3 cores of CPU instead of 4 it would fit 2 slots now."
+        next_step(result, "smaller")["text"]
+        == "With a smaller request it would fit 2 slots now: 3 cores of CPU instead of 4."
     )
     assert next_step(result, "full")["text"].startswith("cml-eu is at its maximum of 3 slots")
 
@@ -259,7 +260,7 @@ def test_a_plugin_that_fails_is_named(configure_pool, new_session, wait_reasons)
     fleet.slot(cordoned=True)
     (failure,) = wait_reasons(new_session())["failures"]
     assert failure["plugin"] == "failing_in_tests"
-    assert "the licence server does not answer" in failure["text"]
+    assert "the licence server does not respond" in failure["text"]
 
 
 def test_an_invalid_scheduler_is_reported(configure_pool, new_session, wait_reasons):

@@ -10,7 +10,7 @@ from tests.support.scheduler_setup import FAILING
 
 LIMITED = DEFAULT_CONFIGURATION.replace(
     "  - name: quota\n",
-    '  - name: quota\n    arguments: {limits: {academy: {sessions: 9}, "academy / nobody": {sessions: 1}}}\n',
+    '  - name: quota\n    arguments: {limits: {academy: {sessions: 9}, "academy / unused": {sessions: 1}}}\n',
 )
 
 
@@ -30,7 +30,7 @@ def test_a_scheduler_is_saved_and_logged(change, pool):
         text,
         [],
     )
-    entry = ChangeLog.objects.filter(event="pool_edited").latest("at")
+    entry = ChangeLog.objects.filter(event="pool.edited").latest("at")
     assert (entry.before["scheduler"], entry.after["scheduler"], entry.reason) == ("", text, "exams")
 
 
@@ -49,8 +49,8 @@ def test_the_default_scheduler_is_stored_as_empty_text(change, pool):
         ),
         ("actions: [allocate]\nplugins:\n\t- x\n", ["Line 3: This is not YAML"]),
         (
-            "actions: [allocate]\nplugins: [nothing,\n  nobody]\n",
-            ["Line 2: There is no plugin “nothing”", "Line 3: There is no plugin “nobody”"],
+            "actions: [allocate]\nplugins: [nothing,\n  unknown]\n",
+            ["Line 2: There is no plugin “nothing”", "Line 3: There is no plugin “unknown”"],
         ),
     ],
 )
@@ -71,11 +71,11 @@ def test_a_new_pool_with_an_invalid_scheduler_is_not_created(api, admin):
 
 def test_limits_of_unknown_queues_return_a_warning(change, project):
     (warning,) = change(scheduler=LIMITED, reason="exams").json()["warnings"]
-    assert warning == "There is no queue “academy / nobody”: its limit has no effect."
+    assert warning == "There is no queue “academy / unused”: its limit has no effect."
 
 
 def test_limits_of_people_return_no_warning(change, project, operator):
-    text = LIMITED.replace("academy / nobody", "academy / ccna/otto")
+    text = LIMITED.replace("academy / unused", "academy / ccna/otto")
     assert change(scheduler=text, reason="exams").json()["warnings"] == []
 
 
@@ -118,7 +118,7 @@ def test_labels_are_replaced_with_a_reason(fleet, api, operator):
     body = {"labels": {"rack": "b", "gpu": "a10"}, "reason": "moved"}
     response = client.post(f"/api/slots/{slot.pk}/labels", body, format="json")
     assert (response.status_code, response.json()["labels"]) == (200, {"rack": "b", "gpu": "a10"})
-    entry = ChangeLog.objects.get(event="slot_labelled")
+    entry = ChangeLog.objects.get(event="slot.labelled")
     assert (entry.before["labels"], entry.reason) == ({"rack": "a"}, "moved")
 
 

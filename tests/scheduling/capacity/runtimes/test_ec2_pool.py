@@ -75,7 +75,7 @@ def test_an_exhausted_quota_of_both_markets_starts_a_back_off(fleet, refuse_mark
 
 
 def test_non_preemptible_work_requests_on_demand_only(fleet, refuse_markets):
-    requested_markets = refuse_markets("", "nobody")
+    requested_markets = refuse_markets("", "no-market")
     fleet.reservation()
     fleet.tick()
     fleet.launch()

@@ -3,10 +3,10 @@
 import httpx
 import pytest
 
-from lcm.cml.simulator.process import SimulatorProcess
 from scheduling.capacity.runtimes.base import InstanceState, LaunchRequest, Offering, ResponseLost
 from scheduling.capacity.runtimes.simulated import SimulatedRuntime
 from scheduling.models import SimulatedInstance
+from tests.support.simulator import SimulatorProcess
 
 pytestmark = pytest.mark.django_db
 
@@ -67,10 +67,10 @@ def test_a_vanished_instance_removes_its_cml(runtime, simulator, settings):
 def test_an_unreachable_simulator_does_not_make_instances_vanish(settings):
     settings.CONFIG["SIMULATOR_URL"] = "http://127.0.0.1:9"
     runtime = SimulatedRuntime("cml-eu", {})
-    with pytest.raises(ResponseLost, match="does not answer"):
+    with pytest.raises(ResponseLost, match="does not respond"):
         runtime.launch(launch_request("token-6"))
     assert SimulatedInstance.objects.filter(token="token-6", ended_at=None).exists()
-    with pytest.raises(ResponseLost, match="does not answer"):
+    with pytest.raises(ResponseLost, match="does not respond"):
         list(runtime.describe())
 
 

@@ -24,7 +24,7 @@ WARNING = {
 DEADLINE = datetime(2026, 3, 1, 12, 2, tzinfo=UTC)
 
 
-class Queue:
+class SqsQueue:
     """A queue whose received messages are visible again immediately, until they are deleted."""
 
     def __init__(self, client, name, hidden_for="0"):
@@ -45,7 +45,7 @@ class Queue:
 
 @pytest.fixture
 def queue(boto_client, unique_name):
-    return Queue(boto_client("sqs"), unique_name)
+    return SqsQueue(boto_client("sqs"), unique_name)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_notice_stays_in_the_queue_until_it_is_acknowledged(runtime, queue):
 
 
 def test_notices_of_several_batches_are_all_read(boto_client, unique_name, ec2_settings):
-    queue = Queue(boto_client("sqs"), unique_name, hidden_for="30")
+    queue = SqsQueue(boto_client("sqs"), unique_name, hidden_for="30")
     runtime = Ec2Runtime(unique_name, {**ec2_settings, "interruption_queue_url": queue.url})
     names = {f"i-{number:04}" for number in range(25)}
     queue.send(*(warning_for(name) for name in names))
@@ -87,16 +87,16 @@ def test_notices_of_several_batches_are_all_read(boto_client, unique_name, ec2_s
     [
         ("not json", "Expecting value"),
         ("[" * 60_000, "recursion"),
-        ("[]", "this is no event"),
-        ("{}", "this is no event"),
-        ({"detail-type": 5}, "this is no event"),
-        ({**WARNING, "detail": None}, "names no instance"),
-        ({**WARNING, "detail": {"instance-id": 5}}, "names no instance"),
-        ({**WARNING, "detail": {"instance-id": "i-0\0abc"}}, "names no instance"),
-        ({**WARNING, "detail": {"instance-id": "i-\ud800"}}, "names no instance"),
+        ("[]", "the message is not an event"),
+        ("{}", "the message is not an event"),
+        ({"detail-type": 5}, "the message is not an event"),
+        ({**WARNING, "detail": None}, "has no valid instance id"),
+        ({**WARNING, "detail": {"instance-id": 5}}, "has no valid instance id"),
+        ({**WARNING, "detail": {"instance-id": "i-0\0abc"}}, "has no valid instance id"),
+        ({**WARNING, "detail": {"instance-id": "i-\ud800"}}, "has no valid instance id"),
         ({**WARNING, "time": None}, "has no time"),
         ({**WARNING, "time": "yesterday"}, "Invalid isoformat"),
-        ({**WARNING, "time": "2026-03-01T12:00:00"}, "has no zone"),
+        ({**WARNING, "time": "2026-03-01T12:00:00"}, "has no time zone"),
         ({**WARNING, "time": "9999-12-31T23:59:59Z"}, "out of range"),
     ],
 )
@@ -122,7 +122,7 @@ def test_other_events_are_deleted_without_a_warning(runtime, queue, caplog, kind
 
 
 def test_reading_stops_after_the_maximum_of_batches(runtime, queue, monkeypatch):
-    monkeypatch.setattr(SpotNotices, "most_batches", 1)
+    monkeypatch.setattr(SpotNotices, "max_batches", 1)
     queue.send(*(warning_for(f"i-{number}") for number in range(11)))
     assert len(list(runtime.interruptions())) == 10
 

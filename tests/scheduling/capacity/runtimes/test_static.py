@@ -71,7 +71,7 @@ def static_runtime(*names, **fields):
 
 
 def launch_request(slot_name, *taken):
-    return LaunchRequest("token-1", "slot-1", slot_name, Offering("listed"), taken=frozenset(taken))
+    return LaunchRequest("token-1", "slot-1", slot_name, Offering("listed"), workers_in_use=frozenset(taken))
 
 
 def test_all_listed_workers_are_running_and_untagged():
@@ -150,15 +150,15 @@ def test_a_missing_certificate_file_is_reported(start_worker, certificate, tmp_p
     [
         (200, b'{"version": "2.9.1", "ready": false}', "CML reports that it is not ready."),
         (200, b'{"version": "2.9.1", "ready": "yes"}', "CML reports that it is not ready."),
-        (200, b'{"version": "2.9.1"}', "does not answer like CML."),
-        (200, b'{"ready": true}', "does not answer like CML."),
-        (200, b"[]", "does not answer like CML."),
-        (200, b"<html>", "does not answer in JSON."),
-        (200, b"\xff\xfe\xfd", "does not answer in JSON."),
-        (200, b"[" * 60_000, "does not answer in JSON."),
+        (200, b'{"version": "2.9.1"}', "does not respond as CML does."),
+        (200, b'{"ready": true}', "does not respond as CML does."),
+        (200, b"[]", "does not respond as CML does."),
+        (200, b"<html>", "does not return JSON."),
+        (200, b"\xff\xfe\xfd", "does not return JSON."),
+        (200, b"[" * 60_000, "does not return JSON."),
         (200, b" " * 70_000, "more than 65536 bytes."),
-        (302, b"", "answers with status 302."),
-        (503, b"", "answers with status 503."),
+        (302, b"", "responds with status 302."),
+        (503, b"", "responds with status 503."),
     ],
 )
 def test_an_invalid_response_is_explained(start_worker, status, body, reason):

@@ -40,7 +40,7 @@ def test_a_session_is_moved_and_the_page_confirms_it(login_as, operator, session
     assert response.redirect_chain[-1][0] == reverse("session_detail", args=[session.pk])
     assert f"Session {session.short_id} moved to cml-us." in response.content.decode()
     assert session.reservations.get(phase=Phase.PENDING).pool.name == "cml-us"
-    assert ChangeLog.objects.get(event="session_moved_to_pool").reason == "It is nearer"
+    assert ChangeLog.objects.get(event="session.moved").reason == "It is nearer"
 
 
 @pytest.mark.parametrize(

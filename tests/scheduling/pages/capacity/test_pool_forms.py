@@ -73,7 +73,7 @@ def test_a_pool_is_created(login_as, admin, db):
     assert page.status_code == 302
     assert page.headers["Location"] == reverse("pool_detail", args=[pool.pk])
     assert (pool.min_slots, pool.max_slots, pool.runtime_settings) == (1, 5, {"boot_seconds": 20})
-    entry = ChangeLog.objects.get(event="pool_created")
+    entry = ChangeLog.objects.get(event="pool.created")
     assert (entry.actor, entry.object_id) == ("ada", str(pool.pk))
 
 
@@ -98,20 +98,14 @@ def test_invalid_input_is_explained_at_its_field_and_nothing_is_stored(
 
 def test_every_field_of_the_form_is_on_the_page(login_as, admin, db):
     body = login_as(admin).get("/pools/new").content.decode()
-    assert all(f'name="{name}"' in body for name in NewPoolForm().fields)
+    assert all(f'name="{name}' in body for name in NewPoolForm().fields)
     assert "reason" not in NewPoolForm().fields
 
 
-def test_the_example_of_settings_can_be_pasted(login_as, admin, db):
-    text = NewPoolForm().fields["runtime_settings"].help_text
-    example = text[text.index("{") : text.index("}") + 1]
-    login_as(admin).post("/pools/new", {**VALID_FORM, "runtime_settings": example})
-    assert Pool.objects.get(name="cml-new").runtime_settings == {"boot_seconds": 20}
-
-
-def test_empty_settings_are_shown_as_an_empty_field(login_as, admin, pool, edit_url):
+def test_empty_settings_are_shown_as_empty_fields(login_as, admin, pool, edit_url):
     for address in ("/pools/new", edit_url):
-        assert login_as(admin).get(address).context["form"]["runtime_settings"].value() == ""
+        body = login_as(admin).get(address).content.decode()
+        assert 'name="runtime_settings-boot_seconds" value=""' in body
 
 
 def test_the_reason_is_labelled_as_required_for_some_changes(login_as, admin, edit_url):
@@ -132,7 +126,7 @@ def test_a_pool_is_edited_with_a_reason(login_as, admin, pool, edit_url):
     assert page.status_code == 302
     pool.refresh_from_db()
     assert (pool.name, pool.max_slots, pool.stopped_reason, pool.failures) == ("cml-eu", 9, "", 0)
-    entry = ChangeLog.objects.get(event="pool_edited")
+    entry = ChangeLog.objects.get(event="pool.edited")
     assert (entry.reason, entry.before["max_slots"], entry.after["max_slots"]) == ("More courses", 6, 9)
 
 
@@ -157,7 +151,7 @@ def test_an_invalid_edit_changes_nothing(login_as, admin, pool, edit_url, page_t
     assert "The minimum cannot exceed the maximum number of slots." in page_text(page)
     pool.refresh_from_db()
     assert (pool.min_slots, pool.description) == (0, "Evening courses")
-    assert not ChangeLog.objects.filter(event="pool_edited").exists()
+    assert not ChangeLog.objects.filter(event="pool.edited").exists()
 
 
 def test_the_edit_form_shows_the_current_values(login_as, admin, pool, edit_url):
@@ -171,7 +165,7 @@ def test_an_empty_pool_is_deleted_with_a_reason(login_as, admin, pool, active_de
     address = reverse("pool_delete", args=[pool.pk])
     slot = make_slot(pool, 1)
     page = login_as(admin).get(address)
-    assert "1 definition names this pool and must be edited before the next session." in page_text(page)
+    assert "1 definition uses this pool and must be edited before the next session." in page_text(page)
     refused = login_as(admin).post(address, {"reason": "moved"})
     assert "The pool cml-eu is not empty: 1 slot in use." in page_text(refused)
     slot.delete()

@@ -49,12 +49,15 @@ def count_queries(client, address):
 
 LISTS = ["pool_list", "slot_list", "reservation_list"]
 DETAILS = ["pool_detail", "pool_board", "slot_detail", "session_capacity", "session_pool"]
+TIMELINES = ["slot_timeline", "pool_timeline", "session_timeline"]
 
 
 def test_pages_need_the_same_queries_for_few_and_many_rows(login_as, admin, add_rows, session):
     client, slot = login_as(admin), add_rows(3)
     keys = {"slot_detail": slot.pk, "session_capacity": session.pk, "session_pool": session.pk}
+    keys |= {"slot_timeline": slot.pk, "session_timeline": session.pk}
     limits = {reverse(name): LIST_LIMIT for name in LISTS}
+    limits |= {reverse(name, args=[keys.get(name, slot.pool_id)]): LIST_LIMIT for name in TIMELINES}
     limits |= {f"{reverse(name)}?pool=cml-eu&q=cml": LIST_LIMIT for name in LISTS if name != "pool_list"}
     limits |= {f"{reverse('pool_list')}?q=cml": LIST_LIMIT}
     limits |= {reverse(name, args=[keys.get(name, slot.pool_id)]): DETAIL_LIMIT for name in DETAILS}

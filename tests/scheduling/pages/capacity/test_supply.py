@@ -63,9 +63,9 @@ def record_refusals(pool, now, **minutes):
 def test_offerings_are_in_request_order(ec2_pool, pool_page_text):
     assert (
         "Offerings in request order Type Zone Market State "
-        "m5zn.metal eu-central-1b Spot On offer "
-        "m5.metal not set Spot On offer "
-        "m6i.4xlarge eu-central-1a On demand On offer"
+        "m5zn.metal eu-central-1b Spot Available "
+        "m5.metal not set Spot Available "
+        "m6i.4xlarge eu-central-1a On demand Available"
     ) in pool_page_text(ec2_pool)
 
 
@@ -73,7 +73,7 @@ def test_a_refused_offering_shows_when_it_is_requested_again(ec2_pool, now, pool
     record_refusals(ec2_pool, now, **{"m5.metal/spot": 3, "m6i.4xlarge/eu-central-1a": -1})
     page = pool_page_text(ec2_pool)
     assert "m5.metal not set Spot Refused requested again in 2 min" in page
-    assert "m6i.4xlarge eu-central-1a On demand On offer" in page
+    assert "m6i.4xlarge eu-central-1a On demand Available" in page
     assert "m5.metal/spot was refused. The provider had no capacity. LCM tries again in 2 min" in page
     assert "Other offerings are tried meanwhile." in page
 
@@ -99,7 +99,7 @@ def test_a_pool_that_launches_nothing_does_not_mention_other_offerings(ec2_pool,
 def test_offerings_excluded_by_the_spot_policy_come_last_and_are_not_used(ec2_pool, pool_page_text):
     Pool.objects.filter(pk=ec2_pool.pk).update(spot_policy="never")
     assert (
-        "m6i.4xlarge eu-central-1a On demand On offer "
+        "m6i.4xlarge eu-central-1a On demand Available "
         "m5zn.metal eu-central-1b Spot Not used on-demand only "
         "m5.metal not set Spot Not used on-demand only"
     ) in pool_page_text(ec2_pool)
@@ -110,26 +110,23 @@ def test_a_runtime_that_cannot_be_created_reports_the_reason(ec2_pool, pool_page
     assert "No offering can be requested. “launch_template” is required." in pool_page_text(ec2_pool)
 
 
-@pytest.mark.parametrize("interface", ["page", "api", "admin"])
+@pytest.mark.parametrize("interface", ["page", "api"])
 def test_an_ec2_pool_is_rejected_while_public_url_is_a_loopback_address(
     login_as, api, admin, ec2_pool, settings, page_text, interface
 ):
     settings.CONFIG["PUBLIC_URL"] = "http://127.0.0.1:8000"
-    admin.is_staff = admin.is_superuser = True
-    admin.save()
     if interface == "api":
         response = api(admin).patch(f"/api/pools/{ec2_pool.pk}/", {"warm_slots": 1})
         assert response.status_code == 400
         message = response.json()["details"]["runtime"][0]
     else:
-        name = {"page": "pool_edit", "admin": "admin:scheduling_pool_change"}[interface]
         fields = {
             **VALID_FORM,
             "spot_policy": "fallback",
             "max_slots": 4,
             "runtime_settings": json.dumps(EC2),
         }
-        page = login_as(admin).post(reverse(name, args=[ec2_pool.pk]), {**fields, "reason": "exams"})
+        page = login_as(admin).post(reverse("pool_edit", args=[ec2_pool.pk]), {**fields, "reason": "exams"})
         message = page_text(page)
     assert (
         "PUBLIC_URL is “http://127.0.0.1:8000”. Workers of the runtime ec2 cannot reach LCM there." in message
@@ -173,10 +170,10 @@ def test_listed_workers_are_shown_as_a_table_without_offerings(static_pool, pool
 
 
 def test_a_worker_that_did_not_respond_shows_the_time(static_pool, now, pool_page_text):
-    failed = {"cml-1": (now - timedelta(minutes=3)).isoformat()}
+    failed = {"cml-1": (now - timedelta(hours=3)).isoformat()}
     Pool.objects.filter(pk=static_pool.pk).update(failed_workers=failed)
     page = pool_page_text(static_pool)
-    assert "cml-1 tried last; no response 3 min ago https://cml-1.example.org" in page
+    assert "cml-1 tried last; no response 3 h ago https://cml-1.example.org" in page
     assert page.count("no response") == 1
 
 
@@ -202,11 +199,11 @@ def test_the_list_of_pools_shows_the_offerings_of_each(
         "Simulated 1 offering",
         "EC2 3 offerings, 1 refused",
         "Static 2 workers listed",
-        "gone wrong settings",
+        "gone invalid settings",
     ):
         assert message in page
 
 
 def test_the_reloaded_board_shows_the_offerings(login_as, viewer, ec2_pool, page_text):
     page = login_as(viewer).get(reverse("pool_board", args=[ec2_pool.pk]), headers={"HX-Request": "true"})
-    assert "m5zn.metal eu-central-1b Spot On offer" in page_text(page)
+    assert "m5zn.metal eu-central-1b Spot Available" in page_text(page)

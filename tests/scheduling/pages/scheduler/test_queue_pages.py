@@ -10,9 +10,11 @@ from django.utils import timezone
 from lcm.domain.lifecycle import SessionStatus
 from lcm.templatetags.lcm import status
 from scheduling.models import Decision, Reservation, TickRun
-from scheduling.pages.texts import place_text
+from scheduling.pages.texts import position_text
 from scheduling.selectors.fair_share import LevelFactors
+from scheduling.selectors.queue import queue_snapshot
 from tests.scheduling.pages.capacity.test_pool_pages import exported
+from tests.support import extensions
 from tests.support.factories import make_definition
 from tests.support.fleet import active_reservation
 from tests.support.scheduler_setup import FAILING, SessionRequester
@@ -57,13 +59,14 @@ def test_an_advance_booking_does_not_wait(blocked_fleet, booked_session, login_a
     page = client.get(reverse("queue_list"))
     text = page_text(page)
     assert "0 waiting. 1 booked." in text
-    assert "1 reservation in the queue" in text
-    assert "booked joins the queue in 2 h" in text
+    assert "0 reservations in the queue · 1 booked" in text
+    assert queue_snapshot(blocked_fleet.pool).position_of(active_reservation(booked_session).pk) is None
+    assert "booked joins the queue in 2 h 44 min" in text
     assert "Advance booking. It joins the queue 15 minutes before its timeslot." in text
     assert "decided just now" in text
     assert status("waiting", "Not yet") in page.content.decode()
     reservation = active_reservation(booked_session)
-    assert "Advance booking. It joins the queue in 2 h ." in page_text(
+    assert "Advance booking. It joins the queue in 2 h 44 min ." in page_text(
         client.get(reverse("reservation_detail", args=[reservation.pk]))
     )
     assert "Pending booked" in page_text(client.get(reverse("reservation_list")))
@@ -132,7 +135,7 @@ def test_ended_reservations_show_time_and_reason(blocked_fleet, login_as, viewer
     ],
 )
 def test_the_queue_position_is_written_as_text(position, waiting, text):
-    assert place_text(position, waiting, "cml-eu") == text
+    assert position_text(position, waiting, "cml-eu") == text
 
 
 def test_an_empty_queue_has_an_empty_state_and_one_primary_button(configure_pool, login_as, admin, page_text):
@@ -143,13 +146,12 @@ def test_an_empty_queue_has_an_empty_state_and_one_primary_button(configure_pool
 
 
 def test_the_queue_shows_the_registered_fair_share_factors(
-    blocked_fleet, new_session, login_as, viewer, page_text, monkeypatch
+    blocked_fleet, new_session, login_as, viewer, page_text
 ):
     new_session()
     factors = LevelFactors(0.5, 0.25, 0.125)
-    readers = (lambda _: {}, lambda subjects: dict.fromkeys(subjects, factors))
-    monkeypatch.setattr("scheduling.selectors.fair_share._readers", [readers])
-    assert "0.500 · 0.250 · 0.125" in page_text(login_as(viewer).get(reverse("queue_list")))
+    with extensions.replaced(member_factors=[lambda subjects: dict.fromkeys(subjects, factors)]):
+        assert "0.500 · 0.250 · 0.125" in page_text(login_as(viewer).get(reverse("queue_list")))
 
 
 def test_the_queue_is_divided_into_pages(blocked_fleet, new_session, login_as, viewer):
@@ -171,7 +173,7 @@ def test_the_queue_is_divided_into_pages(blocked_fleet, new_session, login_as, v
 @pytest.mark.parametrize(
     ("query", "count"),
     [
-        ("q=campus", 2), ("q=nobody", 0), ("q=a+class", 1), ("priority=90", 1), ("outcome=waiting", 3),
+        ("q=campus", 2), ("q=unknown", 0), ("q=a+class", 1), ("priority=90", 1), ("outcome=waiting", 3),
         ("outcome=impossible", 0), ("pool=cml-eu", 3), ("outcome=placed", 0),
     ],
 )  # fmt: skip
@@ -199,6 +201,7 @@ def test_the_list_of_ticks_shows_their_steps(blocked_fleet, new_session, login_a
         response = client.get(reverse(name))
         text = page_text(response)
         assert "1 new wait reason, 1 without a slot" in text
+        assert "Place Launch Interruptions Other" in text
         assert re.search(r"place \d+\.\d", text)
         assert ("Queue", reverse("queue_list")) in response.context["crumbs"]
 
@@ -213,7 +216,7 @@ def test_a_tick_page_shows_decisions_and_scores(configure_pool, new_session, log
     assert "binpack" in text
     assert "Reading and saving" in text
     assert "cml-eu-01" in text
-    assert "RuntimeError: the licence server does not answer" in text
+    assert "RuntimeError: the licence server does not respond" in text
 
 
 @pytest.fixture
@@ -233,7 +236,7 @@ def test_a_tick_shows_its_steps_and_plugins_in_order(past_tick, login_as, viewer
     tick = past_tick(plugins=figures | {"leases": {"ms": 0.0}})
     page = login_as(viewer).get(reverse("tick_detail", args=[tick.pk]))
     text = page_text(page)
-    at = f"{timezone.localtime(tick.started_at):%H:%M:%S}"
+    at = f"{timezone.localtime(tick.started_at):%H:%M:%S} UTC"
     assert f"Tick of cml-eu at {at}" in text
     assert page.context["crumbs"][-1] == (f"cml-eu, {at}", "")
     assert "Expire 1.13 ms Place 41.94 ms Keep minimum under 0.01 ms Scale down 2.96 ms" in text
@@ -327,7 +330,7 @@ def test_a_spread_reservation_shows_its_parts(configure_pool, login_as, viewer, 
     fleet.tick_without_errors()
     client = login_as(viewer)
     text = page_text(client.get(reverse("reservation_detail", args=[active_reservation(session).pk])))
-    assert "It has leases on 2 slots of cml-eu." in text
+    assert "The reservation has leases on 2 slots of cml-eu." in text
     assert "cml-eu-01" in text
     assert "cml-eu-02" in text
     panel = page_text(client.get(reverse("session_capacity", args=[session.pk])))
@@ -335,10 +338,10 @@ def test_a_spread_reservation_shows_its_parts(configure_pool, login_as, viewer, 
     assert "cml-eu-02" in panel
     page = client.get(reverse("slot_detail", args=[first.pk]))
     (reservation,) = page.context["claims"]
-    assert (reservation.held.cpu_cores, reservation.others) == (3, 1)
+    assert (reservation.share.cpu_cores, reservation.others) == (3, 1)
     assert "· also on 1 other slot" in page_text(page)
     board = client.get(reverse("pool_detail", args=[fleet.pool.pk])).context["board"]
-    assert sorted(tile.meters[0].taken for tile in board.tiles) == [1, 3]
+    assert sorted(tile.meters[0].used for tile in board.tiles) == [1, 3]
 
 
 def test_the_panel_of_a_waiting_session_shows_its_wait_reasons(

@@ -18,6 +18,16 @@ def scheduler_url(pool):
     return reverse("pool_scheduler", args=[pool.pk])
 
 
+def test_the_form_lists_the_arguments_of_each_plugin(login_as, admin, scheduler_url):
+    page = login_as(admin).get(scheduler_url)
+    listed = {plugin.name: plugin.arguments for plugin in page.context["form"].known_plugins()}
+    (lead,) = listed["timeslot"]
+    assert (lead.name, lead.type, lead.default, lead.limits) == ("lead_minutes", "number", "15", "0 to 1440")
+    assert lead.meaning == "A job may be placed this many minutes before its timeslot starts."
+    assert lead.meaning in page.content.decode()
+    assert all(each.type and each.meaning for arguments in listed.values() for each in arguments)
+
+
 def test_the_form_of_a_pool_without_its_own_scheduler_shows_the_default(login_as, admin, scheduler_url):
     page = login_as(admin).get(scheduler_url)
     assert page.context["form"]["scheduler"].value() == DEFAULT_CONFIGURATION
@@ -105,9 +115,9 @@ def test_the_pool_shows_plugins_with_durations_and_failures(
     page = login_as(viewer).get(reverse("pool_detail", args=[fleet.pool.pk]))
     plugins_by_name = {plugin.name: plugin for plugin in page.context["scheduler"].plugins}
     assert plugins_by_name["resources"].ms >= 0
-    assert plugins_by_name["failing_in_tests"].error == "RuntimeError: the licence server does not answer"
+    assert plugins_by_name["failing_in_tests"].error == "RuntimeError: the licence server does not respond"
     assert "The plugin failing_in_tests failed." in page_text(page)
-    assert "failing_in_tests Failed RuntimeError: the licence server does not answer" in page_text(page)
+    assert "failing_in_tests Failed RuntimeError: the licence server does not respond" in page_text(page)
     assert "Edit scheduler" not in page_text(page)
 
 
@@ -119,29 +129,21 @@ def test_the_pool_page_reports_an_invalid_scheduler(configure_pool, login_as, vi
     )
 
 
-def test_django_admin_rejects_an_invalid_scheduler(login_as, admin, pool):
-    admin.is_staff = admin.is_superuser = True
-    admin.save()
-    client = login_as(admin)
-    scheduler_url = reverse("admin:scheduling_pool_change", args=[pool.pk])
-    form = client.get(scheduler_url).context["adminform"].form
-    data = {name: field for name, field in form.initial.items() if name in form.fields and field is not None}
-    data |= {"scheduler": "plugins: []", "runtime_settings": "{}", "reason": "corrected"}
-    page = client.post(scheduler_url, data)
-    assert page.status_code == 200
-    assert page.context["adminform"].form.errors["scheduler"] == ["Line 1: “actions” is missing."]
-    assert Pool.objects.get(pk=pool.pk).scheduler == ""
-
-
 def test_the_labels_of_a_slot_are_edited(fleet, login_as, operator, page_text):
     slot = fleet.slot()
     client, scheduler_url = login_as(operator), reverse("slot_labels", args=[slot.pk])
-    assert client.post(scheduler_url, {"labels": '{"rack": "b"}', "reason": "moved"}).status_code == 302
+    rack = {"labels-0-key": "rack", "labels-0-value": "b", "labels-1-key": "", "labels-1-value": ""}
+    assert client.post(scheduler_url, {**rack, "reason": "moved"}).status_code == 302
     assert "rack=b" in page_text(client.get(reverse("slot_detail", args=[slot.pk])))
-    wrong = client.post(scheduler_url, {"labels": '{"rack": 7}', "reason": "moved"})
-    assert (wrong.status_code, "Labels must map names to texts" in page_text(wrong)) == (422, True)
+    for wrong, message in (
+        ({"labels-1-key": "rack"}, "There are two values for “rack”."),
+        ({"labels-1-value": "c"}, "Enter the key of the value “c”."),
+    ):
+        page = client.post(scheduler_url, {**rack, **wrong, "reason": "moved"})
+        assert (page.status_code, message in page_text(page)) == (422, True)
+        assert 'name="labels-0-key" value="rack"' in page.content.decode()
     assert Slot.objects.get(pk=slot.pk).labels == {"rack": "b"}
-    assert client.post(scheduler_url, {"labels": "", "reason": "back"}).status_code == 302
+    assert client.post(scheduler_url, {"labels-0-key": "", "reason": "back"}).status_code == 302
     assert Slot.objects.get(pk=slot.pk).labels == {}
 
 
@@ -170,7 +172,7 @@ def test_a_dry_run_of_a_drained_slot_and_another_requirement(
     smaller = {
         "pool": "cml-eu", "drain": [str(slot.pk)], "definition": str(active_definition.pk), "cpu_cores": "2",
     }  # fmt: skip
-    assert "Placed elsewhere" in page_text(client.post(reverse("dry_run"), smaller))
+    assert "Placed on another slot" in page_text(client.post(reverse("dry_run"), smaller))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ def test_a_dry_run_with_an_ambiguous_session_id_requires_more_characters(
     page = login_as(operator).post(
         reverse("dry_run"), {"pool": "cml-eu", "session": "aaaa", "cpu_cores": "2"}
     )
-    assert "More than one id begins with “aaaa”: enter more characters." in page_text(page)
+    assert "More than one ID begins with “aaaa”: enter more characters." in page_text(page)
 
 
 def test_the_dry_run_form_starts_with_the_pool_and_session_of_the_link(

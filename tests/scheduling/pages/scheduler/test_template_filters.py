@@ -14,11 +14,11 @@ from scheduling.templatetags.scheduling import reason_title, score
         (0, '<span class="muted">0.00</span>'),
         (0.7, "<b>0.70</b>"),
         (100, "<b>100.00</b>"),
-        (500, '<b title="In the band resource type: counts first">0.50</b>'),
-        (2_000_000, '<b title="In the band availability: counts first">2.00</b>'),
-        (1_000_000_000, '<b title="In the band spot: counts first">1.00</b>'),
-        (-1_000_000_000, '<b title="In the band spot: counts first">-1.00</b>'),
-        (100_000_000_000_000, '<b title="In the band topology: counts first">100.00</b>'),
+        (500, '<b title="Score in the band resource type, which is compared first">0.50</b>'),
+        (2_000_000, '<b title="Score in the band availability, which is compared first">2.00</b>'),
+        (1_000_000_000, '<b title="Score in the band spot, which is compared first">1.00</b>'),
+        (-1_000_000_000, '<b title="Score in the band spot, which is compared first">-1.00</b>'),
+        (100_000_000_000_000, '<b title="Score in the band topology, which is compared first">100.00</b>'),
     ],
 )
 def test_a_score_is_written_with_two_decimals_and_its_band_on_hover(value, html):

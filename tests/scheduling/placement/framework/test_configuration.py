@@ -13,8 +13,8 @@ from scheduling.placement.framework.configuration import (
     read_configuration,
 )
 from scheduling.placement.framework.cycle import VerdictOutcome, run_cycle
-from scheduling.placement.framework.plugin import BUILT_IN, Plugin, plugins, register_plugin
-from tests.scheduling.placement.inline_plugins import job, node, snapshot
+from scheduling.placement.framework.plugin import Plugin, plugins, register_plugin
+from tests.scheduling.placement.inline_plugins import BUILT_IN, job, node, snapshot
 
 ALLOCATE = "actions: [allocate]\n"
 
@@ -140,13 +140,13 @@ def test_plugins_are_created_for_every_cycle():
         (
             ALLOCATE + "plugins:\n  - name: binpack\n    arguments:\n      weight: 3\n      weight: 4\n",
             6,
-            "“weight” is there twice.",
+            "“weight” is listed twice.",
         ),
         (
             ALLOCATE + "plugins:\n  - name: quota\n    arguments:\n      limits:\n        lab: {gpu: 1}\n"
             "        lab: {gpu: 2}\n",
             7,
-            "“lab” is there twice.",
+            "“lab” is listed twice.",
         ),
         (
             ALLOCATE + "plugins:\n  - {name: binpack, arguments: [1]}\n",
@@ -161,21 +161,21 @@ def test_plugins_are_created_for_every_cycle():
         (ALLOCATE + "plugins:\n  - {arguments: {}}\n", 3, "A plugin needs a name."),
         (ALLOCATE + "plugins:\n  - {name: ports, order: 1}\n", 3, "There is no “order” here"),
         (ALLOCATE + "plugins:\n  - [ports]\n", 3, "A plugin must have name and arguments."),
-        (ALLOCATE + "plugins:\n  - ports\n  - ports\n", 4, "The plugin “ports” is named twice."),
+        (ALLOCATE + "plugins:\n  - ports\n  - ports\n", 4, "The plugin “ports” is listed twice."),
         (ALLOCATE + "plugins: ports\n", 2, "“plugins” must be a list."),
         (
             "actions: [allocate, reclam]\nplugins: []\n",
             1,
             "There is no action “reclam”; did you mean “reclaim”?",
         ),
-        ("actions:\n  - allocate\n  - allocate\nplugins: []\n", 3, "The action “allocate” is named twice."),
-        ("actions: [reclaim, allocate]\nplugins: []\n", 1, "“allocate” comes first, whatever follows it."),
-        ("actions: []\nplugins: []\n", 1, "“allocate” comes first, whatever follows it."),
+        ("actions:\n  - allocate\n  - allocate\nplugins: []\n", 3, "The action “allocate” is listed twice."),
+        ("actions: [reclaim, allocate]\nplugins: []\n", 1, "“allocate” must be the first action."),
+        ("actions: []\nplugins: []\n", 1, "“allocate” must be the first action."),
         ("plugins: []\n", 1, "“actions” is missing."),
         (ALLOCATE, 1, "“plugins” is missing."),
         ("# nothing\n", 1, "“actions” is missing."),
         (ALLOCATE + "plugins: []\nplugin: []\n", 3, "There is no “plugin” here; did you mean “plugins”?"),
-        (ALLOCATE + "plugins: []\nplugins: []\n", 3, "“plugins” is there twice."),
+        (ALLOCATE + "plugins: []\nplugins: []\n", 3, "“plugins” is listed twice."),
         ("- allocate\n", 1, "The document must have actions and plugins."),
         ("just text", 1, "The document must have actions and plugins."),
         (ALLOCATE + "plugins: [resources\n", 3, "This is not YAML: "),
@@ -184,7 +184,7 @@ def test_plugins_are_created_for_every_cycle():
         (ALLOCATE + "---\nplugins: []\n", 2, "This is not YAML: "),
         ("a: &a [x]\nactions: *a\nplugins: []\n", 2, "Aliases (*name) cannot be used here."),
         ("#" * 20_001, 1, "The document has more than 20,000 characters."),
-        ("actions: " + "[" * 19_000, 1, "This is nested more than 20 deep."),
+        ("actions: " + "[" * 19_000, 1, "The document is nested more than 20 levels deep."),
     ],
 )
 def test_problems_are_reported_with_their_line(text, line, message):
@@ -212,7 +212,7 @@ def second_gate(monkeypatch):
 
 def test_two_plugins_for_a_single_owner_point_are_rejected(second_gate):
     (line, message), *other_problems = problems(ALLOCATE + "plugins:\n  - quota\n  - resources\n  - budget\n")
-    assert (line, message) == (5, "“quota” and “budget” both decide the quota gate; only one can.")
+    assert (line, message) == (5, "“quota” and “budget” both implement the quota gate; only one can.")
     assert not other_problems
     assert read_configuration(ALLOCATE + "plugins: [budget]").has("budget")
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scheduling.placement.framework.amounts import amounts_of
 from scheduling.placement.framework.demand import SlotSupply, slots_needed
 from scheduling.placement.framework.model import Gang, Job, Node, Task
+from tests.scheduling.placement.inline_plugins import units
 
 numbers = count()
 
@@ -85,7 +86,7 @@ IN_RACK = job(4, labels=(("rack", "b"),))
     [
         ([NON_PREEMPTIBLE, NON_PREEMPTIBLE], [(SLOT, 1)], [(SLOT, 9)], 9, 1, ["new"]),
         ([NON_PREEMPTIBLE], [(SLOT, 3)], [(SLOT, 9)], 9, 1, []),
-        ([NON_PREEMPTIBLE], [(replace(SLOT, capacity=(100, 0, 0, 0)), 3)], [(SLOT, 9)], 9, 0, ["new"]),
+        ([NON_PREEMPTIBLE], [(replace(SLOT, capacity=units(100)), 3)], [(SLOT, 9)], 9, 0, ["new"]),
         ([NON_PREEMPTIBLE], [(SPOT, 3)], [(SPOT, 9), (SLOT, 9)], 9, 0, ["new"]),
         ([PREEMPTIBLE], [(SPOT, 3)], [(SPOT, 9), (SLOT, 9)], 9, 1, []),
         ([PREEMPTIBLE], [], [(SPOT, 9), (SLOT, 9)], 9, 0, ["spot"]),
@@ -162,5 +163,5 @@ def first_fit(sizes: list[int]) -> int:
 
 @given(st.lists(st.sampled_from([50, 100, 150, 200, 300, 400]), max_size=25))
 def test_the_search_with_a_pointer_matches_an_exhaustive_search(sizes):
-    jobs = [Job(f"j{number}", "lab", (Task("t", (size, 0, 0, 0)),)) for number, size in enumerate(sizes)]
+    jobs = [Job(f"j{number}", "lab", (Task("t", units(size)),)) for number, size in enumerate(sizes)]
     assert len(slots_needed(jobs, (), [SlotSupply(SLOT, 99)], 99).new) == first_fit(sizes)

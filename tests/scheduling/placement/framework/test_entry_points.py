@@ -12,7 +12,7 @@ from scheduling.placement.framework import plugin as registry
 from scheduling.placement.framework.configuration import InvalidConfiguration, read_configuration
 from scheduling.placement.framework.cycle import VerdictOutcome, run_cycle
 from scheduling.placement.framework.entry_points import load_entry_points
-from scheduling.placement.framework.plugin import ENTRY_POINTS, plugins, refused_plugins
+from scheduling.placement.framework.plugin import ENTRY_POINTS, plugins, rejected_plugins
 from tests.scheduling.placement.inline_plugins import job, node, snapshot
 from tests.support.packages import install_package
 
@@ -51,7 +51,7 @@ def build_badly():
     raise RuntimeError("no database")
 
 
-def build_by_place(slot, /):
+def build_by_position(slot, /):
     return Picky(slot)
 
 
@@ -63,7 +63,7 @@ NUMBER = 3
 '''
 NAMES = {
     "picky": "Picky", "built": "build", "built_from": "build_from", "nothing": "build_nothing",
-    "badly": "build_badly", "by_place": "build_by_place", "stranger": "Stranger", "number": "NUMBER",
+    "badly": "build_badly", "by_position": "build_by_position", "stranger": "Stranger", "number": "NUMBER",
 }  # fmt: skip
 GOOD = {"picky", "built", "built_from"}
 
@@ -75,7 +75,7 @@ def package(tmp_path, monkeypatch):
     install_package(tmp_path, "own_rules", {"rules.py": MODULE}, points)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(registry, "_registered", dict(plugins()))
-    monkeypatch.setattr(registry, "_refused", {})
+    monkeypatch.setattr(registry, "_rejected", {})
     yield
     for name in [name for name in sys.modules if name.startswith("own_rules")]:
         del sys.modules[name]
@@ -84,7 +84,7 @@ def package(tmp_path, monkeypatch):
 @pytest.fixture
 def loaded_plugins(package):
     """The package, loaded as after a restart."""
-    registry._refused.update(load_entry_points(ENTRY_POINTS, registry._register_installed))
+    registry._rejected.update(load_entry_points(ENTRY_POINTS, registry._register_installed))
 
 
 def document(*names: str) -> str:
@@ -99,8 +99,8 @@ def problem_with(*names: str) -> str:
 
 def test_an_object_that_is_not_a_plugin_is_rejected_by_name(loaded_plugins):
     assert set(plugins()) >= GOOD
-    assert set(refused_plugins()) == NAMES.keys() - GOOD
-    for name in refused_plugins():
+    assert set(rejected_plugins()) == NAMES.keys() - GOOD
+    for name in rejected_plugins():
         assert problem_with(name).startswith(f"Line 3: The plugin “{name}” cannot be used: own_rules.rules:")
     assert "neither a plugin class nor a function" in problem_with("stranger")
     assert "the function returned None" in problem_with("nothing")
@@ -120,7 +120,7 @@ def test_a_function_is_accepted_like_a_class(loaded_plugins):
         "{name: built, arguments: {slit: a}}"
     )
     assert "“slot” is required" in problem_with("built_from")
-    assert "both decide the choice" in problem_with("picky", "built")
+    assert "both implement the choice" in problem_with("picky", "built")
 
 
 def test_a_plugin_that_cannot_be_created_is_reported_and_the_cycle_continues(loaded_plugins, monkeypatch):

@@ -10,7 +10,7 @@ from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.cycle import Verdict, VerdictOutcome, run_cycle
 from scheduling.placement.framework.explanation import PlacementExplanation, ReasonCount, reasons_on
 from scheduling.placement.framework.model import Gang, Job, Node, Task
-from tests.scheduling.placement.inline_plugins import InlinePlugin, job, node, run_with, snapshot
+from tests.scheduling.placement.inline_plugins import InlinePlugin, job, node, run_with, snapshot, units
 from tests.scheduling.placement.scenario import configuration_of
 
 
@@ -137,7 +137,7 @@ def test_each_wait_reason_has_its_sentence(nodes, waiting, sentence):
         ([node("a", spot=True)], job("j"), None, VerdictOutcome.IMPOSSIBLE),
         ([node("a", spot=True)], job("j"), node("new"), VerdictOutcome.WAITING),
         (
-            [node("a", labels={"zone": "a"}, taken=(400, 0, 0, 0))],
+            [node("a", labels={"zone": "a"}, taken=units(400))],
             job("j", labels=(("zone", "a"),)),
             None,
             VerdictOutcome.WAITING,
@@ -176,7 +176,7 @@ def test_any_launchable_or_incoming_kind_makes_a_job_possible(fields, outcome, s
 
 
 def test_a_kernel_that_fits_no_slot_explains_its_gang():
-    tasks = (Task("small", (100, 0, 0, 0)), Task("large", (900, 0, 0, 0)))
+    tasks = (Task("small", units(100)), Task("large", units(900)))
     verdict = verdict_of([node("a"), node("b")], Job("j", "lab", tasks, gang=Gang.SPREAD))
     assert verdict.outcome is VerdictOutcome.IMPOSSIBLE
     assert verdict.why.message == (
@@ -186,7 +186,7 @@ def test_a_kernel_that_fits_no_slot_explains_its_gang():
 
 
 def gang(*cores: float, **fields) -> Job:
-    tasks = tuple(Task(f"t{place}", (round(each * 100), 0, 0, 0)) for place, each in enumerate(cores))
+    tasks = tuple(Task(f"t{place}", units(round(each * 100))) for place, each in enumerate(cores))
     return Job("gang", "lab", tasks, gang=Gang.SPREAD, **fields)
 
 
@@ -246,7 +246,7 @@ def test_gangs_of_one_shape_share_one_explanation():
         ([node("a")], gang(3, 2, 1), node("new"), 1, VerdictOutcome.IMPOSSIBLE),
         ([node("a")], gang(3, 2, 1), node("new"), 2, VerdictOutcome.WAITING),
         # An existing slot that is larger than new slots counts with its own capacity, and once.
-        ([node("a", 8, taken=(800, 0, 0, 0))], gang(4, 4), node("new"), 1, VerdictOutcome.WAITING),
+        ([node("a", 8, taken=units(800))], gang(4, 4), node("new"), 1, VerdictOutcome.WAITING),
         (
             [node("a", 8, system="vm")],
             gang(4, 4, system="cml"),
@@ -334,10 +334,12 @@ def test_reasons_keep_the_codes_that_the_plugin_gave_them():
 
 def test_a_plugin_without_a_summary_shows_its_first_reason():
     def on_open(ssn):
-        ssn.add_predicate_fn(lambda _, __, node: Reason("mood", f"{node.name} is not in the mood"))
+        ssn.add_predicate_fn(lambda _, __, node: Reason("fault", f"{node.name} is under repair"))
 
-    cycle = run_with(snapshot([node("a"), node("b")], [job("j")]), InlinePlugin(name="mood", on_open=on_open))
-    assert cycle.verdicts[0].why.message == "None of 2 ready slots fits: 2 refused (a is not in the mood)."
+    cycle = run_with(
+        snapshot([node("a"), node("b")], [job("j")]), InlinePlugin(name="fault", on_open=on_open)
+    )
+    assert cycle.verdicts[0].why.message == "None of 2 ready slots fits: 2 refused (a is under repair)."
 
 
 def test_a_plugin_that_refuses_without_a_reason_is_named():

@@ -14,7 +14,15 @@ from scheduling.placement.framework.explanation import FAILED
 from scheduling.placement.framework.model import Gang, Job, Queue, Task
 from scheduling.placement.framework.results import as_lines, as_result
 from scheduling.placement.framework.session import SchedulingSession
-from tests.scheduling.placement.inline_plugins import InlinePlugin, job, node, run_with, running_on, snapshot
+from tests.scheduling.placement.inline_plugins import (
+    InlinePlugin,
+    job,
+    node,
+    run_with,
+    running_on,
+    snapshot,
+    units,
+)
 
 
 def raise_error(*_, **__):
@@ -27,7 +35,7 @@ def refuse(*_):
 
 def cluster():
     """A snapshot with space for all jobs, including GPUs and a spread gang."""
-    wide = Job("wide", "lab", tuple(Task(f"t{n}", (100, 0, 0, 50)) for n in range(2)), gang=Gang.SPREAD)
+    wide = Job("wide", "lab", tuple(Task(f"t{n}", units(100, 0, 0, 50)) for n in range(2)), gang=Gang.SPREAD)
     return snapshot([node("a", gpu=1), node("b", gpu=1)], [job("one"), job("two", queue="other"), wide],
                     Queue("lab"), Queue("other"))  # fmt: skip
 
@@ -157,7 +165,9 @@ def test_a_second_quota_gate_is_rejected_at_run_time():
     cycle = run_with(
         cluster(), InlinePlugin(name="first", on_open=on_open), InlinePlugin(name="second", on_open=on_open)
     )
-    assert cycle.ssn.failures.by_plugin == {"second": "ValueError: The quota gate is taken by “first”."}
+    assert cycle.ssn.failures.by_plugin == {
+        "second": "ValueError: The quota gate is already registered by “first”."
+    }
 
 
 def test_a_failure_is_a_reason_of_waiting_sessions():
@@ -250,7 +260,7 @@ def test_a_score_outside_0_to_1_is_clipped_and_reported_once(options):
     def on_open(ssn: SchedulingSession) -> None:
         ssn.add_node_order_fn(lambda _, __, state: state.node.capacity[0] / 100, **options)
 
-    nodes = [node("a", 2, taken=(100, 0, 0, 0)), node("b", 4)]
+    nodes = [node("a", 2, taken=units(100)), node("b", 4)]
     cycle = run_with(
         snapshot(nodes, [job("x"), job("y")]),
         InlinePlugin(name="loud", on_open=on_open),
@@ -265,7 +275,7 @@ def test_a_score_outside_0_to_1_is_clipped_and_reported_once(options):
 
 
 def test_scores_of_ineligible_slots_are_not_reported():
-    full = node("a", 2, taken=(200, 0, 0, 0))
+    full = node("a", 2, taken=units(200))
     cycle = run_with(snapshot([full, node("b", 4)], [job("x"), job("y", 3)]))
     assert cycle.ssn.failures.clipped == {}
 

@@ -7,7 +7,7 @@ import pytest
 from scheduling.placement.framework.job_order import jobs_in_order
 from scheduling.placement.framework.model import Job, Queue, Task
 from scheduling.placement.framework.session import SchedulingSession
-from tests.scheduling.placement.inline_plugins import InlinePlugin, node, run_with, snapshot
+from tests.scheduling.placement.inline_plugins import InlinePlugin, node, run_with, snapshot, units
 
 NESTED_QUEUES = (
     Queue("uni"),
@@ -20,7 +20,7 @@ NESTED_QUEUES = (
 
 
 def waiting_job(name: str, leaf: str = "", *, priority: int = 50, created: float = 0) -> Job:
-    return Job(name, leaf or "lab", (Task("t", (100, 0, 0, 0)),), priority=priority, created=created)
+    return Job(name, leaf or "lab", (Task("t", units(100)),), priority=priority, created=created)
 
 
 def by_factor(ssn: SchedulingSession) -> None:

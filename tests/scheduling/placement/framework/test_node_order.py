@@ -23,6 +23,7 @@ from tests.scheduling.placement.inline_plugins import (
     node,
     run_with,
     snapshot,
+    units,
 )
 from tests.scheduling.placement.random_snapshots import (
     BINPACKING,
@@ -34,7 +35,7 @@ from tests.scheduling.placement.random_snapshots import (
 from tests.scheduling.placement.scenario import copy_of
 
 # Powers of two, so that sums of shares are exact.
-SIZE = (512, 1024, 0, 0)
+SIZE = units(512, 1024, 0, 0)
 
 
 def add_plain_predicate(ssn: SchedulingSession) -> None:
@@ -69,7 +70,7 @@ def crowded_snapshot(seed: int) -> Snapshot:
     slots = [
         Node(
             f"s{number:02}",
-            (512, 1024, 0, 0),
+            units(512, 1024, 0, 0),
             spot=random.random() < 0.3,
             taken=(random.randrange(400), 0, 0, 0),
         )
@@ -128,21 +129,21 @@ def test_placements_of_one_shape_affect_the_others():
 
 
 def test_a_smaller_task_fits_where_no_task_fitted_before():
-    slots = [node("a", 4, taken=(350, 0, 0, 0)), node("b", 4)]
+    slots = [node("a", 4, taken=units(350)), node("b", 4)]
     jobs = [job("large", 1, created=1), job("small", 0.5, created=2)]
     cycle = run_with(snapshot(slots, jobs))
     assert [verdict.parts[0].node for verdict in cycle.verdicts] == ["b", "a"]
 
 
 def test_a_job_gets_its_own_scores():
-    slots = [node("a", 4, 8, taken=(200, 0, 0, 0))]
+    slots = [node("a", 4, 8, taken=units(200))]
     cycle = run_with(snapshot(slots, [job("one", 1, created=1), job("other", 0.5, created=2)]))
     assert [verdict.scores for verdict in cycle.verdicts] == [
         {"binpack": pytest.approx(0.375)}, {"binpack": pytest.approx(0.4375)},
     ]  # fmt: skip
 
 
-def test_a_score_that_stops_being_a_number_is_left_out():
+def test_a_score_that_stops_being_a_number_is_ignored():
     def on_open(ssn: SchedulingSession) -> None:
         ssn.add_node_order_fn(
             lambda _, __, state: float("nan") if state.free[0] < 400 else 1.0, ranks_by=lambda _: None

@@ -14,9 +14,9 @@ from scheduling.placement.framework.cycle import run_cycle
 from scheduling.placement.framework.explanation import reasons_on
 from scheduling.placement.framework.model import Snapshot
 from scheduling.placement.framework.nodes import Nodes
-from scheduling.placement.framework.plugin import BUILT_IN
 from scheduling.placement.framework.plugin_calls import call_predicate, call_score, states
 from scheduling.placement.framework.session import SchedulingSession
+from tests.scheduling.placement.inline_plugins import BUILT_IN
 from tests.scheduling.placement.random_snapshots import (
     BINPACKING,
     EVICTING,
@@ -40,25 +40,9 @@ SCORING = [case for case in CASES if case[0] in ("binpack", "spread", "spot", "g
 each_plugin = pytest.mark.parametrize(("name", "arguments"), CASES, ids=lambda value: str(value))
 
 
-class RecordingSession(SchedulingSession):
-    """Records both forms of every order."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        super().__init__(snapshot)
-        self.pairs: list[tuple[str, Any, Any]] = []
-
-    def add_queue_order_fn(self, compare=None, *, key=None):
-        self.pairs.append(("queue", compare, key))
-        super().add_queue_order_fn(compare, key=key)
-
-    def add_job_order_fn(self, compare=None, *, key=None):
-        self.pairs.append(("job", compare, key))
-        super().add_job_order_fn(compare, key=key)
-
-
-def session_with_plugin(snapshot: Snapshot, name: str, arguments: dict[str, Any]) -> RecordingSession:
+def session_with_plugin(snapshot: Snapshot, name: str, arguments: dict[str, Any]) -> SchedulingSession:
     """Return a session with one plugin in which some jobs are already placed."""
-    ssn = RecordingSession(snapshot)
+    ssn = SchedulingSession(snapshot)
     ssn.open(configuration_of_plugin(name, **arguments).plugins())
     # Place the jobs that a cycle with all plugins would place.
     for verdict in run_cycle(snapshot, BINPACKING).placed[:3]:
@@ -133,19 +117,6 @@ def test_scores_lie_between_0_and_1_where_the_task_fits(name, arguments, snapsho
         for fn in ssn.scores:
             values = call_score(ssn, fn, task, job, all_nodes)[fits] / fn.weight
             assert ((values >= -1e-9) & (values <= 1 + 1e-9)).all()
-
-
-@pytest.mark.parametrize("name", ["priority", "submit_order", "fairshare"])
-@few_examples
-@given(snapshot=busy_snapshots(max_nodes=5, max_jobs=6))
-def test_a_key_gives_the_same_order_as_its_comparison(name, snapshot):
-    ssn = session_with_plugin(snapshot, name, {})
-    assert ssn.pairs
-    for kind, compare, key in ssn.pairs:
-        rows = list(snapshot.queues.values()) if kind == "queue" else list(snapshot.jobs)
-        for left, right in product(rows, rows):
-            left_key, right_key = key(left), key(right)
-            assert compare(left, right) == (left_key > right_key) - (left_key < right_key)
 
 
 @few_examples

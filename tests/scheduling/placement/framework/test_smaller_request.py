@@ -6,8 +6,9 @@ from scheduling.placement.framework.configuration import read_configuration
 from scheduling.placement.framework.explanation import smaller_request
 from scheduling.placement.framework.model import Job, Node, Snapshot, Task
 from scheduling.placement.framework.session import SchedulingSession
+from tests.scheduling.placement.inline_plugins import units
 
-REQUEST = (400, 800, 1000, 0)
+REQUEST = units(400, 800, 1000, 0)
 
 
 def suggested_request(*free, request=REQUEST, labels=(), cordoned=()):
@@ -24,17 +25,17 @@ def suggested_request(*free, request=REQUEST, labels=(), cordoned=()):
 @pytest.mark.parametrize(
     ("free", "expected"),
     [
-        ([(300, 800, 1000, 0)], ((300, 800, 1000, 0), ("cpu_cores",), 1)),
+        ([units(300, 800, 1000, 0)], (units(300, 800, 1000, 0), ("cpu_cores",), 1)),
         # The smallest reduction, and every node that then fits.
         (
-            [(100, 800, 1000, 0), (300, 900, 1000, 0), (300, 800, 2000, 0)],
-            ((300, 800, 1000, 0), ("cpu_cores",), 2),
+            [units(100, 800, 1000, 0), units(300, 900, 1000, 0), units(300, 800, 2000, 0)],
+            (units(300, 800, 1000, 0), ("cpu_cores",), 2),
         ),
-        ([(300, 400, 1000, 0)], ((300, 400, 1000, 0), ("cpu_cores", "memory_gb"), 1)),
+        ([units(300, 400, 1000, 0)], (units(300, 400, 1000, 0), ("cpu_cores", "memory_gb"), 1)),
         # A resource is used up: no smaller request helps.
-        ([(0, 800, 1000, 0)], None),
+        ([units(0, 800, 1000, 0)], None),
         # The request fits without a reduction.
-        ([(400, 800, 1000, 0)], None),
+        ([units(400, 800, 1000, 0)], None),
         ([], None),
     ],
 )
@@ -43,14 +44,14 @@ def test_the_smallest_reduction_is_suggested(free, expected):
 
 
 def test_a_smaller_request_does_not_help_other_reasons():
-    assert suggested_request((300, 800, 1000, 0), labels=(("rack", "b"),)) is None
-    assert suggested_request((300, 800, 1000, 0), cordoned=(1,)) is None
-    assert suggested_request((300, 800, 1000, 0), (200, 800, 1000, 0), cordoned=(1,)) == (
-        (200, 800, 1000, 0),
+    assert suggested_request(units(300, 800, 1000, 0), labels=(("rack", "b"),)) is None
+    assert suggested_request(units(300, 800, 1000, 0), cordoned=(1,)) is None
+    assert suggested_request(units(300, 800, 1000, 0), units(200, 800, 1000, 0), cordoned=(1,)) == (
+        units(200, 800, 1000, 0),
         ("cpu_cores",),
         1,
     )
 
 
 def test_gpus_are_not_reduced_to_fractions():
-    assert suggested_request((300, 800, 1000, 100), request=(400, 800, 1000, 200)) is None
+    assert suggested_request(units(300, 800, 1000, 100), request=units(400, 800, 1000, 200)) is None

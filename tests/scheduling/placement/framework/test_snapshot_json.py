@@ -1,4 +1,4 @@
-"""Snapshot documents: valid input, rejected input with its place, and round trips."""
+"""Snapshot documents: valid input, rejected input with its path, and round trips."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from scheduling.placement.framework.snapshot_json import (
     snapshot_from,
     write_snapshot,
 )
+from tests.scheduling.placement.inline_plugins import units
 
 FULL: dict[str, Any] = {
     "format": 1,
@@ -84,17 +85,17 @@ FULL: dict[str, Any] = {
 def test_every_field_is_read():
     snapshot = snapshot_from(FULL)
     assert (snapshot.pool, snapshot.now) == ("lab", 1700000000.25)
-    assert snapshot.templates == [Node("lab-new", (800, 0, 0, 0))]
-    assert snapshot.coming == [Node("lab-03", (200, 0, 0, 0), labels={"zone": "b"})]
+    assert snapshot.templates == [Node("lab-new", units(800))]
+    assert snapshot.coming == [Node("lab-03", units(200), labels={"zone": "b"})]
     assert snapshot.nodes[0] == Node(
-        name="lab-01", capacity=(450, 800, 10_000, 150), id="f00", system="cml", labels={"zone": "a"},
+        name="lab-01", capacity=units(450, 800, 10_000, 150), id="f00", system="cml", labels={"zone": "a"},
         spot=True, cordoned=True, until=1700003600, max_leases=3, ports=10, leaked=2, devices=(100, 50),
-        taken=(25, 0, 0, 0), taken_leases=1, taken_devices=((1, 25),),
+        taken=units(25), taken_leases=1, taken_devices=((1, 25),),
     )  # fmt: skip
     assert snapshot.nodes[1].until == FOREVER
     assert snapshot.queues["uni"] == Queue("uni", weight=2, quota={"memory_gb": 1650, "sessions": 3})
     waiting, running = snapshot.jobs
-    assert waiting.tasks == (Task("r1", (100, 0, 0, 0), 2), Task("r2", (0, 0, 0, 0)))
+    assert waiting.tasks == (Task("r1", units(100), 2), Task("r2", units(0)))
     assert (waiting.gang, waiting.labels, waiting.owner, waiting.parts) == (
         Gang.SPREAD, (("zone", "a"),), "uni/a/ann", (),
     )  # fmt: skip
@@ -145,7 +146,7 @@ def document_with(path: str, value: Any) -> dict[str, Any]:
             "nodes.0.capacity.ram",
             1,
             "nodes[0].capacity.ram",
-            "“nodes[0].capacity.ram” is no resource. There are: ",
+            "“nodes[0].capacity.ram” is not a resource. There are: ",
         ),
         ("nodes.0.capacity.memory_g", 1, "nodes[0].capacity.memory_g", "; did you mean “memory_gb”?"),
         (
@@ -160,19 +161,24 @@ def document_with(path: str, value: Any) -> dict[str, Any]:
             "nodes.0.devices",
             [1, 1],
             "nodes[0].devices",
-            "The devices make 2 GPUs, but the capacity says 1.5.",
+            "The devices add up to 2 GPUs, but the capacity is 1.5.",
         ),
         (
             "nodes.0.taken_devices",
             [[2, 0.5]],
             "nodes[0].taken_devices",
-            "lab-01 has 2 GPUs; there is none at 2.",
+            "lab-01 has 2 GPUs and no GPU 2.",
         ),
         ("nodes.0.taken_devices", [0], "nodes[0].taken_devices", "a list of pairs"),
         ("nodes.0.labels", {"a": 1}, "nodes[0].labels", "must be an object of names and texts"),
         ("nodes.1.id", "f00", "nodes[1]", "“f00” is already nodes[0]."),
         ("templates.0.capacity.gpu", -2, "templates[0].capacity.gpu", "zero or more, but is -2."),
-        ("coming.0.devices", [1], "coming[0].devices", "The devices make 1 GPUs, but the capacity says 0."),
+        (
+            "coming.0.devices",
+            [1],
+            "coming[0].devices",
+            "The devices add up to 1 GPUs, but the capacity is 0.",
+        ),
         (
             "queues.1.parent",
             "unu",
@@ -183,11 +189,11 @@ def document_with(path: str, value: Any) -> dict[str, Any]:
             "queues.0.parent",
             "uni/a",
             "queues[0].parent",
-            "The queues go round in a circle: uni → uni/a → uni.",
+            "The queues form a cycle: uni → uni/a → uni.",
         ),
-        ("queues.0.parent", "uni", "queues[0].parent", "The queues go round in a circle: uni → uni."),
+        ("queues.0.parent", "uni", "queues[0].parent", "The queues form a cycle: uni → uni."),
         ("queues.0.weight", -1, "queues[0].weight", "“queues[0].weight” must be a number from 0"),
-        ("queues.0.quota", {"cpu": 1}, "queues[0].quota.cpu", "is no resource"),
+        ("queues.0.quota", {"cpu": 1}, "queues[0].quota.cpu", "is not a resource"),
         ("queues.1.name", "uni", "queues[1]", "“uni” is already queues[0]."),
         ("jobs.0.queue", "uni/b", "jobs[0].queue", "There is no queue “uni/b”; did you mean “uni/a”?"),
         (
@@ -197,7 +203,7 @@ def document_with(path: str, value: Any) -> dict[str, Any]:
             "There is no queue “bob”. There are: uni, uni/a, uni/a/ann.",
         ),
         ("jobs.0.gang", "apart", "jobs[0].gang", "must be one of together, spread"),
-        ("jobs.0.tasks", [], "jobs[0].tasks", "“jobs[0].tasks” must name at least one."),
+        ("jobs.0.tasks", [], "jobs[0].tasks", "“jobs[0].tasks” must have at least one entry."),
         (
             "jobs.0.tasks.0.request",
             None,
@@ -234,7 +240,7 @@ def document_with(path: str, value: Any) -> dict[str, Any]:
             "jobs.1.tasks.0.devices",
             [[5, 0.5]],
             "jobs[1].tasks[0].devices",
-            "lab-01 has 2 GPUs; there is none at 5.",
+            "lab-01 has 2 GPUs and no GPU 5.",
         ),
         ("jobs.1.created", "x", "jobs[1].created", "“jobs[1].created” must be a number"),
     ],

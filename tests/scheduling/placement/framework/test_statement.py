@@ -5,13 +5,14 @@ from __future__ import annotations
 from scheduling.placement.framework.model import Job, JobPart, Node, Queue, Snapshot, Task
 from scheduling.placement.framework.session import SchedulingSession
 from scheduling.placement.framework.statement import OperationKind
+from tests.scheduling.placement.inline_plugins import units
 
-TASK = Task("t", (100, 200, 0, 50), 3)
+TASK = Task("t", units(100, 200, 0, 50), 3)
 
 
 def session() -> SchedulingSession:
     running = Job("old", "lab", (TASK,), parts=(JobPart("a", (TASK,), ((0, 50),)), JobPart("gone", (TASK,))))
-    nodes = [Node("a", (400, 800, 0, 200), max_leases=4, ports=10), Node("b", (400, 800, 0, 0))]
+    nodes = [Node("a", units(400, 800, 0, 200), max_leases=4, ports=10), Node("b", units(400, 800, 0, 0))]
     return SchedulingSession(Snapshot(0, nodes, {"lab": Queue("lab")}, [running]))
 
 

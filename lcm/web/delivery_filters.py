@@ -1,0 +1,64 @@
+"""FilterSets of webhooks, rules and the delivery log, shared by pages and API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import django_filters as df
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy as _
+
+from lcm.events.catalog import event_types
+from lcm.models import Delivery, DeliveryState, EventRule, Webhook
+from lcm.web.filters import ChoicesFilter, FlagFilter, ObjectFilter, SearchFilter
+from lcm.web.period_filters import PeriodFilter, ends_of_period
+
+WEBHOOK_STATES = [("enabled", _("Enabled")), ("failing", _("Failing")), ("disabled", _("Disabled"))]
+_IN_STATE = {
+    "enabled": Q(enabled=True, failing_since=None),
+    "failing": Q(enabled=True, failing_since__isnull=False),
+    "disabled": Q(enabled=False),
+}
+
+
+class WebhookFilter(df.FilterSet):
+    q = SearchFilter("name", "url")
+    state = ChoicesFilter(choices=WEBHOOK_STATES, label=_("State"), method="in_state")
+
+    class Meta:
+        model = Webhook
+        fields: list[str] = []
+
+    def in_state(self, qs: QuerySet[Webhook], name: str, value: list[str]) -> QuerySet[Webhook]:
+        found = Q()
+        for state in value:
+            found |= _IN_STATE[state]
+        return qs.filter(found)
+
+
+class RuleFilter(df.FilterSet):
+    q = SearchFilter("name", "webhook__name")
+    enabled = FlagFilter(label=_("Enabled"), field_name="enabled")
+    webhook = ObjectFilter(Webhook, field_name="webhook_id", label=_("Webhook"))
+
+    class Meta:
+        model = EventRule
+        fields: list[str] = []
+
+
+def _type_choices() -> list[tuple[str, Any]]:
+    return [(name, kind.title) for name, kind in event_types().items()]
+
+
+class DeliveryFilter(df.FilterSet):
+    q = SearchFilter("type", "error")
+    state = ChoicesFilter(choices=DeliveryState.choices, label=_("State"))
+    type = ChoicesFilter(choices=_type_choices, label=_("Event type"))
+    webhook = ObjectFilter(Webhook, field_name="webhook_id", label=_("Webhook"))
+    rule = ObjectFilter(EventRule, field_name="rule_id", label=_("Rule"))
+    created = PeriodFilter(field_name="created_at", label=_("Created"))
+    created_from, created_to = ends_of_period("created_at", menu="created")
+
+    class Meta:
+        model = Delivery
+        fields: list[str] = []

@@ -1,0 +1,133 @@
+"""Tasks on the page of a session: connect to it and follow its start, by keyboard and on a phone."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.end_to_end.browser.accessibility import keep_one_of_each_kind, low_contrast, serious_violations
+from tests.end_to_end.browser.keyboard import tab_to
+from tests.support.page_list import example_ids, request_session
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture
+def open_running(open_page):
+    """`open_running()`: the page of a running session; it takes the options of `open_page`."""
+
+    def open_it(person="viewer", **options) -> Page:
+        page: Page = open_page(person, "/", **options)
+        page.goto(f"/sessions/{example_ids(page)['session']}/")
+        return page
+
+    return open_it
+
+
+def wait_for_refresh(page: Page) -> None:
+    path = page.url.partition("#")[0]
+    with page.expect_response(
+        lambda response: response.url == path and "hx-request" in response.request.headers
+    ):
+        pass
+    page.wait_for_function("() => !document.querySelector('.htmx-request, .htmx-settling')")
+
+
+def test_an_address_is_found_and_copied_by_keyboard(open_running):
+    page = open_running(**CLIPBOARD)
+    expect(page.locator("#session section").first).to_have_attribute("aria-labelledby", "access")
+    tab_to(page, "#panel-access .addresses a")
+    address = page.evaluate("document.activeElement.href")
+    assert re.match(r"(telnet|ssh|vnc|https?)://[^/:]+:\d+", address)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#announcer")).to_have_text(f"Copied {address}")
+    assert page.evaluate("navigator.clipboard.readText()") == address
+    assert page.evaluate("document.activeElement.dataset.copy") == address
+    page.get_by_role("button", name="Copy all").press("Enter")
+    expect(page.locator("#announcer")).to_have_text("Copied all addresses")
+    assert address in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_a_node_of_the_topology_leads_to_its_row_by_keyboard(open_running):
+    page = open_running()
+    whole = page.locator("[data-topology] > svg").get_attribute("viewBox")
+    tab_to(page, "[data-topology] > svg")
+    page.keyboard.press("+")
+    page.keyboard.press("ArrowRight")
+    zoomed = page.locator("[data-topology] > svg").get_attribute("viewBox")
+    assert zoomed != whole
+    tab_to(page, ".node-link")
+    label = page.locator(":focus text").text_content() or "unknown"
+    state = page.locator(":focus").get_attribute("aria-label")
+    assert state is not None
+    assert state.startswith(label)
+    assert ": Running" in state
+    page.keyboard.press("Enter")
+    expect(page.locator("tr:target .card-title")).to_contain_text(label)
+    wait_for_refresh(page)
+    assert page.locator("[data-topology] > svg").get_attribute("viewBox") == zoomed
+    page.get_by_role("button", name="Whole topology").press("Enter")
+    assert page.locator("[data-topology] > svg").get_attribute("viewBox") == "0.0 0.0 420.0 260.0"
+
+
+def test_an_address_is_copied_on_a_phone(open_running):
+    page = open_running(viewport=PHONE, reduced_motion="reduce", **CLIPBOARD)
+    button = page.locator("#panel-access .addresses [data-copy]").first
+    button.click()
+    expect(page.locator("#announcer")).to_have_text(re.compile("^Copied [a-z]+://"))
+    size = button.bounding_box()
+    assert size is not None
+    assert min(size["width"], size["height"]) >= 40
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    keep_one_of_each_kind(page)
+    assert serious_violations(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert low_contrast(page) == []
+
+
+def test_a_refresh_keeps_the_focus_the_live_panel_and_marked_text(open_running):
+    # Without Prometheus only Admins see the live panel.
+    page = open_running("admin")
+    page.locator("#panel-live h2").wait_for()
+    page.evaluate("document.getElementById('panel-live').dataset.mine = 'yes'")
+    page.locator("#panel-access .addresses a").first.focus()
+    focused = page.evaluate("document.activeElement.href")
+    wait_for_refresh(page)
+    assert page.evaluate("document.activeElement.href") == focused
+    expect(page.locator("#panel-live[data-mine]")).to_have_count(1)
+    page.locator("#panel-access .addresses a").first.evaluate(
+        "link => getSelection().selectAllChildren(link)"
+    )
+    page.evaluate("document.getElementById('session').dataset.mine = 'yes'")
+    page.wait_for_timeout(6_000)
+    expect(page.locator("#session[data-mine]")).to_have_count(1)
+
+
+def test_the_parts_of_a_starting_session_do_not_contradict_each_other(open_page):
+    page = open_page("operator", "/")
+    request_session(page)
+    for _ in range(4):
+        wait_for_refresh(page)
+        status, badge, reasons, message = page.evaluate(
+            "() => [document.getElementById('session').dataset.status,"
+            " document.querySelector('h1 + .badge').textContent, !!document.querySelector('#panel-why'),"
+            " document.getElementById('panel-access').textContent]"
+        )
+        assert badge == status
+        assert reasons == (status == "Pending")
+        assert ("when the session has a slot" in message) == (status == "Pending")
+
+
+def test_the_addresses_are_links_without_javascript_and_on_paper(open_running):
+    page = open_running(java_script_enabled=False)
+    expect(page.locator("#panel-access .addresses a").first).to_be_visible()
+    expect(page.get_by_role("button", name="Copy all")).to_be_hidden()
+    page.get_by_role("link", name="Print view").click()
+    expect(page.get_by_role("heading", name=re.compile("how to connect"))).to_be_visible()
+    page.emulate_media(media="print")
+    expect(page.locator(".sidebar")).to_be_hidden()
+    expect(page.locator(".addresses a").first).to_be_visible()

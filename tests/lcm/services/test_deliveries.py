@@ -1,0 +1,340 @@
+"""Delivery to a real receiver: signatures, faults, back-off, leases and endpoints that are disabled."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from datetime import timedelta
+from ipaddress import ip_network
+
+import pytest
+from django.apps import apps
+from django.utils import timezone
+from standardwebhooks import Webhook as Verifier
+from standardwebhooks import WebhookVerificationError
+
+from lcm.domain.errors import InUse, InvalidInput, StateConflict
+from lcm.events import webhook_client
+from lcm.models import ChangeLog, Delivery, DeliveryAttempt, DeliveryState, Webhook
+from lcm.services import deliveries, delivery_run
+from lcm.services.deliveries import claim_webhook, record_attempt, retry_delivery, send_test
+from lcm.services.delivery_run import deliver_due
+from lcm.services.event_routing import route_events
+from lcm.services.event_rules import create_rule, delete_rule
+from lcm.services.maintenance import remove_expired
+from lcm.services.webhooks import (
+    ROTATION_OVERLAP,
+    create_webhook,
+    delete_webhook,
+    rotate_webhook_secret,
+    update_webhook,
+)
+from tests.support.webhook_receiver import Reply, webhook_receiver
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def receiver(settings):
+    settings.CONFIG["WEBHOOK_ALLOWED_NETWORKS"] = [ip_network("127.0.0.0/8")]
+    with webhook_receiver() as found:
+        yield found
+
+
+@pytest.fixture
+def created(receiver, as_admin, now):
+    """A webhook of the receiver and its secret."""
+    return create_webhook(name="chat", url=receiver.url, actor=as_admin, now=now)
+
+
+@pytest.fixture
+def webhook(created):
+    return created[0]
+
+
+@pytest.fixture
+def test_event(webhook, as_admin, now):
+    """A delivery that is due and is retried for a day."""
+    delivery = send_test(webhook=webhook, event_type="session.ready", actor=as_admin, now=now)
+    Delivery.objects.update(retry_until=now + timedelta(days=1))
+    delivery.refresh_from_db()
+    return delivery
+
+
+def deliver(now):
+    return deliver_due(clock=lambda: now)
+
+
+def verify(secret, request):
+    return Verifier(secret).verify(request.body, dict(request.headers))
+
+
+def test_an_event_reaches_its_endpoint_signed_and_is_recorded(created, receiver, session, as_admin):
+    webhook, secret = created
+    now = timezone.now()
+    rule = create_rule(
+        name="all", event_types=["session.*"], pools=["cml-eu"], webhook=webhook, actor=as_admin, now=now
+    )
+    route_events(now=now)
+    assert deliver_due(clock=timezone.now) == 1
+    (request,) = receiver.requests
+    event = verify(secret, request)
+    delivery = Delivery.objects.get(rule=rule)
+    assert event == json.loads(delivery.payload)
+    assert request.headers["webhook-id"] == str(delivery.pk)
+    assert request.headers["Content-Type"] == "application/cloudevents+json"
+    assert (delivery.state, delivery.attempt_count) == (DeliveryState.DELIVERED, 1)
+    assert DeliveryAttempt.objects.get().status == 204
+    with pytest.raises(WebhookVerificationError):
+        verify(secret, type(request)(request.path, request.headers, request.body + " "))
+
+
+def test_after_a_rotation_both_secrets_verify_until_the_old_one_ends(created, receiver, test_event, as_admin):
+    webhook, old = created
+    now = timezone.now()
+    _, new = rotate_webhook_secret(webhook=webhook, reason="leaked", actor=as_admin, now=now)
+    assert new != old
+    deliver_due(clock=timezone.now)
+    verify(old, receiver.requests[0])
+    verify(new, receiver.requests[0])
+    Webhook.objects.update(previous_until=now)
+    retry_delivery(delivery=test_event, reason="again", actor=as_admin, now=now)
+    deliver_due(clock=timezone.now)
+    verify(new, receiver.requests[1])
+    with pytest.raises(WebhookVerificationError):
+        verify(old, receiver.requests[1])
+    assert timedelta(hours=1) < ROTATION_OVERLAP
+
+
+def test_a_failed_delivery_is_retried_with_growing_pauses_and_the_same_id_and_body(receiver, test_event, now):
+    receiver.plan = [Reply(500, body=b"broken"), Reply(cut=True), Reply(302, {"Location": "/x"})]
+    pauses, moment = [], now
+    for _ in range(4):
+        assert deliver(moment) == 1
+        assert deliver(moment) == 0
+        test_event.refresh_from_db()
+        if test_event.next_attempt_at:
+            pauses.append((test_event.next_attempt_at - moment).total_seconds())
+            moment = test_event.next_attempt_at
+    assert [4 <= pauses[0] <= 6, 24 <= pauses[1] <= 36, 96 <= pauses[2] <= 144] == [True] * 3
+    assert test_event.state == DeliveryState.DELIVERED
+    assert len({(each.headers["webhook-id"], each.body) for each in receiver.requests}) == 1
+    attempts = list(test_event.attempts.order_by("pk"))
+    assert [each.status for each in attempts] == [500, None, 302, 204]
+    assert attempts[0].response == "broken"
+
+
+def test_retry_after_delays_the_next_attempt_up_to_an_hour(receiver, test_event, now):
+    receiver.plan = [Reply(503, {"Retry-After": "900"}), Reply(429, {"Retry-After": "999999"})]
+    deliver(now)
+    test_event.refresh_from_db()
+    assert test_event.next_attempt_at == now + timedelta(seconds=900)
+    deliver(now + timedelta(seconds=900))
+    test_event.refresh_from_db()
+    assert test_event.next_attempt_at == now + timedelta(seconds=900 + 3600)
+
+
+def test_a_delivery_fails_for_good_when_its_time_is_over(receiver, test_event, now):
+    receiver.plan = [Reply(500)]
+    deliver(now + timedelta(hours=23, minutes=59, seconds=59))
+    test_event.refresh_from_db()
+    assert (test_event.state, test_event.error) == (DeliveryState.FAILED, "HTTP 500")
+
+
+def test_a_response_410_disables_the_endpoint_and_drops_what_is_pending(
+    receiver, webhook, test_event, as_admin, now
+):
+    other = send_test(webhook=webhook, event_type="slot.ready", actor=as_admin, now=now + MINUTE)
+    receiver.plan = [Reply(410)]
+    deliver(now)
+    webhook.refresh_from_db()
+    other.refresh_from_db()
+    assert (webhook.enabled, webhook.disabled_reason) == (False, "the endpoint responded 410 Gone")
+    assert other.state == DeliveryState.DROPPED
+    assert ChangeLog.objects.get(event="webhook.disabled").routed is False
+    assert deliver(now + MINUTE) == 0
+    with pytest.raises(StateConflict):
+        retry_delivery(delivery=other, reason="again", actor=as_admin, now=now)
+    with pytest.raises(StateConflict):
+        send_test(webhook=webhook, event_type="slot.ready", actor=as_admin, now=now)
+
+
+def test_an_endpoint_that_fails_for_24_hours_is_disabled_and_one_success_resets_the_time(
+    receiver, webhook, as_admin, now
+):
+    day = timedelta(hours=24)
+    replies = [
+        (Reply(500), now),
+        (Reply(204), now + day),
+        (Reply(500), now + day),
+        (Reply(500), now + 2 * day),
+    ]
+    states = []
+    for reply, at in replies:
+        receiver.plan = [reply]
+        send_test(webhook=webhook, event_type="session.ready", actor=as_admin, now=at)
+        deliver(at)
+        webhook.refresh_from_db()
+        states.append(webhook.state)
+    assert states == ["failing", "enabled", "failing", "disabled"]
+    update_webhook(webhook=webhook, enabled=True, actor=as_admin, now=now)
+    assert (webhook.state, webhook.failing_since, webhook.disabled_reason) == ("enabled", None, "")
+
+
+def test_nothing_is_sent_to_a_disabled_or_deleted_endpoint(receiver, webhook, test_event, as_admin, now):
+    update_webhook(webhook=webhook, enabled=False, actor=as_admin, now=now)
+    assert deliver(now) == 0
+    update_webhook(webhook=webhook, enabled=True, actor=as_admin, now=now)
+    retry_delivery(delivery=test_event, reason="again", actor=as_admin, now=now)
+    delete_webhook(webhook=webhook, reason="unused", actor=as_admin, now=now)
+    assert deliver(now) == 0
+    assert not receiver.requests
+    assert not Delivery.objects.exists()
+
+
+def test_a_delivery_that_is_dropped_after_the_claim_is_not_sent(
+    receiver, webhook, test_event, as_admin, now, monkeypatch
+):
+    def claim_then_disable(**arguments):
+        claimed = claim_webhook(**arguments)
+        if claimed:
+            update_webhook(webhook=webhook, enabled=False, actor=as_admin, now=now)
+        return claimed
+
+    monkeypatch.setattr(delivery_run, "claim_webhook", claim_then_disable)
+    assert deliver(now) == 0
+    assert not receiver.requests
+
+
+def test_a_delivery_of_a_worker_that_was_killed_is_sent_when_its_lease_ends(receiver, test_event, now):
+    assert claim_webhook(now=now) is not None
+    assert deliver(now + deliveries.LEASE / 2) == 0
+    assert deliver(now + deliveries.LEASE) == 1
+    test_event.refresh_from_db()
+    assert test_event.state == DeliveryState.DELIVERED
+
+
+def test_the_result_of_a_worker_that_lost_its_lease_does_not_count(webhook, test_event, now):
+    old_webhook, (old,) = claim_webhook(now=now)
+    _, (new,) = claim_webhook(now=now + deliveries.LEASE)
+    failure = webhook_client.SendResult(5, error="timeout")
+    record_attempt(webhook=old_webhook, delivery=old, result=failure, now=now)
+    test_event.refresh_from_db()
+    assert (test_event.attempt_count, test_event.next_attempt_at) == (0, new.next_attempt_at)
+
+
+def test_an_endpoint_is_claimed_by_one_worker_and_gets_its_events_in_order(
+    receiver, webhook, session, as_admin, now
+):
+    create_rule(name="all", event_types=["*"], webhook=webhook, actor=as_admin, now=now)
+    route_events(now=now)
+    count = Delivery.objects.count()
+    assert count >= 1
+    first = claim_webhook(now=now)
+    assert first is not None
+    assert claim_webhook(now=now) is None
+    events = [each.event for each in first[1]]
+    assert events == sorted(events)
+    assert len(events) == count
+
+
+def test_a_slow_endpoint_does_not_delay_others(receiver, webhook, test_event, as_admin, now):
+    released = threading.Event()
+    with webhook_receiver() as fast:
+        quick, _ = create_webhook(name="quick", url=fast.url, actor=as_admin, now=now)
+        for _ in range(3):
+            send_test(webhook=quick, event_type="session.ready", actor=as_admin, now=now)
+        receiver.plan = [Reply(delay=1.5)]
+        order = []
+        real = delivery_run.record_attempt
+
+        def record(**arguments):
+            order.append(arguments["webhook"].name)
+            real(**arguments)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(delivery_run, "record_attempt", record)
+            assert deliver(now) == 4
+        released.set()
+    assert order == ["quick", "quick", "quick", "chat"]
+
+
+def test_a_run_that_takes_too_long_gives_back_what_it_did_not_send(receiver, webhook, as_admin, now):
+    for _ in range(3):
+        send_test(webhook=webhook, event_type="session.ready", actor=as_admin, now=now)
+    times = iter([now, now, now, now, now])
+    late = now + delivery_run.RUN_TIME
+    assert deliver_due(clock=lambda: next(times, late)) < 3
+    webhook.refresh_from_db()
+    assert webhook.leased_until is None
+    assert deliver(late) >= 1
+
+
+def test_slack_gets_a_text(receiver, webhook, as_admin, now):
+    update_webhook(webhook=webhook, format="slack", actor=as_admin, now=now)
+    send_test(webhook=webhook, event_type="session.ready", actor=as_admin, now=now)
+    deliver(now)
+    (request,) = receiver.requests
+    assert json.loads(request.body)["text"].startswith("*<https://lcm.example.org/sessions/")
+    assert request.headers["Content-Type"] == "application/json"
+
+
+def test_the_secret_is_nowhere_but_in_the_response_of_creation_and_rotation(
+    created, receiver, test_event, as_admin, now, caplog
+):
+    webhook, secret = created
+    caplog.set_level(logging.DEBUG)
+    receiver.plan = [Reply(500)]
+    deliver(now)
+    _, new = rotate_webhook_secret(webhook=webhook, reason="leaked", actor=as_admin, now=now)
+    stored = "".join(str(list(model._base_manager.values())) for model in apps.get_models())
+    assert "webhook_attempt_failed" in caplog.text
+    for value in (secret, new):
+        assert value.removeprefix("whsec_") not in stored + caplog.text
+
+
+def test_the_change_log_and_the_log_omit_the_path_of_the_url(created, receiver, test_event, now, caplog):
+    receiver.plan = [Reply(500)]
+    deliver(now)
+    entry = ChangeLog.objects.get(event="webhook.created")
+    assert entry.after["url"] == receiver.url.removesuffix("/hook")
+    assert receiver.url not in "".join(record.getMessage() + str(vars(record)) for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.org/",
+        "ftp://example.org/",
+        "https://",
+        "https://me:pw@example.org/",
+        "x",
+        "https://a b/",
+        "https://[::1",
+    ],
+)
+def test_a_url_that_lcm_would_not_send_to_is_refused(url, as_admin, now):
+    with pytest.raises(InvalidInput) as error:
+        create_webhook(name="chat", url=url, actor=as_admin, now=now)
+    assert list(error.value.fields) == ["url"]
+
+
+def test_a_webhook_with_a_rule_cannot_be_deleted_and_a_deleted_rule_keeps_its_deliveries(
+    webhook, session, as_admin, now
+):
+    rule = create_rule(name="all", event_types=["*"], webhook=webhook, actor=as_admin, now=now)
+    route_events(now=now)
+    with pytest.raises(InUse):
+        delete_webhook(webhook=webhook, reason="unused", actor=as_admin, now=now)
+    delete_rule(rule=rule, reason="unused", actor=as_admin, now=now)
+    assert Delivery.objects.filter(rule=None, event__isnull=False).exists()
+
+
+def test_deliveries_are_removed_after_thirty_days(receiver, test_event, now):
+    assert deliver(now) == 1
+    remove_expired(now=now + timedelta(days=29))
+    assert Delivery.objects.exists()
+    remove_expired(now=now + timedelta(days=31))
+    assert not DeliveryAttempt.objects.exists()
+    assert not Delivery.objects.exists()
