@@ -20,13 +20,13 @@ from lcm.services.validation import require_reason
 def change_priority(
     *, session: LabletSession, priority: int, reason: str, actor: Actor, now: datetime
 ) -> LabletSession:
-    """Change the priority of a waiting session and of its reservation."""
+    """Change the priority of a waiting session and of its reservation; repeating a change does nothing."""
     require_reason(reason)
     if priority not in Priority.values:
         raise InvalidInput({"priority": _("Choose a priority.")})
     old = session.priority
-    if priority == old:
-        raise InvalidInput({"priority": _("The session already has this priority.")})
+    if priority == old and session.status == SessionStatus.PENDING:
+        return session
     with transaction.atomic():
         changed = LabletSession.objects.filter(
             pk=session.pk, status=SessionStatus.PENDING, priority=old

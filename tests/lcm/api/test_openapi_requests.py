@@ -59,8 +59,9 @@ CONFIG: dict[str, Any] = {
 RULES = {
     # Several fields together.
     "__all__",
-    # The name or id of an existing object.
-    *("definition", "domain", "owner", "person", "pool", "port_template", "project", "runtime", "scopes"),
+    # The name or id of an existing object, or the name of a kind of objects.
+    *("definition", "domain", "object_type", "owner", "person", "pool", "port_template", "project"),
+    *("runtime", "scopes"),
     *("type", "user", "webhook", "weights"),
     # A time or an amount that depends on the clock, another field or stored data.
     *("deadline", "ends_at", "expires_at", "max_duration", "requirements", "resources", "resource_weights"),

@@ -49,14 +49,13 @@ def test_a_session_placed_meanwhile_keeps_its_priority(session, as_operator, now
     assert session.reservations.get().priority == Priority.NORMAL
 
 
-@pytest.mark.parametrize(
-    ("values", "field"),
-    [
-        ({"reason": " "}, "reason"),
-        ({"priority": 51}, "priority"),
-        ({"priority": Priority.NORMAL}, "priority"),
-    ],
-)
+def test_a_repeated_change_does_nothing(session, as_operator, now):
+    for _ in range(2):
+        assert change(session, as_operator, now).priority == Priority.HIGH
+    assert ChangeLog.objects.filter(event="session.priority_changed").count() == 1
+
+
+@pytest.mark.parametrize(("values", "field"), [({"reason": " "}, "reason"), ({"priority": 51}, "priority")])
 def test_an_invalid_change_is_rejected(values, field, session, as_operator, now):
     with pytest.raises(InvalidInput) as caught:
         change(session, as_operator, now, **values)
