@@ -80,6 +80,9 @@ RULES = {
     ),
 }
 RULES_OF = {
+    # A timeline covers at most 31 days.
+    "GET /api/pools/{id}/timeline/": {"since"},
+    "GET /api/slots/{id}/timeline/": {"since"},
     # Node labels and outside ports are unique, and a port names a node.
     "POST /api/lablet-definitions/": {"nodes", "port_template"},
     # Changing some fields requires a reason.
