@@ -149,7 +149,7 @@ class ResourceWeightsField(serializers.DictField):
     """A weight for each resource; `fairshare.arithmetic.policy` rejects other names and numbers."""
 
 
-class WeightSerializer(serializers.Serializer[Any]):
+class WeightSerializer(serializers.Serializer[object]):
     level = serializers.ChoiceField(choices=Level.choices)
     subject = serializers.UUIDField()
     parent = serializers.UUIDField(required=False, help_text="Omit for a domain.")  # type: ignore[assignment]
@@ -159,17 +159,17 @@ class WeightSerializer(serializers.Serializer[Any]):
     )
 
 
-class WeightsSerializer(serializers.Serializer[Any]):
+class WeightsSerializer(serializers.Serializer[object]):
     pool = serializers.CharField(max_length=63)
     weights = WeightSerializer(many=True)
     reason = serializers.CharField(max_length=500, allow_blank=True, default="")
 
 
-class ChangedSerializer(serializers.Serializer[Any]):
+class ChangedSerializer(serializers.Serializer[object]):
     changed = serializers.IntegerField()
 
 
-class RankChangeSerializer(serializers.Serializer[Any]):
+class RankChangeSerializer(serializers.Serializer[object]):
     name = serializers.CharField()
     parent_name = serializers.CharField()
     rank_before = serializers.IntegerField()
@@ -178,7 +178,7 @@ class RankChangeSerializer(serializers.Serializer[Any]):
     factor_after = serializers.FloatField()
 
 
-class PreviewSerializer(serializers.Serializer[Any]):
+class PreviewSerializer(serializers.Serializer[object]):
     text = serializers.CharField()
     up = RankChangeSerializer(many=True)
     down = RankChangeSerializer(many=True)
@@ -189,7 +189,7 @@ class PreviewSerializer(serializers.Serializer[Any]):
     waiting = serializers.IntegerField()
 
 
-class PolicyChangeSerializer(serializers.Serializer[Any]):
+class PolicyChangeSerializer(serializers.Serializer[object]):
     """Changes of a policy; the policy itself validates their ranges."""
 
     half_life_days = HalfLifeField(required=False)

@@ -16,7 +16,7 @@ def amount_field(resource: Resource, **options: Any) -> serializers.DecimalField
     return serializers.DecimalField(max_digits=resource.max_digits, decimal_places=2, **options)
 
 
-class AmountsSerializer(serializers.Serializer[Any]):
+class AmountsSerializer(serializers.Serializer[object]):
     """An amount of each resource; missing ones are unchanged or unknown."""
 
     def amount(self, resource: Resource) -> serializers.Field[Any, Any, Any, Any]:

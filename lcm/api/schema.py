@@ -13,7 +13,7 @@ from rest_framework import serializers
 from lcm.api.idempotency import HEADER, MAX_KEY
 
 
-class ErrorSerializer(serializers.Serializer[Any]):
+class ErrorSerializer(serializers.Serializer[object]):
     """The format of every error."""
 
     code = serializers.CharField()

@@ -41,7 +41,7 @@ from lcm.selectors.sessions import details_of
 MAX_DURATION = timedelta(days=365)
 
 
-class ReasonSerializer(serializers.Serializer[Any]):
+class ReasonSerializer(serializers.Serializer[object]):
     reason = serializers.CharField(max_length=500)
 
 
@@ -70,12 +70,12 @@ class ProjectSerializer(serializers.ModelSerializer[Project]):
         validators: list[Any] = []
 
 
-class ProjectChangeSerializer(serializers.Serializer[Any]):
+class ProjectChangeSerializer(serializers.Serializer[object]):
     name = serializers.CharField(max_length=63, required=False)
     description = serializers.CharField(max_length=300, allow_blank=True, required=False)
 
 
-class MemberSerializer(serializers.Serializer[Any]):
+class MemberSerializer(serializers.Serializer[object]):
     user = serializers.PrimaryKeyRelatedField(queryset=User.objects.all())
 
 
@@ -115,7 +115,7 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
         extra_kwargs = {"scopes": {"help_text": "Scopes of a controller: `pool:NAME`."}}
 
 
-class TokenRequestSerializer(serializers.Serializer[Any]):
+class TokenRequestSerializer(serializers.Serializer[object]):
     name = serializers.CharField(max_length=63)
     kind = serializers.ChoiceField(choices=TokenKind.choices)
     user = serializers.PrimaryKeyRelatedField(queryset=User.objects.all(), required=False, allow_null=True)
@@ -165,7 +165,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 # --- definitions -------------------------------------------------------------------------------------
 
 
-class PortSerializer(serializers.Serializer[Any]):
+class PortSerializer(serializers.Serializer[object]):
     name = serializers.CharField()
     node_label = serializers.CharField()
     protocol = serializers.CharField()
@@ -174,7 +174,7 @@ class PortSerializer(serializers.Serializer[Any]):
     transport = serializers.CharField()
 
 
-class ResourceBasisSerializer(serializers.Serializer[Any]):
+class ResourceBasisSerializer(serializers.Serializer[object]):
     basis = serializers.ChoiceField(
         choices=[KEEP, *(each.value for each in RevisionBasis if each != RevisionBasis.MIXED)],
         help_text="How the value was chosen. `keep`: not chosen in the review, or not changed by a manual "
@@ -187,7 +187,7 @@ class ResourceBasisSerializer(serializers.Serializer[Any]):
     )
 
 
-class PortChangesSerializer(serializers.Serializer[Any]):
+class PortChangesSerializer(serializers.Serializer[object]):
     added = serializers.ListField(child=serializers.CharField())
     removed = serializers.ListField(child=serializers.CharField())
     changed = serializers.ListField(child=serializers.CharField())
@@ -226,7 +226,7 @@ class DefinitionSerializer(serializers.ModelSerializer[LabletDefinition]):
         ]  # fmt: skip
 
 
-class NodeSerializer(serializers.Serializer[Any]):
+class NodeSerializer(serializers.Serializer[object]):
     id = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]
     node_definition = serializers.CharField()
@@ -242,7 +242,7 @@ class NodeSerializer(serializers.Serializer[Any]):
     storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2)
 
 
-class LinkSerializer(serializers.Serializer[Any]):
+class LinkSerializer(serializers.Serializer[object]):
     id = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]
     n1 = serializers.CharField()
@@ -267,7 +267,7 @@ class DefinitionDetailSerializer(DefinitionSerializer):
         fields = [*DefinitionSerializer.Meta.fields, "topology_yaml", "nodes", "links", "port_template"]
 
 
-class DefinitionSettingsSerializer(serializers.Serializer[Any]):
+class DefinitionSettingsSerializer(serializers.Serializer[object]):
     """Settings of a new definition, imported or created."""
 
     version = serializers.CharField(max_length=20, default="1.0")
@@ -297,7 +297,7 @@ class DefinitionImportSerializer(DefinitionSettingsSerializer):
     requirements = RequirementsSerializer(required=False)
 
 
-class NewNodeSerializer(serializers.Serializer[Any]):
+class NewNodeSerializer(serializers.Serializer[object]):
     """A node. Sizes set its share of the requirements; a resource without sizes is divided equally."""
 
     label = serializers.CharField(max_length=MAX_NODE_NAME)  # type: ignore[assignment]
@@ -309,7 +309,7 @@ class NewNodeSerializer(serializers.Serializer[Any]):
     storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, min_value=0, required=False)
 
 
-class NewPortSerializer(serializers.Serializer[Any]):
+class NewPortSerializer(serializers.Serializer[object]):
     """A port of a new template."""
 
     node_label = serializers.CharField(max_length=MAX_NODE_NAME, help_text="A node of the definition.")
@@ -348,7 +348,7 @@ class NewDefinitionSerializer(DefinitionSettingsSerializer):
     port_template = NewPortSerializer(many=True, required=False)
 
 
-class TopologySummarySerializer(serializers.Serializer[Any]):
+class TopologySummarySerializer(serializers.Serializer[object]):
     """Summary of an imported topology."""
 
     title = serializers.CharField()
@@ -364,12 +364,12 @@ class TopologySummarySerializer(serializers.Serializer[Any]):
     epoch = serializers.CharField()
 
 
-class ImportResultSerializer(serializers.Serializer[Any]):
+class ImportResultSerializer(serializers.Serializer[object]):
     definition = DefinitionSerializer(allow_null=True, help_text="Null for a dry run.")
     topology = TopologySummarySerializer()
 
 
-class DefinitionChangeSerializer(serializers.Serializer[Any]):
+class DefinitionChangeSerializer(serializers.Serializer[object]):
     description = serializers.CharField(max_length=500, allow_blank=True, required=False)
     system = serializers.CharField(max_length=30, required=False)
     pool = serializers.CharField(max_length=63, allow_blank=True, required=False)
@@ -385,7 +385,7 @@ class DefinitionChangeSerializer(serializers.Serializer[Any]):
     )
 
 
-class StatusChangeSerializer(serializers.Serializer[Any]):
+class StatusChangeSerializer(serializers.Serializer[object]):
     status = serializers.ChoiceField(choices=DefinitionStatus.choices)
     reason = serializers.CharField(
         max_length=500, allow_blank=True, default="", help_text="Required to deprecate the definition."
@@ -472,7 +472,7 @@ class SessionDetailSerializer(SessionSerializer):
         return shown | details_of(instance)
 
 
-class SessionRequestSerializer(serializers.Serializer[Any]):
+class SessionRequestSerializer(serializers.Serializer[object]):
     definition = serializers.PrimaryKeyRelatedField(
         queryset=LabletDefinition.objects.select_related("current_revision")
     )
@@ -486,17 +486,17 @@ class SessionRequestSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField(max_length=63, allow_blank=True, default="")
 
 
-class ExtendSerializer(serializers.Serializer[Any]):
+class ExtendSerializer(serializers.Serializer[object]):
     ends_at = serializers.DateTimeField()
     reason = serializers.CharField(max_length=500, allow_blank=True, default="")
 
 
-class PrioritySerializer(serializers.Serializer[Any]):
+class PrioritySerializer(serializers.Serializer[object]):
     priority = serializers.ChoiceField(choices=Priority.choices)
     reason = serializers.CharField(max_length=500)
 
 
-class TransitionRequestSerializer(serializers.Serializer[Any]):
+class TransitionRequestSerializer(serializers.Serializer[object]):
     from_status = serializers.ChoiceField(
         choices=STATUS_CHOICES,
         required=False,
@@ -522,13 +522,13 @@ class FailureSerializer(ReasonSerializer):
     lab_removed = serializers.BooleanField(default=True, help_text="The lab no longer exists on the worker.")
 
 
-class SessionSlotSerializer(serializers.Serializer[Any]):
+class SessionSlotSerializer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     endpoint = serializers.CharField()
 
 
-class SessionPartSerializer(serializers.Serializer[Any]):
+class SessionPartSerializer(serializers.Serializer[object]):
     slot = SessionSlotSerializer()
     nodes = serializers.ListField(
         child=serializers.CharField(), help_text="Labels of the nodes on this slot."
@@ -536,7 +536,7 @@ class SessionPartSerializer(serializers.Serializer[Any]):
     topology = serializers.CharField(allow_null=True, help_text="CML's YAML of these nodes only.")
 
 
-class ControllerSessionSerializer(serializers.Serializer[Any]):
+class ControllerSessionSerializer(serializers.Serializer[object]):
     """A session with the data that its controller needs."""
 
     id = serializers.UUIDField()

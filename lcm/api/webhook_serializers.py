@@ -29,7 +29,7 @@ class WebhookSerializer(serializers.ModelSerializer[Webhook]):
         }
 
 
-class WebhookRequestSerializer(serializers.Serializer[Any]):
+class WebhookRequestSerializer(serializers.Serializer[object]):
     name = serializers.CharField(max_length=63)
     url = serializers.CharField(max_length=500)
     format = serializers.ChoiceField(choices=WebhookFormat.choices, required=False)
@@ -46,7 +46,7 @@ class NewWebhookSerializer(WebhookSerializer):
         fields = [*WebhookSerializer.Meta.fields, "secret"]
 
 
-class EventTypeNameSerializer(serializers.Serializer[Any]):
+class EventTypeNameSerializer(serializers.Serializer[object]):
     event_type = serializers.ChoiceField(choices=list(event_types()), help_text="Its example is sent.")
 
 
@@ -59,7 +59,7 @@ def _patterns(text: str) -> serializers.ListField:
     )
 
 
-class RuleRequestSerializer(serializers.Serializer[Any]):
+class RuleRequestSerializer(serializers.Serializer[object]):
     name = serializers.CharField(max_length=63)
     event_types = serializers.ListField(
         child=serializers.CharField(max_length=MAX_PATTERN_LENGTH),
@@ -87,7 +87,7 @@ class RuleSerializer(serializers.ModelSerializer[EventRule]):
         ]  # fmt: skip
 
 
-class MatchedEventSerializer(serializers.Serializer[Any]):
+class MatchedEventSerializer(serializers.Serializer[object]):
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
     type = serializers.CharField()
@@ -95,7 +95,7 @@ class MatchedEventSerializer(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
-class RulePreviewSerializer(serializers.Serializer[Any]):
+class RulePreviewSerializer(serializers.Serializer[object]):
     count = serializers.IntegerField(help_text="Events of the last 7 days that the rule would have matched.")
     limit = serializers.IntegerField(help_text="Only this many of the newest events were compared; 0: all.")
     examples = serializers.SerializerMethodField(help_text="The newest of them.")

@@ -14,7 +14,7 @@ MOST_KERNELS = 5_000
 STATES = [(state.value, state.value) for state in LiveState]
 
 
-class MetricValueSerializer(serializers.Serializer[Any]):
+class MetricValueSerializer(serializers.Serializer[object]):
     """`current` is the value to show: a gauge's value, a counter's growth over the window, or its rate."""
 
     current = serializers.FloatField(allow_null=True)
@@ -27,13 +27,13 @@ class MetricValueSerializer(serializers.Serializer[Any]):
     observed_at = serializers.DateTimeField(allow_null=True, help_text="Time of reading from the lab.")
 
 
-class KernelLiveSerializer(serializers.Serializer[Any]):
+class KernelLiveSerializer(serializers.Serializer[object]):
     state = serializers.ChoiceField(choices=STATES)
     observed_at = serializers.DateTimeField(allow_null=True)
     metrics = serializers.DictField(child=MetricValueSerializer(), help_text="By metric name.")
 
 
-class LiveSerializer(serializers.Serializer[Any]):
+class LiveSerializer(serializers.Serializer[object]):
     """Live statistics by kernel, with an entry for every requested kernel."""
 
     state = serializers.ChoiceField(choices=STATES)
@@ -67,7 +67,7 @@ def _ids() -> serializers.ListField:
     )
 
 
-class BatchSerializer(serializers.Serializer[Any]):
+class BatchSerializer(serializers.Serializer[object]):
     """IDs of kernels, sessions or both: at least one ID and at most 5,000 kernels."""
 
     kernels = _ids()
@@ -79,7 +79,7 @@ class BatchSerializer(serializers.Serializer[Any]):
         return attrs
 
 
-class HistoryRangeSerializer(serializers.Serializer[Any]):
+class HistoryRangeSerializer(serializers.Serializer[object]):
     range = serializers.ChoiceField(
         choices=[*RANGES, WHOLE_SESSION],
         default="1h",
@@ -87,7 +87,7 @@ class HistoryRangeSerializer(serializers.Serializer[Any]):
     )
 
 
-class HistorySerializer(serializers.Serializer[Any]):
+class HistorySerializer(serializers.Serializer[object]):
     """Values over time, at most 240 points per series."""
 
     state = serializers.ChoiceField(choices=STATES)

@@ -13,7 +13,7 @@ from rest_framework import serializers
 from lcm.cml.observation.model import observation_adapter
 
 
-class ObservationSerializer(serializers.Serializer[Any]):
+class ObservationSerializer(serializers.Serializer[object]):
     """An observation of a running lab. Unknown values are null or omitted, never 0."""
 
 

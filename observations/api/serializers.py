@@ -15,7 +15,7 @@ from observations.models.drift import KIND_CHOICES
 from observations.services.requirement_preview import CUSTOM, KEEP, RequirementChoice
 
 
-class DriftItemSerializer(serializers.Serializer[Any]):
+class DriftItemSerializer(serializers.Serializer[object]):
     kind = serializers.ChoiceField(choices=KIND_CHOICES)
     name = serializers.CharField()
     allocated = serializers.IntegerField(allow_null=True)
@@ -54,7 +54,7 @@ class RequestedObservationSerializer(serializers.ModelSerializer[ObservationRequ
         fields = ["id", "session", "state", "actor", "requested_at", "expires_at", "completed_at"]
 
 
-class ChoiceSerializer(serializers.Serializer[Any]):
+class ChoiceSerializer(serializers.Serializer[object]):
     basis = serializers.ChoiceField(choices=[KEEP, *BASES, CUSTOM])
     value = serializers.DecimalField(
         max_digits=10, decimal_places=2, required=False, allow_null=True, help_text="For the basis `custom`."
@@ -64,7 +64,7 @@ class ChoiceSerializer(serializers.Serializer[Any]):
     )
 
 
-class ChoicesSerializer(serializers.Serializer[Any]):
+class ChoicesSerializer(serializers.Serializer[object]):
     """The basis of each resource; omitted resources keep their value."""
 
     def get_fields(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def choices_in(choices: dict[str, Any]) -> dict[str, RequirementChoice]:
     }
 
 
-class PortLineSerializer(serializers.Serializer[Any]):
+class PortLineSerializer(serializers.Serializer[object]):
     """A port of the template or of observed labs."""
 
     name = serializers.CharField()
@@ -103,7 +103,7 @@ class PortLineSerializer(serializers.Serializer[Any]):
     problem = serializers.CharField(help_text="Why an observed port cannot be added.")
 
 
-class PortReviewSerializer(serializers.Serializer[Any]):
+class PortReviewSerializer(serializers.Serializer[object]):
     based_on = serializers.IntegerField(source="revision.number", help_text="The current revision.")
     sessions = serializers.IntegerField(help_text="The newest sessions that were compared, at most 20.")
     ports = PortLineSerializer(source="lines", many=True)

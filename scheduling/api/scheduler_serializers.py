@@ -13,7 +13,7 @@ from scheduling.placement.framework.configuration import MAX_CHARACTERS
 from scheduling.selectors.dry_run import MAX_NEW_SLOTS
 
 
-class ReasonCountSerializer(serializers.Serializer[Any]):
+class ReasonCountSerializer(serializers.Serializer[object]):
     """One reason and the slots it applies to."""
 
     code = serializers.CharField()
@@ -46,7 +46,7 @@ class DecisionSerializer(serializers.ModelSerializer[Decision]):
         ]  # fmt: skip
 
 
-class NextStepSerializer(serializers.Serializer[Any]):
+class NextStepSerializer(serializers.Serializer[object]):
     kind = serializers.CharField()
     text = serializers.CharField()
     slot = serializers.UUIDField(source="slot.pk", default=None, allow_null=True)
@@ -54,7 +54,7 @@ class NextStepSerializer(serializers.Serializer[Any]):
     at = serializers.DateTimeField(allow_null=True)
 
 
-class SlotReasonsSerializer(serializers.Serializer[Any]):
+class SlotReasonsSerializer(serializers.Serializer[object]):
     slot = serializers.UUIDField(source="id")
     name = serializers.CharField()
     reasons = serializers.ListField(child=serializers.CharField())
@@ -81,7 +81,7 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     by_slot = SlotReasonsSerializer(many=True, help_text="With `?slots=true`; the first 200.")
 
 
-class RequirementSerializer(serializers.Serializer[Any]):
+class RequirementSerializer(serializers.Serializer[object]):
     definition = serializers.UUIDField(required=False)
     session = serializers.UUIDField(required=False)
     resources = ResourcesSerializer()
@@ -92,7 +92,7 @@ class RequirementSerializer(serializers.Serializer[Any]):
         return attrs
 
 
-class DryRunSerializer(serializers.Serializer[Any]):
+class DryRunSerializer(serializers.Serializer[object]):
     """Changes that a dry run assumes."""
 
     drain = serializers.ListField(
@@ -108,7 +108,7 @@ class DryRunSerializer(serializers.Serializer[Any]):
     )
 
 
-class PlacementChangeSerializer(serializers.Serializer[Any]):
+class PlacementChangeSerializer(serializers.Serializer[object]):
     reservation = serializers.UUIDField()
     position = serializers.IntegerField()
     before = serializers.CharField(help_text="Slot that it would be placed on now; empty if it would wait.")
@@ -116,7 +116,7 @@ class PlacementChangeSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField()
 
 
-class DryRunResultSerializer(serializers.Serializer[Any]):
+class DryRunResultSerializer(serializers.Serializer[object]):
     waiting = serializers.IntegerField()
     placed_before = serializers.IntegerField()
     placed_after = serializers.IntegerField()

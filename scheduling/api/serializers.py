@@ -145,12 +145,12 @@ class SlotDetailSerializer(SlotSerializer):
         fields = [*SlotSerializer.Meta.fields, "reservations", "ports", "attempts"]
 
 
-class LabelsSerializer(serializers.Serializer[Any]):
+class LabelsSerializer(serializers.Serializer[object]):
     labels = serializers.DictField(child=serializers.CharField(max_length=63))
     reason = serializers.CharField(max_length=500, help_text="Recorded in the change log.")
 
 
-class NodeAddressSerializer(serializers.Serializer[Any]):
+class NodeAddressSerializer(serializers.Serializer[object]):
     name = serializers.CharField(help_text="Name of the port.")
     protocol = serializers.ChoiceField(choices=sorted(PROTOCOLS))
     transport = serializers.ChoiceField(choices=[TCP, UDP])
@@ -163,7 +163,7 @@ class NodeAddressSerializer(serializers.Serializer[Any]):
     )
 
 
-class AccessWorkerSerializer(serializers.Serializer[Any]):
+class AccessWorkerSerializer(serializers.Serializer[object]):
     slot_id = serializers.UUIDField(source="slot.pk")
     slot = serializers.CharField(source="slot.name")
     state = serializers.ChoiceField(source="slot.state", choices=SlotState.choices)
@@ -174,7 +174,7 @@ class AccessWorkerSerializer(serializers.Serializer[Any]):
     console = serializers.CharField(help_text="Address of the web console; empty if it has none.")
 
 
-class NodeAccessSerializer(serializers.Serializer[Any]):
+class NodeAccessSerializer(serializers.Serializer[object]):
     label = serializers.CharField(source="kernel.node_label")  # type: ignore[assignment]
     node_definition = serializers.CharField(source="kernel.node_definition")
     state = serializers.ChoiceField(source="kernel.status", choices=KernelStatus.choices)
@@ -182,7 +182,7 @@ class NodeAccessSerializer(serializers.Serializer[Any]):
     addresses = NodeAddressSerializer(many=True)
 
 
-class AccessSheetSerializer(serializers.Serializer[Any]):
+class AccessSheetSerializer(serializers.Serializer[object]):
     """How to connect to a session."""
 
     state = serializers.ChoiceField(
@@ -196,17 +196,17 @@ class AccessSheetSerializer(serializers.Serializer[Any]):
     nodes = NodeAccessSerializer(many=True, help_text="Empty without a slot.")
 
 
-class SessionMoveSerializer(serializers.Serializer[Any]):
+class SessionMoveSerializer(serializers.Serializer[object]):
     pool = serializers.CharField(max_length=63, help_text="The new pool.")
     reason = serializers.CharField(max_length=500, help_text="Recorded in the change log.")
 
 
-class LeakedPortSerializer(serializers.Serializer[Any]):
+class LeakedPortSerializer(serializers.Serializer[object]):
     port = serializers.IntegerField(min_value=1, max_value=65_535)
     name = serializers.CharField(max_length=200, help_text="Where the port was found: lab, node and tag.")
 
 
-class HeartbeatSerializer(serializers.Serializer[Any]):
+class HeartbeatSerializer(serializers.Serializer[object]):
     version = serializers.CharField(
         max_length=60, allow_blank=True, default="", help_text="Versions on the worker."
     )
@@ -245,7 +245,7 @@ METRICS_ADDRESS = (
 )
 
 
-class LeaseRequestSerializer(serializers.Serializer[Any]):
+class LeaseRequestSerializer(serializers.Serializer[object]):
     holder = serializers.CharField(max_length=64, help_text="A name that no other controller has.")
     metrics_address = serializers.RegexField(
         METRICS_ADDRESS,
@@ -271,7 +271,7 @@ class PoolLeaseSerializer(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField()
 
 
-class BootTokenSerializer(serializers.Serializer[Any]):
+class BootTokenSerializer(serializers.Serializer[object]):
     slot_id = serializers.UUIDField()
     token = serializers.CharField(max_length=200)
 
@@ -282,7 +282,7 @@ class BootKeySerializer(serializers.Serializer[Any]):
     slot = ControllerSlotSerializer()
 
 
-class InterruptionSerializer(serializers.Serializer[Any]):
+class InterruptionSerializer(serializers.Serializer[object]):
     deadline = serializers.DateTimeField(help_text="When the provider terminates the worker.")
 
 
@@ -310,7 +310,7 @@ class TtlField(serializers.IntegerField):
     """Time to live in seconds; the service validates the range."""
 
 
-class ReservationRequestSerializer(serializers.Serializer[Any]):
+class ReservationRequestSerializer(serializers.Serializer[object]):
     holder = serializers.CharField(
         max_length=100, required=False, help_text="The holder; default: the caller."
     )
@@ -323,7 +323,7 @@ class ReservationRequestSerializer(serializers.Serializer[Any]):
     priority = serializers.ChoiceField(choices=Priority.choices, default=Priority.NORMAL)
 
 
-class RenewSerializer(serializers.Serializer[Any]):
+class RenewSerializer(serializers.Serializer[object]):
     ttl = TtlField(
         required=False,
         help_text="Seconds from now until the reservation expires, for this renewal only. Default: the "

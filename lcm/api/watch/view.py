@@ -28,14 +28,14 @@ DEFAULT_WAIT = 25.0
 LONGEST_REVISION = 18  # digits
 
 
-class FeedChangeSerializer(serializers.Serializer[Any]):
+class FeedChangeSerializer(serializers.Serializer[object]):
     revision = serializers.IntegerField()
     kind = serializers.ChoiceField(choices=FeedKind.choices)
     id = serializers.UUIDField()
     pool = serializers.CharField()
 
 
-class WatchSerializer(serializers.Serializer[Any]):
+class WatchSerializer(serializers.Serializer[object]):
     revision = serializers.IntegerField(help_text="Pass this as the next `since`.")
     changes = FeedChangeSerializer(many=True)
 
