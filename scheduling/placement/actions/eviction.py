@@ -75,7 +75,8 @@ def _evict_for_waiting(
             _apply_plan(cycle, verdict, plan, reason)
             evicted = {id(victim) for victim in plan.victims}
             on_node = {
-                number: [each for each in jobs if id(each) not in evicted] for number, jobs in on_node.items()
+                number: [victim for victim in jobs if id(victim) not in evicted]
+                for number, jobs in on_node.items()
             }
 
 
@@ -83,13 +84,13 @@ def _preemptible_by_node(cycle: Cycle) -> dict[int, list[Job]]:
     """Return the preemptible jobs by node, lowest priority and newest first."""
     index = cycle.ssn.nodes.index
     leaving = {id(eviction.victim) for eviction in cycle.evictions}
-    found: dict[int, list[Job]] = {}
+    by_node: dict[int, list[Job]] = {}
     for job in sorted(cycle.ssn.snapshot.running, key=lambda job: (job.priority, -job.created, job.id)):
         if job.preemptible and id(job) not in leaving and not job.leaving:
             for part in job.parts:
                 if part.node in index:
-                    found.setdefault(index[part.node], []).append(job)
-    return found
+                    by_node.setdefault(index[part.node], []).append(job)
+    return by_node
 
 
 def _left_over(candidates: Candidates) -> EvictionPlan | None:
@@ -106,14 +107,14 @@ def _cheapest(
     filters: VictimFilters,
     eligible: Callable[[Job, Job], bool],
 ) -> EvictionPlan | None:
-    open_to = candidates.allowed_if_empty()
+    allowed = candidates.allowed_if_empty()
     best: EvictionPlan | None = None
     for number, jobs in sorted(on_node.items()):
-        among = [victim for victim in jobs if eligible(job, victim)]
-        if among and open_to[number]:
-            found = _plan_eviction(ssn, job, candidates, number, among, filters)
-            if found is not None and (best is None or found.cost < best.cost):
-                best = found
+        victims = [victim for victim in jobs if eligible(job, victim)]
+        if victims and allowed[number]:
+            plan = _plan_eviction(ssn, job, candidates, number, victims, filters)
+            if plan is not None and (best is None or plan.cost < best.cost):
+                best = plan
     return best
 
 
@@ -122,13 +123,13 @@ def _plan_eviction(
     job: Job,
     candidates: Candidates,
     number: int,
-    among: Sequence[Job],
+    victims_in_order: Sequence[Job],
     filters: VictimFilters,
 ) -> EvictionPlan | None:
     """Simulate one node: add victims until the job fits, then spare the unnecessary ones."""
     statement = ssn.statement()
     victims: list[Job] = []
-    for victim in among:
+    for victim in victims_in_order:
         if not ssn.victims(job, filters, [victim]):
             continue
         statement.evict(victim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from operator import add as plus
 from operator import neg
 from typing import Any
@@ -35,11 +36,8 @@ def negative(amounts: Units) -> Units:
     return tuple(map(neg, amounts))
 
 
-def total(many: Iterable[Units]) -> Units:
-    found = NOTHING
-    for each in many:
-        found = add(found, each)
-    return found
+def total(rows: Iterable[Units]) -> Units:
+    return reduce(add, rows, NOTHING)
 
 
 def amount_text(value: float, name: str) -> str:

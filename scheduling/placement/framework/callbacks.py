@@ -104,7 +104,7 @@ class Failures:
     # The first score of a plugin outside 0 to 1; the cycle continues with the clipped score.
     clipped: dict[str, float] = field(default_factory=dict)
 
-    def note(self, plugin: str, error: Exception) -> None:
+    def record(self, plugin: str, error: Exception) -> None:
         self.by_plugin.setdefault(plugin, f"{type(error).__name__}: {error}"[:300])
         self.count[plugin] = self.count.get(plugin, 0) + 1
 
@@ -115,8 +115,8 @@ class Timings:
 
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
-    def add(self, plugin: str, begun: float) -> None:
-        self.seconds[plugin] += time.perf_counter() - begun
+    def add(self, plugin: str, started: float) -> None:
+        self.seconds[plugin] += time.perf_counter() - started
 
 
 def order_key(

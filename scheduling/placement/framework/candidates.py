@@ -15,7 +15,7 @@ from scheduling.placement.framework.node_order import NodeOrder
 from scheduling.placement.framework.nodes import PORTS, Flags, Floats, Indexes, Ints, Nodes, NodeState
 from scheduling.placement.framework.plugin_calls import (
     MAX_AMOUNT,
-    FixedAnswers,
+    FixedResults,
     call_predicate,
     call_score,
     call_score_on_node,
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
 NEVER = -np.inf
-FEW = 300
+# With more changed nodes than this, removing duplicates is cheaper than evaluating them twice.
+MAX_WITH_DUPLICATES = 300
 
 
 class Candidates(ABC):
     """The results of all plugins for one shape."""
 
     def __init__(
-        self, ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAnswers, needs: Sequence[int]
+        self, ssn: SchedulingSession, task: Task, job: Job, fixed: FixedResults, needs: Sequence[int]
     ) -> None:
         self._ssn, self.task, self.job, self._fixed, self._needs = ssn, task, job, fixed, needs
         # The number of releases when no node was left; until it grows, no node will fit.
@@ -57,7 +58,7 @@ class Candidates(ABC):
 
     def allowed_if_empty(self) -> Flags:
         """Return the nodes that would accept the job if they were empty."""
-        return self._fixed.open_to
+        return self._fixed.allowed
 
     @abstractmethod
     def score_by_plugin(self, number: int) -> dict[str, float]:
@@ -65,13 +66,13 @@ class Candidates(ABC):
 
     def rescore(self, number: int) -> dict[str, float]:
         """Return the same with every plugin called again."""
-        found: dict[str, float] = {}
+        by_plugin: dict[str, float] = {}
         for plugin, scores in self._fixed.by_plugin:
-            found[plugin] = found.get(plugin, 0.0) + scores[number]
+            by_plugin[plugin] = by_plugin.get(plugin, 0.0) + scores[number]
         active = [fn for fn in self._ssn.scores if not fn.fixed and not fn.excluded]
         for fn, score in zip(active, self._rescored(active, number), strict=True):
-            found[fn.plugin] = found.get(fn.plugin, 0.0) + score
-        return found
+            by_plugin[fn.plugin] = by_plugin.get(fn.plugin, 0.0) + score
+        return by_plugin
 
     def _rescored(self, active: Sequence[ScoreFn], number: int) -> list[float]:
         ssn, state = self._ssn, NodeState(self._ssn.nodes, number)
@@ -86,7 +87,7 @@ class RankedCandidates(Candidates):
         ssn: SchedulingSession,
         task: Task,
         job: Job,
-        fixed: FixedAnswers,
+        fixed: FixedResults,
         needs: Sequence[int],
         ranking: NodeOrder,
     ) -> None:
@@ -102,15 +103,15 @@ class RankedCandidates(Candidates):
 
     def allows(self, number: int) -> bool:
         enough = all(map(ge, self._ssn.nodes.left[number], self._needs))
-        return enough and bool(self._fixed.open_to[number])
+        return enough and bool(self._fixed.allowed[number])
 
     def score_by_plugin(self, number: int) -> dict[str, float]:
         if self._active is not self._ranking.active:
             self._compare(number)
-        found: dict[str, float] = {}
+        by_plugin: dict[str, float] = {}
         for plugin, scores, offset in self._columns:
-            found[plugin] = found.get(plugin, 0.0) + scores[number] + offset
-        return found
+            by_plugin[plugin] = by_plugin.get(plugin, 0.0) + scores[number] + offset
+        return by_plugin
 
     def _compare(self, number: int) -> None:
         """Return the offset of this shape's scores from the shared order, measured on one node."""
@@ -130,7 +131,7 @@ class EvaluatedCandidates(Candidates):
         ssn: SchedulingSession,
         task: Task,
         job: Job,
-        fixed: FixedAnswers,
+        fixed: FixedResults,
         needs: Sequence[int],
         called: Sequence[PredicateFn],
     ) -> None:
@@ -162,29 +163,28 @@ class EvaluatedCandidates(Candidates):
         self._seen = len(changed)
         if self._seen != seen:
             at = np.frombuffer(changed[seen:], np.int64)
-            # A node that changed twice is evaluated twice: cheaper than removing duplicates.
-            self._evaluate(at if len(at) <= FEW else _distinct(at, len(self._scores)))
+            self._evaluate(at if len(at) <= MAX_WITH_DUPLICATES else _distinct(at, len(self._scores)))
         if self._excluded != self._ssn.scores_excluded:
             self._excluded = self._ssn.scores_excluded
             self._scored = [fn for fn in self._scored if not fn.excluded]
             self._evaluate(None)
 
-    def _evaluate(self, at: Indexes | None) -> None:
+    def _evaluate(self, indexes: Indexes | None) -> None:
         ssn, task, job = self._ssn, self.task, self.job
-        nodes, fixed = Nodes(ssn.nodes, at), self._fixed
-        closed: Flags = np.any(nodes.levels < self._least, axis=1)
-        if not fixed.all_open:
-            closed |= ~nodes.of(fixed.open_to)
+        nodes, fixed = Nodes(ssn.nodes, indexes), self._fixed
+        unsuitable: Flags = np.any(nodes.levels < self._least, axis=1)
+        if not fixed.all_allowed:
+            unsuitable |= ~nodes.of(fixed.allowed)
         for fn in self._called:
-            closed |= ~call_predicate(ssn, fn, task, job, nodes)
+            unsuitable |= ~call_predicate(ssn, fn, task, job, nodes)
         score: Floats = self._base(nodes)
-        for each in self._scored:
-            score = score + call_score(ssn, each, task, job, nodes, closed)
-        np.putmask(score, closed, NEVER)
-        if at is None:
+        for score_fn in self._scored:
+            score = score + call_score(ssn, score_fn, task, job, nodes, unsuitable)
+        np.putmask(score, unsuitable, NEVER)
+        if indexes is None:
             self._scores = score
         else:
-            self._scores[at] = score
+            self._scores[indexes] = score
 
     def _base(self, nodes: Nodes) -> Floats:
         """Return the fixed part of the score; a single number if it is equal on all nodes."""
@@ -196,7 +196,7 @@ class EvaluatedCandidates(Candidates):
         return np.full(len(nodes), fixed.same_score)
 
 
-def candidates_for(ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAnswers) -> Candidates:
+def candidates_for(ssn: SchedulingSession, task: Task, job: Job, fixed: FixedResults) -> Candidates:
     """Return the candidates of this shape, by the fastest method that its plugins allow."""
     applying = [fn for fn in ssn.predicates if not fn.fixed and _applies(ssn, fn, task, job)]
     needs = _needs(ssn, applying, task)
@@ -212,21 +212,21 @@ def _applies(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job) -> b
     try:
         return fn.when is None or bool(fn.when(task, job))
     except Exception as error:
-        ssn.failures.note(fn.plugin, error)
+        ssn.failures.record(fn.plugin, error)
         return False
 
 
 def _needs(ssn: SchedulingSession, applying: Sequence[PredicateFn], task: Task) -> list[int]:
     """Return all minimum amounts as one row; of two for the same column the larger."""
-    found = [-MAX_AMOUNT] * (PORTS + 1)
+    minimums = [-MAX_AMOUNT] * (PORTS + 1)
     for fn in applying:
         if fn.need is not None:
             try:
                 column, amount = needed(fn.need, task)
-                found[column] = max(found[column], amount)
+                minimums[column] = max(minimums[column], amount)
             except Exception as error:
-                ssn.failures.note(fn.plugin, error)
-    return found
+                ssn.failures.record(fn.plugin, error)
+    return minimums
 
 
 def _distinct(numbers: Indexes, length: int) -> Indexes:

@@ -132,26 +132,26 @@ class _ConfigurationDocument:
                 self.problems.append((1, f"“{name}” is missing."))
 
     def actions(self) -> list[str]:
-        found: list[str] = []
+        names: list[str] = []
         for node in self._items("actions"):
             name = str(_plain(node))
             if name not in ACTIONS:
                 self._wrong(node, f"There is no action “{name}”{suggestion(name, ACTIONS)}")
-            elif name in found:
+            elif name in names:
                 self._wrong(node, f"The action “{name}” is listed twice.")
-            found.append(name)
-        if "actions" in self.top and found[:1] != ["allocate"] and not self.problems:
+            names.append(name)
+        if "actions" in self.top and names[:1] != ["allocate"] and not self.problems:
             self._wrong(self.top["actions"], "“allocate” must be the first action.")
-        return found
+        return names
 
     def choices(self) -> list[PluginChoice]:
-        found: list[PluginChoice] = []
+        choices: list[PluginChoice] = []
         owners: dict[str, str] = {}
         for node in self._items("plugins"):
             choice = self._choice(node)
             if choice is None:
                 continue
-            if any(each.name == choice.name for each in found):
+            if any(earlier.name == choice.name for earlier in choices):
                 self._wrong(node, f"The plugin “{choice.name}” is listed twice.")
             for point in plugins()[choice.name].owns:
                 if point in owners:
@@ -160,8 +160,8 @@ class _ConfigurationDocument:
                         f"“{owners[point]}” and “{choice.name}” both implement the {point}; only one can.",
                     )
                 owners.setdefault(point, choice.name)
-            found.append(choice)
-        return found
+            choices.append(choice)
+        return choices
 
     def _choice(self, node: yaml.Node) -> PluginChoice | None:
         name_node, arguments_node = node, None
@@ -217,23 +217,23 @@ class _ConfigurationDocument:
         if not isinstance(node, yaml.MappingNode):
             self._wrong(node, f"{what} must have {' and '.join(known)}.")
             return {}
-        found: dict[str, yaml.Node] = {}
+        values: dict[str, yaml.Node] = {}
         for key, value in node.value:
             name = str(_plain(key))
             if name not in known:
                 self._wrong(key, f"There is no “{name}” here{suggestion(name, known)}")
-            elif name in found:
+            elif name in values:
                 self._wrong(key, f"“{name}” is listed twice.")
-            found[name] = value
-        return found
+            values[name] = value
+        return values
 
     def _reject_duplicate_keys(self, node: yaml.Node) -> None:
         """Reject a duplicate key: YAML would silently keep one of the values."""
         if isinstance(node, yaml.MappingNode):
             self._keys(node, tuple(str(_plain(key)) for key, _ in node.value), "An object")
         if isinstance(node, yaml.CollectionNode):
-            for each in node.value:
-                self._reject_duplicate_keys(each[1] if isinstance(node, yaml.MappingNode) else each)
+            for child in node.value:
+                self._reject_duplicate_keys(child[1] if isinstance(node, yaml.MappingNode) else child)
 
     def _items(self, name: str) -> list[yaml.Node]:
         node = self.top.get(name)

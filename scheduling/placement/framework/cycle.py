@@ -81,22 +81,22 @@ class Cycle:
 
     def explain_waiting(self) -> None:
         """Explain the jobs that fit no node, once per shape."""
-        found: dict[Hashable, PlacementExplanation] = {}
+        by_shape: dict[Hashable, PlacementExplanation] = {}
         for verdict in self.verdicts:
             if verdict.unplaced is None:
                 continue
             job, unplaced = verdict.job, verdict.unplaced
             shape = shape_of(self.ssn, job) if job.is_spread else id(unplaced)
-            why = found.get(shape)
-            if why is None:
-                why = (
+            explanation = by_shape.get(shape)
+            if explanation is None:
+                explanation = (
                     explain_spread(self.ssn, job)
                     if job.is_spread
                     else explain(self.ssn, unplaced.task, unplaced.job)
                 )
-                found[shape] = why
-            verdict.why = why
-            if why.impossible and verdict.outcome is VerdictOutcome.WAITING:
+                by_shape[shape] = explanation
+            verdict.why = explanation
+            if explanation.impossible and verdict.outcome is VerdictOutcome.WAITING:
                 verdict.outcome = VerdictOutcome.IMPOSSIBLE
 
 

@@ -79,8 +79,8 @@ class _Packer:
         kind = (job.system, job.preemptible, job.labels)
         suitable = self._kinds.get(kind)
         if suitable is None:
-            found = (number for number, supply in enumerate(self.stock) if _suits(job, supply.node))
-            suitable = self._kinds[kind] = dict.fromkeys(found)
+            numbers = (number for number, supply in enumerate(self.stock) if _suits(job, supply.node))
+            suitable = self._kinds[kind] = dict.fromkeys(numbers)
         if suitable:
             for task in job.tasks if job.gang is Gang.SPREAD else (job.whole,):
                 self._put(task, suitable, (task.request, task.ports, kind))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -61,14 +61,14 @@ class PlacementExplanation:
         if not self.counts:
             return "No slot is ready." if not self.nodes else "Sessions ahead in the queue take every slot."
         if not self.counts[0].nodes:
-            return " ".join(each.text for each in self.counts)
-        about_slots = [each for each in self.counts if each.nodes]
+            return " ".join(reason.text for reason in self.counts)
+        about_slots = [reason for reason in self.counts if reason.nodes]
         if self.nodes == 1:
             none_fits = "the only ready slot does not fit"
-            reasons = "; ".join(each.text for each in about_slots)
+            reasons = "; ".join(reason.text for reason in about_slots)
         else:
             none_fits = f"none of {self.nodes} ready slots fits"
-            reasons = "; ".join(f"{each.nodes} {each.text}" for each in about_slots)
+            reasons = "; ".join(f"{reason.nodes} {reason.text}" for reason in about_slots)
         assumed = f"With {self.placed}, {none_fits}" if self.placed else none_fits.capitalize()
         return f"{assumed}: {reasons}."
 
@@ -105,7 +105,7 @@ def _reason_on(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nu
     try:
         return fn.scalar(task, job, NodeState(ssn.nodes, number))
     except Exception as error:
-        ssn.failures.note(fn.plugin, error)
+        ssn.failures.record(fn.plugin, error)
         return Reason(FAILED, f"the plugin {fn.plugin} failed: {error}")
 
 
@@ -114,11 +114,15 @@ def is_possible(ssn: SchedulingSession, task: Task, job: Job) -> bool:
     return bool(allowed_by_all(ssn, task, job, Nodes(ssn.empty_node_kinds)).any())
 
 
-def allowed_by_all(ssn: SchedulingSession, task: Task, job: Job, nodes: Nodes) -> Flags:
-    found = nodes.all(True)
+def allowed_by_all(
+    ssn: SchedulingSession, task: Task, job: Job, nodes: Nodes, *, ignored: Collection[str] = ()
+) -> Flags:
+    """Return the nodes that every predicate allows; predicates with an ignored code are not called."""
+    allowed = nodes.all(True)
     for fn in ssn.predicates:
-        found &= call_predicate(ssn, fn, task, job, nodes)
-    return found
+        if fn.code not in ignored:
+            allowed &= call_predicate(ssn, fn, task, job, nodes)
+    return allowed
 
 
 def failed_plugins(ssn: SchedulingSession) -> tuple[ReasonCount, ...]:
@@ -156,12 +160,12 @@ def _by_code(
     ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, numbers: Indexes
 ) -> dict[str, Indexes]:
     """Return the refused nodes by reason code; by plugin name if the reason has no code."""
-    found: dict[str, list[int]] = {}
+    by_code: dict[str, list[int]] = {}
     for number in numbers.tolist():
         reason = _reason_on(ssn, fn, task, job, number)
         has_code = isinstance(reason, Reason) and reason.code not in ("", FAILED)
-        found.setdefault(reason.code if reason and has_code else fn.plugin, []).append(number)
-    return {code: np.array(indexes) for code, indexes in found.items()}
+        by_code.setdefault(reason.code if reason and has_code else fn.plugin, []).append(number)
+    return {code: np.array(indexes) for code, indexes in by_code.items()}
 
 
 def _text(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused: Nodes) -> str:
@@ -171,7 +175,7 @@ def _text(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused
         assert refused.at is not None
         reason = fn.scalar(task, job, NodeState(ssn.nodes, int(refused.at[0])))
     except Exception as error:
-        ssn.failures.note(fn.plugin, error)
+        ssn.failures.record(fn.plugin, error)
         return f"refused by {fn.plugin}"
     return f"refused ({reason.text})" if isinstance(reason, Reason) else f"refused by {fn.plugin}"
 
@@ -187,31 +191,23 @@ class SmallerRequest:
 
 def smaller_request(ssn: SchedulingSession, task: Task, job: Job) -> SmallerRequest | None:
     """Return the smallest reduction that lets the task fit a node; None if a reduction does not help."""
-    open_to = _allowed_except_amounts(ssn, task, job)
-    reducible = [which for which in DIVISIBLE if task.request[which]]
-    if not open_to.any() or not reducible:
+    allowed = allowed_by_all(
+        ssn, task, job, Nodes(ssn.nodes), ignored={RESOURCE_NAMES[column] for column in DIVISIBLE}
+    )
+    reducible = [column for column in DIVISIBLE if task.request[column]]
+    if not allowed.any() or not reducible:
         return None
-    requested: Ints = np.array([task.request[which] for which in reducible])
+    requested: Ints = np.array([task.request[column] for column in reducible])
     left: Ints = np.minimum(ssn.nodes.free[:, reducible], requested)
     reduction: Floats = ((requested - left) / requested).sum(axis=1)
-    reduction[~open_to | (left <= 0).any(axis=1)] = np.inf
+    reduction[~allowed | (left <= 0).any(axis=1)] = np.inf
     best = int(reduction.argmin())
     if not 0 < reduction[best] < np.inf:
         return None
     amounts = list(task.request)
-    for which, amount in zip(reducible, left[best].tolist(), strict=True):
-        amounts[which] = amount
+    for column, amount in zip(reducible, left[best].tolist(), strict=True):
+        amounts[column] = amount
     request = tuple(amounts)
-    changed = tuple(RESOURCE_NAMES[which] for which in reducible if request[which] != task.request[which])
+    changed = tuple(RESOURCE_NAMES[column] for column in reducible if request[column] != task.request[column])
     fitting = allowed_by_all(ssn, replace(task, request=request), job, Nodes(ssn.nodes))
     return SmallerRequest(request, changed, int(fitting.sum())) if fitting.any() else None
-
-
-def _allowed_except_amounts(ssn: SchedulingSession, task: Task, job: Job) -> np.ndarray:
-    all_nodes = Nodes(ssn.nodes)
-    names = {RESOURCE_NAMES[which] for which in DIVISIBLE}
-    found = all_nodes.all(True)
-    for fn in ssn.predicates:
-        if fn.code not in names:
-            found &= call_predicate(ssn, fn, task, job, all_nodes)
-    return found

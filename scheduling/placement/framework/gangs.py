@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
 UNLIMITED = 1 << 40
-# How many kernels of a partial placement are named.
-SHOWN = 5
+# Kernels of a partial placement that the text names.
+MAX_NAMED_KERNELS = 5
 
 
 @dataclass
@@ -97,13 +97,13 @@ def explain_spread(ssn: SchedulingSession, job: Job) -> PlacementExplanation:
     """Explain why a task fits no node: alone if that suffices, otherwise with the tasks before it placed."""
     with longest_placeable_prefix(ssn, job) as (unplaced, placed):
         if unplaced is None:
-            why = PlacementExplanation(len(ssn.nodes), failures=failed_plugins(ssn))
+            explanation = PlacementExplanation(len(ssn.nodes), failures=failed_plugins(ssn))
         else:
-            why = explain(ssn, unplaced.task, job)
+            explanation = explain(ssn, unplaced.task, job)
     assumed = f"{placed} of its {len(job.tasks)} kernels placed" if placed else ""
-    impossible = why.impossible or not could_hold(ssn, job)
+    impossible = explanation.impossible or not could_hold(ssn, job)
     partial = best_partial(ssn, job) if impossible else ""
-    return replace(why, placed=assumed, impossible=impossible, partial=partial)
+    return replace(explanation, placed=assumed, impossible=impossible, partial=partial)
 
 
 def best_partial(ssn: SchedulingSession, job: Job) -> str:
@@ -113,22 +113,22 @@ def best_partial(ssn: SchedulingSession, job: Job) -> str:
     placements = max((_trial_placements(ssn, job, tasks) for tasks in (order, order[::-1])), key=len)
     if not placements:
         return ""
-    shown = ", ".join(f"{task.name or 'a kernel'} on {node}" for task, node in placements[:SHOWN])
-    more = f" and {len(placements) - SHOWN} more" if len(placements) > SHOWN else ""
-    return f"Best partial placement: {len(placements)} of its {len(job.tasks)} kernels ({shown}{more})."
+    shown = ", ".join(f"{task.name or 'a kernel'} on {node}" for task, node in placements[:MAX_NAMED_KERNELS])
+    others = f" and {len(placements) - MAX_NAMED_KERNELS} more" if len(placements) > MAX_NAMED_KERNELS else ""
+    return f"Best partial placement: {len(placements)} of its {len(job.tasks)} kernels ({shown}{others})."
 
 
 def _trial_placements(ssn: SchedulingSession, job: Job, tasks: Iterable[Task]) -> list[tuple[Task, str]]:
     """Return the tasks that can be placed one after the other, with their nodes; nothing stays placed."""
     statement = ssn.statement()
-    found = []
+    placements = []
     for task in tasks:
         number = ssn.candidates(task, job).best()
         if number is not None:
             statement.allocate(job, ssn.part_on(task, number), leases=0)
-            found.append((task, ssn.nodes.rows[number].name))
+            placements.append((task, ssn.nodes.rows[number].name))
     statement.discard()
-    return found
+    return placements
 
 
 def could_hold(ssn: SchedulingSession, job: Job) -> bool:
@@ -138,20 +138,20 @@ def could_hold(ssn: SchedulingSession, job: Job) -> bool:
     """
     snapshot = ssn.snapshot
     kinds = Counter(kind_of(node) for node in snapshot.nodes)
-    most = len(snapshot.nodes)
-    more = {kind_of(node) for node in (*snapshot.coming, *snapshot.templates)}
-    if more:
+    max_nodes = len(snapshot.nodes)
+    new_kinds = {kind_of(node) for node in (*snapshot.coming, *snapshot.templates)}
+    if new_kinds:
         if snapshot.max_nodes is None:
             return True
-        most = max(most, snapshot.max_nodes)
-        kinds.update(dict.fromkeys(more, most))
+        max_nodes = max(max_nodes, snapshot.max_nodes)
+        kinds.update(dict.fromkeys(new_kinds, max_nodes))
     rows = [(node, kinds[kind_of(node)]) for node in ssn.empty_node_kinds.rows]
     requested = [sum(amounts) for amounts in zip(*map(_requested, job.tasks), strict=True)]
-    for which, amount in enumerate(requested):
-        if _best_total(most, ((_capacity_of(node)[which], count) for node, count in rows)) < amount:
+    for column, amount in enumerate(requested):
+        if _best_total(max_nodes, ((_capacity_of(node)[column], count) for node, count in rows)) < amount:
             return False
     return all(
-        _best_total(most, _task_counts(ssn, task, job, rows)) >= count
+        _best_total(max_nodes, _task_counts(ssn, task, job, rows)) >= count
         for task, count in Counter(replace(task, name="") for task in job.tasks).items()
     )
 
@@ -160,9 +160,9 @@ def _task_counts(
     ssn: SchedulingSession, task: Task, job: Job, rows: list[tuple[Node, int]]
 ) -> Iterable[tuple[int, int]]:
     """Return how many such tasks each kind of node holds, and how many such nodes there can be."""
-    open_to = allowed_by_all(ssn, task, job, Nodes(ssn.empty_node_kinds)).tolist()
+    allowed = allowed_by_all(ssn, task, job, Nodes(ssn.empty_node_kinds)).tolist()
     return [
-        (_task_count(task, node), count) for (node, count), fits in zip(rows, open_to, strict=True) if fits
+        (_task_count(task, node), count) for (node, count), fits in zip(rows, allowed, strict=True) if fits
     ]
 
 
@@ -179,10 +179,10 @@ def _requested(task: Task) -> tuple[int, ...]:
     return (*task.request, task.ports)
 
 
-def _best_total(most: int, capacities: Iterable[tuple[int, int]]) -> int:
+def _best_total(nodes_left: int, capacities: Iterable[tuple[int, int]]) -> int:
     """Return the total of the best nodes, up to a number of nodes."""
-    found = 0
+    total = 0
     for capacity, count in sorted(capacities, reverse=True):
-        found += capacity * min(count, most)
-        most -= min(count, most)
-    return found
+        total += capacity * min(count, nodes_left)
+        nodes_left -= min(count, nodes_left)
+    return total

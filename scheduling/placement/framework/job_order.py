@@ -45,30 +45,30 @@ def jobs_in_order(ssn: SchedulingSession, jobs: Iterable[Job]) -> Iterator[Job]:
 
 def _by_queue(ssn: SchedulingSession, band: list[Job], orders: list[OrderFn]) -> Iterator[Job]:
     """Yield one band; a queue order whose keys do not compare is dropped from this band on."""
-    rest = list(enumerate(band))
-    while rest and orders:
+    entries = list(enumerate(band))
+    while entries and orders:
         queue_key = _queue_key(ssn, orders)
         try:
-            rest = _by_queue_rank(ssn, rest, queue_key)
+            entries = _by_queue_rank(ssn, entries, queue_key)
         except Exception as error:
             _drop_failing_orders(ssn, orders, error)
             continue
-        rest = yield from _sorted_until_placement(ssn, rest)
-        rest = yield from _tree(ssn, rest, queue_key, orders)
-    yield from map(itemgetter(1), rest)
+        entries = yield from _sorted_until_placement(ssn, entries)
+        entries = yield from _tree(ssn, entries, queue_key, orders)
+    yield from map(itemgetter(1), entries)
 
 
 def _drop_failing_orders(ssn: SchedulingSession, orders: list[OrderFn], error: Exception) -> None:
     """Drop the orders whose keys do not compare; all if the failing one cannot be determined."""
     wrong = [order for order in orders if not _sorts_queues(ssn, order)] or list(orders)
     for order in wrong:
-        ssn.failures.note(order.plugin, error)
+        ssn.failures.record(order.plugin, error)
     orders[:] = [order for order in orders if order not in wrong]
 
 
 def _sorts_queues(ssn: SchedulingSession, order: OrderFn) -> bool:
     try:
-        sorted(_one(ssn, order, queue) for queue in ssn.queues.values())
+        sorted(_order_key(ssn, order, queue) for queue in ssn.queues.values())
     except Exception:
         return False
     return True
@@ -98,27 +98,27 @@ def _sorted_until_placement(
 
 def _path_key(leaf: str, queues: Mapping[str, Queue], queue_key: QueueKey) -> tuple[Any, ...]:
     """Return the sort key of a queue from the top of the tree down."""
-    found: list[Any] = []
+    key: list[Any] = []
     name = leaf
     while name in queues:
-        found[:0] = [queue_key(queues[name]), 1]
+        key[:0] = [queue_key(queues[name]), 1]
         name = effective_parent(name, queues)
-    return tuple(found[:-1]) if found else ((),)
+    return tuple(key[:-1]) if key else ((),)
 
 
 class _QueueNode:
     """A queue in the tree: its own jobs, or its child queues; the first is next."""
 
-    __slots__ = ("below", "queue", "waiting")
+    __slots__ = ("has_children", "queue", "waiting")
 
-    def __init__(self, queue: Queue | None, *, below: bool) -> None:
+    def __init__(self, queue: Queue | None, *, has_children: bool) -> None:
         self.queue = queue
-        self.below = below
+        self.has_children = has_children
         # Jobs in order, or a heap of child queues by key and sequence number.
-        self.waiting: Any = [] if below else deque()
+        self.waiting: Any = [] if has_children else deque()
 
     def key(self, queue_key: QueueKey) -> tuple[Any, ...]:
-        return queue_key(self.queue) if self.queue else (), self.below, self.waiting[0][0]
+        return queue_key(self.queue) if self.queue else (), self.has_children, self.waiting[0][0]
 
 
 def _tree(
@@ -131,12 +131,12 @@ def _tree(
         root = _build_tree(leaves, ssn.queues, queue_key)
         while root.waiting:
             path = [root]
-            while (node := path[-1].waiting[0][2]).below:
+            while (node := path[-1].waiting[0][2]).has_children:
                 path.append(node)
             yield node.waiting.popleft()[1]
-            begun = clock()
+            started = clock()
             _restore_heaps(path, node, queue_key)
-            seconds[plugin] += clock() - begun
+            seconds[plugin] += clock() - started
     except Exception as error:
         _drop_failing_orders(ssn, orders, error)
     return sorted((entry for node in leaves.values() for entry in node.waiting), key=itemgetter(0))
@@ -144,14 +144,14 @@ def _tree(
 
 def _restore_heaps(path: list[_QueueNode], node: _QueueNode, queue_key: QueueKey) -> None:
     """Update the head of each heap on the path; nothing else has changed."""
-    for above in reversed(path):
-        heap, waiting = above.waiting, node.waiting
+    for parent in reversed(path):
+        heap, waiting = parent.waiting, node.waiting
         if waiting:
             key = queue_key(node.queue) if node.queue else ()
-            heapreplace(heap, ((key, node.below, waiting[0][0]), heap[0][1], node))
+            heapreplace(heap, ((key, node.has_children, waiting[0][0]), heap[0][1], node))
         else:
             heappop(heap)
-        node = above
+        node = parent
 
 
 def _by_leaf(band: Iterable[Entry], queues: Mapping[str, Queue]) -> dict[str, _QueueNode]:
@@ -159,7 +159,7 @@ def _by_leaf(band: Iterable[Entry], queues: Mapping[str, Queue]) -> dict[str, _Q
     for entry in band:
         leaf = entry[1].leaf
         if leaf not in leaves:
-            leaves[leaf] = _QueueNode(queues.get(leaf), below=False)
+            leaves[leaf] = _QueueNode(queues.get(leaf), has_children=False)
         leaves[leaf].waiting.append(entry)
     return leaves
 
@@ -168,39 +168,42 @@ def _build_tree(
     leaves: Mapping[str, _QueueNode], queues: Mapping[str, Queue], queue_key: QueueKey
 ) -> _QueueNode:
     """Build the tree of queues with jobs in this band; own jobs are siblings of the child queues."""
-    above: dict[str, _QueueNode] = {ROOT: _QueueNode(None, below=True)}
+    parents: dict[str, _QueueNode] = {ROOT: _QueueNode(None, has_children=True)}
     children: dict[str, list[_QueueNode]] = {ROOT: []}
     for name, node in leaves.items():
-        children[_above(name, queues, above, children)].append(node)
-    _fill(ROOT, above, children, queue_key)
-    return above[ROOT]
+        children[_tree_parent(name, queues, parents, children)].append(node)
+    _fill(ROOT, parents, children, queue_key)
+    return parents[ROOT]
 
 
-def _above(
+def _tree_parent(
     name: str,
     queues: Mapping[str, Queue],
-    above: dict[str, _QueueNode],
+    parents: dict[str, _QueueNode],
     children: dict[str, list[_QueueNode]],
 ) -> str:
     """Return the parent of a queue in the tree; create it and its ancestors."""
     parent = effective_parent(name, queues) if name in queues else ROOT
     if parent == ROOT or parent not in queues:
         return ROOT
-    if parent not in above:
-        above[parent] = _QueueNode(queues[parent], below=True)
+    if parent not in parents:
+        parents[parent] = _QueueNode(queues[parent], has_children=True)
         children[parent] = []
-        children[_above(parent, queues, above, children)].append(above[parent])
+        children[_tree_parent(parent, queues, parents, children)].append(parents[parent])
     return parent
 
 
 def _fill(
-    name: str, above: Mapping[str, _QueueNode], children: Mapping[str, list[_QueueNode]], queue_key: QueueKey
+    name: str,
+    parents: Mapping[str, _QueueNode],
+    children: Mapping[str, list[_QueueNode]],
+    queue_key: QueueKey,
 ) -> None:
     """Build the heaps bottom-up, since the key of a queue is that of its best child."""
     for child in children[name]:
-        if child.below and child.queue:
-            _fill(child.queue.name, above, children, queue_key)
-    heap = above[name].waiting = [
+        if child.has_children and child.queue:
+            _fill(child.queue.name, parents, children, queue_key)
+    heap = parents[name].waiting = [
         (child.key(queue_key), number, child) for number, child in enumerate(children[name])
     ]
     heapify(heap)
@@ -230,49 +233,45 @@ def _sorted(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> tuple[li
     try:
         indexes = sorted(range(len(rows)), key=keys.__getitem__)
     except Exception as error:
-        ssn.failures.note(order.plugin, error)
+        ssn.failures.record(order.plugin, error)
         return [0] * len(rows), rows
     return [keys[index] for index in indexes], [rows[index] for index in indexes]
 
 
 def _keys_of(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> list[Any]:
     """Return one order's key for each job; jobs it fails for come last, and the plugin is reported."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     try:
         return [order.key(job) for job in rows]
     except Exception:
-        return [_one(ssn, order, job) for job in rows]
+        return [_order_key(ssn, order, job) for job in rows]
     finally:
-        ssn.timings.add(order.plugin, begun)
+        ssn.timings.add(order.plugin, started)
 
 
 def _queue_key(ssn: SchedulingSession, orders: list[OrderFn]) -> QueueKey:
     """Return the key of a queue; timed as a whole because it is called at every step."""
     if len(orders) > 1:
-        return _chained(ssn, orders)
+        return lambda queue: tuple(_order_key(ssn, order, queue) for order in orders)
     plugin, key_fn = orders[0].plugin, orders[0].key
 
     def key(queue: Queue) -> Any:
         try:
             return 0, key_fn(queue)
         except Exception as error:
-            ssn.failures.note(plugin, error)
+            ssn.failures.record(plugin, error)
             return 1, 0
 
     return key
 
 
-def _chained(ssn: SchedulingSession, orders: list[OrderFn]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return the keys of several orders as one; a failed key sorts last."""
-    return lambda item: tuple(_one(ssn, order, item) for order in orders)
-
-
-def _one(ssn: SchedulingSession, order: OrderFn, item: Any) -> Any:
-    begun = time.perf_counter()
+def _order_key(ssn: SchedulingSession, order: OrderFn, item: Any) -> Any:
+    """Return one order's key; a failed key sorts last."""
+    started = time.perf_counter()
     try:
         return 0, order.key(item)
     except Exception as error:
-        ssn.failures.note(order.plugin, error)
+        ssn.failures.record(order.plugin, error)
         return 1, 0
     finally:
-        ssn.timings.add(order.plugin, begun)
+        ssn.timings.add(order.plugin, started)

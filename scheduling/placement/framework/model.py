@@ -48,10 +48,10 @@ class JobPart:
     def ports(self) -> int:
         return self.tasks[0].ports if len(self.tasks) == 1 else sum(task.ports for task in self.tasks)
 
-    def joined(self, other: JobPart) -> JobPart:
+    def joined(self, part: JobPart) -> JobPart:
         """Return both parts, which are on the same node, as one."""
-        devices = Counter(dict(self.devices)) + Counter(dict(other.devices))
-        return JobPart(self.node, (*self.tasks, *other.tasks), tuple(sorted(devices.items())))
+        devices = Counter(dict(self.devices)) + Counter(dict(part.devices))
+        return JobPart(self.node, (*self.tasks, *part.tasks), tuple(sorted(devices.items())))
 
 
 @dataclass(slots=True, eq=False)
@@ -140,8 +140,8 @@ class Node:
     def gpus(self) -> tuple[int, ...]:
         if self.devices:
             return self.devices
-        whole, rest = divmod(self.capacity[GPU], UNIT)
-        return (UNIT,) * whole + ((rest,) if rest else ())
+        whole, fraction = divmod(self.capacity[GPU], UNIT)
+        return (UNIT,) * whole + ((fraction,) if fraction else ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,15 @@ import numpy as np
 
 from scheduling.placement.framework.model import Job, Task
 from scheduling.placement.framework.nodes import Flags, Nodes, NodeState
-from scheduling.placement.framework.plugin_calls import FixedAnswers, call_score, call_score_on_node
+from scheduling.placement.framework.plugin_calls import FixedResults, call_score, call_score_on_node
 
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
 # Nodes checked one by one before all are checked together.
-HEAD = 48
+CHECKED_SINGLY = 48
 # With more changed nodes than this, sorting every node again is cheaper.
-MANY = 500
+MAX_SINGLE_MOVES = 500
 NO_SPACE = -np.inf
 Entry = tuple[float, int]
 
@@ -32,7 +32,7 @@ class NodeOrder:
     """
 
     def __init__(
-        self, ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAnswers, needs: Sequence[int]
+        self, ssn: SchedulingSession, task: Task, job: Job, fixed: FixedResults, needs: Sequence[int]
     ) -> None:
         self._ssn, self._task, self._job, self._fixed = ssn, task, job, fixed
         # Scores that change with placements, without the invalid ones.
@@ -41,7 +41,7 @@ class NodeOrder:
         # The score of each of them on every node.
         self.score_columns: list[list[float]] = [[] for _ in self.active]
         self._base: list[float] = fixed.scores.tolist()
-        self._open: list[bool] = fixed.open_to.tolist()
+        self._allowed: list[bool] = fixed.allowed.tolist()
         # The needs of its own task, and the smallest needs of any task here.
         self._own, self._least = list(needs), list(needs)
         self._seen = 0
@@ -64,13 +64,13 @@ class NodeOrder:
         if self._excluded != self._ssn.scores_excluded:
             self._drop_disabled_scores()
         rows = self._ssn.nodes.left
-        for _, negative in islice(reversed(self._order), HEAD):
+        for _, negative in islice(reversed(self._order), CHECKED_SINGLY):
             if all(map(ge, rows[-negative], needs)):
                 return -negative
-        return self._first_of_all(needs) if len(self._order) > HEAD else None
+        return self._first_of_all(needs) if len(self._order) > CHECKED_SINGLY else None
 
     def _first_of_all(self, needs: Sequence[int]) -> int | None:
-        fits: Flags = (self._ssn.nodes.levels >= needs).all(axis=1) & self._fixed.open_to
+        fits: Flags = (self._ssn.nodes.levels >= needs).all(axis=1) & self._fixed.allowed
         number = int(np.where(fits, self._scores, NO_SPACE).argmax())
         return number if fits[number] else None
 
@@ -78,7 +78,7 @@ class NodeOrder:
         changed, seen = self._ssn.changed, self._seen
         self._seen = len(changed)
         numbers = changed[seen:] if self._seen == seen + 1 else set(changed[seen:])
-        if len(numbers) > MANY:
+        if len(numbers) > MAX_SINGLE_MOVES:
             self._rank()
             return
         for number in numbers:
@@ -90,32 +90,32 @@ class NodeOrder:
         if entry is not None:
             del order[bisect_left(order, entry)]
             self._entries[number] = None
-        if self._open[number] and all(map(ge, self._ssn.nodes.left[number], self._least)):
+        if self._allowed[number] and all(map(ge, self._ssn.nodes.left[number], self._least)):
             score = self._score(number)
             self._scores[number] = score
             self._entries[number] = entry = (score, -number)
             insort(order, entry)
 
     def _score(self, number: int) -> float:
-        found, state = self._base[number], NodeState(self._ssn.nodes, number)
+        total, state = self._base[number], NodeState(self._ssn.nodes, number)
         for fn, column in zip(self.active, self.score_columns, strict=True):
             column[number] = score = call_score_on_node(
                 self._ssn, fn, self._task, self._job, state, shared=True
             )
-            found += score
-        return found
+            total += score
+        return total
 
     def _rank(self) -> None:
         """Rank all nodes again."""
         nodes = Nodes(self._ssn.nodes)
         self._seen = len(self._ssn.changed)
         self._scores = scores = self._fixed.scores + 0.0
-        closed = ~((nodes.levels >= self._own).all(axis=1) & self._fixed.open_to)
+        unsuitable = ~((nodes.levels >= self._own).all(axis=1) & self._fixed.allowed)
         for fn, column in zip(self.active, self.score_columns, strict=True):
-            column_scores = call_score(self._ssn, fn, self._task, self._job, nodes, closed, shared=True)
+            column_scores = call_score(self._ssn, fn, self._task, self._job, nodes, unsuitable, shared=True)
             column[:] = column_scores.tolist()
             scores += column_scores
-        fitting = np.flatnonzero((nodes.levels >= self._least).all(axis=1) & self._fixed.open_to)
+        fitting = np.flatnonzero((nodes.levels >= self._least).all(axis=1) & self._fixed.allowed)
         self._order = sorted(zip(scores[fitting].tolist(), (-fitting).tolist(), strict=True))
         self._entries = [None] * len(nodes)
         for entry in self._order:

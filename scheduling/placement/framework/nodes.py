@@ -67,8 +67,8 @@ class NodeTable:
     def _add(self, part: JobPart, leases: int, sign: int) -> int:
         number = self.index[part.node]
         row = self.left[number]
-        for which, amount in enumerate(part.request):
-            row[which] += sign * amount
+        for column, amount in enumerate(part.request):
+            row[column] += sign * amount
         row[LEASES] += sign * leases
         row[PORTS] += sign * part.ports
         self.levels[number] = row
@@ -209,12 +209,12 @@ def empty_node_kinds(nodes: Iterable[Node]) -> NodeTable:
 def _devices(rows: Sequence[Node]) -> Ints:
     """Return one row per node, one column per GPU; `NO_DEVICE` where a node has fewer."""
     gpus = [node.gpus() if node.capacity[GPU] or node.devices else () for node in rows]
-    widest = max((len(each) for each in gpus), default=0)
+    widest = max((len(gpus_of_node) for gpus_of_node in gpus), default=0)
     table = np.full((len(rows), widest), NO_DEVICE, np.int64)
-    for number, each in enumerate(gpus):
-        table[number, : len(each)] = each
+    for number, gpus_of_node in enumerate(gpus):
+        table[number, : len(gpus_of_node)] = gpus_of_node
         for device, amount in rows[number].taken_devices:
-            if device < len(each):
+            if device < len(gpus_of_node):
                 table[number, device] -= amount
     return table
 
@@ -226,9 +226,9 @@ def at_least(requested: int) -> int:
 
 def fits_devices(free: Ints, amount: int) -> Flags:
     """Return which nodes have the requested whole GPUs free, and one more GPU for the fraction."""
-    whole, rest = divmod(amount, UNIT)
-    unused = (free >= UNIT).sum(axis=1)
-    if not rest:
-        return np.asarray(unused >= whole, np.bool_)
+    whole, fraction = divmod(amount, UNIT)
+    whole_free = (free >= UNIT).sum(axis=1)
+    if not fraction:
+        return np.asarray(whole_free >= whole, np.bool_)
     # GPUs with space for the fraction include the free ones: one more is needed than the whole part uses.
-    return np.asarray((unused >= whole) & ((free >= rest).sum(axis=1) > whole), np.bool_)
+    return np.asarray((whole_free >= whole) & ((free >= fraction).sum(axis=1) > whole), np.bool_)

@@ -77,13 +77,13 @@ def _load() -> None:
     _rejected.update(load_entry_points(ENTRY_POINTS, _register_installed))
 
 
-def _register_installed(name: str, found: Any) -> None:
+def _register_installed(name: str, loaded: Any) -> None:
     """Register an entry point: a plugin class, or a function that returns a plugin."""
-    register_plugin(name)(found if _is_plugin_class(found) else _from_builder(name, found))
+    register_plugin(name)(loaded if _is_plugin_class(loaded) else _from_builder(name, loaded))
 
 
-def _is_plugin_class(found: Any) -> bool:
-    return isinstance(found, type) and issubclass(found, Plugin)
+def _is_plugin_class(loaded: Any) -> bool:
+    return isinstance(loaded, type) and issubclass(loaded, Plugin)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class FunctionPlugin(Plugin):
     _built: ClassVar[Plugin]
 
     def __post_init__(self) -> None:
-        built = type(self).builder(**{each.name: getattr(self, each.name) for each in fields(self)})
+        built = type(self).builder(**{field.name: getattr(self, field.name) for field in fields(self)})
         if not isinstance(built, Plugin):
             raise TypeError(f"the function returned {built!r}, which is not a plugin")
         object.__setattr__(self, "_built", built)

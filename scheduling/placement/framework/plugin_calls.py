@@ -27,57 +27,57 @@ MAX_AMOUNT: int = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class FixedAnswers:
+class FixedResults:
     """Results that are constant during a cycle, shared by jobs of one system, set of labels and kind."""
 
-    open_to: Flags
+    allowed: Flags
     scores: Floats
     # Results by plugin, in call order.
     by_plugin: Sequence[tuple[str, list[float]]]
     # Set if every node has the same result, to avoid a lookup per node.
-    all_open: bool
+    all_allowed: bool
     same_score: float | None
 
     @property
     def signature(self) -> Hashable:
         """Return a key that is equal if all results are."""
-        return self.open_to.tobytes(), *(tuple(given) for _, given in self.by_plugin)
+        return self.allowed.tobytes(), *(tuple(scores) for _, scores in self.by_plugin)
 
 
-def fixed_answers(ssn: SchedulingSession, task: Task, job: Job) -> FixedAnswers:
-    every = Nodes(ssn.nodes)
-    open_to, scores = every.all(True), np.zeros(len(every))
+def fixed_results(ssn: SchedulingSession, task: Task, job: Job) -> FixedResults:
+    nodes = Nodes(ssn.nodes)
+    allowed, scores = nodes.all(True), np.zeros(len(nodes))
     by_plugin: list[tuple[str, list[float]]] = []
     for fn in ssn.predicates:
         if fn.fixed:
-            open_to &= call_predicate(ssn, fn, task, job, every)
+            allowed &= call_predicate(ssn, fn, task, job, nodes)
     for score in ssn.scores:
         if score.fixed:
-            found = call_score(ssn, score, task, job, every)
-            scores += found
-            by_plugin.append((score.plugin, found.tolist()))
+            plugin_scores = call_score(ssn, score, task, job, nodes)
+            scores += plugin_scores
+            by_plugin.append((score.plugin, plugin_scores.tolist()))
     same = float(scores[0]) if len(scores) and (scores == scores[0]).all() else None
-    return FixedAnswers(open_to, scores, by_plugin, bool(open_to.all()), same)
+    return FixedResults(allowed, scores, by_plugin, bool(allowed.all()), same)
 
 
 def call_predicate(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nodes: Nodes) -> Flags:
     """Call one predicate for some nodes; a failing one refuses nothing and is reported."""
-    begun = perf_counter()
+    started = perf_counter()
     try:
         if fn.need is not None:
             column, amount = needed(fn.need, task)
-            least: Flags = nodes.levels[:, column] >= amount
-            return least
+            enough: Flags = nodes.levels[:, column] >= amount
+            return enough
         if fn.when is not None and not fn.when(task, job):
             return nodes.all(True)
         if fn.batch is not None:
-            return _one_each(np.asarray(fn.batch(task, job, nodes), np.bool_), nodes)
+            return _checked_shape(np.asarray(fn.batch(task, job, nodes), np.bool_), nodes)
         return np.array([fn.scalar(task, job, state) is None for state in states(nodes)], np.bool_)
     except Exception as error:
-        ssn.failures.note(fn.plugin, error)
+        ssn.failures.record(fn.plugin, error)
         return nodes.all(True)
     finally:
-        ssn.timings.add(fn.plugin, begun)
+        ssn.timings.add(fn.plugin, started)
 
 
 def needed(need: Need, task: Task) -> tuple[int, int]:
@@ -92,74 +92,74 @@ def call_score(
     task: Task,
     job: Job,
     nodes: Nodes,
-    closed: Flags | None = None,
+    unsuitable: Flags | None = None,
     *,
     shared: bool = False,
 ) -> Floats:
     """Call one score for some nodes and weight it; a failing one counts 0 and is reported.
 
-    `closed`: nodes that cannot hold the task; their scores may be anything. `shared`: other tasks use the
+    `unsuitable`: nodes that cannot hold the task; their scores may be anything. `shared`: other tasks use the
     scores with a constant offset, which clipping would break.
     """
-    begun = perf_counter()
+    started = perf_counter()
     try:
         if fn.batch is not None:
-            found = _one_each(np.asarray(fn.batch(task, job, nodes), np.float64), nodes)
+            scores = _checked_shape(np.asarray(fn.batch(task, job, nodes), np.float64), nodes)
         else:
-            found = np.array([fn.scalar(task, job, state) for state in states(nodes)], np.float64)
-        right = (found >= LOWEST) & (found <= HIGHEST)
-        if closed is not None:
-            right |= closed
-        if not right.all():
-            found = _clipped(ssn, fn, found, found[~right], shared=shared)
+            scores = np.array([fn.scalar(task, job, state) for state in states(nodes)], np.float64)
+        valid = (scores >= LOWEST) & (scores <= HIGHEST)
+        if unsuitable is not None:
+            valid |= unsuitable
+        if not valid.all():
+            scores = _clipped(ssn, fn, scores, scores[~valid], shared=shared)
         if fn.excluded:
             return np.zeros(len(nodes))
-        weighted: Floats = found if fn.weight == 1 else found * fn.weight
+        weighted: Floats = scores if fn.weight == 1 else scores * fn.weight
         return weighted
     except Exception as error:
-        ssn.failures.note(fn.plugin, error)
+        ssn.failures.record(fn.plugin, error)
         return np.zeros(len(nodes))
     finally:
-        ssn.timings.add(fn.plugin, begun)
+        ssn.timings.add(fn.plugin, started)
 
 
 def call_score_on_node(
     ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state: NodeState, *, shared: bool = False
 ) -> float:
     """Call the score for one node."""
-    begun = perf_counter()
+    started = perf_counter()
     try:
         score = float(fn.scalar(task, job, state))
         if not LOWEST <= score <= HIGHEST and not (shared and -MAX_SCORE < score < MAX_SCORE):
             score = float(_clipped(ssn, fn, np.array([score]), np.array([score]), shared=False)[0])
         return 0.0 if fn.excluded else score * fn.weight
     except Exception as error:
-        ssn.failures.note(fn.plugin, error)
+        ssn.failures.record(fn.plugin, error)
         return 0.0
     finally:
-        ssn.timings.seconds[fn.plugin] += perf_counter() - begun
+        ssn.timings.seconds[fn.plugin] += perf_counter() - started
 
 
-def _clipped(ssn: SchedulingSession, fn: ScoreFn, found: Floats, wrong: Floats, *, shared: bool) -> Floats:
+def _clipped(ssn: SchedulingSession, fn: ScoreFn, scores: Floats, invalid: Floats, *, shared: bool) -> Floats:
     """Clip scores outside 0 to 1; drop the score if it is not a number."""
-    beyond = wrong[~(np.abs(wrong) < MAX_SCORE)]
-    if len(beyond):
-        ssn.disable_score(fn, float(beyond[0]))
-        return found
+    unusable = invalid[~(np.abs(invalid) < MAX_SCORE)]
+    if len(unusable):
+        ssn.disable_score(fn, float(unusable[0]))
+        return scores
     fn.clipped = True
-    ssn.failures.clipped.setdefault(fn.plugin, float(wrong[0]))
-    return found if shared else np.clip(found, 0.0, 1.0)
+    ssn.failures.clipped.setdefault(fn.plugin, float(invalid[0]))
+    return scores if shared else np.clip(scores, 0.0, 1.0)
 
 
-def is_invalid_score(score: float) -> ValueError:
+def invalid_score(score: float) -> ValueError:
     return ValueError("a score is not a number" if isnan(score) else f"a score of {score:g} is out of bounds")
 
 
-def _one_each(found: NDArray[Number], nodes: Nodes) -> NDArray[Number]:
+def _checked_shape(results: NDArray[Number], nodes: Nodes) -> NDArray[Number]:
     """Check that a batch has exactly one result per node."""
-    if found.shape != (len(nodes),):
-        raise ValueError(f"a batch over {len(nodes)} nodes gave an array of shape {found.shape}")
-    return found
+    if results.shape != (len(nodes),):
+        raise ValueError(f"a batch over {len(nodes)} nodes returned an array of shape {results.shape}")
+    return results
 
 
 def states(nodes: Nodes) -> list[NodeState]:

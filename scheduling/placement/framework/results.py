@@ -16,8 +16,8 @@ def as_result(cycle: Cycle) -> dict[str, Any]:
     return {
         "verdicts": [_verdict(cycle, verdict) for verdict in cycle.verdicts],
         "evictions": [
-            {"victim": each.victim.id, "for": each.for_job.id, "reason": each.reason}
-            for each in cycle.evictions
+            {"victim": eviction.victim.id, "for": eviction.for_job.id, "reason": eviction.reason}
+            for eviction in cycle.evictions
         ],
         "failures": dict(sorted(cycle.ssn.failures.by_plugin.items())),
         "clipped_scores": dict(sorted(cycle.ssn.failures.clipped.items())),
@@ -25,21 +25,21 @@ def as_result(cycle: Cycle) -> dict[str, Any]:
 
 
 def _verdict(cycle: Cycle, verdict: Verdict) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "job": verdict.job.id,
         "position": verdict.position,
         "outcome": verdict.outcome.value,
     }
     if verdict.parts:
-        found["nodes"] = _nodes(cycle, verdict)
+        result["nodes"] = _nodes(cycle, verdict)
         if devices := _devices(cycle, verdict):
-            found["devices"] = devices
+            result["devices"] = devices
     if verdict.scores:
-        found["scores"] = {plugin: round(score, 4) for plugin, score in verdict.scores.items()}
+        result["scores"] = {plugin: round(score, 4) for plugin, score in verdict.scores.items()}
     if verdict.why is not None:
-        found["why"] = verdict.why.message
-        found["reasons"] = [asdict(count) for count in (*verdict.why.counts, *verdict.why.failures)]
-    return found
+        result["why"] = verdict.why.message
+        result["reasons"] = [asdict(count) for count in (*verdict.why.counts, *verdict.why.failures)]
+    return result
 
 
 def _name(cycle: Cycle, key: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
+from itertools import islice
 from operator import attrgetter
 from time import perf_counter
 from typing import Any
@@ -40,9 +41,9 @@ from scheduling.placement.framework.nodes import NodeState, NodeTable, empty_nod
 from scheduling.placement.framework.plugin import Plugin
 from scheduling.placement.framework.plugin_calls import (
     MAX_SCORE,
-    FixedAnswers,
-    fixed_answers,
-    is_invalid_score,
+    FixedResults,
+    fixed_results,
+    invalid_score,
 )
 from scheduling.placement.framework.statement import PlacementStatement
 
@@ -83,8 +84,8 @@ class SchedulingSession:
         self._handlers: list[EventHandler] = []
         self._shapes: list[tuple[str, ShapeOf]] = []
         self._candidates: dict[Hashable, Candidates] = {}
-        self._fixed: dict[Hashable, FixedAnswers] = {}
-        self._alike: dict[Hashable, FixedAnswers] = {}
+        self._fixed: dict[Hashable, FixedResults] = {}
+        self._alike: dict[Hashable, FixedResults] = {}
         self._rankings: dict[Hashable, NodeOrder] = {}
         self._ranked = 0
         self._plugins: list[Plugin] = []
@@ -102,11 +103,17 @@ class SchedulingSession:
 
     def _unregister(self, plugin: str) -> None:
         """Remove the callbacks that a plugin registered before it failed."""
-        named: Any
-        for named in (self.predicates, self.scores, self.orders, self._handlers):
-            named[:] = [each for each in named if each.plugin != plugin]
-        for named in (self.pre_predicates, self.gpu_orders, self.reclaimable, self.preemptable, self._shapes):
-            named[:] = [pair for pair in named if pair[0] != plugin]
+        registrations: Any
+        for registrations in (self.predicates, self.scores, self.orders, self._handlers):
+            registrations[:] = [callback for callback in registrations if callback.plugin != plugin]
+        for registrations in (
+            self.pre_predicates,
+            self.gpu_orders,
+            self.reclaimable,
+            self.preemptable,
+            self._shapes,
+        ):
+            registrations[:] = [pair for pair in registrations if pair[0] != plugin]
         if self.over_capacity is not None and self.over_capacity[0] == plugin:
             self.over_capacity = None
 
@@ -218,7 +225,7 @@ class SchedulingSession:
 
     def disable_score(self, fn: ScoreFn, score: float) -> None:
         """Disable an invalid score for the rest of the cycle, and report its plugin."""
-        self.failures.note(fn.plugin, is_invalid_score(score))
+        self.failures.record(fn.plugin, invalid_score(score))
         if not fn.excluded:
             fn.excluded = True
             self.scores_excluded += 1
@@ -228,18 +235,18 @@ class SchedulingSession:
     def candidates(self, task: Task, job: Job) -> Candidates:
         """Return the candidate nodes of this shape."""
         more = tuple(self._guarded(plugin, fn, job) for plugin, fn in self._shapes) if self._shapes else ()
-        kind = (job.system, job.labels, job.preemptible, more)
-        shape = (task.request, task.ports, kind)
-        found = self._candidates.get(shape)
-        if found is None:
-            fixed = self._fixed.get(kind)
+        key = (job.system, job.labels, job.preemptible, more)
+        shape = (task.request, task.ports, key)
+        candidates = self._candidates.get(shape)
+        if candidates is None:
+            fixed = self._fixed.get(key)
             if fixed is None:
-                answers = fixed_answers(self, task, job)
-                fixed = self._fixed[kind] = self._alike.setdefault(answers.signature, answers)
-            found = self._candidates[shape] = candidates_for(self, task, job, fixed)
-        return found
+                results = fixed_results(self, task, job)
+                fixed = self._fixed[key] = self._alike.setdefault(results.signature, results)
+            candidates = self._candidates[shape] = candidates_for(self, task, job, fixed)
+        return candidates
 
-    def node_order(self, task: Task, job: Job, fixed: FixedAnswers, needs: Sequence[int]) -> NodeOrder | None:
+    def node_order(self, task: Task, job: Job, fixed: FixedResults, needs: Sequence[int]) -> NodeOrder | None:
         """Return the node order that tasks like this share; None if there is none."""
         key: list[Hashable] = [id(fixed)]
         for fn in self.scores:
@@ -249,47 +256,47 @@ class SchedulingSession:
                 if ranked is _FAILED:
                     return None
                 key.append(ranked)
-        found = self._rankings.get(tuple(key))
-        if found is None and self._ranked < MAX_NODE_ORDERS * len(self.nodes):
-            self._ranked += int(fixed.open_to.sum())
-            found = NodeOrder(self, task, job, fixed, needs)
-            if any(fn.clipped for fn in found.active):
+        order = self._rankings.get(tuple(key))
+        if order is None and self._ranked < MAX_NODE_ORDERS * len(self.nodes):
+            self._ranked += int(fixed.allowed.sum())
+            order = NodeOrder(self, task, job, fixed, needs)
+            if any(fn.clipped for fn in order.active):
                 return None
-            self._rankings[tuple(key)] = found
-        return found
+            self._rankings[tuple(key)] = order
+        return order
 
     def refused(self, job: Job) -> list[tuple[str, Reason]]:
         """Return every reason why the job may not be placed on any node, with its plugin."""
-        found: list[tuple[str, Reason]] = []
+        reasons: list[tuple[str, Reason]] = []
         if self.over_capacity is not None:
             plugin, fn = self.over_capacity
             reason = self._guarded(plugin, fn, job)
             if isinstance(reason, Reason):
-                found.append((plugin, reason))
+                reasons.append((plugin, reason))
         for plugin, check in self.pre_predicates:
             reason = self._guarded(plugin, check, job.whole, job)
             if isinstance(reason, Reason):
-                found.append((plugin, reason))
-        return found
+                reasons.append((plugin, reason))
+        return reasons
 
     def victims(
-        self, job: Job, filters: Sequence[tuple[str, VictimFilter]], among: Sequence[Job]
+        self, job: Job, filters: Sequence[tuple[str, VictimFilter]], candidates: Sequence[Job]
     ) -> list[Job]:
         """Return the victims that all filters agree on; none if a filter fails."""
-        agreed = list(among)
+        agreed = list(candidates)
         for plugin, fn in filters:
             accepted = self._guarded(plugin, _ids, fn, job, agreed)
             if accepted is _FAILED:
                 return []
-            agreed = [each for each in agreed if id(each) in accepted]
+            agreed = [victim for victim in agreed if id(victim) in accepted]
         return agreed
 
     def tasks_in_order(self, job: Job) -> list[Task]:
         """Return the tasks in order; a failing order is ignored."""
         tasks = sorted(job.tasks, key=attrgetter("name"))
         for order in reversed([order for order in self.orders if order.kind == "task"]):
-            found = self._guarded(order.plugin, _sorted_by, order.key, tasks)
-            tasks = tasks if found is _FAILED else found
+            in_order = self._guarded(order.plugin, _sorted_by, order.key, tasks)
+            tasks = tasks if in_order is _FAILED else in_order
         return tasks
 
     def part_on(self, task: Task, number: int) -> JobPart:
@@ -308,20 +315,19 @@ class SchedulingSession:
                 device,
             ),
         )
-        whole, rest = divmod(task.request[GPU], UNIT)
+        whole, fraction = divmod(task.request[GPU], UNIT)
         chosen = [(device, UNIT) for device in ranked if free[device] >= UNIT][:whole]
         taken = {device for device, _ in chosen}
-        if rest:
-            chosen += [(device, rest) for device in ranked if free[device] >= rest and device not in taken][
-                :1
-            ]
+        if fraction:
+            partly_free = (number for number in ranked if free[number] >= fraction and number not in taken)
+            chosen += [(number, fraction) for number in islice(partly_free, 1)]
         return tuple(sorted(chosen))
 
     def _gpu_score(self, order: tuple[str, GpuOrder], task: Task, state: NodeState, device: int) -> float:
         score = self._guarded(order[0], lambda: float(order[1](task, state, device)))
         if score is _FAILED or -MAX_SCORE < score < MAX_SCORE:
             return 0.0 if score is _FAILED else score
-        self.failures.note(order[0], is_invalid_score(score))
+        self.failures.record(order[0], invalid_score(score))
         return 0.0
 
     def change(self, job: Job, part: JobPart, leases: int, *, taking: bool) -> None:
@@ -332,16 +338,16 @@ class SchedulingSession:
             number = self.nodes.release(part, leases=leases)
             self.release_count += 1
         self.changed.append(number)
-        begun = perf_counter()
+        started = perf_counter()
         for handler in self._handlers:
             try:
                 (handler.allocate if taking else handler.deallocate)(job, part)
             except Exception as error:
-                self.failures.note(handler.plugin, error)
+                self.failures.record(handler.plugin, error)
             # One clock read per handler: the end of one is the start of the next.
             ended = perf_counter()
-            self.timings.seconds[handler.plugin] += ended - begun
-            begun = ended
+            self.timings.seconds[handler.plugin] += ended - started
+            started = ended
 
     def _safe(self, compare: Callable[[Any, Any], int] | None) -> Callable[[Any, Any], int] | None:
         """Return a comparison that treats both as equal if it fails."""
@@ -356,14 +362,14 @@ class SchedulingSession:
         return safe
 
     def _guarded(self, plugin: str, fn: Callable[..., Any], *values: Any) -> Any:
-        begun = perf_counter()
+        started = perf_counter()
         try:
             return fn(*values)
         except Exception as error:
-            self.failures.note(plugin, error)
+            self.failures.record(plugin, error)
             return _FAILED
         finally:
-            self.timings.seconds[plugin] += perf_counter() - begun
+            self.timings.seconds[plugin] += perf_counter() - started
 
 
 _FAILED: Any = object()
@@ -378,10 +384,10 @@ def _sorted_by(key: Callable[[Task], Any], tasks: list[Task]) -> list[Task]:
 
 
 def _ids(fn: VictimFilter, job: Job, victims: Sequence[Job]) -> set[int]:
-    return {id(each) for each in fn(job, victims)}
+    return {id(victim) for victim in fn(job, victims)}
 
 
-def _hashable(fn: Callable[[Any], Hashable], of: Job | Task) -> Hashable:
-    found = fn(of)
-    hash(found)
-    return found
+def _hashable(fn: Callable[[Any], Hashable], job_or_task: Job | Task) -> Hashable:
+    key = fn(job_or_task)
+    hash(key)
+    return key

@@ -46,20 +46,20 @@ def _numbers(known: Collection[str], read: Converter, write: Converter) -> Reads
 
 def _decimal(units: int) -> float:
     """Return the number in a document: 6 rather than 6.0."""
-    whole, rest = divmod(units, UNIT)
-    return units / UNIT if rest else whole
+    whole, hundredths = divmod(units, UNIT)
+    return units / UNIT if hundredths else whole
 
 
 def _capacity_written(amounts: Units) -> dict[str, float]:
-    return {name: _decimal(each) for name, each in zip(RESOURCE_NAMES, amounts, strict=True) if each}
+    return {name: _decimal(amount) for name, amount in zip(RESOURCE_NAMES, amounts, strict=True) if amount}
 
 
 def quota_in_units(values: Mapping[str, float]) -> dict[str, int]:
-    return {name: in_units(each) if name != SESSIONS else int(each) for name, each in values.items()}
+    return {name: in_units(amount) if name != SESSIONS else int(amount) for name, amount in values.items()}
 
 
 def _quota_written(quota: Mapping[str, int]) -> dict[str, float]:
-    return {name: _decimal(each) if name != SESSIONS else each for name, each in quota.items()}
+    return {name: _decimal(amount) if name != SESSIONS else amount for name, amount in quota.items()}
 
 
 def _list(item: core_schema.CoreSchema, be: str) -> Must:

@@ -72,10 +72,10 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
         queues=tuple(snapshot.queues.values()),
         jobs=tuple(_row_of(job) for job in snapshot.jobs),
     )
-    found: dict[str, Any] = TypeAdapter(SnapshotDocument).dump_python(
+    values: dict[str, Any] = TypeAdapter(SnapshotDocument).dump_python(
         document, mode="json", exclude_defaults=True
     )
-    return found
+    return values
 
 
 def _version(value: Any) -> int:
@@ -139,11 +139,11 @@ class SnapshotDocument(Options):
     jobs: Annotated[tuple[JobRow, ...], rows(required=False)] = ()
 
     def problems(self) -> dict[str, str]:
-        found = dict(self._duplicates("nodes", [node.key for node in self.nodes]))
-        found |= self._duplicates("queues", [queue.name for queue in self.queues])
-        found |= self._duplicates("jobs", [job.id for job in self.jobs])
-        found |= self._wrong_devices()
-        return found or dict(self._wrong_queues()) or dict(self._wrong_jobs())
+        problems = dict(self._duplicates("nodes", [node.key for node in self.nodes]))
+        problems |= self._duplicates("queues", [queue.name for queue in self.queues])
+        problems |= self._duplicates("jobs", [job.id for job in self.jobs])
+        problems |= self._wrong_devices()
+        return problems or dict(self._wrong_queues()) or dict(self._wrong_jobs())
 
     @staticmethod
     def _duplicates(what: str, keys: Sequence[str]) -> Problems:
@@ -239,12 +239,12 @@ def _job(row: JobRow) -> Job:
 
 def _parts(tasks: Iterable[TaskRow]) -> tuple[JobPart, ...]:
     """Return one part per node, with the GPU shares of its tasks."""
-    found: dict[str, JobPart] = {}
+    by_node: dict[str, JobPart] = {}
     for task in tasks:
         if task.node:
             part = JobPart(task.node, (task.task,), task.devices)
-            found[task.node] = found[task.node].joined(part) if task.node in found else part
-    return tuple(found.values())
+            by_node[task.node] = by_node[task.node].joined(part) if task.node in by_node else part
+    return tuple(by_node.values())
 
 
 def _no_number(word: str) -> Any:
@@ -252,7 +252,7 @@ def _no_number(word: str) -> Any:
 
 
 def _row_of(job: Job) -> JobRow:
-    values = {each.name: getattr(job, each.name) for each in fields(JobRow)}
+    values = {column.name: getattr(job, column.name) for column in fields(JobRow)}
     return JobRow(**{**values, "tasks": tuple(_task_rows(job)), "labels": dict(job.labels)})
 
 

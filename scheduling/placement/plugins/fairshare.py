@@ -86,16 +86,16 @@ class _CycleFactors:
 
     def _accounts_of(self, leaf: str) -> tuple[_Account, ...]:
         """Return the accounts that a placement for this queue is charged to: its own and its ancestors'."""
-        found = []
+        accounts = []
         for name in self._path(leaf):
             account = self._accounts[name]
             account.share = SCALE * self.entitled[name]
-            found.append(account)
-        return self._charged.setdefault(leaf, tuple(found))
+            accounts.append(account)
+        return self._charged.setdefault(leaf, tuple(accounts))
 
     def _cost_of(self, amounts: Units) -> int:
-        found = self._costs[amounts] = round(self._rate * self._share_of(amounts) * SCALE)
-        return found
+        cost = self._costs[amounts] = round(self._rate * self._share_of(amounts) * SCALE)
+        return cost
 
     def reclaimable(self, job: Job, victims: Sequence[Job]) -> list[Job]:
         """Return the victims whose queues stay at or over their share without them, if the job's queue stays
@@ -104,14 +104,14 @@ class _CycleFactors:
 
     def _may_evict(self, job: Job, victim: Job) -> bool:
         """Compare the queues at the level where they differ: projects of one domain, or domains."""
-        ours, theirs = self._path(job.leaf), self._path(victim.leaf)
-        for mine, other in zip(reversed(ours), reversed(theirs), strict=False):
-            if mine != other:
-                with_it = add(self.held(mine), job.request)
-                without = add(self.held(other), negative(victim.request))
+        own_path, victim_path = self._path(job.leaf), self._path(victim.leaf)
+        for own_queue, victim_queue in zip(reversed(own_path), reversed(victim_path), strict=False):
+            if own_queue != victim_queue:
+                held_after = add(self.held(own_queue), job.request)
+                left_after = add(self.held(victim_queue), negative(victim.request))
                 return (
-                    self._share_of(with_it) <= self.entitled[mine]
-                    and self._share_of(without) >= self.entitled[other]
+                    self._share_of(held_after) <= self.entitled[own_queue]
+                    and self._share_of(left_after) >= self.entitled[victim_queue]
                 )
         return False
 
@@ -123,7 +123,7 @@ class _CycleFactors:
             if not queue.joins:
                 above = effective_parent(queue.name, self._queues)
                 sums[above] = sums.get(above, 0.0) + queue.weight
-        found: dict[str, float] = {}
+        shares: dict[str, float] = {}
         for name in self._queues:
             share = 1.0
             for part in self._path(name):
@@ -131,8 +131,8 @@ class _CycleFactors:
                 if not queue.joins:
                     weight_sum = sums[effective_parent(part, self._queues)]
                     share *= queue.weight / weight_sum if queue.weight else 0.0
-            found[name] = share
-        return found
+            shares[name] = share
+        return shares
 
     def held(self, queue: str) -> Units:
         """Return what a queue and its descendants hold now."""
@@ -145,22 +145,22 @@ class _CycleFactors:
 
     def _share_of(self, amounts: Units) -> float:
         """Return the dominant share: the largest fraction of any resource of the pool."""
-        found = self._dominant.get(amounts)
-        if found is None:
-            found = max(
+        share = self._dominant.get(amounts)
+        if share is None:
+            share = max(
                 (held / available for held, available in zip(amounts, self._total, strict=True) if available),
                 default=0.0,
             )
-            self._dominant[amounts] = found
-        return found
+            self._dominant[amounts] = share
+        return share
 
     def _path(self, leaf: str) -> tuple[str, ...]:
         """Return the queue and its ancestors."""
-        found = self._paths.get(leaf)
-        if found is None:
+        path = self._paths.get(leaf)
+        if path is None:
             names, name = [], leaf
             while name != ROOT and name in self._queues:
                 names.append(name)
                 name = effective_parent(name, self._queues)
-            found = self._paths[leaf] = tuple(names)
-        return found
+            path = self._paths[leaf] = tuple(names)
+        return path

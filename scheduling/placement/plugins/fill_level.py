@@ -28,7 +28,7 @@ class FillLevel:
         total = sum(weights) or 1.0
         self._weights = [weight / total for weight in weights]
         # Resources with a weight.
-        self._counting = [which for which, weight in enumerate(weights) if weight]
+        self._counting = [column for column, weight in enumerate(weights) if weight]
         capacity = ssn.nodes.capacity
         alike = bool((capacity == capacity[:1]).all())
         # A task adds the same amount to all slots of one size, so all tasks rank them in the same order.
@@ -36,19 +36,19 @@ class FillLevel:
 
     def of(self, task: Task, job: Job, node: NodeState) -> float:
         used, capacity, free, request = 0.0, node.capacity, node.free, task.request
-        for which in self._counting:
-            size = capacity[which]
-            used += (size - free[which] + request[which]) * (self._weights[which] / (size or 1))
+        for column in self._counting:
+            size = capacity[column]
+            used += (size - free[column] + request[column]) * (self._weights[column] / (size or 1))
         return 1.0 - used if self._emptiest_first else used
 
     def of_all(self, task: Task, job: Job, nodes: Nodes) -> Floats:
         # Sum in the same order as for a single slot, so that both results are bit-identical.
         used: Floats = np.zeros(len(nodes))
         capacity, free = nodes.capacity, nodes.free
-        for which in self._counting:
-            size = capacity[:, which]
-            used += (size - free[:, which] + task.request[which]) * (
-                self._weights[which] / np.maximum(size, 1)
+        for column in self._counting:
+            size = capacity[:, column]
+            used += (size - free[:, column] + task.request[column]) * (
+                self._weights[column] / np.maximum(size, 1)
             )
         return 1.0 - used if self._emptiest_first else used
 

@@ -88,5 +88,5 @@ def in_use_batch(nodes: Nodes) -> Floats:
 
 def device_in_use(node: NodeState, device: int) -> float:
     """Return the used share of one GPU, from 0 to 1."""
-    whole = node.node.gpus()[device]
-    return 1 - node.free_devices[device] / max(whole, 1) if whole <= UNIT else 0.0
+    capacity = node.node.gpus()[device]
+    return 1 - node.free_devices[device] / max(capacity, 1) if capacity <= UNIT else 0.0

@@ -42,16 +42,16 @@ class QuotaPlugin(Plugin):
 
     def problems(self) -> dict[str, str]:
         sessions = {
-            f"limits.{queue}.{SESSIONS}": each.get(SESSIONS, 0) for queue, each in self.limits.items()
+            f"limits.{queue}.{SESSIONS}": limits.get(SESSIONS, 0) for queue, limits in self.limits.items()
         }
         return {
-            path: f"“{path}” must be a whole number, but is {most}."
-            for path, most in sessions.items()
-            if most != int(most)
+            path: f"“{path}” must be a whole number, but is {limit}."
+            for path, limit in sessions.items()
+            if limit != int(limit)
         }
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        held = _HeldAmounts(ssn, {queue: quota_in_units(each) for queue, each in self.limits.items()})
+        held = _HeldAmounts(ssn, {queue: quota_in_units(limits) for queue, limits in self.limits.items()})
         if held.limits:
             ssn.add_job_over_capacity_fn(held.exceeded)
             ssn.add_event_handler(allocate=held.add, deallocate=held.remove)
@@ -98,12 +98,12 @@ class _HeldAmounts:
                 held[name] += sign * amount
 
     def _limited_above(self, job: Job) -> list[str]:
-        found, name = [], job.leaf
+        limited, name = [], job.leaf
         while name != ROOT:
             if name in self.limits:
-                found.append(name)
+                limited.append(name)
             name = self._queues[name].parent if name in self._queues else ROOT
-        return found
+        return limited
 
 
 def _quota_text(queue: str, name: str, held: int, requested: int, limit: int) -> str:
@@ -115,5 +115,7 @@ def _quota_text(queue: str, name: str, held: int, requested: int, limit: int) ->
         return f"{queue} may have no sessions."
     resource = RESOURCE[name]
     of = "" if resource.named_by_unit else f" of {resource.word}"
-    most = amount_text(limit, name)
-    return f"{queue} may hold {most}{of}: it holds {held / UNIT:g}, {requested / UNIT:g} more requested."
+    limit_text = amount_text(limit, name)
+    return (
+        f"{queue} may hold {limit_text}{of}: it holds {held / UNIT:g}, {requested / UNIT:g} more requested."
+    )

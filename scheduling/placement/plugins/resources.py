@@ -33,12 +33,12 @@ class ResourcesPlugin(Plugin):
     """Require free amounts, and free GPU devices: whole GPUs for whole units."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        for which in DIVISIBLE:
+        for column in DIVISIBLE:
             ssn.add_predicate_fn(
-                partial(enough, which),
-                need=(which, partial(requested_amount, which)),
-                code=RESOURCE_NAMES[which],
-                summary=partial(lacking, which),
+                partial(enough, column),
+                need=(column, partial(requested_amount, column)),
+                code=RESOURCE_NAMES[column],
+                summary=partial(lacking, column),
             )
         ssn.add_predicate_fn(
             enough_gpus, batch=enough_gpus_batch, code="gpu", summary=lacking_gpus, when=requests_gpus
@@ -46,37 +46,37 @@ class ResourcesPlugin(Plugin):
         ssn.add_task_order_fn(key=biggest_first)
 
 
-def enough(which: int, task: Task, job: Job, node: NodeState) -> Reason | None:
-    requested, free = task.request[which], node.free[which]
+def enough(column: int, task: Task, job: Job, node: NodeState) -> Reason | None:
+    requested, free = task.request[column], node.free[column]
     if not requested or requested <= free:
         return None
-    name = RESOURCE_NAMES[which]
+    name = RESOURCE_NAMES[column]
     texts = amount_text(requested, name), amount_text(max(free, 0), name)
     return Reason(name, f"{RESOURCE[name].word}: {texts[0]} requested, {texts[1]} free")
 
 
-def requested_amount(which: int, task: Task) -> int:
-    return at_least(task.request[which])
+def requested_amount(column: int, task: Task) -> int:
+    return at_least(task.request[column])
 
 
 def requests_gpus(task: Task, job: Job) -> bool:
     return task.request[GPU] > 0
 
 
-def lacking(which: int, task: Task, job: Job, nodes: Nodes) -> str:
-    name = RESOURCE_NAMES[which]
-    most = max(int(nodes.free[:, which].max()), 0)
-    requested, free = amount_text(task.request[which], name), amount_text(most, name)
+def lacking(column: int, task: Task, job: Job, nodes: Nodes) -> str:
+    name = RESOURCE_NAMES[column]
+    most = max(int(nodes.free[:, column].max()), 0)
+    requested, free = amount_text(task.request[column], name), amount_text(most, name)
     return f"insufficient {RESOURCE[name].word} ({requested} requested, at most {free} free)"
 
 
 def enough_gpus(task: Task, job: Job, node: NodeState) -> Reason | None:
     requested = task.request[GPU]
-    whole, rest = divmod(requested, UNIT)
+    whole, fraction = divmod(requested, UNIT)
     free = node.free_devices
-    unused = sum(1 for device in free if device >= UNIT)
-    with_space = sum(1 for device in free if device >= rest) if rest else len(free)
-    if unused >= whole and (not rest or with_space > whole):
+    whole_free = sum(1 for device in free if device >= UNIT)
+    with_space = sum(1 for device in free if device >= fraction) if fraction else len(free)
+    if whole_free >= whole and (not fraction or with_space > whole):
         return None
     return Reason("gpu", f"GPU: {requested / UNIT:g} requested, {_devices_text(free)}")
 
@@ -86,14 +86,14 @@ def enough_gpus_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
 
 
 def lacking_gpus(task: Task, job: Job, nodes: Nodes) -> str:
-    unused = int((nodes.free_devices >= UNIT).sum(axis=1).max(initial=0))
-    part = int(nodes.free_devices.max(initial=0))
+    whole_free = int((nodes.free_devices >= UNIT).sum(axis=1).max(initial=0))
+    largest_free = int(nodes.free_devices.max(initial=0))
     requested = f"{task.request[GPU] / UNIT:g} requested"
-    if not unused:
-        return f"insufficient GPUs ({requested}, at most {part / UNIT:g} of a GPU free)"
-    if unused == 1:
+    if not whole_free:
+        return f"insufficient GPUs ({requested}, at most {largest_free / UNIT:g} of a GPU free)"
+    if whole_free == 1:
         return f"insufficient GPUs ({requested}, at most 1 whole GPU free)"
-    return f"insufficient GPUs ({requested}, at most {unused} whole GPUs free)"
+    return f"insufficient GPUs ({requested}, at most {whole_free} whole GPUs free)"
 
 
 def biggest_first(task: Task) -> tuple[int, ...]:

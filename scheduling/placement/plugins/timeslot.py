@@ -64,8 +64,8 @@ def leaves_early_text(task: Task, job: Job, nodes: Nodes) -> str:
 
 
 def stays_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
-    found: Flags = nodes.until >= job.ends
-    return found
+    stays: Flags = nodes.until >= job.ends
+    return stays
 
 
 def _clock(seconds: float) -> str:

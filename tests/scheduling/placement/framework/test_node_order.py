@@ -88,7 +88,11 @@ def crowded_snapshot(seed: int) -> Snapshot:
     return snapshot(slots, jobs)
 
 
-@pytest.mark.parametrize("limits", [{"HEAD": 48}, {"HEAD": 1}, {"HEAD": 0}, {"MANY": 0}], ids=str)
+@pytest.mark.parametrize(
+    "limits",
+    [{"CHECKED_SINGLY": 48}, {"CHECKED_SINGLY": 1}, {"CHECKED_SINGLY": 0}, {"MAX_SINGLE_MOVES": 0}],
+    ids=str,
+)
 @pytest.mark.parametrize("configuration", [BINPACKING, SPREADING], ids=["binpack", "spread"])
 def test_a_shared_order_gives_the_same_result_with_many_candidates(configuration, limits):
     for seed in range(4):
