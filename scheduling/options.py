@@ -66,7 +66,7 @@ def text(be: str = "text", *, pattern: str = r"(?s:.+)", longest: int = 300, emp
 
 def choice(of: type[StrEnum]) -> Must:
     """Return the type of the values of an enumeration."""
-    return Must(f"one of {', '.join(of)}", json={"type": "string", "enum": [each.value for each in of]})
+    return Must(f"one of {', '.join(of)}", json={"type": "string", "enum": [member.value for member in of]})
 
 
 def texts() -> Must:
@@ -101,16 +101,16 @@ def read_options(of: type[AnyOptions], values: Any) -> AnyOptions:
     """
     model = _model(of)
     try:
-        made: AnyOptions = _adapter(model).validate_python(values)
+        options: AnyOptions = _adapter(model).validate_python(values)
     except ValidationError as error:
         _raise_own_error(error)
         raise InvalidOptions(sentences(error, lambda path: _names(model, path))) from error
     if model is not of:
-        made = of(**vars(made))
-    check: Callable[[], Mapping[str, str]] = getattr(made, "problems", dict)
-    if found := check():
-        raise InvalidOptions(found)
-    return made
+        options = of(**vars(options))
+    check: Callable[[], Mapping[str, str]] = getattr(options, "problems", dict)
+    if problems := check():
+        raise InvalidOptions(problems)
+    return options
 
 
 @cache
@@ -128,26 +128,26 @@ class _AnyJsonSchema(GenerateJsonSchema):
 
 def field_schemas(of: type[Any]) -> dict[str, dict[str, Any]]:
     """Return the JSON schema of each field; of an optional field, that of its values."""
-    found = _adapter(_model(of)).json_schema(schema_generator=_AnyJsonSchema).get("properties", {})
-    return {name: {**schema.get("anyOf", ({},))[0], **schema} for name, schema in found.items()}
+    properties = _adapter(_model(of)).json_schema(schema_generator=_AnyJsonSchema).get("properties", {})
+    return {name: {**schema.get("anyOf", ({},))[0], **schema} for name, schema in properties.items()}
 
 
 def row_types(of: type[Any]) -> dict[str, type[Any]]:
     """Return the dataclass of the rows of each field that is a list of objects."""
     model = _model(of)
-    found = {name: next(_dataclasses_in(hint), None) for name, hint in get_type_hints(model).items()}
-    return {each.name: kind for each in fields(model) if (kind := found[each.name]) is not None}
+    kinds = {name: next(_dataclasses_in(hint), None) for name, hint in get_type_hints(model).items()}
+    return {column.name: kind for column in fields(model) if (kind := kinds[column.name]) is not None}
 
 
 def _model(of: type[Any]) -> Any:
     """Return the dataclass that declares the fields: the class or, without the decorator, a base class."""
-    return next(each for each in of.__mro__ if "__dataclass_fields__" in vars(each))
+    return next(parent for parent in of.__mro__ if "__dataclass_fields__" in vars(parent))
 
 
 def _raise_own_error(error: ValidationError) -> None:
     """Raise an error of the class itself, which pydantic takes for a problem of the values."""
-    for each in error.errors():
-        own = each.get("ctx", {}).get("error")
+    for problem in error.errors():
+        own = problem.get("ctx", {}).get("error")
         if isinstance(own, Exception):
             raise own
 

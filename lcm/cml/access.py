@@ -61,10 +61,10 @@ def node_addresses(
     template: Iterable[Mapping[str, Any]], ports: Mapping[str, int], hosts: Mapping[str, str]
 ) -> dict[str, list[NodeAddress]]:
     """Return the addresses by node label, from allocated ports by name and hosts by node label."""
-    found: dict[str, list[NodeAddress]] = {}
+    addresses: dict[str, list[NodeAddress]] = {}
     for entry in template:
         label = entry["node_label"]
-        found.setdefault(label, []).append(
+        addresses.setdefault(label, []).append(
             NodeAddress(
                 name=entry["name"],
                 protocol=entry["protocol"],
@@ -74,4 +74,4 @@ def node_addresses(
                 port=ports.get(entry["name"]),
             )
         )
-    return found
+    return addresses

@@ -61,15 +61,15 @@ def as_texts(value: object) -> tuple[str, ...]:
 
 def plain_numbers(values: Json, most: int = 64) -> dict[str, float | int]:
     """Return the finite numbers of a mapping by name, including negative ones."""
-    found: dict[str, float | int] = {}
+    numbers: dict[str, float | int] = {}
     for key, value in values.items():
-        if len(found) >= most:
+        if len(numbers) >= most:
             break
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
         if abs(value) <= MAX_NUMBER:
-            found[as_text(key, 100) or ""] = value
-    return found
+            numbers[as_text(key, 100) or ""] = value
+    return numbers
 
 
 # Types of fields; a method `read` of a model fills them.
@@ -99,7 +99,7 @@ def decimal(high: float = MAX_NUMBER) -> Reads:
     return number(lambda value: Decimal(str(value)), high)
 
 
-def _usual(schema: CoreSchema, otherwise: Callable[[Any], Any]) -> Reads:
+def _lenient(schema: CoreSchema, otherwise: Callable[[Any], Any]) -> Reads:
     """Return the type of values that pydantic reads on its own, or else a function."""
     slow = core_schema.no_info_plain_validator_function(otherwise)
     return Reads(core_schema.union_schema([schema, slow], mode="left_to_right"), {})
@@ -108,9 +108,9 @@ def _usual(schema: CoreSchema, otherwise: Callable[[Any], Any]) -> Reads:
 _TEXT = core_schema.str_schema(strict=True, max_length=MAX_TEXT, pattern=NO_NUL)
 _TEXTS = core_schema.tuple_variable_schema(_TEXT, max_length=MAX_ITEMS)
 
-Text = Annotated[str | None, _usual(core_schema.nullable_schema(_TEXT), as_text)]
-TextOrEmpty = Annotated[str, _usual(_TEXT, lambda value: as_text(value) or "")]
-Texts = Annotated[tuple[str, ...], _usual(_TEXTS, as_texts)]
+Text = Annotated[str | None, _lenient(core_schema.nullable_schema(_TEXT), as_text)]
+TextOrEmpty = Annotated[str, _lenient(_TEXT, lambda value: as_text(value) or "")]
+Texts = Annotated[tuple[str, ...], _lenient(_TEXTS, as_texts)]
 Integer = Annotated[int | None, integer()]
 Raw = Annotated[Json, SkipValidation()]
 Flag = Annotated[bool | None, _or_none(core_schema.bool_schema(strict=True))]
@@ -122,7 +122,7 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def read_model(kind: Callable[..., T], values: Json, **more: object) -> T:
+def read_model(kind: Callable[..., T], values: Json, **overrides: object) -> T:
     """Return a model; `raw` keeps the values as CML sent them."""
-    model: T = adapter(kind).validate_python({**values, **more, "raw": values})
+    model: T = adapter(kind).validate_python({**values, **overrides, "raw": values})
     return model

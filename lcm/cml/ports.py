@@ -104,11 +104,11 @@ def tag_format(protocol: str) -> str:
 
 def port_template(nodes: Iterable[TaggedNode]) -> list[PortTemplateEntry]:
     """Return the ports of all nodes in order, each with a unique name."""
-    found = [(node.label, port) for node in nodes for tag in node.tags if (port := parse_tag(tag))]
-    names = _names(found)
+    ports = [(node.label, port) for node in nodes for tag in node.tags if (port := parse_tag(tag))]
+    names = _names(ports)
     return [
         PortTemplateEntry(name, label, port.protocol, port.outside, port.inside, port.transport)
-        for name, (label, port) in zip(names, found, strict=True)
+        for name, (label, port) in zip(names, ports, strict=True)
     ]
 
 
@@ -119,7 +119,7 @@ class _NameRegistry:
     taken: set[str] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
 
-    def enter(self, base: str, inside: int | None) -> str:
+    def register(self, base: str, inside: int | None) -> str:
         """Return the base name, or one with the inside port, or one with the first free number."""
         candidates = [base] if inside is None else [base, f"{base}_{inside}"]
         name = next((candidate for candidate in candidates if candidate not in self.taken), base)
@@ -130,18 +130,20 @@ class _NameRegistry:
         return name
 
 
-def _names(found: Sequence[tuple[str, PortTag]]) -> list[str]:
+def _names(ports: Sequence[tuple[str, PortTag]]) -> list[str]:
     """Return a name per port that does not depend on the order of nodes or of unrelated tags."""
 
     def by_target(index: int) -> tuple[str, str, int, str, int]:
-        label, port = found[index]
+        label, port = ports[index]
         return label, port.protocol, -1 if port.inside is None else port.inside, port.transport, index
 
     registry = _NameRegistry()
-    names = [""] * len(found)
-    for index in sorted(range(len(found)), key=by_target):
-        label, port = found[index]
-        names[index] = registry.enter(re.sub(r"[^A-Za-z0-9_-]", "_", f"{label}_{port.protocol}"), port.inside)
+    names = [""] * len(ports)
+    for index in sorted(range(len(ports)), key=by_target):
+        label, port = ports[index]
+        names[index] = registry.register(
+            re.sub(r"[^A-Za-z0-9_-]", "_", f"{label}_{port.protocol}"), port.inside
+        )
     return names
 
 

@@ -42,7 +42,7 @@ class Controller:
         self.queue = WorkQueue(time.monotonic)
         self.client = LcmClient(config)
         self.inventory = Inventory(config, self.queue.add)
-        self.inventory.on_call = self.metrics.note_call
+        self.inventory.on_call = self.metrics.record_call
         self.leases = PoolLeases(self.client, config.name)
         spool = Spool(
             Path(config.data_dir) / "spool",

@@ -84,7 +84,7 @@ class Config(_Settings):
     def credentials_for(self, slot: str, pool: str) -> Credentials:
         return self.overrides.get(slot) or self.overrides.get(pool) or self.workers
 
-    def scraped_at(self) -> str:
+    def metrics_target(self) -> str:
         """Return the host and port where Prometheus scrapes the metrics; empty if metrics are off."""
         if self.metrics_bind == "off":
             return ""
@@ -92,31 +92,31 @@ class Config(_Settings):
         name = socket.gethostname() if host.strip("[]") in ANY_HOST else host
         return self.metrics_address or f"{name}:{port}"
 
-    def key(self) -> str:
+    def api_token(self) -> str:
         """Return the API token. The file is read on every call, so a rotated token takes effect at once."""
-        found = self.token or (_text_of(self.token_file) if self.token_file else "")
-        if not found:
+        token = self.token or (_text_of(self.token_file) if self.token_file else "")
+        if not token:
             raise ConfigError(f"No token for LCM is configured. Set {PREFIX}TOKEN or {PREFIX}TOKEN_FILE.")
-        return found
+        return token
 
 
 def read_config(path: str | None, environ: Mapping[str, str]) -> Config:
     """Return the validated configuration from the file and the environment."""
-    given = _from_file(path) if path else {}
-    workers = given.pop("workers", {})
+    settings = _from_file(path) if path else {}
+    workers = settings.pop("workers", {})
     if not isinstance(workers, dict):
         raise ConfigError("[workers] must be a table.")
-    if "overrides" in given:
+    if "overrides" in settings:
         raise ConfigError("Unknown setting overrides.")
     overrides = {name: workers.pop(name) for name in list(workers) if isinstance(workers[name], dict)}
     base = {**workers, **_from_environment(Credentials, environ, "WORKER_")}
-    values = {**given, **_from_environment(Config, environ), "workers": base}
-    values["overrides"] = {name: {**base, **each} for name, each in overrides.items()}
+    values = {**settings, **_from_environment(Config, environ), "workers": base}
+    values["overrides"] = {name: {**base, **credentials} for name, credentials in overrides.items()}
     try:
         config = TypeAdapter(Config).validate_python(values)
     except ValidationError as error:
         raise ConfigError(" ".join(map(_sentence, problems_of(error)))) from error
-    config.key()
+    config.api_token()
     return config
 
 
@@ -132,8 +132,8 @@ def _sentence(problem: Problem) -> str:
 def _from_file(path: str) -> dict[str, Any]:
     try:
         with Path(path).open("rb") as file:
-            found: dict[str, Any] = _without_flags(tomllib.load(file))
-            return found
+            values: dict[str, Any] = _without_flags(tomllib.load(file))
+            return values
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path} could not be read: {error}") from error
 
@@ -146,7 +146,7 @@ def _without_flags(values: Any) -> Any:
 
 
 def _from_environment(kind: type, environ: Mapping[str, str], prefix: str = "") -> dict[str, str]:
-    names = {f"{PREFIX}{prefix}{each.name.upper()}": each.name for each in fields(kind)}
+    names = {f"{PREFIX}{prefix}{column.name.upper()}": column.name for column in fields(kind)}
     return {field: environ[name] for name, field in names.items() if environ.get(name)}
 
 

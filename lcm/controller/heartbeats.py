@@ -17,7 +17,7 @@ from lcm.controller.worker import ManagedWorker
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 16
+HEARTBEATS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class HeartbeatSender:
         self._context = context
         self._leases = leases
         self._client = client
-        self._semaphore = asyncio.Semaphore(AT_ONCE)
+        self._semaphore = asyncio.Semaphore(HEARTBEATS_AT_ONCE)
         # By slot: the result of the last survey until LCM has received it.
         self.port_observations: dict[str, PortObservation] = {}
 

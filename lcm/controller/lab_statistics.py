@@ -28,14 +28,14 @@ def bytes_moved(
     totals: dict[str, float] = {}
     node = stats.nodes.get(node_id)
     for name, value in (node.figures if node else {}).items():
-        if (found := DISK.fullmatch(name)) and value >= 0:
-            metric = DISK_METRICS[found[1]]
+        if (match := DISK.fullmatch(name)) and value >= 0:
+            metric = DISK_METRICS[match[1]]
             totals[metric] = totals.get(metric, 0.0) + value
     for link_id, ends in links.items():
-        counted = stats.links.get(link_id, {})
+        counters = stats.links.get(link_id, {})
         for metric, name in _directions(node_id, ends).items():
-            if counted.get(name, -1) >= 0:
-                totals[metric] = totals.get(metric, 0.0) + counted[name]
+            if counters.get(name, -1) >= 0:
+                totals[metric] = totals.get(metric, 0.0) + counters[name]
     return [MetricSample(kernel_id, metric, TOTAL, value) for metric, value in totals.items()]
 
 
@@ -85,7 +85,7 @@ class LabStatistics:
                 self._reconcile(session.id)
                 samples = []
             except CmlError as error:
-                logger.info("no usage for session %s: %s", session.short, error)
+                logger.info("no usage for session %s: %s", session.short_id, error)
                 samples = []
         if session.id in self._context.inventory.sessions:
             self._context.metrics.utilization.put(session.id, samples, self._context.now().timestamp())
@@ -108,17 +108,17 @@ class LabStatistics:
         except CmlNotFound:
             raise
         except CmlError as error:
-            logger.info("no network usage for session %s: %s", session.short, error)
+            logger.info("no network usage for session %s: %s", session.short_id, error)
             return {}
 
 
 def _samples(
     session: Session, nodes: Entries[CmlNode], links: Mapping[str, LinkEnds], stats: SimulationStats
 ) -> list[MetricSample]:
-    found: list[MetricSample] = []
+    samples: list[MetricSample] = []
     for node in nodes.items:
         if kernel_id := session.kernels.get(node.label):
             observation = observe_node(node, stats.nodes.get(node.id), ports={}, interfaces=None)
-            found += samples_of(kernel_id, observation)
-            found += bytes_moved(kernel_id, node.id, links, stats)
-    return found
+            samples += samples_of(kernel_id, observation)
+            samples += bytes_moved(kernel_id, node.id, links, stats)
+    return samples

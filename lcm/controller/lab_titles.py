@@ -22,5 +22,5 @@ def format_title(session_id: str, attempt: int, name: str) -> str:
 
 def parse_title(title: str) -> LabOwner | None:
     """Return the session and attempt in a lab title, or None if LCM did not create the lab."""
-    found = _MARK.match(title)
-    return LabOwner(found[1], int(found[2])) if found else None
+    match = _MARK.match(title)
+    return LabOwner(match[1], int(match[2])) if match else None

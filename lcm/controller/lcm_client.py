@@ -97,11 +97,11 @@ class LcmClient:
         """Return the sessions on the controller's slots, optionally only these ids."""
         if ids is None:
             return [Session.read(row) for row in await self._pages("lablet-sessions", {})]
-        session_ids, found = list(ids), []
+        session_ids, rows = list(ids), []
         for start in range(0, len(session_ids), IDS_AT_ONCE):
             part = ",".join(session_ids[start : start + IDS_AT_ONCE])
-            found += await self._pages("lablet-sessions", {"ids": part})
-        return [Session.read(row) for row in found]
+            rows += await self._pages("lablet-sessions", {"ids": part})
+        return [Session.read(row) for row in rows]
 
     async def slots(self) -> list[SlotInfo]:
         return [SlotInfo.read(row) for row in await self._pages("slots", {})]
@@ -115,13 +115,13 @@ class LcmClient:
         params = {"since": since, "wait": wait}
         payload = await self._call_watch(params, timeout=wait + 10)
         return int(payload["revision"]), [
-            WatchedChange(each["kind"], each["id"]) for each in payload["changes"]
+            WatchedChange(change["kind"], change["id"]) for change in payload["changes"]
         ]
 
     async def renew_leases(self, holder: str) -> list[LeaseStatus]:
         """Take or renew the pool leases, and report the metrics address and the clock skew."""
         body: dict[str, object] = {"holder": holder}
-        if address := self._config.scraped_at():
+        if address := self._config.metrics_target():
             body["metrics_address"] = address
         if (skew := self.clock.skew()) is not None:
             body["clock_skew_seconds"] = round(skew, 3)
@@ -178,10 +178,12 @@ class LcmClient:
 
     async def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:
-            headers = {"Authorization": f"Bearer {self._config.key()}", **options.pop("headers", {})}
+            headers = {"Authorization": f"Bearer {self._config.api_token()}", **options.pop("headers", {})}
             sent = self.clock.monotonic()
             response = await self._http.request(method, path, headers=headers, **options)
-            self.clock.note(response.headers.get(TIME_HEADER), sent=sent, received=self.clock.monotonic())
+            self.clock.add_sample(
+                response.headers.get(TIME_HEADER), sent=sent, received=self.clock.monotonic()
+            )
             return response
         except ConfigError as error:
             # A token file may be empty or missing for a moment while it is rotated.

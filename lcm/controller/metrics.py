@@ -88,13 +88,13 @@ class Utilization(Collector):
             OBSERVED_AT, "Time at which a node's usage was read from CML.", labels=labels[:2]
         )
         for session_id, (at, samples) in list(self._readings.items()):
-            for each in samples:
-                names = [each.kernel_id, session_id, each.metric]
-                if each.value_type == TOTAL:
-                    moved.add_metric(names, each.value)
+            for sample in samples:
+                names = [sample.kernel_id, session_id, sample.metric]
+                if sample.value_type == TOTAL:
+                    moved.add_metric(names, sample.value)
                 else:
-                    used.add_metric([*names, each.value_type], each.value)
-            for kernel_id in dict.fromkeys(each.kernel_id for each in samples):
+                    used.add_metric([*names, sample.value_type], sample.value)
+            for kernel_id in dict.fromkeys(sample.kernel_id for sample in samples):
                 observed.add_metric([kernel_id, session_id], at)
         yield from (used, moved, observed)
 
@@ -133,7 +133,7 @@ class Metrics:
         )
         self.held = self._gauge("lcm_controller_pools_held", "Pools whose lease this controller holds.")
 
-    def note_call(self, record: CallRecord) -> None:
+    def record_call(self, record: CallRecord) -> None:
         self.calls.labels(call=record.call, result=record.result).observe(record.seconds)
 
     def serve(self, bind: str) -> None:

@@ -73,11 +73,11 @@ class Session:
 
     @staticmethod
     def read(values: Mapping[str, Any]) -> Session:
-        given = {name: value for name, value in values.items() if value is not None}
-        return _SESSION.validate_python({**given, "parts": _parts(values)})
+        present = {name: value for name, value in values.items() if value is not None}
+        return _SESSION.validate_python({**present, "parts": _parts(values)})
 
     @property
-    def short(self) -> str:
+    def short_id(self) -> str:
         return self.id[:8]
 
     def is_on(self, slot_id: str) -> bool:

@@ -134,14 +134,14 @@ class Outbox:
         queue = self._queues[session_id]
         number, post, done = queue.posts[0]
         try:
-            outcome = PostResult(response=await self._client.post(post.path, post.body, post.key) or {})
+            result = PostResult(response=await self._client.post(post.path, post.body, post.key) or {})
         except LcmUnavailable as error:
             level = logging.WARNING if isinstance(error, TokenRejected) else logging.INFO
             logger.log(level, "LCM did not accept %s, it stays in the outbox: %s", post.path, error)
             _settle(done, PostResult())
             return error.retry_after or queue.backoff.next()
         except LcmRejected as error:
-            outcome = PostResult(rejection=error)
+            result = PostResult(rejection=error)
         queue.backoff.reset()
         late = done is None or done.done()
         queue.posts.popleft()
@@ -149,14 +149,14 @@ class Outbox:
             self.spool.remove(number)
         if not queue.posts:
             del self._queues[session_id]
-        _settle(done, outcome)
-        if outcome.rejection:
-            logger.info("LCM rejected %s: %s", post.path, outcome.rejection)
-        if outcome.rejection or late:
+        _settle(done, result)
+        if result.rejection:
+            logger.info("LCM rejected %s: %s", post.path, result.rejection)
+        if result.rejection or late:
             self._reload_session(session_id)
         return 0 if queue.posts else None
 
 
-def _settle(done: asyncio.Future[PostResult] | None, outcome: PostResult) -> None:
+def _settle(done: asyncio.Future[PostResult] | None, result: PostResult) -> None:
     if done is not None and not done.done():
-        done.set_result(outcome)
+        done.set_result(result)

@@ -53,7 +53,7 @@ class Reconciler:
             except CmlError as error:
                 delay = await self._handle_failure(session, places, error)
         except SpoolFull as error:
-            logger.error("a post about session %s cannot be sent: %s", session.short, error)
+            logger.error("a post about session %s cannot be sent: %s", session.short_id, error)
             delay = self._pause(session, "outbox")
         finally:
             seconds = time.monotonic() - started_at
@@ -68,7 +68,7 @@ class Reconciler:
         if unreachable_seconds > self._context.config.worker_lost_seconds:
             await self._context.fail(session, f"the worker does not respond: {error}", lab_removed=False)
             return None
-        logger.info("session %s, %s: %s", session.short, session.status, error)
+        logger.info("session %s, %s: %s", session.short_id, session.status, error)
         return self._pause(session, error.call)
 
     def _pause(self, session: Session, call: str) -> float:

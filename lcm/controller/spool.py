@@ -81,11 +81,6 @@ class Spool:
                 new.unlink(missing_ok=True)
             raise
 
-    def put(self, post: Post) -> int:
-        number, data = self.reserve(post)
-        self.write(number, data)
-        return number
-
     def remove(self, number: int) -> None:
         """Remove a post. If its file stays, the next run sends it again and LCM ignores the duplicate."""
         try:

@@ -66,7 +66,7 @@ class SessionState:
     settled_at: datetime | None = None
     # The timeslot end at which the lab was last observed. After an extension it is observed again.
     observed_end: datetime | None = None
-    why_missing: str = ""
+    missing_reason: str = ""
     completed_request: str | None = None
     failing_call: str = ""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, longest=15))
@@ -104,7 +104,7 @@ class StageContext:
         """Return whether the timeslot has ended; False while LCM's time is unknown."""
         return self.clock.is_steady and (self.now() - session.ends_at).total_seconds() >= for_seconds
 
-    async def still_over(self, session: Session) -> bool | None:
+    async def confirm_over(self, session: Session) -> bool | None:
         """Return whether LCM confirms that the timeslot has ended; None if LCM does not respond."""
         try:
             fresh = await self.refresh(session.id)
@@ -112,17 +112,17 @@ class StageContext:
             return None
         return fresh is not None and fresh.status == session.status and self.is_over(fresh)
 
-    async def move(self, session: Session, to: str, reason: str = "", **decided_on: str) -> bool:
+    async def move(self, session: Session, to: str, reason: str = "", **conditions: str) -> bool:
         """Request a transition. Return whether LCM accepted it. The outbox retries if LCM is unavailable."""
-        logger.info("session %s: %s → %s %s", session.short, session.status, to, reason)
+        logger.info("session %s: %s → %s %s", session.short_id, session.status, to, reason)
         body = {
             "from_status": session.status,
             "to_status": to,
             "attempt": session.attempt,
             "reason": reason[:500],
-            **decided_on,
+            **conditions,
         }
-        name = " ".join([session.status, to, reason, *decided_on.values()])
+        name = " ".join([session.status, to, reason, *conditions.values()])
         return await self._report(session, "transitions", body, name)
 
     async def end(self, session: Session, to: str, reason: str) -> bool:
@@ -131,7 +131,7 @@ class StageContext:
 
     async def fail(self, session: Session, reason: str, *, lab_removed: bool) -> bool:
         """Report a failure. LCM decides what follows."""
-        logger.warning("session %s failed while %s: %s", session.short, session.status, reason)
+        logger.warning("session %s failed while %s: %s", session.short_id, session.status, reason)
         body = {
             "from_status": session.status,
             "attempt": session.attempt,
@@ -160,7 +160,7 @@ class StageContext:
             )
             return merge_observations(observations)
         except Exception:
-            logger.exception("session %s could not be observed", session.short)
+            logger.exception("session %s could not be observed", session.short_id)
             return None
 
     async def post_observation(
@@ -168,24 +168,24 @@ class StageContext:
     ) -> str:
         """Post an observation once under this name. Return why it is missing, or an empty string."""
         if observation is None:
-            return self._missing("the observation failed")
+            return self._count_missing("the observation failed")
         try:
-            outcome = await self._post(session, "resource-observations", observation.to_dict(), name)
+            result = await self._post(session, "resource-observations", observation.to_dict(), name)
         except SpoolFull as error:
-            return self._missing(str(error))
-        if outcome.rejection and outcome.rejection.code != ALREADY_POSTED:
-            return self._missing(str(outcome.rejection))
+            return self._count_missing(str(error))
+        if result.rejection and result.rejection.code != ALREADY_POSTED:
+            return self._count_missing(str(result.rejection))
         self.metrics.observations.labels("complete" if observation.is_complete else "incomplete").inc()
         return ""
 
     def parts_on_workers(self, session: Session) -> list[PartOnWorker] | None:
         """Return the session's parts with their workers, or None if a worker is not in service."""
-        found = [
+        placed = [
             PartOnWorker(part, worker)
             for part in session.parts
             if (worker := self.inventory.worker(part.slot_id)) is not None
         ]
-        return found if found and len(found) == len(session.parts) else None
+        return placed if placed and len(placed) == len(session.parts) else None
 
     async def lab_of(self, session: Session, place: PartOnWorker) -> str | None:
         """Return the id of the session's lab on a worker, found by its owner mark, or None."""
@@ -196,12 +196,12 @@ class StageContext:
 
     async def labs_of(self, session: Session, places: Sequence[PartOnWorker]) -> list[LabLocation]:
         """Return the labs of all parts, or an empty list if one is missing, as the session is then lost."""
-        found = [
+        labs = [
             LabLocation(place.worker, lab_id)
             for place in places
             if (lab_id := await self.lab_of(session, place))
         ]
-        return found if len(found) == len(places) else []
+        return labs if len(labs) == len(places) else []
 
     async def labs_are_gone(self, session: Session, places: Sequence[PartOnWorker]) -> bool:
         """Return whether every worker reports no lab for this attempt."""
@@ -218,15 +218,16 @@ class StageContext:
                 await place.worker.remove(lab.id)
         self.metrics.utilization.remove(session.id)
 
-    def _missing(self, why: str) -> str:
+    def _count_missing(self, reason: str) -> str:
+        """Count a missing observation and return the reason."""
         self.metrics.observations.labels("missing").inc()
-        return why
+        return reason
 
     async def _report(self, session: Session, path: str, body: dict[str, object], name: str) -> bool:
-        outcome = await self._post(session, path, body, name)
-        if isinstance(outcome.response, dict) and "status" in outcome.response:
-            self.inventory.put(Session.read(outcome.response))
-        return outcome.response is not None
+        result = await self._post(session, path, body, name)
+        if isinstance(result.response, dict) and "status" in result.response:
+            self.inventory.put(Session.read(result.response))
+        return result.response is not None
 
     async def _post(self, session: Session, path: str, body: dict[str, object], name: str) -> PostResult:
         address = f"lablet-sessions/{session.id}/{path}"

@@ -20,20 +20,20 @@ from lcm.controller.worker import STARTED, has_unknown_result, is_retryable
 Places = Sequence[PartOnWorker]
 Stage = Callable[[StageContext, Session, Places], Awaitable[float | None]]
 
-OVER = "the timeslot ended"
+TIMESLOT_ENDED = "the timeslot ended"
 NO_TOPOLOGY = "the definition has no topology, so CML cannot import a lab"
 LAST_OBSERVATION = "last observation"
-SOON = 1.0
-LCM_DOWN = 5.0
+RECHECK_SECONDS = 1.0
+LCM_RETRY_SECONDS = 5.0
 
 
 async def handle_scheduled(context: StageContext, session: Session, places: Places) -> float | None:
     """Move to INSTANTIATING when the timeslot is near. LCM must accept the transition first."""
     if context.is_over(session):
-        await context.end(session, model.CANCELLED, f"{OVER} before the session could start")
+        await context.end(session, model.CANCELLED, f"{TIMESLOT_ENDED} before the session could start")
         return None
     if not context.clock.is_known or context.now() >= session.ends_at:
-        return LCM_DOWN
+        return LCM_RETRY_SECONDS
     early = (session.starts_at - context.now()).total_seconds() - context.config.start_lead_seconds
     if early > 0:
         return early
@@ -45,14 +45,14 @@ async def handle_scheduled(context: StageContext, session: Session, places: Plac
 async def handle_instantiating(context: StageContext, session: Session, places: Places) -> float | None:
     """Import the lab, write ports into tags, start it and wait until it has converged."""
     if context.is_over(session):
-        return await _end_early(context, session, f"{OVER} before the lab was ready")
+        return await _end_early(context, session, f"{TIMESLOT_ENDED} before the lab was ready")
     if context.age(session) > context.config.boot_timeout_seconds:
-        why = f"the lab did not converge within {context.config.boot_timeout_seconds:g} s"
-        return await give_up(context, session, places, why)
+        reason = f"the lab did not converge within {context.config.boot_timeout_seconds:g} s"
+        return await give_up(context, session, places, reason)
     if any(not place.part.topology for place in places):
         return await give_up(context, session, places, NO_TOPOLOGY)
     try:
-        if all([await _is_up(context, session, place) for place in places]):
+        if all([await _has_converged(context, session, place) for place in places]):
             await context.move(session, model.READY, _missing_links_note(session))
             return None
     except TemplateMismatch as error:
@@ -65,13 +65,13 @@ async def handle_instantiating(context: StageContext, session: Session, places: 
 
 
 async def _end_early(context: StageContext, session: Session, reason: str) -> float | None:
-    if not await context.still_over(session):
-        return LCM_DOWN
+    if not await context.confirm_over(session):
+        return LCM_RETRY_SECONDS
     await context.end(session, model.STOPPING, reason)
     return None
 
 
-async def _is_up(context: StageContext, session: Session, place: PartOnWorker) -> bool:
+async def _has_converged(context: StageContext, session: Session, place: PartOnWorker) -> bool:
     """Return whether the lab of a part has converged. Start it if it is not running."""
     lab_id, worker = await _prepared_lab(context, session, place), place.worker
     if lab_id is None:
@@ -132,7 +132,7 @@ async def _imported_lab(context: StageContext, session: Session, place: PartOnWo
         raise
 
 
-async def give_up(context: StageContext, session: Session, places: Places, why: str) -> float | None:
+async def give_up(context: StageContext, session: Session, places: Places, reason: str) -> float | None:
     """Remove the labs, then report the failure. Labs that cannot be removed are left to orphan collection."""
     lab_removed = True
     try:
@@ -141,14 +141,14 @@ async def give_up(context: StageContext, session: Session, places: Places, why: 
         if context.age(session) < context.config.boot_timeout_seconds + context.config.stop_timeout_seconds:
             raise
         lab_removed = False
-    await context.fail(session, why, lab_removed=lab_removed)
+    await context.fail(session, reason, lab_removed=lab_removed)
     return None
 
 
 async def handle_ready(context: StageContext, session: Session, places: Places) -> float | None:
     """Move to RUNNING at once, or when the user has arrived."""
     if context.is_over(session):
-        return await _end_early(context, session, OVER)
+        return await _end_early(context, session, TIMESLOT_ENDED)
     if not session.awaits_arrival or session.arrived_at:
         await context.move(session, model.RUNNING)
         return None
@@ -179,38 +179,38 @@ async def _collect(context: StageContext, session: Session, places: Places) -> f
     try:
         labs = await context.labs_of(session, places)
         if not labs:
-            return await _lost(context, session)
+            return await _report_lost_lab(context, session)
     except CmlError as error:
         if not context.is_over(session, for_seconds=context.config.observe_seconds):
             raise
-        state.observed_end, state.why_missing, labs = session.ends_at, str(error), []
-    over = await context.still_over(session)
+        state.observed_end, state.missing_reason, labs = session.ends_at, str(error), []
+    over = await context.confirm_over(session)
     if over is False:
-        return SOON
+        return RECHECK_SECONDS
     is_observed = state.observed_end == session.ends_at
     if over is None and is_observed:
-        return LCM_DOWN
+        return LCM_RETRY_SECONDS
     observation = None if is_observed else await context.observe(session, labs)
     if (
         over
-        and not await context.end(session, model.COLLECTING, OVER)
+        and not await context.end(session, model.COLLECTING, TIMESLOT_ENDED)
         and not context.outbox.pending_posts(session.id)
     ):
-        return SOON
+        return RECHECK_SECONDS
     if not is_observed:
         state.observed_end = session.ends_at
-        state.why_missing = await context.post_observation(
+        state.missing_reason = await context.post_observation(
             session, observation, _final_observation_name(session)
         )
-    return SOON if over else LCM_DOWN
+    return RECHECK_SECONDS if over else LCM_RETRY_SECONDS
 
 
 async def handle_collecting(context: StageContext, session: Session, places: Places) -> float | None:
     await _observe_once(context, session, places)
     if context.outbox.pending_posts(session.id):
-        return SOON
+        return RECHECK_SECONDS
     # LCM also ends sessions whose worker is about to terminate, and states that reason itself.
-    reason = OVER if context.is_over(session) else ""
+    reason = TIMESLOT_ENDED if context.is_over(session) else ""
     await context.move(session, model.STOPPING, _with_missing_observation(context, session, reason))
     return None
 
@@ -219,12 +219,12 @@ async def handle_stopping(context: StageContext, session: Session, places: Place
     """Take the lab down. Observe it first if the session was cancelled while running."""
     is_late = context.age(session) > context.config.stop_timeout_seconds
     if is_late and not await context.labs_are_gone(session, places):
-        why = f"the lab was not removed within {context.config.stop_timeout_seconds:g} s"
-        await context.fail(session, _with_missing_observation(context, session, why), lab_removed=False)
+        reason = f"the lab was not removed within {context.config.stop_timeout_seconds:g} s"
+        await context.fail(session, _with_missing_observation(context, session, reason), lab_removed=False)
         return None
     await _observe_once(context, session, places)
     if context.outbox.pending_posts(session.id):
-        return SOON
+        return RECHECK_SECONDS
     await context.remove_labs(session, places)
     await context.move(session, model.TERMINATED, _with_missing_observation(context, session))
     return None
@@ -237,15 +237,17 @@ async def _observe_once(context: StageContext, session: Session, places: Places)
         return
     try:
         labs = await context.labs_of(session, places)
-        state.why_missing = await _unobservable_reason(labs)
+        state.missing_reason = await _unobservable_reason(labs)
     except CmlError as error:
-        state.why_missing = str(error)
+        state.missing_reason = str(error)
         return
-    if state.why_missing:
+    if state.missing_reason:
         return
     state.observed_end = session.ends_at
     observation = await context.observe(session, labs)
-    state.why_missing = await context.post_observation(session, observation, _final_observation_name(session))
+    state.missing_reason = await context.post_observation(
+        session, observation, _final_observation_name(session)
+    )
 
 
 async def _unobservable_reason(labs: Sequence[LabLocation]) -> str:
@@ -260,8 +262,8 @@ async def _unobservable_reason(labs: Sequence[LabLocation]) -> str:
 
 def _with_missing_observation(context: StageContext, session: Session, reason: str = "") -> str:
     """Append why LCM has no observation, unless an earlier process posted one."""
-    why = context.state_of(session).why_missing
-    missing = f"not observed: {why}" if why and not session.observed_at else ""
+    missing_reason = context.state_of(session).missing_reason
+    missing = f"not observed: {missing_reason}" if missing_reason and not session.observed_at else ""
     return "; ".join(part for part in (reason, missing) if part)
 
 
@@ -272,12 +274,12 @@ def _final_observation_name(session: Session) -> str:
 
 async def _check_lab(context: StageContext, session: Session, places: Places) -> float | None:
     if not await context.labs_of(session, places):
-        return await _lost(context, session)
+        return await _report_lost_lab(context, session)
     left = (session.ends_at - context.now()).total_seconds()
-    return min(left if left > 0 else SOON, context.config.running_check_seconds)
+    return min(left if left > 0 else RECHECK_SECONDS, context.config.running_check_seconds)
 
 
-async def _lost(context: StageContext, session: Session) -> float | None:
+async def _report_lost_lab(context: StageContext, session: Session) -> float | None:
     """Report a lost lab. A spread session still has its other labs."""
     await context.fail(session, "the lab disappeared from the worker", lab_removed=len(session.parts) == 1)
     return None

@@ -15,7 +15,7 @@ from lcm.controller.model import Session
 logger = logging.getLogger(__name__)
 
 # A burst of changes costs one list request instead of many small ones.
-LIST_INSTEAD = 400
+MAX_SINGLE_RELOADS = 400
 # Prevents a hot loop when LCM responds at once.
 MIN_PAUSE = 0.02
 
@@ -35,7 +35,7 @@ class Watcher:
         """
         while True:
             try:
-                await self._follow()
+                await self._list_and_watch()
             except LcmCallError as error:
                 await self._pause(error)
 
@@ -51,14 +51,14 @@ class Watcher:
 
     async def refresh(self, session_id: str) -> Session | None:
         """Reload one session. Return None if it is no longer on this controller's slots."""
-        found = await self._client.sessions([session_id])
-        if not found:
+        sessions = await self._client.sessions([session_id])
+        if not sessions:
             self._inventory.forget(session_id)
             return None
-        self._inventory.put(found[0])
-        return found[0]
+        self._inventory.put(sessions[0])
+        return sessions[0]
 
-    async def _follow(self) -> None:
+    async def _list_and_watch(self) -> None:
         # Read the revision first: the watch then repeats any change made while the list is read.
         revision = await self._client.revision()
         self._inventory.replace_all(await self._client.sessions(), await self._client.slots())
@@ -68,7 +68,7 @@ class Watcher:
             revision, changes = await self._client.watch(revision, round(wait, 3))
             self._backoff.reset()
             self._may_list_at_once = True
-            if len(changes) > LIST_INSTEAD:
+            if len(changes) > MAX_SINGLE_RELOADS:
                 return
             await self._apply(changes)
             await asyncio.sleep(MIN_PAUSE)

@@ -57,16 +57,16 @@ class WorkQueue:
             self._busy.add(key)
             self._idle.clear()
             try:
-                again = await work(key)
+                delay = await work(key)
                 self._backoffs.pop(key, None)
             except Exception:
-                again = self._backoffs.setdefault(key, Backoff(first=0.5)).next()
+                delay = self._backoffs.setdefault(key, Backoff(first=0.5)).next()
             finally:
                 self._busy.discard(key)
                 if not self._busy:
                     self._idle.set()
-            if again is not None:
-                self.add(key, again)
+            if delay is not None:
+                self.add(key, delay)
             self._changed.set()
 
     async def _next(self) -> str:
@@ -87,7 +87,7 @@ class WorkQueue:
         if self._closed:
             return None
         busy_entries = []
-        found = None
+        due_key = None
         while self._heap and self._heap[0][0] <= now:
             due, order, key = heapq.heappop(self._heap)
             if self._due.get(key) != due:
@@ -96,8 +96,8 @@ class WorkQueue:
                 busy_entries.append((due, order, key))
                 continue
             del self._due[key]
-            found = key
+            due_key = key
             break
         for entry in busy_entries:
             heapq.heappush(self._heap, entry)
-        return found
+        return due_key

@@ -23,7 +23,7 @@ DEFINED = "DEFINED_ON_CORE"
 RETRY_POLICY = RetryPolicy(exchange_seconds=10, call_seconds=20, attempts=2)
 DETAILS_AT_ONCE = 8
 # Statuses of a reverse proxy whose upstream CML has not responded.
-BY_A_PROXY = (502, 504)
+PROXY_ERRORS = (502, 504)
 TEARDOWN_POLL = 0.5
 TEARDOWN_POLLS = 60
 
@@ -54,10 +54,10 @@ class ManagedWorker:
                 fingerprint=credentials.fingerprint or None,
             ),
             retry_policy=RETRY_POLICY,
-            on_call=self._note_call,
+            on_call=self._record_call,
         )
         self.changing = asyncio.Lock()
-        self._details = asyncio.Semaphore(DETAILS_AT_ONCE)
+        self._lab_requests = asyncio.Semaphore(DETAILS_AT_ONCE)
         self.unreachable_since: float | None = None
         self._on_call = on_call
         self._labs: dict[str, LabOnWorker] = {}
@@ -69,7 +69,7 @@ class ManagedWorker:
         """Return for how many seconds every call has failed."""
         return 0.0 if self.unreachable_since is None else time.monotonic() - self.unreachable_since
 
-    def _note_call(self, record: CallRecord) -> None:
+    def _record_call(self, record: CallRecord) -> None:
         if record.result.isdigit():
             self.unreachable_since = None
         elif self.unreachable_since is None and record.result != "cancelled":
@@ -89,17 +89,17 @@ class ManagedWorker:
         ids = await self.cml.labs()
         for lab_id in known.difference(ids):
             self._labs.pop(lab_id, None)
-        unknown = [each for each in ids if each not in self._labs]
+        unknown = [key for key in ids if key not in self._labs]
         read_error = None
-        for lab in await asyncio.gather(*map(self._detail, unknown)):
+        for lab in await asyncio.gather(*map(self._fetch_lab, unknown)):
             if isinstance(lab, CmlMalformedResponse):
                 read_error = lab
             elif lab is not None:
-                self._labs[lab.id] = _known(lab)
+                self._labs[lab.id] = _lab_on_worker(lab)
         return read_error
 
-    async def _detail(self, lab_id: str) -> CmlLab | CmlMalformedResponse | None:
-        async with self._details:
+    async def _fetch_lab(self, lab_id: str) -> CmlLab | CmlMalformedResponse | None:
+        async with self._lab_requests:
             try:
                 return await self.cml.lab(lab_id)
             except CmlNotFound:
@@ -113,10 +113,10 @@ class ManagedWorker:
         An empty result is certain: a lab with an unreadable title raises its error instead.
         """
         read_error = await self._read_labs()
-        found = [lab for lab in self._labs.values() if lab.owner == owner]
-        if read_error and not found:
+        labs = [lab for lab in self._labs.values() if lab.owner == owner]
+        if read_error and not labs:
             raise read_error
-        return sorted(found, key=lambda lab: (lab.created, lab.id))
+        return sorted(labs, key=lambda lab: (lab.created, lab.id))
 
     async def import_lab(self, topology: str, title: str) -> str:
         async with self.changing:
@@ -148,7 +148,7 @@ class ManagedWorker:
             await asyncio.sleep(TEARDOWN_POLL)
 
 
-def _known(lab: CmlLab) -> LabOnWorker:
+def _lab_on_worker(lab: CmlLab) -> LabOnWorker:
     return LabOnWorker(lab.id, lab.title, parse_title(lab.title), lab.created or "")
 
 
@@ -159,4 +159,4 @@ def is_retryable(error: CmlError) -> bool:
 
 def has_unknown_result(error: CmlError) -> bool:
     """Return whether CML may have carried out the request although no response arrived."""
-    return isinstance(error, CmlUnreachable) or error.status in BY_A_PROXY
+    return isinstance(error, CmlUnreachable) or error.status in PROXY_ERRORS

@@ -49,7 +49,7 @@ class WorkerSurvey:
                 self._enqueue_missing(worker.slot.id, labs)
                 await self._collect_orphans(worker, labs)
                 self.heartbeats.port_observations[worker.slot.id] = PortObservation(
-                    await self._leaked(worker, labs), began
+                    await self._leaked_ports(worker, labs), began
                 )
             except CmlError as error:
                 logger.info("survey of %s failed: %s", worker.slot.name, error)
@@ -80,22 +80,22 @@ class WorkerSurvey:
     def _has_session(self, worker: ManagedWorker, lab: LabOnWorker) -> bool:
         assert lab.owner is not None
         session = self.context.inventory.sessions.get(lab.owner.session_id)
-        return session is not None and _is_for(session, worker, lab.owner)
+        return session is not None and _matches(session, worker, lab.owner)
 
     async def _is_known(self, worker: ManagedWorker, lab: LabOnWorker) -> bool:
         """Return whether LCM has a session for the lab; the local copy may be outdated."""
         assert lab.owner is not None
-        found = await self.client.sessions([lab.owner.session_id])
-        return any(_is_for(each, worker, lab.owner) for each in found)
+        sessions = await self.client.sessions([lab.owner.session_id])
+        return any(_matches(session, worker, lab.owner) for session in sessions)
 
-    async def _leaked(self, worker: ManagedWorker, labs: list[LabOnWorker]) -> list[dict[str, object]]:
+    async def _leaked_ports(self, worker: ManagedWorker, labs: list[LabOnWorker]) -> list[dict[str, object]]:
         """Return ports in lab tags that are allocated to no session on this worker."""
         allocated = {
             port
             for session in self.context.inventory.sessions_on(worker.slot.id)
             for port in session.allocated_ports.values()
         }
-        found: dict[int, str] = {}
+        names: dict[int, str] = {}
         for lab in labs:
             try:
                 nodes = await worker.cml.nodes(lab.id)
@@ -105,11 +105,11 @@ class WorkerSurvey:
                 for tag in node.tags:
                     port = readable_port(tag)
                     if port and port.outside not in allocated:
-                        found.setdefault(
+                        names.setdefault(
                             port.outside, f"{lab.title[:60]} {node.label[:60]} {tag[:60]}".strip()
                         )
-        return [{"port": port, "name": name} for port, name in sorted(found.items())]
+        return [{"port": port, "name": name} for port, name in sorted(names.items())]
 
 
-def _is_for(session: Session, worker: ManagedWorker, owner: LabOwner) -> bool:
+def _matches(session: Session, worker: ManagedWorker, owner: LabOwner) -> bool:
     return session.attempt == owner.attempt and session.is_on(worker.slot.id)

@@ -103,7 +103,7 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
     try:
         offerings = _offerings_for(attempt, runtime, clock())
     except RuntimeFailure as error:
-        _failed(attempt, error, clock())
+        _record_failure(attempt, error, clock())
         return
     for number, offering in enumerate(offerings, 1):
         if not hold.renew():
@@ -112,15 +112,15 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
         LaunchAttempt.objects.filter(pk=attempt.pk).update(offering=offering.name)
         attempt.offering = offering.name
         try:
-            instance = runtime.launch(_request(attempt, offering))
+            instance = runtime.launch(_launch_request(attempt, offering))
         except ResponseLost as error:
             # The attempt stays open: the next call repeats the request, or the token finds the instance.
             logger.warning("launch_response_lost", extra={"slot": attempt.slot.name, "error": str(error)})
             return
         except RuntimeFailure as error:
-            others = _open_to_others(attempt, runtime, clock())
+            others = _offerings_of_other_attempts(attempt, runtime, clock())
             if not _has_alternative(error, offering, [*offerings[number:], *others]):
-                _failed(attempt, error, clock())
+                _record_failure(attempt, error, clock())
                 return
             refusal = error
             pool = attempt.slot.pool
@@ -128,12 +128,14 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
             LAUNCHES.labels(pool=pool.name, result=error.category).inc()
         except Exception as error:
             logger.exception("launch_failed", extra={"slot": attempt.slot.name})
-            _failed(attempt, RuntimeFailure(f"{type(error).__name__}: {error}"), clock())
+            _record_failure(attempt, RuntimeFailure(f"{type(error).__name__}: {error}"), clock())
             return
         else:
             record_launch(attempt, instance, now=clock())
             return
-    _refused(attempt, refusal, clock(), pool_waits=not _open_to_others(attempt, runtime, clock()))
+    _record_refusal(
+        attempt, refusal, clock(), pool_waits=not _offerings_of_other_attempts(attempt, runtime, clock())
+    )
 
 
 def _offerings_for(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
@@ -143,7 +145,9 @@ def _offerings_for(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetim
     )
 
 
-def _open_to_others(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
+def _offerings_of_other_attempts(
+    attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime
+) -> list[Offering]:
     """Return offerings that this attempt may not request but other attempts of the pool may."""
     return open_offerings(attempt.slot.pool, runtime, now) if attempt.on_demand_only else []
 
@@ -151,7 +155,7 @@ def _open_to_others(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: dateti
 def _has_alternative(error: RuntimeFailure, offering: Offering, others: Sequence[Offering]) -> bool:
     """Return whether another offering may work: always after a refusal, in the other market after a quota."""
     if isinstance(error, QuotaExceeded):
-        return any(each.market != offering.market for each in others)
+        return any(other.market != offering.market for other in others)
     return isinstance(error, CapacityRefused)
 
 
@@ -215,12 +219,14 @@ def _record_by_name(pool: Pool, column: str, name: str, time: datetime | None) -
     """Set a name's time in a JSON column of the pool, or remove it; other changes of the column stay."""
     with transaction.atomic():
         fresh = Pool.objects.select_for_update().get(pk=pool.pk)
-        others = {other: at for other, at in getattr(fresh, column).items() if other != name}
+        others = {key: at for key, at in getattr(fresh, column).items() if key != name}
         setattr(pool, column, {**others, name: time.isoformat()} if time else others)
         Pool.objects.filter(pk=pool.pk).update(**{column: getattr(pool, column)})
 
 
-def _refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, pool_waits: bool) -> None:
+def _record_refusal(
+    attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, pool_waits: bool
+) -> None:
     """Record that no offering is available. Demand stays.
 
     With `pool_waits` the pool launches nothing until an offering may be requested again; without it other
@@ -236,7 +242,7 @@ def _refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, po
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=str(error))
 
 
-def _failed(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> None:
+def _record_failure(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> None:
     """Apply the consequence of a failure to the pool, by failure category."""
     pool, text = attempt.slot.pool, remove_unstorable(str(error))[:500]
     LAUNCHES.labels(pool=pool.name, result=error.category).inc()
@@ -292,8 +298,8 @@ def _waits_since(now: datetime) -> Case:
 def _cancel_attempt(attempt: LaunchAttempt, now: datetime) -> None:
     """Cancel the attempt because the pool stopped launching; nothing is requested, demand stays."""
     pool = attempt.slot.pool
-    why = pool.stopped_reason or ("the pool is backing off" if pool.enabled else "the pool is disabled")
-    _end_unlaunched(attempt, now, f"not requested: {why}")
+    reason = pool.stopped_reason or ("the pool is backing off" if pool.enabled else "the pool is disabled")
+    _end_unlaunched(attempt, now, f"not requested: {reason}")
 
 
 def _end_unlaunched(attempt: LaunchAttempt, now: datetime, reason: str) -> None:
@@ -318,7 +324,7 @@ def boot_token(attempt: LaunchAttempt) -> str:
     return salted_hmac("lcm.boot", attempt.token, algorithm="sha256").hexdigest()
 
 
-def _request(attempt: LaunchAttempt, offering: Offering) -> LaunchRequest:
+def _launch_request(attempt: LaunchAttempt, offering: Offering) -> LaunchRequest:
     slot = attempt.slot
     others = Slot.objects.filter(pool=slot.pool).exclude(instance_id="").values_list("instance_id", flat=True)
     return LaunchRequest(

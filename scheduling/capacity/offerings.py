@@ -37,10 +37,10 @@ def offering_statuses(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> lis
     """Return all offerings of the runtime in request order; those the spot policy excludes come last."""
     listed, refused = list(runtime.offerings()), refusals(pool, now)
     markets = markets_of(pool)
-    usable = [each for market in markets for each in listed if each.market == market]
-    others = [each for each in listed if each.market not in markets]
-    return [OfferingStatus(each, refused_until=refused.get(each.name)) for each in usable] + [
-        OfferingStatus(each, is_allowed=False) for each in others
+    usable = [offering for market in markets for offering in listed if offering.market == market]
+    others = [offering for offering in listed if offering.market not in markets]
+    return [OfferingStatus(offering, refused_until=refused.get(offering.name)) for offering in usable] + [
+        OfferingStatus(offering, is_allowed=False) for offering in others
     ]
 
 
@@ -59,17 +59,19 @@ def open_offerings(
     the token finds an instance that was started, so that none is started twice.
     """
     requestable = [
-        each
-        for each in offering_statuses(pool, runtime, now)
-        if each.is_allowed and not (on_demand_only and each.offering.market == Market.SPOT)
+        status
+        for status in offering_statuses(pool, runtime, now)
+        if status.is_allowed and not (on_demand_only and status.offering.market == Market.SPOT)
     ]
-    found = [each.offering for each in requestable if each.is_open or each.offering.name == requested]
-    return sorted(found, key=lambda each: each.name != requested)
+    open_now = [
+        status.offering for status in requestable if status.is_open or status.offering.name == requested
+    ]
+    return sorted(open_now, key=lambda status: status.name != requested)
 
 
 def next_retry_at(pool: Pool, runtime: RuntimeAdapter, market: Market) -> datetime | None:
     """Return when the first refused offering of a market may be requested again."""
-    names = {each.name for each in runtime.offerings() if each.market == market}
+    names = {offering.name for offering in runtime.offerings() if offering.market == market}
     retry_times = (
         datetime.fromisoformat(until) for name, until in pool.refused_offerings.items() if name in names
     )

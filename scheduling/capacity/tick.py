@@ -61,13 +61,13 @@ def scheduling_tick(
 
 def _run(tick: TickContext) -> None:
     for name, step in STEPS:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         with _isolated(tick, name):
             if not tick.is_lease_held():
                 tick.errors[name] = "the lease was lost"
                 break
             step(tick)
-        tick.step_ms[name] = round((time.perf_counter() - begun) * 1000, 2)
+        tick.step_ms[name] = round((time.perf_counter() - started) * 1000, 2)
 
 
 @contextmanager

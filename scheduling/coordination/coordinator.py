@@ -98,9 +98,9 @@ class ScheduleCoordinator:
         """Register the observers of installed packages; observers that cannot run are reported."""
         self.rejected |= load_entry_points(ENTRY_POINTS, self._register_installed)
 
-    def _register_installed(self, point: str, found: Any) -> None:
+    def _register_installed(self, point: str, loaded: Any) -> None:
         """Register an entry point: an observer, its class, or a function that returns one."""
-        observer = check_observer(found() if callable(found) else found)
+        observer = check_observer(loaded() if callable(loaded) else loaded)
         name = observer.name()
         if name in self.handlers or name in self.observers:
             raise ValueError(f"there is already an observer or lifecycle handler “{name}”")
@@ -129,42 +129,42 @@ def lease_name(name: str) -> str:
 
 def _process(
     kind: RunKind,
-    each: Registered | None,
+    runnable: Registered | None,
     name: str,
     clock: Clock,
     result: AnyResult,
     run: Runner[Registered, AnyResult],
 ) -> AnyResult | None:
     """Run all parts under the lease; a lost lease ends the run and is reported."""
-    if each is None:
+    if runnable is None:
         logger.error(f"unknown_{kind}", extra={kind.value: name})
         return result
-    begun, none_yet = time.perf_counter(), result
+    started, empty_result = time.perf_counter(), result
     with lease(lease_name(name), length=LEASE) as hold:
         if hold is None:
             return None
         now = clock()
-        for part in _guarded(run(each, now, hold), name, hold, none_yet):
+        for part in _guarded(run(runnable, now, hold), name, hold, empty_result):
             result += part
         if not result.error and not hold.renew():
             result = replace(result, error=LEASE_LOST)
-        duration_ms = round((time.perf_counter() - begun) * 1000)
+        duration_ms = round((time.perf_counter() - started) * 1000)
         # A run rejected for its clock is not listed before later runs.
-        started = min(now, database_now())
-        record_run(kind=kind, name=name, started_at=started, duration_ms=duration_ms, result=result)
+        started_at = min(now, database_now())
+        record_run(kind=kind, name=name, started_at=started_at, duration_ms=duration_ms, result=result)
     count_run(kind, name, duration_ms=duration_ms, result=result)
     _log_run(kind, name, duration_ms, result)
     return result
 
 
 def _guarded(
-    parts: Iterator[AnyResult], name: str, hold: HeldLease, none_yet: AnyResult
+    parts: Iterator[AnyResult], name: str, hold: HeldLease, empty_result: AnyResult
 ) -> Iterator[AnyResult]:
     """Run the parts while the lease lasts; an error while reading targets counts as a failure."""
     while True:
         if not hold.renew():
             logger.error("run_exceeded_lease", extra={"observer": name})
-            yield replace(none_yet, error=LEASE_LOST)
+            yield replace(empty_result, error=LEASE_LOST)
             return
         try:
             yield next(parts)
@@ -172,7 +172,7 @@ def _guarded(
             return
         except Exception as error:
             logger.exception("run_failed", extra={"observer": name})
-            yield replace(none_yet, failure_count=1, error=_error_text(error))
+            yield replace(empty_result, failure_count=1, error=_error_text(error))
             return
 
 
@@ -205,8 +205,8 @@ def _log_run(kind: RunKind, name: str, duration_ms: int, result: ObserverResult)
 
 
 def _in_pages(targets: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    rest = iter(targets)
-    while page := list(islice(rest, size)):
+    remaining = iter(targets)
+    while page := list(islice(remaining, size)):
         yield page
 
 
@@ -215,7 +215,7 @@ def _observe_page(
 ) -> Iterator[ObserverResult]:
     """Observe a page of targets; if that fails, each alone, so that a bad target affects only itself."""
     try:
-        found = call(observer.execute, targets, now=now)
+        result = call(observer.execute, targets, now=now)
     except Exception as error:
         if len(targets) == 1:
             logger.exception(
@@ -227,19 +227,19 @@ def _observe_page(
             "observer_page_failed", extra={"observer": observer.name(), "error": _error_text(error)}
         )
     else:
-        yield _counts(found)
+        yield _counts(result)
         return
     for target in targets:
         yield from _observe_page(observer, [target], now)
 
 
-def _counts(found: Any) -> ObserverResult:
+def _counts(result: Any) -> ObserverResult:
     """Return the counts of any result with `success_count` and `failure_count`, as integers."""
     try:
-        counts = max(int(found.success_count), 0), max(int(found.failure_count), 0)
+        counts = max(int(result.success_count), 0), max(int(result.failure_count), 0)
     except (AttributeError, TypeError, ValueError) as error:
         return ObserverResult(failure_count=1, error=f"execute returned no ObserverResult: {error}"[:300])
-    return ObserverResult(*counts, str(getattr(found, "error", "") or ""))
+    return ObserverResult(*counts, str(getattr(result, "error", "") or ""))
 
 
 def _process_page(
@@ -258,7 +258,7 @@ def _process_page(
         return HandlerResult()
     decided = outcome.successes.keys() | outcome.failures.keys()
     undecided = [session for session in page if session.pk not in decided]
-    stale = {each.pk: handler.stale_reason(each) for each in undecided if handler.is_stale(each, now)}
+    stale = {row.pk: handler.stale_reason(row) for row in undecided if handler.is_stale(row, now)}
     succeeded = _move(handler, page, outcome.successes, handler.success_status, hold, now)
     went_stale = _move(handler, page, stale, handler.stale_status, hold, now)
     _fail(handler, page, outcome.failures, hold, now)
@@ -323,7 +323,9 @@ def _fail(
 def give_up_status(status: S) -> S:
     """Return the status of a session without attempts left: FAILED if the lifecycle allows it."""
     return next(
-        each for each in (S.FAILED, S.CANCELLED, S.STOPPING) if lifecycle.is_transition_allowed(status, each)
+        candidate
+        for candidate in (S.FAILED, S.CANCELLED, S.STOPPING)
+        if lifecycle.is_transition_allowed(status, candidate)
     )
 
 

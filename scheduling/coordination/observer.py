@@ -118,26 +118,26 @@ def in_key_order(rows: QuerySet[AnyRow], size: int) -> Iterator[list[AnyRow]]:
         after = page[-1].pk
 
 
-def interval_of(each: Any) -> timedelta:
+def interval_of(runnable: Any) -> timedelta:
     """Return the interval of an observer or handler: the one set by name, otherwise its own."""
-    interval = settings.CONFIG["OBSERVER_INTERVALS"].get(each.name(), attribute_value(each.interval))
+    interval = settings.CONFIG["OBSERVER_INTERVALS"].get(runnable.name(), attribute_value(runnable.interval))
     return interval if isinstance(interval, timedelta) else timedelta(seconds=interval)
 
 
-def check_observer(found: Any) -> ObserverHandler[Any]:
+def check_observer(observer: Any) -> ObserverHandler[Any]:
     """Return the observer if the coordinator and beat can run it; raise otherwise."""
-    if not isinstance(found, ObserverHandler):
-        raise TypeError(f"{found!r} is not an ObserverHandler")
-    name = found.name()
+    if not isinstance(observer, ObserverHandler):
+        raise TypeError(f"{observer!r} is not an ObserverHandler")
+    name = observer.name()
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ValueError(f"the name must have 1 to 63 letters, digits, “-” or “_”, but is {name!r}")
-    if interval_of(found) <= timedelta(0):
-        raise ValueError(f"the interval must be greater than 0, but is {found.interval}")
-    if not isinstance(found.initial_delay, timedelta | None):
-        raise TypeError(f"initial_delay must be a timedelta, but is {found.initial_delay!r}")
-    if found.page_size < 1:
-        raise ValueError(f"page_size must be at least 1, but is {found.page_size}")
-    return found
+    if interval_of(observer) <= timedelta(0):
+        raise ValueError(f"the interval must be greater than 0, but is {observer.interval}")
+    if not isinstance(observer.initial_delay, timedelta | None):
+        raise TypeError(f"initial_delay must be a timedelta, but is {observer.initial_delay!r}")
+    if observer.page_size < 1:
+        raise ValueError(f"page_size must be at least 1, but is {observer.page_size}")
+    return observer
 
 
 def attribute_value(value: Any) -> Any:
@@ -148,12 +148,12 @@ def attribute_value(value: Any) -> Any:
 def call(method: Any, *values: Any, now: datetime) -> Any:
     """Call a method of an observer; pass the time if it has a parameter for it, and await a coroutine."""
     named = {"now": now} if "now" in signature(method).parameters else {}
-    found = method(*values, **named)
-    return async_to_sync(_awaited)(found) if isawaitable(found) else found
+    result = method(*values, **named)
+    return async_to_sync(_awaited)(result) if isawaitable(result) else result
 
 
-async def _awaited(found: Awaitable[T]) -> T:
-    return await found
+async def _awaited(result: Awaitable[T]) -> T:
+    return await result
 
 
 async def _nothing() -> None:

@@ -274,7 +274,7 @@ def _check_runtime(pool: Pool) -> None:
         raise InvalidInput({"spot_policy": _("This runtime has no spot offering.")})
     if pool.spot_policy == SpotPolicy.NEVER and Market.ON_DEMAND not in markets:
         raise InvalidInput({"spot_policy": _("This runtime has no on-demand offering.")})
-    if runtime.calls_home and pool.enabled:
+    if runtime.needs_public_url and pool.enabled:
         _check_public_url(pool)
 
 

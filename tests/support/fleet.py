@@ -11,7 +11,7 @@ from typing import Any
 from lcm.domain.actors import SYSTEM
 from lcm.models import LabletSession
 from scheduling.capacity.launcher import perform_launch
-from scheduling.capacity.reconciler import ReconcilePass, reconcile_pool
+from scheduling.capacity.reconciler import ReconcileRun, reconcile_pool
 from scheduling.capacity.runtimes.base import InstanceState
 from scheduling.capacity.steps.context import TickContext
 from scheduling.capacity.steps.launch import begin_launches_on
@@ -77,7 +77,7 @@ class Fleet:
         for attempt in self.open_attempts():
             perform_launch(attempt.pk, self.runtime, self.clock)
 
-    def reconcile(self) -> ReconcilePass:
+    def reconcile(self) -> ReconcileRun:
         result = reconcile_pool(self.reload_pool(), self.runtime, self.clock)
         assert result is not None
         return result

@@ -60,9 +60,9 @@ class CmlClient:
     async def system_information(self) -> SystemInformation:
         """Return version and readiness. CML requires no log-in for this call."""
         call = Call("system_information", "GET", "system_information", authenticated=False)
-        found = SystemInformation.read(await self._mapping(call))
-        self._version = found.version or self._version
-        return found
+        information = SystemInformation.read(await self._mapping(call))
+        self._version = information.version or self._version
+        return information
 
     async def version(self) -> Version | None:
         """Return the version, requested once; None if CML's version text cannot be parsed."""
@@ -94,10 +94,10 @@ class CmlClient:
     async def lab(self, lab_id: str) -> results.CmlLab:
         """Return title, owner and state of a lab."""
         call = Call("lab", "GET", _lab(lab_id))
-        found = results.CmlLab.read(await self._mapping(call), lab_id)
-        if found is None:
+        lab = results.CmlLab.read(await self._mapping(call), lab_id)
+        if lab is None:
             raise self._malformed(call, "the response has no lab title")
-        return found
+        return lab
 
     async def import_lab(self, topology: str, *, title: str) -> str:
         """Import a topology under a title and return the lab id. Never retried."""
@@ -220,10 +220,10 @@ class CmlClient:
 
     async def _list(self, call: Call) -> list[object]:
         value = await self._caller.send(call)
-        found = self._expect(call, value if isinstance(value, list) else None, "a list")
-        if len(found) > len(as_list(found)):
-            raise self._malformed(call, f"the list is too long: {len(found):,} entries")
-        return found
+        entries = self._expect(call, value if isinstance(value, list) else None, "a list")
+        if len(entries) > len(as_list(entries)):
+            raise self._malformed(call, f"the list is too long: {len(entries):,} entries")
+        return entries
 
     def _expect(self, call: Call, value: T | None, shape: str) -> T:
         if value is None:
@@ -234,6 +234,6 @@ class CmlClient:
         return CmlMalformedResponse(self.worker.name, call.name, description)
 
 
-def _lab(lab_id: str, *more: str) -> str:
+def _lab(lab_id: str, *path: str) -> str:
     """Return the path of a lab or of a resource below it."""
-    return "/".join(("labs", *(quote(part, safe="") for part in (lab_id, *more))))
+    return "/".join(("labs", *(quote(part, safe="") for part in (lab_id, *path))))

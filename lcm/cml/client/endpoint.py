@@ -53,10 +53,10 @@ def pinned_context(fingerprint: str) -> ssl.SSLContext:
 
         def do_handshake(self) -> None:
             super().do_handshake()
-            found = hashlib.sha256(self.getpeercert(binary_form=True) or b"").hexdigest()
-            if not hmac.compare_digest(found, expected):
+            actual = hashlib.sha256(self.getpeercert(binary_form=True) or b"").hexdigest()
+            if not hmac.compare_digest(actual, expected):
                 raise ssl.SSLCertVerificationError(
-                    f"the certificate's fingerprint is {found}, not the pinned one"
+                    f"the certificate's fingerprint is {actual}, not the pinned one"
                 )
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

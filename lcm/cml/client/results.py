@@ -51,9 +51,9 @@ class Entries(Generic[T], Sequence[T]):
 
 def entries(values: Sequence[object], read: Callable[[Json], T | None]) -> Entries[T]:
     """Read a list. Entries without an id are recorded as unreadable."""
-    found = [read(value) if isinstance(value, dict) else None for value in values]
-    items = tuple(item for item in found if item is not None)
-    return Entries(items, tuple(index for index, item in enumerate(found) if item is None))
+    results = [read(value) if isinstance(value, dict) else None for value in values]
+    items = tuple(item for item in results if item is not None)
+    return Entries(items, tuple(index for index, item in enumerate(results) if item is None))
 
 
 @dataclass(frozen=True)
@@ -145,13 +145,13 @@ class CmlInterface:
 InterfacesByNode = Mapping[str, "Entries[CmlInterface] | CmlError"]
 
 
-def by_node(found: Entries[CmlInterface], node_ids: Iterable[str]) -> InterfacesByNode:
+def by_node(interfaces: Entries[CmlInterface], node_ids: Iterable[str]) -> InterfacesByNode:
     """Group interfaces by node. An unreadable entry may belong to any node."""
     grouped: dict[str, list[CmlInterface]] = {node_id: [] for node_id in node_ids}
-    for interface in found.items:
+    for interface in interfaces.items:
         if interface.node_id in grouped:
             grouped[interface.node_id].append(interface)
-    return {node_id: Entries(tuple(items), found.unreadable) for node_id, items in grouped.items()}
+    return {node_id: Entries(tuple(items), interfaces.unreadable) for node_id, items in grouped.items()}
 
 
 @dataclass(frozen=True)
@@ -170,13 +170,13 @@ class Layer3Addresses:
 
     @classmethod
     def read(cls, values: Json) -> Layer3Addresses:
-        found: dict[str, InterfaceAddresses] = {}
+        by_interface: dict[str, InterfaceAddresses] = {}
         for node in values.values():
             for entry in as_mapping(as_mapping(node).get("interfaces")).values():
                 interface = as_mapping(entry)
                 if interface_id := as_text(interface.get("id")):
-                    found[interface_id] = read_model(InterfaceAddresses, interface)
-        return cls(found)
+                    by_interface[interface_id] = read_model(InterfaceAddresses, interface)
+        return cls(by_interface)
 
 
 @dataclass(frozen=True)
@@ -203,14 +203,14 @@ class LinkEnds:
     @classmethod
     def read_all(cls, topology: Json) -> dict[str, LinkEnds]:
         """Return the ends by link id. Links with a missing end are omitted."""
-        found = {}
+        ends = {}
         links = topology.get("links")
         for link in links if isinstance(links, list) else ():
             values = as_mapping(link)
             names = [as_text(values.get(key)) for key in ("id", "n1", "n2")]
             if all(names):
-                found[names[0] or ""] = cls(names[1] or "", names[2] or "")
-        return found
+                ends[names[0] or ""] = cls(names[1] or "", names[2] or "")
+        return ends
 
 
 @dataclass(frozen=True)

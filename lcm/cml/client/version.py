@@ -18,10 +18,10 @@ class Version(NamedTuple):
     @classmethod
     def read(cls, text: object) -> Version | None:
         """Parse the version at the start of a text such as 2.9.1+build.7; None if there is none."""
-        found = _VERSION.match(text) if isinstance(text, str) else None
-        if found is None:
+        match = _VERSION.match(text) if isinstance(text, str) else None
+        if match is None:
             return None
-        return cls(int(found[1]), int(found[2]), int(found[3] or 0))
+        return cls(int(match[1]), int(match[2]), int(match[3] or 0))
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}.{self.patch}"

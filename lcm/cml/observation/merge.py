@@ -28,12 +28,12 @@ def merge_observations(observations: Sequence[ResourceObservation]) -> ResourceO
         return first
     return replace(
         first,
-        lab_id=" ".join(each.lab_id for each in observations if each.lab_id) or None,
-        nodes=tuple(node for each in observations for node in each.nodes),
+        lab_id=" ".join(observation.lab_id for observation in observations if observation.lab_id) or None,
+        nodes=tuple(node for observation in observations for node in observation.nodes),
         resource_pool_usage=_combined(observations, "resource_pool_usage", _pools),
         incomplete=_incomplete(observations),
-        errors=tuple(error for each in observations for error in each.errors),
-        **{name: _combined(observations, name, combine) for name, combine in JOINED.items()},
+        errors=tuple(error for observation in observations for error in observation.errors),
+        **{name: _combined(observations, name, combine) for name, combine in MERGED_FIELDS.items()},
     )
 
 
@@ -41,14 +41,18 @@ def _combined(
     observations: Sequence[ResourceObservation], name: str, combine: Callable[[list[Any]], Any]
 ) -> Any:
     """Return the combination of the known values of a field; None if there are none."""
-    known = [value for each in observations if (value := getattr(each, name)) is not None]
+    known = [value for observation in observations if (value := getattr(observation, name)) is not None]
     return combine(known) if known else None
 
 
 def _incomplete(observations: Sequence[ResourceObservation]) -> tuple[str, ...]:
     """Return fields that a part could not read, and fields that only some parts have."""
-    reported = [name for each in observations for name in each.incomplete]
-    partly = [name for name in JOINED if len({getattr(each, name) is None for each in observations}) > 1]
+    reported = [name for observation in observations for name in observation.incomplete]
+    partly = [
+        name
+        for name in MERGED_FIELDS
+        if len({getattr(observation, name) is None for observation in observations}) > 1
+    ]
     return tuple(dict.fromkeys([*reported, *partly]))
 
 
@@ -71,7 +75,7 @@ def _stats(known: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 # Fields that are incomplete if only some parts have them, and how to combine their values.
-JOINED: dict[str, Callable[[list[Any]], Any]] = {
+MERGED_FIELDS: dict[str, Callable[[list[Any]], Any]] = {
     **dict.fromkeys(SUMS, sum),
     "node_definitions_used": _names,
     "observed_ports": _merged,

@@ -51,8 +51,8 @@ class ObservationMalformed(ValueError):
     def __init__(self, problems: Mapping[str, str]) -> None:
         place, problem = next(iter(problems.items()))
         others = len(problems) - 1
-        more = " 1 more value is wrong." if others == 1 else f" {others:,} more values are wrong."
-        super().__init__(f"{place} {problem}{more if others else ''}")
+        suffix = " 1 more value is wrong." if others == 1 else f" {others:,} more values are wrong."
+        super().__init__(f"{place} {problem}{suffix if others else ''}")
         self.problems = dict(problems)
 
 

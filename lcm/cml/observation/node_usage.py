@@ -22,7 +22,7 @@ def observe_node(
     interfaces: tuple[InterfaceObservation, ...] | None,
 ) -> NodeObservation:
     """Return the observation of a node. Connectors and switches count as zero."""
-    weightless = has_no_vm(node.node_definition)
+    no_vm = has_no_vm(node.node_definition)
     return NodeObservation(
         node_id=node.id,
         label=node.label,
@@ -32,9 +32,9 @@ def observe_node(
         compute_id=node.compute_id,
         cpus=node.cpus,
         cpu_limit=node.cpu_limit,
-        cpu_cores=Decimal(0) if weightless else cpu_cores(node.cpus, node.cpu_limit),
-        ram_mb=0 if weightless else node.ram_mb,
-        storage_mb=0 if weightless else storage_mb(node.boot_disk_gb, node.data_volume_gb),
+        cpu_cores=Decimal(0) if no_vm else cpu_cores(node.cpus, node.cpu_limit),
+        ram_mb=0 if no_vm else node.ram_mb,
+        storage_mb=0 if no_vm else storage_mb(node.boot_disk_gb, node.data_volume_gb),
         cpu_usage_percent=None if stats is None else stats.cpu_percent,
         memory_usage_percent=None if stats is None else stats.ram_percent,
         used_cpu_cores=None if stats is None else _used_cores(node.cpus, stats.cpu_percent),
@@ -60,7 +60,7 @@ def storage_mb(boot_disk_gb: int | None, data_volume_gb: int | None) -> int | No
     return ((boot_disk_gb or 0) + (data_volume_gb or 0)) * MB_PER_GB
 
 
-def why_missing(node: NodeObservation) -> str:
+def missing_reason(node: NodeObservation) -> str:
     """Return why a value of a node is missing."""
     if node.is_running:
         return "CML reports no value for this node"

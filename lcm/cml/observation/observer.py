@@ -43,15 +43,15 @@ async def observe_lab(
         for task in calls:
             task.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
-    late = FailedPart(f"no response within the observation deadline of {deadline:g} s")
-    known_version = _outcome(version, late)
+    timed_out = FailedPart(f"no response within the observation deadline of {deadline:g} s")
+    known_version = _outcome(version, timed_out)
     return summarize(
         ObservedParts(
-            nodes=_outcome(nodes, late),
-            interfaces=_outcome(interfaces, late),
-            addresses=_outcome(addresses, late),
-            stats=_outcome(stats, late),
-            pools=_outcome(pools, late),
+            nodes=_outcome(nodes, timed_out),
+            interfaces=_outcome(interfaces, timed_out),
+            addresses=_outcome(addresses, timed_out),
+            stats=_outcome(stats, timed_out),
+            pools=_outcome(pools, timed_out),
         ),
         ResourceObservation(
             observed_at=observed_at,
@@ -71,15 +71,15 @@ async def _interfaces(
 ) -> Entries[CmlInterface] | InterfacesByNode:
     """Fetch all interfaces in one call, or per node once the nodes are known if CML is older."""
     await asyncio.wait([version])
-    found = await client.bulk_interfaces(lab_id)
-    if found is not None:
-        return found
+    interfaces = await client.bulk_interfaces(lab_id)
+    if interfaces is not None:
+        return interfaces
     return await client.interfaces_one_by_one(lab_id, [node.id for node in (await nodes).items])
 
 
-def _outcome(task: asyncio.Task[T], late: FailedPart) -> T | FailedPart:
+def _outcome(task: asyncio.Task[T], timed_out: FailedPart) -> T | FailedPart:
     if task.cancelled():
-        return late
+        return timed_out
     error = task.exception()
     if error is None:
         return task.result()

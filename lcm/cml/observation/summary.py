@@ -25,7 +25,7 @@ from lcm.cml.observation.model import (
     PoolUsage,
     ResourceObservation,
 )
-from lcm.cml.observation.node_usage import observe_node, why_missing
+from lcm.cml.observation.node_usage import missing_reason, observe_node
 
 MAX_ERRORS = 100
 MAX_MESSAGE = 500
@@ -61,7 +61,7 @@ class _Gaps:
     fields: list[str] = field(default_factory=list)
     errors: list[MissingPart] = field(default_factory=list)
 
-    def note(self, part: str, reason: str, *fields: str) -> None:
+    def add(self, part: str, reason: str, *fields: str) -> None:
         self.fields.extend(fields)
         if len(self.errors) < MAX_ERRORS:
             self.errors.append(MissingPart(part[:MAX_MESSAGE], reason[:MAX_MESSAGE]))
@@ -78,11 +78,11 @@ def summarize(parts: ObservedParts, blank: ResourceObservation) -> ResourceObser
         resource_pool_usage=_pool_usage(parts.pools, gaps),
     )
     if isinstance(parts.addresses, FailedPart):
-        gaps.note("layer3_addresses", parts.addresses.reason, "nodes")
+        gaps.add("layer3_addresses", parts.addresses.reason, "nodes")
     if isinstance(parts.interfaces, FailedPart):
-        gaps.note("interfaces", parts.interfaces.reason, "nodes")
+        gaps.add("interfaces", parts.interfaces.reason, "nodes")
     if isinstance(parts.nodes, FailedPart):
-        gaps.note("nodes", parts.nodes.reason, *NODE_FIELDS)
+        gaps.add("nodes", parts.nodes.reason, *NODE_FIELDS)
         observation = blank
     else:
         observation = _with_nodes(blank, parts, parts.nodes, gaps)
@@ -90,27 +90,27 @@ def summarize(parts: ObservedParts, blank: ResourceObservation) -> ResourceObser
 
 
 def _with_nodes(
-    blank: ResourceObservation, parts: ObservedParts, found: Entries[CmlNode], gaps: _Gaps
+    blank: ResourceObservation, parts: ObservedParts, response: Entries[CmlNode], gaps: _Gaps
 ) -> ResourceObservation:
     """Fill in the fields that come from the nodes."""
-    for path in found.unreadable:
-        gaps.note(f"nodes[{path}]", "the entry has no id", *NODE_FIELDS)
-    if found.unreadable and not found.items:
-        return replace(blank, actual_node_count=len(found.unreadable))
-    interfaces = _interfaces_by_node(parts, found, gaps)
-    ports = ports_by_node(found.items)
+    for path in response.unreadable:
+        gaps.add(f"nodes[{path}]", "the entry has no id", *NODE_FIELDS)
+    if response.unreadable and not response.items:
+        return replace(blank, actual_node_count=len(response.unreadable))
+    interfaces = _interfaces_by_node(parts, response, gaps)
+    ports = ports_by_node(response.items)
     for label, problem in ports.problems:
-        gaps.note(f"nodes[{label}].tags", problem, "observed_ports")
+        gaps.add(f"nodes[{label}].tags", problem, "observed_ports")
     stats = parts.stats.nodes if isinstance(parts.stats, SimulationStats) else {}
     nodes = tuple(
         observe_node(node, stats.get(node.id), ports=node_ports, interfaces=interfaces.get(node.id))
-        for node, node_ports in zip(found.items, ports.by_node, strict=True)
+        for node, node_ports in zip(response.items, ports.by_node, strict=True)
     )
     _note_missing_figures(nodes, gaps)
     return replace(
         blank,
         nodes=nodes,
-        actual_node_count=len(nodes) + len(found.unreadable),
+        actual_node_count=len(nodes) + len(response.unreadable),
         node_definitions_used=tuple(sorted({node.node_definition for node in nodes})),
         observed_ports=ports.all,
         **{total: _sum(nodes, figure) for total, figure in TOTALS.items()},
@@ -119,7 +119,7 @@ def _with_nodes(
 
 
 def _interfaces_by_node(
-    parts: ObservedParts, found: Entries[CmlNode], gaps: _Gaps
+    parts: ObservedParts, node_list: Entries[CmlNode], gaps: _Gaps
 ) -> dict[str, tuple[InterfaceObservation, ...]]:
     """Return the interfaces of each node whose response could be read."""
     if isinstance(parts.interfaces, FailedPart):
@@ -128,17 +128,17 @@ def _interfaces_by_node(
     if isinstance(grouped, Entries):
         if grouped.unreadable:
             reason = f"{len(grouped.unreadable)} entries have no id"
-            gaps.note("interfaces", reason, "nodes")
-        grouped = by_node(replace(grouped, unreadable=()), [node.id for node in found.items])
+            gaps.add("interfaces", reason, "nodes")
+        grouped = by_node(replace(grouped, unreadable=()), [node.id for node in node_list.items])
     result: dict[str, tuple[InterfaceObservation, ...]] = {}
-    labels = {node.id: node.label for node in found.items}
+    labels = {node.id: node.label for node in node_list.items}
     for node_id, response in grouped.items():
         path = f"nodes[{labels.get(node_id, node_id)}].interfaces"
         if not isinstance(response, Entries):
-            gaps.note(path, str(response), "nodes")
+            gaps.add(path, str(response), "nodes")
             continue
         if response.unreadable:
-            gaps.note(path, f"{len(response.unreadable)} entries could not be read", "nodes")
+            gaps.add(path, f"{len(response.unreadable)} entries could not be read", "nodes")
         result[node_id] = tuple(_interface(interface, parts.addresses) for interface in response.items)
     return result
 
@@ -165,7 +165,7 @@ def _interface(interface: CmlInterface, addresses: Layer3Addresses | FailedPart)
 def _stored_stats(stats: SimulationStats | FailedPart, gaps: _Gaps) -> dict[str, object] | None:
     """Return the statistics to store: numbers by id."""
     if isinstance(stats, FailedPart):
-        gaps.note("simulation_stats", stats.reason, "simulation_stats", *USED)
+        gaps.add("simulation_stats", stats.reason, "simulation_stats", *USED)
         return None
     return {
         "nodes": {node_id: node.figures for node_id, node in stats.nodes.items()},
@@ -178,7 +178,7 @@ def _pool_usage(
 ) -> tuple[PoolUsage, ...] | None:
     """Return licences and storage of the resource pools; None if CML has no such call."""
     if isinstance(pools, FailedPart):
-        gaps.note("resource_pool_usage", pools.reason, "resource_pool_usage")
+        gaps.add("resource_pool_usage", pools.reason, "resource_pool_usage")
         return None
     if pools is None:
         return None
@@ -201,13 +201,13 @@ def _note_missing_figures(nodes: Iterable[NodeObservation], gaps: _Gaps) -> None
     for total, figure in TOTALS.items():
         for node in counted:
             if getattr(node, figure) is None:
-                gaps.note(f"nodes[{node.label}].{figure}", why_missing(node), total)
+                gaps.add(f"nodes[{node.label}].{figure}", missing_reason(node), total)
     for used in USED:
         expected = [node for node in counted if node.is_running and not node.has_no_vm]
         missing = [node for node in expected if getattr(node, used) is None]
         if len(missing) < len(expected):
             for node in missing:
-                gaps.note(f"nodes[{node.label}].{used}", "CML reports no value for this node", used)
+                gaps.add(f"nodes[{node.label}].{used}", "CML reports no value for this node", used)
 
 
 def _sum(nodes: Iterable[NodeObservation], figure: str) -> Any:

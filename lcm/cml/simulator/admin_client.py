@@ -46,8 +46,8 @@ class SimulatorAdmin:
 
     def controllers(self) -> dict[str, dict[str, Any]]:
         """Return all controllers by name, with options and labs."""
-        found: list[dict[str, Any]] = self.request("GET", "").json()
-        return {each["name"]: each for each in found}
+        rows: list[dict[str, Any]] = self.request("GET", "").json()
+        return {controller["name"]: controller for controller in rows}
 
     def request(self, method: str, path: str, body: object = None, *, missing_ok: bool = False) -> Any:
         response = self._http.request(method, f"/simulator/controllers{path}", json=body)

@@ -56,13 +56,13 @@ class SimulatorApp:
         if scope["type"] != "http":
             return
         path: str = scope["path"]
-        prefix, found, rest = path.partition(API)
-        controller = self.controllers.get(prefix.strip("/")) if found else None
+        prefix, separator, api_path = path.partition(API)
+        controller = self.controllers.get(prefix.strip("/")) if separator else None
         body = await _body(receive)
         if len(body) > MAX_BODY:
             await send_reply(send, Reply.error(413, f"Request Entity Too Large: more than {MAX_BODY} bytes."))
         elif controller is not None:
-            await self.serve(controller, _request(scope, f"/{rest}", body), send)
+            await self.serve(controller, _request(scope, f"/{api_path}", body), send)
         elif path.startswith("/simulator/"):
             await send_reply(send, self.administration.respond(_request(scope, path, body)))
         else:

@@ -66,14 +66,14 @@ def _add_node(lab: SimLab, options: ControllerOptions, now: float) -> SimNode:
 def _edit_port(lab: SimLab, edit: Edit) -> SimNode:
     for node in lab.nodes.values():
         for tag, port in _port_tags(node):
-            place = node.tags.index(tag)
+            index = node.tags.index(tag)
             if edit == Edit.REMOVE_PORT:
-                del node.tags[place]
+                del node.tags[index]
             else:
                 outside = (
                     port.outside + MOVED_BY if port.outside + MOVED_BY <= HIGHEST else port.outside - MOVED_BY
                 )
-                node.tags[place] = format_tag(PortTag(port.protocol, outside, port.inside, port.transport))
+                node.tags[index] = format_tag(PortTag(port.protocol, outside, port.inside, port.transport))
             return node
     raise OptionError("No node of this lab has a port in its tags.")
 

@@ -95,11 +95,11 @@ def _node(node: TopologyNode, entry: Mapping[str, Any], builder: LabBuilder) -> 
         configuration=_configuration(entry.get("configuration")),
         hide_links=entry.get("hide_links") is True,
     )
-    for place, (interface, source) in enumerate(
+    for index, (interface, source) in enumerate(
         zip(node.interfaces, entry.get("interfaces") or (), strict=True)
     ):
         kind = source.get("type") if source.get("type") in ("loopback", "physical") else "physical"
-        slot = source.get("slot") if isinstance(source.get("slot"), int) else place
+        slot = source.get("slot") if isinstance(source.get("slot"), int) else index
         mac = source.get("mac_address") if isinstance(source.get("mac_address"), str) else None
         sim_node.interfaces.append(
             builder.interface(node_id, interface.label, None if kind == "loopback" else slot, kind, mac)
@@ -113,18 +113,18 @@ def _configuration(value: Any) -> list[dict[str, object]]:
         return [{"name": "Main", "content": value}]
     files = [value] if isinstance(value, dict) else value or []
     return [
-        {"name": str(each.get("name", "Main")), "content": str(each.get("content", ""))} for each in files
+        {"name": str(file.get("name", "Main")), "content": str(file.get("content", ""))} for file in files
     ]
 
 
 def _add_links(lab: SimLab, topology: Topology, builder: LabBuilder) -> None:
-    by_place = {
+    by_end = {
         (node.id, interface.id): sim_interface
         for node, sim_node in zip(topology.nodes, lab.nodes.values(), strict=True)
         for interface, sim_interface in zip(node.interfaces, sim_node.interfaces, strict=True)
     }
     for link in topology.links:
         sim_link = SimLink(
-            builder.uuid("link", link.id), link.label, by_place[link.n1, link.i1], by_place[link.n2, link.i2]
+            builder.uuid("link", link.id), link.label, by_end[link.n1, link.i1], by_end[link.n2, link.i2]
         )
         lab.links[sim_link.id] = sim_link

@@ -47,19 +47,19 @@ class ControllerOptions:
             for name, password in self.users.items()
         ):
             raise OptionError("users must map at least one name to its password.")
-        for each in fields(self):
-            if each.name in ("version", "users", "seed"):
+        for option in fields(self):
+            if option.name in ("version", "users", "seed"):
                 continue
-            value = getattr(self, each.name)
+            value = getattr(self, option.name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e9:
-                raise OptionError(f"{each.name} must be a number from 0, not {value!r}.")
+                raise OptionError(f"{option.name} must be a number from 0, not {value!r}.")
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
         """Read options from a JSON object. Missing options take their defaults."""
         if not isinstance(values, dict):
             raise OptionError("Options must be a JSON object.")
-        known = {each.name for each in fields(cls)}
+        known = {option.name for option in fields(cls)}
         if unknown := sorted(set(values) - known):
             raise OptionError(f"Unknown option {unknown[0]!r}. Known options: {', '.join(sorted(known))}.")
         if not isinstance(values.get("users", {}), dict) or not isinstance(values.get("seed", 1), int):
@@ -68,7 +68,7 @@ class ControllerOptions:
 
     def to_dict(self) -> dict[str, object]:
         """Return all options as JSON, without passwords."""
-        shown = {each.name: getattr(self, each.name) for each in fields(self)}
+        shown = {option.name: getattr(self, option.name) for option in fields(self)}
         return {**shown, "users": sorted(self.users)}
 
     @property

@@ -82,18 +82,18 @@ def respond(controller: SimulatedController, request: Request) -> Reply:
 
 
 def _dispatch(controller: SimulatedController, request: Request) -> Reply:
-    matches = [(each, found) for each in ROUTES if (found := each.pattern.fullmatch(request.path))]
+    matches = [(each, match) for each in ROUTES if (match := each.pattern.fullmatch(request.path))]
     if not matches:
         raise ApiError(404, f"Not Found: {request.path}")
     if not controller.is_ready and request.path != "/system_information":
         raise ApiError(502, "Bad Gateway")
-    chosen = next(((each, found) for each, found in matches if each.method == request.method), None)
-    if chosen is None:
+    allowed = [pair for pair in matches if pair[0].method == request.method]
+    if not allowed:
         raise ApiError(405, f"Method Not Allowed: {request.method} {request.path}")
-    each, found = chosen
+    chosen, match = allowed[0]
     now = controller.now
-    user = None if each.is_open else controller.users.authenticate(request.bearer, now)
-    result = each.handler(Context(controller, request, user, found.groupdict(), now))
+    user = None if chosen.is_open else controller.users.authenticate(request.bearer, now)
+    result = chosen.handler(Context(controller, request, user, match.groupdict(), now))
     if isinstance(result, Reply):
         return result
     return Reply.empty() if result is None else Reply.of(result)

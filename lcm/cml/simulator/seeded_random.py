@@ -21,9 +21,9 @@ def random_between(low: float, high: float, *names: object) -> float:
 
 def wave(seconds: float, *names: object) -> float:
     """Return a number from -1 to 1 that changes smoothly over time."""
-    step, rest = divmod(seconds, STEP_SECONDS)
+    step, remainder = divmod(seconds, STEP_SECONDS)
     before, after = random_fraction(*names, int(step)), random_fraction(*names, int(step) + 1)
-    return 2 * (before + (after - before) * rest / STEP_SECONDS) - 1
+    return 2 * (before + (after - before) * remainder / STEP_SECONDS) - 1
 
 
 def random_uuid(*names: object) -> str:

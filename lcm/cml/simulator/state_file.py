@@ -50,13 +50,19 @@ class StateFile:
         except (OSError, ValueError) as error:
             logger.warning("%s could not be read, the simulator starts without labs: %s", self._path, error)
             return []
-        return [_restored(each) for each in stored]
+        return [_restored(controller) for controller in stored]
 
     def save(self, controllers: Iterable[SimulatedController]) -> None:
         """Write the file atomically and readable only by this user, because it holds passwords."""
         stored = [
-            StoredController(each.name, each.options, each.started_at, each.imports, each.labs)
-            for each in controllers
+            StoredController(
+                controller.name,
+                controller.options,
+                controller.started_at,
+                controller.imports,
+                controller.labs,
+            )
+            for controller in controllers
         ]
         new = self._path.with_suffix(".new")
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

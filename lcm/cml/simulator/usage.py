@@ -23,7 +23,7 @@ class Profile:
     disk_mb: int
 
 
-USUAL = Profile(8.0, 45.0, 900)
+DEFAULT_PROFILE = Profile(8.0, 45.0, 900)
 PROFILES = {
     "iosv": Profile(3.0, 62.0, 180),
     "iosvl2": Profile(4.0, 58.0, 190),
@@ -90,7 +90,7 @@ def load_factor(node: SimNode) -> float:
 
 
 def _profile(node: SimNode) -> Profile:
-    return PROFILES.get(node.node_definition.lower(), USUAL)
+    return PROFILES.get(node.node_definition.lower(), DEFAULT_PROFILE)
 
 
 def _cpu(node: SimNode, now: float, seconds: float, seed: int) -> float:

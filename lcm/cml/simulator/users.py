@@ -38,11 +38,11 @@ class Users:
 
     def log_in(self, credentials: object, now: float) -> str:
         """Return a token for valid credentials. Otherwise raise 403, as CML does."""
-        given = credentials if isinstance(credentials, dict) else {}
-        name, password = given.get("username"), given.get("password")
-        known = self.passwords.get(name) if isinstance(name, str) else None
-        right = known is not None and isinstance(password, str)
-        if not right or not hmac.compare_digest(str(password).encode(), str(known).encode()):
+        values = credentials if isinstance(credentials, dict) else {}
+        name, password = values.get("username"), values.get("password")
+        expected = self.passwords.get(name) if isinstance(name, str) else None
+        valid = expected is not None and isinstance(password, str)
+        if not valid or not hmac.compare_digest(str(password).encode(), str(expected).encode()):
             raise ApiError(403, "Authentication failed!")
         self.tokens = {token: held for token, held in self.tokens.items() if held[1] > now}
         token = ".".join(secrets.token_urlsafe(size) for size in (12, 48, 24))

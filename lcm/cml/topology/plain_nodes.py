@@ -51,5 +51,5 @@ def build_nodes(
 
 def label_problems(labels: Sequence[str]) -> list[str]:
     """Return a message for each label that several nodes share."""
-    twice = dict.fromkeys(label for label in labels if labels.count(label) > 1)
-    return [f"Several nodes have the label “{label}”." for label in twice]
+    duplicates = dict.fromkeys(label for label in labels if labels.count(label) > 1)
+    return [f"Several nodes have the label “{label}”." for label in duplicates]

@@ -108,13 +108,13 @@ def suggested_template(lines: Sequence[PortLine]) -> list[PortTemplateEntry]:
 
 def _by_key(entries: Iterable[PortTemplateEntry]) -> dict[Key, PortTemplateEntry]:
     """Return entries by target, because names and outside ports differ between labs."""
-    found: dict[Key, PortTemplateEntry] = {}
+    by_key: dict[Key, PortTemplateEntry] = {}
     for entry in entries:
         index = 0
-        while (key := (entry.node_label, entry.protocol, entry.transport, entry.inside, index)) in found:
+        while (key := (entry.node_label, entry.protocol, entry.transport, entry.inside, index)) in by_key:
             index += 1
-        found[key] = entry
-    return found
+        by_key[key] = entry
+    return by_key
 
 
 def _with_free_outside(
@@ -122,11 +122,11 @@ def _with_free_outside(
 ) -> list[PortTemplateEntry]:
     """Give each added port an outside port that the template does not use."""
     taken = {(entry.transport, entry.outside) for entry in template}
-    found = []
+    ports = []
     for entry in entries:
         outside = entry.outside
         while (entry.transport, outside) in taken:
             outside = outside % MAX_PORT + 1
         taken.add((entry.transport, outside))
-        found.append(replace(entry, outside=outside))
-    return found
+        ports.append(replace(entry, outside=outside))
+    return ports

@@ -123,8 +123,8 @@ class PortChanges(Record):
     @property
     def short(self) -> str:
         """The first SHOWN_PORTS names and the number of the others."""
-        more = self._count - SHOWN_PORTS
-        return self._text(SHOWN_PORTS) + (f" and {more} more" if more > 0 else "")
+        others = self._count - SHOWN_PORTS
+        return self._text(SHOWN_PORTS) + (f" and {others} more" if others > 0 else "")
 
     @property
     def _count(self) -> int:

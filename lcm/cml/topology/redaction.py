@@ -42,9 +42,9 @@ def _redact(value: object) -> object:
     """Hide configurations at any depth. The parser limits the depth of a document."""
     if isinstance(value, Mapping):
         return {
-            key: _hidden(each) if key in HIDDEN_EVERYWHERE else _redact(each) for key, each in value.items()
+            key: _hidden(item) if key in HIDDEN_EVERYWHERE else _redact(item) for key, item in value.items()
         }
-    return [_redact(each) for each in value] if isinstance(value, list) else value
+    return [_redact(item) for item in value] if isinstance(value, list) else value
 
 
 def _hidden(value: object) -> object:

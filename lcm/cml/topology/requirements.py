@@ -33,12 +33,12 @@ def effective_resources(
     """Return the resources of a node. cpu_limit is a percentage of its CPUs."""
     if has_no_vm(definition):
         return NodeResources(Decimal(0), 0, Decimal(0))
-    usual = default_node_size(definition) or UNKNOWN_NODE_SIZE
-    disk = usual.disk_gb if boot_disk_gb is None else boot_disk_gb
-    data = usual.data_gb if data_volume_gb is None else data_volume_gb
+    default = default_node_size(definition) or UNKNOWN_NODE_SIZE
+    disk = default.disk_gb if boot_disk_gb is None else boot_disk_gb
+    data = default.data_gb if data_volume_gb is None else data_volume_gb
     return NodeResources(
-        Decimal((cpus or usual.cpus) * (cpu_limit or FULL_CPU)) / FULL_CPU,
-        ram_mb or usual.ram_mb,
+        Decimal((cpus or default.cpus) * (cpu_limit or FULL_CPU)) / FULL_CPU,
+        ram_mb or default.ram_mb,
         Decimal(disk + data),
     )
 
@@ -73,10 +73,10 @@ def unknown_definitions(nodes: Iterable[TopologyNode]) -> tuple[str, ...]:
 
 def _assumption(node: TopologyNode) -> str | None:
     """Return the assumption about a node, or None if the file states all sizes."""
-    missing = _missing(node)
-    if not missing:
+    assumed = _missing(node)
+    if not assumed:
         return None
-    sizes, values = _listed(list(missing)), _listed(list(missing.values()))
+    sizes, values = _listed(list(assumed)), _listed(list(assumed.values()))
     if default_node_size(node.node_definition) is None:
         return f"{node.label}: the topology does not set {sizes}. LCM assumes {values}, which is a guess."
     return (
@@ -89,16 +89,16 @@ def _missing(node: TopologyNode) -> dict[str, str]:
     """Return the sizes that the file does not state, with the assumed values."""
     if has_no_vm(node.node_definition):
         return {}
-    usual = default_node_size(node.node_definition) or UNKNOWN_NODE_SIZE
+    default = default_node_size(node.node_definition) or UNKNOWN_NODE_SIZE
     missing = {}
     if node.cpus is None:
-        missing["CPUs"] = "1 CPU" if usual.cpus == 1 else f"{usual.cpus} CPUs"
+        missing["CPUs"] = "1 CPU" if default.cpus == 1 else f"{default.cpus} CPUs"
     if node.ram_mb is None:
-        missing["RAM"] = f"{usual.ram_mb} MB"
+        missing["RAM"] = f"{default.ram_mb} MB"
     if node.boot_disk_gb is None:
-        missing["disk"] = f"{usual.disk_gb} GB"
-    if node.data_volume_gb is None and usual.data_gb:
-        missing["a data volume"] = f"{usual.data_gb} GB of data"
+        missing["disk"] = f"{default.disk_gb} GB"
+    if node.data_volume_gb is None and default.data_gb:
+        missing["a data volume"] = f"{default.data_gb} GB of data"
     return missing
 
 

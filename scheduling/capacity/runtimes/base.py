@@ -141,7 +141,7 @@ class RuntimeAdapter(ABC):
     """One pool's provider. It does not know the slots in the database; its calls raise `RuntimeFailure`."""
 
     listing_delay: ClassVar[timedelta] = timedelta(0)  # how long a new instance may be missing from the list
-    calls_home: ClassVar[bool] = False  # True: a new worker must reach LCM at PUBLIC_URL
+    needs_public_url: ClassVar[bool] = False  # True: a new worker calls LCM at PUBLIC_URL
     launches: ClassVar[bool] = True  # False: the workers exist already; none is started or terminated
 
     def __init__(self, pool: str, settings: Mapping[str, Any]) -> None:

@@ -93,11 +93,11 @@ class Ec2Options(Options):
         return self._offering_problems() | self._endpoint_problems() | self._tag_problems()
 
     def _offering_problems(self) -> dict[str, str]:
-        for index, each in enumerate(self.offerings):
-            if each.zone and each.subnet_id:
+        for index, offering in enumerate(self.offerings):
+            if offering.zone and offering.subnet_id:
                 text = "A subnet already determines the zone: set either the zone or the subnet."
                 return {f"offerings[{index}].subnet_id": text}
-        names = [each.as_offering().name for each in self.offerings]
+        names = [offering.as_offering().name for offering in self.offerings]
         duplicates = sorted({name for name in names if names.count(name) > 1})
         return {"offerings": f"{duplicates[0]} is listed twice."} if duplicates else {}
 
@@ -135,7 +135,7 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
     """
 
     listing_delay = timedelta(seconds=60)
-    calls_home = True
+    needs_public_url = True
 
     options_type: ClassVar[type[Ec2Options]] = Ec2Options
     page_size: ClassVar[int] = 500
@@ -168,11 +168,11 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
             {"Name": "instance-state-name", "Values": [name for name in STATES if name != "terminated"]},
         ]
         with aws.calling(f"list the instances of {self.pool}"):
-            pages = self._client("ec2").get_paginator("describe_instances")
-            found = pages.paginate(Filters=filters, PaginationConfig={"PageSize": self.page_size})
+            paginator = self._client("ec2").get_paginator("describe_instances")
+            pages = paginator.paginate(Filters=filters, PaginationConfig={"PageSize": self.page_size})
             return [
                 self._instance(raw)
-                for page in found
+                for page in pages
                 for reservation in page["Reservations"]
                 for raw in reservation["Instances"]
                 if _tags_of(raw).get(INSTALLATION, self.installation) == self.installation

@@ -72,11 +72,11 @@ def _get(url: str, verify: ssl.SSLContext | bool, timeout: float) -> bytes:
 
 def _health(endpoint: str, body: bytes) -> Health:
     try:
-        found: Any = json.loads(body)
+        information: Any = json.loads(body)
     except (ValueError, RecursionError):
         return Health(False, f"{endpoint} does not return JSON.")
-    version = found.get("version") if isinstance(found, dict) else None
-    if not isinstance(version, str) or "ready" not in found:
+    version = information.get("version") if isinstance(information, dict) else None
+    if not isinstance(version, str) or "ready" not in information:
         return Health(False, f"{endpoint} does not respond as CML does.")
-    ready = found["ready"] is True
+    ready = information["ready"] is True
     return Health(ready, "" if ready else "CML reports that it is not ready.", version[:60])

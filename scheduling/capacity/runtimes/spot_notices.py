@@ -53,15 +53,15 @@ class SpotNotices:
     def _notice(self, message: dict[str, Any]) -> Interruption | None:
         delete = partial(self._delete, message["ReceiptHandle"])
         try:
-            found = parse_notice(message["Body"])
+            notice = parse_notice(message["Body"])
         except (ValueError, OverflowError, RecursionError) as error:
             fields = {"queue": self._url, "body": message["Body"][:500], "reason": f"{error}"}
             logger.warning("notice_unreadable", extra=fields)
-            found = None
-        if found is None:
+            notice = None
+        if notice is None:
             delete()
             return None
-        return Interruption(*found, acknowledge=delete)
+        return Interruption(*notice, acknowledge=delete)
 
     def _delete(self, receipt: str) -> None:
         with aws.calling(f"delete a message of {self._url}"):

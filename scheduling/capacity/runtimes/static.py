@@ -121,5 +121,5 @@ def _instance(worker: StaticWorker, slot_id: str = "", token: str = "") -> Insta
 
 
 def _number_in(slot_name: str) -> int:
-    found = re.search(r"(\d+)$", slot_name)
-    return int(found[1]) if found else 1
+    match = re.search(r"(\d+)$", slot_name)
+    return int(match[1]) if match else 1

@@ -28,4 +28,4 @@ def user_data(*, slot_id: str, controller_url: str, token: str) -> str:
 
 def yaml_quoted(text: str) -> str:
     """Quote text as a YAML double-quoted scalar."""
-    return '"' + re.sub(r"[^ !#-\[\]-~]", lambda found: f"\\U{ord(found[0]):08x}", text) + '"'
+    return '"' + re.sub(r"[^ !#-\[\]-~]", lambda match: f"\\U{ord(match[0]):08x}", text) + '"'

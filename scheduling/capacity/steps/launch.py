@@ -19,7 +19,7 @@ from scheduling.selectors.slots import occupied_slots, serving_slots
 from scheduling.services.slots import move_slots
 
 # Launches per transaction.
-COMMIT = 500
+BATCH_SIZE = 500
 
 
 def launch_for_demand(tick: TickContext) -> None:
@@ -41,7 +41,7 @@ def keep_minimum(tick: TickContext) -> None:
     serving = serving_slots(pool, now=tick.now)
     lacking = pool.min_slots - serving.ready - serving.in_flight
     if pool.warm_slots:
-        lacking = max(lacking, pool.warm_slots - serving.idle - serving.in_flight + _claimed(tick))
+        lacking = max(lacking, pool.warm_slots - serving.idle - serving.in_flight + _claimed_slots(tick))
     if lacking <= 0 or not may_launch(pool, tick.now):
         return
     free = pool.max_slots - occupied_slots(pool)
@@ -63,7 +63,7 @@ def _reserved_for_on_demand(tick: TickContext, stock: LaunchableSlots, free: int
     return int(any(not node.spot for node in needed.new))
 
 
-def _claimed(tick: TickContext) -> int:
+def _claimed_slots(tick: TickContext) -> int:
     """Return how many incoming slots the waiting jobs will use."""
     return (
         slots_needed(tick.unmet, incoming_supplies(tick.new_slots, now=tick.now)).claimed if tick.unmet else 0
@@ -73,12 +73,12 @@ def _claimed(tick: TickContext) -> int:
 def begin_launches(tick: TickContext, intents: Sequence[LaunchIntent], name: str) -> None:
     """Record the launches of a tick: a slot and an open attempt each."""
     pairs = _slots_for_intents(tick.pool, intents)
-    for start in range(0, len(pairs), COMMIT):
+    for start in range(0, len(pairs), BATCH_SIZE):
         if not tick.is_lease_held():
             return
-        begun = begin_launches_on(pairs[start : start + COMMIT], now=tick.now)
-        tick.attempts.extend(attempt.pk for attempt in begun)
-        tick.count(name, len(begun))
+        attempts = begin_launches_on(pairs[start : start + BATCH_SIZE], now=tick.now)
+        tick.attempts.extend(attempt.pk for attempt in attempts)
+        tick.count(name, len(attempts))
 
 
 def begin_launches_on(pairs: Sequence[tuple[Slot, LaunchIntent]], *, now: datetime) -> list[LaunchAttempt]:
@@ -114,7 +114,7 @@ def _slots_for_intents(pool: Pool, intents: Sequence[LaunchIntent]) -> list[tupl
         return []
     known = dict(Slot.objects.filter(pool=pool).values_list("number", "state"))
     free = [n for n in range(1, pool.max_slots + 1) if known.get(n, SlotState.EMPTY) == SlotState.EMPTY]
-    numbers = _numbers(intents, free)
+    numbers = _slot_numbers(intents, free)
     new = [Slot(pool=pool, number=number, **_size(pool)) for number in numbers if number not in known]
     Slot.objects.bulk_create(new, ignore_conflicts=True)
     empty = Slot.objects.select_related("pool").filter(pool=pool, state=SlotState.EMPTY)
@@ -122,13 +122,13 @@ def _slots_for_intents(pool: Pool, intents: Sequence[LaunchIntent]) -> list[tupl
     return [(slot, numbers[slot.number]) for slot in between.order_by("number") if slot.number in numbers]
 
 
-def _numbers(intents: Sequence[LaunchIntent], free: Sequence[int]) -> dict[int, LaunchIntent]:
+def _slot_numbers(intents: Sequence[LaunchIntent], free: Sequence[int]) -> dict[int, LaunchIntent]:
     """Return the number an intent names if it is free, and the lowest free numbers for the others."""
     free_numbers = dict.fromkeys(free)
-    found = {each.number: each for each in intents if each.number in free_numbers}
-    rest = (number for number in free if number not in found)
-    others = (each for each in intents if each.number not in free_numbers)
-    return found | dict(zip(rest, others, strict=False))
+    numbers = {intent.number: intent for intent in intents if intent.number in free_numbers}
+    other_numbers = (number for number in free if number not in numbers)
+    other_intents = (intent for intent in intents if intent.number not in free_numbers)
+    return numbers | dict(zip(other_numbers, other_intents, strict=False))
 
 
 def _size(pool: Pool) -> dict[str, Any]:

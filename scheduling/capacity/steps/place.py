@@ -21,7 +21,7 @@ from scheduling.services.evictions import evict_victims
 
 # A tick considers this many reservations from the head of the queue.
 QUEUE_HEAD = 50_000
-COMMIT = 2_000
+BATCH_SIZE = 2_000
 
 
 @garbage_collector_paused()
@@ -44,7 +44,7 @@ def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
     changed = [verdict for verdict in waiting if verdict.summary != verdict.job.verdict]
     # Sort by slot, so that two batches seldom lock the same slot.
     placed = sorted(cycle.placed, key=lambda verdict: verdict.parts[0].node)
-    batches = [placed[start : start + COMMIT] for start in range(0, len(placed), COMMIT)]
+    batches = [placed[start : start + BATCH_SIZE] for start in range(0, len(placed), BATCH_SIZE)]
     jobs = [partial(_place, tick, batch) for batch in batches]
     if changed:
         jobs.append(partial(_record_wait_reasons, tick, changed))
@@ -85,11 +85,11 @@ def _record_wait_reasons(tick: TickContext, changed: Sequence[Verdict]) -> tuple
 def _plugin_figures(cycle: Cycle) -> dict[str, dict[str, float | str]]:
     """Return time and failures by plugin."""
     ssn = cycle.ssn
-    found: dict[str, dict[str, float | str]] = {
+    figures: dict[str, dict[str, float | str]] = {
         name: {"ms": round(seconds * 1000, 3)} for name, seconds in sorted(ssn.timings.seconds.items())
     }
     for name, error in ssn.failures.by_plugin.items():
-        found.setdefault(name, {}).update(error=error, failures=ssn.failures.count[name])
+        figures.setdefault(name, {}).update(error=error, failures=ssn.failures.count[name])
     for name, score in ssn.failures.clipped.items():
-        found.setdefault(name, {}).update(warning=clipped_text(score))
-    return found
+        figures.setdefault(name, {}).update(warning=clipped_text(score))
+    return figures

@@ -35,7 +35,7 @@ class ExpirePending(SessionLifecycleHandler):
         ended = "its timeslot ended before it was placed"
         late = "it was not placed within the grace period after its start"
         return HandlerOutcome(
-            successes={each.pk: ended if each.ends_at <= now else late for each in sessions}
+            successes={session.pk: ended if session.ends_at <= now else late for session in sessions}
         )
 
 

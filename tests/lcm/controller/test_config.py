@@ -33,7 +33,7 @@ def path(tmp_path):
 
 def test_a_file_is_enough(path):
     config = read_config(path(), {})
-    assert (config.lcm_url, config.key(), config.heartbeat_seconds) == (
+    assert (config.lcm_url, config.api_token(), config.heartbeat_seconds) == (
         "https://lcm.example.org",
         "lcm_from_file",
         7.0,
@@ -42,12 +42,12 @@ def test_a_file_is_enough(path):
 
 def test_the_environment_is_enough():
     config = read_config(None, {"LCM_CONTROLLER_TOKEN": "lcm_x", "LCM_CONTROLLER_SPOOL_ENTRIES": "9"})
-    assert (config.key(), config.spool_entries) == ("lcm_x", 9)
+    assert (config.api_token(), config.spool_entries) == ("lcm_x", 9)
 
 
 def test_the_environment_overrides_the_file(path):
     config = read_config(path(), {"LCM_CONTROLLER_TOKEN": "lcm_env", "LCM_CONTROLLER_WORKER_USERNAME": "me"})
-    assert (config.key(), config.workers.username) == ("lcm_env", "me")
+    assert (config.api_token(), config.workers.username) == ("lcm_env", "me")
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_secrets_in_files_are_reloaded(tmp_path):
         None,
         {"LCM_CONTROLLER_TOKEN_FILE": str(token), "LCM_CONTROLLER_WORKER_PASSWORD_FILE": str(password)},
     )
-    assert (config.key(), config.workers.secret()) == ("lcm_one", "p1")
+    assert (config.api_token(), config.workers.secret()) == ("lcm_one", "p1")
     token.write_text("lcm_two")
-    assert config.key() == "lcm_two"
+    assert config.api_token() == "lcm_two"
 
 
 @pytest.mark.parametrize(

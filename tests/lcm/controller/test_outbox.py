@@ -25,20 +25,26 @@ def post(number=1, session="s1"):
     return Post(session, 1, f"lablet-sessions/{session}/x", {"n": number}, f"key-{session}-{number}")
 
 
+def store(spool, post):
+    number, data = spool.reserve(post)
+    spool.write(number, data)
+    return number
+
+
 def test_posts_survive_a_crash_in_order(tmp_path):
     first = open_spool(tmp_path)
-    numbers = [first.put(post(n)) for n in range(12)]
+    numbers = [store(first, post(n)) for n in range(12)]
     assert numbers == sorted(numbers)
     second = open_spool(tmp_path)
     assert [each.body["n"] for _, each in second.load()] == list(range(12))
     second.remove(numbers[0])
     third = open_spool(tmp_path)
-    assert third.put(post(99)) > numbers[-1]
+    assert store(third, post(99)) > numbers[-1]
     assert [each.body["n"] for _, each in third.load()] == [*range(1, 12), 99]
 
 
 def test_partial_and_broken_files_are_ignored(tmp_path):
-    open_spool(tmp_path).put(post(1))
+    store(open_spool(tmp_path), post(1))
     (tmp_path / "000000000002.json.new").write_text("{")
     (tmp_path / "000000000007.new").write_text("{")
     (tmp_path / "000000000003.json").write_text('{"session_id": "s1"')
@@ -51,14 +57,14 @@ def test_partial_and_broken_files_are_ignored(tmp_path):
 
 def test_the_spool_is_bounded_in_number_and_size(tmp_path):
     few = open_spool(tmp_path / "few", entries=2)
-    few.put(post(1))
-    last = few.put(post(2))
+    store(few, post(1))
+    last = store(few, post(2))
     with pytest.raises(SpoolFull):
-        few.put(post(3))
+        store(few, post(3))
     few.remove(last)
-    few.put(post(4))
+    store(few, post(4))
     small = open_spool(tmp_path / "small", size=300)
-    small.put(post(1))
+    store(small, post(1))
     with pytest.raises(SpoolFull):
         small.put(Post("s", 1, "p", {"text": "x" * 300}, "k"))
 
@@ -70,7 +76,7 @@ def test_remaining_posts_are_always_in_order(tmp_path_factory, steps):
     spool, left = open_spool(folder), []
     for step in steps:
         if step is None:
-            left.append((spool.put(post(len(left))), len(left)))
+            left.append((store(spool, post(len(left))), len(left)))
         elif step < len(left):
             number, _ = left.pop(step)
             spool.remove(number)

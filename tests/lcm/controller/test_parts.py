@@ -355,7 +355,7 @@ def test_links_are_read_from_any_topology():
 )
 def test_a_controller_reports_its_metrics_address(monkeypatch, bind, address, reported):
     monkeypatch.setattr("socket.gethostname", lambda: "this-host")
-    assert Config(metrics_bind=bind, metrics_address=address).scraped_at() == reported
+    assert Config(metrics_bind=bind, metrics_address=address).metrics_target() == reported
 
 
 def test_two_controllers_fit_into_one_process():

@@ -195,13 +195,13 @@ def test_an_extension_after_the_last_check_wins(play, status):
             extend(scene, minutes=2)
             return True
 
-        check, scene.context.still_over = scene.context.still_over, confirm_and_extend
+        check, scene.context.confirm_over = scene.context.confirm_over, confirm_and_extend
         if status == "SCHEDULED":
             extend(scene, minutes=2)
         await scene.reconcile()
         assert len(scene.steps()) == 1
         assert scene.lcm.sessions[scene.key]["status"] == status
-        scene.context.still_over = check
+        scene.context.confirm_over = check
         await scene.context.refresh(scene.key)
         await scene.until("RUNNING")
         assert len(scene.labs()) == 1

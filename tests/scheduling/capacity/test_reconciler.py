@@ -360,7 +360,7 @@ def test_a_slot_that_fails_at_every_reconciliation_still_times_out(fleet, monkey
     from scheduling.capacity import reconciler
 
     slot = fleet.slot(S.BINDING)
-    monkeypatch.setattr(reconciler, "_binding", _raise_bug)
+    monkeypatch.setattr(reconciler, "_reconcile_binding", _raise_bug)
     fleet.reconcile()
     assert state_of(slot) == S.BINDING
     fleet.clock.advance(seconds=181)

@@ -93,15 +93,15 @@ def test_two_launches_that_choose_the_same_worker_get_different_workers(shifted_
     reservations = [shifted_fleet.reservation(16, ttl=9999) for _ in range(3)]
     first, second = shifted_fleet.tick().attempts
     LaunchAttempt.objects.update(worker="b")
-    real = launcher._request
+    real = launcher._launch_request
 
     def run_second_launch_first(attempt, offering):
         request = real(attempt, offering)
-        monkeypatch.setattr(launcher, "_request", real)
+        monkeypatch.setattr(launcher, "_launch_request", real)
         perform_launch(second, shifted_fleet.runtime, shifted_fleet.clock)
         return request
 
-    monkeypatch.setattr(launcher, "_request", run_second_launch_first)
+    monkeypatch.setattr(launcher, "_launch_request", run_second_launch_first)
     perform_launch(first, shifted_fleet.runtime, shifted_fleet.clock)
     outcomes = dict(LaunchAttempt.objects.values_list("pk", "outcome"))
     assert outcomes == {first: AttemptOutcome.REFUSED, second: AttemptOutcome.LAUNCHED}

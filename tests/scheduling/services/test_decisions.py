@@ -93,7 +93,7 @@ def test_reusing_an_explanation_updates_its_time(configure_pool, new_session):
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_batches_committed_concurrently_place_every_session_once(configure_pool, new_session, monkeypatch):
-    monkeypatch.setattr(place, "COMMIT", 2)
+    monkeypatch.setattr(place, "BATCH_SIZE", 2)
     fleet = configure_pool(max_slots=4)
     for _ in range(3):
         fleet.slot(cpu_cores=8)
@@ -109,7 +109,7 @@ def test_batches_committed_concurrently_place_every_session_once(configure_pool,
 
 @pytest.mark.django_db(transaction=True)
 def test_a_failed_batch_is_reported_and_the_others_are_committed(configure_pool, new_session, monkeypatch):
-    monkeypatch.setattr(place, "COMMIT", 1)
+    monkeypatch.setattr(place, "BATCH_SIZE", 1)
     fleet = configure_pool(max_slots=4)
     for _ in range(3):
         fleet.slot()
