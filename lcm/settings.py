@@ -6,7 +6,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lcm.config.data_folder import embedded_valkey_socket, load_or_create_secret_key
-from lcm.config.environment import database_settings, read_settings, reject_unsafe_settings, time_zone_from
+from lcm.config.database_url import database_settings
+from lcm.config.environment import read_settings, reject_unsafe_settings, time_zone_from
 from lcm.config.logs import logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent

@@ -5,117 +5,17 @@
 
 from __future__ import annotations
 
-import ast
-import math
 import os
 import zoneinfo
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_network
-from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any
 
 from django.core.exceptions import ImproperlyConfigured
-from environ import Env
 from pydantic import BaseModel, ValidationError
 
-from lcm.domain.validation import Reads, must_be, problems_of, read_by, refused
+from lcm.config.setting_types import Flag, Intervals, Items, Networks, Rate, Text, choice, seconds, whole
+from lcm.domain.validation import problems_of
 
 MIN_SECRET_KEY = 32
-
-_FLAGS = {
-    **dict.fromkeys(("true", "1", "yes", "on"), True),
-    **dict.fromkeys(("false", "0", "no", "off"), False),
-}
-
-
-def _flag(text: str) -> bool:
-    if text.lower() not in _FLAGS:
-        raise ValueError(text)
-    return _FLAGS[text.lower()]
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return value
-
-
-def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
-
-
-def _seconds_by_name(text: str) -> dict[str, float]:
-    found = {}
-    for item in _items(text):
-        name, _, given = item.partition("=")
-        found[name.strip()] = _finite(given)
-        if not found[name.strip()] > 0:
-            raise ValueError(item)
-    return found
-
-
-SECONDS = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
-
-
-@lru_cache(maxsize=64)
-def parse_rate(text: str) -> tuple[int, int]:
-    """`600/min` → 600 calls in 60 seconds."""
-    number, _, period = text.partition("/")
-    if not number.isdecimal() or int(number) < 1 or period not in SECONDS:
-        raise ValueError(f"“{text}” is not a rate; write for example 600/min")
-    return int(number), SECONDS[period]
-
-
-def _rate(text: str) -> str:
-    parse_rate(text)
-    return text
-
-
-def _kind(kind: str, parse: Callable[[str], Any], minimum: float | None = None) -> Reads:
-    """Return the type of a setting: its kind in the reference, its parser and its minimum."""
-
-    def read(text: str) -> Any:
-        try:
-            value = parse(text)
-        except ValueError:
-            raise must_be(f"a {kind}") from None
-        if minimum is not None and not value >= minimum:
-            raise refused(f"is {text}, but must be at least {minimum:g}")
-        return value
-
-    return read_by(read, {"type": kind})
-
-
-def whole(minimum: float | None = None) -> Reads:
-    return _kind("whole number", int, minimum)
-
-
-def seconds(minimum: float | None = None) -> Reads:
-    return _kind("seconds", _finite, minimum)
-
-
-def choice(*choices: str) -> Reads:
-    def read(text: str) -> str:
-        if text not in choices:
-            raise must_be(f"one of {', '.join(choices)}")
-        return text
-
-    return read_by(read, {"type": "text"})
-
-
-Text = Annotated[str, _kind("text", str)]
-Flag = Annotated[bool, _kind("flag", _flag)]
-Rate = Annotated[str, _kind("rate", _rate)]
-Items = Annotated[list[str], _kind("list", _items)]
-Networks = Annotated[
-    list[IPv4Network | IPv6Network],
-    _kind("list of networks", lambda text: [ip_network(item, strict=False) for item in _items(text)]),
-]
-Intervals = Annotated[dict[str, float], _kind("list of intervals", _seconds_by_name)]
 
 
 class Group(BaseModel):
@@ -387,9 +287,9 @@ def read_settings() -> dict[str, Any]:
 
 
 def _read(group: type[Group]) -> Group:
-    given = {name: text for name in group.model_fields if (text := os.environ.get(name, "").strip())}
+    texts = {name: text for name in group.model_fields if (text := os.environ.get(name, "").strip())}
     try:
-        return group.model_validate(given)
+        return group.model_validate(texts)
     except ValidationError as error:
         sentences = [
             f"{each.path[0]} {each.be}"
@@ -398,50 +298,6 @@ def _read(group: type[Group]) -> Group:
             for each in problems_of(error)
         ]
         raise ImproperlyConfigured(". ".join(sentences)) from error
-
-
-# A lost server is detected within ten seconds.
-POSTGRES_OPTIONS = {
-    "connect_timeout": 5,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-}
-POOL_OPTIONS = {"min_size": 1, "timeout": 10, "reconnect_timeout": 5}
-# A connection of the pool is used for long, so psycopg prepares what runs more often than this.
-PREPARE_THRESHOLD = 5
-SQLITE_OPTIONS = {
-    "transaction_mode": "IMMEDIATE",
-    "timeout": 20,
-    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-32000;",
-}
-
-
-def database_settings(url: str, data_dir: Path, pool_size: int) -> dict[str, Any]:
-    """Return Django's database settings for a URL; SQLite in the data folder if the URL is empty.
-
-    Options in the URL, such as `?sslmode=verify-full`, override the defaults above.
-    """
-    found = _parse_database_url(url, data_dir)
-    defaults: dict[str, Any] = SQLITE_OPTIONS
-    if not found["ENGINE"].endswith("sqlite3"):
-        pool = {**POOL_OPTIONS, "max_size": max(pool_size, 2)}
-        pooled = {"pool": pool, "prepare_threshold": PREPARE_THRESHOLD} if pool_size else {}
-        defaults = {**POSTGRES_OPTIONS, **pooled}
-    return {**found, "OPTIONS": {**defaults, **found.get("OPTIONS", {})}}
-
-
-def _parse_database_url(url: str, data_dir: Path) -> dict[str, Any]:
-    if not url:
-        return {"ENGINE": "django.db.backends.sqlite3", "NAME": str(data_dir / "lcm.sqlite3")}
-    try:
-        found: dict[str, Any] = Env.db_url_config(url)
-    except (ValueError, KeyError, ImproperlyConfigured) as error:
-        raise ImproperlyConfigured("DATABASE_URL must be like postgres://user:password@host/name") from error
-    if not found.get("ENGINE", "").endswith(("postgresql", "sqlite3")):
-        raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL or SQLite database")
-    return found
 
 
 def reject_unsafe_settings(*, debug: bool, demo: bool, secret_key: str) -> None:
@@ -465,58 +321,3 @@ def time_zone_from(name: str) -> str:
     if name not in zoneinfo.available_timezones():
         raise ImproperlyConfigured(f"TIME_ZONE must be a name such as Europe/Vienna, but is “{name}”")
     return name
-
-
-@dataclass(frozen=True)
-class Setting:
-    """An environment variable as the reference describes it."""
-
-    name: str
-    kind: str
-    default: Any
-    help: str
-
-
-def describe_settings() -> dict[str, list[Setting]]:
-    """Return all settings by the title of their group."""
-    classes = [node for node in ast.parse(Path(__file__).read_text()).body if isinstance(node, ast.ClassDef)]
-    documented = [pair for each in classes for pair in pairwise(each.body)]
-    texts = {
-        ast.unparse(setting.target): " ".join(ast.literal_eval(text.value).split())
-        for setting, text in documented
-        if isinstance(setting, ast.AnnAssign) and isinstance(text, ast.Expr)
-    }
-    found = {}
-    for group in GROUPS:
-        kinds = group.model_json_schema()["properties"]
-        found[group.__doc__ or ""] = [
-            Setting(name, kinds[name]["type"], default, texts[name])
-            for name, default in vars(group()).items()
-        ]
-    return found
-
-
-def settings_reference() -> str:
-    """Return the Markdown text of docs/configuration.md."""
-    lines = [
-        "# Configuration",
-        "",
-        "LCM is configured by environment variables only. This page is generated by",
-        "`manage.py configuration_reference` from `lcm/config/environment.py`.",
-        "",
-    ]
-    for title, group in describe_settings().items():
-        lines += [f"## {title}", "", "| variable | kind | default | what it does |", "|---|---|---|---|"]
-        lines += [f"| `{s.name}` | {s.kind} | {_format_default(s.default)} | {s.help} |" for s in group]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _format_default(value: Any) -> str:
-    if isinstance(value, bool):
-        return "`on`" if value else "`off`"
-    if isinstance(value, list):
-        return f"`{','.join(value)}`" if value else "empty"
-    if isinstance(value, float):
-        return f"`{value:g}`"
-    return f"`{value}`" if value not in ("", {}) else "empty"

@@ -2,7 +2,7 @@
 
 import os
 
-from lcm.config.environment import describe_settings
+from lcm.config.reference import describe_settings
 
 SETTINGS = frozenset(setting.name for group in describe_settings().values() for setting in group)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from lcm.config.environment import settings_reference
+from lcm.config.reference import settings_reference
 
 
 class Command(BaseCommand):

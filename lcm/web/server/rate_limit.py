@@ -11,7 +11,7 @@ from django.core.cache import cache
 from django.http import HttpRequest
 from redis.exceptions import RedisError
 
-from lcm.config.environment import parse_rate
+from lcm.config.setting_types import parse_rate
 from lcm.web.server.client_address import client_address
 from lcm.web.server.known_browser import known_browser
 

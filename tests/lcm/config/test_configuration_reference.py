@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import lcm
-from lcm.config.environment import settings_reference
+from lcm.config.reference import settings_reference
 
 REFERENCE = Path(lcm.__file__).parent.parent / "docs" / "configuration.md"
 

@@ -11,17 +11,15 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 
 import lcm
-from lcm.config.environment import (
+from lcm.config.database_url import (
     POOL_OPTIONS,
     POSTGRES_OPTIONS,
     PREPARE_THRESHOLD,
     SQLITE_OPTIONS,
     database_settings,
-    describe_settings,
-    read_settings,
-    reject_unsafe_settings,
-    settings_reference,
 )
+from lcm.config.environment import read_settings, reject_unsafe_settings
+from lcm.config.reference import describe_settings, settings_reference
 
 ROOT = Path(lcm.__file__).parent.parent
 ALL = {setting.name: setting for group in describe_settings().values() for setting in group}
