@@ -19,7 +19,8 @@ from lcm.domain.lifecycle import FINAL
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Priority, Project
 from lcm.services.definitions import import_definition, read_topology
-from lcm.services.sessions import create_session, transition_session
+from lcm.services.session_transitions import transition_session
+from lcm.services.sessions import create_session
 from scheduling.coordination.coordinator import Clock, coordinator
 
 # Number of sessions by history. Most sessions of a fleet have terminated normally.

@@ -13,7 +13,8 @@ from lcm.domain.lifecycle import FINAL, SessionStatus
 from lcm.events.change_feed import append_session_changes
 from lcm.models import LabletSession
 from lcm.services.changelog import log_change
-from lcm.services.sessions import transition_session, wrong_status
+from lcm.services.session_transitions import transition_session
+from lcm.services.sessions import wrong_status
 
 S = SessionStatus
 

@@ -21,7 +21,7 @@ from lcm.domain import lifecycle
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
-from lcm.services.sessions import transition_sessions
+from lcm.services.session_transitions import transition_sessions
 from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecycleHandler
 from scheduling.coordination.leases import HeldLease, lease
 from scheduling.coordination.observer import (

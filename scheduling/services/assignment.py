@@ -17,7 +17,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import LabletSession
-from lcm.services.sessions import transition_sessions_by_id
+from lcm.services.session_transitions import transition_sessions_by_id
 from scheduling.models import LastVerdict, Phase, Pool, Reservation, ReservationPart, Slot, SlotState
 from scheduling.placement.framework.amounts import GPU, NOTHING, UNIT, Units
 from scheduling.placement.framework.cycle import Verdict

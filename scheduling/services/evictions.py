@@ -10,7 +10,7 @@ from django.db.models import Q
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
-from lcm.services.sessions import transition_sessions
+from lcm.services.session_transitions import transition_sessions
 from scheduling.models import Phase, Pool, Reservation
 from scheduling.placement.framework.cycle import Cycle, VerdictOutcome
 

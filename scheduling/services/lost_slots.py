@@ -15,7 +15,8 @@ from lcm.domain.errors import InvalidInput
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
 from lcm.services.changelog import log_change
-from lcm.services.sessions import create_session, transition_sessions
+from lcm.services.session_transitions import transition_sessions
+from lcm.services.sessions import create_session
 from scheduling.models import Phase, Reservation, Slot
 from scheduling.services.reservations import end_reservations
 

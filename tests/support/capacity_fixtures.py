@@ -12,7 +12,7 @@ import pytest
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession, Project, User
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from scheduling.capacity.runtimes.base import Market, Offering
 from scheduling.models import Pool, Slot, SpotPolicy
 from scheduling.services.pools import create_pool

@@ -31,7 +31,8 @@ from lcm.models import (
 )
 from lcm.services.definitions import import_definition
 from lcm.services.event_rules import create_rule
-from lcm.services.sessions import create_session, transition_session
+from lcm.services.session_transitions import transition_session
+from lcm.services.sessions import create_session
 from lcm.services.tokens import create_token
 from lcm.services.webhooks import create_webhook
 from scheduling.models import Pool

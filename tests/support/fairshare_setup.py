@@ -18,7 +18,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.domain.resources import RESOURCE_NAMES
 from lcm.models import Kernel, LabletDefinition, LabletSession, Membership, Project, User
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from scheduling.coordination.coordinator import coordinator
 from scheduling.coordination.observer import ObserverResult
 from scheduling.models import Pool

@@ -43,7 +43,8 @@ def running(name: str) -> None:
     from lcm.domain.actors import SYSTEM
     from lcm.domain.lifecycle import SessionStatus
     from lcm.models import LabletDefinition, Project
-    from lcm.services.sessions import create_session, transition_session
+    from lcm.services.session_transitions import transition_session
+    from lcm.services.sessions import create_session
 
     definition = LabletDefinition.objects.select_related("current_revision").get(name=name)
     project = Project.objects.order_by("name").first()

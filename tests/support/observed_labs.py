@@ -11,7 +11,7 @@ from lcm.cml.observation.model import InterfaceObservation, NodeObservation, Res
 from lcm.domain.actors import SYSTEM, Actor
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import DefinitionRevision, LabletDefinition, LabletSession, Project, SessionTransition, User
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from observations.services.observation_recorder import RecordingResult, record_observation
 from observations.services.requirement_preview import RequirementChoice, RequirementPreview, preview_change
 from observations.services.requirement_revision import apply_requirements

@@ -13,7 +13,7 @@ from django.db.models import Count
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession, Project
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from scheduling.models import Phase, Reservation, ReservationPart, Slot
 from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION

@@ -18,7 +18,7 @@ from lcm.models import LabletSession
 from lcm.selectors import controller_sessions
 from lcm.selectors.sessions import sessions
 from lcm.services.session_reports import report_failure
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from lcm.web.filters import ControllerSessionFilter
 
 

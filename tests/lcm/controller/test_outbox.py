@@ -66,7 +66,7 @@ def test_the_spool_is_bounded_in_number_and_size(tmp_path):
     small = open_spool(tmp_path / "small", size=300)
     store(small, post(1))
     with pytest.raises(SpoolFull):
-        small.put(Post("s", 1, "p", {"text": "x" * 300}, "k"))
+        store(small, Post("s", 1, "p", {"text": "x" * 300}, "k"))
 
 
 @settings(max_examples=25, deadline=None)

@@ -26,7 +26,8 @@ from lcm.models import (
 )
 from lcm.services.definitions import import_definition
 from lcm.services.organisation import add_member, create_domain, create_project
-from lcm.services.sessions import create_session, transition_session
+from lcm.services.session_transitions import transition_session
+from lcm.services.sessions import create_session
 from lcm.services.tokens import find_token
 from scheduling.models import SimulatedInstance, Slot
 from scheduling.selectors.pool_overview import is_silent

@@ -10,7 +10,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import StateConflict
 from lcm.domain.lifecycle import ACTIVE, FINAL, TRANSITIONS, SessionStatus
 from lcm.models import ChangeLog, KernelStatus, LabletSession, SessionTransition
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 
 TABLE = {
     "PENDING": "SCHEDULED CANCELLED EXPIRED",

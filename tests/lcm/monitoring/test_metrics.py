@@ -15,7 +15,7 @@ import lcm
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.monitoring.worker_metrics import metrics_server
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from lcm.supervisor.address import Address
 
 ROOT = Path(lcm.__file__).parent.parent

@@ -10,7 +10,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import ChangeLog, LabletSession
 from lcm.selectors.sessions import session_timeline
-from lcm.services.sessions import transition_session, transition_sessions
+from lcm.services.session_transitions import transition_session, transition_sessions
 
 pytestmark = pytest.mark.django_db
 MOMENT = timedelta(milliseconds=67)

@@ -10,7 +10,8 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import StateConflict
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
-from lcm.services.sessions import cancel_sessions, extend_session, transition_session, transition_sessions
+from lcm.services.session_transitions import transition_session, transition_sessions
+from lcm.services.sessions import cancel_sessions, extend_session
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 ROUNDS = 5

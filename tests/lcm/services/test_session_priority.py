@@ -6,7 +6,7 @@ from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession, Priority
 from lcm.services.session_priority import change_priority
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 
 
 def change(session, actor, now, **values):

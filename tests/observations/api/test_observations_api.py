@@ -9,7 +9,7 @@ import pytest
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, DefinitionRevision, LabletSession
 from lcm.services.definitions import revise_definition
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from observations.models import DriftReview, SessionObservation
 from scheduling.models import PortAllocation
 from tests.support.observed_labs import make_past_session, on_slot, post, seen

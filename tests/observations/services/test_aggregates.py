@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletDefinition
 from lcm.services.definitions import revise_definition
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from observations.arithmetic.measures import CPU
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
 from observations.selectors.evidence import evidence_of, not_counted_sessions, outliers_of

@@ -9,7 +9,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import StateConflict, Unprocessable
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from observations.models import DefinitionAssessment, SessionObservation
 from tests.support.factories import make_session
 from tests.support.observed_labs import HOUR, make_past_session, post, seen

@@ -9,7 +9,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, DefinitionRevision, LabletDefinition, RevisionOutcome
 from lcm.services.definitions import revert_definition, revise_definition
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from lcm.web.attention import FleetSnapshot
 from observations.models import DefinitionAssessment, SessionObservation
 from observations.pages.attention_items import observation_attention_items

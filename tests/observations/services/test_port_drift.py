@@ -11,7 +11,7 @@ from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
 from lcm.services.session_reports import report_failure
-from lcm.services.sessions import transition_session, transition_sessions
+from lcm.services.session_transitions import transition_session, transition_sessions
 from lcm.web.attention import FleetSnapshot
 from observations.models import DriftReview, ReviewState, SessionObservation
 from observations.pages.attention_items import observation_attention_items

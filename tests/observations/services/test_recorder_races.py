@@ -17,7 +17,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletDefinition, LabletSession
 from lcm.services.definitions import revert_definition
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from observations.models import DefinitionAssessment, DriftReview, SessionObservation
 from observations.services.aggregates import rebuild_definition
 from observations.services.observation_recorder import record_observation

@@ -34,7 +34,8 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import StateConflict
 from lcm.domain.lifecycle import FINAL, HAPPY_PATH, SessionStatus
 from lcm.models import LabletSession
-from lcm.services.sessions import cancel_session, transition_session
+from lcm.services.session_transitions import transition_session
+from lcm.services.sessions import cancel_session
 from scheduling.capacity.launcher import CALL_LEASE, perform_launch
 from scheduling.capacity.runtimes.base import (
     ORPHAN_GRACE,

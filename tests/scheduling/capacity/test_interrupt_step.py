@@ -9,7 +9,8 @@ import pytest
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, DefinitionStatus, LabletSession
-from lcm.services.sessions import cancel_session, extend_session, transition_session
+from lcm.services.session_transitions import transition_session
+from lcm.services.sessions import cancel_session, extend_session
 from scheduling.capacity.steps.interrupt import interrupt
 from scheduling.models import LIVE, AttemptOutcome, Phase, SlotState
 from scheduling.services import lost_slots

@@ -11,7 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
-from lcm.services.sessions import cancel_sessions, transition_session
+from lcm.services.session_transitions import transition_session
+from lcm.services.sessions import cancel_sessions
 from scheduling.models import Pool, Slot, SlotState
 from scheduling.services import lost_slots
 from scheduling.services.lost_slots import fail_sessions_on_slot

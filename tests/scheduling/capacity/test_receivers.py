@@ -8,7 +8,8 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import InvalidInput
 from lcm.domain.lifecycle import FINAL, SessionStatus
 from lcm.models import LabletSession, Priority
-from lcm.services.sessions import cancel_session, cancel_sessions, transition_session
+from lcm.services.session_transitions import transition_session
+from lcm.services.sessions import cancel_session, cancel_sessions
 from scheduling.models import Phase, Pool, PortAllocation
 from tests.support.factories import WAY_TO, make_definition, make_session
 from tests.support.fleet import active_reservation

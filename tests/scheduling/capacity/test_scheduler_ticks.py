@@ -7,7 +7,8 @@ import pytest
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.services.definitions import update_definition
-from lcm.services.sessions import cancel_session, transition_session
+from lcm.services.session_transitions import transition_session
+from lcm.services.sessions import cancel_session
 from scheduling.capacity.runtimes.static import StaticRuntime
 from scheduling.capacity.steps import place
 from scheduling.models import Decision, Slot, SlotState

@@ -7,7 +7,8 @@ import pytest
 
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
-from lcm.services.sessions import cancel_session, transition_session
+from lcm.services.session_transitions import transition_session
+from lcm.services.sessions import cancel_session
 from scheduling.models import Decision, Phase, PortAllocation, Reservation, ReservationPart, Slot
 from scheduling.placement.framework.configuration import read_configuration
 from scheduling.selectors.pools import figures_of

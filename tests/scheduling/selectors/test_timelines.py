@@ -9,7 +9,7 @@ import pytest
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from scheduling.models import Phase, Reservation, SlotState
 from scheduling.selectors import timelines
 from scheduling.services.reservations import release_reservation

@@ -7,7 +7,7 @@ import pytest
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import ChangeLog
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from scheduling.models import Pool, PortAllocation, SlotState
 from scheduling.services import port_allocation
 from scheduling.services.assignment import assign_slots

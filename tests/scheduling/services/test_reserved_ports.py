@@ -10,7 +10,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import ChangeLog
 from lcm.services.session_reports import report_failure
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from scheduling.capacity.port_ranges import ranges
 from scheduling.coordination.coordinator import coordinator
 from scheduling.models import PortAllocation, SlotState

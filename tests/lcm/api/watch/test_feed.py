@@ -11,7 +11,8 @@ from lcm.events import change_feed
 from lcm.events import change_feed_reader as selectors
 from lcm.models import FeedEntry, FeedHead, LabletSession
 from lcm.services.session_reports import record_arrival
-from lcm.services.sessions import extend_session, transition_session, transition_sessions
+from lcm.services.session_transitions import transition_session, transition_sessions
+from lcm.services.sessions import extend_session
 from lcm.tasks import prune_change_feed
 from scheduling.models import Slot, SlotState
 from scheduling.services.slots import move_slot, record_interruption

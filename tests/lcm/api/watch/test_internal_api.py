@@ -11,7 +11,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ApiToken, ChangeLog
 from lcm.services.definitions import create_definition
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from scheduling.capacity.launcher import boot_token
 from scheduling.models import (
     LaunchAttempt,

@@ -15,7 +15,7 @@ from lcm.domain.lifecycle import SessionStatus
 from lcm.events.change_feed_reader import FeedChange
 from lcm.models import ApiToken
 from lcm.selectors.controller_sessions import changes_in_scope
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from lcm.services.tokens import rotate_token
 from observations.models import Presence, SessionObservation
 from observations.selectors.controllers import controller_statuses, heartbeats_by_pool

@@ -12,7 +12,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import InUse
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from scheduling.capacity.runtimes.base import ORPHAN_GRACE
 from scheduling.models import (
     AttemptOutcome,

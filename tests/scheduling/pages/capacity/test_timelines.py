@@ -15,7 +15,7 @@ from lcm.domain.actors import SYSTEM, Actor
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog
 from lcm.services.changelog import log_change
-from lcm.services.sessions import transition_session
+from lcm.services.session_transitions import transition_session
 from scheduling.models import SlotState
 from scheduling.services.slots import cordon_slot
 from tests.support.capacity_setup import make_slot, put_session_on
