@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 def usage_figures() -> Iterator[Metric]:
     """Yield the result of the last usage consistency check."""
-    from fairshare.models import UsageCheck
+    from fairshare.selectors.usage import last_check
 
     differences = GaugeMetricFamily(
         "lcm_usage_check_differences", "Buckets that differ from their records, in the last comparison."
@@ -17,8 +17,7 @@ def usage_figures() -> Iterator[Metric]:
     checked = GaugeMetricFamily(
         "lcm_usage_check_timestamp_seconds", "Time of the last comparison of records and buckets."
     )
-    last = UsageCheck.objects.order_by("-checked_at", "-pk").first()
-    if last is not None:
+    if (last := last_check()) is not None:
         differences.add_metric([], last.difference_count)
         checked.add_metric([], last.checked_at.timestamp())
     yield from (differences, checked)

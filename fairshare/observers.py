@@ -109,5 +109,5 @@ class FairShareCalculationObserver(ObserverHandler[Pool]):
     def lag(self, now: datetime) -> timedelta | None:
         """Return the age of the oldest calculation."""
         newest = Pool.objects.annotate(last=Max("fair_share_calculations__at")).values_list("last", flat=True)
-        moments = [each for each in newest if each is not None]
+        moments = [moment for moment in newest if moment is not None]
         return now - min(moments) if moments else None

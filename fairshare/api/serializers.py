@@ -128,12 +128,12 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
 
     @extend_schema_field(HoursSerializer)
     def get_decayed_hours(self, row: FairShare) -> dict[str, float]:
-        return {each.name: getattr(row, f"{each.short}_hours") for each in RESOURCES}
+        return {resource.name: getattr(row, f"{resource.short}_hours") for resource in RESOURCES}
 
     @extend_schema_field(CalculationSerializer(allow_null=True))
     def get_calculated(self, row: FairShare) -> Any:
-        found = self.context.get("calculations", {}).get(row.pool_id)
-        return CalculationSerializer(found).data if found else None
+        calculation = self.context.get("calculations", {}).get(row.pool_id)
+        return CalculationSerializer(calculation).data if calculation else None
 
 
 @extend_schema_field(

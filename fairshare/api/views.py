@@ -57,8 +57,8 @@ class FairShareViewSet(ReadViewSet[FairShare]):
 
     def get_serializer_context(self) -> dict[str, Any]:
         pools = Pool.objects.all() if self.request else []
-        found = {pool.pk: calculation_of(pool) for pool in pools}
-        return {**super().get_serializer_context(), "calculations": found}
+        calculations = {pool.pk: calculation_of(pool) for pool in pools}
+        return {**super().get_serializer_context(), "calculations": calculations}
 
     @extend_schema(request=s.WeightsSerializer, responses=s.ChangedSerializer)
     @action(detail=False, methods=["post"])
@@ -73,8 +73,8 @@ class FairShareViewSet(ReadViewSet[FairShare]):
     def preview(self, request: Request) -> Response:
         """Preview the effect of these weights on ranks; nothing is changed."""
         pool, weights, _reason = self._read_weights(request)
-        found = preview_fair_share(pool, now=self.now(), weights=checked_weights(weights))
-        return Response(s.PreviewSerializer(found).data)
+        preview = preview_fair_share(pool, now=self.now(), weights=checked_weights(weights))
+        return Response(s.PreviewSerializer(preview).data)
 
     def _read_weights(self, request: Request) -> tuple[Pool, dict[SubjectKey, Any], str]:
         data = self.validated(s.WeightsSerializer, request)
@@ -82,8 +82,8 @@ class FairShareViewSet(ReadViewSet[FairShare]):
         if pool is None:
             raise InvalidInput({"pool": _("Pool “%(name)s” does not exist.") % {"name": data["pool"]}})
         weights = {
-            SubjectKey(each["level"], each["subject"], each.get("parent", ROOT)): each["weight"]
-            for each in data["weights"]
+            SubjectKey(row["level"], row["subject"], row.get("parent", ROOT)): row["weight"]
+            for row in data["weights"]
         }
         return pool, weights, data["reason"]
 

@@ -51,9 +51,9 @@ def effective_usage(actual: Any, parent: Any | None, share: Any) -> Any:
 
 def usage_ratio(usage: Any, sibling_usage: Any, share: Any) -> Any:
     """Return the fraction of the siblings' usage ÷ the share: 0 without usage, infinite without a share."""
-    among = np.where(np.asarray(usage) > 0, sibling_usage, 1.0)
+    total = np.where(np.asarray(usage) > 0, sibling_usage, 1.0)
     shares = np.asarray(share, dtype=float)
-    return np.where(shares > 0, usage / among / np.where(shares > 0, shares, 1.0), np.inf)
+    return np.where(shares > 0, usage / total / np.where(shares > 0, shares, 1.0), np.inf)
 
 
 def level_factor(ratio: Any) -> Any:
@@ -70,11 +70,11 @@ def remove_rounding_noise(values: Any) -> Any:
     ascending = np.asarray(values, dtype=float)[order]
     # The difference of two infinite neighbours is NaN, which counts as equal.
     with np.errstate(invalid="ignore"):
-        apart = ascending[1:] - ascending[:-1] > NOISE * ascending[:-1]
-    starts = np.concatenate([[True], apart])[: len(ascending)]
-    found = np.empty_like(ascending)
-    found[order] = ascending[np.maximum.accumulate(np.where(starts, np.arange(len(ascending)), 0))]
-    return found
+        differs = ascending[1:] - ascending[:-1] > NOISE * ascending[:-1]
+    starts = np.concatenate([[True], differs])[: len(ascending)]
+    cleaned = np.empty_like(ascending)
+    cleaned[order] = ascending[np.maximum.accumulate(np.where(starts, np.arange(len(ascending)), 0))]
+    return cleaned
 
 
 def weighted(usage: Sequence[Any], weights: Sequence[float]) -> Any:
@@ -85,8 +85,8 @@ def weighted(usage: Sequence[Any], weights: Sequence[float]) -> Any:
 def capacity_usage(usage: Sequence[Any], weights: Sequence[float], capacity: Sequence[float]) -> Any:
     """Return Σ w·usage/capacity / Σ w over the resources with capacity."""
     known = [(u, w, c) for u, w, c in zip(usage, weights, capacity, strict=True) if c > 0 and w > 0]
-    whole = sum(w for _, w, _ in known)
-    return sum(w * u / c for u, w, c in known) / whole if whole else usage[0] * 0.0
+    weight_sum = sum(w for _, w, _ in known)
+    return sum(w * u / c for u, w, c in known) / weight_sum if weight_sum else usage[0] * 0.0
 
 
 def capacity_hours(

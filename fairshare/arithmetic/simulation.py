@@ -36,8 +36,8 @@ def simulate(document: Any) -> list[dict[str, Any]]:
         results = calculate(subjects, policy, capacity=capacity, unattributed=unattributed)
     except ValueError as error:
         raise InvalidDocument(str(error)) from error
-    found = {result.path: result for result in results}
-    return [_shown(found[subject.path]) for subject in subjects]
+    by_path = {result.path: result for result in results}
+    return [_shown(by_path[subject.path]) for subject in subjects]
 
 
 def _subjects(nodes: Any, above: tuple[str, ...]) -> Iterator[Subject]:
@@ -73,8 +73,8 @@ def _amounts(value: Any, where: str) -> list[float]:
 
 
 def _amount(value: Any, where: str) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    _expect(good and value >= 0, f"{where}: “{value}” is not an amount of hours.")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    _expect(is_number and value >= 0, f"{where}: “{value}” is not an amount of hours.")
     return float(value)
 
 
@@ -95,8 +95,8 @@ def _shown(result: FairShareResult) -> dict[str, Any]:
     }
 
 
-def _reject_unknown(given: Mapping[str, Any], known: set[str], where: str) -> None:
-    unknown = sorted(set(given) - known)
+def _reject_unknown(values: Mapping[str, Any], known: set[str], where: str) -> None:
+    unknown = sorted(set(values) - known)
     _expect(
         not unknown, f"{where} has “{', '.join(map(str, unknown))}”; known are {', '.join(sorted(known))}."
     )

@@ -127,32 +127,32 @@ def calculate(
 
 def _build_levels(subjects: Sequence[Subject], policy: Policy) -> list[_Level]:
     """Return the levels from the top down, with usage summed from the bottom up."""
-    found: list[_Level] = []
+    levels: list[_Level] = []
     index: dict[Path, int] = {(): 0}
-    above = np.zeros(1, dtype=np.int64)
-    first = 1
-    for depth in range(1, max((len(each.path) for each in subjects), default=0) + 1):
-        level_subjects = [each for each in subjects if len(each.path) == depth]
+    parent_numbers = np.zeros(1, dtype=np.int64)
+    first_number = 1
+    for depth in range(1, max((len(subject.path) for subject in subjects), default=0) + 1):
+        level_subjects = [subject for subject in subjects if len(subject.path) == depth]
         parent = _parents(level_subjects, index)
-        group = above[parent]
-        joins = np.array([each.weight == PARENT for each in level_subjects], dtype=bool)
-        number = np.where(joins, group, np.arange(first, first + len(level_subjects)))
+        group = parent_numbers[parent]
+        joins = np.array([subject.weight == PARENT for subject in level_subjects], dtype=bool)
+        number = np.where(joins, group, np.arange(first_number, first_number + len(level_subjects)))
         weight = np.array(
-            [usable_weight(each.weight, policy.default_weight) for each in level_subjects], dtype=float
+            [usable_weight(subject.weight, policy.default_weight) for subject in level_subjects], dtype=float
         )
         usage = (
-            np.array([each.usage for each in level_subjects], dtype=float)
+            np.array([subject.usage for subject in level_subjects], dtype=float)
             .reshape(len(level_subjects), len(policy.weights))
             .T
         )
-        found.append(_Level(level_subjects, parent, group, number, joins, weight, list(usage), len(index)))
+        levels.append(_Level(level_subjects, parent, group, number, joins, weight, list(usage), len(index)))
         if depth < DEPTH:
             index = _index(level_subjects)
-        above, first = number, first + len(level_subjects)
-    for level, higher in zip(found[:0:-1], found[-2::-1], strict=True):
+        parent_numbers, first_number = number, first_number + len(level_subjects)
+    for level, higher in zip(levels[:0:-1], levels[-2::-1], strict=True):
         for resource, amounts in enumerate(level.usage):
             higher.usage[resource] = higher.usage[resource] + level.by_parent(amounts)
-    return found
+    return levels
 
 
 def _groups(levels: Sequence[_Level], policy: Policy) -> _Groups:
@@ -202,14 +202,14 @@ def _parents(subjects: Sequence[Subject], index: dict[Path, int]) -> Indexes:
     """Return the index of each subject's parent in the level above; neighbours mostly share one."""
     parents = []
     last: Path | None = None
-    above = 0
+    parent = 0
     for subject in subjects:
         path = subject.path[:-1]
         if path != last:
             if path not in index:
                 raise ValueError(f"{subject.path} has no parent in the tree")
-            last, above = path, index[path]
-        parents.append(above)
+            last, parent = path, index[path]
+        parents.append(parent)
     return np.array(parents, dtype=np.int64)
 
 
@@ -220,8 +220,8 @@ def _calculate_level(
     group, joins, dampening = level.group, level.joins, policy.dampening_factor
     below_root = group != 0
     weighted_usage = weighted(level.usage, policy.weights)
-    among = groups.weight[group]
-    share = np.where(joins, 1.0, level.weight / np.where(among > 0, among, 1.0))
+    sibling_weight = groups.weight[group]
+    share = np.where(joins, 1.0, level.weight / np.where(sibling_weight > 0, sibling_weight, 1.0))
     norm_share = share * groups.norm_share[group]
     actual = weighted_usage / total if total > 0 else weighted_usage * 0.0
     if policy.normalisation == "capacity":
@@ -231,9 +231,9 @@ def _calculate_level(
         effective = np.where(below_root, effective_usage(actual, groups.effective[group], share), actual)
         factor = fair_share_factor(effective, norm_share, dampening)
     # Under the root there is no parent to take values from, so the share of the whole is kept.
-    taken = joins & below_root
-    effective = np.where(taken, groups.effective[group], effective)
-    factor = remove_rounding_noise(np.where(taken, groups.factor[group], factor))
+    inherits = joins & below_root
+    effective = np.where(inherits, groups.effective[group], effective)
+    factor = remove_rounding_noise(np.where(inherits, groups.factor[group], factor))
     ratio = remove_rounding_noise(
         np.where(joins, 0.0, usage_ratio(weighted_usage, groups.weighted_usage[group], share))
     )
@@ -247,12 +247,13 @@ def _results(level: _Level, computed: _LevelResult, policy: Policy, depth: int) 
     level_factors = list(computed.level_factors[:depth])
     ranks = _ranks(level_factors if policy.order == "tree" else [computed.factor])
     columns = (
-        level.weight, [each.weight is None for each in level.subjects], computed.share, computed.norm_share,
+        level.weight, [subject.weight is None for subject in level.subjects], computed.share,
+        computed.norm_share,
         _rows(level.usage), computed.weighted_usage, computed.actual, computed.effective, computed.factor,
         computed.ratio, _rows(level_factors), ranks,
     )  # fmt: skip
-    plain = (each.tolist() if isinstance(each, np.ndarray) else each for each in columns)
-    return map(FairShareResult._make, zip((each.path for each in level.subjects), *plain, strict=True))
+    plain = (column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
+    return map(FairShareResult._make, zip((subject.path for subject in level.subjects), *plain, strict=True))
 
 
 def _rows(columns: Sequence[Numbers]) -> list[tuple[float, ...]]:
@@ -266,9 +267,9 @@ def _ranks(keys: Sequence[Numbers]) -> Indexes:
     differs[:1] = True
     for key in keys:
         differs[1:] |= key[order][1:] != key[order][:-1]
-    places = np.where(differs, np.arange(1, len(order) + 1), 0)
+    positions = np.where(differs, np.arange(1, len(order) + 1), 0)
     ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = np.maximum.accumulate(places)
+    ranks[order] = np.maximum.accumulate(positions)
     return ranks
 
 

@@ -36,8 +36,8 @@ def usage_attention_items(snapshot: FleetSnapshot) -> Iterator[AttentionItem]:
             "**{count:,} usage buckets differ** from the records",
             count,
         ).format(count=count)
-        more = _("Shares and queue order depend on them")
-        yield AttentionItem(text, reverse("fair_share"), check.checked_at, "bad", more, "oct")
+        hint = _("Shares and queue order depend on them")
+        yield AttentionItem(text, reverse("fair_share"), check.checked_at, "bad", hint, "oct")
 
 
 @require_GET
@@ -62,10 +62,10 @@ def overview_usage(request: HttpRequest) -> HttpResponseBase:
 
 
 def _sentence(series: Sequence[Series], unit: str, shown: TimeRange) -> str:
-    named = [each for each in series if not each.is_rest]
+    named = [item for item in series if not item.is_rest]
     if not named:
         return _("**No usage** (%(range)s).") % {"range": shown.text}
-    most = max(named, key=lambda each: each.total)
+    most = max(named, key=lambda item: item.total)
     amount = f"{format_number(most.total)} {unit}"
     return _("**%(name)s used most: %(amount)s** (%(range)s).") % {
         "name": most.name,

@@ -58,12 +58,12 @@ class PolicyForm(PageForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         reason = self.fields.pop("reason")
-        for each in RESOURCES:
-            self.fields[each.name] = forms.FloatField(
-                label=translated(each.hour_weight_label),
+        for resource in RESOURCES:
+            self.fields[resource.name] = forms.FloatField(
+                label=translated(resource.hour_weight_label),
                 required=False,
                 help_text=gettext("Empty: the default, %(weight)s.")
-                % {"weight": f"{DEFAULT_RESOURCE_WEIGHTS[each.name]:g}"},
+                % {"weight": f"{DEFAULT_RESOURCE_WEIGHTS[resource.name]:g}"},
                 widget=forms.NumberInput(attrs={"class": "input"}),
             )
         self.fields["reason"] = reason
@@ -82,7 +82,7 @@ class PolicyForm(PageForm):
         weights = {name: data.pop(name) for name in RESOURCE_NAMES}
         return {
             **data,
-            "resource_weights": {name: each for name, each in weights.items() if each is not None},
+            "resource_weights": {name: weight for name, weight in weights.items() if weight is not None},
         }
 
 

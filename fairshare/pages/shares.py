@@ -44,7 +44,7 @@ def fair_share(request: HttpRequest) -> HttpResponseBase:
     pools = list(pools_to_share())
     if not pools:
         return render(request, "fairshare/empty.html", {"crumbs": [(_("Fair share"), "")]})
-    pool = next((each for each in pools if each.name == request.GET.get("pool")), pools[0])
+    pool = next((candidate for candidate in pools if candidate.name == request.GET.get("pool")), pools[0])
     wanted = request.GET.get("format", "")
     if wanted in ("csv", "json"):
         return export(SHARES, with_names(shares().filter(pool=pool)), sort="pk", file_format=wanted)
@@ -86,15 +86,15 @@ def _tree(request: HttpRequest, pool: Pool) -> dict[str, Any]:
     """Return the rows of the tree: expanded branches, or search results."""
     query = request.GET.get("q", "").strip()[:100]
     policy = policy_read_with(pool)
-    found = search_tree(pool, query) if query else tree_rows(pool, _opened(request))
+    tree = search_tree(pool, query) if query else tree_rows(pool, _opened(request))
     return {
         "pool": pool,
         "policy": policy,
         "rank_sentence": rank_sentence(policy),
         "query": query,
         "export_query": urlencode({"pool": pool.name}),
-        "tree": found,
-        "lines": [(row, _toggled(request, pool, found.opened, row.share.subject_id)) for row in found.rows],
+        "tree": tree,
+        "lines": [(row, _toggled(request, pool, tree.opened, row.share.subject_id)) for row in tree.rows],
     }
 
 
@@ -152,8 +152,8 @@ def _opened(request: HttpRequest) -> list[UUID] | None:
 
 def _toggled(request: HttpRequest, pool: Pool, opened: Sequence[UUID], key: UUID) -> str:
     """Return the URL of this page with a branch expanded or collapsed."""
-    keys = [each for each in opened if each != key] if key in opened else [*opened, key]
+    keys = [other for other in opened if other != key] if key in opened else [*opened, key]
     query = request.GET.copy()
-    query["pool"], query["open"] = pool.name, ",".join(each.hex for each in keys)
+    query["pool"], query["open"] = pool.name, ",".join(other.hex for other in keys)
     query.pop("q", None)
     return query.urlencode()

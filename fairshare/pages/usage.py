@@ -108,26 +108,26 @@ def _totals_context(query: UsageQuery, zoom_address: str) -> dict[str, Any]:
             "last": _day(query.period.last),
         }
         return {"totals": totals, "sentence": sentence}
-    found, resource = totals.found, query.resource
-    by_day = usage_by_day(query.period, query.level, resource, found.top)
+    top_subjects, resource = totals.found, query.resource
+    by_day = usage_by_day(query.period, query.level, resource, top_subjects.top)
     labels = {name: f"{RESOURCE_LABELS[name]}, {HOUR_NAMES[name]}" for name in RESOURCE_NAMES}
     return {
         "totals": totals,
         "chart": stacked(by_day, unit=str(HOUR_NAMES[resource]), zoom_address=zoom_address),
         "heads": [(name, RESOURCE_LABELS[name], HOUR_NAMES[name]) for name in RESOURCE_NAMES],
         "subjects": [
-            (each, [(labels[name], format_number(each.amounts[name])) for name in RESOURCE_NAMES])
-            for each in found.subjects
+            (subject, [(labels[name], format_number(subject.amounts[name])) for name in RESOURCE_NAMES])
+            for subject in top_subjects.subjects
         ],
         "part_of": RESOURCE_LABELS[resource],
-        "hidden": max(found.count - SUBJECTS, 0),
-        "sentence": _sentence(found.subjects, query),
+        "hidden": max(top_subjects.count - SUBJECTS, 0),
+        "sentence": _sentence(top_subjects.subjects, query),
     }
 
 
-def _sentence(found: list[SubjectUsage], query: UsageQuery) -> str:
+def _sentence(subjects: list[SubjectUsage], query: UsageQuery) -> str:
     first, last, resource = _day(query.period.first), _day(query.period.last), query.resource
-    used = [each for each in found if each.amounts[resource] > 0]
+    used = [subject for subject in subjects if subject.amounts[resource] > 0]
     if not used:
         text = gettext("**No usage from %(first)s to %(last)s.** Usage appears after records are aggregated.")
         return text % {"first": first, "last": last}

@@ -122,7 +122,7 @@ def _new_values(request: HttpRequest, preview: FairSharePreview | None) -> list[
 def _row_values(name: str, key: SubjectKey | None, preview: FairSharePreview | None) -> NewValues:
     if preview is None or key is None or key not in preview.after or key not in preview.before:
         return NewValues(name)
-    (old, new) = (_shown(each[key]) for each in (preview.before, preview.after))
+    (old, new) = (_shown(results[key]) for results in (preview.before, preview.after))
     return NewValues(
         name, *(after if after != before else "" for before, after in zip(old, new, strict=True))
     )
@@ -170,9 +170,9 @@ def _changes_text(stored: Weights, changes: Mapping[SubjectKey, Any]) -> str:
     parts = [
         f"{names[key].name} {_weight_text(stored.get(key))} → {_weight_text(changes[key])}" for key in names
     ]
-    more = len(changes) - len(parts)
+    others = len(changes) - len(parts)
     listed = ", ".join(parts)
-    return _("%(changes)s and %(count)s more") % {"changes": listed, "count": more} if more else listed
+    return _("%(changes)s and %(count)s more") % {"changes": listed, "count": others} if others else listed
 
 
 def _weight_text(weight: Any) -> str:

@@ -17,17 +17,17 @@ from scheduling.selectors.fair_share import FactorsByMember, LevelFactors, Subje
 
 def pool_level_factors(pool: Pool) -> FactorsByMember:
     """Return the latest level factors by (user, project); unknown members rank first, with weight 1."""
-    above = _Parents(pool)
-    if not above.weight:
+    parents = _Parents(pool)
+    if not parents.weight:
         return {}
     rows = FairShare.objects.filter(pool=pool, level=Level.USER)
-    if above.all_alike:
+    if parents.all_alike:
         rows = rows.exclude(
             domain_level_factor=1.0, project_level_factor=1.0, user_level_factor=1.0, effective_weight=1.0
         )
-    found = {
+    factors = {
         (user, project): LevelFactors(
-            in_domain, in_project, in_person, (*above.weights(project), weight), above.joins(project)
+            in_domain, in_project, in_person, (*parents.weights(project), weight), parents.joins(project)
         )
         for user, project, weight, in_domain, in_project, in_person in rows.values_list(
             "subject_id",
@@ -38,12 +38,12 @@ def pool_level_factors(pool: Pool) -> FactorsByMember:
             "user_level_factor",
         )
     }
-    return found | _newcomers(pool, above, found)
+    return factors | _newcomers(pool, parents, factors)
 
 
 def level_factors_of(subjects: Collection[Subject]) -> dict[Subject, LevelFactors]:
     """Return the level factors of people in any pools in one query, without weights."""
-    pools, users, projects = (set(each) for each in zip(*subjects, strict=True))
+    pools, users, projects = (set(values) for values in zip(*subjects, strict=True))
     people = Q(level=Level.USER, subject_id__in=users, parent_id__in=projects)
     rows = FairShare.objects.filter(
         people | Q(level=Level.PROJECT, subject_id__in=projects), pool_id__in=pools
@@ -60,13 +60,13 @@ def level_factors_of(subjects: Collection[Subject]) -> dict[Subject, LevelFactor
         for (level, pool, subject, _), factors in known.items()
         if level == Level.PROJECT
     }
-    found = {}
+    by_subject = {}
     for pool, user, project in subjects:
         # A member added since the calculation ranks by the usage of the project.
         factors = known.get((Level.USER, pool, user, project)) or of_projects.get((pool, project))
         if factors:
-            found[(pool, user, project)] = LevelFactors(*factors)
-    return found
+            by_subject[(pool, user, project)] = LevelFactors(*factors)
+    return by_subject
 
 
 class _Parents:
@@ -104,7 +104,7 @@ class _Parents:
 
 
 def _newcomers(
-    pool: Pool, above: _Parents, known: Mapping[tuple[UUID, UUID], LevelFactors]
+    pool: Pool, parents: _Parents, known: Mapping[tuple[UUID, UUID], LevelFactors]
 ) -> dict[tuple[UUID, UUID], LevelFactors]:
     """Return factors of members added since the calculation: no usage, but ranked by their project."""
     at = FairShareCalculation.objects.filter(pool=pool).order_by("-at").values_list("at", flat=True).first()
@@ -113,10 +113,10 @@ def _newcomers(
     joined = Membership.objects.filter(joined_at__gte=at).values_list("user_id", "project_id")
     return {
         (user, project): LevelFactors(
-            *above.level_factors[project], 1.0, (*above.weights(project), 1.0), above.joins(project)
+            *parents.level_factors[project], 1.0, (*parents.weights(project), 1.0), parents.joins(project)
         )
         for user, project in joined
         if (user, project) not in known
-        and project in above.level_factors
-        and not (above.all_alike and above.level_factors[project] == (1.0, 1.0))
+        and project in parents.level_factors
+        and not (parents.all_alike and parents.level_factors[project] == (1.0, 1.0))
     }

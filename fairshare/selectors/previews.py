@@ -74,7 +74,7 @@ def preview_fair_share(
     changed = TreeRules(policy or stored.policy, {**stored.weights, **(weights or {})})
     trees = trees_of(pool, stored, changed, now=now)
     all_before, all_after = (
-        {key_of(each.path): each for each in tree.results(rules.policy)}
+        {key_of(result.path): result for result in tree.results(rules.policy)}
         for tree, rules in zip(trees, (stored, changed), strict=True)
     )
     before, after = _people(all_before), _people(all_after)
@@ -100,7 +100,7 @@ People = dict[SubjectKey, FairShareResult]
 
 
 def _people(results: People) -> People:
-    return {key: each for key, each in results.items() if len(each.path) == DEPTH}
+    return {key: result for key, result in results.items() if len(result.path) == DEPTH}
 
 
 def _moves(
@@ -126,14 +126,14 @@ def _waiting(pool: Pool, old: tuple[People, Policy], new: tuple[People, Policy])
         .order_by("-priority", "created_at", "pk")
         .values_list("pk", "owner_id", "project_id", "priority")[:WAITING]
     )
-    first, second = (_queue(rows, *each) for each in (old, new))
+    first, second = (_queue(rows, *rules) for rules in (old, new))
     return sum(a != b for a, b in zip(first, second, strict=True)), len(rows)
 
 
 def _queue(rows: Sequence[tuple[UUID, UUID, UUID, int]], people: People, policy: Policy) -> list[UUID]:
     def sort_key(row: tuple[UUID, UUID, UUID, int]) -> tuple[float, ...]:
-        found = people.get(SubjectKey("user", row[1], row[2]))
-        factors = compared_factors(found, policy) if found else (1.0, 1.0, 1.0)
+        result = people.get(SubjectKey("user", row[1], row[2]))
+        factors = compared_factors(result, policy) if result else (1.0, 1.0, 1.0)
         return (-row[3], *(-value for value in factors))
 
     return [row[0] for row in sorted(rows, key=sort_key)]

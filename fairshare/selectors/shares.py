@@ -109,16 +109,16 @@ def tree_rows(pool: Pool, opened: Sequence[UUID] | None = None) -> TreeRows:
 
 def _few_projects(rows: QuerySet[FairShare]) -> list[FairShare]:
     """Return all projects, or none if there are many."""
-    found = list(rows.filter(level=Level.PROJECT).order_by("rank", "pk")[: FEW + 1])
-    return found if len(found) <= FEW else []
+    projects = list(rows.filter(level=Level.PROJECT).order_by("rank", "pk")[: FEW + 1])
+    return projects if len(projects) <= FEW else []
 
 
 def _children(rows: QuerySet[FairShare], parents: Collection[UUID]) -> tuple[Sequence[FairShare], int]:
     """Return the first projects and people below these parents, and the number of others, in one query."""
     children = rows.exclude(level=Level.DOMAIN).filter(parent_id__in=parents)
-    whole = children.order_by().values("pool").annotate(count=Count("pk")).values("count")
-    found = list(children.annotate(siblings=Subquery(whole)).order_by("rank", "pk")[:MAX_CHILDREN])
-    return found, found[0].siblings - len(found) if found else 0
+    totals = children.order_by().values("pool").annotate(count=Count("pk")).values("count")
+    first = list(children.annotate(siblings=Subquery(totals)).order_by("rank", "pk")[:MAX_CHILDREN])
+    return first, first[0].siblings - len(first) if first else 0
 
 
 def search_tree(pool: Pool, text: str) -> TreeRows:
@@ -127,13 +127,13 @@ def search_tree(pool: Pool, text: str) -> TreeRows:
     people = User.objects.filter(
         Exists(Membership.objects.filter(user=OuterRef("pk"))), username__icontains=text
     )
-    found = FairShare.objects.filter(
+    matches = FairShare.objects.filter(
         Q(level=Level.PROJECT, subject_id__in=projects.order_by("name").values("pk")[:MAX_MATCHES])
         | Q(level=Level.USER, subject_id__in=people.order_by("username").values("pk")[:MAX_MATCHES]),
         pool=pool,
     )
     depth = {level: number for number, level in enumerate(Level.values, 1)}
-    rows = list(found.order_by("level", "rank", "pk")[: MAX_SEARCH_ROWS + 1])
+    rows = list(matches.order_by("level", "rank", "pk")[: MAX_SEARCH_ROWS + 1])
     lines = [(row, depth[row.level]) for row in rows[:MAX_SEARCH_ROWS]]
     return TreeRows(_rows(lines, set()), hidden=len(rows) - len(lines))
 

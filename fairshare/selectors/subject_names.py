@@ -32,12 +32,12 @@ def names_of(keys: Iterable[SubjectKey]) -> dict[SubjectKey, SubjectName]:
         of_level[key.level].add(key.subject)
         if key.level == Level.USER:
             of_level[Level.PROJECT].add(key.parent)
-    found = _read(of_level)
+    names = _read(of_level)
 
     def named(key: SubjectKey) -> SubjectName:
-        own = found.get(key.subject, SubjectName(f"{key.subject.hex[:6]} (gone)"))
+        own = names.get(key.subject, SubjectName(f"{key.subject.hex[:6]} (gone)"))
         if key.level == Level.USER:
-            return SubjectName(own.name, str(found.get(key.parent, "")))
+            return SubjectName(own.name, str(names.get(key.parent, "")))
         return own
 
     return {key: named(key) for key in wanted}
@@ -61,8 +61,8 @@ def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:
     def of(model: type[Model], field: str, column: str) -> Subquery:
         return Subquery(model._default_manager.filter(pk=OuterRef(column)).values(field)[:1])
 
-    def by_level(**found: Subquery) -> Case:
-        whens = [When(level=level, then=value) for level, value in found.items()]
+    def by_level(**names: Subquery) -> Case:
+        whens = [When(level=level, then=value) for level, value in names.items()]
         return Case(*whens, default=Value(""), output_field=CharField())
 
     named: QuerySet[Any] = rows.annotate(

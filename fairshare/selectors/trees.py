@@ -131,27 +131,27 @@ def trees_of(
     pool: Pool, before: TreeRules, after: TreeRules, *, now: datetime
 ) -> tuple[TreeInput, TreeInput]:
     """Return the tree under two sets of rules at the same time; common data is read once."""
-    where = organisation()
+    tree = organisation()
     usage = list(decayed_usage(pool, before.policy, now=now))
     has_same_decay = before.policy.decay == after.policy.decay
-    later = usage if has_same_decay else decayed_usage(pool, after.policy, now=now)
+    usage_after = usage if has_same_decay else decayed_usage(pool, after.policy, now=now)
     return (
-        tree_from(pool, before, where, usage, now=now),
-        tree_from(pool, after, where, later, now=now),
+        tree_from(pool, before, tree, usage, now=now),
+        tree_from(pool, after, tree, usage_after, now=now),
     )
 
 
 def tree_from(
-    pool: Pool, rules: TreeRules, where: Organisation, usage: Iterable[PersonUsage], *, now: datetime
+    pool: Pool, rules: TreeRules, tree: Organisation, usage: Iterable[PersonUsage], *, now: datetime
 ) -> TreeInput:
-    policy, given = rules.policy, rules.weights
-    persons, left, unattributed = _persons(usage, where.domain_of, given, policy)
+    policy, weights = rules.policy, rules.weights
+    persons, former, unattributed = _persons(usage, tree.domain_of, weights, policy)
     subjects = [
-        Subject((pk,), given.get(SubjectKey(Level.DOMAIN, pk, ROOT)), NOTHING) for pk in where.domains
+        Subject((pk,), weights.get(SubjectKey(Level.DOMAIN, pk, ROOT)), NOTHING) for pk in tree.domains
     ]
     subjects += [
-        Subject((domain, pk), given.get(SubjectKey(Level.PROJECT, pk, domain)), left.get(pk, NOTHING))
-        for pk, domain in where.domain_of.items()
+        Subject((domain, pk), weights.get(SubjectKey(Level.PROJECT, pk, domain)), former.get(pk, NOTHING))
+        for pk, domain in tree.domain_of.items()
     ]
     return TreeInput(subjects + persons, _capacity(pool, policy, now), unattributed)
 
@@ -166,11 +166,11 @@ class PersonUsage(NamedTuple):
 
 
 def _persons(
-    usage: Iterable[PersonUsage], domain_of: Mapping[UUID, UUID], given: Weights, policy: Policy
+    usage: Iterable[PersonUsage], domain_of: Mapping[UUID, UUID], weights: Weights, policy: Policy
 ) -> tuple[list[Subject], dict[UUID, Sequence[float]], float]:
     """Return the members; usage of former members counts for the project, or else only for the pool."""
     persons: list[Subject] = []
-    left: dict[UUID, Sequence[float]] = {}
+    former: dict[UUID, Sequence[float]] = {}
     unattributed = 0.0
     for project, rows in groupby(usage, key=itemgetter(0)):
         domain = domain_of.get(project)
@@ -178,12 +178,12 @@ def _persons(
             if domain is None:
                 unattributed += weighted(amounts, policy.weights)
             elif is_member:
-                own = given.get(SubjectKey(Level.USER, user, project)) if given else None
+                own = weights.get(SubjectKey(Level.USER, user, project)) if weights else None
                 persons.append(Subject((domain, project, user), own, amounts))
             else:
-                before = left.get(project, NOTHING)
-                left[project] = [a + b for a, b in zip(before, amounts, strict=True)]
-    return persons, left, unattributed
+                before = former.get(project, NOTHING)
+                former[project] = [a + b for a, b in zip(before, amounts, strict=True)]
+    return persons, former, unattributed
 
 
 def decayed_usage(pool: Pool, policy: Policy, *, now: datetime) -> Iterator[PersonUsage]:

@@ -48,8 +48,8 @@ def top_domains(period: Period, resource: str) -> Top:
     """Return one domain more than a chart can name; empty if there are no buckets."""
     rows = period.buckets(Level.DOMAIN).order_by()
     grouped = rows.values_list("level", "subject_id", "parent_id").annotate(used=Sum(resource))
-    found = grouped.order_by("-used", "subject_id")[: MOST_NAMED + 1]
-    return [(SubjectKey(*key), used) for *key, used in found]
+    top = grouped.order_by("-used", "subject_id")[: MOST_NAMED + 1]
+    return [(SubjectKey(*key), used) for *key, used in top]
 
 
 def usage_by_day(period: Period, level: str, resource: str, top: Top) -> ByDay:
@@ -71,7 +71,7 @@ def usage_by_day(period: Period, level: str, resource: str, top: Top) -> ByDay:
     series = [
         Series(str(names[key]), values) for key, values in zip(chosen[:count], named[:count], strict=True)
     ]
-    series.sort(key=lambda each: each.name.casefold())
+    series.sort(key=lambda item: item.name.casefold())
     rest = [sum(values) for values in zip(rest, *named[count:], strict=True)]
     if any(rest):
         series.append(Series(_("others"), rest, is_rest=True))
@@ -82,17 +82,20 @@ def _sums_by_day(
     period: Period, level: str, resource: str, keys: Sequence[SubjectKey]
 ) -> list[dict[date, int]]:
     """Return the sums by day of each subject, and last the sums of all others."""
-    mine = [Q(level=level, subject_id=key.subject, parent_id=key.parent) for key in keys]
-    series = Case(*(When(each, then=Value(n)) for n, each in enumerate(mine)), default=Value(len(mine)))
-    rows = period.buckets().filter(reduce(or_, mine, Q(level=Level.DOMAIN))).order_by()
-    sums: list[dict[date, int]] = [{} for _ in range(len(mine) + 1)]
+    conditions = [Q(level=level, subject_id=key.subject, parent_id=key.parent) for key in keys]
+    series = Case(
+        *(When(condition, then=Value(n)) for n, condition in enumerate(conditions)),
+        default=Value(len(conditions)),
+    )
+    rows = period.buckets().filter(reduce(or_, conditions, Q(level=Level.DOMAIN))).order_by()
+    sums: list[dict[date, int]] = [{} for _ in range(len(conditions) + 1)]
     for number, day, used in (
         rows.annotate(series=series).values_list("series", "day").annotate(Sum(resource))
     ):
         sums[number][day] = used
     if level != Level.DOMAIN:
-        *parts, whole = sums
-        sums[-1] = {day: max(whole[day] - sum(part.get(day, 0) for part in parts), 0) for day in whole}
+        *parts, totals = sums
+        sums[-1] = {day: max(totals[day] - sum(part.get(day, 0) for part in parts), 0) for day in totals}
     return sums
 
 
@@ -118,23 +121,23 @@ class TopSubjects:
 def usage_by_subject(period: Period, level: str, resource: str, limit: int) -> TopSubjects:
     """Return the subjects of a level that used most of a resource."""
     sums = {f"sum_{name}": Sum(name) for name in RESOURCE_NAMES}
-    rows = period.buckets(level).order_by().values("level", "subject_id", "parent_id")
-    grouped = rows.annotate(**sums, subjects=Window(Count("*")))
-    found: list[Any] = list(grouped.order_by(f"-sum_{resource}", "subject_id")[:limit])
-    whole = period.buckets(Level.DOMAIN).aggregate(whole=Sum(resource))["whole"] or 0
-    keys = [SubjectKey(row["level"], row["subject_id"], row["parent_id"]) for row in found]
+    grouped = period.buckets(level).order_by().values("level", "subject_id", "parent_id")
+    grouped = grouped.annotate(**sums, subjects=Window(Count("*")))
+    rows: list[Any] = list(grouped.order_by(f"-sum_{resource}", "subject_id")[:limit])
+    total = period.buckets(Level.DOMAIN).aggregate(total=Sum(resource))["total"] or 0
+    keys = [SubjectKey(row["level"], row["subject_id"], row["parent_id"]) for row in rows]
     names = names_of(keys)
     subjects = [
         SubjectUsage(
             key,
             str(names[key]),
             {name: hours(row[f"sum_{name}"]) for name in RESOURCE_NAMES},
-            row[f"sum_{resource}"] / whole if whole else 0.0,
+            row[f"sum_{resource}"] / total if total else 0.0,
         )
-        for key, row in zip(keys, found, strict=True)
+        for key, row in zip(keys, rows, strict=True)
     ]
-    top = [(key, row[f"sum_{resource}"]) for key, row in zip(keys, found, strict=True)]
-    return TopSubjects(subjects, found[0]["subjects"] if found else 0, top[: MOST_NAMED + 1])
+    top = [(key, row[f"sum_{resource}"]) for key, row in zip(keys, rows, strict=True)]
+    return TopSubjects(subjects, rows[0]["subjects"] if rows else 0, top[: MOST_NAMED + 1])
 
 
 def last_check() -> UsageCheck | None:

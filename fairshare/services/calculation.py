@@ -55,7 +55,7 @@ def factors_of(pool: Pool, policy: Policy, *, now: datetime) -> list[FairShareRe
 
 def write_results(pool: Pool, results: Sequence[FairShareResult], policy: Policy) -> None:
     """Write the row of every subject, creating missing ones; weights stay unchanged."""
-    rows = (_row(pool, each, policy) for each in results)
+    rows = (_row(pool, result, policy) for result in results)
     if connection.vendor == "postgresql":
         _copy(rows)
     else:

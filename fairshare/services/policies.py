@@ -31,7 +31,7 @@ def changed_policy(present: Policy, changes: Mapping[str, Any]) -> Policy:
     """Return a policy with some values changed; raise an error if one is invalid."""
     refuse_unknown(changes, POLICY_FIELDS, _("Unknown setting of a fair-share policy."))
     if problems := policy_problems(changes):
-        raise InvalidInput({name: each.translated(translation) for name, each in problems.items()})
+        raise InvalidInput({name: problem.translated(translation) for name, problem in problems.items()})
     return Policy(**{name: changes.get(name, getattr(present, name)) for name in POLICY_FIELDS})
 
 
@@ -43,23 +43,23 @@ def save_policy(
     require_reason(reason)
     with transaction.atomic():
         # Without the default ordering, which would lock the pool as well.
-        mine = FairSharePolicy.objects.select_for_update().filter(pool=pool).order_by("pk")
-        row = mine.first() or FairSharePolicy(pool=pool)
+        policies = FairSharePolicy.objects.select_for_update().filter(pool=pool).order_by("pk")
+        row = policies.first() or FairSharePolicy(pool=pool)
         before = {name: getattr(row, name) for name in POLICY_FIELDS}
         for name in POLICY_FIELDS:
             setattr(row, name, getattr(new, name))
         clean_model(row)
         row.save()
-        old, fresh = differences(before, {name: getattr(row, name) for name in POLICY_FIELDS})
-        what = ", ".join(name.replace("_", " ") for name in fresh) or "nothing"
+        old, changed = differences(before, {name: getattr(row, name) for name in POLICY_FIELDS})
+        names = ", ".join(name.replace("_", " ") for name in changed) or "nothing"
         log_change(
             row,
             actor=actor,
             event="fair_share.policy_changed",
-            message=f"fair-share policy of {pool} saved: {what} changed",
+            message=f"fair-share policy of {pool} saved: {names} changed",
             reason=reason,
             before=old,
-            after=fresh,
+            after=changed,
         )
     return row, warnings_for(pool)
 
@@ -167,10 +167,10 @@ def _rows_for(pool: Pool, weights: Mapping[SubjectKey, Weight]) -> dict[SubjectK
         ignore_conflicts=True,
         batch_size=500,
     )
-    found = FairShare.objects.select_for_update().filter(
+    locked = FairShare.objects.select_for_update().filter(
         pool=pool, subject_id__in={key.subject for key in weights}
     )
-    rows = {SubjectKey(row.level, row.subject_id, row.parent_id): row for row in found.order_by("pk")}
+    rows = {SubjectKey(row.level, row.subject_id, row.parent_id): row for row in locked.order_by("pk")}
     return {key: rows[key] for key in weights}
 
 

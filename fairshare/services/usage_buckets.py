@@ -97,11 +97,11 @@ def rebuild_day(day: date) -> list[BucketDifference]:
             raise StateConflict(
                 _("Records of %(day)s were removed; its buckets stay unchanged.") % {"day": day}
             )
-        found = differences_of(day)
-        if found:
+        differences = differences_of(day)
+        if differences:
             UsageBucket.objects.filter(day=day).delete()
             _add(_of_day(day))
-    return found
+    return differences
 
 
 def differences_of(day: date) -> list[BucketDifference]:
@@ -122,11 +122,11 @@ def check_usage(
 
     Days whose records were removed are skipped.
     """
-    found: list[BucketDifference] = []
+    differences: list[BucketDifference] = []
     for number in range((last - first).days + 1):
         day = date.fromordinal(first.toordinal() + number)
         with _snapshot():
-            found += differences_of(day) if is_complete(day) else []
+            differences += differences_of(day) if is_complete(day) else []
         after_day()
     batches = UsageBatch.objects.filter(
         _overlapping(first, last), aggregated_at__isnull=False, removed_at=None
@@ -136,8 +136,8 @@ def check_usage(
         first_day=first,
         last_day=last,
         record_count=batches.aggregate(Sum("record_count"))["record_count__sum"] or 0,
-        difference_count=len(found),
-        differences=[str(each) for each in found[:DIFFERENCES_KEPT]],
+        difference_count=len(differences),
+        differences=[str(difference) for difference in differences[:DIFFERENCES_KEPT]],
     )
 
 
@@ -189,15 +189,15 @@ _UNIQUE = "pool, level, day, subject_id, parent_id"
 
 def _deltas(where: str) -> str:
     """Return SQL that sums the matching records at each level, in one pass."""
-    whole = "CAST(SUM({}) AS bigint)"
+    total = "CAST(SUM({}) AS bigint)"
     day = (
         f"DATE '1970-01-01' + CAST(r.period_start / {DAY_MS} AS integer)"
         if connection.vendor == "postgresql"
         else "date(r.period_start / 1000, 'unixepoch')"
     )
     root = f"'{ROOT}'::uuid" if connection.vendor == "postgresql" else f"'{ROOT.hex}'"
-    records = ", ".join(f"{whole.format(f'r.{name}')} AS {name}" for name in RESOURCE_NAMES)
-    sums = ", ".join(whole.format(name) for name in RESOURCE_NAMES)
+    records = ", ".join(f"{total.format(f'r.{name}')} AS {name}" for name in RESOURCE_NAMES)
+    sums = ", ".join(total.format(name) for name in RESOURCE_NAMES)
     return f"""
         WITH people AS MATERIALIZED (
             SELECT {day} AS day, a.pool, a.domain_id, a.project_id, a.user_id, {records}

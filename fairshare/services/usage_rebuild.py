@@ -44,10 +44,12 @@ def rebuild_step(job: Job, now: datetime) -> JobStep:
         return JobStep(result=result)
     following = (day + timedelta(days=1)).isoformat()
     try:
-        found = rebuild_day(day)
+        differences = rebuild_day(day)
     except StateConflict as error:
         return JobStep(
             rejected=1, cursor={"day": following, "repaired": repaired}, more=True, notes=[error.message]
         )
-    cursor = {"day": following, "repaired": repaired + len(found)}
-    return JobStep(done=1, cursor=cursor, more=True, notes=[str(each) for each in found[:5]])
+    cursor = {"day": following, "repaired": repaired + len(differences)}
+    return JobStep(
+        done=1, cursor=cursor, more=True, notes=[str(difference) for difference in differences[:5]]
+    )

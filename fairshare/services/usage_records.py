@@ -187,5 +187,5 @@ def unrecorded_since(*, now: datetime) -> int | None:
     rows = Allocation.objects.filter(settled=False)
     held = rows.filter(ended_ms=None, cursor_ms__lt=limit).aggregate(Min("cursor_ms"))["cursor_ms__min"]
     ended = rows.filter(ended_ms__isnull=False).aggregate(Min("cursor_ms"))["cursor_ms__min"]
-    found: Sequence[int] = [each for each in (held, ended) if each is not None]
-    return min(found, default=None)
+    moments: Sequence[int] = [moment for moment in (held, ended) if moment is not None]
+    return min(moments, default=None)

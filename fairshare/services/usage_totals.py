@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
 from django.core.cache import cache
@@ -65,20 +65,20 @@ class UsageTotals:
 def usage_totals(query: UsageQuery, *, now: datetime) -> UsageTotals:
     """Return the sum, computed now if small, else cached; enqueue a task if that is missing or old."""
     try:
-        found = cache.get_many([query.key, query.enqueued_key])
+        cached = cache.get_many([query.key, query.enqueued_key])
     except (RedisError, OSError) as error:
         if _is_quick(query):
             return UsageTotals(_sum(query), now)
         raise Unavailable(_("This sum needs a background worker, but the broker is unreachable.")) from error
-    kept: UsageTotals | None = found.get(query.key)
-    if kept is not None and kept.at is not None and now - kept.at < FRESH:
-        return kept
-    is_enqueued = query.enqueued_key in found
-    if kept is None and not is_enqueued and _is_quick(query):
+    totals: UsageTotals | None = cached.get(query.key)
+    if totals is not None and totals.at is not None and now - totals.at < FRESH:
+        return totals
+    is_enqueued = query.enqueued_key in cached
+    if totals is None and not is_enqueued and _is_quick(query):
         return UsageTotals(_sum(query), now)
     if not is_enqueued and cache.add(query.enqueued_key, True, timeout=TASK_SECONDS):
         _enqueue(query)
-    return UsageTotals(kept.found, kept.at, awaited=True) if kept else UsageTotals(None, None, awaited=True)
+    return replace(totals or UsageTotals(None, None), awaited=True)
 
 
 def cache_totals(query: UsageQuery, *, now: datetime) -> bool:

@@ -95,7 +95,8 @@ class ManagedWorker:
             if isinstance(lab, CmlMalformedResponse):
                 read_error = lab
             elif lab is not None:
-                self._labs[lab.id] = _lab_on_worker(lab)
+                owner = parse_title(lab.title)
+                self._labs[lab.id] = LabOnWorker(lab.id, lab.title, owner, lab.created or "")
         return read_error
 
     async def _fetch_lab(self, lab_id: str) -> CmlLab | CmlMalformedResponse | None:
@@ -146,10 +147,6 @@ class ManagedWorker:
             if await self.cml.lab_state(lab_id) in (STOPPED, DEFINED):
                 return
             await asyncio.sleep(TEARDOWN_POLL)
-
-
-def _lab_on_worker(lab: CmlLab) -> LabOnWorker:
-    return LabOnWorker(lab.id, lab.title, parse_title(lab.title), lab.created or "")
 
 
 def is_retryable(error: CmlError) -> bool:

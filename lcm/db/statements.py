@@ -170,13 +170,11 @@ def _run_in_pipeline(statements: Sequence[Statement[Any]]) -> list[list[Any]]:
 
 
 def _run_one_by_one(statements: Sequence[Statement[Any]]) -> list[list[Any]]:
-    found = []
+    results = []
     with connection.cursor() as cursor:
         for each in statements:
-            cursor.execute(each.sql, [_sqlite_value(value) for value in each.values])
-            found.append(cursor.fetchall() if each.build else [])
-    return found
-
-
-def _sqlite_value(value: Any) -> Any:
-    return value.hex if isinstance(value, UUID) else value
+            cursor.execute(
+                each.sql, [value.hex if isinstance(value, UUID) else value for value in each.values]
+            )
+            results.append(cursor.fetchall() if each.build else [])
+    return results

@@ -69,7 +69,7 @@ def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
     create_observed_sessions(definitions=definitions, projects=projects, rng=rng, now=now)
     for _ in range(WAITING_AT_FIRST if live else 0):
         request_session(rng, now=now)
-    for steps in _session_histories():
+    for steps in (steps for count, steps in SESSION_HISTORIES for _ in range(count)):
         if live and not _has_ended(steps):
             continue
         _create_session(steps, definitions=definitions, projects=projects, rng=rng, now=now)
@@ -118,10 +118,6 @@ def _topology(name: str) -> str:
 
 def _has_ended(steps: list[S]) -> bool:
     return bool(steps) and steps[-1] in FINAL
-
-
-def _session_histories() -> list[list[S]]:
-    return [steps for count, steps in SESSION_HISTORIES for _ in range(count)]
 
 
 def _create_session(

@@ -56,7 +56,7 @@ def view_of(
     summary = summarize(digest.of(resource, source), values[0] if values else None)
     step = step_change(resource, values)
     age = today - day_of(newest[0][0]) if newest else 0
-    sessions_by_source = {each: digest.of(resource, each).n for each in ("used", "allocated")}
+    sessions_by_source = {name: digest.of(resource, name).n for name in ("used", "allocated")}
     return ResourceView(
         resource, source, sessions_by_source, summary, step, confidence_of(summary, age_days=age, step=step)
     )
@@ -151,8 +151,8 @@ def change_days(days: Days, day: int, figures: Sequence[int], sign: int) -> Days
     """Add or remove the waste and hold time of one session on its day."""
     before = days.get(str(day), [0] * len(figures))
     after = [old + sign * new for old, new in zip(before, figures, strict=True)]
-    rest = {key: value for key, value in days.items() if key != str(day)}
-    return {**rest, str(day): after} if any(after) else rest
+    others = {key: value for key, value in days.items() if key != str(day)}
+    return {**others, str(day): after} if any(after) else others
 
 
 def recent_days(days: Days, *, today: int) -> Days:

@@ -40,13 +40,13 @@ def compare_ports(
     allocated: Ports, observed: Ports, held_by_others: Mapping[int, str] | None = None
 ) -> list[DriftItem]:
     """Return the differences, worst first. A port that another session uses is always a conflict."""
-    others = held_by_others or {}
+    sessions = held_by_others or {}
     items = []
     for name in {*allocated, *observed}:
         plan, actual = allocated.get(name), observed.get(name)
-        other = others.get(actual, "") if actual is not None else ""
-        if other:
-            items.append(DriftItem(CONFLICT, name, plan, actual, other))
+        session = sessions.get(actual, "") if actual is not None else ""
+        if session:
+            items.append(DriftItem(CONFLICT, name, plan, actual, session))
         elif plan != actual:
             items.append(DriftItem(_kind(plan, actual), name, plan, actual))
     return sorted(items, key=worst_first)
@@ -66,9 +66,9 @@ def merge_partial(
     items: Sequence[DriftItem], before: Sequence[DriftItem], observed: Ports
 ) -> tuple[list[DriftItem], list[DriftItem]]:
     """Return the drift of a partial reading, alone and merged with the earlier drift of unread ports."""
-    found = [item for item in items if item.kind != MISSING]
+    present = [item for item in items if item.kind != MISSING]
     kept = [item for item in before if item.name not in observed]
-    return found, sorted([*found, *kept], key=worst_first)
+    return present, sorted([*present, *kept], key=worst_first)
 
 
 def leaked_ports(items: Sequence[DriftItem]) -> dict[int, str]:

@@ -39,10 +39,10 @@ class Histogram:
 
     def add(self, value: int, weight: int, times: int = 1) -> None:
         self.squares += weight * weight * times
-        count, heavy = self.bins.get(value, (0, 0))
-        count, heavy = count + times, heavy + weight * times
+        count, total = self.bins.get(value, (0, 0))
+        count, total = count + times, total + weight * times
         if count:
-            self.bins[value] = (count, heavy)
+            self.bins[value] = (count, total)
         else:
             del self.bins[value]
 
@@ -113,13 +113,13 @@ def keys() -> Iterator[tuple[str, str]]:
 
 def merge_digests(digests: Iterable[Digest]) -> Digest:
     """Merge the digests of several revisions."""
-    whole = Digest()
+    merged = Digest()
     for digest in digests:
-        whole.n += digest.n
+        merged.n += digest.n
         for key, histogram in digest.histograms.items():
-            target = whole.of(*key)
+            target = merged.of(*key)
             target.squares += histogram.squares
             for value, (count, weight) in histogram.bins.items():
                 existing = target.bins.get(value, (0, 0))
                 target.bins[value] = (existing[0] + count, existing[1] + weight)
-    return whole
+    return merged

@@ -64,16 +64,16 @@ class FreeSpaces:
 
     def __init__(self, need: SessionDemand, spaces: Iterable[WorkerSpace]) -> None:
         self.names = [*need.amounts, PORTS]
-        found = [(id(space), space) for space in spaces]
-        shapes, counts = dict(found), Counter(key for key, _ in found)
+        keyed = [(id(space), space) for space in spaces]
+        shapes, counts = dict(keyed), Counter(key for key, _ in keyed)
         self.capacity = rows_of(shapes.values(), self.names).clip(0)
         self.leases = np.array([space.leases for space in shapes.values()], np.int64).clip(0)
         self.workers = np.array([counts[key] for key in shapes], np.int64)
 
 
-def rows_of(each: Iterable[SessionDemand | WorkerSpace], names: Sequence[str]) -> IntArray:
+def rows_of(items: Iterable[SessionDemand | WorkerSpace], names: Sequence[str]) -> IntArray:
     """Return a matrix with one row per item, ports last."""
-    rows = [[*(row.amounts[name] for name in names[:-1]), row.ports] for row in each]
+    rows = [[*(row.amounts[name] for name in names[:-1]), row.ports] for row in items]
     return np.array(rows, np.int64).reshape(-1, len(names))
 
 
@@ -87,10 +87,10 @@ def pack(need: SessionDemand, spaces: Iterable[WorkerSpace]) -> Packing:
     limits[LEASES] = fleet.leases
     # If limits are equal, the first by name binds, leases last.
     names = sorted(limits, key=lambda name: (name == LEASES, name))
-    each = np.stack([limits[name] for name in names])
-    binding = np.bincount(each.argmin(axis=0), fleet.workers, len(names))
+    stacked = np.stack([limits[name] for name in names])
+    binding = np.bincount(stacked.argmin(axis=0), fleet.workers, len(names))
     return Packing(
-        sessions=int(each.min(axis=0) @ fleet.workers),
+        sessions=int(stacked.min(axis=0) @ fleet.workers),
         workers=int(fleet.workers.sum()),
         limited_by=min(zip(-binding, names, strict=True))[1],
         by_limit={name: int(limits[name] @ fleet.workers) for name in limits},
@@ -100,15 +100,15 @@ def pack(need: SessionDemand, spaces: Iterable[WorkerSpace]) -> Packing:
 def combine_packings(packings: Sequence[Packing]) -> Packing:
     """Combine the packings of several pools; the limit that binds most workers is named."""
     binding, by_limit = Counter[str](), Counter[str]()
-    for each in packings:
-        binding[each.limited_by] += each.workers
-        by_limit.update(each.by_limit)
+    for packing in packings:
+        binding[packing.limited_by] += packing.workers
+        by_limit.update(packing.by_limit)
     return Packing(
-        sessions=sum(each.sessions for each in packings),
-        workers=sum(each.workers for each in packings),
+        sessions=sum(packing.sessions for packing in packings),
+        workers=sum(packing.workers for packing in packings),
         limited_by=min(binding, key=lambda name: (-binding[name], name), default=UNBOUND),
         by_limit=dict(by_limit),
-        is_bound=any(each.is_bound for each in packings),
+        is_bound=any(packing.is_bound for packing in packings),
     )
 
 

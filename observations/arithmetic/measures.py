@@ -60,8 +60,8 @@ def with_headroom(units: int, percent: int) -> int:
 
 def text(units: int) -> str:
     """Format hundredths without trailing zeros: `4.3`, `24`, `0.75`."""
-    whole, part = divmod(abs(units), 100)
-    shown = f"{whole:,}.{part:02}".rstrip("0").rstrip(".") if part else f"{whole:,}"
+    whole, fraction = divmod(abs(units), 100)
+    shown = f"{whole:,}.{fraction:02}".rstrip("0").rstrip(".") if fraction else f"{whole:,}"
     return f"-{shown}" if units < 0 else shown
 
 

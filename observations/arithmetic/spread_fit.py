@@ -53,18 +53,20 @@ class _FreeSpacesForKernels(FreeSpaces):
         kernels = self.demand[demand > 0]
         is_usable = (self.capacity >= kernels.min(axis=0)).all(axis=1)
         capacity, workers = self.capacity[is_usable, index], self.workers[is_usable]
-        found = int(capacity @ workers) // int(demand.sum())
+        bound = int(capacity @ workers) // int(demand.sum())
         for size in sorted(set(kernels[:, index].tolist()), reverse=True)[:LARGEST]:
-            found = min(found, int((capacity // size) @ workers) // int((demand >= size).sum()))
-        return found
+            bound = min(bound, int((capacity // size) @ workers) // int((demand >= size).sum()))
+        return bound
 
     def by_leases(self) -> int:
         """Return the bound by leases: a session takes one lease on each of its workers."""
-        whole, most = self.demand.sum(axis=0), self.capacity.max(axis=0)
-        if (most[whole > 0] == 0).any():
+        requested, largest = self.demand.sum(axis=0), self.capacity.max(axis=0)
+        if (largest[requested > 0] == 0).any():
             return 0
-        each = max((-(-int(w) // int(m)) for w, m in zip(whole, most, strict=True) if w), default=1)
-        return int(self.leases @ self.workers) // each
+        leases_per_session = max(
+            (-(-int(w) // int(m)) for w, m in zip(requested, largest, strict=True) if w), default=1
+        )
+        return int(self.leases @ self.workers) // leases_per_session
 
     def largest(self) -> IntArray:
         kernels = np.unique(self.demand, axis=0)

@@ -103,15 +103,15 @@ def normal_range(histogram: Histogram) -> tuple[float, float] | None:
     n = sum(row[1] for row in rows)
     if n < 5:
         return None
-    middle = percentile(rows, 50)
-    away = Histogram()
+    median = percentile(rows, 50)
+    deviations = Histogram()
     for value, count, weight in rows:
-        away.add(abs(value - middle), weight, count)
-    scale = percentile(away.sorted_rows(), 50) / MAD_SCALE
+        deviations.add(abs(value - median), weight, count)
+    scale = percentile(deviations.sorted_rows(), 50) / MAD_SCALE
     if not scale:
-        mean = sum(value * count for value, count, _ in away.sorted_rows()) / n
+        mean = sum(value * count for value, count, _ in deviations.sorted_rows()) / n
         scale = mean * MEAN_DEVIATION_SCALE
-    return (middle - OUTLIER_SCORE * scale, middle + OUTLIER_SCORE * scale) if scale else None
+    return (median - OUTLIER_SCORE * scale, median + OUTLIER_SCORE * scale) if scale else None
 
 
 def step_change(resource: str, newest_first: Sequence[int]) -> str:
@@ -147,10 +147,10 @@ def confidence_of(summary: Summary | None, *, age_days: int, step: str) -> Confi
         return Confidence(level, (_count_reason(n),))
     limit = next((name for below, name in EFFECTIVE_LIMITS if summary.effective_n < below), level)
     is_limited = LEVELS.index(limit) < LEVELS.index(level)
-    place = LEVELS.index(limit if is_limited else level)
+    index = LEVELS.index(limit if is_limited else level)
     lowered_by = (summary.spread > WIDE_SPREAD, age_days > STALE_DAYS, bool(step))
-    if place:
-        place = max(place - sum(lowered_by), 1)
+    if index:
+        index = max(index - sum(lowered_by), 1)
     effective = gettext("weighted by age equal to %(count)s", count=f"{summary.effective_n:g}")
     reasons = (
         _count_reason(n),
@@ -159,7 +159,7 @@ def confidence_of(summary: Summary | None, *, age_days: int, step: str) -> Confi
         _age_reason(age_days),
         _step_reason(step),
     )
-    return Confidence(LEVELS[place], reasons)
+    return Confidence(LEVELS[index], reasons)
 
 
 def _count_reason(n: int) -> Message:

@@ -100,9 +100,7 @@ def _marked(mark: str, vector: str) -> str:
 
 def _written(letter: str) -> str:
     """Escape a control character, which PromQL cannot contain literally."""
-    return letter if letter.isprintable() or letter == " " else _code(letter)
-
-
-def _code(letter: str) -> str:
+    if letter.isprintable() or letter == " ":
+        return letter
     number = ord(letter)
     return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"

@@ -106,7 +106,7 @@ def annotate_ticks(rows: Sequence[Any]) -> None:
     """Add results and step bars to the ticks of a page."""
     texts = {name: str(text) for name, text in STEP_NAMES.items()}
     steps = [_steps_of(row, texts) for row in rows]
-    slowest = max((_sum(each) for each in steps), default=0)
+    slowest = max((sum(step.ms for step in tick_steps) for tick_steps in steps), default=0)
     for row, each in zip(rows, steps, strict=True):
         row.result = counts_text(row.counts)
         row.steps = bar_of(each, of=slowest)
@@ -139,7 +139,3 @@ def _plugins_in_order(scheduler: str) -> list[str]:
         return [plugin.name for plugin in read_configuration(scheduler).plugins_for_cycle()]
     except InvalidConfiguration:
         return []
-
-
-def _sum(steps: Sequence[TickStep]) -> float:
-    return sum(step.ms for step in steps)

@@ -17,12 +17,13 @@ def unknown_queues(scheduler: str) -> list[str]:
     except InvalidConfiguration:
         return []
     limits = (choice.arguments.get("limits") for choice in choices if choice.name == "quota")
-    named = {str(queue) for each in limits if each for queue in each}
+    named = {str(queue) for by_queue in limits if by_queue for queue in by_queue}
     if not named:
         return []
     known = {NO_SESSION_QUEUE, *Domain.objects.filter(name__in=named).values_list("name", flat=True)}
     paths = [project.path for project in Project.objects.select_related("domain")]
-    people = set(User.objects.filter(username__in=_last(named)).values_list("username", flat=True))
+    user_names = {name.rsplit("/", 1)[-1] for name in named}
+    people = set(User.objects.filter(username__in=user_names).values_list("username", flat=True))
     known |= {*paths, *(f"{path}/{person}" for path in paths for person in people)}
     return sorted(named - known)
 
@@ -35,7 +36,3 @@ def unknown_queues_text(names: list[str]) -> str:
         return _("There is no queue “%(name)s”: its limit has no effect.") % {"name": names[0]}
     listed = ", ".join(f"“{name}”" for name in names)
     return _("There are no queues %(names)s: their limits have no effect.") % {"names": listed}
-
-
-def _last(names: set[str]) -> set[str]:
-    return {name.rsplit("/", 1)[-1] for name in names}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import ArgumentParser
+from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +32,16 @@ class Command(BaseCommand):
             rows = simulate(_read(file))
         except InvalidDocument as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(_as_json(rows) if json else _as_table(rows))
+        self.stdout.write(dumps(rows, indent=2, ensure_ascii=False) if json else _as_table(rows))
 
 
 def _read(name: str) -> Any:
     try:
-        return json.loads(sys.stdin.read() if name == "-" else Path(name).read_text())
+        return loads(sys.stdin.read() if name == "-" else Path(name).read_text())
     except OSError as error:
         raise CommandError(f"{name} cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise CommandError(f"{name} is not JSON: {error}.") from error
-
-
-def _as_json(rows: list[dict[str, Any]]) -> str:
-    return json.dumps(rows, indent=2, ensure_ascii=False)
 
 
 def _as_table(rows: list[dict[str, Any]]) -> str:

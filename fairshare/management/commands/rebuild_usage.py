@@ -68,14 +68,14 @@ class Command(BaseCommand):
         if check:
             self._check(first, last)
             return
-        found = list(self._rebuild(first, last))
-        self._print([str(each) for each in found[:SHOWN]], len(found))
+        repaired = list(self._rebuild(first, last))
+        self._print([str(difference) for difference in repaired[:SHOWN]], len(repaired))
         message = ngettext(
             "Repaired {count:,} bucket from {first} to {last}.",
             "Repaired {count:,} buckets from {first} to {last}.",
-            len(found),
+            len(repaired),
         )
-        self.stdout.write(message.format(count=len(found), first=first, last=last))
+        self.stdout.write(message.format(count=len(repaired), first=first, last=last))
 
     def _check(self, first: date, last: date) -> None:
         with ProgressBar((last - first).days + 1, "day", self.stderr) as progress:

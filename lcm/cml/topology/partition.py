@@ -34,16 +34,14 @@ def partition_topology(text: str, groups: Sequence[Sequence[str]]) -> TopologyPa
     links = root.get("links") or []
     return TopologyPartition(
         topologies=tuple(
-            _part_yaml(
-                root,
-                [node for node in root["nodes"] if part_of[str(node["label"])] == index],
-                [link for link in links if parts(link) == {index}],
+            write_yaml(
+                {
+                    **root,
+                    "nodes": [node for node in root["nodes"] if part_of[str(node["label"])] == index],
+                    "links": [link for link in links if parts(link) == {index}],
+                }
             )
             for index in range(len(groups))
         ),
         dropped_links=tuple(" – ".join(ends(link)) for link in links if len(parts(link)) > 1),
     )
-
-
-def _part_yaml(root: Mapping[str, Any], nodes: list[Any], links: list[Any]) -> str:
-    return write_yaml({**root, "nodes": nodes, "links": links})

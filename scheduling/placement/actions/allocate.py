@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from scheduling.placement.framework.cycle import Cycle, Verdict, VerdictOutcome
 from scheduling.placement.framework.explanation import explain_refusal
 from scheduling.placement.framework.gangs import first_unplaceable_task, try_spread
@@ -12,16 +14,13 @@ from scheduling.placement.framework.model import Job
 def allocate(cycle: Cycle) -> None:
     """Give each job a verdict. Space held for a job is reserved before anything else is placed."""
     ssn = cycle.ssn
-    held = sorted((job for job in ssn.snapshot.waiting if job.held_on in ssn.nodes.index), key=_first_come)
+    held = [job for job in ssn.snapshot.waiting if job.held_on in ssn.nodes.index]
+    held.sort(key=attrgetter("created", "id"))
     on_held_nodes = {job.id: _place_on_held_node(cycle, job) for job in held if not ssn.refused(job)}
     for position, job in enumerate(jobs_in_order(ssn, ssn.snapshot.waiting), 1):
         verdict = on_held_nodes.get(job.id) or _place(cycle, job)
         verdict.position = position
         cycle.verdicts.append(verdict)
-
-
-def _first_come(job: Job) -> tuple[float, str]:
-    return job.created, job.id
 
 
 def _place_on_held_node(cycle: Cycle, job: Job) -> Verdict:

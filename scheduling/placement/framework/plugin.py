@@ -79,11 +79,8 @@ def _load() -> None:
 
 def _register_installed(name: str, loaded: Any) -> None:
     """Register an entry point: a plugin class, or a function that returns a plugin."""
-    register_plugin(name)(loaded if _is_plugin_class(loaded) else _from_builder(name, loaded))
-
-
-def _is_plugin_class(loaded: Any) -> bool:
-    return isinstance(loaded, type) and issubclass(loaded, Plugin)
+    is_class = isinstance(loaded, type) and issubclass(loaded, Plugin)
+    register_plugin(name)(loaded if is_class else _from_builder(name, loaded))
 
 
 @dataclass(frozen=True)
