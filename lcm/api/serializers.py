@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from lcm.api.amounts import NewRequirementsSerializer, RequirementsSerializer
@@ -13,13 +12,10 @@ from lcm.cml.ports import MAX_PORT, PROTOCOLS, TCP, UDP
 from lcm.cml.topology.limits import MAX_NODE_NAME, MAX_NODES
 from lcm.cml.topology.nodes import MAX_RAM_MB
 from lcm.domain.resources import RESOURCE_NAMES
-from lcm.domain.roles import Role, role_of
+from lcm.domain.roles import role_of
 from lcm.models import (
-    ApiToken,
-    ChangeLog,
     DefinitionRevision,
     DefinitionStatus,
-    Domain,
     Job,
     Kernel,
     LabletDefinition,
@@ -29,13 +25,11 @@ from lcm.models import (
     Project,
     RevisionBasis,
     SessionTransition,
-    TokenKind,
     User,
 )
 from lcm.models.definitions import KEEP
 from lcm.models.sessions import STATUS_CHOICES
 from lcm.selectors.definitions import topology_text
-from lcm.selectors.organisation import values_are_for_admins
 from lcm.selectors.sessions import details_of
 
 MAX_DURATION = timedelta(days=365)
@@ -43,112 +37,6 @@ MAX_DURATION = timedelta(days=365)
 
 class ReasonSerializer(serializers.Serializer[object]):
     reason = serializers.CharField(max_length=500)
-
-
-# --- people ---------------------------------------------------------------------------------------
-
-
-class DomainSerializer(serializers.ModelSerializer[Domain]):
-    project_count = serializers.IntegerField(read_only=True, default=0)
-
-    class Meta:
-        model = Domain
-        fields = ["id", "name", "description", "project_count", "created_at", "updated_at"]
-        validators: list[Any] = []
-        extra_kwargs: dict[str, Any] = {"name": {"validators": []}}
-
-
-class ProjectSerializer(serializers.ModelSerializer[Project]):
-    domain_name = serializers.CharField(source="domain.name", read_only=True)
-    member_count = serializers.IntegerField(read_only=True, default=0)
-
-    class Meta:
-        model = Project
-        fields = [
-            "id", "domain", "domain_name", "name", "description", "member_count", "created_at", "updated_at",
-        ]  # fmt: skip
-        validators: list[Any] = []
-
-
-class ProjectChangeSerializer(serializers.Serializer[object]):
-    name = serializers.CharField(max_length=63, required=False)
-    description = serializers.CharField(max_length=300, allow_blank=True, required=False)
-
-
-class MemberSerializer(serializers.Serializer[object]):
-    user = serializers.PrimaryKeyRelatedField(queryset=User.objects.all())
-
-
-class MemberRemovalSerializer(MemberSerializer):
-    reason = serializers.CharField(max_length=500)
-
-
-class PersonNameSerializer(serializers.ModelSerializer[User]):
-    """A person as colleagues see them; account details are for administrators."""
-
-    class Meta:
-        model = User
-        fields = ["id", "username", "first_name", "last_name"]
-
-
-class UserSerializer(serializers.ModelSerializer[User]):
-    role = serializers.SerializerMethodField()
-
-    class Meta:
-        model = User
-        fields = ["id", "username", "first_name", "last_name", "email", "role", "is_active", "last_login"]
-
-    @extend_schema_field(serializers.ChoiceField(choices=["None", "Viewer", "Operator", "Admin"]))
-    def get_role(self, user: User) -> str:
-        return user.role.label
-
-
-class TokenSerializer(serializers.ModelSerializer[ApiToken]):
-    state = serializers.ChoiceField(choices=["valid", "expired", "revoked"], read_only=True)
-
-    class Meta:
-        model = ApiToken
-        fields = [
-            "id", "name", "kind", "user", "scopes", "hint", "state",
-            "created_at", "expires_at", "revoked_at", "last_used_at",
-        ]  # fmt: skip
-        extra_kwargs = {"scopes": {"help_text": "Scopes of a controller: `pool:NAME`."}}
-
-
-class TokenRequestSerializer(serializers.Serializer[object]):
-    name = serializers.CharField(max_length=63)
-    kind = serializers.ChoiceField(choices=TokenKind.choices)
-    user = serializers.PrimaryKeyRelatedField(queryset=User.objects.all(), required=False, allow_null=True)
-    scopes = serializers.ListField(child=serializers.CharField(max_length=80), default=list, max_length=100)
-    expires_at = serializers.DateTimeField(required=False)
-
-
-class NewTokenSerializer(TokenSerializer):
-    key = serializers.CharField(read_only=True, help_text="Shown only in this response.")
-
-    class Meta(TokenSerializer.Meta):
-        fields = [*TokenSerializer.Meta.fields, "key"]
-
-
-class ChangeSerializer(serializers.ModelSerializer[ChangeLog]):
-    class Meta:
-        model = ChangeLog
-        fields = [
-            "id", "at", "actor", "user", "request_id", "object_type", "object_id", "object_label",
-            "event", "message", "reason", "before", "after",
-        ]  # fmt: skip
-        extra_kwargs = {
-            name: {
-                "help_text": "Null for roles below Admin if the object is a person, token, webhook or rule."
-            }
-            for name in ("before", "after")
-        }
-
-    def to_representation(self, instance: ChangeLog) -> dict[str, Any]:
-        shown: dict[str, Any] = super().to_representation(instance)
-        if values_are_for_admins(instance) and role_of(self.context["request"].user) < Role.ADMIN:
-            shown |= {"before": None, "after": None}
-        return shown
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):

@@ -8,6 +8,7 @@ from lcm.api.views.definitions import DefinitionViewSet
 from lcm.api.views.event_types import EventTypeViewSet
 from lcm.api.views.internal import InternalSessionViewSet
 from lcm.api.views.jobs import JobViewSet
+from lcm.api.views.list_views import SavedViewViewSet
 from lcm.api.views.organisation import ChangeViewSet, DomainViewSet, ProjectViewSet, TokenViewSet, UserViewSet
 from lcm.api.views.schema import SchemaView
 from lcm.api.views.sessions import SessionViewSet
@@ -34,6 +35,7 @@ router.register("domains", DomainViewSet, "domain")
 router.register("projects", ProjectViewSet, "project")
 router.register("users", UserViewSet, "user")
 router.register("tokens", TokenViewSet, "token")
+router.register("saved-views", SavedViewViewSet, "saved-view")
 router.register("jobs", JobViewSet, "job")
 router.register("changes", ChangeViewSet, "change")
 router.register("event-types", EventTypeViewSet, "event-type")

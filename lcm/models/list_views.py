@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from lcm.models.base import DatedModel
 from lcm.models.people import User
 
-MAX_COLUMNS, MAX_KEY = 100, 60
+MAX_COLUMNS, MAX_KEY, MAX_QUERY = 100, 60, 2000
 
 
 class Density(models.TextChoices):
@@ -39,7 +39,7 @@ class SavedView(DatedModel):
     name = models.CharField(max_length=60)
     owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="saved_views", db_index=False)
     shared = models.BooleanField(default=False, help_text="Everyone can use it.")
-    query = models.CharField(max_length=2000, blank=True)
+    query = models.CharField(max_length=MAX_QUERY, blank=True)
     # Keys of columns; empty: the default columns.
     columns = models.JSONField(default=list, blank=True, validators=[column_keys])
     density = models.CharField(max_length=11, choices=Density, default=Density.COMFORTABLE)

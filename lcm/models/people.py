@@ -52,6 +52,8 @@ class User(AbstractUser):
         help_text="Empty: the time zone of this installation.",
     )
     theme = models.CharField(max_length=6, choices=Theme, default=Theme.SYSTEM)
+    # Number of links to set the password so far; only the newest one is valid.
+    password_links = models.PositiveIntegerField(default=0, editable=False)
     # Columns, density and default view by list; see `lcm.selectors.list_views`.
     list_settings = models.JSONField(default=dict, blank=True, editable=False)
 

@@ -110,4 +110,4 @@ def suggest(request: HttpRequest, kind: str) -> HttpResponseBase:
         return JsonResponse(
             {"code": "not_found", "message": gettext("Page not found."), "details": {}}, status=404
         )
-    return render(request, "components/options.html", {"options": suggesters[kind](text.strip())})
+    return render(request, "components/suggestions.html", {"options": suggesters[kind](text.strip())})

@@ -29,6 +29,7 @@ from lcm.services.password_links import (
 from lcm.services.people_import import COLUMNS, import_people, read_people
 from lcm.templatetags.lcm import clock
 from lcm.web.access import role_required
+from lcm.web.export import csv_text
 from lcm.web.form_page import FormPage, actor_of, form_view, save_form
 from lcm.web.forms import EitherFile, EitherText, PageForm, add_errors
 
@@ -89,7 +90,7 @@ def person_password_link(request: HttpRequest, pk: UUID) -> FormPage:
     title = gettext("Password link for %(person)s") % {"person": person}
     text = gettext(
         "**The next page shows a link with which %(person)s sets a new password.** "
-        "The present password works until then. %(mail)s"
+        "The present password works until then; earlier links end now. %(mail)s"
     )
     return FormPage(
         title=title,
@@ -186,7 +187,13 @@ def _create(request: HttpRequest) -> HttpResponseBase:
     if links is None:
         return _show_import(request, form, rows=_rows(request.POST.get("checked", "")), status=422)
     context = {
-        "links": [(link.user, _url_of(request, link)) for link in links],
+        "count": len(links),
+        "csv": csv_text(
+            [
+                ("username", "email", "link"),
+                *((each.user.username, each.user.email, _url_of(request, each)) for each in links),
+            ]
+        ),
         "expires_at": links[0].expires_at,
         "crumbs": _import_crumbs(),
     }

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 from lcm.domain.errors import InvalidInput, LcmError
 from lcm.models import User
 from lcm.pages.people import NewPasswordForm
-from lcm.services.password_links import set_password_by_link
+from lcm.services.password_links import link_tokens, set_password_by_link
 from lcm.web.access import public
 from lcm.web.forms import add_errors
 from lcm.web.server.rate_limit import record_failure, seconds_until_retry
@@ -29,6 +29,7 @@ class SetPasswordView(PasswordResetConfirmView):
     """
 
     template_name = "people/set_password.html"
+    token_generator = link_tokens  # type: ignore[assignment]
     form_class = NewPasswordForm  # type: ignore[assignment]
     success_url = reverse_lazy("login")
 

@@ -1,6 +1,6 @@
 """Links with which people set their password: signed by Django, valid once and for a limited time.
 
-LCM does not store links. Setting the password or signing in ends all links of the account.
+LCM does not store links. A new link, setting the password and signing in end all earlier links of a person.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from smtplib import SMTPException
 
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
-from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.exceptions import ValidationError
 from django.core.mail import send_mail
 from django.db import transaction
+from django.db.models import F
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
@@ -27,6 +28,24 @@ from lcm.services.changelog import build_entry, log_change
 from lcm.services.validation import require_reason
 
 logger = logging.getLogger(__name__)
+
+
+class LinkTokens:
+    """Django's tokens with the number of the link in their salt."""
+
+    def make_token(self, user: User) -> str:
+        return self._generator(user).make_token(user)
+
+    def check_token(self, user: User | None, token: str | None) -> bool:
+        return user is not None and self._generator(user).check_token(user, token)
+
+    def _generator(self, user: User) -> PasswordResetTokenGenerator:
+        generator = PasswordResetTokenGenerator()
+        generator.key_salt = f"lcm.password-link.{user.password_links}"
+        return generator
+
+
+link_tokens = LinkTokens()
 
 
 @dataclass(frozen=True)
@@ -56,18 +75,21 @@ def password_link(user: User, *, now: datetime) -> PasswordLink:
     return PasswordLink(
         user=user,
         uid=urlsafe_base64_encode(force_bytes(user.pk)),
-        token=default_token_generator.make_token(user),
+        token=link_tokens.make_token(user),
         expires_at=now + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT),
     )
 
 
 def create_password_link(*, user: User, reason: str, by: User, now: datetime) -> PasswordLink:
-    """Create a link for an existing person."""
+    """Create a link for an existing person; earlier links become invalid."""
     require_reason(reason)
     if refusal := password_link_refusal(user=user, by=by):
         raise StateConflict(refusal)
-    link = password_link(user, now=now)
-    link.entry(actor=Actor.person(by), now=now, reason=reason).save()
+    with transaction.atomic():
+        User.objects.filter(pk=user.pk).update(password_links=F("password_links") + 1)
+        user.refresh_from_db(fields=["password_links", "password", "last_login", "email"])
+        link = password_link(user, now=now)
+        link.entry(actor=Actor.person(by), now=now, reason=reason).save()
     return link
 
 
@@ -91,9 +113,11 @@ def set_password_by_link(*, user: User, new: str, now: datetime) -> None:
     old = user.password
     user.set_password(new)
     with transaction.atomic():
-        unused = User.objects.filter(pk=user.pk, password=old, is_active=True)
+        unused = User.objects.filter(
+            pk=user.pk, password=old, password_links=user.password_links, is_active=True
+        )
         if not unused.update(password=user.password):
-            raise StateConflict(_("This link has been used. Ask an Admin for a new one."))
+            raise StateConflict(_("This link has been used or replaced. Ask an Admin for a new one."))
         message = f"password of {user} set by a link"
         log_change(user, actor=Actor.person(user), event="person.password_set", message=message, now=now)
 

@@ -55,9 +55,9 @@ def _chunks(page: ListPage, queryset: QuerySet[Any], sort: str) -> Iterator[list
 
 
 def _csv(labels: list[str], chunks: Iterator[list[list[Any]]]) -> Iterator[str]:
-    yield _lines([labels])
+    yield csv_text([labels])
     for rows in chunks:
-        yield _lines([_cell(value) for value in row] for row in rows)
+        yield csv_text(rows)
 
 
 def _json(labels: list[str], chunks: Iterator[list[list[Any]]]) -> Iterator[str]:
@@ -70,9 +70,10 @@ def _json(labels: list[str], chunks: Iterator[list[list[Any]]]) -> Iterator[str]
     yield "]\n" if separator != "[" else "[]\n"
 
 
-def _lines(rows: Iterable[Iterable[Any]]) -> str:
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as CSV; spreadsheets do not run its cells as formulas."""
     text = io.StringIO()
-    csv.writer(text).writerows(rows)
+    csv.writer(text).writerows([_cell(value) for value in row] for row in rows)
     return text.getvalue()
 
 

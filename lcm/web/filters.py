@@ -31,6 +31,7 @@ from lcm.models import (
     Project,
     RevisionBasis,
     RevisionOutcome,
+    SavedView,
     TokenKind,
     User,
 )
@@ -218,6 +219,16 @@ class UserFilter(df.FilterSet):
 
     class Meta:
         model = User
+        fields: list[str] = []
+
+
+class SavedViewFilter(df.FilterSet):
+    q = SearchFilter("name")
+    list_name = df.CharFilter(label=_("List"), max_length=50)
+    shared = FlagFilter(label=_("Shared"), yes=_("Shared"), no=_("Own only"))
+
+    class Meta:
+        model = SavedView
         fields: list[str] = []
 
 

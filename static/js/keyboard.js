@@ -2,106 +2,12 @@
 // page. templates/search/shortcuts.html lists the shortcuts.
 "use strict";
 
-// Suggestions and palette: a combobox each.
+// Suggestions and palette, a combobox each (static/js/combobox.js).
 const palette = (() => {
-  const DELAY_MS = 150;
   const RECENT = "lcm-recent";
   const MOST_RECENT = 8;
   const box = () => document.getElementById("palette");
   const matches = (label, text) => text.toLowerCase().split(/\s+/).every((word) => label.toLowerCase().includes(word));
-
-  // The focus stays in the input. Arrow keys choose an option, Enter opens it.
-  class Combobox {
-    constructor(input, list, { groups = () => [], active = -1, isShown = () => true } = {}) {
-      Object.assign(this, { input, list, groups, active, first: active, isShown, request: null, timer: null });
-      const attributes = { role: "combobox", "aria-autocomplete": "list", "aria-controls": list.id, "aria-expanded": "false" };
-      for (const [name, value] of Object.entries(attributes)) input.setAttribute(name, value);
-      input.addEventListener("input", () => this.update());
-      input.addEventListener("keydown", (event) => this.onKey(event));
-      list.addEventListener("mousedown", (event) => event.preventDefault());
-      list.addEventListener("click", (event) => this.onClick(event));
-    }
-
-    get options() {
-      return [...this.list.querySelectorAll("[role=option]")];
-    }
-
-    // Show the options of this page at once, and options of the server when typing pauses.
-    update() {
-      const text = this.input.value.trim();
-      clearTimeout(this.timer);
-      if (this.request) this.request.abort();
-      this.show([this.groups(text)], this.first);
-      if (text) this.timer = setTimeout(() => this.fetch(text), DELAY_MS);
-    }
-
-    async fetch(text) {
-      this.request = new AbortController();
-      try {
-        const url = `${this.list.dataset.url}?${new URLSearchParams({ q: text })}`;
-        const response = await fetch(url, { signal: this.request.signal, redirect: "manual" });
-        if (!response.ok) return;
-        const found = document.createElement("div");
-        found.innerHTML = await response.text();
-        if (text !== this.input.value.trim() || !this.isShown()) return;
-        this.show([this.groups(text), [...found.children]], this.active < 0 ? this.first : this.active);
-        announce(translated("suggestions", { count: this.options.length }));
-      } catch {
-        // Aborted, signed out or offline: Enter opens the search page.
-      }
-    }
-
-    show(parts, active) {
-      this.list.replaceChildren(...parts.flat());
-      this.options.forEach((option, index) => (option.id = `${this.list.id}-${index}`));
-      this.list.hidden = !this.options.length;
-      this.input.setAttribute("aria-expanded", String(!this.list.hidden));
-      this.choose(Math.min(active, this.options.length - 1));
-    }
-
-    close() {
-      clearTimeout(this.timer);
-      if (this.request) this.request.abort();
-      this.show([], -1);
-    }
-
-    choose(index) {
-      this.active = index;
-      this.options.forEach((option, place) => option.setAttribute("aria-selected", String(place === index)));
-      const option = this.options[index];
-      if (option) {
-        this.input.setAttribute("aria-activedescendant", option.id);
-        option.scrollIntoView({ block: "nearest" });
-      } else this.input.removeAttribute("aria-activedescendant");
-    }
-
-    onKey(event) {
-      const steps = { ArrowDown: 1, ArrowUp: -1 };
-      const count = this.options.length;
-      if (event.isComposing) return;
-      if (event.key in steps) {
-        if (!count) this.update();
-        // Before the first option is the input itself, unless one option is always active.
-        const places = this.first < 0 ? count + 1 : count;
-        const offset = this.first < 0 ? 1 : 0;
-        if (count) this.choose(((this.active + offset + steps[event.key] + places) % places) - offset);
-      } else if (event.key === "Enter" && this.active >= 0) this.options[this.active].click();
-      else if (event.key === "Escape" && !this.list.hidden && !this.list.closest("dialog")) this.close();
-      else return;
-      event.preventDefault();
-      event.stopPropagation();
-    }
-
-    onClick(event) {
-      const option = event.target.closest("[role=option]");
-      if (!option || event.ctrlKey || event.metaKey) return;
-      close();
-      if (option.run) {
-        event.preventDefault();
-        option.run();
-      }
-    }
-  }
 
   function optionOf({ label, more, keys, href, run }) {
     const option = document.createElement(href ? "a" : "div");
@@ -199,14 +105,21 @@ const palette = (() => {
     inPalette.input.blur();
   }
 
+  function take(option, event) {
+    close();
+    if (!option.run) return;
+    event.preventDefault();
+    option.run();
+  }
+
   function start() {
     keepRecent();
     const search = document.querySelector("[data-search]");
     if (!search) return;
-    const suggestions = new Combobox(search, document.getElementById("suggestions"), { isShown: () => document.activeElement === search });
-    search.addEventListener("blur", () => suggestions.close());
+    const { url } = search.dataset;
+    const suggestions = new Combobox(search, document.getElementById("suggestions"), { url, take: () => suggestions.close() });
     const input = document.getElementById("palette-q");
-    inPalette = new Combobox(input, document.getElementById("palette-options"), { groups, active: 0, isShown: () => box().open });
+    inPalette = new Combobox(input, document.getElementById("palette-options"), { url, own: groups, stays: true, isShown: () => box().open, take });
     box().addEventListener("click", (event) => (event.target.closest("[data-close-palette]") || event.target === box()) && close());
     input.addEventListener("keydown", (event) => event.key === "Escape" && close());
     // On a phone the link to the search page opens the palette.

@@ -27,6 +27,7 @@ def url_arguments(session, project, controller, viewer) -> dict[str, dict[str, A
         definition=definition, fingerprint="f", kind="extra", name="r1_vnc", first_seen=now, last_seen=now
     )
     webhook, rule, delivery = make_delivery(now)
+    view = SavedView.objects.create(list_name="sessions", name="Mine", owner=viewer, shared=True)
     by_prefix = {
         "session": {"pk": session.pk},
         "internal-session": {"pk": session.pk},
@@ -34,9 +35,8 @@ def url_arguments(session, project, controller, viewer) -> dict[str, dict[str, A
         "domain": {"pk": project.domain_id},
         "project": {"pk": project.pk},
         "token": {"pk": controller.token.pk},
-        "view": {
-            "pk": SavedView.objects.create(list_name="sessions", name="Mine", owner=viewer, shared=True).pk
-        },
+        "view": {"pk": view.pk},
+        "saved-view": {"pk": view.pk},
         "change": {"pk": change.pk},
         "user": {"pk": viewer.pk},
         "person": {"pk": viewer.pk},

@@ -6,18 +6,23 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.api import serializers as s
+from lcm.api import organisation_serializers as s
+from lcm.api.serializers import ReasonSerializer
 from lcm.api.views.base import ReadViewSet, change, command, deletion
 from lcm.domain.access import ADMIN, VIEWER
+from lcm.domain.roles import Role
 from lcm.models import ApiToken, ChangeLog, Domain, Project, TokenKind, User
 from lcm.selectors import organisation as selectors
 from lcm.services import organisation as services
-from lcm.services import tokens
+from lcm.services import people, tokens
+from lcm.services.new_people import NewPerson, create_people
+from lcm.services.password_links import PasswordLink, create_password_link
 from lcm.web.filters import ChangeFilter, DomainFilter, ProjectFilter, TokenFilter, UserFilter
 
 CRUD = {"list": VIEWER, "retrieve": VIEWER, "create": ADMIN, "partial_update": ADMIN, "destroy": ADMIN}
@@ -94,7 +99,39 @@ class UserViewSet(ReadViewSet[User]):
     serializer_class = s.UserSerializer
     filterset_class = UserFilter
     sorts = ("username", "date_joined")
-    access = {"list": ADMIN, "retrieve": ADMIN}
+    shown_once = ("password_link",)
+    access = {"list": ADMIN, "retrieve": ADMIN, "create": ADMIN, "role": ADMIN, "password_link": ADMIN}
+
+    @extend_schema(request=s.NewPersonSerializer, responses={201: s.NewUserSerializer})
+    def create(self, request: Request) -> Response:
+        """Add a person and return the link with which they set a password. LCM sends no email."""
+        person = NewPerson(**self.validated(s.NewPersonSerializer, request))
+        (link,) = create_people(people=[person], actor=self.actor, now=self.now())
+        return self.shown(self._with_link(link), s.NewUserSerializer, 201)
+
+    @command(s.RoleChangeSerializer, s.UserSerializer)
+    def role(self, user: User, role: Role, reason: str, is_active: bool | None = None) -> User:
+        """Set the role of a person; it applies from their next request on, also to their tokens."""
+        is_open = user.is_active if is_active is None else is_active
+        people.set_role(user=user, role=role, is_active=is_open, reason=reason, by=self._admin)
+        return selectors.people().get(pk=user.pk)
+
+    @command(ReasonSerializer, s.NewUserSerializer, status=201, url_path="password-link")
+    def password_link(self, user: User, reason: str) -> User:
+        """Create a link with which the person sets a new password; earlier links become invalid."""
+        return self._with_link(create_password_link(user=user, reason=reason, by=self._admin, now=self.now()))
+
+    @property
+    def _admin(self) -> User:
+        assert isinstance(self.request.user, User)
+        return self.request.user
+
+    def _with_link(self, link: PasswordLink) -> User:
+        user = selectors.people().get(pk=link.user.pk)
+        path = reverse("set_password", args=[link.uid, link.token])
+        vars(user)["password_link"] = self.request.build_absolute_uri(path)
+        vars(user)["password_link_expires_at"] = link.expires_at
+        return user
 
 
 @extend_schema(tags=["access"])
@@ -115,11 +152,11 @@ class TokenViewSet(ReadViewSet[ApiToken]):
         new_token = _with_key(*tokens.create_token(**data, actor=self.actor, now=now))
         return self.shown(new_token, s.NewTokenSerializer, 201)
 
-    @command(s.ReasonSerializer, s.NewTokenSerializer, status=201)
+    @command(ReasonSerializer, s.NewTokenSerializer, status=201)
     def rotate(self, token: ApiToken, reason: str) -> ApiToken:
         return _with_key(*tokens.rotate_token(token=token, reason=reason, actor=self.actor, now=self.now()))
 
-    @command(s.ReasonSerializer, s.TokenSerializer)
+    @command(ReasonSerializer, s.TokenSerializer)
     def revoke(self, token: ApiToken, reason: str) -> ApiToken:
         return tokens.revoke_token(token=token, reason=reason, actor=self.actor, now=self.now())
 

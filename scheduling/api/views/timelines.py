@@ -12,7 +12,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.api.serializers import ChangeSerializer
+from lcm.api.organisation_serializers import ChangeSerializer
 from lcm.api.views.base import LcmViewSet
 from lcm.domain.access import VIEWER
 from lcm.domain.errors import InvalidInput

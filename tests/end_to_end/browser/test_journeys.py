@@ -144,7 +144,7 @@ def test_a_session_is_requested_with_the_keyboard_alone(open_page):
     keyboard.press("Escape")
     expect(page.get_by_role("option").first).to_be_hidden()
     keyboard.press("ArrowUp")
-    expect(page.locator("#id_project_list [aria-selected]")).to_be_visible()
+    expect(page.locator("#id_project_list [aria-selected=true]")).to_be_visible()
     keyboard.press("Enter")
     expect(page.get_by_role("combobox", name="Project")).to_have_value(re.compile(" / "))
     ends = page.get_by_label("Ends")

@@ -32,6 +32,7 @@ from lcm.models import (
     LabletDefinition,
     LabletSession,
     Project,
+    SavedView,
     User,
     Webhook,
 )
@@ -89,6 +90,10 @@ RULES_OF = {
     "PATCH /api/fair-share-policies/{id}/": {"reason"},
     "PATCH /api/pools/{id}/": {"reason"},
     "POST /api/lablet-definitions/{id}/status/": {"reason"},
+    # A user name and an address have their own grammar, and a query of a list a length when encoded.
+    "POST /api/users/": {"email", "projects", "username"},
+    "POST /api/saved-views/": {"list_name", "query"},
+    "PATCH /api/saved-views/{id}/": {"query"},
     # A choice of “custom” needs a value greater than 0.
     "POST /api/lablet-definitions/{id}/apply/": {"cpu_cores", "memory_gb", "storage_gb"},
     "POST /api/lablet-definitions/{id}/preview/": {"cpu_cores", "memory_gb", "storage_gb"},
@@ -153,6 +158,7 @@ def stored(admin_key: str) -> dict[str, Any]:
     """Stored objects for requests: ids by first URL segment, values by field name."""
     running = LabletSession.objects.filter(status=SessionStatus.RUNNING)[0]
     webhook = make_delivery(timezone.now())[0]
+    view = SavedView.objects.create(list_name="sessions", name="Own", owner=User.objects.get(username="ada"))
     rows = {
         "changes": ChangeLog.objects.all(),
         "deliveries": Delivery.objects.all(),
@@ -166,6 +172,7 @@ def stored(admin_key: str) -> dict[str, Any]:
         "port-drift": DriftReview.objects.all(),
         "projects": Project.objects.all(),
         "reservations": Reservation.objects.filter(session=running),
+        "saved-views": SavedView.objects.filter(pk=view.pk),
         "slots": Slot.objects.exclude(instance_id=""),
         "tokens": ApiToken.objects.all(),
         "users": User.objects.all(),

@@ -207,9 +207,8 @@ def test_the_change_log_records_the_request_id(api, admin):
 
 
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
-@pytest.mark.parametrize("path", ["/api/changes/", "/api/users/"])
-def test_the_change_log_and_people_are_read_only(method, path, api, admin):
-    assert getattr(api(admin), method)(path, {}).status_code == 405
+def test_the_change_log_is_read_only(method, api, admin):
+    assert getattr(api(admin), method)("/api/changes/", {}).status_code == 405
 
 
 NEED_A_REASON = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from io import StringIO
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -175,6 +177,16 @@ def test_a_file_with_errors_shows_them_by_line_and_cannot_be_confirmed(admin_cli
     assert not User.objects.filter(username="nora").exists()
     for fields in ({}, {"text": "name\nnora\n"}):
         assert admin_client.post(reverse("person_import"), fields).status_code == 422
+
+
+def test_the_links_of_an_import_are_quoted_csv(admin_client):
+    address = '"a,b"@example.org'
+    lines = 'username,email\n@nora,"""a,b""@example.org"\n'
+    done = admin_client.post(reverse("person_import"), {"checked": lines})
+    rows = list(csv.reader(StringIO(done.context["csv"])))
+    assert rows[0] == ["username", "email", "link"]
+    assert rows[1][:2] == ["'@nora", address]
+    assert LINK.fullmatch(rows[1][2])
 
 
 def test_the_pages_need_few_queries(admin_client, project):
