@@ -104,7 +104,9 @@ class TimeRange:
 
     @property
     def zone(self) -> str:
-        return "UTC" if self.kept.daily else timezone.get_current_timezone_name()
+        """Return the zone of the times in the address and the form: UTC where local times are ambiguous."""
+        is_utc = self.kept.daily or _is_repeated(self.start) or _is_repeated(self.end)
+        return "UTC" if is_utc else timezone.get_current_timezone_name()
 
     @property
     def first(self) -> date:
@@ -117,11 +119,14 @@ class TimeRange:
 
     @property
     def from_value(self) -> str:
-        return self.first.isoformat() if self.kept.daily else _local(self.start)
+        return self.first.isoformat() if self.kept.daily else self._minute_text(self.start)
 
     @property
     def to_value(self) -> str:
-        return self.last.isoformat() if self.kept.daily else _local(self.end)
+        return self.last.isoformat() if self.kept.daily else self._minute_text(self.end)
+
+    def _minute_text(self, moment: datetime) -> str:
+        return moment.astimezone(ZoneInfo(self.zone)).strftime("%Y-%m-%dT%H:%M")
 
     @property
     def text(self) -> str:
@@ -275,5 +280,7 @@ def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 
-def _local(moment: datetime) -> str:
-    return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M")
+def _is_repeated(moment: datetime) -> bool:
+    """Return whether clocks show the local time of this moment twice, because they are set back."""
+    local = timezone.localtime(moment)
+    return local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()

@@ -27,12 +27,11 @@ from lcm.web.crumbs import definition_crumbs
 from lcm.web.form_page import FormResult, actor_of, redirect_with_message, render_page
 from lcm.web.wording import list_text
 from observations.arithmetic.measures import MEASURED, SOURCES
-from observations.pages.review_charts import chart_of
+from observations.pages.review_charts import chart_context
 from observations.pages.review_summary import review_summary
 from observations.pages.review_texts import blank_figures, impact_figures, options_of
 from observations.selectors.evidence import (
     Evidence,
-    dots_of,
     drivers_of,
     evidence_of,
     not_counted_sessions,
@@ -48,7 +47,6 @@ from observations.services.requirement_preview import (
 )
 from observations.services.requirement_revision import apply_requirements
 
-DOTS, LISTED = 200, 20
 TEMPLATE = "observations/review.html"
 
 
@@ -86,7 +84,9 @@ def _source(data: Mapping[str, Any], resource: str) -> str:
     return source if source in SOURCES else ""
 
 
-def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def _context(
+    request: HttpRequest, definition: LabletDefinition, data: Mapping[str, Any], now: datetime
+) -> dict[str, Any]:
     """Return the preview of the form's choices; if one is invalid, its error and no figures."""
     evidence = _evidence(definition, data, now)
     choices = choices_from(data, evidence)
@@ -104,7 +104,6 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
         )
     figures = blank_figures(preview, now=now) if problems else impact_figures(preview, now=now)
     without = not_counted_sessions(definition)
-    dots = dots_of(evidence, DOTS, without) if evidence.digest.n or without else []
     return {
         "definition": definition,
         "revision": definition.revision,
@@ -112,8 +111,7 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
         "preview": preview,
         "assessment": evidence.assessment,
         "not_counted": without,
-        "dots": dots[: -LISTED - 1 : -1],
-        "charts": [chart_of(impact, dots) for impact in preview.impacts] if dots else [],
+        **chart_context(request, definition, preview, without, now=now),
         "figures": figures,
         "problems": problems,
         "reason": data.get("reason", ""),
@@ -133,8 +131,10 @@ def _problem_text(data: Mapping[str, Any], resource: str, text: str) -> str:
     )
 
 
-def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    context = _context(definition, data, now)
+def _whole(
+    request: HttpRequest, definition: LabletDefinition, data: Mapping[str, Any], now: datetime
+) -> dict[str, Any]:
+    context = _context(request, definition, data, now)
     preview: RequirementPreview = context["preview"]
     evidence, revision = preview.evidence, context["revision"]
     progress = ""
@@ -163,7 +163,7 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
 @role_required(Role.VIEWER)
 def definition_review(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """The panel of the definition page, or a full page without JavaScript."""
-    return show_panel(request, TEMPLATE, _whole(_get(pk), request.GET, timezone.now()))
+    return show_panel(request, TEMPLATE, _whole(request, _get(pk), request.GET, timezone.now()))
 
 
 @require_GET
@@ -172,7 +172,8 @@ def definition_preview(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Return the parts of the panel that depend on the choices."""
     if not htmx_of(request):
         return definition_review(request, pk)
-    return render(request, "observations/preview.html", _context(_get(pk), request.GET, timezone.now()))
+    context = _context(request, _get(pk), request.GET, timezone.now())
+    return render(request, "observations/preview.html", context)
 
 
 @require_POST
@@ -191,7 +192,7 @@ def definition_apply(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             now=now,
         )
     except LcmError as error:
-        context = _whole(_get(pk), request.POST, timezone.now()) | _refusal(error)
+        context = _whole(request, _get(pk), request.POST, timezone.now()) | _refusal(error)
         return show_panel(request, TEMPLATE, context, status=error.status)
     here = reverse("definition_detail", args=[pk])
     text = _("Revision %(number)s applied. New sessions use it immediately.") % {"number": revision.number}

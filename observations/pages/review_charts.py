@@ -1,23 +1,31 @@
-"""Chart of one resource: a dot per session, lines for the current and the proposed requirement."""
+"""Charts of a review by resource: a dot per session, lines for the current and the proposed requirement."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from lcm.models import LabletDefinition
 from lcm.models.resources import RESOURCE_LABELS, RESOURCE_UNITS
+from lcm.web.access import htmx_of
 from lcm.web.charts.dots import ChartDot as ChartDot
 from lcm.web.charts.dots import DotChart, dot_chart
+from lcm.web.time_range import ALL, KeptData, range_of
 from lcm.web.wording import list_text
 from observations.arithmetic.measures import USED, text
+from observations.models import SessionObservation
 from observations.models.resource_labels import SOURCE_LABELS, resource_amount
-from observations.selectors.evidence import SessionDot
-from observations.services.requirement_preview import ResourceImpact
+from observations.selectors.evidence import SessionDot, dots_of
+from observations.services.requirement_preview import RequirementPreview, ResourceImpact
 
+DOTS, LISTED = 200, 20
 # A quarter of a core or GB: closer lines could not be distinguished.
 LEAST = 25
 _DOT_NOTES = {"out": _("excluded"), "over": _("above the proposal"), "dot": ""}
@@ -37,6 +45,39 @@ class ResourceChart:
     sentence: str
     note: str
     chart: DotChart
+
+
+def chart_context(
+    request: HttpRequest,
+    definition: LabletDefinition,
+    preview: RequirementPreview,
+    without: Sequence[SessionObservation],
+    *,
+    now: datetime,
+) -> dict[str, Any]:
+    """Return the charts of a preview with their time range, which is in the address of the page."""
+    evidence = preview.evidence
+    kept = KeptData(
+        definition.created_at,
+        now,
+        gettext("At most %(count)s sessions, the newest ones.") % {"count": DOTS},
+        whole=gettext("All"),
+    )
+    shown, around = range_of(request, kept, default=ALL), htmx_of(request).current_url_abs_path
+    span = None if shown.key == ALL else (shown.start, shown.end)
+    is_observed = bool(evidence.digest.n or without)
+    dots = dots_of(evidence, DOTS, without, span=span) if is_observed else []
+    page = reverse("definition_review", args=[definition.pk])
+    return {
+        "is_observed": is_observed,
+        "dots": dots[: -LISTED - 1 : -1],
+        "charts": [chart_of(impact, dots) for impact in preview.impacts] if dots else [],
+        # The other parameters of a part are the choices of the form, which the part does not reload.
+        "range": replace(shown, others=()) if around else shown,
+        "address": around.partition("?")[0] if around else page,
+        "panel": reverse("definition_preview", args=[definition.pk]),
+        "panel_id": "review-impact",
+    }
 
 
 def chart_of(impact: ResourceImpact, dots: Sequence[SessionDot]) -> ResourceChart:

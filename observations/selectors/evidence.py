@@ -158,11 +158,18 @@ class SessionDot:
 
 
 def dots_of(
-    evidence: Evidence, limit: int, not_counted_sessions: Sequence[SessionObservation] = ()
+    evidence: Evidence,
+    limit: int,
+    not_counted_sessions: Sequence[SessionObservation] = (),
+    *,
+    span: tuple[datetime, datetime] | None = None,
 ) -> list[SessionDot]:
-    """Return the newest sessions that count and the excluded ones, oldest first."""
+    """Return the newest sessions that count and the excluded ones, oldest first, all or of a span of time."""
     columns = {view.resource: column(view.resource, view.source) for view in evidence.views.values()}
     newest = samples(evidence).order_by("-observed_at", "-session_id")
+    if span:
+        newest = newest.filter(observed_at__gte=span[0], observed_at__lt=span[1])
+        not_counted_sessions = [row for row in not_counted_sessions if span[0] <= row.observed_at < span[1]]
     rows = list(newest.values_list("session_id", "observed_at", *columns.values())[:limit])
     oldest = rows[-1][1] if rows else None
     excluded = [

@@ -124,6 +124,19 @@ def test_a_custom_range_leads_to_itself_in_any_time_zone():
     assert (again.start, again.end) == (found.start, found.end)
 
 
+@pytest.mark.parametrize("hour", [0, 1], ids=["first", "repeated"])
+def test_a_custom_range_in_the_repeated_hour_of_a_clock_change_leads_to_itself(hour):
+    start = datetime(2025, 10, 26, hour, 30, tzinfo=UTC)
+    kept = KeptData(start - DAY, start + DAY, "")
+    with timezone.override("Europe/Vienna"):
+        found = read_range(custom(f"{start:%Y-%m-%dT%H:%M}", "2025-10-26T05:00", zone="UTC"), kept)
+        assert found.zone == "UTC"
+        again = read_range(RequestFactory().get(f"/?{found.query}").GET, kept)
+        later = read_range(custom("2025-10-26T04:00", "2025-10-26T05:00"), kept)
+    assert (again.start, again.end) == (found.start, found.end) == (start, start.replace(hour=5, minute=0))
+    assert later.start == start.replace(hour=3, minute=0)
+
+
 class Htmx:
     def __init__(self, url=None):
         self.current_url_abs_path = url

@@ -11,12 +11,12 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from lcm.domain.lifecycle import SessionStatus
-from lcm.models import ChangeLog, DefinitionRevision, Job, RevisionOutcome
+from lcm.models import ChangeLog, DefinitionRevision, Job, LabletDefinition, RevisionOutcome
 from lcm.services.definitions import revert_definition, revise_definition
 from lcm.tasks import run_job
 from lcm.web import bulk_actions
 from observations.arithmetic.measures import MEASURED
-from observations.models import DefinitionAssessment, DriftReview
+from observations.models import DefinitionAssessment, DriftReview, SessionObservation
 from observations.pages.evidence import EXCLUDE
 from observations.pages.lists import EVIDENCE
 from observations.selectors.evidence import not_counted_sessions
@@ -94,6 +94,31 @@ def test_a_chart_names_the_line_that_sessions_exceed(cores, note, as_, viewer, k
     query = {"cpu_cores": "custom", "cpu_cores_custom": cores}
     response = as_(viewer).get(page("definition_review", known), query)
     assert response.context["charts"][0].note == note
+
+
+def test_the_charts_show_the_time_range_of_the_page(as_, viewer, known, now):
+    LabletDefinition.objects.filter(pk=known.pk).update(created_at=now - timedelta(days=40))
+    old = SessionObservation.objects.filter(definition=known).values("pk")[:4]
+    SessionObservation.objects.filter(pk__in=list(old)).update(observed_at=now - timedelta(days=20))
+    client, around = as_(viewer), page("definition_detail", known)
+
+    def shown(query, name="definition_review", **data):
+        headers = {**HTMX, "HX-Current-URL": f"http://testserver{around}?{query}"}
+        return client.get(page(name, known), data, headers=headers)
+
+    for query, count in (("", 10), ("range=all", 10), ("range=30d", 10), ("range=7d", 6)):
+        charts = shown(query).context["charts"]
+        assert charts[0].chart.dots.count("<circle") == count, query
+    # A choice in the form keeps the range, and a link of the range has no choices.
+    preview = shown("range=7d", "definition_preview", cpu_cores="keep")
+    assert preview.context["charts"][0].chart.dots.count("<circle") == 6
+    assert f'href="{around}?range=7d"' in preview.content.decode()
+    SessionObservation.objects.update(observed_at=now - timedelta(days=20))
+    text = shown("range=7d").content.decode()
+    assert "No session was observed in this time range." in text
+    assert "No sessions observed yet" not in text
+    alone = client.get(page("definition_review", known), {"range": "7d", "cpu_cores": "keep"})
+    assert f'href="{page("definition_review", known)}?cpu_cores=keep&amp;range=30d"' in alone.content.decode()
 
 
 def test_the_chart_of_one_session_has_a_singular_text(as_, viewer, active_definition, observed):
