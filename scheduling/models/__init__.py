@@ -5,7 +5,14 @@ from scheduling.models.decisions import Decision, DecisionOutcome, Explanation, 
 from scheduling.models.installation import Installation
 from scheduling.models.observer_runs import HandlerFailure, ObserverRun, RunKind
 from scheduling.models.pools import Pool, SpotPolicy
-from scheduling.models.reservations import ACTIVE_PHASES, LastVerdict, Phase, Reservation, ReservationPart
+from scheduling.models.reservations import (
+    ACTIVE_PHASES,
+    EndedPart,
+    LastVerdict,
+    Phase,
+    Reservation,
+    ReservationPart,
+)
 from scheduling.models.slots import (
     DRAINABLE,
     IN_FLIGHT,

@@ -147,3 +147,20 @@ class ReservationPart(ResourceColumns, IdModel):
 
     def __str__(self) -> str:
         return f"part of {self.reservation} on {self.slot}"
+
+
+class EndedPart(IdModel):
+    """A slot on which a spread reservation had a part until it ended, for timelines."""
+
+    reservation = models.ForeignKey(
+        Reservation, on_delete=models.CASCADE, related_name="ended_parts", db_index=False
+    )
+    slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="ended_parts")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["reservation", "slot"], name="ended_part_once_on_slot"),
+        ]
+
+    def __str__(self) -> str:
+        return f"ended part of {self.reservation} on {self.slot}"

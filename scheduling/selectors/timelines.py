@@ -19,7 +19,7 @@ from django.db.models.functions import Coalesce
 
 from lcm.models import ChangeLog, LabletSession
 from lcm.selectors.organisation import changes_of
-from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, ReservationPart, Slot
+from scheduling.models import ACTIVE_PHASES, EndedPart, Phase, Pool, Reservation, ReservationPart, Slot
 
 # A timeline shows the sessions of at most this many reservations.
 MOST_RESERVATIONS = 5_000
@@ -56,8 +56,12 @@ def slot_timeline(slot: Slot, *, start: datetime, end: datetime) -> Timeline:
     parts = ReservationPart.objects.filter(slot=slot).values_list("reservation_id", flat=True)
     current = Reservation.objects.filter(Q(slot=slot) | Q(pk__in=list(parts)), phase=Phase.READY)
     ended = Reservation.objects.filter(pool=slot.pool_id, slot=slot)
+    spread = EndedPart.objects.filter(slot=slot).values("reservation_id")
+    ended_parts = Reservation.objects.filter(pk__in=spread).exclude(slot=slot)
     names = ("pk", "session_id", "session__attempt", "assigned_at", "released_at")
-    for key, session_id, attempt, since, until in _overlapping(timeline, current, ended, *names):
+    for key, session_id, attempt, since, until in _overlapping(
+        timeline, current, [ended, ended_parts], *names
+    ):
         if session_id is None or attempt == 1:
             timeline.ids.append(str(session_id or key))
         else:
@@ -77,7 +81,7 @@ def pool_timeline(pool: Pool, *, start: datetime, end: datetime) -> Timeline:
     current = Reservation.objects.filter(
         Q(pool=pool, phase=Phase.PENDING) | Q(slot__in=slots, phase=Phase.READY), phase__in=ACTIVE_PHASES
     )
-    rows = _overlapping(timeline, current, Reservation.objects.filter(pool=pool), "pk", "session_id")
+    rows = _overlapping(timeline, current, [Reservation.objects.filter(pool=pool)], "pk", "session_id")
     timeline.ids += {str(session_id or key) for key, session_id in rows}
     return timeline
 
@@ -85,11 +89,22 @@ def pool_timeline(pool: Pool, *, start: datetime, end: datetime) -> Timeline:
 def session_timeline(session: LabletSession, *, start: datetime, end: datetime) -> Timeline:
     """Return the entries of a session, and of its slots while it was on them, without others' ports."""
     timeline = Timeline(start, end, [str(session.pk)])
-    stays = Reservation.objects.filter(session=session, slot__isnull=False)
-    for slot_id, since, until in stays.values_list("slot_id", "assigned_at", "released_at"):
+    for slot_id, since, until in _stays_of(session):
         own = ~Q(event__startswith="slot.ports_") | Q(message__contains=str(session))
         timeline.parts |= _during(slot_id, since, until) & own
     return timeline
+
+
+def _stays_of(session: LabletSession) -> set[tuple[Any, ...]]:
+    """Return each slot of a session with the time on it; a spread session has several slots at once."""
+    names = ("assigned_at", "released_at")
+    stays = Reservation.objects.filter(session=session, slot__isnull=False)
+    found = set(stays.values_list("slot_id", *names))
+    if stays.filter(spread=True).exists():
+        for part in (ReservationPart, EndedPart):
+            rows = part.objects.filter(reservation__in=stays)
+            found |= set(rows.values_list("slot_id", *(f"reservation__{name}" for name in names)))
+    return found
 
 
 def recent_entries(slot: Slot, *, start: datetime, end: datetime, limit: int) -> list[ChangeLog]:
@@ -101,12 +116,13 @@ def recent_entries(slot: Slot, *, start: datetime, end: datetime, limit: int) ->
 
 
 def _overlapping(
-    timeline: Timeline, current: QuerySet[Reservation], ended: QuerySet[Reservation], *names: str
+    timeline: Timeline, current: QuerySet[Reservation], ended: Sequence[QuerySet[Reservation]], *names: str
 ) -> list[tuple[Any, ...]]:
     """Return values of the reservations that overlap the window, of the newest ones if there are too many."""
     begun = Coalesce("assigned_at", "created_at")
     rows: list[tuple[Any, ...]] = []
-    for part in (current, ended.filter(released_at__gte=timeline.start).order_by("-released_at")):
+    newest = [each.filter(released_at__gte=timeline.start).order_by("-released_at") for each in ended]
+    for part in (current, *newest):
         chosen = part.alias(begun=begun).filter(begun__lt=timeline.end)
         rows += chosen.values_list(*names)[: MOST_RESERVATIONS + 1 - len(rows)]
     timeline.is_cut = len(rows) > MOST_RESERVATIONS

@@ -21,7 +21,7 @@ from lcm.models.definitions import Placement
 from lcm.services.changelog import log_change
 from lcm.services.validation import clean_model, require_reason
 from scheduling.capacity.tick_trigger import trigger_tick
-from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, ReservationPart, Slot
+from scheduling.models import ACTIVE_PHASES, EndedPart, Phase, Pool, Reservation, ReservationPart, Slot
 from scheduling.selectors.lead_time import queue_entry_time
 from scheduling.services.pool_choice import choose_pool
 from scheduling.services.port_allocation import release_ports
@@ -222,9 +222,10 @@ def _end_parts(keys: set[UUID]) -> list[UUID]:
     if not keys:
         return []
     parts = ReservationPart.objects.filter(reservation_id__in=keys)
-    slot_ids = list(parts.values_list("slot_id", flat=True))
+    rows = list(parts.values_list("reservation_id", "slot_id"))
+    EndedPart.objects.bulk_create(EndedPart(reservation_id=key, slot_id=slot_id) for key, slot_id in rows)
     parts.delete()
-    return slot_ids
+    return [slot_id for _, slot_id in rows]
 
 
 def _release_leases(slot_ids: list[UUID], now: datetime) -> None:

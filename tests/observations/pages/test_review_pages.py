@@ -98,8 +98,8 @@ def test_a_chart_names_the_line_that_sessions_exceed(cores, note, as_, viewer, k
 
 def test_the_charts_show_the_time_range_of_the_page(as_, viewer, known, now):
     LabletDefinition.objects.filter(pk=known.pk).update(created_at=now - timedelta(days=40))
-    old = SessionObservation.objects.filter(definition=known).values("pk")[:4]
-    SessionObservation.objects.filter(pk__in=list(old)).update(observed_at=now - timedelta(days=20))
+    old = SessionObservation.objects.filter(definition=known).values_list("session_id", flat=True)[:4]
+    SessionObservation.objects.filter(session__in=list(old)).update(observed_at=now - timedelta(days=20))
     client, around = as_(viewer), page("definition_detail", known)
 
     def shown(query, name="definition_review", **data):

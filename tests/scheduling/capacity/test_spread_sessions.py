@@ -9,7 +9,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.services.session_transitions import transition_session
 from lcm.services.sessions import cancel_session
-from scheduling.models import Decision, Phase, PortAllocation, Reservation, ReservationPart, Slot
+from scheduling.models import Decision, EndedPart, Phase, PortAllocation, Reservation, ReservationPart, Slot
 from scheduling.placement.framework.configuration import read_configuration
 from scheduling.selectors.pools import figures_of
 from scheduling.selectors.slots import slot_allocations
@@ -121,6 +121,7 @@ def test_an_ended_spread_session_releases_all_leases_and_ports(spread_fleet, end
             transition_session(session=session, to=step, actor=SYSTEM, now=fleet.clock())
     assert [slot.lease_count for slot in Slot.objects.all()] == [0, 0]
     assert (ReservationPart.objects.count(), PortAllocation.objects.count()) == (0, 0)
+    assert {part.slot for part in EndedPart.objects.all()} == set(Slot.objects.all())
 
 
 def test_a_spread_session_that_loses_a_slot_is_requeued(spread_fleet):

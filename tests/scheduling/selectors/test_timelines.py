@@ -14,6 +14,8 @@ from scheduling.models import Phase, Reservation, SlotState
 from scheduling.selectors import timelines
 from scheduling.services.reservations import release_reservation
 from scheduling.services.slots import move_slot, record_interruption
+from tests.support.factories import make_definition
+from tests.support.scheduler_setup import SessionRequester
 
 
 @pytest.fixture
@@ -97,6 +99,23 @@ def test_a_session_shows_what_happened_to_its_slot_while_it_was_there(fleet, ses
         "session.cancelled",
         "slot.ports_released",
     ]
+
+
+@pytest.mark.parametrize("is_ended", [False, True], ids=["current", "ended"])
+def test_a_spread_session_shows_all_its_slots_and_each_slot_the_session(configure_pool, window, is_ended):
+    fleet = configure_pool(cpu_cores=3, max_slots=2)
+    slots = [fleet.slot(), fleet.slot()]
+    session = SessionRequester(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).request()
+    fleet.tick_without_errors()
+    for slot in slots:
+        slot.refresh_from_db()
+        record_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
+    if is_ended:
+        move(session, S.CANCELLED, clock=fleet.clock)
+    fleet.clock.advance(minutes=1)
+    assert events(timelines.session_timeline(session, **window())).count("slot.interrupted") == 2
+    for slot in slots:
+        assert "session.scheduled" in events(timelines.slot_timeline(slot, **window()))
 
 
 def test_a_session_does_not_show_the_ports_of_others(fleet, session_on, window):
