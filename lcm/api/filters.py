@@ -21,6 +21,14 @@ class SharedFilterBackend(DjangoFilterBackend):
         filterset = super().get_filterset_class(view, queryset)
         return filterset and with_added_filters(filterset)
 
+    def get_filterset_kwargs(self, request: Any, queryset: Any, view: Any) -> Any:
+        """Return the arguments without empty values, which set no filter."""
+        kwargs = super().get_filterset_kwargs(request, queryset, view)
+        data = kwargs["data"].copy()
+        for name, values in kwargs["data"].lists():
+            data.setlist(name, [value for value in values if value != ""])
+        return {**kwargs, "data": data}
+
     def filter_queryset(self, request: Any, queryset: Any, view: Any) -> Any:
         filterset = self.get_filterset(request, queryset, view)
         if filterset is None:
