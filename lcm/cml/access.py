@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from lcm.cml.ports import PAT, SERIAL, TCP
 
@@ -25,6 +25,12 @@ def host_of(endpoint: str) -> str:
 def console_of(endpoint: str) -> str:
     """Return the address of the worker's web console; empty if its endpoint is none."""
     return endpoint if endpoint.startswith(("https://", "http://")) and host_of(endpoint) else ""
+
+
+def lab_page_of(endpoint: str, lab: str) -> str:
+    """Return the page of a lab in the web console; of the console itself if the lab is unknown."""
+    console = console_of(endpoint)
+    return f"{console.rstrip('/')}/lab/{quote(lab, safe='')}" if console and lab else console
 
 
 @dataclass(frozen=True)

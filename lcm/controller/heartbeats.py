@@ -1,4 +1,4 @@
-"""Worker heartbeats: reachability, capacity and ports in use, reported to LCM."""
+"""Worker heartbeats: reachability, capacity, labs and ports in use, reported to LCM."""
 
 from __future__ import annotations
 
@@ -21,15 +21,21 @@ HEARTBEATS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class PortObservation:
-    """Ports found in use on a worker, with the monotonic time at which the check began."""
+class SurveyResult:
+    """Leaked ports and labs on a worker, with the monotonic time at which the survey began."""
 
     ports: Sequence[dict[str, object]]
+    # Labs of sessions: session, attempt, id and the state of each node.
+    labs: Sequence[dict[str, object]] = ()
     began: float = field(default_factory=time.monotonic)
 
     def as_body(self) -> dict[str, object]:
         age = max(time.monotonic() - self.began, 0.0)
-        return {"leaked_ports": list(self.ports), "ports_observed_seconds_ago": round(age, 1)}
+        return {
+            "leaked_ports": list(self.ports),
+            "labs": list(self.labs),
+            "ports_observed_seconds_ago": round(age, 1),
+        }
 
 
 class HeartbeatSender:
@@ -39,7 +45,7 @@ class HeartbeatSender:
         self._client = client
         self._semaphore = asyncio.Semaphore(HEARTBEATS_AT_ONCE)
         # By slot: the result of the last survey until LCM has received it.
-        self.port_observations: dict[str, PortObservation] = {}
+        self.survey_results: dict[str, SurveyResult] = {}
 
     async def send_all(self) -> None:
         """Send one heartbeat for each worker that responds."""
@@ -50,7 +56,7 @@ class HeartbeatSender:
         slot_id = worker.slot.id
         async with self._semaphore:
             result = "sent"
-            observation = self.port_observations.pop(slot_id, None)
+            observation = self.survey_results.pop(slot_id, None)
             try:
                 await self._client.heartbeat(slot_id, await _body(worker, observation))
             except CmlError as error:
@@ -60,11 +66,11 @@ class HeartbeatSender:
                 result = "LCM away"
                 logger.info("LCM did not accept the heartbeat of %s: %s", worker.slot.name, error)
             if observation is not None and result != "sent":
-                self.port_observations.setdefault(slot_id, observation)
+                self.survey_results.setdefault(slot_id, observation)
             self._context.metrics.heartbeats.labels(result).inc()
 
 
-async def _body(worker: ManagedWorker, observation: PortObservation | None) -> dict[str, object]:
+async def _body(worker: ManagedWorker, observation: SurveyResult | None) -> dict[str, object]:
     information = await worker.cml.system_information()
     body: dict[str, object] = {"version": information.version_text[:60]}
     try:

@@ -1,16 +1,17 @@
-"""Periodic check of whole workers: orphaned labs, missing labs and leaked ports."""
+"""Periodic check of whole workers: orphaned and missing labs, leaked ports, and the states of nodes."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lcm.cml.client.errors import CmlError, CmlNotFound
+from lcm.cml.client.results import CmlNode
 from lcm.cml.ports import readable_port
-from lcm.controller.heartbeats import HeartbeatSender, PortObservation
+from lcm.controller.heartbeats import HeartbeatSender, SurveyResult
 from lcm.controller.lab_titles import LabOwner
 from lcm.controller.lcm_client import LcmCallError, LcmClient
 from lcm.controller.model import HAS_A_LAB, Session
@@ -48,9 +49,7 @@ class WorkerSurvey:
                 labs = await worker.labs()
                 self._enqueue_missing(worker.slot.id, labs)
                 await self._collect_orphans(worker, labs)
-                self.heartbeats.port_observations[worker.slot.id] = PortObservation(
-                    await self._leaked_ports(worker, labs), began
-                )
+                self.heartbeats.survey_results[worker.slot.id] = await self._result(worker, labs, began)
             except CmlError as error:
                 logger.info("survey of %s failed: %s", worker.slot.name, error)
             except LcmCallError as error:
@@ -88,19 +87,22 @@ class WorkerSurvey:
         sessions = await self.client.sessions([lab.owner.session_id])
         return any(_matches(session, worker, lab.owner) for session in sessions)
 
-    async def _leaked_ports(self, worker: ManagedWorker, labs: list[LabOnWorker]) -> list[dict[str, object]]:
-        """Return ports in lab tags that are allocated to no session on this worker."""
+    async def _result(self, worker: ManagedWorker, labs: list[LabOnWorker], began: float) -> SurveyResult:
+        """Return ports in lab tags that are allocated to no session on this worker, and labs of sessions."""
         allocated = {
             port
             for session in self.context.inventory.sessions_on(worker.slot.id)
             for port in session.allocated_ports.values()
         }
         names: dict[int, str] = {}
+        of_sessions: list[dict[str, object]] = []
         for lab in labs:
             try:
                 nodes = await worker.cml.nodes(lab.id)
             except CmlNotFound:
                 continue
+            if lab.owner and self._has_session(worker, lab):
+                of_sessions.append(_report(lab, lab.owner, nodes.items))
             for node in nodes.items:
                 for tag in node.tags:
                     port = readable_port(tag)
@@ -108,7 +110,13 @@ class WorkerSurvey:
                         names.setdefault(
                             port.outside, f"{lab.title[:60]} {node.label[:60]} {tag[:60]}".strip()
                         )
-        return [{"port": port, "name": name} for port, name in sorted(names.items())]
+        ports = [{"port": port, "name": name} for port, name in sorted(names.items())]
+        return SurveyResult(ports, of_sessions, began)
+
+
+def _report(lab: LabOnWorker, owner: LabOwner, nodes: Sequence[CmlNode]) -> dict[str, object]:
+    states = {node.label: node.state[:30] for node in nodes if node.label and node.state}
+    return {"session": owner.session_id, "attempt": owner.attempt, "lab": lab.id, "nodes": states}
 
 
 def _matches(session: Session, worker: ManagedWorker, owner: LabOwner) -> bool:

@@ -87,6 +87,13 @@ STATUS_STYLES: dict[str, tuple[str, str]] = {
     "completed": ("check", "ok"),
     "timed_out": ("tri", "warn"),
     "ALLOCATED": ("ring", "busy"),
+    # Nodes in CML.
+    "BOOTED": ("dot", "ok"),
+    "STARTED": ("half", "busy"),
+    "QUEUED": ("clock", "busy"),
+    "STOPPED": ("sq", "idle"),
+    "DEFINED_ON_CORE": ("dash", "idle"),
+    "DISCONNECTED": ("oct", "bad"),
     "EMPTY": ("dash", "idle"),
     "LAUNCHING": ("ring", "busy"),
     "BOOTING": ("half", "busy"),

@@ -171,13 +171,21 @@ class AccessWorkerSerializer(serializers.Serializer[object]):
         source="slot.interruption_deadline", allow_null=True, help_text="When the provider takes it away."
     )
     host = serializers.CharField(help_text="Empty if unknown.")
-    console = serializers.CharField(help_text="Address of the web console; empty if it has none.")
+    console = serializers.CharField(
+        help_text="Address of the web console, of the lab if it is known; empty if there is none."
+    )
 
 
 class NodeAccessSerializer(serializers.Serializer[object]):
     label = serializers.CharField(source="kernel.node_label")  # type: ignore[assignment]
     node_definition = serializers.CharField(source="kernel.node_definition")
-    state = serializers.ChoiceField(source="kernel.status", choices=KernelStatus.choices)
+    state = serializers.ChoiceField(
+        source="kernel.status", choices=KernelStatus.choices, help_text="The state of the kernel in LCM."
+    )
+    lab_state = serializers.CharField(
+        help_text="The node's state in CML, such as `BOOTED`, at the last survey; empty if unknown."
+    )
+    lab_state_at = serializers.DateTimeField(allow_null=True, help_text="Time of that survey.")
     slot = serializers.CharField(source="worker.slot.name", default=None, allow_null=True)
     addresses = NodeAddressSerializer(many=True)
 
@@ -206,6 +214,15 @@ class LeakedPortSerializer(serializers.Serializer[object]):
     name = serializers.CharField(max_length=200, help_text="Where the port was found: lab, node and tag.")
 
 
+class WorkerLabSerializer(serializers.Serializer[object]):
+    session = serializers.UUIDField()
+    attempt = serializers.IntegerField(min_value=1, max_value=32_767)
+    lab = serializers.CharField(max_length=64, help_text="CML's id of the lab.")
+    nodes = serializers.DictField(
+        child=serializers.CharField(max_length=30), help_text="CML's state of each node, by label: `BOOTED`."
+    )
+
+
 class HeartbeatSerializer(serializers.Serializer[object]):
     version = serializers.CharField(
         max_length=60, allow_blank=True, default="", help_text="Versions on the worker."
@@ -217,6 +234,13 @@ class HeartbeatSerializer(serializers.Serializer[object]):
         allow_null=True,
         max_length=5_000,
         help_text="All ports in use without a session; omit if not observed.",
+    )
+    labs = serializers.ListField(
+        child=WorkerLabSerializer(),
+        required=False,
+        allow_null=True,
+        max_length=1_000,
+        help_text="All labs of sessions on the worker, as old as the port observation; omit if not observed.",
     )
     ports_observed_seconds_ago = serializers.FloatField(
         required=False,
@@ -264,7 +288,7 @@ class LeaseRequestSerializer(serializers.Serializer[object]):
     )
 
 
-class PoolLeaseSerializer(serializers.Serializer[Any]):
+class PoolLeaseSerializer(serializers.Serializer[object]):
     pool = serializers.CharField()
     held = serializers.BooleanField(help_text="The caller serves the pool until `expires_at`.")
     holder = serializers.CharField()
@@ -276,7 +300,7 @@ class BootTokenSerializer(serializers.Serializer[object]):
     token = serializers.CharField(max_length=200)
 
 
-class BootKeySerializer(serializers.Serializer[Any]):
+class BootKeySerializer(serializers.Serializer[object]):
     key = serializers.CharField(help_text="A controller's key; shown once.")
     expires_at = serializers.DateTimeField()
     slot = ControllerSlotSerializer()

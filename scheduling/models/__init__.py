@@ -13,6 +13,7 @@ from scheduling.models.reservations import (
     Reservation,
     ReservationPart,
 )
+from scheduling.models.session_labs import SessionLab
 from scheduling.models.slots import (
     DRAINABLE,
     IN_FLIGHT,

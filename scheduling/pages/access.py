@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET
 from lcm.domain.roles import Role
 from lcm.models import LabletDefinition, LabletSession
 from lcm.selectors.sessions import sessions
+from lcm.templatetags.lcm import humanize_name
 from lcm.web.access import role_required
 from lcm.web.charts.topology import NodeMark, Picture, picture_of
 from lcm.web.crumbs import session_crumbs
@@ -48,8 +49,13 @@ def _picture(session: LabletSession, sheet: AccessSheet) -> Picture:
     definitions = LabletDefinition.objects.filter(pk=session.definition_id)
     nodes, links = definitions.values_list("nodes", "links").get()
     rows = {node.kernel.node_label: f"#access-{number}" for number, node in enumerate(sheet.nodes, 1)}
+    in_lab = {node.kernel.node_label: node.lab_state for node in sheet.nodes}
     marks = {
-        each.node_label: NodeMark(each.status, each.get_status_display(), rows.get(each.node_label, ""))
+        each.node_label: NodeMark(
+            in_lab.get(each.node_label) or each.status,
+            humanize_name(in_lab.get(each.node_label, "")).capitalize() or each.get_status_display(),
+            rows.get(each.node_label, ""),
+        )
         for each in session.kernels.all()
     }
     return picture_of(nodes, links, marks)

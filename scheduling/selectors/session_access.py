@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from uuid import UUID
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from lcm.cml.access import NodeAddress, console_of, host_of, node_addresses
+from lcm.cml.access import NodeAddress, host_of, lab_page_of, node_addresses
 from lcm.domain.lifecycle import FINAL, SessionStatus
 from lcm.models import Kernel, LabletSession
 from lcm.web.wording import clock_text, duration_text
-from scheduling.models import Phase, PortAllocation, Reservation, Slot, SlotState
+from scheduling.models import Phase, PortAllocation, Reservation, SessionLab, Slot, SlotState
 from scheduling.selectors.reservations import parts_of
 
 
@@ -39,15 +40,18 @@ _STATES = {
 
 @dataclass(frozen=True)
 class AccessWorker:
-    """A worker that runs nodes of the session."""
+    """A worker that runs nodes of the session, and the lab on it if a survey has found it."""
 
     slot: Slot
     host: str
+    # The page of the lab, if it is known.
     console: str
+    lab: SessionLab | None = None
 
     @classmethod
-    def of(cls, slot: Slot) -> AccessWorker:
-        return cls(slot, host_of(slot.endpoint), console_of(slot.endpoint))
+    def of(cls, slot: Slot, labs: Mapping[UUID, SessionLab]) -> AccessWorker:
+        lab = labs.get(slot.pk)
+        return cls(slot, host_of(slot.endpoint), lab_page_of(slot.endpoint, lab.lab if lab else ""), lab)
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,16 @@ class NodeAccess:
     kernel: Kernel
     worker: AccessWorker | None
     addresses: Sequence[NodeAddress]
+
+    @property
+    def lab_state(self) -> str:
+        """Return the node's state on the worker at the last survey; empty if unknown."""
+        lab = self.worker.lab if self.worker else None
+        return str(lab.node_states.get(self.kernel.node_label, "")) if lab else ""
+
+    @property
+    def lab_state_at(self) -> datetime | None:
+        return self.worker.lab.observed_at if self.lab_state and self.worker and self.worker.lab else None
 
 
 @dataclass(frozen=True)
@@ -107,10 +121,12 @@ def _workers_by_node(session: LabletSession, kernels: Sequence[Kernel]) -> Mappi
     claim = claims.select_related("slot__pool").first()
     if claim is None or claim.slot is None:
         return {}
+    found = SessionLab.objects.filter(session=session, attempt=session.attempt)
+    labs = {lab.slot_id: lab for lab in found}
     if not claim.spread:
-        return dict.fromkeys((each.node_label for each in kernels), AccessWorker.of(claim.slot))
+        return dict.fromkeys((each.node_label for each in kernels), AccessWorker.of(claim.slot, labs))
     parts = parts_of([claim]).get(claim.pk, [])
-    return {label: AccessWorker.of(part.slot) for part in parts for label in part.kernels}
+    return {label: AccessWorker.of(part.slot, labs) for part in parts for label in part.kernels}
 
 
 def _message(state: AccessState) -> str:

@@ -1,4 +1,4 @@
-"""Heartbeats of controllers: worker state, capacity and leaked ports."""
+"""Heartbeats of controllers: worker state, capacity, labs and leaked ports."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from lcm.services.changelog import log_change
 from scheduling.capacity.port_ranges import ranges
 from scheduling.capacity.tick_trigger import trigger_tick
 from scheduling.models import PortAllocation, Slot
+from scheduling.services.session_labs import save_labs
 from scheduling.services.slots import PROBE_RESET
 
 # The assumed age of a port observation if the controller does not send one.
@@ -29,12 +30,16 @@ def record_heartbeat(
     version: str = "",
     capacity: Mapping[str, Decimal] | None = None,
     leaked_ports: Sequence[Mapping[str, Any]] | None = None,
+    labs: Sequence[Mapping[str, Any]] | None = None,
     ports_observed_seconds_ago: float | None = None,
 ) -> None:
     """Record a heartbeat. `leaked_ports`: all taken ports without a session; None: not observed.
 
-    `ports_observed_seconds_ago` is the age of the port observation, since clocks of two machines differ.
+    `labs` are the labs of sessions. `ports_observed_seconds_ago` is the age of both observations, since
+    clocks of two machines differ.
     """
+    seconds = ports_observed_seconds_ago
+    observed_at = now - (DEFAULT_SCAN_AGE if seconds is None else timedelta(seconds=seconds))
     fields: dict[str, Any] = {"last_heartbeat": now, **PROBE_RESET}
     if version:
         fields["version"] = version[:60]
@@ -46,12 +51,9 @@ def record_heartbeat(
             _record_heartbeat_back(slot, actor, now)
         if leaked_ports is not None:
             seen = {port["port"]: port["name"] for port in leaked_ports}
-            age = (
-                DEFAULT_SCAN_AGE
-                if ports_observed_seconds_ago is None
-                else timedelta(seconds=ports_observed_seconds_ago)
-            )
-            _update_leaked_ports(slot, seen, observed_at=now - age, actor=actor, now=now)
+            _update_leaked_ports(slot, seen, observed_at=observed_at, actor=actor, now=now)
+        if labs is not None:
+            save_labs(slot=slot, labs=labs, observed_at=observed_at)
         trigger_tick(slot.pool)
 
 

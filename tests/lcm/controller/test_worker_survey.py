@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from lcm.cml.client.errors import CmlUnreachable
-from lcm.controller.heartbeats import HeartbeatSender, PortObservation
+from lcm.controller.heartbeats import HeartbeatSender, SurveyResult
 from lcm.controller.worker_survey import WorkerSurvey
 from tests.lcm.controller.fake_lcm import until
 from tests.support.simulator import Fault, FaultKind
@@ -32,7 +32,12 @@ def test_leaked_ports_are_reported_once_with_the_age_of_the_survey(play):
         first, second = scene.posted("heartbeat")
         assert [port["port"] for port in first["leaked_ports"]] == [2001]
         assert 0.3 <= first["ports_observed_seconds_ago"] < 30
-        assert "leaked_ports" not in second
+        (lab,) = first["labs"]
+        assert (lab["session"], lab["attempt"]) == (scene.key, 1)
+        assert lab["lab"] in {each.id for each in await scene.inventory.worker("slot-1").labs()}
+        assert lab["nodes"]
+        assert set(lab["nodes"].values()) == {"BOOTED"}
+        assert not {"leaked_ports", "labs"} & set(second)
         assert "ports_observed_seconds_ago" not in second
 
     play(scenario)
@@ -69,7 +74,7 @@ def test_the_age_of_a_survey_counts_from_its_start(play):
 
         worker.labs = slowly
         await survey.run()
-        (observation,) = heartbeats.port_observations.values()
+        (observation,) = heartbeats.survey_results.values()
         assert observation.as_body()["ports_observed_seconds_ago"] >= 0.5
 
     play(scenario)
@@ -98,7 +103,8 @@ def test_a_worker_removed_during_a_survey_does_not_fail_the_survey(play, is_open
 
 
 def test_the_age_of_a_survey_is_never_negative():
-    assert PortObservation([], began=float("inf")).as_body() == {
+    assert SurveyResult([], began=float("inf")).as_body() == {
         "leaked_ports": [],
+        "labs": [],
         "ports_observed_seconds_ago": 0.0,
     }

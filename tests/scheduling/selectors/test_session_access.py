@@ -1,15 +1,18 @@
 """Access sheet of a session in every status, on one slot and on several."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
+from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
 from lcm.selectors.sessions import sessions
-from scheduling.models import PortAllocation, Slot, SlotState
+from scheduling.models import PortAllocation, SessionLab, Slot, SlotState
 from scheduling.pages.reservations import location_of_session
 from scheduling.selectors.session_access import AccessSheet, session_access
+from scheduling.services.heartbeats import record_heartbeat
 from tests.support.factories import make_definition
 from tests.support.scheduler_setup import SessionRequester
 
@@ -22,6 +25,31 @@ def slot(fleet) -> Slot:
 def sheet_of(session, now) -> AccessSheet:
     fresh: LabletSession = sessions().get(pk=session.pk)
     return session_access(fresh, list(fresh.kernels.all()), now=now)
+
+
+def test_a_survey_adds_the_states_of_nodes_and_the_page_of_the_lab(session_on, slot, now):
+    session, other = session_on(slot, S.RUNNING), session_on(slot, S.RUNNING)
+
+    def survey(*labs):
+        record_heartbeat(slot=slot, actor=SYSTEM, now=now, labs=labs, ports_observed_seconds_ago=40)
+
+    def lab_of(owner, lab, **nodes):
+        return {"session": owner.pk, "attempt": owner.attempt, "lab": lab, "nodes": nodes}
+
+    assert [node.lab_state for node in sheet_of(session, now).nodes] == ["", "", ""]
+    survey(lab_of(session, "lab 1", r1="BOOTED", r2="QUEUED"), lab_of(other, "lab-2", r1="STARTED"))
+    sheet = sheet_of(session, now)
+    states = {node.kernel.node_label: (node.lab_state, node.lab_state_at) for node in sheet.nodes}
+    seen = now - timedelta(seconds=40)
+    assert states == {"r1": ("BOOTED", seen), "r2": ("QUEUED", seen), "host": ("", None)}
+    assert [worker.console for worker in sheet.workers] == ["https://cml-1.example.org/lab/lab%201"]
+    assert "console https://cml-1.example.org/lab/lab%201" in sheet.text
+    # The lab of an earlier attempt, of a session elsewhere, and a lab that is gone.
+    survey({**lab_of(session, "old", r1="BOOTED"), "attempt": 2}, {**lab_of(other, "x"), "session": uuid4()})
+    assert sheet_of(session, now).workers[0].console == "https://cml-1.example.org"
+    assert set(SessionLab.objects.values_list("lab", flat=True)) == {"old"}
+    survey()
+    assert not SessionLab.objects.exists()
 
 
 def urls_of(sheet):
