@@ -40,6 +40,9 @@ from lcm.web.list_page import list_page, list_view
 from lcm.web.resources import amount_field, shown_amounts
 from lcm.web.wording import list_text
 
+# Revisions and sessions on the page of a definition; each has a list of its own.
+ROWS_SHOWN = 5
+
 
 def _home(definition: LabletDefinition) -> str:
     return reverse("definition_detail", args=[definition.pk])
@@ -63,9 +66,9 @@ def definition_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "revision": definition.current_revision,
         "now": timezone.now(),
         "revision_columns": REVISION_COLUMNS,
-        "revisions": selectors.revisions_to_list(definition)[:20],
+        "revisions": selectors.revisions_to_list(definition)[:ROWS_SHOWN],
         "has_row_actions": _has_older(definition) and role >= Role.ADMIN,
-        "sessions": sessions().filter(definition=definition).order_by("-created_at", "-pk")[:8],
+        "sessions": sessions().filter(definition=definition).order_by("-created_at", "-pk")[:ROWS_SHOWN],
         "changes": changes_of(definition),
         "picture": picture_of(definition.nodes, definition.links),
         "crumbs": [(gettext("Definitions"), reverse("definition_list")), (str(definition), "")],

@@ -126,7 +126,8 @@
       };
       let start = null;
       area.addEventListener("pointerdown", (event) => {
-        if (event.button || event.pointerType === "touch" || !area.dataset.zoomStart) return;
+        // A mark may be a link.
+        if (event.button || event.pointerType === "touch" || !area.dataset.zoomStart || event.target.closest("a")) return;
         start = place(event);
         area.setPointerCapture(event.pointerId);
         event.preventDefault();

@@ -14,10 +14,12 @@ from django.utils.translation import gettext
 
 from lcm.web.charts.scales import Scale, places_along, scale_over, times_along
 from lcm.web.charts.tables import ChartTable, newest_rows_note
+from lcm.web.charts.time_axis import Zoom
 from lcm.web.zones import with_zone
 
 WIDTH, HEIGHT = 334, 216
 LEFT, RIGHT, TOP, BOTTOM = 38, 228, 24, 192
+DOTS_LEFT, DOTS_RIGHT = LEFT + 5, RIGHT - 5
 LABEL_GAP = 14
 ROWS = 100
 
@@ -65,6 +67,8 @@ class DotChart:
     band: tuple[float, float] | None
     table: ChartTable
     unit: str
+    # Times of the edges of the picture, for zooming; None if all dots have the same time.
+    zoom: Zoom | None = None
     # The start of the axis, if it is not zero.
     axis_start: str = ""
     width: int = WIDTH
@@ -116,8 +120,18 @@ def dot_chart(
         band=(edges[0], round(edges[1] - edges[0], 1)) if edges else None,
         table=_table(dots, text, unit),
         unit=unit,
+        zoom=_zoom([dot.at for dot in dots]),
         axis_start=text(scale.low) if scale.is_broken else "",
     )
+
+
+def _zoom(moments: Sequence[datetime]) -> Zoom | None:
+    """Return the times at the edges of the picture, which is wider than the part with the dots."""
+    if not moments or min(moments) == max(moments):
+        return None
+    first, last = min(moments).timestamp(), max(moments).timestamp()
+    per_unit = (last - first) / (DOTS_RIGHT - DOTS_LEFT)
+    return Zoom(first - DOTS_LEFT * per_unit, last + (WIDTH - DOTS_RIGHT) * per_unit)
 
 
 def _lines(
@@ -139,7 +153,7 @@ def _lines(
 
 def _marks(dots: Sequence[ChartDot], scale: Scale, with_unit: Callable[[float], str]) -> list[DotMark]:
     marks = []
-    for x, dot in zip(places_along([dot.at for dot in dots], LEFT + 5, RIGHT - 5), dots, strict=True):
+    for x, dot in zip(places_along([dot.at for dot in dots], DOTS_LEFT, DOTS_RIGHT), dots, strict=True):
         title = f"{_when(dot)}\n{dot.name}: {with_unit(dot.value)}{_suffix(dot)}"
         marks.append(DotMark(x, scale.place(dot.value), dot.kind, title, dot.url))
     return marks

@@ -302,6 +302,16 @@ def test_labels_of_close_lines_are_moved_apart():
     assert all(following - previous > 12.9 for previous, following in pairwise(places))
 
 
+def test_a_chart_of_dots_can_be_zoomed_if_its_dots_have_different_times():
+    assert chart_of_dots([ChartDot(NOON, 1, "a")], {"current": 8}).zoom is None
+    dots = [ChartDot(NOON + timedelta(hours=hours), 1, "a") for hours in (0, 10)]
+    chart = chart_of_dots(dots, {"current": 8})
+    places = re.findall(r'cx="([\d.]+)"', chart.dots)
+    seconds = chart.zoom.end - chart.zoom.start
+    times = [chart.zoom.start + float(x) / chart.width * seconds for x in places]
+    assert times == pytest.approx([dot.at.timestamp() for dot in dots], abs=60)
+
+
 def test_dots_are_drawn_by_kind_with_titles():
     dots = [
         ChartDot(NOON, 2, "Session a", url=""),
