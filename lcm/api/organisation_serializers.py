@@ -79,7 +79,7 @@ class RoleField(serializers.ChoiceField):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(choices=list(ROLES), **kwargs)
 
-    def to_internal_value(self, data: Any) -> Role:
+    def to_internal_value(self, data: Any) -> Role:  # type: ignore[override]
         return ROLES[super().to_internal_value(data)]
 
 

@@ -29,7 +29,7 @@ class SetPasswordView(PasswordResetConfirmView):
     """
 
     template_name = "people/set_password.html"
-    token_generator = link_tokens  # type: ignore[assignment]
+    token_generator = link_tokens
     form_class = NewPasswordForm  # type: ignore[assignment]
     success_url = reverse_lazy("login")
 

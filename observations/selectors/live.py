@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from observations.livestats.live_stats import LiveStats
 from observations.livestats.prometheus_settings import PrometheusSettings
 from observations.livestats.totals import total
 from scheduling.models import Phase, Reservation, ReservationPart, Slot
+from scheduling.selectors.slots import slot_allocations
 
 # Statuses in which the lab exists or existed a moment ago.
 HAS_A_LAB = (
@@ -29,6 +30,7 @@ HAS_A_LAB = (
 )
 RANGES = {"1h": timedelta(hours=1), "24h": timedelta(hours=24)}
 WHOLE_SESSION = "session"
+GIB = 1024**3
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,20 @@ def session_history(session: LabletSession, *, range: str, now: datetime) -> His
 
 
 def slot_live(slot: Slot) -> LiveView:
-    return LiveView.of(kernels_on(slot))
+    """Return the kernels on a slot; their total relates to what the reservations of the slot hold."""
+    live = LiveView.of(kernels_on(slot))
+    held = slot_allocations(slot.pool, [slot])[slot.pk].allocated
+    bases = {"cpu_util": held.cpu_cores, "mem": held.memory_gb * GIB, "disk": held.storage_gb * GIB}
+    totals = {
+        name: _relative_to(value, float(bases[name])) if name in bases else value
+        for name, value in live.totals.items()
+    }
+    return replace(live, totals=totals)
+
+
+def _relative_to(value: MetricValue, base: float) -> MetricValue:
+    pct = 100 * value.current / base if value.current is not None and base else None
+    return replace(value, capacity=base or None, pct=pct)
 
 
 def kernels_on(slot: Slot) -> list[Kernel]:
