@@ -90,10 +90,6 @@ RULES_OF = {
     "PATCH /api/fair-share-policies/{id}/": {"reason"},
     "PATCH /api/pools/{id}/": {"reason"},
     "POST /api/lablet-definitions/{id}/status/": {"reason"},
-    "POST /api/lablet-sessions/{id}/priority/": {"priority"},
-    # A timeline has at most 31 days.
-    "GET /api/pools/{id}/timeline/": {"since"},
-    "GET /api/slots/{id}/timeline/": {"since"},
     # A user name and an address have their own grammar, and a query of a list a length when encoded.
     "POST /api/users/": {"email", "projects", "username"},
     "POST /api/saved-views/": {"list_name", "query"},
