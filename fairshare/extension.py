@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext_lazy as _
 
-from fairshare.event_types import EVENT_TYPES
+from fairshare.event_types import EVENT_TYPES, fair_share_url
 from fairshare.metrics import usage_figures
 from fairshare.observers import FairShareCalculationObserver, UsageAggregationObserver, UsageRecordObserver
 from fairshare.pages.overview import usage_attention_items
@@ -33,6 +33,7 @@ EXTENSION = SchedulingExtension(
     objects={
         "fairsharepolicy": ObjectKind(_("Fair-share policy")),
         "fairshare": ObjectKind(_("Share")),
+        "usagecheck": ObjectKind(_("Usage check"), fair_share_url),
     },
     events=EVENT_TYPES,
     observers=(UsageRecordObserver(), UsageAggregationObserver(), FairShareCalculationObserver()),

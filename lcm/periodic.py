@@ -10,6 +10,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 from lcm.extensions import Extension
 
+# How often LCM looks for events that time alone causes.
+DETECTION_INTERVAL = timedelta(seconds=30)
+
 
 @dataclass(frozen=True)
 class PeriodicTaskSpec:
@@ -51,6 +54,7 @@ def specs() -> list[PeriodicTaskSpec]:
         PeriodicTaskSpec("beat-heartbeat", "lcm.tasks.beat_heartbeat", seconds("BEAT_HEARTBEAT_INTERVAL")),
         PeriodicTaskSpec("cleanup", "lcm.tasks.clean_up", seconds("CLEANUP_INTERVAL")),
         PeriodicTaskSpec("requeue-abandoned-jobs", "lcm.tasks.requeue_abandoned_jobs", timedelta(minutes=1)),
+        PeriodicTaskSpec("detect-deadlines", "lcm.tasks.detect_deadlines", DETECTION_INTERVAL),
         PeriodicTaskSpec("route-events", "lcm.tasks.route_new_events", seconds("EVENT_INTERVAL")),
         PeriodicTaskSpec("deliver-events", "lcm.tasks.deliver_events", seconds("EVENT_INTERVAL")),
         PeriodicTaskSpec("prune-change-feed", "lcm.tasks.prune_change_feed", timedelta(minutes=10)),

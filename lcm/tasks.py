@@ -8,7 +8,8 @@ from celery import shared_task
 from django.utils import timezone
 
 from lcm.events.change_feed import prune_entries
-from lcm.services import jobs, maintenance
+from lcm.services import deadlines, jobs, maintenance
+from lcm.services.deadlines import announce_ending_sessions, announce_expiring_tokens
 from lcm.services.delivery_run import deliver_due
 from lcm.services.event_routing import BATCH, route_events
 
@@ -31,6 +32,14 @@ def clean_up() -> None:
 def prune_change_feed() -> None:
     """Remove old change feed entries; controllers that were offline longer list all sessions again."""
     prune_entries(now=timezone.now())
+
+
+@shared_task
+def detect_deadlines() -> None:
+    """Record the sessions that end soon and the tokens that expire soon, each once."""
+    while announce_ending_sessions(now=timezone.now()) == deadlines.BATCH:
+        pass
+    announce_expiring_tokens(now=timezone.now())
 
 
 @shared_task

@@ -3,9 +3,10 @@
 from django.utils.translation import gettext_lazy as _
 
 from lcm.web.navigation import NavEntry
+from lcm.web.object_links import ObjectKind
 from lcm.web.overview import LazyPanel
 from lcm.web.panels import Panel
-from observations.event_types import EVENT_TYPES
+from observations.event_types import EVENT_TYPES, controllers_url
 from observations.filters import ADDED_FILTERS
 from observations.metrics import observation_figures
 from observations.observers import ServiceDiscoveryObserver
@@ -73,6 +74,7 @@ EXTENSION = SchedulingExtension(
         ),
     ),
     attention=(observation_attention_items,),
+    objects={"presence": ObjectKind(_("Controller"), controllers_url)},
     after_revert=(snooze_after_revert,),
     lists=(ASSESSED_DEFINITIONS,),
     filters=ADDED_FILTERS,

@@ -9,7 +9,7 @@ from lcm.web.overview import LazyPanel, OverviewPanel
 from lcm.web.panels import Panel
 from lcm.web.search import Finder
 from scheduling.coordination.handlers import BUILT_IN
-from scheduling.event_types import EVENT_TYPES
+from scheduling.event_types import EVENT_TYPES, observer_url
 from scheduling.extensions import SchedulingExtension
 from scheduling.metrics import capacity_figures
 from scheduling.pages import bulk_reservations, bulk_slots
@@ -92,6 +92,7 @@ EXTENSION = SchedulingExtension(
         "pool": ObjectKind(_("Pool"), "pool_detail"),
         "slot": ObjectKind(_("Slot"), "slot_detail"),
         "reservation": ObjectKind(_("Reservation"), "reservation_detail"),
+        "observer": ObjectKind(_("Observer"), observer_url),
     },
     suggestions={"pools": suggest_pools},
     token_pools=(pool_names,),

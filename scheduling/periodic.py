@@ -6,7 +6,7 @@ import logging
 from datetime import timedelta
 from typing import Any
 
-from lcm.periodic import PeriodicTaskSpec, seconds
+from lcm.periodic import DETECTION_INTERVAL, PeriodicTaskSpec, seconds
 from scheduling.coordination.coordinator import coordinator
 from scheduling.coordination.observer import interval_of
 
@@ -22,6 +22,7 @@ def specs() -> list[PeriodicTaskSpec]:
         PeriodicTaskSpec("reconcile", "scheduling.tasks.reconcile_all", seconds("RECONCILE_INTERVAL")),
         PeriodicTaskSpec("resume-interrupted", "scheduling.tasks.resume_interrupted", RESUME_INTERVAL),
         PeriodicTaskSpec("delete-old-records", "scheduling.tasks.delete_old_records", timedelta(hours=1)),
+        PeriodicTaskSpec("detect-events", "scheduling.tasks.detect_events", DETECTION_INTERVAL),
         *_coordinated(),
     ]
 

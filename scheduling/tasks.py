@@ -19,8 +19,11 @@ from scheduling.coordination.leases import delete_expired_lease, expired_leases
 from scheduling.metrics import TickMetrics
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, ProcessLease, TickRun
 from scheduling.services.decisions import delete_old_decisions
+from scheduling.services.observer_failures import announce_failing_observers
 from scheduling.services.observer_runs import delete_old_runs
+from scheduling.services.pool_announcements import announce_launches_resumed
 from scheduling.services.pools import stop_pool
+from scheduling.services.wait_targets import announce_exceeded_targets
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +77,15 @@ def delete_old_records() -> None:
     ProcessLease.objects.filter(expires_at__lt=now - TICK_RETENTION).delete()
     delete_old_decisions(now=now)
     delete_old_runs(now=now)
+
+
+@shared_task
+def detect_events() -> None:
+    """Record long waits, failing observers and the end of back-offs, each once."""
+    now = timezone.now()
+    announce_exceeded_targets(now=now)
+    announce_failing_observers(now=now)
+    announce_launches_resumed(now=now)
 
 
 @shared_task

@@ -15,8 +15,11 @@ from django.utils.translation import gettext as _
 from fairshare.arithmetic.slices import DAY_MS
 from fairshare.models import Allocation, UsageBatch, UsageBucket, UsageCheck, UsageRecord
 from fairshare.models.levels import ROOT, Level
+from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import StateConflict
 from lcm.domain.resources import RESOURCE_NAMES
+from lcm.services.changelog import log_change
+from lcm.web.wording import count_text
 
 # Target number of records aggregated in one transaction.
 RECORDS = 2_000_000
@@ -131,14 +134,33 @@ def check_usage(
     batches = UsageBatch.objects.filter(
         _overlapping(first, last), aggregated_at__isnull=False, removed_at=None
     )
-    return UsageCheck.objects.create(
-        checked_at=now,
-        first_day=first,
-        last_day=last,
-        record_count=batches.aggregate(Sum("record_count"))["record_count__sum"] or 0,
-        difference_count=len(differences),
-        differences=[str(difference) for difference in differences[:DIFFERENCES_KEPT]],
-    )
+    with transaction.atomic():
+        # Locked, so that two checks do not announce the same differences.
+        lock_buckets()
+        last_check = UsageCheck.objects.order_by("-checked_at", "-pk").first()
+        check = UsageCheck.objects.create(
+            checked_at=now,
+            first_day=first,
+            last_day=last,
+            record_count=batches.aggregate(Sum("record_count"))["record_count__sum"] or 0,
+            difference_count=len(differences),
+            differences=[str(difference) for difference in differences[:DIFFERENCES_KEPT]],
+        )
+        _log_check(check, last_check, now)
+    return check
+
+
+def _log_check(check: UsageCheck, last: UsageCheck | None, now: datetime) -> None:
+    """Log new differences, and their end; differences that the last check found too are not logged again."""
+    known = last.differences if last else []
+    if check.differences == known:
+        return
+    event, message = "usage.mismatch_cleared", "usage buckets equal their records again"
+    if check.differences:
+        differing = count_text(check.difference_count, "usage bucket")
+        event, message = "usage.mismatch_detected", f"{differing} not equal to the records"
+    after = {"differences": check.differences}
+    log_change(check, actor=SYSTEM, event=event, message=message, after=after, now=now)
 
 
 @contextmanager

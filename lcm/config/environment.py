@@ -151,6 +151,8 @@ class Events(Group):
 
     EVENT_INTERVAL: Annotated[float, seconds(0.1)] = 2.0
     """How often new events are compared with rules, and due deliveries are sent to webhooks."""
+    ENDING_SOON: Annotated[float, seconds(0)] = 900.0
+    """The event `session.ending_soon` occurs this long before the end of a session; 0: never."""
     WEBHOOK_ALLOWED_NETWORKS: Networks = []
     """Internal networks in which webhooks may be, such as `10.20.0.0/16`; there also by http. Without this
     setting LCM sends to public addresses only."""

@@ -68,8 +68,8 @@ class EventSubject:
     object_type: str
     data: type[EventData]
     read: Read
-    # URL name of the object's page, which takes its id.
-    page: str = ""
+    # URL name of the object's page, which takes its id, or a function that returns the URL for an id.
+    page: str | Callable[[str], str] = ""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def events_data(changes: Sequence[ChangeLog]) -> list[EventData]:
 def _data(change: ChangeLog, found: Mapping[EventSubject, Mapping[str, Mapping[str, Any]]]) -> EventData:
     kind = event_types()[change.event]
     fields = found[kind.subject].get(change.object_id)
-    page = reverse(kind.subject.page, args=[change.object_id]) if kind.subject.page and fields else None
+    page = page_url(kind.subject.page, change.object_id) if fields is not None else ""
     return kind.subject.data(
         name=change.object_label,
         message=change.message,
@@ -135,6 +135,13 @@ def _data(change: ChangeLog, found: Mapping[EventSubject, Mapping[str, Mapping[s
         after=change.after,
         **(fields or {}),
     )
+
+
+def page_url(page: str | Callable[[str], str], key: str) -> str:
+    """Return the URL of an object's page by its URL name or function; empty without a page."""
+    if callable(page):
+        return page(key)
+    return reverse(page, args=[key]) if page else ""
 
 
 def _public_url(path: str) -> str:

@@ -133,6 +133,11 @@ EVENT_TYPES = (
         "session.running", _("Session running"), _("The lab is in use."), SESSION, after=_status("RUNNING"),
     ),
     EventType(
+        "session.ending_soon", _("Session ending soon"),
+        _("The timeslot ends soon, by default in 15 minutes. After an extension the event occurs again."),
+        SESSION, Severity.WARNING, after={"ends_at": "2026-03-02T11:00:00Z"},
+    ),
+    EventType(
         "session.extended", _("Session extended"), _("The timeslot has a later end."), SESSION,
         after={"ends_at": "2026-03-02T11:00:00Z"},
     ),
@@ -176,6 +181,10 @@ EVENT_TYPES = (
     ),
     EventType(
         "token.created", _("Token created"), _("An API token was created or rotated."), _TOKEN,
+    ),
+    EventType(
+        "token.expiring", _("Token expiring"), _("An API token expires in 7 days."), _TOKEN,
+        Severity.WARNING, after={"expires_at": "2026-03-09T09:00:00Z"},
     ),
     EventType("token.revoked", _("Token revoked"), _("An API token was revoked."), _TOKEN),
     EventType(

@@ -103,6 +103,9 @@ class ApiToken(IdModel):
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    expiry_announced_at = models.DateTimeField(
+        null=True, editable=False, help_text="When LCM announced that the token expires soon."
+    )
     # Set on a new token only, not stored.
     key: str
 
@@ -121,6 +124,13 @@ class ApiToken(IdModel):
                 condition=Q(kind=TokenKind.PERSON, user__isnull=False)
                 | Q(kind=TokenKind.CONTROLLER, user=None),
             ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["expires_at"],
+                condition=Q(revoked_at=None, expiry_announced_at=None),
+                name="token_by_expiry",
+            )
         ]
 
     def __str__(self) -> str:

@@ -63,6 +63,9 @@ class LabletSession(IdModel):
     )
     arrived_at = models.DateTimeField(null=True, blank=True, help_text="When the user arrived.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    announced_end = models.DateTimeField(
+        null=True, editable=False, help_text="The end of the timeslot that LCM announced as soon."
+    )
     # Copies for the session list and its filters; the observations app owns the observations.
     observation_count = models.PositiveIntegerField(default=0, editable=False)
     observed_at = models.DateTimeField(null=True, blank=True, editable=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,9 @@ from uuid import UUID
 from django.apps import apps
 from django.conf import settings
 from django.db.models import Model
-from django.urls import reverse
 from django.utils.translation import override
 
+from lcm.events.catalog import page_url
 from lcm.extensions import Extension
 from lcm.models import ChangeLog
 
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ObjectKind:
-    """A kind of object in the change log, and the URL name of its page if it has one."""
+    """A kind of object in the change log.
+
+    `page`: the URL name of its page, which takes the id. Objects whose page takes no UUID have a function
+    that returns the URL for an id; LCM then does not check whether the object still exists.
+    """
 
     label: StrOrPromise
-    page: str = ""
+    page: str | Callable[[str], str] = ""
 
 
 def object_name(change: ChangeLog) -> str:
@@ -41,16 +45,16 @@ def link_objects(changes: Sequence[Any]) -> None:
     """Set the URL of each change's object, empty if the object no longer exists; one query for all."""
     keys_by_type: dict[str, set[UUID]] = {}
     for change in changes:
-        if _page_of(change.object_type):
+        if isinstance(page := _page_of(change.object_type), str) and page:
             keys_by_type.setdefault(change.object_type, set()).add(UUID(change.object_id))
     existing = _existing(keys_by_type)
     for change in changes:
         page = _page_of(change.object_type)
-        is_there = page and UUID(change.object_id) in existing
-        change.object_url = reverse(page, args=[change.object_id]) if is_there else ""
+        is_there = callable(page) or (page and UUID(change.object_id) in existing)
+        change.object_url = page_url(page, change.object_id) if is_there else ""
 
 
-def _page_of(object_type: str) -> str:
+def _page_of(object_type: str) -> str | Callable[[str], str]:
     kind = Extension.installed().objects.get(object_type)
     return kind.page if kind else ""
 

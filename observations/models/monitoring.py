@@ -32,6 +32,9 @@ class Presence(IdModel):
     token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
     # None: the controller has ended.
     seen_at = models.DateTimeField(null=True)
+    silent_since = models.DateTimeField(
+        null=True, help_text="When LCM noticed that its heartbeats are missing; empty after the next one."
+    )
     # Seconds its clock is ahead of LCM's; controllers measure it.
     clock_skew = models.DecimalField(max_digits=12, decimal_places=3, null=True)
 

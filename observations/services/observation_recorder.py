@@ -31,7 +31,14 @@ from lcm.selectors.controller_sessions import sessions_in_scope
 from lcm.services.changelog import build_entry, change_log_statement
 from lcm.services.sessions import wrong_status
 from observations import metrics
-from observations.arithmetic.drift import DriftItem, compare_ports, kinds_text, merge_partial, worst_first
+from observations.arithmetic.drift import (
+    CONFLICT,
+    DriftItem,
+    compare_ports,
+    kinds_text,
+    merge_partial,
+    worst_first,
+)
 from observations.models import SessionObservation
 from observations.services.aggregates import change_sample
 from observations.services.drift_reviews import update_drift_reviews
@@ -271,6 +278,12 @@ def _logging(
         message = f"Port drift found: {kinds_text(drift)}" if drift else "Ports match the plan again"
         event = "observation.port_drift_detected" if drift else "observation.port_drift_cleared"
         after = {"drift": [item.to_json() for item in drift[:50]]}
+        entries.append(build_entry(session, actor=actor, event=event, message=message, after=after, now=now))
+    conflicts = [item for item in drift if item.kind == CONFLICT and item not in drift_before]
+    if conflicts:
+        message = f"Port conflict found: {', '.join(item.name for item in conflicts)}"
+        event = "observation.port_conflict_detected"
+        after = {"conflicts": [item.to_json() for item in conflicts[:50]]}
         entries.append(build_entry(session, actor=actor, event=event, message=message, after=after, now=now))
     return [change_log_statement(entry) for entry in entries]
 

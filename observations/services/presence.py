@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from django.db import transaction
 from django.utils.translation import gettext as _
 
 from lcm.domain.access import ControllerScope
+from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import StateConflict
 from lcm.models import ApiToken
-from observations.models import Presence
+from lcm.services.changelog import log_change
+from observations.models import Presence, TargetKind
+from observations.selectors.controllers import REMEMBERED
 from scheduling.services.controller_leases import LENGTH
+
+# A controller without heartbeat for this long is announced; restarts are shorter.
+SILENT_AFTER = timedelta(minutes=5)
 
 
 def save_presence(
@@ -40,6 +47,42 @@ def save_presence(
         same = same.filter(seen_at=row.seen_at)
     if not same.update(**fields):
         raise _name_conflict(name)
+    if row.silent_since is not None:
+        _log_return(row, now)
+
+
+def announce_silent_controllers(*, now: datetime) -> None:
+    """Log the controllers without heartbeat, each once until its next one.
+
+    The controllers on workers are not announced: the events of their slots report them.
+    """
+    silent = Presence.objects.filter(
+        kind=TargetKind.CONTROLLER,
+        silent_since=None,
+        seen_at__gt=now - REMEMBERED,
+        seen_at__lte=now - SILENT_AFTER,
+        token__revoked_at=None,
+    )
+    for row in silent.select_related("token"):
+        if row.token is None or row.token.scope.slot_id is None:
+            _log_silence(row, now)
+
+
+def _log_silence(row: Presence, now: datetime) -> None:
+    """Log the silence, unless a heartbeat arrived or another worker logged it meanwhile."""
+    same = Presence.objects.filter(pk=row.pk, silent_since=None, seen_at=row.seen_at)
+    with transaction.atomic():
+        if same.update(silent_since=now) and row.seen_at is not None:
+            last = row.seen_at.astimezone(UTC)
+            message = f"{row} is silent: no heartbeat since {last:%Y-%m-%d %H:%M:%S} UTC"
+            log_change(row, actor=SYSTEM, event="controller.silent", message=message, now=now)
+
+
+def _log_return(row: Presence, now: datetime) -> None:
+    with transaction.atomic():
+        if Presence.objects.filter(pk=row.pk, silent_since__isnull=False).update(silent_since=None):
+            message = f"{row} sends heartbeats again"
+            log_change(row, actor=SYSTEM, event="controller.back", message=message, now=now)
 
 
 def delete_presence(*, kind: str, name: str, token: ApiToken | None, now: datetime) -> None:
@@ -54,7 +97,7 @@ def delete_presence(*, kind: str, name: str, token: ApiToken | None, now: dateti
     if row.token_id != (token and token.pk):
         _check_name_is_free(row, token, now)
     same = Presence.objects.filter(pk=row.pk, token=row.token_id)
-    same.update(token=token, address="", seen_at=None, clock_skew=None)
+    same.update(token=token, address="", seen_at=None, clock_skew=None, silent_since=None)
 
 
 def _check_name_is_free(row: Presence, token: ApiToken | None, now: datetime) -> None:

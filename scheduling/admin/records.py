@@ -12,6 +12,7 @@ from scheduling.models import (
     HandlerFailure,
     Installation,
     LastVerdict,
+    Observer,
     ObserverRun,
     ProcessLease,
     QueueOrder,
@@ -50,6 +51,15 @@ class ObserverRunAdmin(ReadOnlyAdmin):
     search_fields = ("observer",)
     ordering = ("-started_at", "-id")
     sortable_by = ("started_at",)
+
+
+@admin.register(Observer)
+class ObserverAdmin(ReadOnlyAdmin):
+    note = "Observers that were late or failed at least once."
+    note_page = "observer_list"
+    list_display = ("name", "failing_announced_at")
+    search_fields = ("name",)
+    ordering = ("name",)
 
 
 @admin.register(HandlerFailure)

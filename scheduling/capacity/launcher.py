@@ -31,6 +31,7 @@ from scheduling.capacity.runtimes.user_data import user_data
 from scheduling.coordination.leases import HeldLease, lease
 from scheduling.metrics import LAUNCHES
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
+from scheduling.services.pool_announcements import announce_backoff
 from scheduling.services.pools import stop_pool
 from scheduling.services.slots import move_slot
 
@@ -199,7 +200,7 @@ def abandon_attempt(attempt: LaunchAttempt, *, now: datetime, reason: str) -> No
     with transaction.atomic():
         if not _finish(attempt, AttemptOutcome.LOST, now, error=reason):
             return
-        count_failure(attempt.slot.pool, now)
+        count_failure(attempt.slot.pool, now, reason=reason)
         move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=reason)
     LAUNCHES.labels(pool=attempt.slot.pool.name, result="lost").inc()
 
@@ -238,7 +239,8 @@ def _record_refusal(
         if _finish(attempt, AttemptOutcome.REFUSED, now, category=error.category, error=str(error)):
             # Lock the pool before its slot, in the same order as the deletion of a pool.
             if pool_waits:
-                _wait_until(pool, min(retry_times, default=now + REFUSAL_BACKOFF), now)
+                until = min(retry_times, default=now + REFUSAL_BACKOFF)
+                _wait_until(pool, until, now, reason=str(error))
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=str(error))
 
 
@@ -253,14 +255,14 @@ def _record_failure(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime
             stop_pool(pool=pool, reason=text, now=now)
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=text)
         elif error.category == Category.THROTTLED:
-            _wait_until(pool, now + THROTTLE_BACKOFF, now)
+            _wait_until(pool, now + THROTTLE_BACKOFF, now, reason=text)
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=text)
         else:
-            until = count_failure(pool, now)
+            until = count_failure(pool, now, reason=text)
             move_slot(slot=attempt.slot, to=SlotState.ERROR, now=now, reason=text, state_deadline=until)
 
 
-def count_failure(pool: Pool, now: datetime) -> datetime:
+def count_failure(pool: Pool, now: datetime, *, reason: str) -> datetime:
     """Increase the pool's back-off; launches that fail together count as one failure.
 
     Call in a transaction.
@@ -271,6 +273,7 @@ def count_failure(pool: Pool, now: datetime) -> datetime:
     until = max(now + backoff(fresh.failures), fresh.backoff_until or now)
     pools = Pool.objects.filter(pk=pool.pk)
     pools.update(failures=fresh.failures, backoff_until=until, backoff_since=_waits_since(now))
+    announce_backoff(pool, until=until, reason=reason, now=now)
     return until
 
 
@@ -283,11 +286,12 @@ def reset_failures(pool: Pool, now: datetime) -> None:
     Pool.objects.filter(over, pk=pool.pk).update(failures=0, backoff_until=None, backoff_since=None)
 
 
-def _wait_until(pool: Pool, until: datetime, now: datetime) -> None:
-    """Postpone launches of the pool until this time, unless a later time is set."""
+def _wait_until(pool: Pool, until: datetime, now: datetime, *, reason: str) -> None:
+    """Postpone launches of the pool until this time, unless a later time is set. Call in a transaction."""
     sooner = Q(backoff_until=None) | Q(backoff_until__lt=until)
     pools = Pool.objects.filter(sooner, pk=pool.pk)
-    pools.update(backoff_until=until, backoff_since=_waits_since(now))
+    if pools.update(backoff_until=until, backoff_since=_waits_since(now)):
+        announce_backoff(pool, until=until, reason=reason, now=now)
 
 
 def _waits_since(now: datetime) -> Case:

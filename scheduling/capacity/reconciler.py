@@ -271,7 +271,7 @@ def _end(run: ReconcileRun, slot: Slot, to: SlotState, reason: str) -> None:
     with transaction.atomic():
         moved = move_slot(slot=slot, to=to, now=run.now, reason=reason)
         if moved and is_new and run.runtime.launches:
-            count_failure(run.pool, run.now)
+            count_failure(run.pool, run.now, reason=reason)
         elif moved and is_new and to != SlotState.EMPTY:
             record_worker_failure(run.pool, worker, failed_at=run.now)
 

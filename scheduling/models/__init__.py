@@ -3,7 +3,7 @@
 
 from scheduling.models.decisions import Decision, DecisionOutcome, Explanation, QueueOrder
 from scheduling.models.installation import Installation
-from scheduling.models.observer_runs import HandlerFailure, ObserverRun, RunKind
+from scheduling.models.observer_runs import HandlerFailure, Observer, ObserverRun, RunKind
 from scheduling.models.pools import Pool, SpotPolicy
 from scheduling.models.reservations import (
     ACTIVE_PHASES,

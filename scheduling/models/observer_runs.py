@@ -48,6 +48,22 @@ class ObserverRun(IdModel):
         return f"{self.observer} at {self.started_at:%Y-%m-%d %H:%M:%S}"
 
 
+class Observer(models.Model):
+    """An observer or lifecycle handler that was late or failed at least once."""
+
+    name = models.CharField(max_length=63, primary_key=True)
+    failing_announced_at = models.DateTimeField(
+        null=True, help_text="When LCM announced that it is late or fails; empty after it announced the end."
+    )
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name = _("observer")
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class HandlerFailure(models.Model):
     """Consecutive failures of a handler with a session; deleted when the session changes status."""
 

@@ -79,6 +79,16 @@ class Pool(ResourceColumns, DatedModel):
     backoff_until = models.DateTimeField(null=True, blank=True)
     backoff_since = models.DateTimeField(null=True, blank=True)
     failures = models.PositiveIntegerField(default=0)
+    backoff_announced_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="When LCM announced that the pool backs off; empty after it announced the end.",
+    )
+    maximum_announced_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="When LCM announced that the pool is at its maximum; empty after it announced the end.",
+    )
     refused_offerings = models.JSONField(
         default=dict,
         blank=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
 from lcm.models import LabletSession, Priority
@@ -48,6 +49,11 @@ class Reservation(ResourceColumns, IdModel):
     joins_queue_at = models.DateTimeField(
         null=True, blank=True, help_text="When an advance booking joins the queue."
     )
+    target_exceeded_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="When LCM noticed that its session exceeds the wait target of the pool.",
+    )
     assigned_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     released_at = models.DateTimeField(null=True, blank=True)
@@ -83,6 +89,13 @@ class Reservation(ResourceColumns, IdModel):
                 fields=["pool", "priority", "created_at", "joins_queue_at"],
                 condition=Q(phase="PENDING"),
                 name="reservation_queue",
+            ),
+            # Sessions that wait within the wait target of their pool, by the start of their wait.
+            models.Index(
+                "pool",
+                Coalesce("joins_queue_at", "created_at"),
+                condition=Q(phase="PENDING", session__isnull=False, target_exceeded_at=None),
+                name="reservation_within_target",
             ),
             models.Index(fields=["slot"], condition=Q(phase="READY"), name="reservation_on_slot"),
             models.Index(

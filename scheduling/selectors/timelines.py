@@ -26,7 +26,7 @@ MOST_RESERVATIONS = 5_000
 # SQLite allows a depth of 1,000 in an expression, and each alternative adds one.
 MOST_ALTERNATIVES = 400
 # What happened to a session before it was on a slot.
-BEFORE_A_SLOT = ("session.requested", "session.moved")
+BEFORE_A_SLOT = ("session.requested", "session.moved", "session.wait_target_exceeded")
 
 
 @dataclass

@@ -15,7 +15,8 @@ from scheduling.models import LaunchAttempt, Pool, Slot, SlotState
 from scheduling.placement.framework.demand import slots_needed
 from scheduling.selectors.launchable_slots import LaunchableSlots, LaunchIntent
 from scheduling.selectors.new_slots import incoming_supplies
-from scheduling.selectors.slots import occupied_slots, serving_slots
+from scheduling.selectors.slots import emptying_slots, occupied_slots, serving_slots
+from scheduling.services.pool_announcements import announce_maximum, end_maximum
 from scheduling.services.slots import move_slots
 
 # Launches per transaction.
@@ -24,15 +25,29 @@ BATCH_SIZE = 500
 
 def launch_for_demand(tick: TickContext) -> None:
     """Launch the slots that unmet reservations need beyond the incoming ones."""
-    if not tick.unmet or not may_launch(tick.pool, tick.now):
+    if not tick.unmet:
+        end_maximum(tick.pool, now=tick.now)
+        return
+    if not may_launch(tick.pool, tick.now):
         return
     most = tick.pool.max_slots - occupied_slots(tick.pool)
     if most <= 0:
+        _note_maximum(tick)
         return
+    end_maximum(tick.pool, now=tick.now)
     stock = LaunchableSlots(tick.new_slots, tick.runtime, most=most, now=tick.now)
     incoming = incoming_supplies(tick.new_slots, now=tick.now)
     needed = slots_needed(tick.unmet, incoming, stock.supplies(), limit=most)
     begin_launches(tick, [stock.take_for_node(node) for node in needed.new], "launched_for_demand")
+
+
+def _note_maximum(tick: TickContext) -> None:
+    """Announce once that the maximum is why sessions wait: no slot is starting or becoming free."""
+    pool = tick.pool
+    if pool.maximum_announced_at is None and not (
+        serving_slots(pool, now=tick.now).in_flight or emptying_slots(pool)
+    ):
+        announce_maximum(pool, waiting=len(tick.unmet), now=tick.now)
 
 
 def keep_minimum(tick: TickContext) -> None:
