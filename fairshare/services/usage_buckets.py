@@ -158,7 +158,8 @@ def _log_check(check: UsageCheck, last: UsageCheck | None, now: datetime) -> Non
     event, message = "usage.mismatch_cleared", "usage buckets equal their records again"
     if check.differences:
         differing = count_text(check.difference_count, "usage bucket")
-        event, message = "usage.mismatch_detected", f"{differing} not equal to the records"
+        verb = "differs" if check.difference_count == 1 else "differ"
+        event, message = "usage.mismatch_detected", f"{differing} {verb} from the records"
     after = {"differences": check.differences}
     log_change(check, actor=SYSTEM, event=event, message=message, after=after, now=now)
 

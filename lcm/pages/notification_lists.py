@@ -18,6 +18,7 @@ _PENDING = Plural(ngettext_lazy("**%(count)s pending.**", "**%(count)s pending.*
 _LOG = PageAction(_("Delivery log"), "delivery_list", Role.ADMIN, "inbox-stack")
 _RULES = PageAction(_("Rules"), "rule_list", Role.ADMIN, "funnel")
 _WEBHOOKS = PageAction(_("Webhooks"), "webhook_list", Role.ADMIN, "link")
+_TYPES = PageAction(_("Event types"), "event_type_list", Role.VIEWER, "tag")
 
 
 def _queue_lead() -> str:
@@ -59,7 +60,7 @@ DELIVERIES = ListPage(
         "Events that match a rule appear here with each attempt. Create a webhook and a rule first."
     ),
     lead=_queue_lead,
-    actions=[_RULES, _WEBHOOKS],
+    actions=[_TYPES, _RULES, _WEBHOOKS],
     bulk=[BulkAction(_("Retry…"), "delivery_bulk_retry", Role.ADMIN)],
 )
 RULES = ListPage(
@@ -86,7 +87,12 @@ RULES = ListPage(
     search_hint=_("Name, webhook"),
     icon="funnel",
     empty_hint=_("A rule selects the events that LCM sends to a webhook."),
-    actions=[_LOG, _WEBHOOKS, PageAction(_("New rule"), "rule_create", Role.ADMIN, "plus", primary=True)],
+    actions=[
+        _TYPES,
+        _LOG,
+        _WEBHOOKS,
+        PageAction(_("New rule"), "rule_create", Role.ADMIN, "plus", primary=True),
+    ],
 )
 WEBHOOKS = ListPage(
     title=_("Webhooks"),

@@ -35,6 +35,8 @@ def announce_ending_sessions(*, now: datetime) -> int:
     with transaction.atomic():
         # A row that another transaction changes now is found by the next run.
         rows = list(due.select_for_update(skip_locked=True).order_by("ends_at", "pk")[:BATCH])
+        if not rows:
+            return 0
         LabletSession.objects.filter(pk__in=[row.pk for row in rows]).update(announced_end=F("ends_at"))
         log_changes(
             _entry(row, "session.ending_soon", f"{row} ends", {"ends_at": row.ends_at}, now) for row in rows
@@ -56,6 +58,8 @@ def announce_expiring_tokens(*, now: datetime) -> int:
     )
     with transaction.atomic():
         rows = list(due.select_for_update(skip_locked=True).order_by("expires_at", "pk")[:BATCH])
+        if not rows:
+            return 0
         ApiToken.objects.filter(pk__in=[row.pk for row in rows]).update(expiry_announced_at=now)
         log_changes(
             _entry(row, "token.expiring", f"token {row} expires", {"expires_at": row.expires_at}, now)

@@ -137,6 +137,7 @@ STATUS_STYLES: dict[str, tuple[str, str]] = {
     "success": ("check", "ok"),
     "info": ("dot", "busy"),
     "warning": ("tri", "warn"),
+    "critical": ("oct", "bad"),
     "error": ("oct", "bad"),
 }
 
@@ -166,6 +167,9 @@ STATUS_WORDS = {
     "missing": _("Missing"),
     "extra": _("Extra"),
     "conflict": _("Conflict"),
+    "info": _("Info"),
+    "warning": _("Warning"),
+    "critical": _("Critical"),
 }
 
 

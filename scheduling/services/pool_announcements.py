@@ -36,8 +36,8 @@ def announce_backoff(pool: Pool, *, until: datetime, reason: str, now: datetime)
 
 
 def announce_launches_resumed(*, now: datetime) -> None:
-    """Log the pools that have launched successfully, or may launch again after refusals."""
-    over = Q(backoff_until=None) | Q(backoff_until__lte=now)
+    """Log the pools that launched successfully after a back-off, or that were not refused for a while."""
+    over = Q(backoff_until=None) | Q(backoff_until__lte=now - SETTLED)
     pools = Pool.objects.filter(
         over, enabled=True, stopped_reason="", failures=0, backoff_announced_at__lte=now - SETTLED
     )

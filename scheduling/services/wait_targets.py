@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from lcm.domain.actors import SYSTEM
 from lcm.models import ChangeLog, LabletSession
@@ -23,18 +24,26 @@ def announce_exceeded_targets(*, now: datetime) -> None:
             pass
 
 
-def _announce_batch(pool: Pool, now: datetime) -> int:
-    target = timedelta(seconds=pool.target_wait_seconds)
+def sessions_beyond_target(pool: Pool, now: datetime) -> QuerySet[Any]:
+    """Return the reservations to announce, longest wait first; `is_known` if an earlier one was announced."""
+    since = now - timedelta(seconds=pool.target_wait_seconds)
     earlier = Reservation.objects.filter(session=OuterRef("session"), target_exceeded_at__isnull=False)
-    due = Reservation.objects.filter(
+    waiting = Reservation.objects.filter(
         pool=pool, phase=Phase.PENDING, session__isnull=False, target_exceeded_at=None
     )
-    due = due.alias(since=QUEUED_SINCE).filter(since__lt=now - target).annotate(is_known=Exists(earlier))
+    late = waiting.alias(since=QUEUED_SINCE).filter(since__lt=since).order_by("since")
+    found: QuerySet[Any] = late.annotate(is_known=Exists(earlier))
+    return found
+
+
+def _announce_batch(pool: Pool, now: datetime) -> int:
     with transaction.atomic():
         # A reservation that the tick places now is skipped; if it stays, the next run finds it.
-        rows = list(due.select_for_update(skip_locked=True, of=("self",)).order_by("since")[:BATCH])
+        rows = list(sessions_beyond_target(pool, now).select_for_update(skip_locked=True)[:BATCH])
+        if not rows:
+            return 0
         Reservation.objects.filter(pk__in=[row.pk for row in rows]).update(target_exceeded_at=now)
-        log_changes(_entry(row, pool, now) for row in rows if not row.is_known)  # type: ignore[attr-defined]
+        log_changes(_entry(row, pool, now) for row in rows if not row.is_known)
     return len(rows)
 
 

@@ -93,6 +93,8 @@ PAGES = [
     "/notifications/",
     "/notifications/{delivery}/",
     "/notifications/{delivery}/retry",
+    "/notifications/event-types/",
+    "/notifications/event-types/session.ending_soon/",
     "/notifications/rules/",
     "/notifications/rules/new",
     "/notifications/rules/preview?event_types=session.*",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.urls import reverse
 
 from fairshare.arithmetic.units import UNITS_AN_HOUR
 from fairshare.models import Allocation, UsageBatch, UsageBucket, UsageCheck, UsageRecord
@@ -24,6 +26,8 @@ from fairshare.tasks import check_usage as check_task
 from fairshare.tasks import remove_old_usage as retention_task
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.domain.resources import RESOURCE_NAMES
+from lcm.events.catalog import events_data
+from lcm.models import ChangeLog
 from tests.support.fairshare_setup import check_all_charged, check_conserved, in_buckets, recorded
 
 MONDAY = date(2026, 3, 2)
@@ -184,6 +188,41 @@ def test_a_check_is_stored_with_its_differences(busy):
     check = check_usage(first=MONDAY, last=MONDAY, now=busy.clock())
     assert check.difference_count == 3
     assert "gpu 7 in the bucket, 0 in records" in check.differences[0]
+
+
+def check_events():
+    rows = ChangeLog.objects.filter(object_type="usagecheck").order_by("pk")
+    return list(rows.values_list("event", flat=True))
+
+
+def test_new_differences_and_their_end_are_events(busy):
+    def check():
+        return check_usage(first=MONDAY, last=MONDAY, now=busy.clock())
+
+    check()
+    assert check_events() == []
+    UsageBucket.objects.filter(level="user").update(gpu=7)
+    found = [check(), check()][0]
+    assert check_events() == ["usage.mismatch_detected"]
+    entry = ChangeLog.objects.get(event="usage.mismatch_detected")
+    assert (entry.object_id, entry.message) == (str(found.pk), "3 usage buckets differ from the records")
+    (data,) = events_data([entry])
+    assert (data.difference_count, data.url) == (3, f"{settings.CONFIG['PUBLIC_URL']}{reverse('fair_share')}")
+    UsageBucket.objects.filter(level="project").update(gpu=7)
+    check()
+    assert check_events()[1:] == ["usage.mismatch_detected"]
+    rebuild_day(MONDAY)
+    check(), check()
+    assert check_events()[2:] == ["usage.mismatch_cleared"]
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_checks_at_the_same_time_announce_a_difference_once(busy, at_once):
+    UsageBucket.objects.filter(level="user").update(gpu=7)
+    found = at_once(*[lambda: check_usage(first=MONDAY, last=MONDAY, now=busy.clock())] * 3)
+    assert [each.difference_count for each in found] == [3, 3, 3]
+    assert check_events() == ["usage.mismatch_detected"]
 
 
 def test_the_task_checks_days_with_records(busy, time_machine):

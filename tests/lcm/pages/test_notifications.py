@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
+from lcm.events.catalog import event_types
 from lcm.models import ChangeLog, Delivery, DeliveryAttempt, DeliveryState, EventRule, Webhook
 from tests.support.factories import make_delivery
 
@@ -188,3 +189,17 @@ def test_viewers_do_not_see_the_values_of_webhooks_in_the_change_log(api, viewer
     make_delivery(now)
     for row in api(viewer).get("/api/changes/?object_type=webhook&object_type=eventrule").json()["results"]:
         assert (row["before"], row["after"]) == (None, None)
+
+
+def test_the_catalogue_has_every_type_with_its_data_example_and_schema(web):
+    listed = text_of(web.get(reverse("event_type_list")))
+    for name in event_types():
+        page = reverse("event_type_detail", args=[name])
+        assert page in listed
+        text_of(web.get(page))
+    shown = text_of(web.get(reverse("event_type_detail", args=["session.ending_soon"])))
+    assert "Warning" in shown
+    assert "&quot;org.lcm.session.ending_soon&quot;" in shown
+    assert "https://json-schema.org/draft/2020-12/schema" in shown
+    assert "“domain / project”" in shown
+    assert web.get(reverse("event_type_detail", args=["session.unknown"])).status_code == 404

@@ -99,6 +99,8 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "delivery_detail": ("GET api:delivery-detail",),
     "delivery_retry": ("POST api:delivery-retry",),
     "delivery_bulk_retry": ("POST api:delivery-retry",),
+    "event_type_list": ("GET api:event-type-list",),
+    "event_type_detail": ("GET api:event-type-detail", "GET api:event-type-schema"),
     "rule_list": ("GET api:event-rule-list",),
     "rule_create": ("POST api:event-rule-list",),
     "rule_preview": ("GET api:event-rule-preview",),
@@ -205,9 +207,6 @@ CALLS_WITHOUT_A_PAGE = {
     "POST capacity:reservation-release": "reserves capacity for another program",
     "GET observations:internal-prometheus-targets-list": "is for Prometheus",
     "POST capacity:internal-boot-list": "is for workers that boot; they show a boot token",
-    "GET api:event-type-list": "describes events to clients",
-    "GET api:event-type-detail": "describes events to clients",
-    "GET api:event-type-schema": "describes events to clients",
     "GET api:schema": "describes the API",
     "GET api:docs": "describes the API",
 }

@@ -91,6 +91,8 @@ PAGES: dict[str, dict[str, str]] = {
     "delivery_detail": {"GET": "admin"},
     "delivery_retry": {"GET": "admin", "POST": "admin"},
     "delivery_bulk_retry": {"POST": "admin"},
+    "event_type_list": {"GET": "viewer"},
+    "event_type_detail": {"GET": "viewer"},
     "rule_list": {"GET": "admin"},
     "rule_create": {"GET": "admin", "POST": "admin"},
     "rule_preview": {"GET": "admin"},

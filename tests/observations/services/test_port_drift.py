@@ -183,6 +183,19 @@ def end(session, now):
         transition_session(session=session, to=step, actor=SYSTEM, now=now)
 
 
+def test_each_new_conflict_is_an_event_once(lab, neighbour, now):
+    both = {**PLAN, "r9_vnc": 5047, "r8_vnc": 5047}
+    for minute, ports in enumerate([PLAN, {**PLAN, "r9_vnc": 5047}, {**PLAN, "r9_vnc": 5047}, both, PLAN]):
+        post(lab, seen(now + minute * MINUTE, ports=ports), now + minute * MINUTE)
+    found = ChangeLog.objects.filter(event="observation.port_conflict_detected").order_by("pk")
+    assert [each.message for each in found] == [
+        f"Port conflict found: {name}" for name in ("r9_vnc", "r8_vnc")
+    ]
+    assert {each.object_id for each in found} == {str(lab.pk)}
+    assert found[0].after["conflicts"][0]["other"] == str(neighbour.pk)
+    assert found[0].routed is False
+
+
 def test_a_conflicting_port_stays_reserved_when_its_owner_ends(lab, neighbour, now):
     pool, slot = Pool.objects.get(name=lab.pool), Slot.objects.get()
     first = pool.first_port
