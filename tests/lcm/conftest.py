@@ -59,6 +59,7 @@ def url_arguments(session, project, controller, viewer) -> dict[str, dict[str, A
         "list_layout": {"name": "sessions"},
         "view_create": {"name": "sessions"},
         "api:event-type-detail": {"name": "session.ready"},
+        "event_type_detail": {"name": "session.ready"},
         "api:event-type-schema": {"name": "session.ready"},
         "help": {"path": "guide.html"},
         "suggest": {"kind": "people"},

@@ -26,7 +26,9 @@ BATCH_SIZE = 500
 def launch_for_demand(tick: TickContext) -> None:
     """Launch the slots that unmet reservations need beyond the incoming ones."""
     if not tick.unmet:
-        end_maximum(tick.pool, now=tick.now)
+        # If the placement failed, the demand is unknown.
+        if not tick.errors:
+            end_maximum(tick.pool, now=tick.now)
         return
     if not may_launch(tick.pool, tick.now):
         return

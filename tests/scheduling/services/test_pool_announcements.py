@@ -164,6 +164,18 @@ def test_an_announced_maximum_adds_no_query_to_a_tick(configure_pool):
     assert events() == ["pool.at_maximum"]
 
 
+def test_a_failed_placement_does_not_end_the_condition(configure_pool, monkeypatch):
+    fleet = configure_pool(max_slots=1)
+    fleet.slot(S.READY)
+    for _ in range(2):
+        request(fleet)
+    fleet.tick_without_errors()
+    fleet.clock.advance(minutes=20)
+    monkeypatch.setattr("scheduling.capacity.steps.place.snapshot_of", None)
+    assert "place" in fleet.tick().errors
+    assert events() == ["pool.at_maximum"]
+
+
 def test_a_stopped_pool_keeps_its_announced_maximum(configure_pool):
     fleet = configure_pool(max_slots=1)
     fleet.slot(S.READY)
