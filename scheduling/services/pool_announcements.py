@@ -1,6 +1,6 @@
 """Events about conditions of a pool that begin and end: it backs off, or it is at its maximum.
 
-The row of the pool records that the begin was announced. So each begin and end is logged once, and a
+The row of the pool records that the start was announced. So each start and end is logged once, and a
 condition that comes and goes is logged at most twice in `SETTLED`.
 """
 
@@ -17,7 +17,7 @@ from lcm.services.changelog import log_change
 from lcm.web.wording import count_text
 from scheduling.models import Pool
 
-# The end of a condition is announced this long after its begin at the earliest.
+# The end of a condition is announced this long after its start at the earliest.
 SETTLED = timedelta(minutes=15)
 
 
