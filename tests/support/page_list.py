@@ -152,7 +152,7 @@ def log_in(page: Page, person: str, password: str = "") -> None:
 def real_paths(page: Page) -> list[str]:
     """Return the pages with ids of existing objects; create missing objects or leave their pages out."""
     request_session(page, is_advance_booking=True)
-    creators = {"job": _start_a_job, "token": _make_a_token, "webhook": _send_a_test}
+    creators = {"job": _start_a_job, "token": make_controller_token, "webhook": _send_a_test}
     for kind in set(creators) - set(example_ids(page)):
         creators[kind](page)
     return filled_paths(example_ids(page))
@@ -174,12 +174,14 @@ def request_session(
     expect(page.get_by_role("heading", name=re.compile("^Session "))).to_be_visible()
 
 
-def _make_a_token(page: Page) -> None:
+def make_controller_token(page: Page, name: str = "page-sample", *pools: str) -> str:
+    """Create a token as an Admin and return its key."""
     page.goto("/tokens/new")
-    page.get_by_label("Name").fill("page-sample")
-    page.get_by_label("cml-eu", exact=True).check()
+    page.get_by_label("Name").fill(name)
+    for pool in pools or ("cml-eu",):
+        page.get_by_label(pool, exact=True).check()
     page.get_by_role("button", name="Create token").click()
-    expect(page.get_by_label("Key")).to_be_visible()
+    return page.get_by_label("Key").input_value()
 
 
 def _send_a_test(page: Page) -> None:

@@ -52,10 +52,30 @@ CUT_OFF = """() => {
     return [...hints.map(each => each.placeholder), ...texts, ...titles];
 }"""
 
+# Controls that a finger could miss. Links in texts and tables are exempt, as is a row of a list, which is one
+# target; labels extend checkboxes.
+SMALL_TARGETS = """() => {
+    const controls = "button, summary, input, select, textarea, a.button, nav a, .menu-list a";
+    const area = document.querySelector("dialog[open]") || document.querySelector("main");
+    return [...area.querySelectorAll(controls)].filter(each => {
+        if (!each.checkVisibility({visibilityProperty: true}) || each.type === "hidden") return false;
+        if (each.closest(".visually-hidden, .crumbs, .lines :not(.pick, .row-actions)")) return false;
+        const target = each.matches("[type=checkbox], [type=radio]") ? each.closest("label") || each : each;
+        const box = target.getBoundingClientRect();
+        return box.height < 39.5 || box.width < 39.5;
+    }).map(each => each.outerHTML.slice(0, 200));
+}"""
+
 
 def overflowing_elements(page: Page) -> list[str]:
     """Return elements that overflow their container."""
     found: list[str] = page.evaluate(CUT_OFF)
+    return found
+
+
+def small_targets(page: Page) -> list[str]:
+    """Return the controls that are smaller than 40 px, of the open dialog or else of the page."""
+    found: list[str] = page.evaluate(SMALL_TARGETS)
     return found
 
 

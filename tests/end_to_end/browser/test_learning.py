@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 from tests.end_to_end.browser.accessibility import serious_violations
 from tests.support.control_plane import ROOT, ControlPlane
 from tests.support.observed_labs import seen
+from tests.support.page_list import make_controller_token
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -143,12 +144,7 @@ def test_the_review_works_without_javascript(open_page):
 
 
 def key_of_a_controller(page: Page) -> str:
-    page.goto("/tokens/new")
-    page.get_by_label("Name").fill(f"learning-{datetime.now(UTC):%H%M%S%f}")
-    for pool in ("cml-eu", "cml-us"):
-        page.get_by_label(pool, exact=True).check()
-    page.get_by_role("button", name="Create token").click()
-    return page.get_by_label("Key").input_value()
+    return make_controller_token(page, f"learning-{datetime.now(UTC):%H%M%S%f}", "cml-eu", "cml-us")
 
 
 def observe_as_the_controller(

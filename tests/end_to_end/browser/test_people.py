@@ -5,41 +5,15 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.end_to_end.browser.accessibility import serious_violations
-from tests.end_to_end.browser.test_session import tab_to
+from tests.end_to_end.browser.keyboard import WIDTHS, check, confirm, press, size, tab_to, type_into
 
 pytestmark = pytest.mark.xdist_group("browser")
 
 SECRET = "a-long-new-secret"
-WIDTHS = pytest.mark.parametrize("width", [1280, 390], ids=["wide", "phone"])
-
-
-def size(width: int) -> dict[str, Any]:
-    return {"viewport": {"width": width, "height": 844}}
-
-
-def check(page: Page) -> None:
-    """Check that the page is accessible and not wider than the screen."""
-    assert serious_violations(page) == []
-    assert page.viewport_size is not None
-    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
-
-
-def type_into(page: Page, name: str, text: str) -> None:
-    tab_to(page, f"[name={name}]")
-    page.keyboard.type(text)
-
-
-def press(page: Page, selector: str) -> None:
-    """Follow a link or submit a form with Enter."""
-    tab_to(page, selector)
-    with page.expect_navigation():
-        page.keyboard.press("Enter")
 
 
 @WIDTHS

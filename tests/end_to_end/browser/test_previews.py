@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.end_to_end.browser.test_people import WIDTHS, check, size
-from tests.end_to_end.browser.test_session import tab_to
+from tests.end_to_end.browser.keyboard import WIDTHS, check, size, tab_to
 
 pytestmark = pytest.mark.xdist_group("browser")
 

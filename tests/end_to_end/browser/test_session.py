@@ -5,14 +5,13 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.end_to_end.browser.accessibility import keep_one_of_each_kind, low_contrast, serious_violations
-from tests.end_to_end.browser.keyboard import tab_to
+from tests.end_to_end.browser.accessibility import keep_one_of_each_kind
+from tests.end_to_end.browser.keyboard import WIDTHS, check_in_both_themes, press, size, tab_to
 from tests.support.page_list import example_ids, request_session
 
 pytestmark = pytest.mark.xdist_group("browser")
 
 CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
-PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture
@@ -36,8 +35,9 @@ def wait_for_refresh(page: Page) -> None:
     page.wait_for_function("() => !document.querySelector('.htmx-request, .htmx-settling')")
 
 
-def test_an_address_is_found_and_copied_by_keyboard(open_running):
-    page = open_running(**CLIPBOARD)
+@WIDTHS
+def test_addresses_are_found_copied_and_printed_by_keyboard(width, open_running):
+    page = open_running(**size(width), **CLIPBOARD)
     expect(page.locator("#session section").first).to_have_attribute("aria-labelledby", "access")
     tab_to(page, "#panel-access .addresses a")
     address = page.evaluate("document.activeElement.href")
@@ -47,13 +47,21 @@ def test_an_address_is_found_and_copied_by_keyboard(open_running):
     expect(page.locator("#announcer")).to_have_text(f"Copied {address}")
     assert page.evaluate("navigator.clipboard.readText()") == address
     assert page.evaluate("document.activeElement.dataset.copy") == address
-    page.get_by_role("button", name="Copy all").press("Enter")
+    tab_to(page, "[data-copy-name='all addresses']", "Shift+Tab")
+    page.keyboard.press("Enter")
     expect(page.locator("#announcer")).to_have_text("Copied all addresses")
     assert address in page.evaluate("navigator.clipboard.readText()")
+    press(page, "a[href$='/access']")
+    expect(page.get_by_role("heading", name=re.compile("how to connect"))).to_be_visible()
+    expect(page.locator(f".addresses a[href='{address}']")).to_be_visible()
+    page.go_back()
+    keep_one_of_each_kind(page)
+    check_in_both_themes(page)
 
 
-def test_a_node_of_the_topology_leads_to_its_row_by_keyboard(open_running):
-    page = open_running()
+@WIDTHS
+def test_a_node_of_the_topology_leads_to_its_row_by_keyboard(width, open_running):
+    page = open_running(**size(width))
     whole = page.locator("[data-topology] > svg").get_attribute("viewBox")
     tab_to(page, "[data-topology] > svg")
     page.keyboard.press("+")
@@ -72,21 +80,6 @@ def test_a_node_of_the_topology_leads_to_its_row_by_keyboard(open_running):
     assert page.locator("[data-topology] > svg").get_attribute("viewBox") == zoomed
     page.get_by_role("button", name="Whole topology").press("Enter")
     assert page.locator("[data-topology] > svg").get_attribute("viewBox") == "0.0 0.0 420.0 260.0"
-
-
-def test_an_address_is_copied_on_a_phone(open_running):
-    page = open_running(viewport=PHONE, reduced_motion="reduce", **CLIPBOARD)
-    button = page.locator("#panel-access .addresses [data-copy]").first
-    button.click()
-    expect(page.locator("#announcer")).to_have_text(re.compile("^Copied [a-z]+://"))
-    size = button.bounding_box()
-    assert size is not None
-    assert min(size["width"], size["height"]) >= 40
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    keep_one_of_each_kind(page)
-    assert serious_violations(page) == []
-    page.emulate_media(color_scheme="dark")
-    assert low_contrast(page) == []
 
 
 def test_a_refresh_keeps_the_focus_the_live_panel_and_marked_text(open_running):
