@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.end_to_end.browser.keyboard import check, press, size, tab_to, type_into
+
 pytestmark = pytest.mark.xdist_group("browser")
 
 TOPOLOGIES = Path(__file__).parents[3] / "lcm" / "demo" / "topologies"
@@ -43,21 +45,34 @@ def confirm(page: Page, reason: str, button: str) -> None:
 
 @WITH_AND_WITHOUT
 def test_static_workers_are_entered_as_rows_and_tested(script, open_page):
-    page = open_page("admin", java_script_enabled=script)
-    page.goto("/pools/new?runtime=static")
+    """By keyboard on a phone."""
+    page = open_page("admin", "/pools/", java_script_enabled=script, **size())
+    press(page, "a[href='/pools/new']")
     name = fresh_name("pool")
-    page.locator("#id_name").fill(name)
-    worker = page.get_by_role("group", name="Workers 1")
-    worker.get_by_label("Name").fill("cml-1")
-    worker.get_by_label("Address").fill(f"http://127.0.0.1:9/{name}")
-    worker.get_by_role("button", name="Test connection").press("Enter")
-    expect(page.get_by_role("status").filter(has_text="cannot be probed")).to_be_visible()
-    page.get_by_role("button", name="Add worker").press("Enter")
+    type_into(page, "name", name)
+    tab_to(page, "[name=runtime]")
+    page.keyboard.type("Static")
+    press(page, ".runtime-actions button")
+    expect(page.locator("#id_name")).to_have_value(name)
+    type_into(page, "max_slots", "1")
+    type_into(page, "idle_seconds", "1 h 30 min")
+    type_into(page, "runtime_settings-workers-0-name", "cml-1")
+    type_into(page, "runtime_settings-workers-0-endpoint", f"http://127.0.0.1:9/{name}")
+    press(page, "[name=test_worker][value='0']")
+    result = page.get_by_role("status").filter(has_text="cannot be probed")
+    expect(result).to_be_visible()
+    expect(result).to_be_focused()
+    press(page, "[name=add_row][value=workers]")
     expect(page.get_by_role("group", name="Workers 2").get_by_label("Address")).to_have_value("")
-    expect(worker.get_by_label("Address")).to_have_value(f"http://127.0.0.1:9/{name}")
-    page.get_by_label("Maximum slots").fill("1")
-    page.get_by_label("Maximum slots").press("Enter")
+    address = page.get_by_role("group", name="Workers 1").get_by_label("Address")
+    expect(address).to_have_value(f"http://127.0.0.1:9/{name}")
+    if script:
+        check(page)
+    tab_to(page, "[name=boot_timeout]")
+    page.keyboard.press("Enter")
     expect(page.get_by_text(f"Pool {name} created.")).to_be_visible()
+    press(page, "a[href$='/edit']")
+    expect(page.get_by_label("Idle time")).to_have_value("1 h 30 min")
 
 
 @WITH_AND_WITHOUT

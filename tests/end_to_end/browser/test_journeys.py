@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lcm.cml.topology.parser import parse_topology
+from tests.end_to_end.browser.keyboard import WIDTHS, check, press, size, tab_to, type_into
 from tests.support.page_list import request_session
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -122,11 +123,13 @@ def test_an_error_of_a_service_is_shown_in_the_dialog(open_page, console_errors)
     console_errors.clear()  # Chromium reports the 422 of the form as a failed resource
 
 
-def test_a_session_is_requested_with_the_keyboard_alone(open_page):
-    page = open_page("operator", "/sessions/new")
+@WIDTHS
+def test_a_session_is_requested_with_the_keyboard_alone(width, open_page):
+    page = open_page("operator", "/sessions/", **size(width))
     keyboard = page.keyboard
+    press(page, "a[href='/sessions/new']")
     definition = page.get_by_role("combobox", name="Definition")
-    definition.focus()
+    tab_to(page, "[name=definition]")
     keyboard.type("vxlan")
     option = page.get_by_role("option", name=re.compile("^dc-vxlan-fabric"))
     expect(option).to_have_count(1)
@@ -134,6 +137,7 @@ def test_a_session_is_requested_with_the_keyboard_alone(open_page):
     keyboard.press("ArrowDown")
     expect(option).to_have_attribute("aria-selected", "true")
     expect(definition).to_have_attribute("aria-activedescendant", option.get_attribute("id") or "")
+    check(page)
     keyboard.press("Enter")
     expect(definition).to_have_value(re.compile("^dc-vxlan-fabric v"))
     expect(option).to_be_hidden()
@@ -143,17 +147,51 @@ def test_a_session_is_requested_with_the_keyboard_alone(open_page):
     expect(page.get_by_role("option").first).to_be_visible()
     keyboard.press("Escape")
     expect(page.get_by_role("option").first).to_be_hidden()
+    keyboard.type("ccna-spring")
     keyboard.press("ArrowUp")
     expect(page.locator("#id_project_list [aria-selected=true]")).to_be_visible()
     keyboard.press("Enter")
-    expect(page.get_by_role("combobox", name="Project")).to_have_value(re.compile(" / "))
+    expect(page.get_by_role("combobox", name="Project")).to_have_value("academy / ccna-spring")
+    type_into(page, "owner", "ccna-spring-01")
     ends = page.get_by_label("Ends")
     expect(ends).to_be_hidden()
-    page.get_by_role("radio", name="2 hours").focus()
+    tab_to(page, "[name=duration]")
     keyboard.press("ArrowRight")
     keyboard.press("ArrowRight")
     expect(page.get_by_role("radio", name="Custom")).to_be_checked()
     expect(ends).to_be_visible()
+    keyboard.press("ArrowLeft")
+    expect(page.get_by_role("radio", name="4 hours")).to_be_checked()
+    check(page)
+    press(page, "main button[type=submit]")
+    expect(page.get_by_role("heading", name=re.compile("^Session "))).to_be_visible()
+
+
+def test_an_impossible_requirement_is_named_before_it_is_saved_and_requested(open_page):
+    page = open_page("admin", "/definitions/", **size())
+    name = fresh_name()
+    import_definition(page, name)
+    tab_to(page, "a[href$='/revise']")
+    page.keyboard.press("Enter")
+    page.locator("dialog[open]").wait_for()
+    type_into(page, "cpu_cores", "900")
+    type_into(page, "reason", "A larger lab")
+    page.keyboard.press("Enter")
+    problem = page.locator("dialog .field-error").first
+    expect(problem).to_contain_text(re.compile("CPU.*48 cores"))
+    check(page)
+    tab_to(page, "[name=confirmed]")
+    page.keyboard.press("Space")
+    press(page, "dialog [type=submit]")
+    expect(page.locator(".lead").first).to_contain_text("Requires 900 cores")
+
+    page.goto("/sessions/new")
+    type_into(page, "definition", f"{name} v1.0")
+    page.keyboard.press("Tab")
+    preview = page.locator("#request-preview .notice")
+    expect(preview).to_contain_text("It never fits.")
+    expect(preview).to_contain_text(re.compile("900 cores.*48"))
+    check(page)
 
 
 def test_a_dialog_stays_open_when_its_suggestions_close(open_page):

@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.end_to_end.browser.accessibility import serious_violations
+from tests.end_to_end.browser.keyboard import check, confirm, press, size, tab_to, type_into
 from tests.support.control_plane import ROOT, ControlPlane
 from tests.support.observed_labs import seen
 from tests.support.page_list import make_controller_token
@@ -80,32 +81,35 @@ def test_an_over_provisioned_lab_is_reviewed_applied_and_verified(open_page, liv
     expect(page.get_by_text("Verified revision 2: 5 of 5 sessions stayed within limits.")).to_be_visible()
 
 
-def test_a_reduced_lab_regresses_and_is_reverted(open_page, live):
+def test_a_reduced_lab_regresses_is_reverted_and_its_recommendation_snoozed(open_page, live):
+    """By keyboard on a phone."""
     live("observed", UNDER, 6, 1.2, 0.9, 0.6)
-    page = open_page("admin", "/definitions/?class=under_provisioned")
-    expect(page.get_by_role("link", name=UNDER)).to_be_visible()
-    definition_page(page, UNDER)
+    page = open_page("admin", f"/definitions/?class=under_provisioned&q={UNDER}&view=", **size())
+    press(page, "tbody td.card-title a")
+    expect(page.locator("#review-form")).to_be_visible()
     expect(page.get_by_text("CPU is set too low.")).to_be_visible()
-    page.get_by_label("Memory, custom value in GB").fill("10")
+    type_into(page, "memory_gb_custom", "10")
     expect(page.locator("#review-impact").get_by_text("High", exact=True)).to_be_visible()
-    page.get_by_label("Reason").fill("Let us see")
-    page.get_by_role("button", name="Apply as revision 2").click()
+    type_into(page, "reason", "Let us see")
+    press(page, "#review-form [type=submit], #review-apply [type=submit]")
     expect(page.get_by_text("Revision 2 applied.")).to_be_visible()
     live("observed", UNDER, 1, 1.2, 0.9, 0.6)
     page.reload()
     expect(page.get_by_text("Revision 2 has regressed:")).to_be_visible()
-    page.get_by_role("link", name="Revert to revision 1…").click()
-    page.locator("dialog").get_by_label("Reason").fill("It ran out of memory")
-    page.get_by_role("button", name="Revert to revision 1").click()
+    tab_to(page, "a[href$='/revisions/1/revert']")
+    page.keyboard.press("Enter")
+    confirm(page, "It ran out of memory")
     expect(page.get_by_text("Reverted to revision 1 as revision 3.")).to_be_visible()
     expect(page.get_by_role("heading", name=re.compile("^Snooze the same recommendation"))).to_be_visible()
     expect(page.get_by_label("Reason")).to_have_value("It ran out of memory")
-    page.get_by_role("link", name="Do not snooze").click()
+    check(page)
+    press(page, "main form.form [type=submit]")
+    expect(page.get_by_text(re.compile("nooze")).first).to_be_visible()
     live("observed", UNDER, 1, 1.2, 1.2, 0.6)
     page.reload()
     expect(page.get_by_text("Revision 3 has regressed:")).to_be_visible()
     expect(page.get_by_role("link", name="Revert to revision 2…")).to_have_count(0)
-    page.get_by_role("link", name="Choose other values").click()
+    page.get_by_role("link", name="Choose other values").press("Enter")
     expect(page).to_have_url(re.compile("#review-form$"))
 
 
