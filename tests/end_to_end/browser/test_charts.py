@@ -8,11 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.end_to_end.browser.accessibility import serious_violations
+from tests.end_to_end.browser.keyboard import PHONE, WIDTHS, check, press, size, tab_to
 
 pytestmark = pytest.mark.xdist_group("browser")
 
-PHONE = {"width": 390, "height": 844}
 SHOWN_SERIES = "groups => groups.filter(each => getComputedStyle(each).display !== 'none').length"
 
 RELOAD = "htmx.ajax('GET', '/overview/usage?range=30d', {target: '#live', swap: 'outerHTML'})"
@@ -25,16 +24,16 @@ def query_of(page: Page) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
 
 
-@pytest.fixture(params=[{"width": 1280, "height": 900}, PHONE], ids=["wide", "phone"])
+@pytest.fixture(params=[1280, PHONE["width"]], ids=["wide", "phone"])
 def usage(open_page, request) -> Page:
-    return open_page("viewer", "/usage/", viewport=request.param)
+    return open_page("viewer", "/usage/", **size(request.param))
 
 
 def test_the_crosshair_moves_by_keyboard(usage):
     crosshair = usage.get_by_role("slider", name=re.compile("Values of the chart: Core-hours a day"))
     values = usage.locator(".crosshair-values")
     expect(values).to_be_hidden()
-    crosshair.focus()
+    tab_to(usage, "[role=slider]")
     usage.keyboard.press("End")
     expect(values).to_be_visible()
     last = crosshair.get_attribute("aria-valuetext")
@@ -48,7 +47,7 @@ def test_the_crosshair_moves_by_keyboard(usage):
     box = values.bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= usage.viewport_size["width"], "the values stay on the page"
-    assert serious_violations(usage) == []
+    check(usage)
     usage.keyboard.press("Escape")
     expect(values).to_be_hidden()
 
@@ -68,27 +67,24 @@ def test_a_series_is_isolated_in_the_legend_by_keyboard(usage):
     count = series.count()
     assert count > 1
     button = usage.locator(".legend button").nth(1)
-    button.focus()
+    tab_to(usage, ".legend li:nth-child(2) button")
     usage.keyboard.press("Enter")
     expect(button).to_have_attribute("aria-pressed", "true")
     assert series.evaluate_all(SHOWN_SERIES) == 1
     bottoms = series.nth(1).locator("rect").evaluate_all(BOTTOMS)
     assert set(bottoms) == {206}, "columns of one series start at the axis"
-    assert serious_violations(usage) == []
+    check(usage)
     usage.keyboard.press("Space")
     expect(button).to_have_attribute("aria-pressed", "false")
     assert series.evaluate_all(SHOWN_SERIES) == count
 
 
-def test_a_range_is_chosen_by_keyboard_and_stays_in_the_address(open_page):
-    page = open_page("viewer", "/fair-share/?pool=cml-eu")
-    link = page.get_by_role("navigation", name="Time range").get_by_role("link", name="7 d")
-    link.focus()
-    page.keyboard.press("Enter")
-    page.wait_for_url("**range=7d*")
+@WIDTHS
+def test_a_range_is_chosen_by_keyboard_and_stays_in_the_address(width, open_page):
+    page = open_page("viewer", "/fair-share/?pool=cml-eu", **size(width))
+    press(page, "nav[aria-label='Time range'] a[href*='range=7d']")
     assert query_of(page) == {"pool": "cml-eu", "range": "7d"}
-    page.get_by_role("navigation", name="Resource").get_by_role("link", name="Memory").click()
-    page.wait_for_url("**resource=memory_gb*")
+    press(page, "nav[aria-label='Resource'] a[href*='resource=memory_gb']")
     assert query_of(page)["range"] == "7d"
     page.reload()
     expect(page.locator("[aria-label='Time range'] [aria-current]")).to_have_text("7 d")
@@ -113,10 +109,10 @@ def test_dragging_zooms_to_the_selected_days(open_page):
     expect(page.get_by_label("To", exact=True)).to_have_value(found["to"])
 
 
-def test_the_keyboard_zooms_too(open_page):
-    page = open_page("viewer", "/fair-share/")
-    crosshair = page.get_by_role("slider")
-    crosshair.focus()
+@WIDTHS
+def test_the_keyboard_zooms_too(width, open_page):
+    page = open_page("viewer", "/fair-share/", **size(width))
+    tab_to(page, "[role=slider]")
     page.keyboard.press("End")
     for _ in range(3):
         page.keyboard.press("Shift+ArrowLeft")
@@ -150,8 +146,8 @@ def test_the_charts_of_a_definition_have_a_range_that_keeps_the_choices_of_the_r
 
 
 def test_a_custom_range_is_entered_by_keyboard_on_a_phone(open_page):
-    page = open_page("viewer", "/overview/ticks", viewport=PHONE)
-    page.locator(".time-range summary").focus()
+    page = open_page("viewer", "/overview/ticks", **size())
+    tab_to(page, ".time-range summary")
     page.keyboard.press("Enter")
     start = page.get_by_label("From", exact=True)
     start.fill("2020-01-01T00:00")
@@ -159,8 +155,7 @@ def test_a_custom_range_is_entered_by_keyboard_on_a_phone(open_page):
     page.wait_for_url("**range=custom*")
     assert query_of(page)["zone"]
     expect(page.locator(".plot-area circle.point").first).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    assert serious_violations(page) == []
+    check(page)
 
 
 def test_the_chart_keeps_series_crosshair_and_focus_when_its_panel_reloads(open_page):

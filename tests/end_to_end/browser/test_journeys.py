@@ -176,6 +176,7 @@ def test_an_impossible_requirement_is_named_before_it_is_saved_and_requested(ope
     page.locator("dialog[open]").wait_for()
     type_into(page, "cpu_cores", "900")
     type_into(page, "reason", "A larger lab")
+    tab_to(page, "dialog [type=submit]")
     page.keyboard.press("Enter")
     problem = page.locator("dialog .field-error").first
     expect(problem).to_contain_text(re.compile("CPU.*48 cores"))

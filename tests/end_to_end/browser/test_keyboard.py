@@ -7,23 +7,14 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.end_to_end.browser.accessibility import low_contrast, serious_violations
+from tests.end_to_end.browser.keyboard import PHONE, WIDTHS, check, check_in_both_themes, size, tab_to
 from tests.support.page_list import example_ids, request_session
 
 pytestmark = pytest.mark.xdist_group("browser")
 
-PHONE = {"width": 390, "height": 844}
-
 
 def option(page: Page, name: str | re.Pattern[str]):
     return page.get_by_role("option", name=name)
-
-
-def in_both_themes(page: Page) -> list[str]:
-    page.emulate_media(color_scheme="light")
-    found = serious_violations(page)
-    page.emulate_media(color_scheme="dark")
-    return found + [f"{each} in dark" for each in low_contrast(page, around=True)]
 
 
 def test_search_is_the_second_tab_stop_and_suggests_while_typing(open_page):
@@ -35,7 +26,7 @@ def test_search_is_the_second_tab_stop_and_suggests_while_typing(open_page):
     page.keyboard.type("vxlan")
     expect(option(page, re.compile("dc-vxlan-fabric"))).to_be_visible()
     expect(search).to_have_attribute("aria-expanded", "true")
-    assert in_both_themes(page) == []
+    check_in_both_themes(page)
     page.keyboard.press("ArrowDown")
     expect(option(page, re.compile("dc-vxlan-fabric"))).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Escape")
@@ -57,8 +48,9 @@ def test_enter_without_a_chosen_suggestion_opens_the_search_page(open_page):
     expect(page).to_have_url(re.compile(r"/search\?q=ccna$"))
 
 
-def test_the_palette_opens_a_session_and_runs_its_action_by_keyboard_alone(open_page):
-    page = open_page("operator", "/")
+@WIDTHS
+def test_the_palette_opens_a_session_and_runs_its_action_by_keyboard_alone(width, open_page):
+    page = open_page("operator", "/", **size(width))
     request_session(page, is_advance_booking=True)
     path = page.url.partition("127.0.0.1")[2].partition("/")[2]
     short_id = page.locator("h1 .id").text_content()
@@ -90,7 +82,7 @@ def test_the_palette_keeps_the_focus_and_returns_it(open_page):
     palette = page.get_by_role("dialog", name="Command palette")
     expect(palette).to_be_visible()
     expect(option(page, re.compile("^People"))).to_be_visible()
-    assert in_both_themes(page) == []
+    check_in_both_themes(page)
     for _ in range(8):
         page.keyboard.press("Tab")
         assert page.evaluate("!document.activeElement.closest('.shell')")
@@ -128,8 +120,9 @@ def test_recent_objects_are_offered_until_someone_signs_out(open_page):
     assert page.evaluate("localStorage.getItem('lcm-recent')") is None
 
 
-def test_rows_are_chosen_with_j_and_k_and_opened_with_enter(open_page):
-    page = open_page("viewer", "/")
+@WIDTHS
+def test_rows_are_chosen_with_j_and_k_and_opened_with_enter(width, open_page):
+    page = open_page("viewer", "/", **size(width))
     page.keyboard.press("g")
     page.keyboard.press("s")
     expect(page.get_by_role("heading", name="Sessions", exact=True)).to_be_visible()
@@ -162,7 +155,7 @@ def test_a_question_mark_lists_the_shortcuts_and_they_can_be_switched_off(open_p
     switch = dialog.get_by_role("checkbox")
     expect(switch).to_be_focused()
     expect(dialog.get_by_role("row", name="g then q Queue")).to_be_visible()
-    assert in_both_themes(page) == []
+    check_in_both_themes(page)
     page.keyboard.press("Space")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
@@ -171,33 +164,35 @@ def test_a_question_mark_lists_the_shortcuts_and_they_can_be_switched_off(open_p
     page.keyboard.press("?")
     expect(dialog).to_be_hidden()
     expect(page.get_by_role("heading", name="Sessions", exact=True)).to_be_visible()
+    page.set_viewport_size(PHONE)
     page.goto("/shortcuts")
-    page.get_by_role("checkbox").check()
+    check(page)
+    tab_to(page, "main [type=checkbox]")
+    page.keyboard.press("Space")
     page.keyboard.press("Tab")
     page.keyboard.press("?")
     expect(dialog).to_be_visible()
 
 
 def test_the_palette_opens_on_a_phone(open_page):
-    page = open_page("viewer", "/", viewport=PHONE, reduced_motion="reduce")
-    page.get_by_role("link", name="Search", exact=True).click()
+    page = open_page("viewer", "/", **size())
+    page.get_by_role("link", name="Search", exact=True).tap()
     field = page.get_by_role("combobox", name="Search, or choose a page or an action")
     expect(field).to_be_focused()
     page.keyboard.type("vxlan")
     found = option(page, re.compile("dc-vxlan-fabric"))
     expect(found).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    assert in_both_themes(page) == []
+    check_in_both_themes(page)
     box = found.bounding_box()
     assert box is not None
     assert box["height"] >= 40
-    found.click()
+    found.tap()
     expect(page.get_by_role("heading", name="dc-vxlan-fabric")).to_be_visible()
 
 
-@pytest.mark.parametrize("viewport", [{"width": 1280, "height": 900}, PHONE])
-def test_sections_and_the_menu_of_a_definition_are_reached_by_keyboard(viewport, open_page):
-    page = open_page("admin", "/", viewport=viewport)
+@WIDTHS
+def test_sections_and_the_menu_of_a_definition_are_reached_by_keyboard(width, open_page):
+    page = open_page("admin", "/", **size(width))
     page.goto(f"/definitions/{example_ids(page)['definition']}/")
     page.wait_for_function("() => !document.querySelector('[hx-trigger^=load], .htmx-request')")
     page.locator(".section-nav").get_by_role("link", name="Revisions").press("Enter")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.end_to_end.browser.keyboard import WIDTHS, check, confirm, press, size, tab_to, type_into
+from tests.end_to_end.browser.keyboard import WIDTHS, check, press, size, tab_to, type_into
 
 pytestmark = pytest.mark.xdist_group("browser")
 

@@ -8,7 +8,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.end_to_end.browser.accessibility import keep_one_of_each_kind
-from tests.end_to_end.browser.keyboard import WIDTHS, check_in_both_themes, confirm, press, size, tab_to, type_into
+from tests.end_to_end.browser.keyboard import (
+    WIDTHS,
+    check_in_both_themes,
+    confirm,
+    press,
+    size,
+    tab_to,
+    type_into,
+)
 from tests.support.page_list import make_controller_token
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -130,4 +138,6 @@ def press_and_confirm(page: Page, selector: str, reason: str) -> None:
 @pytest.fixture
 def controller_key(open_page) -> str:
     """The key of a controller of both pools."""
-    return make_controller_token(open_page("admin", "/tokens/new"), f"beat-{uuid4().hex[:8]}", "cml-eu", "cml-us")
+    return make_controller_token(
+        open_page("admin", "/tokens/new"), f"beat-{uuid4().hex[:8]}", "cml-eu", "cml-us"
+    )
