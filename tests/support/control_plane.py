@@ -68,9 +68,13 @@ class ControlPlane:
 
     def load_demo(self) -> None:
         """Load the demo fleet; LCM itself loads it only with DEBUG."""
+        self.manage("load_demo", DEBUG="true")
+
+    def manage(self, *arguments: str, **settings: str) -> None:
+        """Run a management command on its data."""
         self._copy_prepared()
-        environment = {**self._environment(), "DEBUG": "true"}
-        manage = [sys.executable, "manage.py", "load_demo"]
+        environment = {**self._environment(), **settings}
+        manage = [sys.executable, "manage.py", *arguments]
         subprocess.run(manage, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
 
     def _copy_prepared(self) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from html import unescape
 
 import pytest
@@ -15,6 +18,7 @@ from tests.end_to_end.browser.accessibility import (
     repeated_ids,
     serious_violations,
 )
+from tests.end_to_end.browser.keyboard import check, check_in_both_themes, press, size, tab_to
 from tests.end_to_end.browser.weight import too_heavy
 from tests.support.page_list import (
     PAGES,
@@ -247,17 +251,51 @@ def test_the_api_documentation_works_under_its_content_policy(open_page):
     expect(page.get_by_text("/api/lablet-sessions/", exact=True).first).to_be_visible()
 
 
-def test_errors_have_pages(open_page, console_errors):
-    page = open_page("viewer", "/no/such/page")
+def test_errors_have_pages_with_a_way_on_by_keyboard_and_on_a_phone(open_page, console_errors, plane):
+    page = open_page("viewer", "/no/such/page", **size())
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    check(page)
     page.goto("/tokens/")
     expect(page.get_by_role("heading", name="Access denied")).to_be_visible()
+    expect(page.get_by_text("You have the role Viewer.")).to_be_visible()
+    check_in_both_themes(page)
+    press(page, "main .actions a")
+    expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
+    with damaged_change(plane) as key:
+        response = page.goto(f"/changes/{key}/")
+        assert response is not None
+        assert response.status == 500
+        expect(page.get_by_role("heading", name="Something went wrong")).to_be_visible()
+        expect(page.locator("footer .id")).to_have_text(response.headers["x-request-id"])
+        check_in_both_themes(page)
+        tab_to(page, f"a[href='/changes/{key}/']")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Something went wrong")).to_have_count(0)
     page.goto("/sessions/")
     page.context.clear_cookies(name="lcm_csrf")
-    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("button", name="Menu").press("Enter")
+    page.get_by_role("button", name="Sign out").press("Enter")
     expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
     assert all("Failed to load resource" in text for text in console_errors)
     console_errors.clear()
+
+
+@contextmanager
+def damaged_change(plane) -> Iterator[int]:
+    """Damage an entry of the change log in the database, so that its page fails; repair it afterwards."""
+    with closing(
+        sqlite3.connect(plane.data_dir / "lcm.sqlite3", timeout=30, isolation_level=None)
+    ) as connection:
+        key, before = connection.execute(
+            "SELECT id, before FROM lcm_changelog ORDER BY id LIMIT 1"
+        ).fetchone()
+        change = "UPDATE lcm_changelog SET before = ? WHERE id = ?"
+        connection.execute(change, ("{", key))
+        try:
+            yield key
+        finally:
+            connection.execute(change, (before, key))
 
 
 def test_a_list_is_sorted_and_selected_on_a_phone_too(open_page):

@@ -167,7 +167,7 @@ def test_a_session_is_requested_with_the_keyboard_alone(width, open_page):
     expect(page.get_by_role("heading", name=re.compile("^Session "))).to_be_visible()
 
 
-def test_an_impossible_requirement_is_named_before_it_is_saved_and_requested(open_page):
+def test_an_impossible_requirement_is_named_before_it_is_saved_and_requested(open_page, console_errors):
     page = open_page("admin", "/definitions/", **size())
     name = fresh_name()
     import_definition(page, name)
@@ -178,8 +178,8 @@ def test_an_impossible_requirement_is_named_before_it_is_saved_and_requested(ope
     type_into(page, "reason", "A larger lab")
     tab_to(page, "dialog [type=submit]")
     page.keyboard.press("Enter")
-    problem = page.locator("dialog .field-error").first
-    expect(problem).to_contain_text(re.compile("CPU.*48 cores"))
+    problem = re.compile(r"No CML pool has a slot with 900 cores; the largest has [\d,]+\.")
+    expect(page.locator("dialog .field-error")).to_have_text(problem)
     check(page)
     tab_to(page, "[name=confirmed]")
     page.keyboard.press("Space")
@@ -191,8 +191,9 @@ def test_an_impossible_requirement_is_named_before_it_is_saved_and_requested(ope
     page.keyboard.press("Tab")
     preview = page.locator("#request-preview .notice")
     expect(preview).to_contain_text("It never fits.")
-    expect(preview).to_contain_text(re.compile("900 cores.*48"))
+    expect(preview).to_contain_text(problem)
     check(page)
+    console_errors.clear()  # Chromium reports the 422 of the form as a failed resource
 
 
 def test_a_dialog_stays_open_when_its_suggestions_close(open_page):

@@ -36,6 +36,14 @@ def test_a_person_is_added_and_sets_a_password(
     check(admin)
     link = admin.get_by_label("Link", exact=True).input_value()
 
+    admin.goto(f"/people/?q={name}&view=")
+    press(admin, "a[href$='/password-link']")
+    check(admin)
+    type_into(admin, "reason", "The link is lost")
+    press(admin, "main [type=submit]")
+    assert admin.get_by_label("Link", exact=True).input_value() != link
+    link = admin.get_by_label("Link", exact=True).input_value()
+
     visitor = open_page(None, link, **size(width))
     expect(visitor.get_by_role("heading", name="Set password")).to_be_visible()
     assert link.rsplit("/", 1)[1] not in visitor.url
