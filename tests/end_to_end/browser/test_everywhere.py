@@ -252,7 +252,8 @@ def test_the_api_documentation_works_under_its_content_policy(open_page):
 
 
 def test_errors_have_pages_with_a_way_on_by_keyboard_and_on_a_phone(open_page, console_errors, plane):
-    page = open_page("viewer", "/no/such/page", **size())
+    page = open_page("viewer", "/", **size())
+    page.goto("/no/such/page")
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     check(page)
     page.goto("/tokens/")
@@ -284,12 +285,10 @@ def test_errors_have_pages_with_a_way_on_by_keyboard_and_on_a_phone(open_page, c
 @contextmanager
 def damaged_change(plane) -> Iterator[int]:
     """Damage an entry of the change log in the database, so that its page fails; repair it afterwards."""
-    with closing(
-        sqlite3.connect(plane.data_dir / "lcm.sqlite3", timeout=30, isolation_level=None)
-    ) as connection:
-        key, before = connection.execute(
-            "SELECT id, before FROM lcm_changelog ORDER BY id LIMIT 1"
-        ).fetchone()
+    path = plane.data_dir / "lcm.sqlite3"
+    with closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as connection:
+        query = "SELECT id, before FROM lcm_changelog ORDER BY id LIMIT 1"
+        key, before = connection.execute(query).fetchone()
         change = "UPDATE lcm_changelog SET before = ? WHERE id = ?"
         connection.execute(change, ("{", key))
         try:

@@ -178,7 +178,7 @@ def test_an_impossible_requirement_is_named_before_it_is_saved_and_requested(ope
     type_into(page, "reason", "A larger lab")
     tab_to(page, "dialog [type=submit]")
     page.keyboard.press("Enter")
-    problem = re.compile(r"No CML pool has a slot with 900 cores; the largest has [\d,]+\.")
+    problem = re.compile(r"No cml pool has a slot with 900 cores; the largest has [\d,]+\.")
     expect(page.locator("dialog .field-error")).to_have_text(problem)
     check(page)
     tab_to(page, "[name=confirmed]")
