@@ -34,7 +34,7 @@ from lcm.web.wording import amount_text, plural_number
 # Suffixes of field names that give the unit; the label omits them.
 UNITS = ("_mb", "_seconds", "_days")
 SECONDS = ("_seconds", "_timeout", "_wait")
-ACRONYMS = {"cpu": "CPU", "gpu": "GPU"}
+ACRONYMS = {"cpu": "CPU", "gpu": "GPU", "url": "URL"}
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 

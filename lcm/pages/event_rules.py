@@ -51,7 +51,10 @@ class ConditionsForm(PageForm):
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
     )
     severities = forms.MultipleChoiceField(
-        label=_("Severities"), choices=list(SEVERITY_LABELS.items()), required=False
+        label=_("Severities"),
+        choices=list(SEVERITY_LABELS.items()),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
     )
     pools = LinesField(label=_("Pools"), required=False, help_text=_("Names or patterns, one per line."))
     definitions = LinesField(

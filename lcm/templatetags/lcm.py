@@ -41,8 +41,8 @@ register.simple_tag(help_url)
 # First words of change messages that get a capital; any other first word may be a name.
 CAPITALIZED_WORDS = {
     "another", "cordon", "definition", "delivery", "domain", "drain", "fair-share", "interruption", "job",
-    "labels", "leaked", "password", "profile", "pool", "project", "reservation", "role", "rule", "session",
-    "slot", "the", "token", "webhook", "weight", "weights",
+    "labels", "leaked", "password", "priority", "profile", "pool", "project", "reservation", "role", "rule",
+    "session", "slot", "the", "token", "view", "webhook", "weight", "weights",
 }  # fmt: skip
 
 # Label, shape and colour of each status; the shapes are in components/shapes.html.

@@ -23,6 +23,8 @@ LISTS = [
     "/people/",
     "/ticks/",
     "/decisions/",
+    "/notifications/",
+    "/notifications/webhooks/",
 ]
 
 
