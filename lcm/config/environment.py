@@ -156,6 +156,8 @@ class Events(Group):
     WEBHOOK_ALLOWED_NETWORKS: Networks = []
     """Internal networks in which webhooks may be, such as `10.20.0.0/16`; there also by http. Without this
     setting LCM sends to public addresses only."""
+    WEBHOOK_CA_FILE: Text = ""
+    """File with CA certificates that LCM trusts for webhooks, in addition to the public ones."""
 
 
 class Capacity(Group):

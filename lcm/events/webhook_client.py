@@ -1,4 +1,4 @@
-"""Send a request to a webhook: no redirects, a limit on the total time, and no internal addresses."""
+"""Send requests to a webhook: no redirects, a limit on the total time, and no internal addresses."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 import httpx
 
+from lcm.events.webhook_errors import RequestRefused, error_text, status_error
+
 TIME_LIMIT_SECONDS = 10.0
 KEPT_RESPONSE_BYTES = 1024
-MAX_ERROR = 300
 _NAT64 = IPv6Network("64:ff9b::/96")
+# What a kept connection raises if the server closed it between two requests.
+_CLOSED = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
-
-
-class AddressRefused(Exception):
-    """LCM does not send to this address."""
 
 
 @dataclass(frozen=True)
@@ -43,45 +42,60 @@ class SendResult:
         return not self.error
 
 
-def send_request(
-    url: str, *, body: bytes, headers: Mapping[str, str], allowed: Iterable[Network]
-) -> SendResult:
-    """POST a body and return the result; failures of any kind are results."""
-    started = time.monotonic()
-    try:
-        found = asyncio.run(_within_limit(url, body, dict(headers), tuple(allowed)))
-    except TimeoutError:
-        found = SendResult(0, error=f"no complete response within {TIME_LIMIT_SECONDS:g} s")
-    except (AddressRefused, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-        found = SendResult(0, error=_error_text(error))
-    duration = round((time.monotonic() - started) * 1000)
-    return SendResult(duration, found.status, found.error, found.response, found.retry_after)
+class EndpointClient:
+    """Sends requests to one endpoint, one after the other, and keeps the connection while they succeed."""
 
+    def __init__(self, url: str, *, allowed: Iterable[Network], ca_file: str = "") -> None:
+        self._url, self._allowed, self._ca_file = url, tuple(allowed), ca_file
+        self._connection: tuple[httpx.AsyncClient, list[Address]] | None = None
 
-async def _within_limit(
-    url: str, body: bytes, headers: dict[str, str], allowed: tuple[Network, ...]
-) -> SendResult:
-    async with asyncio.timeout(TIME_LIMIT_SECONDS):
-        return await _send(httpx.URL(url), body, headers, allowed)
+    async def post(self, body: bytes, headers: Mapping[str, str]) -> SendResult:
+        """POST a body and return the result; failures of any kind are results."""
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(TIME_LIMIT_SECONDS):
+                found = await self._post(body, headers)
+        except (RequestRefused, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+            found = SendResult(0, error=error_text(error, self._url, limit=TIME_LIMIT_SECONDS))
+        if not found.is_delivered:
+            await self.close()
+        duration = round((time.monotonic() - started) * 1000)
+        return SendResult(duration, found.status, found.error, found.response, found.retry_after)
 
+    async def close(self) -> None:
+        """End the connection; the next request resolves and checks the host again."""
+        connection, self._connection = self._connection, None
+        if connection:
+            await connection[0].aclose()
 
-async def _send(
-    url: httpx.URL, body: bytes, headers: dict[str, str], allowed: tuple[Network, ...]
-) -> SendResult:
-    addresses = await _checked_addresses(url, allowed)
-    # The transport is given, so that no proxy of the environment applies.
-    transport = httpx.AsyncHTTPTransport(verify=_tls_context())
-    async with httpx.AsyncClient(transport=transport, trust_env=False, timeout=TIME_LIMIT_SECONDS) as client:
-        for address in addresses[:-1]:
+    async def _post(self, body: bytes, headers: Mapping[str, str]) -> SendResult:
+        url = httpx.URL(self._url)
+        if self._connection:
             try:
-                return await _post(client, url, address, body, headers)
+                return await self._send(url, body, headers)
+            except _CLOSED:
+                await self.close()
+        addresses = await _checked_addresses(url, self._allowed)
+        # The transport is given, so that no proxy of the environment applies.
+        transport = httpx.AsyncHTTPTransport(verify=_tls_context(self._ca_file))
+        client = httpx.AsyncClient(transport=transport, trust_env=False, timeout=TIME_LIMIT_SECONDS)
+        self._connection = client, addresses
+        return await self._send(url, body, headers)
+
+    async def _send(self, url: httpx.URL, body: bytes, headers: Mapping[str, str]) -> SendResult:
+        """Send to the first address that accepts the connection, and keep this address."""
+        assert self._connection
+        client, addresses = self._connection
+        while len(addresses) > 1:
+            try:
+                return await _request(client, url, addresses[0], body, headers)
             except httpx.ConnectError:
-                continue
-        return await _post(client, url, addresses[-1], body, headers)
+                del addresses[0]
+        return await _request(client, url, addresses[0], body, headers)
 
 
-async def _post(
-    client: httpx.AsyncClient, url: httpx.URL, address: Address, body: bytes, headers: dict[str, str]
+async def _request(
+    client: httpx.AsyncClient, url: httpx.URL, address: Address, body: bytes, headers: Mapping[str, str]
 ) -> SendResult:
     """Connect to the checked address; TLS verifies the host name of the URL."""
     target = url.copy_with(host=str(address))
@@ -96,20 +110,19 @@ async def _post(
             if len(kept) >= KEPT_RESPONSE_BYTES:
                 break
     text = kept[:KEPT_RESPONSE_BYTES].decode(errors="replace").replace("\0", "")
-    return SendResult(0, response.status_code, _status_error(response), text, _retry_after(response))
+    return SendResult(0, response.status_code, status_error(response), text, _retry_after(response))
 
 
 async def _checked_addresses(url: httpx.URL, allowed: tuple[Network, ...]) -> list[Address]:
-    """Resolve the host once; raise AddressRefused if LCM must not connect to one of its addresses."""
+    """Resolve the host once; raise RequestRefused if LCM must not connect to one of its addresses."""
     port = url.port or (443 if url.scheme == "https" else 80)
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(ip_address(each[4][0]) for each in found))
     for address in addresses:
         if not is_allowed(address, allowed, is_https=url.scheme == "https"):
-            raise AddressRefused(
-                f"the address {address} is not allowed for {url.scheme}; see WEBHOOK_ALLOWED_NETWORKS"
-            )
+            refused = f"LCM must not connect to {address} by {url.scheme}."
+            raise RequestRefused(f"{refused} WEBHOOK_ALLOWED_NETWORKS allows networks.")
     return addresses
 
 
@@ -132,16 +145,14 @@ def _embedded(address: Address) -> Address:
 
 
 @cache
-def _tls_context() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
-
-
-def _status_error(response: httpx.Response) -> str:
-    if response.is_success:
-        return ""
-    if response.is_redirect:
-        return f"HTTP {response.status_code}: redirects are not followed"
-    return f"HTTP {response.status_code}"
+def _tls_context(ca_file: str) -> ssl.SSLContext:
+    context = httpx.create_ssl_context()
+    if ca_file:
+        try:
+            context.load_verify_locations(ca_file)
+        except OSError as error:
+            raise RequestRefused(f"WEBHOOK_CA_FILE cannot be read: {error}.") from error
+    return context
 
 
 def _retry_after(response: httpx.Response) -> float | None:
@@ -155,7 +166,3 @@ def _retry_after(response: httpx.Response) -> float | None:
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
-
-
-def _error_text(error: Exception) -> str:
-    return (str(error) or type(error).__name__)[:MAX_ERROR]

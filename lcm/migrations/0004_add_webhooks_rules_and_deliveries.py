@@ -121,7 +121,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='delivery',
-            index=models.Index(condition=models.Q(('state', 'pending')), fields=['next_attempt_at'], name='delivery_due'),
+            index=models.Index(condition=models.Q(('state', 'pending')), fields=['webhook', 'next_attempt_at'], name='delivery_due'),
         ),
         migrations.AddIndex(
             model_name='delivery',

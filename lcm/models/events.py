@@ -142,7 +142,9 @@ class Delivery(IdModel):
         ]
         indexes = [
             models.Index(
-                fields=["next_attempt_at"], condition=Q(state=DeliveryState.PENDING), name="delivery_due"
+                fields=["webhook", "next_attempt_at"],
+                condition=Q(state=DeliveryState.PENDING),
+                name="delivery_due",
             ),
             models.Index(fields=["created_at", "id"], name="delivery_newest"),
             models.Index(fields=["webhook", "created_at", "id"], name="delivery_of_webhook"),

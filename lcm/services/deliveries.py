@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from lcm.db.bulk import delete_in_batches
@@ -27,7 +29,7 @@ from lcm.services.webhooks import disable_webhook
 logger = logging.getLogger(__name__)
 
 # A worker sends at most this many deliveries to an endpoint, one after the other, before others may claim it.
-BATCH = 50
+BATCH = 100
 # Must exceed the time that a worker sends in one claim and the limit of one request.
 LEASE = timedelta(seconds=120)
 # Pauses after the first attempts; later pauses are as long as the last one.
@@ -39,78 +41,123 @@ GONE = 410
 RETENTION = timedelta(days=30)
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """A request for a delivery, its result, and when it ended."""
+
+    delivery: Delivery
+    result: SendResult
+    at: datetime
+
+
 def claim_webhook(
     *, now: datetime, busy: frozenset[UUID] = frozenset()
 ) -> tuple[Webhook, list[Delivery]] | None:
     """Take the lease of an endpoint with due deliveries; return it with these; None if there is none."""
-    due = Delivery.objects.filter(state=DeliveryState.PENDING, next_attempt_at__lte=now).order_by()
-    for key in due.exclude(webhook__in=busy).values_list("webhook", flat=True).distinct():
+    due = Delivery.objects.filter(
+        webhook=OuterRef("pk"), state=DeliveryState.PENDING, next_attempt_at__lte=now
+    )
+    free = Webhook.objects.filter(_is_free(now), Exists(due), enabled=True).exclude(pk__in=busy)
+    # In random order, so that no endpoint waits for ever if more are due than a worker serves.
+    for key in free.order_by("?").values_list("pk", flat=True):
         if claim := _claim(key, now):
             return claim
     return None
 
 
+def _is_free(now: datetime) -> Q:
+    return Q(leased_until=None) | Q(leased_until__lte=now)
+
+
 def _claim(webhook_id: UUID, now: datetime) -> tuple[Webhook, list[Delivery]] | None:
     lease = now + LEASE
-    free = Q(leased_until=None) | Q(leased_until__lte=now)
     with transaction.atomic():
-        if not Webhook.objects.filter(free, pk=webhook_id, enabled=True).update(leased_until=lease):
+        if not Webhook.objects.filter(_is_free(now), pk=webhook_id, enabled=True).update(leased_until=lease):
             return None
         due = Delivery.objects.filter(
             webhook=webhook_id, state=DeliveryState.PENDING, next_attempt_at__lte=now
         )
-        keys = list(due.order_by("next_attempt_at", "event", "pk").values_list("pk", flat=True)[:BATCH])
-        due.filter(pk__in=keys).update(next_attempt_at=lease)
-        claimed = {row.pk: row for row in Delivery.objects.filter(pk__in=keys, next_attempt_at=lease)}
-    webhook = Webhook.objects.get(pk=webhook_id)
-    return webhook, [claimed[key] for key in keys if key in claimed]
+        claimed = list(due.order_by("next_attempt_at", "event", "pk")[:BATCH])
+        due.filter(pk__in=[row.pk for row in claimed]).update(next_attempt_at=lease)
+        webhook = Webhook.objects.get(pk=webhook_id)
+    return webhook, claimed
 
 
-def is_claimed(delivery: Delivery) -> bool:
-    """Return whether the claim still holds: the delivery exists and was neither taken again nor dropped."""
+def held_deliveries(*, webhook: Webhook, deliveries: Sequence[Delivery]) -> set[UUID]:
+    """Return the deliveries of a claim that may be sent.
+
+    Others were deleted, dropped or claimed again, or the webhook was changed after the claim.
+    """
+    held = _held(webhook, deliveries).filter(webhook__url=webhook.url, webhook__salt=webhook.salt)
+    return set(held.values_list("pk", flat=True))
+
+
+def _held(webhook: Webhook, deliveries: Iterable[Delivery]) -> QuerySet[Delivery]:
+    """Return the rows that still have the lease of the claim."""
     return Delivery.objects.filter(
-        pk=delivery.pk, state=DeliveryState.PENDING, next_attempt_at=delivery.next_attempt_at
-    ).exists()
+        pk__in=[each.pk for each in deliveries],
+        state=DeliveryState.PENDING,
+        next_attempt_at=webhook.leased_until,
+    )
 
 
-def release_webhook(*, webhook: Webhook, unsent: list[Delivery], now: datetime) -> None:
-    """End the lease; deliveries that were not sent are due again."""
+def release_webhook(*, webhook: Webhook, unsent: Iterable[Delivery]) -> None:
+    """End the lease; deliveries that were not sent are due at their time before the claim."""
+    by_time: dict[datetime | None, list[Delivery]] = {}
+    for delivery in unsent:
+        by_time.setdefault(delivery.next_attempt_at, []).append(delivery)
     with transaction.atomic():
-        for delivery in unsent:
-            Delivery.objects.filter(
-                pk=delivery.pk, state=DeliveryState.PENDING, next_attempt_at=delivery.next_attempt_at
-            ).update(next_attempt_at=now)
         Webhook.objects.filter(pk=webhook.pk, leased_until=webhook.leased_until).update(leased_until=None)
+        for due_at, rows in by_time.items():
+            _held(webhook, rows).update(next_attempt_at=due_at)
 
 
-def record_attempt(*, webhook: Webhook, delivery: Delivery, result: SendResult, now: datetime) -> None:
-    """Store the result of an attempt, and when the next one is due."""
-    WEBHOOK_ATTEMPTS.labels(result="delivered" if result.is_delivered else "failed").inc()
+def record_attempts(*, webhook: Webhook, attempts: Sequence[Attempt]) -> None:
+    """Store the results of attempts, and when the next ones are due."""
     with transaction.atomic():
-        held = Delivery.objects.filter(
-            pk=delivery.pk, state=DeliveryState.PENDING, next_attempt_at=delivery.next_attempt_at
+        # The webhook is locked before its deliveries, as everywhere.
+        stored = Webhook.objects.select_for_update(no_key=True).filter(pk=webhook.pk).first()
+        held = set(
+            _held(webhook, [each.delivery for each in attempts])
+            .select_for_update()
+            .values_list("pk", flat=True)
         )
-        if not held.update(**_outcome(delivery, result, now), attempt_count=F("attempt_count") + 1):
-            return
-        DeliveryAttempt.objects.create(
-            delivery=delivery,
-            at=now,
-            duration_ms=result.duration_ms,
-            status=result.status,
-            error=result.error[:300],
-            response=result.response,
+        valid = [each for each in attempts if each.delivery.pk in held]
+        delivered = [each.delivery for each in valid if each.result.is_delivered]
+        _held(webhook, delivered).update(
+            state=DeliveryState.DELIVERED,
+            next_attempt_at=None,
+            error="",
+            attempt_count=F("attempt_count") + 1,
         )
-        _update_health(webhook, result, now)
+        for each in valid:
+            if not each.result.is_delivered:
+                _held(webhook, [each.delivery]).update(
+                    **_failure(each.delivery, each.result, each.at), attempt_count=F("attempt_count") + 1
+                )
+        DeliveryAttempt.objects.bulk_create(_attempt_row(each) for each in valid)
+        if stored and valid:
+            _update_health(stored, valid[-1], has_success=bool(delivered))
+    for each in valid:
+        WEBHOOK_ATTEMPTS.labels(result="delivered" if each.result.is_delivered else "failed").inc()
 
 
-def _outcome(delivery: Delivery, result: SendResult, now: datetime) -> dict[str, object]:
-    if result.is_delivered:
-        return {"state": DeliveryState.DELIVERED, "next_attempt_at": None, "error": ""}
-    error = result.error[:300]
+def _attempt_row(attempt: Attempt) -> DeliveryAttempt:
+    return DeliveryAttempt(
+        delivery=attempt.delivery,
+        at=attempt.at,
+        duration_ms=attempt.result.duration_ms,
+        status=attempt.result.status,
+        error=attempt.result.error,
+        response=attempt.result.response,
+    )
+
+
+def _failure(delivery: Delivery, result: SendResult, now: datetime) -> dict[str, object]:
     after = now + timedelta(seconds=_pause_seconds(delivery.attempt_count, result))
     if result.status == GONE or after >= delivery.retry_until:
-        return {"state": DeliveryState.FAILED, "next_attempt_at": None, "error": error}
-    return {"next_attempt_at": after, "error": error}
+        return {"state": DeliveryState.FAILED, "next_attempt_at": None, "error": result.error}
+    return {"next_attempt_at": after, "error": result.error}
 
 
 def _pause_seconds(attempts: int, result: SendResult) -> float:
@@ -118,19 +165,24 @@ def _pause_seconds(attempts: int, result: SendResult) -> float:
     return max(pause, min(result.retry_after or 0.0, MAX_RETRY_AFTER_SECONDS))
 
 
-def _update_health(webhook: Webhook, result: SendResult, now: datetime) -> None:
+def _update_health(webhook: Webhook, last: Attempt, *, has_success: bool) -> None:
     """Record since when the endpoint fails; disable it if it is gone or has failed for too long."""
+    result, now = last.result, last.at
+    since = None if has_success else webhook.failing_since
+    if not result.is_delivered:
+        since = since or now
+    if since != webhook.failing_since:
+        webhook.failing_since = since
+        webhook.save(update_fields=["failing_since"])
     if result.is_delivered:
-        Webhook.objects.filter(pk=webhook.pk, failing_since__isnull=False).update(failing_since=None)
         return
-    Webhook.objects.filter(pk=webhook.pk, failing_since=None).update(failing_since=now)
     logger.warning(
         "webhook_attempt_failed",
         extra={"webhook": webhook.name, "status": result.status, "error": result.error},
     )
     if result.status == GONE:
         disable_webhook(webhook=webhook, reason="the endpoint responded 410 Gone", now=now)
-    elif Webhook.objects.filter(pk=webhook.pk, failing_since__lte=now - FAILING_LIMIT).exists():
+    elif now - since >= FAILING_LIMIT:
         disable_webhook(webhook=webhook, reason="every attempt of the last 24 hours failed", now=now)
 
 

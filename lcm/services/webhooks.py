@@ -97,6 +97,8 @@ def delete_webhook(*, webhook: Webhook, reason: str, actor: Actor, now: datetime
     """Delete a webhook with its deliveries; raise InUse if a rule uses it."""
     require_reason(reason)
     with transaction.atomic():
+        # Workers lock a webhook before its deliveries, too.
+        Webhook.objects.select_for_update().filter(pk=webhook.pk).first()
         log_change(
             webhook,
             actor=actor,

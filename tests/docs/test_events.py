@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from lcm.events.webhook_client import send_request
 from lcm.events.webhook_secrets import secret_of, signed_headers
 from lcm.management.commands.event_catalogue import catalogue_table
 from lcm.models import Webhook
 from lcm.supervisor.child_process import die_with_parent
 from tests.support.control_plane import ROOT, wait_until
+from tests.support.webhook_receiver import send_request
 
 EXAMPLE = ROOT / "docs" / "examples" / "webhook_receiver.py"
 PAGE = ROOT / "docs" / "events.md"
