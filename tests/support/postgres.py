@@ -4,7 +4,6 @@ import os
 import pwd
 import secrets
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,7 @@ from typing import Any
 import psycopg
 
 from lcm.supervisor.child_process import die_with_parent
+from tests.support.control_plane import free_address
 from tests.support.errors import Missing
 from tests.support.postgres_programs import find_programs
 
@@ -68,7 +68,7 @@ class PrivateServer:
         programs = find_programs(as_user, self.folder)
         password = secrets.token_urlsafe(16)
         self._make_cluster(programs, password, as_user)
-        port = _free_port()
+        port = free_address().port
         self._launch(
             programs, settings | {"port": str(port), "unix_socket_directories": str(self.folder)}, as_user
         )
@@ -148,10 +148,3 @@ def _server_user() -> dict[str, Any]:
             continue
         return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
     raise Missing("PostgreSQL: as root its server needs an unprivileged user named postgres or nobody")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
