@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 # A worker sends at most this many deliveries to an endpoint, one after the other, before others may claim it.
 BATCH = 100
 # Must exceed the time that a worker sends in one claim and the limit of one request.
-LEASE = timedelta(seconds=120)
+LEASE = timedelta(seconds=60)
 # Pauses after the first attempts; later pauses are as long as the last one.
 BACKOFF_SECONDS = (5, 30, 120, 600, 3600)
 JITTER = 0.2

@@ -35,7 +35,12 @@ def plain_settings() -> None:
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """LCM as in production (no DEBUG), with the demo fleet."""
     folder: Path = tmp_path_factory.mktemp("plane")
-    settings = {"DEMO_LIVE": "false", "API_RATE": "10000/min"}
+    settings = {
+        "DEMO_LIVE": "false",
+        "API_RATE": "10000/min",
+        "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
+        "EVENT_INTERVAL": "0.5",
+    }
     with control_plane(folder / "data", free_address(), **settings) as plane:
         plane.load_demo()
         plane.start_and_wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -88,7 +89,7 @@ class Stage:
             os.kill(pid, signal.SIGKILL)
 
     def end_leases(self) -> None:
-        """Let two minutes pass for the leases of a worker that is gone, and all pauses."""
+        """Let a minute pass for the leases of a worker that is gone, and all pauses."""
         with self.database.connect() as connection, connection.transaction():
             connection.execute("UPDATE lcm_webhook SET leased_until = NULL")
             connection.execute("UPDATE lcm_delivery SET next_attempt_at = now() WHERE state = 'pending'")
@@ -102,13 +103,16 @@ def event_id(request: Received) -> int:
 
 
 @pytest.fixture(scope="package")
-def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    folder = Path(tmp_path_factory.mktemp("notifications"))
-    # PostgreSQL runs as another user, who must be able to enter the folder.
+def folder() -> Iterator[Path]:
+    """A folder that the user of PostgreSQL can enter; pytest denies access to its own."""
+    with tempfile.TemporaryDirectory(prefix="lcm-notifications-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+@pytest.fixture(scope="package")
+def shared_stage(folder: Path) -> Iterator[Stage]:
     database, broker = Database(folder / "postgres"), Broker(folder / "valkey")
-    for each in (folder, *folder.parents):
-        if each.owner() == folder.owner() and each != Path("/tmp"):
-            each.chmod(each.stat().st_mode | 0o011)
     database.folder.mkdir()
     database.url = database.start(SETTINGS | NOT_DURABLE)
     broker.begin()
