@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from datetime import timedelta
+from ipaddress import ip_network
 
 import pytest
+from django.apps import apps
 from django.urls import reverse
+from django.utils import timezone
 
 from lcm.events.catalog import event_types
 from lcm.models import ChangeLog, Delivery, DeliveryAttempt, DeliveryState, EventRule, Webhook
+from lcm.services.delivery_run import deliver_due
 from tests.support.factories import make_delivery
+from tests.support.webhook_receiver import Reply, webhook_receiver
 
 URL = "https://hooks.example.org/services/T1/secret-path"
 
@@ -34,24 +40,60 @@ def failed(now):
 
 def text_of(response):
     assert response.status_code == 200
-    return response.content.decode()
+    return response.getvalue().decode()
 
 
-def test_the_secret_is_on_the_page_after_creation_and_rotation_and_on_no_other(web, api, admin):
-    created = web.post(reverse("webhook_create"), {"name": "chat", "url": URL, "format": "slack"})
-    secret = re.search(r"whsec_[\w+/=]+", text_of(created))[0]
-    assert created["Cache-Control"] == "no-store"
-    webhook = Webhook.objects.get()
-    rotated = text_of(web.post(reverse("webhook_rotate", args=[webhook.pk]), {"reason": "leaked"}))
-    new = re.search(r"whsec_[\w+/=]+", rotated)[0]
-    assert new != secret
-    pages = [reverse(f"webhook_{name}", args=[webhook.pk]) for name in ("detail", "edit", "rotate", "test")]
-    changes = [reverse("change_detail", args=[key]) for key in ChangeLog.objects.values_list("pk", flat=True)]
-    calls = ["/api/webhooks/", f"/api/webhooks/{webhook.pk}/", "/api/changes/"]
-    for page in (*pages, *changes, reverse("webhook_list"), *calls):
-        assert "whsec_" not in text_of(web.get(page)), page
-    for page in (pages[0], *changes, reverse("webhook_list"), "/api/changes/"):
-        assert "secret-path" not in text_of(web.get(page)), page
+def secret_in(response):
+    text = text_of(response)
+    assert response["Cache-Control"] == "no-store"
+    return re.search(r"whsec_([\w+/=]+)", text)[1]
+
+
+def addresses(webhook):
+    """URLs of pages, exports and API calls that show a webhook or its deliveries."""
+    pages = [reverse(f"webhook_{name}", args=[webhook.pk]) for name in ("detail", "rotate", "test", "delete")]
+    deliveries = list(Delivery.objects.values_list("pk", flat=True))
+    pages += [reverse("delivery_detail", args=[key]) for key in deliveries]
+    pages += [reverse("change_detail", args=[key]) for key in ChangeLog.objects.values_list("pk", flat=True)]
+    lists = [reverse(f"{name}_list") for name in ("webhook", "rule", "delivery", "change")]
+    calls = ["/api/deliveries/", *(f"/api/deliveries/{key}/" for key in deliveries), "/api/event-rules/"]
+    exports = [f"{each}?format=csv" for each in lists]
+    return [*pages, *lists, *exports, *calls, "/api/changes/", "/search?q=erp", "/"]
+
+
+def test_the_secret_and_the_path_of_the_url_are_shown_nowhere_else(web, settings, caplog):
+    """A webhook is created, rotated, fails and is disabled, edited and enabled."""
+    settings.CONFIG["WEBHOOK_ALLOWED_NETWORKS"] = [ip_network("127.0.0.0/8")]
+    caplog.set_level(logging.DEBUG)
+    with webhook_receiver() as receiver:
+        url = receiver.url.replace("/hook", "/services/T1/secret-path")
+        fields = {"name": "erp", "url": url, "format": "slack"}
+        secrets = [secret_in(web.post(reverse("webhook_create"), fields))]
+        webhook = Webhook.objects.get()
+        rotate = reverse("webhook_rotate", args=[webhook.pk])
+        secrets.append(secret_in(web.post(rotate, {"reason": "leaked"})))
+        receiver.plan = [Reply(500), Reply(cut=True), Reply(410)]
+        for _ in range(3):
+            web.post(reverse("webhook_test", args=[webhook.pk]), {"event_type": "slot.ready"})
+        assert deliver_due(clock=timezone.now) == 3
+        web.post(reverse("webhook_edit", args=[webhook.pk]), fields | {"url": f"{url}-2", "enabled": "on"})
+    events = set(ChangeLog.objects.filter(object_id=webhook.pk).values_list("event", flat=True))
+    assert {"webhook.disabled", "webhook.secret_rotated", "webhook.updated"} <= events
+    assert len(set(secrets)) == 2
+    shown = {page: text_of(web.get(page)) for page in addresses(webhook)}
+    for_admins = [
+        reverse("webhook_edit", args=[webhook.pk]),
+        "/api/webhooks/",
+        f"/api/webhooks/{webhook.pk}/",
+    ]
+    shown_to_admins = {page: text_of(web.get(page)) for page in for_admins}
+    assert all("secret-path" in text for text in shown_to_admins.values())
+    logs = "".join(record.getMessage() + str(vars(record)) for record in caplog.records)
+    assert "webhook_attempt_failed" in logs
+    stored = "".join(str(list(model._base_manager.values())) for model in apps.get_models())
+    everything = {**shown, **shown_to_admins, "log": logs, "database": stored}
+    assert [page for page, text in everything.items() if any(each in text for each in secrets)] == []
+    assert [page for page, text in {**shown, "log": logs}.items() if "secret-path" in text] == []
 
 
 def test_a_webhook_is_edited_disabled_and_deleted(web, as_admin, now):

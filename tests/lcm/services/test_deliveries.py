@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import replace
 from datetime import timedelta
 from ipaddress import ip_network
 
 import pytest
-from django.apps import apps
 from django.utils import timezone
 from standardwebhooks import Webhook as Verifier
 from standardwebhooks import WebhookVerificationError
@@ -314,28 +312,6 @@ def test_slack_gets_a_text(receiver, webhook, as_admin, now):
     (request,) = receiver.requests
     assert json.loads(request.body)["text"].startswith("*<https://lcm.example.org/sessions/")
     assert request.headers["Content-Type"] == "application/json"
-
-
-def test_the_secret_is_nowhere_but_in_the_response_of_creation_and_rotation(
-    created, receiver, test_event, as_admin, now, caplog
-):
-    webhook, secret = created
-    caplog.set_level(logging.DEBUG)
-    receiver.plan = [Reply(500)]
-    deliver(now)
-    _, new = rotate_webhook_secret(webhook=webhook, reason="leaked", actor=as_admin, now=now)
-    stored = "".join(str(list(model._base_manager.values())) for model in apps.get_models())
-    assert "webhook_attempt_failed" in caplog.text
-    for value in (secret, new):
-        assert value.removeprefix("whsec_") not in stored + caplog.text
-
-
-def test_the_change_log_and_the_log_omit_the_path_of_the_url(created, receiver, test_event, now, caplog):
-    receiver.plan = [Reply(500)]
-    deliver(now)
-    entry = ChangeLog.objects.get(event="webhook.created")
-    assert entry.after["url"] == receiver.url.removesuffix("/hook")
-    assert receiver.url not in "".join(record.getMessage() + str(vars(record)) for record in caplog.records)
 
 
 @pytest.mark.parametrize(
